@@ -1,0 +1,1 @@
+//! Claims: what firmware, identification registers and descriptions say of the levels.

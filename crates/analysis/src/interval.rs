@@ -1,0 +1,1 @@
+//! Intervals: medians, order statistics, bootstrap.

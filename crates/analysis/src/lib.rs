@@ -1,0 +1,8 @@
+//! Numbers in, statements out: intervals, tiers, claims, findings. No I/O, and no knowledge of
+//! probes, wires or files.
+#![forbid(unsafe_code)]
+
+pub mod claims;
+pub mod findings;
+pub mod interval;
+pub mod tiers;

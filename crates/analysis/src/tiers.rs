@@ -1,0 +1,1 @@
+//! Tiers: plateau-and-ramp segmentation of a latency curve.

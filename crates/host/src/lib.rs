@@ -1,0 +1,1 @@
+//! Machine for Linux: mappings, pages, clocks, counters, disturbance.

@@ -1,0 +1,1 @@
+//! Machine for a description: levels, TLBs, memory; deterministic.

@@ -1,0 +1,262 @@
+//! Chains: one cycle through every cell of a working set, as a keyed bijection.
+//!
+//! Position `i` of a chain sits at cell `P(i)`; the cell after `P(i)` is `P(i + 1)`. That is one
+//! cycle by construction, whatever `P` is, as long as `P` is a bijection; the cell where a run of
+//! `n` loads must end is one evaluation of `P`; and a machine that wants to can follow the chain
+//! without storing it. Sattolo's algorithm is the reference in the tests.
+
+/// A keyed bijection of `0..n`: a Feistel network over the next power of two, with cycle walking.
+///
+/// Four rounds with an avalanche mix (the finaliser constants of SplitMix64, Steele, Lea and Flood
+/// 2014) are far from cryptography and need not be near it: the property wanted is that no
+/// prefetcher and no replacement policy finds structure. The tests hold its cycle structure against
+/// Sattolo's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bijection {
+    n: u64,
+    /// Bits of the right and of the left half; they differ by at most one.
+    right: u32,
+    left: u32,
+    keys: [u64; 4],
+}
+
+/// One step of SplitMix64: a seed in, a well-mixed number out.
+#[must_use]
+pub fn mix(seed: u64) -> u64 {
+    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+fn mask(bits: u32) -> u64 {
+    // bits is at most 32 here: halves of a 64-bit number.
+    (1u64 << bits) - 1
+}
+
+impl Bijection {
+    /// The bijection of `0..n` under `seed`; `n` is at least 1.
+    #[must_use]
+    pub fn new(n: u64, seed: u64) -> Bijection {
+        let n = n.max(1);
+        let bits = (64 - (n - 1).leading_zeros()).max(2);
+        let k = |round: u64| mix(seed ^ mix(n.wrapping_add(round << 56)));
+        Bijection { n, right: bits / 2, left: bits - bits / 2, keys: [k(1), k(2), k(3), k(4)] }
+    }
+
+    /// How many numbers it permutes.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.n
+    }
+
+    #[inline]
+    fn round(value: u64, key: u64) -> u64 {
+        let z = (value ^ key).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z ^ (z >> 32)
+    }
+
+    #[inline]
+    fn once(&self, x: u64) -> u64 {
+        let (mut l, mut r) = (x >> self.right, x & mask(self.right));
+        // Two rounds a turn keep the halves' widths in place when they differ.
+        for pair in 0..2 {
+            l ^= Self::round(r, self.keys[2 * pair]) & mask(self.left);
+            r ^= Self::round(l, self.keys[2 * pair + 1]) & mask(self.right);
+        }
+        (l << self.right) | r
+    }
+
+    #[inline]
+    fn undo(&self, x: u64) -> u64 {
+        let (mut l, mut r) = (x >> self.right, x & mask(self.right));
+        for pair in (0..2).rev() {
+            r ^= Self::round(l, self.keys[2 * pair + 1]) & mask(self.right);
+            l ^= Self::round(r, self.keys[2 * pair]) & mask(self.left);
+        }
+        (l << self.right) | r
+    }
+
+    /// The image of `i`, which must be below [`count`](Self::count).
+    #[inline]
+    #[must_use]
+    pub fn at(&self, i: u64) -> u64 {
+        let mut x = self.once(i);
+        while x >= self.n {
+            x = self.once(x);
+        }
+        x
+    }
+
+    /// The number whose image is `x`.
+    #[inline]
+    #[must_use]
+    pub fn index(&self, x: u64) -> u64 {
+        let mut i = self.undo(x);
+        while i >= self.n {
+            i = self.undo(i);
+        }
+        i
+    }
+}
+
+/// The order in which a chain visits its cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Ascending addresses: what prefetchers like best.
+    Sequential,
+    /// All cells of a window of this many bytes in random order, then the next window, the windows
+    /// in random order: TLB-friendly, and still unpredictable inside a window.
+    Window(u64),
+    /// One random cycle over all cells.
+    Random,
+}
+
+/// Where the cells of a chain sit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// Cell `j` at `j * step`.
+    Packed,
+    /// Cell `j` in page `j`, on the line that an XOR-fold of `j` names: see [`Chain::place`].
+    OnePerPage {
+        /// Bytes in a page: a power of two.
+        page: u64,
+    },
+}
+
+/// A chain: its cells, their layout and the order through them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chain {
+    /// Start of the chain in the arena, bytes.
+    pub base: u64,
+    /// Bytes from a cell to the next (packed), or the line size that spreads cells in their pages.
+    pub step: u64,
+    /// Where cells sit.
+    pub layout: Layout,
+    cells: u64,
+    walk: Walk,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Walk {
+    Sequential,
+    Random(Bijection),
+    Window { per: u64, outer: Bijection, inner: Bijection },
+}
+
+impl Chain {
+    /// A chain of `cells` cells, one a `step`. A window that does not divide the chain is cut: the
+    /// chain then covers whole windows only, unless the whole fits in one.
+    #[must_use]
+    pub fn new(base: u64, cells: u64, step: u64, layout: Layout, order: Order, seed: u64) -> Chain {
+        let cells = cells.max(1);
+        let mut used = cells;
+        let walk = match order {
+            Order::Sequential => Walk::Sequential,
+            Order::Random => Walk::Random(Bijection::new(cells, seed)),
+            Order::Window(bytes) => {
+                let per = (bytes / step.max(1)).max(1);
+                if per >= cells {
+                    Walk::Random(Bijection::new(cells, seed))
+                } else {
+                    used = cells - cells % per;
+                    Walk::Window {
+                        per,
+                        outer: Bijection::new(used / per, seed),
+                        inner: Bijection::new(per, mix(seed)),
+                    }
+                }
+            }
+        };
+        Chain { base, step, layout, cells: used, walk }
+    }
+
+    /// Cells in the cycle.
+    #[must_use]
+    pub fn cells(&self) -> u64 {
+        self.cells
+    }
+
+    /// Bytes from `base` to the end of the last cell's line or page.
+    #[must_use]
+    pub fn extent(&self) -> u64 {
+        match self.layout {
+            Layout::Packed => self.cells * self.step,
+            Layout::OnePerPage { page } => self.cells * page,
+        }
+    }
+
+    /// The cell number at position `i` (taken modulo the cycle).
+    #[inline]
+    #[must_use]
+    pub fn cell_at(&self, i: u64) -> u64 {
+        let i = i % self.cells;
+        match &self.walk {
+            Walk::Sequential => i,
+            Walk::Random(p) => p.at(i),
+            Walk::Window { per, outer, inner } => outer.at(i / per) * per + inner.at(i % per),
+        }
+    }
+
+    /// The position of cell number `j`.
+    #[inline]
+    #[must_use]
+    pub fn position_of(&self, j: u64) -> u64 {
+        match &self.walk {
+            Walk::Sequential => j,
+            Walk::Random(p) => p.index(j),
+            Walk::Window { per, outer, inner } => outer.index(j / per) * per + inner.index(j % per),
+        }
+    }
+
+    /// The arena offset of cell number `j`.
+    ///
+    /// With one cell a page, the line inside page `j` is the XOR of `j`'s digits in base
+    /// lines-per-page. Each window of that many bits of `j` then maps one-to-one onto the lines
+    /// while the others are fixed, so over any aligned run of pages the cells fill the sets of a
+    /// cache with ANY power-of-two number of sets evenly: the TLB is measured, not a set conflict.
+    #[inline]
+    #[must_use]
+    pub fn place(&self, j: u64) -> u64 {
+        match self.layout {
+            Layout::Packed => self.base + j * self.step,
+            Layout::OnePerPage { page } => self.base + j * page + fold(j, page / self.step) * self.step,
+        }
+    }
+
+    /// The arena offset of position `i`.
+    #[inline]
+    #[must_use]
+    pub fn at(&self, i: u64) -> u64 {
+        self.place(self.cell_at(i))
+    }
+
+    /// The cell number that sits at arena offset `offset`, if one does.
+    #[must_use]
+    pub fn number_at(&self, offset: u64) -> Option<u64> {
+        let rel = offset.checked_sub(self.base)?;
+        let j = match self.layout {
+            Layout::Packed => rel / self.step,
+            Layout::OnePerPage { page } => rel / page,
+        };
+        (j < self.cells && self.place(j) == offset).then_some(j)
+    }
+}
+
+/// XOR of the base-`lines` digits of `j`; `lines` is a power of two.
+#[inline]
+fn fold(mut j: u64, lines: u64) -> u64 {
+    if lines < 2 {
+        return 0;
+    }
+    let bits = lines.trailing_zeros();
+    let mut line = 0;
+    while j != 0 {
+        line ^= j & (lines - 1);
+        j >>= bits;
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests;

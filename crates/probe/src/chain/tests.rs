@@ -1,0 +1,98 @@
+//! Orders and chains, held against their definitions.
+
+use super::*;
+use alloc::vec;
+use alloc::vec::Vec;
+use proptest::prelude::*;
+
+proptest! {
+    #[test]
+    fn a_bijection_and_its_inverse_cancel(n in 1u64..5000, seed: u64) {
+        let p = Bijection::new(n, seed);
+        let mut seen = vec![false; n as usize];
+        for i in 0..n {
+            let x = p.at(i);
+            prop_assert!(x < n);
+            prop_assert!(!core::mem::replace(&mut seen[x as usize], true));
+            prop_assert_eq!(p.index(x), i);
+        }
+    }
+
+    #[test]
+    fn every_chain_is_one_cycle_with_a_known_end(
+        cells in 1u64..3000,
+        window in prop_oneof![Just(None), Just(Some(0u64)), (64u64..8192).prop_map(Some)],
+        paged: bool,
+        seed: u64,
+    ) {
+        let order = match window { None => Order::Random, Some(0) => Order::Sequential, Some(w) => Order::Window(w) };
+        let layout = if paged { Layout::OnePerPage { page: 4096 } } else { Layout::Packed };
+        let chain = Chain::new(8192, cells, 64, layout, order, seed);
+        let mut seen = vec![false; chain.cells() as usize];
+        for i in 0..chain.cells() {
+            let j = chain.cell_at(i);
+            prop_assert_eq!(chain.position_of(j), i);
+            prop_assert_eq!(chain.number_at(chain.place(j)), Some(j));
+            prop_assert!(chain.place(j) + 8 <= chain.base + chain.extent());
+            prop_assert!(!core::mem::replace(&mut seen[j as usize], true));
+        }
+        prop_assert_eq!(chain.at(chain.cells()), chain.at(0));
+    }
+
+    #[test]
+    fn windows_are_finished_before_they_are_left(windows in 2u64..40, seed: u64) {
+        let chain = Chain::new(0, windows * 64, 64, Layout::Packed, Order::Window(4096), seed);
+        for w in 0..windows {
+            let first = chain.at(w * 64) / 4096;
+            for i in 0..64 {
+                prop_assert_eq!(chain.at(w * 64 + i) / 4096, first);
+            }
+        }
+    }
+}
+
+/// Sattolo's algorithm: the reference for "a random cycle".
+fn sattolo(n: usize, mut seed: u64) -> Vec<usize> {
+    let mut next: Vec<usize> = (0..n).collect();
+    for i in (1..n).rev() {
+        seed = mix(seed);
+        next.swap(i, (seed % i as u64) as usize);
+    }
+    next
+}
+
+/// Mean absolute jump between successive cells, as a share of the cell count: 1/3 for a random cycle.
+fn mean_jump(next: impl Fn(usize) -> usize, n: usize) -> f64 {
+    (0..n).map(|i| next(i).abs_diff(i) as f64).sum::<f64>() / n as f64 / n as f64
+}
+
+#[test]
+fn a_random_chain_jumps_like_sattolos() {
+    let n = 10_000;
+    for seed in 0..5 {
+        let reference = sattolo(n, seed);
+        let chain = Chain::new(0, n as u64, 64, Layout::Packed, Order::Random, seed);
+        let ours = |j: usize| chain.cell_at(chain.position_of(j as u64) + 1) as usize;
+        let (a, b) = (mean_jump(|i| reference[i], n), mean_jump(ours, n));
+        // Standard error of the mean of |U - V| over 10,000 is 0.0024; five of them.
+        assert!((a - 1.0 / 3.0).abs() < 0.012, "Sattolo {a}");
+        assert!((b - 1.0 / 3.0).abs() < 0.012, "chain {b}");
+        // A prefetcher's friend, the next line, must be as rare as chance makes it (1 in n).
+        let neighbours = (0..n).filter(|&j| ours(j) == j + 1).count();
+        assert!(neighbours < 10, "{neighbours} successors are neighbours");
+    }
+}
+
+#[test]
+fn one_cell_a_page_fills_any_power_of_two_sets_evenly() {
+    for (page, sets_bits) in [(4096u64, 6u32), (4096, 8), (4096, 11), (16384, 7), (65536, 10)] {
+        let sets = 1u64 << sets_bits;
+        let chain = Chain::new(0, 4 * sets.max(page / 64), 64, Layout::OnePerPage { page }, Order::Random, 1);
+        let mut fill = vec![0u64; sets as usize];
+        for j in 0..chain.cells() {
+            fill[((chain.place(j) / 64) % sets) as usize] += 1;
+        }
+        let even = chain.cells() / sets;
+        assert!(fill.iter().all(|&f| f == even), "page {page}, {sets} sets: {fill:?}");
+    }
+}

@@ -1,0 +1,13 @@
+//! What a machine is asked and what it answers.
+//!
+//! The trait [`Machine`](machine::Machine), the words on the wire, the patterns and the server that
+//! joins them. No I/O of its own, no standard library, no unsafe code: the same crate runs in a Linux
+//! process, on bare metal and over a model.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod chain;
+pub mod machine;
+pub mod patterns;

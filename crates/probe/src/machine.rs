@@ -1,0 +1,306 @@
+//! The machine: memory that can be mapped, loads that can be issued, a clock that can be read.
+//!
+//! [`Machine`] is deliberately small. Whatever only some machines can do sits in a capability trait
+//! beside it ([`Counters`], [`Maintain`], [`Wake`], [`Disturb`], [`Dma`]), each of which refuses by
+//! default, so that a new machine starts with four operations and grows.
+
+use alloc::borrow::Cow;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::chain::Chain;
+use crate::patterns;
+
+/// A reading of a machine's clock, in that clock's own ticks. A tick is not a cycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ticks(pub u64);
+
+impl Ticks {
+    /// Ticks elapsed since `earlier`; wraps as the clock does.
+    #[must_use]
+    pub fn since(self, earlier: Ticks) -> u64 {
+        self.0.wrapping_sub(earlier.0)
+    }
+}
+
+/// How far a subject's clock may be believed. Ordered: a lower worth never becomes a higher one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Worth {
+    /// A described machine: exact, and about the description only.
+    Modelled,
+    /// A binary translator (QEMU TCG): proves that code works, never how fast anything is.
+    Emulated,
+    /// A guest on real caches: the hypervisor may stop it at any time, walks are nested.
+    Virtual,
+    /// Silicon, with nothing known between it and the probe.
+    Real,
+}
+
+/// How a mapping treats memory, named by behaviour (VOCABULARY).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Attribute {
+    /// Normal memory, write-back cacheable: what every program gets.
+    #[default]
+    WriteBack,
+    /// Normal memory, write-through cacheable.
+    WriteThrough,
+    /// Normal non-cacheable, gathering allowed (Linux/arm64 writecombine, x86 WC).
+    NormalNc,
+    /// Device-nGnRnE: no gathering, reordering or early acknowledgement (x86 UC).
+    Device,
+}
+
+/// Which pages a mapping is wanted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Pages {
+    /// The machine's base page size, and forced to be so (Linux: `MADV_NOHUGEPAGE`).
+    #[default]
+    Base,
+    /// The largest page size that the machine hands out for ordinary memory, asked for AND verified.
+    Huge,
+}
+
+/// A wish for memory: `bytes` of it, aligned to a page, placed by `place`.
+///
+/// `place` selects one of several placements inside the machine's one arena, so that a value that
+/// depends on the placement shows itself as spread; equal wishes get equal placements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wish {
+    /// Bytes wanted.
+    pub bytes: u64,
+    /// Page size wanted.
+    pub pages: Pages,
+    /// Attribute wanted.
+    pub attribute: Attribute,
+    /// Seed of the placement.
+    pub place: u64,
+}
+
+/// What a wish got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// Where the mapping begins, as an offset in the machine's arena (bytes).
+    pub base: u64,
+    /// Bytes that may be used from `base` on.
+    pub bytes: u64,
+    /// Page size in force, verified where the machine can (bytes).
+    pub page_bytes: u64,
+}
+
+/// A machine's reasoned "not here", with the remedy. It is data: a line in the record, a row in the
+/// report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// What cannot be done and why.
+    pub reason: Cow<'static, str>,
+    /// What would make it possible; empty when nothing would.
+    pub remedy: Cow<'static, str>,
+}
+
+impl Refusal {
+    /// A refusal with its remedy.
+    pub fn new(reason: impl Into<Cow<'static, str>>, remedy: impl Into<Cow<'static, str>>) -> Refusal {
+        Refusal { reason: reason.into(), remedy: remedy.into() }
+    }
+}
+
+/// One raw fact about a machine: a name in dotted lower case and the bytes as they were found.
+/// Decoding is analysis; a probe only carries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fact {
+    /// Dotted path, e.g. `sysfs.cpu0.cache.index0.size`, `cpuid.4.0`, `clock.hz`.
+    pub name: String,
+    /// The raw value.
+    pub value: FactValue,
+}
+
+/// The value of a [`Fact`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FactValue {
+    /// A number; its unit is the end of the fact's name.
+    Int(u64),
+    /// Text as found, without its final newline.
+    Text(String),
+    /// Bytes as found.
+    Bytes(Vec<u8>),
+}
+
+/// Instructions that a pattern spends beside its loads. Hardware pays for them by itself; the model
+/// charges them from the description's `[core]` table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Ops {
+    /// Single-cycle integer operations.
+    pub alu: u64,
+    /// Taken branches.
+    pub branch: u64,
+}
+
+/// What happened to the measuring thread while a trial ran. Differences of it go into the record;
+/// what they mean is analysis. A machine where nothing can disturb answers zeros.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Watch {
+    /// Wall-clock time, ns.
+    pub wall_ns: u64,
+    /// CPU time of the measuring thread, ns.
+    pub cpu_ns: u64,
+    /// Involuntary context switches of the measuring thread.
+    pub involuntary: u64,
+    /// Time stolen by the hypervisor from this CPU, ns.
+    pub steal_ns: u64,
+    /// Page faults of the measuring thread.
+    pub faults: u64,
+    /// Memory accesses that the model has simulated: what a budget is spent in there (0 elsewhere).
+    pub accesses: u64,
+}
+
+/// A machine under the probe.
+///
+/// # Cells
+///
+/// A [`Machine::Cell`] is a place in mapped memory that holds one 8-byte link. Cells cannot be made
+/// from numbers outside the machine: they come from [`Machine::cell`], which checks, or from
+/// [`Machine::follow`], which reads what [`Machine::link`] wrote. Memory that was never linked reads
+/// as the machine's first cell. So a machine may follow a cell without a check, in one load of
+/// `[base + offset]`, and this crate needs no unsafe code.
+pub trait Machine: Counters + Maintain + Wake + Disturb + Dma {
+    /// A valid place in mapped memory.
+    type Cell: Copy + PartialEq + core::fmt::Debug;
+
+    /// What the machine declares and detects about its own clock.
+    fn worth(&self) -> Worth;
+
+    /// Raw facts, one call of `sink` each.
+    fn facts(&mut self, sink: &mut dyn FnMut(Fact));
+
+    /// Maps memory.
+    ///
+    /// # Errors
+    /// A [`Refusal`] when the machine cannot supply the bytes, pages or attribute.
+    fn map(&mut self, wish: &Wish) -> Result<Mapping, Refusal>;
+
+    /// The cell at `offset` bytes in the arena, if that is mapped and 8-byte aligned.
+    fn cell(&self, offset: u64) -> Option<Self::Cell>;
+
+    /// Where a cell is, in bytes from the start of the arena.
+    fn offset(&self, cell: Self::Cell) -> u64;
+
+    /// Writes the link `at -> to`.
+    fn link(&mut self, at: Self::Cell, to: Self::Cell);
+
+    /// The load: the cell that `at` links to.
+    fn follow(&mut self, at: Self::Cell) -> Self::Cell;
+
+    /// Reads the clock, ordered after every earlier load and before every later one.
+    fn now(&mut self) -> Ticks;
+
+    /// Runs `n` single-cycle integer operations, each depending on the one before: the yardstick
+    /// that turns ticks into core cycles.
+    fn alu(&mut self, n: u64);
+
+    /// Accounts for instructions that a pattern spends. Free on hardware, which spends them anyway.
+    #[inline(always)]
+    fn charge(&mut self, ops: Ops) {
+        let _ = ops;
+    }
+
+    /// What has happened to the measuring thread since the machine was opened.
+    fn watch(&mut self) -> Watch {
+        Watch::default()
+    }
+
+    /// Writes every link of `chain`. The model overrides it: there a chain is procedural and laying
+    /// it leaves the caches alone.
+    ///
+    /// # Errors
+    /// A [`Refusal`] when the chain leaves the mapping.
+    fn lay(&mut self, chain: &Chain) -> Result<(), Refusal> {
+        patterns::chase::lay(self, chain)
+    }
+
+    /// The batch form of the chase: `n` dependent loads from `start`; answers where it ended.
+    /// Overridable for speed; a differential test holds the override equal to the generic body.
+    #[inline(always)]
+    fn chase(&mut self, start: Self::Cell, n: u64) -> Self::Cell {
+        patterns::chase::body(self, start, n)
+    }
+}
+
+/// One counter's name and its increase over a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Count {
+    /// The counter's name, e.g. `cycles`, `refill.L1D`, `refill.tlb.1`, `walks`.
+    pub name: String,
+    /// Events counted since the machine was opened.
+    pub value: u64,
+}
+
+/// Event counters.
+pub trait Counters {
+    /// Reads every counter that the machine offers; the default offers none.
+    ///
+    /// # Errors
+    /// A [`Refusal`] where there are no counters.
+    fn counters(&mut self) -> Result<Vec<Count>, Refusal> {
+        Err(Refusal::new("this machine offers no event counters", ""))
+    }
+}
+
+/// Cache maintenance by line.
+pub trait Maintain {
+    /// Cleans and invalidates the lines of `bytes` bytes from `offset` in the arena.
+    ///
+    /// # Errors
+    /// A [`Refusal`] where the machine cannot maintain its caches.
+    fn clean_invalidate(&mut self, offset: u64, bytes: u64) -> Result<(), Refusal> {
+        let _ = (offset, bytes);
+        Err(Refusal::new("this machine offers no cache maintenance", ""))
+    }
+}
+
+/// Periodic wake-ups.
+pub trait Wake {
+    /// Sleeps until the absolute time `at` of the machine's own clock.
+    ///
+    /// # Errors
+    /// A [`Refusal`] where the machine has no timer to wait for.
+    fn wake_at(&mut self, at: Ticks) -> Result<Ticks, Refusal> {
+        let _ = at;
+        Err(Refusal::new("this machine offers no timer to wait for", ""))
+    }
+}
+
+/// Interference by co-running work.
+pub trait Disturb {
+    /// Starts the co-running streams that a trial names in `with=`; an empty list stops them all.
+    ///
+    /// # Errors
+    /// A [`Refusal`] where the machine cannot run anything beside the measurement.
+    fn disturb(&mut self, streams: &[Stream]) -> Result<(), Refusal> {
+        if streams.is_empty() {
+            Ok(())
+        } else {
+            Err(Refusal::new("this machine offers no co-running streams", ""))
+        }
+    }
+}
+
+/// One co-running stream: CPU `cpu` chases a random cycle over `bytes` of its own memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stream {
+    /// The agent that runs it: a CPU number, not 0 (that one measures).
+    pub cpu: u32,
+    /// Its working set in bytes.
+    pub bytes: u64,
+}
+
+/// A DMA engine.
+pub trait Dma {
+    /// Copies `bytes` from offset `from` to offset `to` by an engine, past the CPU.
+    ///
+    /// # Errors
+    /// A [`Refusal`] where there is no engine.
+    fn transfer(&mut self, from: u64, to: u64, bytes: u64) -> Result<(), Refusal> {
+        let _ = (from, to, bytes);
+        Err(Refusal::new("this machine offers no DMA engine", ""))
+    }
+}

@@ -1,0 +1,1 @@
+//! Findings to terminal, JSON. Strings out, nothing else.
