@@ -141,16 +141,22 @@ pub struct Chain {
 enum Walk {
     Sequential,
     Random(Bijection),
-    Window { per: u64, outer: Bijection, inner: Bijection },
+    /// `whole` cells in full windows of `per`, then the rest in a window of its own.
+    Window {
+        per: u64,
+        whole: u64,
+        outer: Bijection,
+        inner: Bijection,
+        rest: Bijection,
+    },
 }
 
 impl Chain {
-    /// A chain of `cells` cells, one a `step`. A window that does not divide the chain is cut: the
-    /// chain then covers whole windows only, unless the whole fits in one.
+    /// A chain of `cells` cells, one a `step`. Where a window does not divide the chain, what is left
+    /// over is a smaller window of its own, visited last.
     #[must_use]
     pub fn new(base: u64, cells: u64, step: u64, layout: Layout, order: Order, seed: u64) -> Chain {
         let cells = cells.max(1);
-        let mut used = cells;
         let walk = match order {
             Order::Sequential => Walk::Sequential,
             Order::Random => Walk::Random(Bijection::new(cells, seed)),
@@ -159,16 +165,18 @@ impl Chain {
                 if per >= cells {
                     Walk::Random(Bijection::new(cells, seed))
                 } else {
-                    used = cells - cells % per;
+                    let whole = cells - cells % per;
                     Walk::Window {
                         per,
-                        outer: Bijection::new(used / per, seed),
+                        whole,
+                        outer: Bijection::new(whole / per, seed),
                         inner: Bijection::new(per, mix(seed)),
+                        rest: Bijection::new(cells - whole, mix(seed ^ 1)),
                     }
                 }
             }
         };
-        Chain { base, step, layout, cells: used, walk }
+        Chain { base, step, layout, cells, walk }
     }
 
     /// Cells in the cycle.
@@ -194,7 +202,13 @@ impl Chain {
         match &self.walk {
             Walk::Sequential => i,
             Walk::Random(p) => p.at(i),
-            Walk::Window { per, outer, inner } => outer.at(i / per) * per + inner.at(i % per),
+            Walk::Window { per, whole, outer, inner, rest } => {
+                if i < *whole {
+                    outer.at(i / per) * per + inner.at(i % per)
+                } else {
+                    whole + rest.at(i - whole)
+                }
+            }
         }
     }
 
@@ -205,7 +219,13 @@ impl Chain {
         match &self.walk {
             Walk::Sequential => j,
             Walk::Random(p) => p.index(j),
-            Walk::Window { per, outer, inner } => outer.index(j / per) * per + inner.index(j % per),
+            Walk::Window { per, whole, outer, inner, rest } => {
+                if j < *whole {
+                    outer.index(j / per) * per + inner.index(j % per)
+                } else {
+                    whole + rest.index(j - whole)
+                }
+            }
         }
     }
 

@@ -11,3 +11,7 @@ extern crate alloc;
 pub mod chain;
 pub mod machine;
 pub mod patterns;
+pub mod proof;
+pub mod serve;
+mod tokens;
+pub mod wire;

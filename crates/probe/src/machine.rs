@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 
 use crate::chain::Chain;
 use crate::patterns;
+use crate::tokens::token_names;
 
 /// A reading of a machine's clock, in that clock's own ticks. A tick is not a cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,6 +60,15 @@ pub enum Pages {
     /// The largest page size that the machine hands out for ordinary memory, asked for AND verified.
     Huge,
 }
+
+token_names!(Worth { Modelled = "modelled", Emulated = "emulated", Virtual = "virtual", Real = "real" });
+token_names!(Attribute {
+    WriteBack = "write-back",
+    WriteThrough = "write-through",
+    NormalNc = "normal-nc",
+    Device = "device",
+});
+token_names!(Pages { Base = "base", Huge = "huge" });
 
 /// A wish for memory: `bytes` of it, aligned to a page, placed by `place`.
 ///
@@ -153,6 +163,21 @@ pub struct Watch {
     pub accesses: u64,
 }
 
+impl Watch {
+    /// What was added since `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &Watch) -> Watch {
+        Watch {
+            wall_ns: self.wall_ns.saturating_sub(earlier.wall_ns),
+            cpu_ns: self.cpu_ns.saturating_sub(earlier.cpu_ns),
+            involuntary: self.involuntary.saturating_sub(earlier.involuntary),
+            steal_ns: self.steal_ns.saturating_sub(earlier.steal_ns),
+            faults: self.faults.saturating_sub(earlier.faults),
+            accesses: self.accesses.saturating_sub(earlier.accesses),
+        }
+    }
+}
+
 /// A machine under the probe.
 ///
 /// # Cells
@@ -202,6 +227,12 @@ pub trait Machine: Counters + Maintain + Wake + Disturb + Dma {
     fn charge(&mut self, ops: Ops) {
         let _ = ops;
     }
+
+    /// Called before a trial is mapped and run: whatever quiet the machine can give begins here.
+    fn quiet_begin(&mut self) {}
+
+    /// Called after a trial: the quiet ends, so that a priority is never held between trials.
+    fn quiet_end(&mut self) {}
 
     /// What has happened to the measuring thread since the machine was opened.
     fn watch(&mut self) -> Watch {

@@ -1,7 +1,11 @@
 //! The chase: dependent loads round a chain.
 
+use alloc::vec::Vec;
+
+use super::Yield;
 use crate::chain::Chain;
 use crate::machine::{Machine, Ops, Refusal};
+use crate::wire::{Sample, Trial};
 
 /// Loads in one turn of the unrolled loop. 32 keeps the loop's own decrement and branch at 1/32
 /// of an instruction each per load and the loop inside 256 bytes of code.
@@ -26,18 +30,78 @@ pub fn body<M: Machine + ?Sized>(machine: &mut M, start: M::Cell, n: u64) -> M::
     cell
 }
 
-/// Writes the links of `chain`, in the order of the cells' addresses so that laying a large chain
-/// streams through memory.
+/// Writes the links of `chain`, in the chain's own order: where the caches allocate on writes, laying
+/// leaves them as one lap of the chase would, so the lap is its own warm-up.
 ///
 /// # Errors
 /// A [`Refusal`] when a cell of the chain lies outside the machine's mapped memory.
 pub fn lay<M: Machine + ?Sized>(machine: &mut M, chain: &Chain) -> Result<(), Refusal> {
     let outside = || Refusal::new("the chain reaches outside the mapped memory", "ask for fewer bytes");
-    for j in 0..chain.cells() {
-        let next = chain.at(chain.position_of(j) + 1);
-        let at = machine.cell(chain.place(j)).ok_or_else(outside)?;
-        let to = machine.cell(next).ok_or_else(outside)?;
+    let first = machine.cell(chain.at(0)).ok_or_else(outside)?;
+    let mut at = first;
+    for i in 1..chain.cells() {
+        let to = machine.cell(chain.at(i)).ok_or_else(outside)?;
         machine.link(at, to);
+        at = to;
     }
+    machine.link(at, first);
     Ok(())
+}
+
+/// Runs a trial of the patterns `chase` and `pages`: the same loads round another layout.
+///
+/// Each sample times n loads and then 2n more, from where the last one stopped; analysis takes the
+/// difference, in which every fixed cost cancels. The clock is read between the two runs and, because
+/// reading a counter may cost far more than reading the clock, once more after it.
+///
+/// # Errors
+/// The machine's refusal of the memory or of the co-running streams.
+pub fn measure<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal> {
+    machine.disturb(&trial.with)?;
+    let outcome = measure_quietly(machine, trial);
+    machine.disturb(&[])?;
+    outcome
+}
+
+fn measure_quietly<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal> {
+    let lost = || Refusal::new("a cell of the chain is outside the mapping", "");
+    // The page size decides how far a chain of one cell a page reaches, and only the mapping knows
+    // it: a first mapping of one page tells.
+    let page_bytes = machine.map(&crate::machine::Wish { bytes: 8, ..trial.wish(1) })?.page_bytes;
+    let mapping = machine.map(&trial.wish(page_bytes))?;
+    if mapping.page_bytes != page_bytes {
+        return Err(Refusal::new("the page size changed between two mappings", "run it again"));
+    }
+    let chain = trial.chain(mapping.base, page_bytes);
+    machine.lay(&chain)?;
+    let start = machine.cell(chain.at(0)).ok_or_else(lost)?;
+    let mut cell = machine.chase(start, trial.warm);
+    let mut samples = Vec::with_capacity(trial.samples as usize);
+    for _ in 0..trial.samples {
+        let sample = one(machine, &chain, &mut cell, trial.loads);
+        samples.push(sample.ok_or_else(lost)?);
+    }
+    Ok(Yield { samples, page_bytes, base: mapping.base })
+}
+
+/// One sample from `cell` on; leaves `cell` where it ended. `None` when the loads led off the chain,
+/// which only a broken machine does.
+fn one<M: Machine>(machine: &mut M, chain: &Chain, cell: &mut M::Cell, n: u64) -> Option<Sample> {
+    let before = super::cycles(machine);
+    let a = machine.now();
+    let middle = machine.chase(*cell, n);
+    let b = machine.now();
+    let between = super::cycles(machine);
+    let b2 = machine.now();
+    let last = machine.chase(middle, 2 * n);
+    let c = machine.now();
+    let after = super::cycles(machine);
+    *cell = last;
+    Some(Sample {
+        ticks: b.since(a),
+        ticks2: c.since(b2),
+        end: chain.number_at(machine.offset(middle))?,
+        end2: chain.number_at(machine.offset(last))?,
+        cycles: super::counted(before, between, after),
+    })
 }

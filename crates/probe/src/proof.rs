@@ -1,0 +1,31 @@
+//! Proof of work: where a run of loads must have ended.
+//!
+//! "Came home" is no proof: a loop that never ran is home too. The harness computes, on its own and
+//! in constant time, the cell on which every timed run of a trial must end.
+
+use crate::wire::{PatternKind, Sample, Trial};
+
+/// Numbers of the samples whose end cells are not where `n` and `2n` loads lead. Patterns that load
+/// nothing (clock, alu) prove nothing here. Runs of whole laps end where they began, so they prove
+/// nothing either: such a trial is unproven from its first sample on, and no plan asks for one.
+#[must_use]
+pub fn unproven(trial: &Trial, page_bytes: u64, samples: &[Sample]) -> alloc::vec::Vec<usize> {
+    if matches!(trial.pattern, PatternKind::Clock | PatternKind::Alu) {
+        return alloc::vec::Vec::new();
+    }
+    let chain = trial.chain(0, page_bytes);
+    let cells = chain.cells();
+    if cells > 2 && (2 * trial.loads).is_multiple_of(cells) {
+        return (0..samples.len()).collect();
+    }
+    let mut position = trial.warm;
+    let mut bad = alloc::vec::Vec::new();
+    for (i, sample) in samples.iter().enumerate() {
+        let first = position.wrapping_add(trial.loads);
+        position = first.wrapping_add(2 * trial.loads);
+        if sample.end != chain.cell_at(first) || sample.end2 != chain.cell_at(position) {
+            bad.push(i);
+        }
+    }
+    bad
+}

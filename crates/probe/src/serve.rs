@@ -1,0 +1,183 @@
+//! The server: lines in, lines out, a machine between.
+//!
+//! The probe greets, answers `facts` and `trial`, and leaves on `bye` or at the end of its input. It
+//! times and never judges. What it cannot parse it answers with a `fault` line and goes on.
+
+use alloc::format;
+use alloc::string::String;
+
+use crate::machine::{Fact, FactValue, Machine, Refusal};
+use crate::patterns;
+use crate::wire::{Done, Line, MAX_LINE, Samples, Trial, VERSION};
+
+/// A byte stream with lines in it.
+pub trait Lines {
+    /// Why the stream failed.
+    type Error;
+
+    /// The next line without its newline into `line`; `false` at the end of the stream. A line above
+    /// [`MAX_LINE`] may be cut there.
+    ///
+    /// # Errors
+    /// When the stream fails.
+    fn read(&mut self, line: &mut String) -> Result<bool, Self::Error>;
+
+    /// Sends a line.
+    ///
+    /// # Errors
+    /// When the stream fails.
+    fn write(&mut self, line: &str) -> Result<(), Self::Error>;
+}
+
+/// Bytes of a fact's value in one part: as hex they take twice as much of a line.
+const PART: usize = MAX_LINE / 2 - 256;
+
+struct Server<'a, M, L> {
+    machine: &'a mut M,
+    lines: &'a mut L,
+    seq: u64,
+}
+
+/// Serves `machine` on `lines` until `bye` or the end of the input.
+///
+/// # Errors
+/// When the stream fails.
+pub fn serve<M: Machine, L: Lines>(machine: &mut M, lines: &mut L) -> Result<(), L::Error> {
+    let mut server = Server { machine, lines, seq: 0 };
+    let worth = server.machine.worth();
+    server.send(&Line::new("probe").int("wire", VERSION).token("worth", worth.token()))?;
+    let mut text = String::new();
+    loop {
+        text.clear();
+        if !server.lines.read(&mut text)? {
+            return Ok(());
+        }
+        if text.trim().is_empty() {
+            continue;
+        }
+        match Line::parse(&text) {
+            Ok(line) if line.word == "bye" => return server.send(&Line::new("gone")),
+            Ok(line) => server.answer(&line)?,
+            Err(e) => server.fault(&e.what)?,
+        }
+    }
+}
+
+impl<M: Machine, L: Lines> Server<'_, M, L> {
+    fn send(&mut self, line: &Line) -> Result<(), L::Error> {
+        self.seq += 1;
+        self.lines.write(&line.seal(self.seq))
+    }
+
+    fn fault(&mut self, what: &str) -> Result<(), L::Error> {
+        self.send(&Line::new("fault").text("what", what))
+    }
+
+    fn answer(&mut self, line: &Line) -> Result<(), L::Error> {
+        match line.word.as_str() {
+            "facts" => self.facts(),
+            "trial" => match Trial::read(line) {
+                Ok(trial) => self.trial(&trial),
+                Err(e) => self.fault(&e.what),
+            },
+            other => self.fault(&format!("'{other}' is not asked here; the words are: facts, trial, bye")),
+        }
+    }
+
+    fn facts(&mut self) -> Result<(), L::Error> {
+        let mut facts = alloc::vec::Vec::new();
+        self.machine.facts(&mut |fact| facts.push(fact));
+        let count = facts.len() as u64;
+        for fact in facts {
+            self.fact(&fact)?;
+        }
+        self.send(&Line::new("facts_end").int("count", count))
+    }
+
+    fn fact(&mut self, fact: &Fact) -> Result<(), L::Error> {
+        let line = || Line::new("fact").text("name", &fact.name);
+        match &fact.value {
+            FactValue::Int(v) => self.send(&line().int("int", *v)),
+            FactValue::Text(text) => {
+                let parts = split(text);
+                let of = parts.len() as u64;
+                for (i, part) in parts.iter().enumerate() {
+                    let line = if of > 1 { line().int("part", i as u64).int("of", of) } else { line() };
+                    self.send(&line.text("text", part))?;
+                }
+                Ok(())
+            }
+            FactValue::Bytes(bytes) => {
+                let of = bytes.len().div_ceil(PART).max(1) as u64;
+                for i in 0..of {
+                    let from = i as usize * PART;
+                    let part = &bytes[from..bytes.len().min(from + PART)];
+                    let line = if of > 1 { line().int("part", i).int("of", of) } else { line() };
+                    self.send(&line.hex("hex", part))?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn trial(&mut self, trial: &Trial) -> Result<(), L::Error> {
+        // Echoed as parsed, before it runs: a record that ends here still says what was asked.
+        self.send(&trial.line())?;
+        self.machine.quiet_begin();
+        let before = self.machine.watch();
+        let outcome = patterns::run(self.machine, trial);
+        let after = self.machine.watch();
+        self.machine.quiet_end();
+        match outcome {
+            Err(refusal) => self.refuse(trial, &refusal),
+            Ok(result) => {
+                for line in (Samples { trial: trial.id, list: result.samples }).lines() {
+                    self.send(&line)?;
+                }
+                let done = Done {
+                    trial: trial.id,
+                    page_bytes: result.page_bytes,
+                    base: result.base,
+                    watch: after.since(&before),
+                };
+                self.send(&done.line())
+            }
+        }
+    }
+
+    fn refuse(&mut self, trial: &Trial, refusal: &Refusal) -> Result<(), L::Error> {
+        self.send(
+            &Line::new("refusal")
+                .int("trial", trial.id)
+                .text("reason", &refusal.reason)
+                .text("remedy", &refusal.remedy),
+        )
+    }
+}
+
+/// Cuts text into parts that fit on a line even when every character is escaped.
+fn split(text: &str) -> alloc::vec::Vec<&str> {
+    let mut parts = alloc::vec::Vec::new();
+    let mut rest = text;
+    // The longest escape is \u{10ffff}: ten bytes for one character of at least one byte; controls
+    // are rare, so a part is cut by its escaped length.
+    while !rest.is_empty() {
+        let mut escaped = 0;
+        let cut = rest
+            .char_indices()
+            .find(|(_, c)| {
+                escaped += if c.is_control() { 10 } else { 1 + c.len_utf8() };
+                escaped > MAX_LINE - 512
+            })
+            .map_or(rest.len(), |(at, _)| at);
+        parts.push(&rest[..cut]);
+        rest = &rest[cut..];
+    }
+    if parts.is_empty() {
+        parts.push("");
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,196 @@
+//! The server over a machine that is plain memory, and over mutants of it that cheat.
+
+use super::*;
+use crate::machine::{Counters, Disturb, Dma, Maintain, Mapping, Pages, Ticks, Wake, Wish, Worth};
+use crate::proof::unproven;
+use alloc::collections::VecDeque;
+use alloc::string::ToString;
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// How a mutant cheats.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Cheat {
+    Honest,
+    /// The loop never runs.
+    Idle,
+    /// The loop loses one load.
+    OneShort,
+    /// Whole laps only: "came home".
+    Home,
+    /// Every load lands on its own cell again.
+    Stuck,
+}
+
+struct Plain {
+    memory: Vec<u64>,
+    time: u64,
+    cheat: Cheat,
+    lap: u64,
+}
+
+impl Plain {
+    fn new(cheat: Cheat) -> Plain {
+        Plain { memory: vec![0; 1 << 15], time: 0, cheat, lap: 0 }
+    }
+}
+
+impl Counters for Plain {}
+impl Maintain for Plain {}
+impl Wake for Plain {}
+impl Disturb for Plain {}
+impl Dma for Plain {}
+
+impl Machine for Plain {
+    type Cell = usize;
+
+    fn worth(&self) -> Worth {
+        Worth::Emulated
+    }
+    fn facts(&mut self, sink: &mut dyn FnMut(Fact)) {
+        sink(Fact { name: "a.number".to_string(), value: FactValue::Int(5) });
+        sink(Fact { name: "a.text".to_string(), value: FactValue::Text("\u{1}\"long\"\n".repeat(900)) });
+        sink(Fact {
+            name: "a.blob".to_string(),
+            value: FactValue::Bytes((0..9000u32).map(|b| b as u8).collect()),
+        });
+    }
+    fn map(&mut self, wish: &Wish) -> Result<Mapping, Refusal> {
+        if wish.pages == Pages::Huge || wish.bytes > 1 << 18 {
+            return Err(Refusal::new("too much", "ask for less"));
+        }
+        Ok(Mapping { base: 0, bytes: 1 << 18, page_bytes: 4096 })
+    }
+    fn cell(&self, offset: u64) -> Option<usize> {
+        (offset % 8 == 0 && offset / 8 < self.memory.len() as u64).then_some(offset as usize / 8)
+    }
+    fn offset(&self, cell: usize) -> u64 {
+        cell as u64 * 8
+    }
+    fn link(&mut self, at: usize, to: usize) {
+        self.memory[at] = to as u64;
+    }
+    fn follow(&mut self, at: usize) -> usize {
+        self.time += 3;
+        if self.cheat == Cheat::Stuck { at } else { self.memory[at] as usize }
+    }
+    fn now(&mut self) -> Ticks {
+        self.time += 1;
+        Ticks(self.time)
+    }
+    fn alu(&mut self, n: u64) {
+        self.time += n;
+    }
+    fn lay(&mut self, chain: &crate::chain::Chain) -> Result<(), Refusal> {
+        self.lap = chain.cells();
+        patterns::chase::lay(self, chain)
+    }
+    fn chase(&mut self, start: usize, n: u64) -> usize {
+        let n = match self.cheat {
+            Cheat::Idle => 0,
+            Cheat::OneShort => n - n.min(1),
+            Cheat::Home => n - n % self.lap,
+            Cheat::Honest | Cheat::Stuck => n,
+        };
+        patterns::chase::body(self, start, n)
+    }
+}
+
+struct Script {
+    input: VecDeque<String>,
+    output: Vec<String>,
+}
+
+impl Lines for Script {
+    type Error = ();
+    fn read(&mut self, line: &mut String) -> Result<bool, ()> {
+        Ok(self.input.pop_front().map(|l| line.push_str(&l)).is_some())
+    }
+    fn write(&mut self, line: &str) -> Result<(), ()> {
+        assert!(line.len() <= MAX_LINE, "a line of {} bytes", line.len());
+        self.output.push(line.to_string());
+        Ok(())
+    }
+}
+
+/// What the probe answers to these lines, parsed; every line sealed, numbers without a gap.
+fn talk(cheat: Cheat, input: &[&str]) -> Vec<Line> {
+    let mut script = Script { input: input.iter().map(ToString::to_string).collect(), output: Vec::new() };
+    serve(&mut Plain::new(cheat), &mut script).unwrap();
+    let lines: Vec<Line> = script.output.iter().map(|l| Line::parse(l).unwrap()).collect();
+    for (i, line) in lines.iter().enumerate() {
+        assert_eq!(line.seq, Some(i as u64 + 1));
+    }
+    lines
+}
+
+/// Numbers of the unproven samples of the one trial in an answer.
+fn judged(lines: &[Line]) -> Vec<usize> {
+    let one = |word: &str| lines.iter().find(|l| l.word == word).unwrap();
+    let trial = Trial::read(one("trial")).unwrap();
+    let done = Done::read(one("done")).unwrap();
+    let samples = Samples::read(one("sample")).unwrap();
+    assert_eq!(samples.list.len() as u64, trial.samples);
+    unproven(&trial, done.page_bytes, &samples.list)
+}
+
+const ASKED: [&str; 4] = [
+    "trial id=1 pattern=chase bytes=8192 loads=300 samples=4 warm=77",
+    "trial id=1 pattern=chase bytes=17024 order=window window=4096 loads=100 samples=4",
+    "trial id=1 pattern=chase bytes=8192 order=sequential loads=300 samples=4 warm=1",
+    "trial id=1 pattern=pages bytes=2048 loads=300 samples=4 seed=9",
+];
+
+#[test]
+fn honest_samples_are_proven_and_cheats_are_caught() {
+    for asked in ASKED {
+        assert_eq!(judged(&talk(Cheat::Honest, &[asked])), [], "{asked}");
+        for cheat in [Cheat::Idle, Cheat::OneShort, Cheat::Home, Cheat::Stuck] {
+            assert!(!judged(&talk(cheat, &[asked])).is_empty(), "{cheat:?} got through: {asked}");
+        }
+    }
+}
+
+#[test]
+fn whole_laps_prove_nothing() {
+    let lines = talk(Cheat::Honest, &["trial id=1 bytes=8192 loads=256 samples=3"]);
+    assert_eq!(judged(&lines), [0, 1, 2]);
+}
+
+#[test]
+fn a_conversation_goes_on_after_nonsense_and_refusals() {
+    let lines = talk(
+        Cheat::Honest,
+        &[
+            "",
+            "facts",
+            "what is this",
+            "trial bytes=oops",
+            "trial page=huge",
+            "trial loads=8 id=3",
+            "bye",
+            "trial",
+        ],
+    );
+    let words: Vec<&str> = lines.iter().map(|l| l.word.as_str()).filter(|w| *w != "fact").collect();
+    assert_eq!(
+        words,
+        ["probe", "facts_end", "fault", "fault", "trial", "refusal", "trial", "sample", "done", "gone"]
+    );
+}
+
+#[test]
+fn long_facts_travel_in_parts_and_come_out_whole() {
+    let lines = talk(Cheat::Honest, &["facts"]);
+    let (mut text, mut blob) = (String::new(), Vec::new());
+    for line in lines.iter().filter(|l| l.word == "fact") {
+        let mut f = line.fields();
+        match f.text("name").unwrap().unwrap() {
+            "a.text" => text.push_str(f.text("text").unwrap().unwrap()),
+            "a.blob" => blob.extend_from_slice(f.hex("hex").unwrap().unwrap()),
+            _ => {}
+        }
+    }
+    assert_eq!(text, "\u{1}\"long\"\n".repeat(900));
+    assert_eq!(blob, (0..9000u32).map(|b| b as u8).collect::<Vec<u8>>());
+}

@@ -1,0 +1,116 @@
+//! Lines: everything written reads back, everything hostile is an error and never a panic.
+
+use super::*;
+use crate::wire::{Done, PatternKind, Sample, Samples, Trial};
+use alloc::vec;
+use proptest::prelude::*;
+
+fn value() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        any::<i64>().prop_map(|v| Value::Int(v.into())),
+        "[a-z][a-z0-9_.-]{0,12}".prop_map(Value::Token),
+        any::<String>().prop_map(|t| Value::Text(t.chars().take(60).collect())),
+        prop::collection::vec(any::<u8>(), 0..40).prop_map(Value::Hex),
+        prop::collection::vec(any::<u64>().prop_map(i128::from), 2..12).prop_map(Value::List),
+    ]
+}
+
+fn line() -> impl Strategy<Value = Line> {
+    ("[a-z][a-z0-9_.]{0,8}", prop::collection::btree_map("[a-df-r][a-z0-9_.]{0,6}", value(), 0..8))
+        .prop_map(|(word, pairs)| Line { word, pairs: pairs.into_iter().collect(), seq: None })
+}
+
+proptest! {
+    #[test]
+    fn what_is_rendered_parses_back(line in line()) {
+        prop_assert_eq!(Line::parse(&line.render()).unwrap(), line);
+    }
+
+    #[test]
+    fn what_is_sealed_parses_back_with_its_number(line in line(), seq: u64) {
+        let sealed = line.seal(seq);
+        let read = Line::parse(&sealed).unwrap();
+        prop_assert_eq!(read.seq, Some(seq));
+        prop_assert_eq!(read.pairs, line.pairs);
+    }
+
+    #[test]
+    fn one_changed_character_of_a_sealed_line_is_noticed(line in line(), at in 0usize..4096, with in b'0'..b'z') {
+        let sealed = line.seal(7).into_bytes();
+        let mut damaged = sealed.clone();
+        let at = at % (damaged.len() - " crc=0x00000000".len());
+        prop_assume!(damaged[at] != with && damaged[at].is_ascii());
+        damaged[at] = with;
+        let text = String::from_utf8(damaged).unwrap();
+        prop_assert!(Line::parse(&text).is_err(), "{text}");
+    }
+
+    #[test]
+    fn hostile_text_is_an_error_or_a_line(text in "\\PC{0,200}") {
+        if let Ok(line) = Line::parse(&text) {
+            let _ = (Trial::read(&line), Samples::read(&line), Done::read(&line));
+        }
+    }
+
+    #[test]
+    fn hostile_pairs_are_an_error_or_a_trial(text in "trial( (id|bytes|step|loads|with_cpu|with_bytes|order|page)=[-a-z0-9,]{0,24}){0,9}") {
+        if let Ok(line) = Line::parse(&text)
+            && let Ok(trial) = Trial::read(&line)
+        {
+            // Whatever was accepted can be laid out without overflow.
+            prop_assert!(trial.chain(0, 4096).cells() >= 1);
+            prop_assert!(trial.extent(1 << 16) >= trial.cells());
+        }
+    }
+
+    #[test]
+    fn samples_survive_the_wire(list in prop::collection::vec(any::<(u64, u64, u64, u64)>(), 0..50), counted: bool) {
+        let list: Vec<Sample> = list
+            .into_iter()
+            .map(|(ticks, ticks2, end, end2)| Sample { ticks, ticks2, end, end2, cycles: counted.then_some((end, ticks)) })
+            .collect();
+        let sent = Samples { trial: 3, list };
+        let mut got = Vec::new();
+        for line in sent.lines() {
+            let text = line.seal(u64::MAX);
+            prop_assert!(text.len() <= MAX_LINE);
+            got.extend(Samples::read(&Line::parse(&text).unwrap()).unwrap().list);
+        }
+        prop_assert_eq!(got, sent.list);
+    }
+}
+
+#[test]
+fn a_trial_typed_by_hand_has_defaults_and_echoes_whole() {
+    let typed = Trial::read(&Line::parse("trial bytes=8192").unwrap()).unwrap();
+    assert_eq!(typed, Trial { bytes: 8192, ..Trial::default() });
+    assert_eq!(Trial::read(&typed.line()).unwrap(), typed);
+}
+
+#[test]
+fn errors_name_the_key() {
+    let error = |text: &str| match Line::parse(text) {
+        Err(e) => e.what,
+        Ok(line) => Trial::read(&line).unwrap_err().what,
+    };
+    assert_eq!(error("trial byte=8192"), "trial: unknown key byte");
+    assert_eq!(
+        error("trial bytes=8k"),
+        "'bytes=8k': expected an integer, a list of integers, a lower-case token, \"text\" or 0x-bytes"
+    );
+    assert_eq!(error("trial order=up"), "trial: order=up is not one of: random window sequential");
+    assert_eq!(error("trial step=48"), "trial: step=48 must be a power of two");
+    assert_eq!(error("trial bytes=1 bytes=2"), "key 'bytes' stands twice");
+    assert!(error("trial with_cpu=0 with_bytes=64").contains("with_cpu"));
+}
+
+#[test]
+fn every_token_has_its_inverse() {
+    for &kind in PatternKind::ALL {
+        assert_eq!(PatternKind::from_token(kind.token()), Some(kind));
+    }
+    for &worth in crate::machine::Worth::ALL {
+        assert_eq!(crate::machine::Worth::from_token(worth.token()), Some(worth));
+    }
+    assert_eq!(vec![PatternKind::choices()], vec!["clock alu chase pages"]);
+}

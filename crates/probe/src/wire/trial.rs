@@ -1,0 +1,253 @@
+//! A trial: one point of a plan, as it travels.
+
+use alloc::format;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+use super::line::{Fields, Line, WireError};
+use crate::chain::{Chain, Layout, Order};
+use crate::machine::{Attribute, Pages, Stream, Wish};
+use crate::tokens::token_names;
+
+/// The pattern that a trial runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum PatternKind {
+    /// Back-to-back readings of the clock: its resolution and overhead.
+    Clock,
+    /// A dependent chain of single-cycle integer operations: core cycles.
+    Alu,
+    /// Dependent loads round a chain over packed lines.
+    #[default]
+    Chase,
+    /// Dependent loads round a chain with one line a page.
+    Pages,
+}
+
+token_names!(PatternKind { Clock = "clock", Alu = "alu", Chase = "chase", Pages = "pages" });
+
+/// The order of a chain, without its window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum OrderKind {
+    /// One random cycle.
+    #[default]
+    Random,
+    /// Random inside windows of `window` bytes.
+    Window,
+    /// Ascending.
+    Sequential,
+}
+
+token_names!(OrderKind { Random = "random", Window = "window", Sequential = "sequential" });
+
+/// One point of a plan. Lengths in bytes; `loads` is the n of the n/2n method.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trial {
+    /// Number of the trial in its record, from 1.
+    pub id: u64,
+    /// Round of the plan that asked for it.
+    pub round: u64,
+    /// What runs.
+    pub pattern: PatternKind,
+    /// Working set: whole lines, each `step` bytes.
+    pub bytes: u64,
+    /// Bytes from a cell to the next (the line size assumed).
+    pub step: u64,
+    /// Order of the chain.
+    pub order: OrderKind,
+    /// Window of the order `window`, bytes.
+    pub window: u64,
+    /// Page size wanted.
+    pub page: Pages,
+    /// Attribute wanted.
+    pub attribute: Attribute,
+    /// Seed of the placement.
+    pub place: u64,
+    /// Seed of the order.
+    pub seed: u64,
+    /// n: loads (or operations) in the first run of a sample; the second runs 2n.
+    pub loads: u64,
+    /// Samples wanted.
+    pub samples: u64,
+    /// Loads before the first sample, untimed.
+    pub warm: u64,
+    /// Co-running streams.
+    pub with: Vec<Stream>,
+}
+
+impl Default for Trial {
+    fn default() -> Trial {
+        Trial {
+            id: 0,
+            round: 0,
+            pattern: PatternKind::Chase,
+            bytes: 32 << 10,
+            step: 64,
+            order: OrderKind::Random,
+            window: 4096,
+            page: Pages::Base,
+            attribute: Attribute::WriteBack,
+            place: 0,
+            seed: 0,
+            // A prime: never a whole number of laps, which would prove nothing.
+            loads: 4099,
+            samples: 5,
+            warm: 4096,
+            with: Vec::new(),
+        }
+    }
+}
+
+/// Bounds that every trial keeps, so that no line from outside runs for ever: 2^40 bytes is more than
+/// any machine here maps, 2^32 loads a run and 1000 samples are minutes.
+const MAX_BYTES: u64 = 1 << 40;
+const MAX_LOADS: u64 = 1 << 32;
+const MAX_SAMPLES: u64 = 1000;
+const MAX_STREAMS: usize = 64;
+
+fn choice<T: Copy>(
+    fields: &mut Fields<'_>,
+    key: &str,
+    default: T,
+    from: fn(&str) -> Option<T>,
+    choices: &str,
+) -> Result<T, WireError> {
+    match fields.token(key)? {
+        None => Ok(default),
+        Some(word) => {
+            from(word).ok_or_else(|| WireError::new(format!("trial: {key}={word} is not one of: {choices}")))
+        }
+    }
+}
+
+impl Trial {
+    /// The line that asks for it.
+    #[must_use]
+    pub fn line(&self) -> Line {
+        let mut line = Line::new("trial")
+            .int("id", self.id)
+            .int("round", self.round)
+            .token("pattern", self.pattern.token())
+            .int("bytes", self.bytes)
+            .int("step", self.step)
+            .token("order", self.order.token())
+            .int("window", self.window)
+            .token("page", self.page.token())
+            .token("attribute", self.attribute.token())
+            .int("place", self.place)
+            .int("seed", self.seed)
+            .int("loads", self.loads)
+            .int("samples", self.samples)
+            .int("warm", self.warm);
+        if !self.with.is_empty() {
+            let cpus: Vec<u64> = self.with.iter().map(|s| u64::from(s.cpu)).collect();
+            let bytes: Vec<u64> = self.with.iter().map(|s| s.bytes).collect();
+            line = line.list("with_cpu", &cpus).list("with_bytes", &bytes);
+        }
+        line
+    }
+
+    /// Reads the line; keys that are absent have their defaults, unknown ones are an error.
+    ///
+    /// # Errors
+    /// A sentence that names the key and the remedy.
+    pub fn read(line: &Line) -> Result<Trial, WireError> {
+        let mut f = line.fields();
+        let d = Trial::default();
+        let trial = Trial {
+            id: f.int("id")?.unwrap_or(d.id),
+            round: f.int("round")?.unwrap_or(d.round),
+            pattern: choice(&mut f, "pattern", d.pattern, PatternKind::from_token, PatternKind::choices())?,
+            bytes: f.int("bytes")?.unwrap_or(d.bytes),
+            step: f.int("step")?.unwrap_or(d.step),
+            order: choice(&mut f, "order", d.order, OrderKind::from_token, OrderKind::choices())?,
+            window: f.int("window")?.unwrap_or(d.window),
+            page: choice(&mut f, "page", d.page, Pages::from_token, Pages::choices())?,
+            attribute: choice(&mut f, "attribute", d.attribute, Attribute::from_token, Attribute::choices())?,
+            place: f.int("place")?.unwrap_or(d.place),
+            seed: f.int("seed")?.unwrap_or(d.seed),
+            loads: f.int("loads")?.unwrap_or(d.loads),
+            samples: f.int("samples")?.unwrap_or(d.samples),
+            warm: f.int("warm")?.unwrap_or(d.warm),
+            with: streams(&mut f)?,
+        };
+        f.finish()?;
+        trial.check()?;
+        Ok(trial)
+    }
+
+    fn check(&self) -> Result<(), WireError> {
+        let within = |key: &str, value: u64, low: u64, high: u64| {
+            if (low..=high).contains(&value) {
+                Ok(())
+            } else {
+                Err(WireError::new(format!("trial: {key}={value} must be from {low} to {high}")))
+            }
+        };
+        within("step", self.step, 8, 1 << 20)?;
+        if !self.step.is_power_of_two() {
+            return Err(WireError::new(format!("trial: step={} must be a power of two", self.step)));
+        }
+        within("bytes", self.bytes, self.step, MAX_BYTES)?;
+        within("window", self.window, self.step, MAX_BYTES)?;
+        within("loads", self.loads, 1, MAX_LOADS)?;
+        within("warm", self.warm, 0, MAX_LOADS)?;
+        within("samples", self.samples, 1, MAX_SAMPLES)
+    }
+
+    /// Cells of the chain before a window cuts it.
+    #[must_use]
+    pub fn cells(&self) -> u64 {
+        (self.bytes / self.step).max(1)
+    }
+
+    /// The chain of this trial on pages of `page_bytes`, from arena offset `base`.
+    #[must_use]
+    pub fn chain(&self, base: u64, page_bytes: u64) -> Chain {
+        let layout = match self.pattern {
+            PatternKind::Pages => Layout::OnePerPage { page: page_bytes.max(self.step) },
+            _ => Layout::Packed,
+        };
+        let order = match self.order {
+            OrderKind::Random => Order::Random,
+            OrderKind::Window => Order::Window(self.window),
+            OrderKind::Sequential => Order::Sequential,
+        };
+        Chain::new(base, self.cells(), self.step, layout, order, self.seed)
+    }
+
+    /// Bytes of memory that the chain needs on pages of `page_bytes`.
+    #[must_use]
+    pub fn extent(&self, page_bytes: u64) -> u64 {
+        match self.pattern {
+            PatternKind::Pages => self.cells().saturating_mul(page_bytes.max(self.step)),
+            _ => self.cells() * self.step,
+        }
+    }
+
+    /// The wish for the memory it needs on pages of `page_bytes`.
+    #[must_use]
+    pub fn wish(&self, page_bytes: u64) -> Wish {
+        Wish {
+            bytes: self.extent(page_bytes),
+            pages: self.page,
+            attribute: self.attribute,
+            place: self.place,
+        }
+    }
+}
+
+fn streams(f: &mut Fields<'_>) -> Result<Vec<Stream>, WireError> {
+    let (cpus, bytes) = (f.list("with_cpu")?, f.list("with_bytes")?);
+    if cpus.len() != bytes.len() || cpus.len() > MAX_STREAMS {
+        return Err(WireError::new(
+            "trial: with_cpu and with_bytes must have the same length, at most 64".to_string(),
+        ));
+    }
+    cpus.iter()
+        .zip(&bytes)
+        .map(|(&cpu, &bytes)| match u32::try_from(cpu) {
+            Ok(cpu) if cpu > 0 && bytes >= 8 => Ok(Stream { cpu, bytes }),
+            _ => Err(WireError::new("trial: with_cpu must be a CPU number from 1, with_bytes at least 8")),
+        })
+        .collect()
+}
