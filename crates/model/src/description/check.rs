@@ -1,0 +1,316 @@
+//! What no machine can be: the checks, with what would work instead.
+
+use super::units::show_size;
+use super::{Description, Flaw, Holds, Inclusion, Level, Replacement, Time, Tlb, WalkFrom, nearest};
+
+/// The widest set of a policy that keeps its state in one 64-bit word.
+const WORD_WAYS: u32 = 64;
+/// Bounds that keep every sum of costs far inside 64 bits; no machine is near them.
+const MOST_CYCLES: f64 = 1e6;
+const MOST_NS: f64 = 1e6;
+const MOST_CPUS: u32 = 1024;
+const MOST_LEVELS: usize = 16;
+const MOST_BYTES: u64 = 1 << 40;
+const MOST_LINES: u64 = 1 << 26;
+
+type Check = Result<(), Flaw>;
+
+/// Where a check looks.
+#[derive(Clone, Copy)]
+struct At(&'static str, usize);
+
+impl At {
+    fn flaw(self, key: &'static str, message: impl Into<String>, help: impl Into<String>) -> Flaw {
+        Flaw { table: self.0, index: self.1, key, message: message.into(), help: help.into() }
+    }
+
+    fn time(self, key: &'static str, time: Time) -> Check {
+        let sane = |v: f64, most: f64| (0.0..=most).contains(&v);
+        if sane(time.cycles, MOST_CYCLES) && sane(time.ns, MOST_NS) {
+            return Ok(());
+        }
+        let help = format!("0 to {MOST_CYCLES} cycles and 0 to {MOST_NS} ns");
+        Err(self.flaw(key, format!("`{key}` = {time} is no time of a memory hierarchy"), help))
+    }
+
+    fn hz(self, key: &'static str, hz: f64) -> Check {
+        if (1e3..=1e11).contains(&hz) {
+            return Ok(());
+        }
+        Err(self.flaw(key, format!("`{key}` = {hz} Hz is no clock of a machine"), "from 1 kHz to 100 GHz"))
+    }
+}
+
+pub(super) fn check(d: &Description) -> Check {
+    check_core(d)?;
+    if d.levels.len() > MOST_LEVELS {
+        return Err(At("level", MOST_LEVELS).flaw("", format!("more than {MOST_LEVELS} levels"), ""));
+    }
+    for (index, level) in d.levels.iter().enumerate() {
+        let at = At("level", index);
+        check_level(at, level)?;
+        check_neighbours(at, d, index)?;
+    }
+    if d.tlbs.len() > MOST_LEVELS {
+        return Err(At("tlb", MOST_LEVELS).flaw("", format!("more than {MOST_LEVELS} TLBs"), ""));
+    }
+    for (index, tlb) in d.tlbs.iter().enumerate() {
+        check_tlb(At("tlb", index), tlb)?;
+        if d.tlbs[..index].iter().any(|t| t.name == tlb.name) {
+            let message = format!("a second TLB named \"{}\"", tlb.name);
+            return Err(At("tlb", index).flaw("name", message, "names are unique"));
+        }
+    }
+    check_walk(d)?;
+    check_memory(d)
+}
+
+fn check_core(d: &Description) -> Check {
+    let at = At("core", 0);
+    at.hz("clock", d.core.clock_hz)?;
+    at.time("alu", d.core.alu)?;
+    at.time("branch", d.core.branch)?;
+    if d.core.cpus == 0 || d.core.cpus > MOST_CPUS {
+        return Err(at.flaw("cpus", format!("{} CPUs", d.core.cpus), format!("from 1 to {MOST_CPUS}")));
+    }
+    let at = At("timer", 0);
+    at.hz("clock", d.timer.clock_hz)?;
+    at.time("overhead", d.timer.overhead)?;
+    at.time("jitter", d.timer.jitter)?;
+    if d.timer.resolution == 0 || d.timer.resolution > 1 << 32 {
+        return Err(at.flaw("resolution", "a reading is a multiple of 1 tick at least", "resolution = 1"));
+    }
+    Ok(())
+}
+
+fn check_level(at: At, level: &Level) -> Check {
+    check_name(at, &level.name)?;
+    at.time("latency", level.latency)?;
+    if !level.line.is_power_of_two() || !(16..=4096).contains(&level.line) {
+        let near = level.line.clamp(16, 4096).next_power_of_two();
+        let message = format!("a line of {} bytes", level.line);
+        return Err(at.flaw("line", message, format!("a power of two from 16 to 4096; the next is {near}")));
+    }
+    check_ways(at, level.ways, level.replacement)?;
+    let way = level.line * u64::from(level.ways);
+    if level.size == 0 || !level.size.is_multiple_of(way) {
+        let below = level.size / way * way;
+        let near = |bytes: u64| format!("{} ({} sets)", show_size(bytes), bytes / way);
+        let help = match below {
+            0 => format!("size = line x ways x sets: the least that works is {}", near(way)),
+            _ => format!(
+                "size = line x ways x sets: the nearest that work are {} and {}",
+                near(below),
+                near(below.saturating_add(way))
+            ),
+        };
+        let message = format!(
+            "{} bytes are no whole number of sets of {} ways x {} bytes",
+            level.size, level.ways, level.line
+        );
+        return Err(at.flaw("size", message, help));
+    }
+    if level.size / level.line > MOST_LINES {
+        let help = format!("at most {} with this line", show_size(MOST_LINES * level.line));
+        return Err(at.flaw("size", format!("{} is more than is modelled", show_size(level.size)), help));
+    }
+    Ok(())
+}
+
+fn check_name(at: At, name: &str) -> Check {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./+".contains(c);
+    if !name.is_empty() && name.len() <= 32 && name.chars().all(plain) && !["memory", "none"].contains(&name)
+    {
+        return Ok(());
+    }
+    let help = "a word of letters, digits and - _ . / +; not \"memory\" or \"none\"";
+    Err(at.flaw("name", format!("\"{}\" is no name", name.escape_debug()), help))
+}
+
+fn check_ways(at: At, ways: u32, replacement: Replacement) -> Check {
+    if ways == 0 {
+        return Err(at.flaw(
+            "ways",
+            "a set of no ways",
+            "from 1; the number of entries for fully associative",
+        ));
+    }
+    let in_a_word = matches!(replacement, Replacement::TreePlru | Replacement::Nru);
+    if in_a_word && ways > WORD_WAYS {
+        let message = format!("{} with {ways} ways", replacement.word());
+        let help =
+            format!("this policy is modelled up to {WORD_WAYS} ways; lru, fifo and random have no limit");
+        return Err(at.flaw("replacement", message, help));
+    }
+    Ok(())
+}
+
+/// What a level may not be beside the others.
+fn check_neighbours(at: At, d: &Description, index: usize) -> Check {
+    let level = &d.levels[index];
+    let nearer = &d.levels[..index];
+    if nearer.iter().any(|l| l.name == level.name) {
+        return Err(at.flaw("name", format!("a second level named \"{}\"", level.name), "names are unique"));
+    }
+    if level.holds != Holds::Unified && nearer.iter().any(|l| l.holds == Holds::Unified) {
+        let message = format!("a level for {} behind a unified one", level.holds.word());
+        return Err(at.flaw("holds", message, "levels stand nearest first, and what is unified stays so"));
+    }
+    let meets = |l: &&Level| l.holds == level.holds || level.holds == Holds::Unified;
+    let nearest: Vec<&Level> = nearer.iter().filter(meets).collect();
+    if let Some(wide) = nearest.iter().find(|l| l.line > level.line) {
+        let message = format!("a line of {} bytes behind \"{}\" with {}", level.line, wide.name, wide.line);
+        return Err(at.flaw("line", message, "a level's line is at least as long as those of nearer levels"));
+    }
+    if let Some(shared) = nearest.iter().find(|l| l.shared && !level.shared) {
+        let message = format!("a private level behind \"{}\", which is shared", shared.name);
+        return Err(at.flaw("shared", message, "what is behind a shared level is shared: shared = true"));
+    }
+    if level.inclusion != Inclusion::Exclusive {
+        return Ok(());
+    }
+    if nearest.is_empty() {
+        let help = "write \"neither\" for the first level";
+        return Err(at.flaw("inclusion", "the first level has no nearer one to be exclusive of", help));
+    }
+    if let Some(narrow) = nearest.iter().find(|l| l.line != level.line) {
+        let message = format!("an exclusive level whose line differs from \"{}\"'s", narrow.name);
+        return Err(at.flaw("inclusion", message, format!("line = \"{}\"", narrow.line)));
+    }
+    Ok(())
+}
+
+fn check_tlb(at: At, tlb: &Tlb) -> Check {
+    check_name(at, &tlb.name)?;
+    at.time("latency", tlb.latency)?;
+    check_ways(at, tlb.ways, tlb.replacement)?;
+    if tlb.entries == 0 || tlb.entries > 1 << 20 || !tlb.entries.is_multiple_of(tlb.ways) {
+        let below = (tlb.entries / tlb.ways).clamp(1, 1 << 10) * tlb.ways;
+        let message = format!("{} entries are no whole number of sets of {} ways", tlb.entries, tlb.ways);
+        let help =
+            format!("the nearest that work are {below} and {}", u64::from(below) + u64::from(tlb.ways));
+        return Err(at.flaw("entries", message, help));
+    }
+    check_pages(at, &tlb.pages)
+}
+
+fn check_pages(at: At, pages: &[u64]) -> Check {
+    if pages.is_empty() || pages.len() > 16 {
+        return Err(at.flaw(
+            "pages",
+            format!("{} page sizes", pages.len()),
+            "for example: pages = [\"4K\", \"2M\"]",
+        ));
+    }
+    if let Some(odd) = pages.iter().find(|p| !p.is_power_of_two() || !(1 << 10..=1 << 36).contains(*p)) {
+        let help = "a page is a power of two from 1K to 64G";
+        return Err(at.flaw("pages", format!("a page of {odd} bytes"), help));
+    }
+    if pages.windows(2).any(|pair| pair[0] >= pair[1]) {
+        return Err(at.flaw("pages", "page sizes out of order", "ascending, each once"));
+    }
+    Ok(())
+}
+
+fn check_walk(d: &Description) -> Check {
+    let at = At("walk", 0);
+    let Some(walk) = &d.walk else {
+        if d.tlbs.is_empty() {
+            return Ok(());
+        }
+        return Err(At("tlb", 0).flaw(
+            "",
+            "a TLB without a [walk]",
+            "say what a miss in every TLB costs: [walk]",
+        ));
+    };
+    if d.tlbs.is_empty() {
+        return Err(at.flaw(
+            "",
+            "a [walk] without a [[tlb]]",
+            "leave it out: translation is free without TLBs",
+        ));
+    }
+    at.time("latency", walk.latency)?;
+    if walk.fetches > 6 {
+        let message = format!("{} fetches a walk", walk.fetches);
+        return Err(at.flaw("fetches", message, "from 0 to 6: no page table has more levels"));
+    }
+    match &walk.from {
+        WalkFrom::Nowhere if walk.fetches > 0 => {
+            Err(at.flaw("from", "fetches from nowhere", "fetches = 0, or from = \"memory\" or a level"))
+        }
+        WalkFrom::Memory | WalkFrom::Level(_) if walk.fetches == 0 => {
+            Err(at.flaw("from", "no fetches, so they come from nowhere", "from = \"none\""))
+        }
+        WalkFrom::Level(name) => {
+            let data = || d.levels.iter().filter(|l| l.holds != Holds::Instructions).map(|l| l.name.as_str());
+            if data().any(|known| known == name) {
+                return Ok(());
+            }
+            let words = data().chain(["memory", "none"]);
+            let help = match nearest(name, words.clone()) {
+                Some(near) => format!("did you mean \"{near}\"?"),
+                None => format!("one of {}", words.collect::<Vec<_>>().join(", ")),
+            };
+            Err(at.flaw("from", format!("\"{}\" is no level that holds data", name.escape_debug()), help))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_memory(d: &Description) -> Check {
+    let at = At("memory", 0);
+    let memory = &d.memory;
+    check_pages(at, &memory.pages)?;
+    at.time("latency", memory.latency)?;
+    at.time("spread", memory.spread)?;
+    let page = memory.pages[0];
+    let least = page * 64;
+    if memory.size < least || memory.size > MOST_BYTES || !memory.size.is_multiple_of(page) {
+        let help = format!(
+            "whole pages of {}, from {} to {}",
+            show_size(page),
+            show_size(least),
+            show_size(MOST_BYTES)
+        );
+        return Err(at.flaw("size", format!("a memory of {}", show_size(memory.size)), help));
+    }
+    let hz = d.core.clock_hz;
+    let total = |t: Time| t.in_cycles(hz);
+    if total(memory.spread) > total(memory.latency) {
+        let message = "a spread beyond the latency itself: some accesses would take less than no time";
+        return Err(at.flaw("spread", message, format!("at most {}", memory.latency)));
+    }
+    if let Some(level) = d.levels.iter().find(|l| l.line > page) {
+        let help = format!("lines of \"{}\" are {} bytes", level.name, level.line);
+        return Err(at.flaw("pages", "a page shorter than a line", help));
+    }
+    check_rows(at, d, total)?;
+    let Some(refresh) = &memory.refresh else { return Ok(()) };
+    at.time("refresh", refresh.every)?;
+    at.time("refresh_takes", refresh.takes)?;
+    if total(refresh.takes) >= total(refresh.every) {
+        let message = "a refresh that takes as long as the time between two";
+        return Err(at.flaw("refresh_takes", message, format!("less than {}", refresh.every)));
+    }
+    Ok(())
+}
+
+fn check_rows(at: At, d: &Description, total: impl Fn(Time) -> f64) -> Check {
+    let memory = &d.memory;
+    let Some(rows) = &memory.rows else { return Ok(()) };
+    at.time("open", rows.open)?;
+    if !rows.row.is_power_of_two() || !(64..=1 << 24).contains(&rows.row) {
+        let help = "a power of two from 64 to 16M";
+        return Err(at.flaw("row", format!("a row of {} bytes", rows.row), help));
+    }
+    if rows.banks == 0 || rows.banks > 4096 {
+        return Err(at.flaw("banks", format!("{} banks", rows.banks), "from 1 to 4096"));
+    }
+    if total(memory.spread) > total(rows.open) {
+        let message = "the spread is beyond `open`: some accesses would take less than no time";
+        return Err(at.flaw("spread", message, format!("at most {}", rows.open)));
+    }
+    Ok(())
+}

@@ -1,0 +1,272 @@
+//! The description of a machine: what one of `machines/*.toml` says, read, checked and written.
+//!
+//! The format is documented in `machines/README.md`; the structures here mirror it one to one, in
+//! plain units. Whoever writes a description in code calls [`Description::check`]; whoever reads a
+//! file gets it checked.
+
+mod check;
+mod error;
+mod read;
+mod show;
+mod units;
+
+pub use error::{DescriptionError, Flaw, nearest};
+pub use units::Time;
+
+/// Declares an enum whose values are words of the format: one list serves reading, writing, and the
+/// suggestions for a misspelt word.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $value:ident = $word:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum $name { $($(#[$vdoc])* $value,)* }
+
+        impl $name {
+            /// Every value, in the order of the documentation.
+            pub const ALL: &'static [$name] = &[$($name::$value,)*];
+
+            /// The word that stands for it in a description.
+            #[must_use]
+            pub fn word(self) -> &'static str {
+                match self { $($name::$value => $word,)* }
+            }
+        }
+    };
+}
+
+words! {
+    /// Which accesses a level serves.
+    Holds {
+        /// Loads and stores.
+        Data = "data",
+        /// Instruction fetches.
+        Instructions = "instructions",
+        /// Both.
+        Unified = "unified",
+    }
+}
+
+words! {
+    /// Which way a fill replaces when no way of the set is free.
+    Replacement {
+        /// The way whose last use is longest ago.
+        Lru = "lru",
+        /// The way filled longest ago.
+        Fifo = "fifo",
+        /// Any way, from a seeded generator.
+        Random = "random",
+        /// A tree of bits, each pointing away from the half used last. With a number of ways that
+        /// is no power of two the tree is that of the next power of two, and a search that would
+        /// enter a half without ways takes the other.
+        TreePlru = "tree-plru",
+        /// One reference bit a way: set by a use; when all are set the others are cleared; the
+        /// victim is the lowest way whose bit is clear.
+        Nru = "nru",
+    }
+}
+
+words! {
+    /// Where a store that a level holds ends.
+    Write {
+        /// In the level, which is then dirty and written back when it leaves.
+        Back = "back",
+        /// In the level and in the next one as well; the level is never dirty.
+        Through = "through",
+    }
+}
+
+words! {
+    /// What a level has to do with the lines of nearer levels.
+    Inclusion {
+        /// It holds them all: a line that leaves here leaves the nearer levels too.
+        Inclusive = "inclusive",
+        /// It holds what nearer levels evict, and hands a line over when it is asked for.
+        Exclusive = "exclusive",
+        /// Nothing: both fill, each replaces for itself.
+        Neither = "neither",
+    }
+}
+
+/// A described machine. All quantities in plain units: bytes, Hz, [`Time`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Description {
+    /// The name that users type: the file's name without its ending.
+    pub name: String,
+    /// One line about the machine.
+    pub about: String,
+    /// The CPUs.
+    pub core: Core,
+    /// The clock that the probe reads.
+    pub timer: Timer,
+    /// Caches, nearest first.
+    pub levels: Vec<Level>,
+    /// Translation caches, nearest first; with none, translation is free.
+    pub tlbs: Vec<Tlb>,
+    /// What a miss in every TLB costs; present when and only when there is a TLB.
+    pub walk: Option<Walk>,
+    /// The memory behind all levels.
+    pub memory: Memory,
+}
+
+/// `[core]`: the CPUs and what operations cost beside loads.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Core {
+    /// Core clock in Hz.
+    pub clock_hz: f64,
+    /// CPUs that can run at once.
+    pub cpus: u32,
+    /// One independent integer operation of a loop's overhead.
+    pub alu: Time,
+    /// A loop's taken branch.
+    pub branch: Time,
+}
+
+/// `[timer]`: the counter that the probe reads.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Timer {
+    /// Ticks a second, in Hz.
+    pub clock_hz: f64,
+    /// What an interval with nothing in it reads.
+    pub overhead: Time,
+    /// Half-width of a uniform error of each reading.
+    pub jitter: Time,
+    /// A reading is rounded down to a multiple of this many ticks.
+    pub resolution: u64,
+}
+
+/// `[[level]]`: one cache.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Level {
+    /// Its name; unique in the description.
+    pub name: String,
+    /// Which accesses it serves.
+    pub holds: Holds,
+    /// Size in bytes: line x ways x sets.
+    pub size: u64,
+    /// Line in bytes.
+    pub line: u64,
+    /// Ways.
+    pub ways: u32,
+    /// Load-to-use of an access that this level answers, in all.
+    pub latency: Time,
+    /// Replacement policy.
+    pub replacement: Replacement,
+    /// Write policy.
+    pub write: Write,
+    /// Whether a write miss fills a line here.
+    pub allocate: bool,
+    /// Relation to the nearer levels.
+    pub inclusion: Inclusion,
+    /// One for all CPUs, or one each.
+    pub shared: bool,
+}
+
+impl Level {
+    /// Sets: size / line / ways.
+    #[must_use]
+    pub fn sets(&self) -> u64 {
+        self.size / self.line.max(1) / u64::from(self.ways.max(1))
+    }
+}
+
+/// `[[tlb]]`: one translation cache, private to its CPU.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tlb {
+    /// Its name; unique among the TLBs.
+    pub name: String,
+    /// Entries in all.
+    pub entries: u32,
+    /// Ways; entries / ways sets, indexed by the page number modulo the sets.
+    pub ways: u32,
+    /// Page sizes that it can hold, bytes.
+    pub pages: Vec<u64>,
+    /// What a translation answered here adds to the access, in all.
+    pub latency: Time,
+    /// Replacement policy.
+    pub replacement: Replacement,
+}
+
+/// Where a walk's descriptor fetches look first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WalkFrom {
+    /// The level of this name, then outwards.
+    Level(String),
+    /// Memory, past the caches.
+    Memory,
+    /// Nowhere: no fetches, only the fixed cost.
+    Nowhere,
+}
+
+/// `[walk]`: a page-table walk.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Walk {
+    /// Descriptors fetched, the last level's first.
+    pub fetches: u32,
+    /// Where they are looked for.
+    pub from: WalkFrom,
+    /// Fixed cost on top of the fetches.
+    pub latency: Time,
+}
+
+/// `[memory]`: what is behind all levels.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Memory {
+    /// Size in bytes.
+    pub size: u64,
+    /// Page sizes that mappings get, ascending: the first is the base page, the last the huge page.
+    pub pages: Vec<u64>,
+    /// Load-to-use, in all; the mean of the spread.
+    pub latency: Time,
+    /// Half-width of a uniform variation.
+    pub spread: Time,
+    /// Open rows, where they are described.
+    pub rows: Option<Rows>,
+    /// Refresh, where it is described.
+    pub refresh: Option<Refresh>,
+}
+
+/// `row`, `banks` and `open` of `[memory]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rows {
+    /// Bytes in a row; consecutive rows lie in consecutive banks.
+    pub row: u64,
+    /// Banks, each with one open row.
+    pub banks: u32,
+    /// Load-to-use when the row is open.
+    pub open: Time,
+}
+
+/// `refresh` and `refresh_takes` of `[memory]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refresh {
+    /// Time from a refresh to the next.
+    pub every: Time,
+    /// How long one takes, at the end of each such time.
+    pub takes: Time,
+}
+
+impl Description {
+    /// Reads and checks the text of a description. The machine's name is the file's name without
+    /// its folder and its `.toml`.
+    ///
+    /// # Errors
+    /// A [`DescriptionError`] with place, value and remedy for anything that is not a description
+    /// of a possible machine; an unknown key is one.
+    pub fn parse(file_name: &str, text: &str) -> Result<Description, DescriptionError> {
+        read::parse(file_name, text)
+    }
+
+    /// Checks a description that was made in code, by the same rules as one that was read.
+    ///
+    /// # Errors
+    /// The first [`Flaw`] found.
+    pub fn check(&self) -> Result<(), Flaw> {
+        check::check(self)
+    }
+
+    /// The effective description as a file of the format; it reads back as an equal one.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        self.to_string()
+    }
+}

@@ -1,0 +1,169 @@
+//! Quantities with their units: sizes, times, frequencies; read and written.
+
+use std::fmt;
+
+/// A duration as a machine description gives it: a number of core cycles plus a number of
+/// nanoseconds, because some costs follow the core's clock and some do not.
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
+pub struct Time {
+    /// Core cycles.
+    pub cycles: f64,
+    /// Nanoseconds on top.
+    pub ns: f64,
+}
+
+impl Time {
+    /// No time at all.
+    pub const ZERO: Time = Time { cycles: 0.0, ns: 0.0 };
+
+    /// So many core cycles.
+    #[must_use]
+    pub fn cycles(cycles: f64) -> Time {
+        Time { cycles, ns: 0.0 }
+    }
+
+    /// So many nanoseconds.
+    #[must_use]
+    pub fn ns(ns: f64) -> Time {
+        Time { cycles: 0.0, ns }
+    }
+
+    /// The whole of it in nanoseconds, for a core of `hz`.
+    #[must_use]
+    pub fn in_ns(self, hz: f64) -> f64 {
+        self.ns + self.cycles * 1e9 / hz
+    }
+
+    /// The whole of it in cycles of a core of `hz`.
+    #[must_use]
+    pub fn in_cycles(self, hz: f64) -> f64 {
+        self.cycles + self.ns * hz / 1e9
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.cycles != 0.0, self.ns != 0.0) {
+            (true, true) => write!(f, "{} cycles + {} ns", self.cycles, self.ns),
+            (false, true) => write!(f, "{} ns", self.ns),
+            _ => write!(f, "{} cycles", self.cycles),
+        }
+    }
+}
+
+/// Why a quantity could not be read: what is wrong, and what to write instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Misread {
+    pub message: String,
+    pub help: String,
+}
+
+fn misread(message: impl Into<String>, help: impl Into<String>) -> Misread {
+    Misread { message: message.into(), help: help.into() }
+}
+
+/// Splits `"1.5 GHz"` into its number and the word after it.
+fn number_and_unit(text: &str) -> Option<(f64, &str)> {
+    let text = text.trim();
+    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    if !number.starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    // Digits and at most one point are all that is left for it to reject; never inf or NaN, save
+    // for hundreds of digits.
+    let number: f64 = number.parse().ok()?;
+    number.is_finite().then_some((number, unit.trim()))
+}
+
+const SIZE_HELP: &str = "a size is an integer with K, M, G or T, all binary: \"32K\" is 32768 bytes";
+
+/// Reads a size: `"64"`, `"32K"`, `"2MiB"`; binary multiples, whole bytes.
+pub(super) fn size(text: &str) -> Result<u64, Misread> {
+    let trimmed = text.trim();
+    let end = trimmed.find(|c: char| !c.is_ascii_digit()).unwrap_or(trimmed.len());
+    let (number, unit) = trimmed.split_at(end);
+    let unit = unit.trim();
+    let shift = match unit {
+        "" | "B" => 0,
+        "K" | "KiB" => 10,
+        "M" | "MiB" => 20,
+        "G" | "GiB" => 30,
+        "T" | "TiB" => 40,
+        _ if number.is_empty() => return Err(misread("not a size", SIZE_HELP)),
+        "k" | "kB" | "KB" | "MB" | "GB" | "TB" | "m" | "g" | "t" => {
+            let letter = unit[..1].to_uppercase();
+            let help = format!("sizes here are binary: write \"{number}{letter}\" if that is meant");
+            return Err(misread(format!("`{unit}` may be decimal or binary"), help));
+        }
+        _ if unit.starts_with('.') => return Err(misread("a size is a whole number", SIZE_HELP)),
+        _ => return Err(misread(format!("`{unit}` is no unit of size"), SIZE_HELP)),
+    };
+    let number: u64 = number.parse().map_err(|_| misread("not a size", SIZE_HELP))?;
+    number.checked_mul(1 << shift).ok_or_else(|| misread("more bytes than 64 bits can count", SIZE_HELP))
+}
+
+/// A size in its largest unit that divides it.
+pub(super) fn show_size(bytes: u64) -> String {
+    for (shift, unit) in [(40, "T"), (30, "G"), (20, "M"), (10, "K")] {
+        if bytes != 0 && bytes.is_multiple_of(1 << shift) {
+            return format!("{}{unit}", bytes >> shift);
+        }
+    }
+    format!("{bytes}")
+}
+
+const TIME_HELP: &str = "a time is \"3 cycles\", \"130 ns\" or a sum: \"21 cycles + 110 ns\"";
+
+/// Reads a time: `"3 cycles"`, `"130 ns"`, `"21 cycles + 110 ns"`.
+pub(super) fn time(text: &str) -> Result<Time, Misread> {
+    let mut sum = Time::ZERO;
+    for term in text.split('+') {
+        let (number, unit) = number_and_unit(term)
+            .ok_or_else(|| misread(format!("`{}` is no time", term.trim()), TIME_HELP))?;
+        match unit {
+            "cycles" | "cycle" => sum.cycles += number,
+            "ns" => sum.ns += number,
+            "us" => {
+                return Err(misread("times are in cycles or ns", format!("write \"{} ns\"", number * 1e3)));
+            }
+            "ms" => {
+                return Err(misread("times are in cycles or ns", format!("write \"{} ns\"", number * 1e6)));
+            }
+            "" => return Err(misread("a time without its unit", TIME_HELP)),
+            _ => return Err(misread(format!("`{unit}` is no unit of time"), TIME_HELP)),
+        }
+    }
+    Ok(sum)
+}
+
+const HZ_HELP: &str = "a frequency is \"600 MHz\", \"1.5 GHz\", \"32.768 kHz\" or \"100 Hz\"";
+const HZ_UNITS: [(&str, f64); 4] = [("GHz", 1e9), ("MHz", 1e6), ("kHz", 1e3), ("Hz", 1.0)];
+
+/// Reads a frequency in Hz.
+pub(super) fn hz(text: &str) -> Result<f64, Misread> {
+    let (number, unit) = number_and_unit(text).ok_or_else(|| misread("not a frequency", HZ_HELP))?;
+    if unit.is_empty() {
+        return Err(misread("a frequency without its unit", HZ_HELP));
+    }
+    match HZ_UNITS.iter().find(|(name, _)| *name == unit) {
+        Some((_, scale)) => Ok(number * scale),
+        None => match HZ_UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit)) {
+            Some((name, _)) => {
+                Err(misread(format!("`{unit}` is no unit"), format!("write \"{number} {name}\"")))
+            }
+            None => Err(misread(format!("`{unit}` is no unit of frequency"), HZ_HELP)),
+        },
+    }
+}
+
+/// A frequency in its largest unit that reads back as the same number.
+pub(super) fn show_hz(hz: f64) -> String {
+    for (unit, scale) in HZ_UNITS {
+        let number = hz / scale;
+        if number >= 1.0 && number * scale == hz && format!("{number}").len() < 12 {
+            return format!("{number} {unit}");
+        }
+    }
+    format!("{hz} Hz")
+}

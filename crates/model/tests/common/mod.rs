@@ -1,0 +1,166 @@
+//! Random descriptions for the tests: every feature of the format, small enough to conflict often.
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+use fathom_model::description::{
+    Core, Description, Holds, Inclusion, Level, Memory, Refresh, Replacement, Rows, Time, Timer, Tlb, Walk,
+    WalkFrom, Write,
+};
+use fathom_probe::chain::mix;
+
+/// A stream of draws from a seed.
+pub struct Draw(u64);
+
+impl Draw {
+    pub fn new(seed: u64) -> Draw {
+        Draw(mix(seed))
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix(self.0)
+    }
+
+    /// Uniform in `0..n`.
+    pub fn below(&mut self, n: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
+    }
+
+    pub fn one_of<T: Clone>(&mut self, all: &[T]) -> T {
+        all[self.below(all.len() as u64) as usize].clone()
+    }
+
+    pub fn chance(&mut self, one_in: u64) -> bool {
+        self.below(one_in) == 0
+    }
+
+    fn time(&mut self, most: u64) -> Time {
+        let part = |d: &mut Draw| d.below(most * 8 + 1) as f64 / 8.0;
+        match self.below(4) {
+            0 => Time::ns(part(self)),
+            1 => Time { cycles: part(self), ns: part(self) },
+            _ => Time::cycles(part(self)),
+        }
+    }
+}
+
+/// A machine from a seed. It passes the checks: that is tested, and the reason why the generator
+/// knows the rules that bind levels to one another.
+pub fn random_description(seed: u64) -> Description {
+    let d = &mut Draw::new(seed);
+    let page = d.one_of(&[4096u64, 4096, 4096, 16384]);
+    let memory = random_memory(d, page);
+    let levels = random_levels(d);
+    let (tlbs, walk) = if d.chance(4) { (Vec::new(), None) } else { random_translation(d, &memory, &levels) };
+    let description = Description {
+        name: format!("random-{seed}"),
+        about: format!("a \"random\" machine of seed {seed}"),
+        core: Core {
+            clock_hz: d.one_of(&[600e6, 700e6, 1e9, 1.8e9, 2.95e9]),
+            cpus: 1 + d.below(3) as u32,
+            alu: d.one_of(&[Time::ZERO, Time::cycles(1.0), Time::cycles(0.25)]),
+            branch: d.one_of(&[Time::ZERO, Time::cycles(1.0)]),
+        },
+        timer: Timer {
+            clock_hz: d.one_of(&[600e6, 54e6, 1e9]),
+            overhead: d.time(30),
+            jitter: if d.chance(2) { Time::ZERO } else { d.time(4) },
+            resolution: d.one_of(&[1, 1, 5, 64]),
+        },
+        levels,
+        tlbs,
+        walk,
+        memory,
+    };
+    description.check().unwrap_or_else(|flaw| panic!("seed {seed}: {flaw}"));
+    description
+}
+
+fn random_memory(d: &mut Draw, page: u64) -> Memory {
+    let pages = match d.below(3) {
+        0 => vec![page],
+        1 => vec![page, page * 512],
+        _ => vec![page, page * 16, page * 512],
+    };
+    let latency = Time { cycles: d.below(30) as f64, ns: 80.0 + d.below(100) as f64 };
+    let spread = if d.chance(2) { Time::ZERO } else { Time::ns(d.below(20) as f64) };
+    let rows = d.chance(2).then(|| Rows {
+        row: 1 << (10 + d.below(4)),
+        banks: 1 + d.below(9) as u32,
+        open: Time::ns(40.0 + d.below(30) as f64),
+    });
+    let refresh = d.chance(3).then(|| Refresh {
+        every: Time::ns(1000.0 + d.below(7000) as f64),
+        takes: Time::ns(50.0 + d.below(300) as f64),
+    });
+    Memory { size: page * 512 * (32 + d.below(64)), pages, latency, spread, rows, refresh }
+}
+
+fn random_level(d: &mut Draw, name: &str, holds: Holds, line: u64, sets: u64) -> Level {
+    let ways = 1 + d.below(9) as u32;
+    Level {
+        name: name.to_string(),
+        holds,
+        size: line * u64::from(ways) * sets,
+        line,
+        ways,
+        latency: d.time(12),
+        replacement: d.one_of(Replacement::ALL),
+        write: d.one_of(Write::ALL),
+        allocate: !d.chance(3),
+        inclusion: d.one_of(&[Inclusion::Neither, Inclusion::Inclusive]),
+        shared: false,
+    }
+}
+
+fn random_levels(d: &mut Draw) -> Vec<Level> {
+    let mut line = 16 << d.below(3);
+    let mut levels = Vec::new();
+    let mut shared = false;
+    let depth = d.below(4);
+    let split = d.chance(2);
+    for n in 0..depth {
+        if d.chance(3) {
+            line *= 2;
+        }
+        let sets = (1 + d.below(9)) << (n * 2);
+        shared |= d.chance(3);
+        let name = format!("L{}", n + 1);
+        if n == 0 && split {
+            let mut instructions = random_level(d, "L1I", Holds::Instructions, line, sets);
+            instructions.shared = shared;
+            levels.push(instructions);
+        }
+        let holds = if n == 0 && split { Holds::Data } else { Holds::Unified };
+        let mut level = random_level(d, &name, holds, line, sets);
+        level.shared = shared;
+        if n > 0 && levels.iter().all(|l: &Level| l.line == line) && d.chance(3) {
+            level.inclusion = Inclusion::Exclusive;
+        }
+        levels.push(level);
+    }
+    levels
+}
+
+fn random_translation(d: &mut Draw, memory: &Memory, levels: &[Level]) -> (Vec<Tlb>, Option<Walk>) {
+    let tlbs = (0..1 + d.below(2))
+        .map(|n| {
+            let ways = 1 + d.below(6) as u32;
+            let sizes = if d.chance(3) { vec![memory.pages[0]] } else { memory.pages.clone() };
+            Tlb {
+                name: format!("T{n}"),
+                entries: ways * (1 + d.below(6) as u32) << n,
+                ways,
+                pages: sizes,
+                latency: d.time(6),
+                replacement: d.one_of(Replacement::ALL),
+            }
+        })
+        .collect();
+    let data = levels.iter().filter(|l| l.holds != Holds::Instructions);
+    let mut from: Vec<WalkFrom> = data.map(|l| WalkFrom::Level(l.name.clone())).collect();
+    from.push(WalkFrom::Memory);
+    from.push(WalkFrom::Nowhere);
+    let from = d.one_of(&from);
+    let fetches = if from == WalkFrom::Nowhere { 0 } else { 1 + d.below(4) as u32 };
+    (tlbs, Some(Walk { fetches, from, latency: d.time(30) }))
+}

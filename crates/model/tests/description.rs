@@ -1,0 +1,152 @@
+//! Descriptions read, written, and refused with a useful reason.
+
+mod common;
+
+use common::random_description;
+use fathom_model::{Description, DescriptionError};
+use proptest::prelude::*;
+
+/// The example of the format's document, which is also its first test.
+fn example() -> String {
+    let readme = include_str!("../../../machines/README.md");
+    let start = readme.find("```toml\n").expect("the document has an example") + 8;
+    let end = start + readme[start..].find("```").expect("and it ends");
+    readme[start..end].to_string()
+}
+
+fn fault(text: &str) -> DescriptionError {
+    Description::parse("m.toml", text).expect_err("this is no description")
+}
+
+/// Replaces one line of the example.
+fn with(old: &str, new: &str) -> String {
+    let text = example();
+    assert_eq!(text.matches(old).count(), 1, "{old}");
+    text.replace(old, new)
+}
+
+#[test]
+fn the_documents_example_is_a_description() {
+    let d = Description::parse("machines/pi.toml", &example()).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(d.name, "pi");
+    assert_eq!(d.core.clock_hz, 600e6);
+    assert_eq!((d.levels[0].size, d.levels[0].sets()), (32768, 128));
+    assert_eq!(d.memory.latency.in_cycles(d.core.clock_hz), 78.0);
+    assert_eq!(d.memory.rows.as_ref().map(|r| r.row), Some(8192));
+    assert_eq!(d.walk.as_ref().map(|w| w.fetches), Some(1));
+}
+
+#[test]
+fn an_unknown_key_is_named_with_its_place_and_the_nearest() {
+    let e = fault(&with("replacement = \"random\"", "replacment = \"random\""));
+    assert_eq!(e.value, "replacment");
+    assert_eq!(e.column, 1);
+    assert!(example().lines().nth(e.line - 1).unwrap().starts_with("replacement"), "{e}");
+    assert!(e.help.contains("`replacement`"), "{e}");
+    let shown = e.to_string();
+    assert!(shown.contains("--> m.toml:") && shown.contains("^^^^^^^^^^"), "{shown}");
+}
+
+#[test]
+fn a_wrong_unit_says_what_is_expected() {
+    let cases = [
+        ("latency = \"3 cycles\"", "latency = \"3 ticks\"", "cycles"),
+        ("latency = \"3 cycles\"", "latency = \"3 us\"", "3000 ns"),
+        ("latency = \"3 cycles\"", "latency = \"3\"", "unit"),
+        ("latency = \"3 cycles\"", "latency = 3", "text"),
+        ("latency = \"3 cycles\"", "latency = \"-3 cycles\"", "time"),
+        ("latency = \"3 cycles\"", "latency = \"1e3 cycles\"", "unit"),
+        ("latency = \"3 cycles\"", "latency = \"9999999999 cycles\"", "1000000 cycles"),
+        ("size = \"32K\"", "size = \"32k\"", "32K"),
+        ("size = \"32K\"", "size = \"32 KB\"", "32K"),
+        ("size = \"32K\"", "size = \"1.5K\"", "whole"),
+        ("size = \"32K\"", "size = \"99999999999999T\"", "64 bits"),
+        ("size = \"32K\"", "size = \"K\"", "size"),
+        ("ways = 4 ", "ways = \"4\"", "integer"),
+        ("ways = 4 ", "ways = -4", "integer"),
+        ("ways = 4 ", "ways = 0", "ways"),
+        ("replacement = \"random\"", "replacement = \"lur\"", "\"lru\""),
+        ("write = \"back\"", "write = \"write-back\"", "back"),
+        ("allocate = true", "allocate = \"true\"", "true or false"),
+        ("shared = false", "# shared", "lacks `shared`"),
+        ("format = 1", "format = 2", "format 1"),
+        ("from = \"memory\"", "from = \"L1\"", "L1D"),
+        ("from = \"memory\"", "from = \"none\"", "fetches = 0"),
+        ("resolution = 1 ", "resolution = 0", "multiple"),
+        ("refresh_takes = \"350 ns\"", "refresh_takes = \"9000 ns\"", "7800 ns"),
+        ("open = \"100 ns\"", "# none", "lacks `open`"),
+        ("spread = \"10 ns\"", "spread = \"110 ns\"", "100 ns"),
+        ("line = \"64\"", "line = \"48\"", "64"),
+        ("entries = 10", "entries = 12", "10 and 20"),
+        ("clock = \"600 MHz\"\ncpus", "clock = \"600 Mhz\"\ncpus", "600 MHz"),
+    ];
+    for (old, new, expected) in cases {
+        let e = fault(&with(old, new));
+        let shown = e.to_string();
+        assert!(shown.contains(expected), "{new}: {shown}");
+        assert!(e.line > 0 && e.column > 0 && shown.contains("m.toml:"), "{shown}");
+    }
+}
+
+#[test]
+fn an_impossible_size_gets_the_nearest_that_work() {
+    // 4 ways x 64 bytes: 33 KiB is 132 sets, which is possible; 32 KiB and 100 bytes is not.
+    assert!(Description::parse("m", &with("size = \"32K\"", "size = \"33K\"")).is_ok());
+    let e = fault(&with("size = \"32K\"", "size = \"32868\""));
+    assert_eq!(e.value, "\"32868\"");
+    assert!(e.help.contains("32K (128 sets)") && e.help.contains("33024 (129 sets)"), "{e}");
+}
+
+#[test]
+fn levels_that_contradict_each_other_are_refused() {
+    let level = |inclusion: &str, line: &str, shared: &str| {
+        format!(
+            "[[level]]\nname = \"L2\"\nholds = \"unified\"\nsize = \"512K\"\nline = \"{line}\"\nways = 16\n\
+             latency = \"15 cycles\"\nreplacement = \"lru\"\nwrite = \"back\"\nallocate = true\n\
+             inclusion = \"{inclusion}\"\nshared = {shared}\n\n[[tlb]]"
+        )
+    };
+    let tlb = "[[tlb]]                         ";
+    assert!(Description::parse("m", &with(tlb, &level("exclusive", "64", "true"))).is_ok());
+    assert!(fault(&with(tlb, &level("exclusive", "128", "true"))).message.contains("line differs"));
+    assert!(fault(&with(tlb, &level("neither", "32", "true"))).message.contains("behind"));
+    let first = with("inclusion = \"neither\"", "inclusion = \"exclusive\"");
+    assert!(fault(&first).message.contains("first level"));
+    let shared_first = with("shared = false", "shared = true").replace(tlb, &level("neither", "64", "false"));
+    assert!(fault(&shared_first).message.contains("private level behind"));
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_reads_back_equal(seed: u64) {
+        let description = random_description(seed);
+        let text = description.to_toml();
+        let file = format!("somewhere/{}.toml", description.name);
+        match Description::parse(&file, &text) {
+            Ok(again) => prop_assert_eq!(again, description),
+            Err(e) => prop_assert!(false, "{}", e),
+        }
+    }
+
+    #[test]
+    fn hostile_text_is_refused_without_a_panic(text in "\\PC*") {
+        let error = Description::parse("x", &text).expect_err("a random text is no machine");
+        prop_assert!(!error.to_string().is_empty());
+    }
+
+    #[test]
+    fn a_damaged_description_never_panics(
+        seed: u64, from in 0usize..2000, cut in 0usize..40, insert in "[ -~\n\"=\\[\\]é]{0,8}",
+    ) {
+        let mut text = if seed.is_multiple_of(2) { example() } else { random_description(seed).to_toml() };
+        let mut start = from % text.len();
+        let mut end = (start + cut).min(text.len());
+        while !text.is_char_boundary(start) { start -= 1; }
+        while !text.is_char_boundary(end) { end += 1; }
+        text.replace_range(start..end, &insert);
+        match Description::parse("x.toml", &text) {
+            Ok(description) => prop_assert!(description.check().is_ok()),
+            Err(error) => prop_assert!(error.to_string().contains("x.toml:")),
+        }
+    }
+}
