@@ -1,1 +1,20 @@
 //! Machine for Linux: mappings, pages, clocks, counters, disturbance.
+//!
+//! [`Host`] is a [`fathom_probe::machine::Machine`] over one pinned Linux thread, on x86-64 and AArch64 in
+//! one code path. The only crate with `unsafe`: the argument for the cells is at the head of `arena.rs`.
+#![cfg(target_os = "linux")]
+
+mod arena;
+mod ceiling;
+mod clock;
+mod host;
+mod memory;
+mod pages;
+mod placement;
+mod process;
+mod quiet;
+mod read;
+mod watch;
+
+pub use arena::HostCell;
+pub use host::{Host, Options};

@@ -1,0 +1,261 @@
+//! The arena: one reserved range of addresses in which every cell lives.
+//!
+//! # Why a cell may be followed without a check
+//!
+//! [`HostCell`] is an offset, and its field is private to this module. `follow` reads 8 bytes at
+//! `base + offset` and answers them as a cell, with no comparison in between. That is sound because of
+//! six facts, each kept here and nowhere else:
+//!
+//! 1. *Only checked offsets.* A `HostCell` is made in two places: [`Arena::cell`], which checks that
+//!    `offset` is a multiple of 8 and that `offset + 8` is within the reservation, and
+//!    [`Arena::follow`].
+//! 2. *Only cells are stored.* The one safe way to write into the arena is [`Arena::link`], which stores
+//!    8 aligned bytes: the offset of a cell. Links are aligned to their own size, so two links never
+//!    overlap in part, and a link that is read is a link as it was written.
+//! 3. *Everything else is zero.* The mapping is private, anonymous and never backed by a file: memory
+//!    that was never linked, and memory given back with `MADV_DONTNEED`, reads as zero (`madvise(2)`,
+//!    `mmap(2)`), and populating writes zeros into memory that held zeros. Zero is the first cell, and
+//!    the first cell is valid because a reservation is never shorter than a page.
+//! 4. *Everything is readable.* The whole reservation is `PROT_READ | PROT_WRITE` from the start, so a
+//!    cell that lies in a page that nobody populated faults a zero page in; it cannot hit a hole.
+//!    Nothing unmaps or protects any part while the `Arena` lives; dropping it needs it by value, when
+//!    no `follow` can be running.
+//! 5. *One length for a process.* A cell does not name its arena, so a cell of one `Host` may be given
+//!    to another `Host` in the same process. All arenas of a process have the same length (`LENGTH`
+//!    below), hence fact 1 holds in each of them.
+//! 6. *One thread.* An `Arena` holds a raw pointer: it is neither `Send` nor `Sync`, so no other
+//!    thread reads or writes the range while this one does. No reference into the range is ever made.
+//!
+//! So by induction every cell that exists is a multiple of 8 with 8 readable bytes behind it.
+
+use std::io;
+use std::ops::Range;
+use std::ptr::NonNull;
+use std::sync::{Mutex, PoisonError};
+
+/// A place in the arena that holds one 8-byte link: an offset that [`crate::Host`] has checked or has
+/// itself written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostCell(u64);
+
+impl HostCell {
+    /// Bytes from the start of the arena.
+    pub(crate) fn offset(self) -> u64 {
+        self.0
+    }
+}
+
+/// Bytes in a link.
+const LINK: u64 = 8;
+
+/// The one length of every arena in this process, once the first is made: see fact 5 above.
+static LENGTH: Mutex<Option<u64>> = Mutex::new(None);
+
+/// One reserved, private, zero-filled range of addresses.
+pub(crate) struct Arena {
+    base: NonNull<u8>,
+    length: u64,
+}
+
+impl Arena {
+    /// Reserves `length` bytes (a multiple of `align`) at an address that is a multiple of `align`, a
+    /// power of two. Where so much cannot be had, half is tried, and so on down to `least`. In a process
+    /// that already has an arena, the length is that one's.
+    pub(crate) fn reserve(length: u64, least: u64, align: u64) -> io::Result<Arena> {
+        // A poisoned lock only says that another thread panicked between two lines below; the value is
+        // still either absent or true.
+        let mut known = LENGTH.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(fixed) = *known {
+            return Arena::map(fixed, align);
+        }
+        let mut length = length.max(least).next_multiple_of(align);
+        loop {
+            match Arena::map(length, align) {
+                Ok(arena) => {
+                    *known = Some(length);
+                    return Ok(arena);
+                }
+                Err(error) if length / 2 < least => return Err(error),
+                Err(_) => length = (length / 2).next_multiple_of(align),
+            }
+        }
+    }
+
+    fn map(length: u64, align: u64) -> io::Result<Arena> {
+        let too_long = || io::Error::from(io::ErrorKind::OutOfMemory);
+        let with_slack =
+            usize::try_from(length.checked_add(align).ok_or_else(too_long)?).map_err(|_| too_long())?;
+        // SAFETY: a new anonymous mapping at an address of the kernel's choice touches no memory that
+        // anything else in this process uses.
+        let raw = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                with_slack,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
+        if raw == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let raw = raw.cast::<u8>();
+        let before = raw.align_offset(align as usize);
+        let after = with_slack - before - length as usize;
+        // SAFETY: `before <= align`, so `raw + before` and `raw + before + length` lie inside the mapping
+        // of `length + align` bytes made above; the two ends that are unmapped are whole pages (align and
+        // length are multiples of the page size) and nothing has used them.
+        let base = unsafe {
+            let base = raw.add(before);
+            unmap(raw, before);
+            unmap(base.add(length as usize), after);
+            base
+        };
+        let base = NonNull::new(base).ok_or_else(too_long)?;
+        let arena = Arena { base, length };
+        // Gigabytes of links in a core file help nobody. A refusal of the advice is harmless.
+        let _ = arena.advise(0..length, libc::MADV_DONTDUMP);
+        Ok(arena)
+    }
+
+    /// Bytes reserved.
+    pub(crate) fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// The address of offset 0, for looking the range up in `/proc/self/smaps`.
+    pub(crate) fn address(&self) -> u64 {
+        self.base.as_ptr().addr() as u64
+    }
+
+    /// The cell at `offset`, if it is aligned and inside the reservation (fact 1).
+    #[inline]
+    pub(crate) fn cell(&self, offset: u64) -> Option<HostCell> {
+        let fits = offset.checked_add(LINK).is_some_and(|end| end <= self.length);
+        (fits && offset.is_multiple_of(LINK)).then_some(HostCell(offset))
+    }
+
+    /// The load: one `[base + offset]` and nothing else.
+    ///
+    /// Volatile, because the loads themselves are the product: none may be left out, merged or moved.
+    #[inline(always)]
+    pub(crate) fn follow(&self, at: HostCell) -> HostCell {
+        // SAFETY: by facts 1 to 5 of the module's argument `at.0` is a multiple of 8 and `at.0 + 8` is
+        // inside the live, readable reservation at `base`, which is page-aligned; what is read is, by
+        // facts 2 and 3, the offset of a cell or zero, so the answer is a valid cell again.
+        HostCell(unsafe { self.base.as_ptr().add(at.0 as usize).cast::<u64>().read_volatile() })
+    }
+
+    /// Stores the link `at -> to`.
+    #[inline(always)]
+    pub(crate) fn link(&mut self, at: HostCell, to: HostCell) {
+        // SAFETY: as in `follow`, the 8 bytes at `at` are inside the live, writable reservation; they are
+        // aligned, so no other link is cut; what is stored is a cell (fact 2). `&mut self` and fact 6
+        // exclude any other access.
+        unsafe { self.base.as_ptr().add(at.0 as usize).cast::<u64>().write_volatile(to.0) }
+    }
+
+    /// Backs `range` with memory. `page` is the distance at which touching is enough.
+    ///
+    /// `range` must never have been populated before, or have been released since: its bytes are zero,
+    /// and zeros are what is written.
+    pub(crate) fn populate(&mut self, range: Range<u64>, page: u64) -> io::Result<()> {
+        let range = self.checked(range)?;
+        // Since Linux 5.14 the kernel populates in one call and answers an error where a touch would end
+        // in SIGBUS. Older kernels say EINVAL, and emulators ignore the advice: the touches below then
+        // do the work, and where the call has done it they cost next to nothing.
+        match self.advise(range.clone(), libc::MADV_POPULATE_WRITE) {
+            Err(error) if error.raw_os_error() != Some(libc::EINVAL) => return Err(error),
+            _ => {}
+        }
+        let mut at = range.start;
+        while at < range.end
+            && let Some(cell) = self.cell(at)
+        {
+            // A zero where a zero is: see fact 3 and this function's condition. Should a caller break the
+            // condition, a link is replaced by the first cell, which is wrong and still sound.
+            self.link(cell, HostCell(0));
+            at += page.max(LINK);
+        }
+        Ok(())
+    }
+
+    /// Gives the memory of `range` back; it reads as zero afterwards, so cells in it stay valid.
+    pub(crate) fn release(&mut self, range: Range<u64>) -> io::Result<()> {
+        let range = self.checked(range)?;
+        let length = (range.end - range.start) as usize;
+        // SAFETY: unlocking changes no contents; the range is inside the reservation. Locked memory
+        // cannot be released, so it is unlocked first; memory that was not locked is left as it is.
+        unsafe { libc::munlock(self.base.as_ptr().add(range.start as usize).cast(), length) };
+        self.advise(range, libc::MADV_DONTNEED)
+    }
+
+    /// Locks `range` into memory, so that nothing swaps it out or migrates it away for reclaim.
+    pub(crate) fn lock(&self, range: Range<u64>) -> io::Result<()> {
+        let range = self.checked(range)?;
+        let length = (range.end - range.start) as usize;
+        // SAFETY: locking changes no contents; the range is inside the reservation.
+        let answer = unsafe { libc::mlock(self.base.as_ptr().add(range.start as usize).cast(), length) };
+        if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// Passes one advice about `range` to the kernel. Private advice values only: see SAFETY.
+    fn advise(&self, range: Range<u64>, advice: libc::c_int) -> io::Result<()> {
+        let length = (range.end - range.start) as usize;
+        // SAFETY: the range is inside the reservation (all callers are in this module and pass checked
+        // ranges). The advices used are DONTDUMP, POPULATE_WRITE, COLLAPSE, HUGEPAGE and NOHUGEPAGE, which
+        // keep contents and access, and DONTNEED, after which private anonymous memory reads as zero.
+        let answer =
+            unsafe { libc::madvise(self.base.as_ptr().add(range.start as usize).cast(), length, advice) };
+        if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// Asks that `range` is backed by base pages only.
+    pub(crate) fn forbid_huge(&self, range: Range<u64>) -> io::Result<()> {
+        self.advise(self.checked(range)?, libc::MADV_NOHUGEPAGE)
+    }
+
+    /// Asks that `range` is backed by huge pages.
+    pub(crate) fn wish_huge(&self, range: Range<u64>) -> io::Result<()> {
+        self.advise(self.checked(range)?, libc::MADV_HUGEPAGE)
+    }
+
+    /// Asks for huge pages at once, in memory that was populated without (Linux 6.1).
+    pub(crate) fn collapse(&self, range: Range<u64>) -> io::Result<()> {
+        /// `MADV_COLLAPSE` of include/uapi/asm-generic/mman-common.h.
+        const MADV_COLLAPSE: libc::c_int = 25;
+        self.advise(self.checked(range)?, MADV_COLLAPSE)
+    }
+
+    /// `range`, if it is inside the reservation and not empty.
+    fn checked(&self, range: Range<u64>) -> io::Result<Range<u64>> {
+        if range.start < range.end && range.end <= self.length && range.start.is_multiple_of(LINK) {
+            Ok(range)
+        } else {
+            Err(io::Error::from(io::ErrorKind::InvalidInput))
+        }
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made by `map` with this base and length and is unmapped once; cells
+        // that outlive it can only be followed in another arena, of the same length (fact 5).
+        unsafe { unmap(self.base.as_ptr(), self.length as usize) }
+    }
+}
+
+/// Unmaps `length` bytes; nothing when that is zero.
+///
+/// # Safety
+/// The range is whole pages of a mapping of this module, and nothing uses it afterwards.
+unsafe fn unmap(at: *mut u8, length: usize) {
+    if length != 0 {
+        // SAFETY: the caller's promise. An error would leave the addresses reserved, which harms nobody.
+        unsafe { libc::munmap(at.cast(), length) };
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,237 @@
+//! The host as a machine.
+
+use fathom_probe::machine::{
+    Counters, Disturb, Dma, Fact, FactValue, Machine, Maintain, Mapping, Refusal, Ticks, Wake, Watch, Wish,
+    Worth,
+};
+
+use crate::arena::HostCell;
+use crate::clock::{self, Rate, Source};
+use crate::memory::{Memory, refused};
+use crate::pages;
+use crate::process;
+use crate::quiet::{self, Quiet};
+use crate::read::Root;
+use crate::watch::Watcher;
+
+/// How a [`Host`] is opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The CPU to measure on; by default an isolated one, else the last that is allowed.
+    pub cpu: Option<u32>,
+    /// A base page size in the place of the kernel's own, in bytes: a power of two, a multiple of the real
+    /// one, at most 1 MiB. For testing what other machines would do; the record says that it was injected.
+    pub base_page: Option<u64>,
+    /// Most memory to take, in bytes, below the ceilings that hold anyway.
+    pub max_bytes: Option<u64>,
+    /// Raise the priority where that is allowed.
+    pub priority: bool,
+    /// End when the parent thread ends (`PR_SET_PDEATHSIG`).
+    pub die_with_parent: bool,
+    /// The process id that the parent must have; a probe whose parent is another one refuses to start.
+    /// Without it a parent that died before the probe's first instruction goes unnoticed until the probe's
+    /// input ends.
+    pub parent: Option<u32>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            cpu: None,
+            base_page: None,
+            max_bytes: None,
+            priority: true,
+            die_with_parent: true,
+            parent: None,
+        }
+    }
+}
+
+/// A Linux process, pinned to one CPU, as a [`Machine`].
+///
+/// Opening it changes the calling thread (affinity, priority) and process (death signal, `oom_score_adj`,
+/// soft limit of locked memory); all of that ends with the process. A `Host` stays on the thread that
+/// opened it.
+pub struct Host {
+    memory: Memory,
+    clock: Source,
+    worth: Worth,
+    watcher: Watcher,
+    quiet: Quiet,
+    facts: Vec<Fact>,
+}
+
+impl Host {
+    /// Opens the host: captures the environment, pins the thread, raises its priority, calibrates the
+    /// clock (some 30 ms) and reserves the arena. Missing privileges are facts, not errors.
+    ///
+    /// # Errors
+    /// A [`Refusal`] when the CPU asked for is not allowed, the page size asked for is impossible, no
+    /// addresses can be reserved, or the parent is gone.
+    pub fn open(options: Options) -> Result<Host, Refusal> {
+        Host::open_below(Root::system(), &options)
+    }
+
+    /// [`Host::open`] with `/proc` and `/sys` below `root`.
+    pub(crate) fn open_below(root: Root, options: &Options) -> Result<Host, Refusal> {
+        let mut facts = Vec::new();
+        if options.die_with_parent || options.parent.is_some() {
+            facts.push(process::die_with_parent(options.parent)?);
+        }
+        let allowed = process::allowed()
+            .map_err(refused("the affinity cannot be read", "allow sched_getaffinity in the sandbox"))?;
+        let cpu = process::choose_cpu(&root, &allowed, options.cpu)?;
+        let sizes = pages::sizes(&root, rustix::param::page_size() as u64, options.base_page)
+            .map_err(|reason| Refusal::new(reason, "choose 4096, 16384 or 65536"))?;
+        facts.push(process::pin(cpu));
+        facts.push(process::volunteer(&root));
+        process::raise_memlock();
+        if options.priority {
+            facts.push(process::raise_nice());
+        }
+        let (quiet, fact) = Quiet::new(&root, options.priority);
+        facts.push(fact);
+        let (clock, why) = Source::choose(&root);
+        let rate = clock::rate(clock);
+        facts.extend(clock_facts(clock, why, rate));
+        let memory = Memory::open(root.clone(), sizes, options.max_bytes)?;
+        let worth = Worth::Virtual;
+        let mut watcher = Watcher::new(&root, cpu, worth < Worth::Real);
+        facts.extend(watch_facts(&mut watcher));
+        facts.push(int("cpu.pinned", u64::from(cpu)));
+        facts.push(int("page.base", sizes.base));
+        facts.push(int("page.injected", u64::from(sizes.injected)));
+        if let Some(huge) = sizes.huge {
+            facts.push(int("page.huge", huge));
+        }
+        facts.extend(throttle_facts(&root));
+        Ok(Host { memory, clock, worth, watcher, quiet, facts })
+    }
+
+    /// Begins a spell in which nothing ordinary may interrupt the thread, where that is permitted. May pause
+    /// first, up to the real-time throttle's share of a second, so that the throttle falls between trials.
+    /// Call it before each trial and keep trials below some 200 ms.
+    pub fn quiet_begin(&mut self) {
+        self.quiet.begin();
+    }
+
+    /// Ends the spell.
+    pub fn quiet_end(&mut self) {
+        self.quiet.end();
+    }
+
+    /// Facts that hold only now: what memory is taken and whether it is locked.
+    fn facts_now(&self) -> Vec<Fact> {
+        let ceiling = self.memory.ceiling_now();
+        let locked = self.memory.unlocked.clone().unwrap_or_else(|| {
+            let none = self.memory.populated() == 0;
+            if none { "nothing mapped yet".into() } else { "yes".into() }
+        });
+        vec![
+            text("memory.locked", locked),
+            int("memory.reserved.bytes", self.memory.half() * 2),
+            int("memory.populated.bytes", self.memory.populated()),
+            int("memory.ceiling.bytes", ceiling.bytes),
+            text("memory.ceiling.limit", ceiling.limit),
+        ]
+    }
+}
+
+/// A fact that is a number.
+pub(crate) fn int(name: impl Into<String>, value: u64) -> Fact {
+    Fact { name: name.into(), value: FactValue::Int(value) }
+}
+
+/// A fact that is text.
+pub(crate) fn text(name: impl Into<String>, value: impl Into<String>) -> Fact {
+    Fact { name: name.into(), value: FactValue::Text(value.into()) }
+}
+
+fn clock_facts(clock: Source, why: String, rate: Rate) -> Vec<Fact> {
+    let (overhead, step) = clock::fineness(clock);
+    vec![
+        text("clock.name", clock.name()),
+        text("clock.choice", why),
+        int("clock.hz", rate.hz),
+        int("clock.hz.ppm", rate.ppm),
+        int("clock.overhead.ticks", overhead),
+        int("clock.step.ticks", step),
+    ]
+}
+
+fn watch_facts(watcher: &mut Watcher) -> Vec<Fact> {
+    let begin = clock::raw_ns();
+    let rounds = 16;
+    for _ in 0..rounds {
+        watcher.read();
+    }
+    let mut facts = vec![int("watch.cost.ns", (clock::raw_ns() - begin) / rounds)];
+    facts.extend(watcher.steal_step_ns().map(|ns| int("watch.steal_step.ns", ns)));
+    facts
+}
+
+fn throttle_facts(root: &Root) -> Vec<Fact> {
+    match quiet::throttle(root) {
+        Some(t) => vec![int("throttle.runtime.ns", t.runtime_ns), int("throttle.period.ns", t.period_ns)],
+        None => vec![text("throttle", "off")],
+    }
+}
+
+impl Machine for Host {
+    type Cell = HostCell;
+
+    fn worth(&self) -> Worth {
+        self.worth
+    }
+
+    fn facts(&mut self, sink: &mut dyn FnMut(Fact)) {
+        self.facts.iter().cloned().chain(self.facts_now()).for_each(sink);
+    }
+
+    fn map(&mut self, wish: &Wish) -> Result<Mapping, Refusal> {
+        self.memory.map(wish)
+    }
+
+    #[inline]
+    fn cell(&self, offset: u64) -> Option<HostCell> {
+        self.memory.cell(offset)
+    }
+
+    #[inline]
+    fn offset(&self, cell: HostCell) -> u64 {
+        cell.offset()
+    }
+
+    #[inline(always)]
+    fn link(&mut self, at: HostCell, to: HostCell) {
+        self.memory.arena.link(at, to);
+    }
+
+    #[inline(always)]
+    fn follow(&mut self, at: HostCell) -> HostCell {
+        self.memory.arena.follow(at)
+    }
+
+    #[inline(always)]
+    fn now(&mut self) -> Ticks {
+        self.clock.now()
+    }
+
+    #[inline(always)]
+    fn alu(&mut self, n: u64) {
+        clock::alu(n);
+    }
+
+    fn watch(&mut self) -> Watch {
+        self.watcher.read()
+    }
+}
+
+impl Counters for Host {}
+impl Maintain for Host {}
+impl Wake for Host {}
+impl Disturb for Host {}
+impl Dma for Host {}
+
+#[cfg(test)]
+mod tests;

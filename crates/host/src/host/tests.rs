@@ -1,0 +1,199 @@
+use fathom_probe::chain::{Chain, Layout, Order};
+use fathom_probe::machine::{Attribute, FactValue, Machine, Pages, Wish};
+
+use super::*;
+
+/// A host for tests: it leaves the death signal of the test process alone and takes little memory.
+fn host() -> Host {
+    Host::open(Options {
+        die_with_parent: false,
+        priority: false,
+        max_bytes: Some(64 << 20),
+        ..Options::default()
+    })
+    .expect("a host opens without any privilege")
+}
+
+fn wish(bytes: u64, place: u64) -> Wish {
+    Wish { bytes, pages: Pages::Base, attribute: Attribute::WriteBack, place }
+}
+
+fn facts(host: &mut Host) -> Vec<Fact> {
+    let mut all = Vec::new();
+    host.facts(&mut |fact| all.push(fact));
+    all
+}
+
+fn number(facts: &[Fact], name: &str) -> u64 {
+    match facts.iter().find(|f| f.name == name).map(|f| &f.value) {
+        Some(FactValue::Int(value)) => *value,
+        other => panic!("{name} is {other:?}"),
+    }
+}
+
+#[test]
+fn a_chase_ends_where_the_chain_says() {
+    let mut host = host();
+    for (cells, order) in
+        [(1, Order::Random), (100, Order::Sequential), (4096, Order::Random), (5000, Order::Window(4096))]
+    {
+        let map = host.map(&wish(cells * 64, cells)).expect("memory");
+        let chain = Chain::new(map.base, cells, 64, Layout::Packed, order, 7);
+        host.lay(&chain).expect("the chain fits its mapping");
+        for n in [0, 1, 31, 32, 33, 1000, 12_345] {
+            let start = host.cell(chain.at(3)).expect("a cell of the chain");
+            let end = host.chase(start, n);
+            assert_eq!(host.offset(end), chain.at(3 + n), "{cells} cells, {order:?}, {n} loads");
+        }
+    }
+}
+
+#[test]
+fn unwritten_memory_reads_as_the_first_cell() {
+    let mut host = host();
+    let map = host.map(&wish(1 << 20, 1)).expect("memory");
+    for offset in [0, 8, 4096, (1 << 20) - 8] {
+        let cell = host.cell(map.base + offset).expect("inside the mapping");
+        let next = host.follow(cell);
+        assert_eq!(host.offset(next), 0);
+    }
+}
+
+#[test]
+fn cells_are_aligned_and_inside_the_mapping() {
+    let mut host = host();
+    let map = host.map(&wish(8192, 5)).expect("memory");
+    assert!(host.cell(map.base).is_some());
+    assert!(host.cell(map.base + map.bytes - 8).is_some());
+    assert!(host.cell(map.base + 4).is_none(), "not a multiple of 8");
+    assert!(host.cell(map.base + map.bytes).is_none(), "one past the end");
+    assert!(host.cell(map.base.wrapping_sub(8)).is_none(), "before the start");
+    assert!(host.cell(u64::MAX).is_none());
+    assert!(host.cell(u64::MAX - 7).is_none());
+}
+
+#[test]
+fn a_chain_that_leaves_its_mapping_is_refused() {
+    let mut host = host();
+    let map = host.map(&wish(4096, 0)).expect("memory");
+    let cells = map.bytes / 64 + 1;
+    let refusal = host.lay(&Chain::new(map.base, cells, 64, Layout::Packed, Order::Sequential, 0));
+    assert!(refusal.is_err());
+}
+
+#[test]
+fn cells_of_one_host_are_sound_in_another() {
+    let mut small = host();
+    let mut large = host();
+    let map = large.map(&wish(32 << 20, 9)).expect("memory");
+    let last = large.cell(map.base + map.bytes - 8).expect("inside");
+    // Nothing was ever mapped in `small`; the reservation is of the same length, so this reads a zero.
+    let next = small.follow(last);
+    assert_eq!(small.offset(next), 0);
+}
+
+#[test]
+fn equal_wishes_get_equal_placements_and_places_differ() {
+    let mut host = host();
+    let mut starts = Vec::new();
+    for place in 0..16 {
+        let first = host.map(&wish(16 << 10, place)).expect("memory");
+        host.map(&wish(1 << 20, place + 100)).expect("memory");
+        let again = host.map(&wish(16 << 10, place)).expect("memory");
+        assert_eq!(first, again);
+        assert!(first.base.is_multiple_of(first.page_bytes));
+        starts.push(first.base);
+    }
+    starts.sort_unstable();
+    starts.dedup();
+    assert!(starts.len() >= 12, "16 places gave {} starts", starts.len());
+}
+
+#[test]
+fn impossible_wishes_are_refused_with_a_reason() {
+    let mut host = host();
+    let nothing = host.map(&wish(0, 0)).expect_err("0 bytes");
+    assert!(nothing.reason.contains("0 bytes"));
+    for bytes in [65 << 20, 1 << 50, u64::MAX, u64::MAX - 4095] {
+        let refusal = host.map(&wish(bytes, 0)).expect_err("more than the ceiling");
+        assert!(refusal.reason.contains(&bytes.to_string()), "{refusal:?}");
+        assert!(refusal.reason.contains("limited by"), "{refusal:?}");
+        assert!(!refusal.remedy.is_empty());
+    }
+    for attribute in [Attribute::WriteThrough, Attribute::NormalNc, Attribute::Device] {
+        let refusal = host.map(&Wish { attribute, ..wish(4096, 0) }).expect_err("no such attribute");
+        assert!(refusal.remedy.contains("driver"));
+    }
+    // The host is as good as before.
+    assert!(host.map(&wish(4096, 0)).is_ok());
+}
+
+#[test]
+fn the_ceiling_holds_over_many_wishes() {
+    let mut host = host();
+    for place in 0..12 {
+        host.map(&wish(24 << 20, place)).expect("24 MiB are below a ceiling of 64 MiB");
+        assert!(host.memory.populated() <= 64 << 20);
+    }
+    let map = host.map(&wish(60 << 20, 3)).expect("what earlier wishes hold is given up for it");
+    assert!(host.memory.populated() <= 64 << 20);
+    let cell = host.cell(map.base).expect("mapped");
+    let next = host.follow(cell);
+    assert_eq!(host.offset(next), 0, "memory that was given up and taken again is zero");
+}
+
+#[test]
+fn huge_pages_are_verified_or_refused() {
+    let mut host = host();
+    let facts = facts(&mut host);
+    match host.map(&Wish { pages: Pages::Huge, ..wish(3 << 20, 2) }) {
+        Ok(map) => {
+            assert_eq!(map.page_bytes, number(&facts, "page.huge"));
+            assert!(map.base.is_multiple_of(map.page_bytes));
+            let chain = Chain::new(map.base, map.bytes / 64, 64, Layout::Packed, Order::Random, 1);
+            host.lay(&chain).expect("inside");
+            let start = host.cell(chain.at(0)).expect("inside");
+            let end = host.chase(start, chain.cells() + 5);
+            assert_eq!(host.offset(end), chain.at(5));
+        }
+        Err(refusal) => assert!(!refusal.remedy.is_empty(), "{refusal:?}"),
+    }
+}
+
+#[test]
+fn an_injected_base_page_rules_placement() {
+    for page in [16 << 10, 64 << 10] {
+        let options = Options {
+            base_page: Some(page),
+            die_with_parent: false,
+            priority: false,
+            max_bytes: Some(64 << 20),
+            ..Options::default()
+        };
+        let mut host = Host::open(options).expect("a multiple of the real page");
+        let map = host.map(&wish(1, 77)).expect("memory");
+        assert_eq!((map.page_bytes, map.bytes), (page, page));
+        assert!(map.base.is_multiple_of(page));
+        assert_eq!(number(&facts(&mut host), "page.base"), page);
+        assert_eq!(number(&facts(&mut host), "page.injected"), 1);
+    }
+}
+
+#[test]
+fn a_cpu_that_is_not_allowed_is_refused() {
+    let options = Options { cpu: Some(1023), die_with_parent: false, ..Options::default() };
+    let refusal = Host::open(options).err().expect("no such CPU here");
+    assert!(refusal.reason.contains("1023"), "{refusal:?}");
+    assert!(!refusal.remedy.is_empty());
+}
+
+#[test]
+fn time_passes_and_thread_time_is_seen() {
+    let mut host = host();
+    let (before, watch) = (host.now(), host.watch());
+    host.alu(10_000_000);
+    let (after, later) = (host.now(), host.watch());
+    assert!(after.since(before) > 0);
+    assert!(later.cpu_ns > watch.cpu_ns && later.wall_ns > watch.wall_ns);
+    assert_eq!(later.accesses, 0);
+}

@@ -1,0 +1,306 @@
+//! Wishes for memory, granted or refused: ceilings, placement, population, verification.
+
+use std::io;
+use std::ops::Range;
+
+use fathom_probe::machine::{Attribute, Mapping, Pages, Refusal, Wish};
+
+use crate::arena::{Arena, HostCell};
+use crate::ceiling::{self, Ceiling};
+use crate::pages::{self, PageSizes};
+use crate::placement::{self, Ranges};
+use crate::process;
+use crate::read::Root;
+
+/// Most that one half of the arena reserves, bytes: four times the largest last level on sale (1.1 GiB of
+/// AMD's 9684X, in all its parts) and a margin. Reserving costs addresses only.
+const HALF_MOST: u64 = 64 << 30;
+
+/// Least that one half reserves, bytes, before opening is refused.
+const HALF_LEAST: u64 = 8 << 20;
+
+/// Memory is populated in granules of at least this many bytes, so that growing a working set page by
+/// page does not cost a verification each.
+const GRANULE: u64 = 256 << 10;
+
+/// Alignment of the arena where the kernel has no huge pages: what most kernels would have.
+const ALIGN: u64 = 2 << 20;
+
+/// The memory of a host: an arena in two halves, of base pages and of huge pages.
+pub(crate) struct Memory {
+    pub(crate) arena: Arena,
+    root: Root,
+    pub(crate) sizes: PageSizes,
+    /// Bytes in one half.
+    half: u64,
+    /// The caller's own ceiling, bytes.
+    max_bytes: Option<u64>,
+    /// What is backed by memory of ours.
+    populated: Ranges,
+    /// What has been mapped.
+    mapped: Ranges,
+    /// The latest mapping: where cells are looked up first.
+    current: Range<u64>,
+    /// Why memory could not be locked, once it could not.
+    pub(crate) unlocked: Option<String>,
+}
+
+impl Memory {
+    /// Reserves the arena.
+    pub(crate) fn open(root: Root, sizes: PageSizes, max_bytes: Option<u64>) -> Result<Memory, Refusal> {
+        let align = sizes.huge.unwrap_or(ALIGN).max(sizes.base).max(ALIGN);
+        let mut half = (ceiling::total(&root) / 2).clamp(HALF_LEAST, HALF_MOST);
+        if let Some(max) = max_bytes {
+            half = half.min(max.max(HALF_LEAST));
+        }
+        let room = process::address_room(&root);
+        if let Some((room, _)) = room {
+            // Half of the room: the program itself needs some.
+            half = half.min(room / 4);
+        }
+        let least = align.max(HALF_LEAST) * 2;
+        let arena = Arena::reserve(half.saturating_mul(2), least, align).map_err(|error| {
+            let limit = room.map_or("the kernel", |(_, name)| name);
+            Refusal::new(
+                format!("no {} MiB of addresses could be reserved ({error})", least >> 20),
+                format!("raise what limits it: {limit} (ulimit -v, ulimit -d) or vm.overcommit_memory=2"),
+            )
+        })?;
+        let half = arena.length() / 2;
+        let half = half - half % align;
+        // A kernel without transparent huge pages knows neither advice, and then needs neither.
+        let _ = arena.forbid_huge(0..half);
+        let _ = arena.wish_huge(half..half * 2);
+        Ok(Memory {
+            arena,
+            root,
+            sizes,
+            half,
+            max_bytes,
+            populated: Ranges::default(),
+            mapped: Ranges::default(),
+            current: 0..0,
+            unlocked: None,
+        })
+    }
+
+    /// See [`fathom_probe::machine::Machine::map`].
+    pub(crate) fn map(&mut self, wish: &Wish) -> Result<Mapping, Refusal> {
+        let page = self.page_for(wish)?;
+        let huge = wish.pages == Pages::Huge;
+        let half = if huge { self.half..self.half * 2 } else { 0..self.half };
+        let placed = wish
+            .bytes
+            .checked_next_multiple_of(page)
+            .and_then(|bytes| placement::place(bytes, page, self.half, wish.place));
+        let Some(placed) = placed else { return Err(self.too_much(wish.bytes, &self.ceiling())) };
+        let range = half.start + placed.start..half.start + placed.end;
+        let wanted = placement::widen(&range, page.max(GRANULE), half.end);
+        self.back(&wanted, page, huge, wish.bytes)?;
+        self.mapped.insert(range.clone());
+        self.current = range.clone();
+        Ok(Mapping { base: range.start, bytes: range.end - range.start, page_bytes: page })
+    }
+
+    /// The page size of a wish, or why it cannot be.
+    fn page_for(&self, wish: &Wish) -> Result<u64, Refusal> {
+        if wish.attribute != Attribute::WriteBack {
+            return Err(Refusal::new(
+                "user space gets write-back memory only",
+                "other attributes need a driver that maps them, or bare metal",
+            ));
+        }
+        if wish.bytes == 0 {
+            return Err(Refusal::new("a mapping of 0 bytes", "ask for at least 8 bytes"));
+        }
+        match wish.pages {
+            Pages::Base => Ok(self.sizes.base),
+            Pages::Huge => self.huge_page(),
+        }
+    }
+
+    /// The huge page, if the kernel would give any.
+    fn huge_page(&self) -> Result<u64, Refusal> {
+        let Some(huge) = self.sizes.huge else {
+            return Err(Refusal::new(
+                "this kernel has no transparent huge pages",
+                "a kernel with CONFIG_TRANSPARENT_HUGEPAGE gives them",
+            ));
+        };
+        if self.root.text(pages::THP).as_deref().and_then(pages::chosen) == Some("never") {
+            return Err(Refusal::new(
+                "transparent huge pages are switched off (enabled is 'never')",
+                THP_REMEDY,
+            ));
+        }
+        Ok(huge)
+    }
+
+    /// Backs `range` with memory in pages of `page` bytes, locked and verified.
+    fn back(&mut self, range: &Range<u64>, page: u64, huge: bool, asked: u64) -> Result<(), Refusal> {
+        let missing = self.populated.missing(range);
+        let new: u64 = missing.iter().map(|r| r.end - r.start).sum();
+        if new == 0 {
+            return Ok(());
+        }
+        self.make_room(range, new, asked)?;
+        for part in &missing {
+            let touch = if huge { page } else { self.sizes.base };
+            if let Err(error) = self.arena.populate(part.clone(), touch) {
+                self.give_up(&missing);
+                return Err(Refusal::new(
+                    format!("the kernel did not back {} KiB of memory ({error})", new >> 10),
+                    "free some memory or ask for less",
+                ));
+            }
+            self.lock(part.clone());
+        }
+        missing.iter().for_each(|part| self.populated.insert(part.clone()));
+        let verified = if huge { self.verify_huge(&missing, page) } else { self.verify_base() };
+        verified.inspect_err(|_| self.give_up(&missing))
+    }
+
+    /// The ceiling now, for everything that is populated together.
+    fn ceiling(&self) -> Ceiling {
+        let now = ceiling::ceiling(&self.root, self.populated.total());
+        let now = now.and(self.half, || "the addresses reserved for one page size".into());
+        match self.max_bytes {
+            Some(max) => now.and(max, || "the limit asked for".into()),
+            None => now,
+        }
+    }
+
+    /// Makes sure that `new` bytes more stay below the ceiling, giving up what earlier wishes hold outside
+    /// `range` where that is needed.
+    fn make_room(&mut self, range: &Range<u64>, new: u64, asked: u64) -> Result<(), Refusal> {
+        let ceiling = self.ceiling();
+        if self.populated.total() + new <= ceiling.bytes {
+            return Ok(());
+        }
+        if range.end - range.start > ceiling.bytes {
+            return Err(self.too_much(asked, &ceiling));
+        }
+        let others = self.populated.outside(range);
+        self.give_up(&others);
+        // What was given back may have gone elsewhere meanwhile: look again.
+        let ceiling = self.ceiling();
+        if self.populated.total() + new <= ceiling.bytes {
+            return Ok(());
+        }
+        Err(self.too_much(asked, &ceiling))
+    }
+
+    fn too_much(&self, asked: u64, ceiling: &Ceiling) -> Refusal {
+        Refusal::new(
+            format!(
+                "{asked} bytes are wanted and {} bytes may be had, limited by {}",
+                ceiling.bytes, ceiling.limit
+            ),
+            "ask for less, or free memory, or raise that limit",
+        )
+    }
+
+    /// Returns memory to the system. It reads as zero afterwards.
+    fn give_up(&mut self, parts: &[Range<u64>]) {
+        for part in parts {
+            // Should the kernel keep the memory, it stays accounted as ours.
+            if self.arena.release(part.clone()).is_ok() {
+                self.populated.remove(part);
+                self.mapped.remove(part);
+                self.current = 0..0;
+            }
+        }
+    }
+
+    fn lock(&mut self, part: Range<u64>) {
+        if self.unlocked.is_some() {
+            return;
+        }
+        if let Err(error) = self.arena.lock(part) {
+            let remedy = "run as root, with CAP_IPC_LOCK, or with a larger limit (ulimit -l unlimited)";
+            self.unlocked = Some(format!("no ({error}): {remedy}"));
+        }
+    }
+
+    /// Bytes of the given range of the arena that huge pages back.
+    fn huge_backed(&self, range: Range<u64>) -> Option<u64> {
+        let base = self.arena.address();
+        pages::huge_backed(&self.root, base + range.start..base + range.end)
+    }
+
+    /// Has every populated byte of the huge half got a huge page?
+    fn verify_huge(&mut self, fresh: &[Range<u64>], page: u64) -> Result<(), Refusal> {
+        let half = self.half..self.half * 2;
+        let wanted = self.populated.total_in(&half);
+        let mut got = self.huge_backed(half.clone());
+        if got.is_some_and(|got| got < wanted) {
+            // The kernel was not willing at the first touch; since Linux 6.1 it can be asked outright.
+            for part in fresh {
+                let _ = self.arena.collapse(part.clone());
+            }
+            got = self.huge_backed(half);
+        }
+        match got {
+            Some(got) if got >= wanted => Ok(()),
+            Some(got) => Err(Refusal::new(
+                format!(
+                    "huge pages of {} KiB were asked for and not all got ({} of {} KiB, AnonHugePages)",
+                    page >> 10,
+                    got >> 10,
+                    wanted >> 10
+                ),
+                THP_REMEDY,
+            )),
+            None => Err(Refusal::new(
+                "huge pages cannot be verified: /proc/self/smaps is not readable",
+                "mount /proc, or allow reading it in the sandbox",
+            )),
+        }
+    }
+
+    /// Is the half of base pages free of huge ones? Unknown counts as yes: it was asked for, and a kernel
+    /// that does not say has no reason to ignore it.
+    fn verify_base(&self) -> Result<(), Refusal> {
+        match self.huge_backed(0..self.half) {
+            Some(got) if got != 0 => Err(Refusal::new(
+                format!("base pages were asked for and {} KiB of huge pages got", got >> 10),
+                "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// See [`fathom_probe::machine::Machine::cell`].
+    #[inline]
+    pub(crate) fn cell(&self, offset: u64) -> Option<HostCell> {
+        let end = offset.checked_add(8)?;
+        let here = self.current.start <= offset && end <= self.current.end;
+        if here || self.mapped.contains(&(offset..end)) { self.arena.cell(offset) } else { None }
+    }
+
+    /// Bytes backed now.
+    pub(crate) fn populated(&self) -> u64 {
+        self.populated.total()
+    }
+
+    /// Bytes of one half, as reserved.
+    pub(crate) fn half(&self) -> u64 {
+        self.half
+    }
+
+    /// What one wish may have at most, now, in words for the record.
+    pub(crate) fn ceiling_now(&self) -> Ceiling {
+        self.ceiling()
+    }
+}
+
+const THP_REMEDY: &str = "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled, and where memory is \
+    fragmented echo 1 > /proc/sys/vm/compact_memory (both as root)";
+
+/// Turns an I/O error of the start into a refusal.
+pub(crate) fn refused(what: &'static str, remedy: &'static str) -> impl FnOnce(io::Error) -> Refusal {
+    move |error| Refusal::new(format!("{what}: {error}"), remedy)
+}
+
+#[cfg(test)]
+mod tests;

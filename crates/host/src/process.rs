@@ -1,0 +1,141 @@
+//! The measuring process: pinned, locked, raised, and gone when its parent is.
+//!
+//! Everything here is bound to the process or to its thread, so there is nothing to give back: the kernel
+//! does that when the process ends, however it ends. What is not permitted becomes a fact
+//! `privilege.NAME` with its remedy, never an error.
+
+use std::io;
+
+use fathom_probe::machine::{Fact, FactValue, Refusal};
+use rustix::process::{Resource, Rlimit, Signal};
+use rustix::thread::CpuSet;
+
+use crate::read::{Root, cpu_list};
+
+/// A privilege that was asked for, and what came of it.
+pub(crate) fn privilege(name: &str, outcome: impl Into<String>) -> Fact {
+    Fact { name: format!("privilege.{name}"), value: FactValue::Text(outcome.into()) }
+}
+
+/// The CPUs that this thread may run on, ascending.
+pub(crate) fn allowed() -> io::Result<Vec<u32>> {
+    let set = rustix::thread::sched_getaffinity(None)?;
+    Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).map(|cpu| cpu as u32).collect())
+}
+
+/// The CPU to measure on: the one asked for; else the last isolated one; else the last of all, since the
+/// first CPUs serve most interrupts.
+pub(crate) fn choose_cpu(root: &Root, allowed: &[u32], wanted: Option<u32>) -> Result<u32, Refusal> {
+    if let Some(cpu) = wanted {
+        return if allowed.contains(&cpu) {
+            Ok(cpu)
+        } else {
+            Err(Refusal::new(
+                format!("CPU {cpu} is not among the CPUs this process may run on ({})", list(allowed)),
+                "ask for one of those, or start the probe with another affinity (taskset -c, cpuset)",
+            ))
+        };
+    }
+    let isolated = cpu_list(&root.text("/sys/devices/system/cpu/isolated").unwrap_or_default());
+    let best = allowed.iter().filter(|c| isolated.contains(c)).max().or_else(|| allowed.iter().max());
+    best.copied().ok_or_else(|| Refusal::new("no CPU is allowed to this process", "widen its affinity"))
+}
+
+/// CPU numbers with commas.
+pub(crate) fn list(cpus: &[u32]) -> String {
+    let words: Vec<String> = cpus.iter().map(u32::to_string).collect();
+    words.join(",")
+}
+
+/// Pins the calling thread to `cpu`.
+pub(crate) fn pin(cpu: u32) -> Fact {
+    let mut set = CpuSet::new();
+    // `cpu` came from an affinity mask of the same width.
+    set.set(cpu as usize);
+    match rustix::thread::sched_setaffinity(None, &set) {
+        Ok(()) => privilege("affinity", format!("pinned to CPU {cpu}")),
+        Err(error) => privilege(
+            "affinity",
+            format!("not pinned ({error}): the thread may migrate; allow sched_setaffinity in the sandbox"),
+        ),
+    }
+}
+
+/// Asks the kernel to kill this process when the thread that started it ends, and checks that this has
+/// not happened already.
+///
+/// The signal follows the parent's *thread* (`PR_SET_PDEATHSIG(2const)`): the harness must start the probe
+/// from a thread that lives as long as the session.
+pub(crate) fn die_with_parent(expected: Option<u32>) -> Result<Fact, Refusal> {
+    let before = parent();
+    let outcome = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+    let after = parent();
+    // Between the parent's fork and the call above the parent may have ended: the signal would then
+    // never come. A changed parent shows it; a parent that had ended earlier shows against `expected`.
+    if after != before || expected.is_some_and(|pid| pid != after) {
+        return Err(Refusal::new(
+            format!("the process that started this probe is gone (parent is now {after})"),
+            "start the probe again",
+        ));
+    }
+    Ok(match outcome {
+        Ok(()) => privilege("parent", "killed when the parent ends"),
+        Err(error) => privilege(
+            "parent",
+            format!(
+                "no death signal ({error}): the probe ends when its input does; allow prctl in the sandbox"
+            ),
+        ),
+    })
+}
+
+fn parent() -> u32 {
+    // No parent in this PID namespace (started from outside of it) reads as 0, as getppid(2) says.
+    rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get().cast_unsigned())
+}
+
+/// Volunteers as the first process to be killed when memory runs out: nothing else may pay for a
+/// measurement. Raising one's own score needs no privilege.
+pub(crate) fn volunteer(root: &Root) -> Fact {
+    match std::fs::write(root.path("/proc/self/oom_score_adj"), "1000") {
+        Ok(()) => privilege("oom", "first to be killed when memory runs out (oom_score_adj 1000)"),
+        Err(error) => privilege(
+            "oom",
+            format!("oom_score_adj could not be raised ({error}); the ceiling alone protects the machine"),
+        ),
+    }
+}
+
+/// Raises the soft limit of locked memory to the hard one.
+pub(crate) fn raise_memlock() {
+    let now = rustix::process::getrlimit(Resource::Memlock);
+    // A failure leaves the limit as it was, and locking then says how far it came.
+    let _ =
+        rustix::process::setrlimit(Resource::Memlock, Rlimit { current: now.maximum, maximum: now.maximum });
+}
+
+/// Room for new address space under `RLIMIT_AS` and `RLIMIT_DATA`, bytes, with the tighter one's name.
+pub(crate) fn address_room(root: &Root) -> Option<(u64, &'static str)> {
+    let status = root.text("/proc/self/status").unwrap_or_default();
+    let room = |resource, key, name| {
+        let limit = rustix::process::getrlimit(resource).current?;
+        Some((limit.saturating_sub(crate::read::kilobytes(&status, key).unwrap_or(0)), name))
+    };
+    // Since Linux 4.7 RLIMIT_DATA counts private writable mappings (getrlimit(2)).
+    let all = [room(Resource::As, "VmSize", "RLIMIT_AS"), room(Resource::Data, "VmData", "RLIMIT_DATA")];
+    all.into_iter().flatten().min()
+}
+
+/// Raises the thread's ordinary priority as far as is allowed.
+pub(crate) fn raise_nice() -> Fact {
+    match rustix::process::nice(-20) {
+        Ok(level) if level <= -20 => privilege("nice", "-20"),
+        Ok(level) => privilege("nice", format!("{level}: {NICE_REMEDY}")),
+        Err(error) => privilege("nice", format!("not raised ({error}): {NICE_REMEDY}")),
+    }
+}
+
+const NICE_REMEDY: &str = "run as root, with CAP_SYS_NICE, or with a nice limit (ulimit -e 40)";
+
+#[cfg(test)]
+mod tests;
