@@ -45,7 +45,8 @@ fn ladder(host: &mut Host, kib: u64, pages: Pages) -> Result<(), Refusal> {
     let n = chain.cells().clamp(100_000, 2_000_000) / 32 * 32;
     fathom_chase_loop(host, start, n);
     host.quiet_begin();
-    let mut all: Vec<(u64, u64)> = (0..9).map(|_| (ticks(host, start, n), ticks(host, start, 2 * n))).collect();
+    let mut all: Vec<(u64, u64)> =
+        (0..9).map(|_| (ticks(host, start, n), ticks(host, start, 2 * n))).collect();
     let begin = host.now();
     host.alu(1_000_000);
     let alu = host.now().since(begin);

@@ -1,18 +1,21 @@
 //! The host as a machine.
 
 use fathom_probe::machine::{
-    Counters, Disturb, Dma, Fact, FactValue, Machine, Maintain, Mapping, Refusal, Ticks, Wake, Watch, Wish,
-    Worth,
+    Counters, Disturb, Dma, Fact, Machine, Maintain, Mapping, Refusal, Ticks, Wake, Watch, Wish, Worth,
 };
 
 use crate::arena::HostCell;
 use crate::clock::{self, Rate, Source};
+use crate::environment;
+use crate::facts::{int, text};
+use crate::identify;
 use crate::memory::{Memory, refused};
-use crate::pages;
+use crate::pages::{self, PageSizes};
 use crate::process;
 use crate::quiet::{self, Quiet};
 use crate::read::Root;
 use crate::watch::Watcher;
+use crate::worth;
 
 /// How a [`Host`] is opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +58,8 @@ impl Default for Options {
 pub struct Host {
     memory: Memory,
     clock: Source,
+    root: Root,
+    cpu: u32,
     worth: Worth,
     watcher: Watcher,
     quiet: Quiet,
@@ -83,29 +88,32 @@ impl Host {
         let cpu = process::choose_cpu(&root, &allowed, options.cpu)?;
         let sizes = pages::sizes(&root, rustix::param::page_size() as u64, options.base_page)
             .map_err(|reason| Refusal::new(reason, "choose 4096, 16384 or 65536"))?;
-        facts.push(process::pin(cpu));
-        facts.push(process::volunteer(&root));
-        process::raise_memlock();
-        if options.priority {
-            facts.push(process::raise_nice());
-        }
-        let (quiet, fact) = Quiet::new(&root, options.priority);
-        facts.push(fact);
+        // Before pinning, which changes what the affinity and the load look like.
+        facts.extend(environment::facts(&root, cpu, &allowed));
+        let quiet = prepare(&root, cpu, options.priority, &mut facts);
         let (clock, why) = Source::choose(&root);
-        let rate = clock::rate(clock);
-        facts.extend(clock_facts(clock, why, rate));
+        facts.extend(clock_facts(clock, why, clock::rate(clock)));
         let memory = Memory::open(root.clone(), sizes, options.max_bytes)?;
-        let worth = Worth::Virtual;
+        facts.extend(page_facts(&sizes));
+        let (worth, evidence) = worth::judge(&worth::gather(&root));
+        facts.push(text("worth.evidence", evidence));
+        facts.extend(identify::facts(&root, cpu));
         let mut watcher = Watcher::new(&root, cpu, worth < Worth::Real);
         facts.extend(watch_facts(&mut watcher));
-        facts.push(int("cpu.pinned", u64::from(cpu)));
-        facts.push(int("page.base", sizes.base));
-        facts.push(int("page.injected", u64::from(sizes.injected)));
-        if let Some(huge) = sizes.huge {
-            facts.push(int("page.huge", huge));
-        }
         facts.extend(throttle_facts(&root));
-        Ok(Host { memory, clock, worth, watcher, quiet, facts })
+        Ok(Host { memory, clock, root, cpu, worth, watcher, quiet, facts })
+    }
+
+    /// What may have moved since the start, under `env.after`: frequency, temperature, throttling, load and
+    /// pressure. For the end of a session.
+    pub fn facts_after(&self, sink: &mut dyn FnMut(Fact)) {
+        environment::facts_after(&self.root, self.cpu).into_iter().for_each(sink);
+    }
+
+    /// The CPU that the thread is pinned to.
+    #[must_use]
+    pub fn cpu(&self) -> u32 {
+        self.cpu
     }
 
     /// Begins a spell in which nothing ordinary may interrupt the thread, where that is permitted. May pause
@@ -137,14 +145,24 @@ impl Host {
     }
 }
 
-/// A fact that is a number.
-pub(crate) fn int(name: impl Into<String>, value: u64) -> Fact {
-    Fact { name: name.into(), value: FactValue::Int(value) }
+/// Pins the thread and raises its priority; what came of it becomes facts.
+fn prepare(root: &Root, cpu: u32, priority: bool, facts: &mut Vec<Fact>) -> Quiet {
+    facts.push(int("cpu.pinned", u64::from(cpu)));
+    facts.push(process::pin(cpu));
+    facts.push(process::volunteer(root));
+    process::raise_memlock();
+    if priority {
+        facts.push(process::raise_nice());
+    }
+    let (quiet, fact) = Quiet::new(root, priority);
+    facts.push(fact);
+    quiet
 }
 
-/// A fact that is text.
-pub(crate) fn text(name: impl Into<String>, value: impl Into<String>) -> Fact {
-    Fact { name: name.into(), value: FactValue::Text(value.into()) }
+fn page_facts(sizes: &PageSizes) -> Vec<Fact> {
+    let mut facts = vec![int("page.base", sizes.base), int("page.injected", u64::from(sizes.injected))];
+    facts.extend(sizes.huge.map(|huge| int("page.huge", huge)));
+    facts
 }
 
 fn clock_facts(clock: Source, why: String, rate: Rate) -> Vec<Fact> {

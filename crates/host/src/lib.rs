@@ -7,14 +7,19 @@
 mod arena;
 mod ceiling;
 mod clock;
+mod environment;
+mod facts;
 mod host;
+mod identify;
 mod memory;
 mod pages;
 mod placement;
 mod process;
 mod quiet;
 mod read;
+mod redact;
 mod watch;
+mod worth;
 
 pub use arena::HostCell;
 pub use host::{Host, Options};

@@ -1,0 +1,235 @@
+//! The environment block of a record: everything about the surroundings that a reader will ask for in a
+//! year, as the kernel words it. Captured before the thread is pinned, because pinning changes some of it.
+//!
+//! Serial numbers, hardware addresses and host names are left out (`redact`).
+
+use fathom_probe::machine::Fact;
+
+use crate::ceiling;
+use crate::facts::{int, text};
+use crate::process;
+use crate::read::Root;
+use crate::redact;
+use crate::worth;
+
+/// Longest text in one fact, bytes: enough for a command line (2 KiB in most kernels) with room to spare.
+const LONGEST: usize = 4096;
+
+/// The surroundings at the start; `cpu` is the one that will be measured.
+pub(crate) fn facts(root: &Root, cpu: u32, allowed: &[u32]) -> Vec<Fact> {
+    let mut facts = kernel(root);
+    facts.extend(board(root));
+    facts.extend(processor(root, cpu));
+    facts.extend(memory(root));
+    facts.extend(files(root, &SETTINGS));
+    facts.push(text("env.affinity", process::list(allowed)));
+    facts.extend(groups(root));
+    facts.push(text("env.container", container(root)));
+    facts.extend(moving(root, cpu, "env"));
+    facts
+}
+
+/// What changes while a session runs, again, under `env.after`.
+pub(crate) fn facts_after(root: &Root, cpu: u32) -> Vec<Fact> {
+    moving(root, cpu, "env.after")
+}
+
+/// Files whose text is a fact as it stands, with the fact's name.
+const SETTINGS: [(&str, &str); 17] = [
+    ("env.cpus.online", "/sys/devices/system/cpu/online"),
+    ("env.cpus.isolated", "/sys/devices/system/cpu/isolated"),
+    ("env.cpus.nohz_full", "/sys/devices/system/cpu/nohz_full"),
+    ("env.smt", "/sys/devices/system/cpu/smt/control"),
+    ("env.thp.enabled", crate::pages::THP),
+    ("env.thp.defrag", "/sys/kernel/mm/transparent_hugepage/defrag"),
+    ("env.thp.khugepaged", "/sys/kernel/mm/transparent_hugepage/khugepaged/defrag"),
+    ("env.ksm", "/sys/kernel/mm/ksm/run"),
+    ("env.numa.nodes", "/sys/devices/system/node/online"),
+    ("env.numa.balancing", "/proc/sys/kernel/numa_balancing"),
+    ("env.overcommit", "/proc/sys/vm/overcommit_memory"),
+    ("env.swappiness", "/proc/sys/vm/swappiness"),
+    ("env.perf_event_paranoid", "/proc/sys/kernel/perf_event_paranoid"),
+    ("env.clocksource", "/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+    ("env.hypervisor", "/sys/hypervisor/type"),
+    ("env.lockdown", "/sys/kernel/security/lockdown"),
+    ("env.realtime", "/sys/kernel/realtime"),
+];
+
+fn files(root: &Root, list: &[(&str, &str)]) -> Vec<Fact> {
+    list.iter().filter_map(|(name, path)| Some(short(*name, &root.text(path)?))).collect()
+}
+
+/// A text fact, cut at [`LONGEST`].
+fn short(name: impl Into<String>, value: &str) -> Fact {
+    let mut end = value.len().min(LONGEST);
+    while !value.is_char_boundary(end) {
+        end -= 1;
+    }
+    text(name, value[..end].trim())
+}
+
+fn kernel(root: &Root) -> Vec<Fact> {
+    let uname = rustix::system::uname();
+    let host = uname.nodename().to_string_lossy();
+    let line = root.text("/proc/cmdline").map(|l| redact::words(&l, &host));
+    let mut facts = vec![
+        short("env.kernel.release", &uname.release().to_string_lossy()),
+        short("env.kernel.version", &uname.version().to_string_lossy()),
+        short("env.machine", &uname.machine().to_string_lossy()),
+    ];
+    facts.extend(line.map(|line| short("env.cmdline", &line)));
+    facts
+}
+
+fn board(root: &Root) -> Vec<Fact> {
+    let mut facts = Vec::new();
+    facts.extend(
+        worth::strings(root, "/proc/device-tree/model").map(|model| short("env.board.model", &model)),
+    );
+    facts.extend(
+        worth::strings(root, "/proc/device-tree/compatible").map(|soc| short("env.board.compatible", &soc)),
+    );
+    // Vendor, product, board and firmware's maker; the serial numbers and UUIDs beside them are not read.
+    facts.extend(worth::dmi(root).map(|dmi| short("virt.dmi", &dmi)));
+    facts
+}
+
+/// Keys of `/proc/cpuinfo` about the model, on x86-64 and on AArch64. "Serial" is one of the others.
+const MODEL: [(&str, &str); 7] = [
+    ("model name", "env.cpu.model"),
+    ("microcode", "env.cpu.microcode"),
+    ("CPU implementer", "env.cpu.implementer"),
+    ("CPU variant", "env.cpu.variant"),
+    ("CPU part", "env.cpu.part"),
+    ("CPU revision", "env.cpu.revision"),
+    ("Hardware", "env.cpu.hardware"),
+];
+
+fn processor(root: &Root, cpu: u32) -> Vec<Fact> {
+    let info = root.text("/proc/cpuinfo").unwrap_or_default();
+    // One paragraph a CPU; some kernels put what all CPUs share into a last paragraph of its own.
+    let own = info.split("\n\n").find(|p| field(p, "processor") == Some(cpu.to_string().as_str()));
+    let own = own.unwrap_or(&info);
+    let mut facts = Vec::new();
+    for (key, name) in MODEL {
+        facts.extend(field(own, key).or_else(|| field(&info, key)).map(|value| short(name, value)));
+    }
+    let directory = "/sys/devices/system/cpu/vulnerabilities";
+    for name in root.names(directory) {
+        if let Some(state) = root.text(&format!("{directory}/{name}")) {
+            facts.push(short(format!("env.vulnerability.{name}"), &state));
+        }
+    }
+    facts
+}
+
+/// The value of `key : value` in a paragraph of `/proc/cpuinfo`.
+fn field<'a>(paragraph: &'a str, key: &str) -> Option<&'a str> {
+    paragraph.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        (name.trim() == key).then_some(value.trim())
+    })
+}
+
+fn memory(root: &Root) -> Vec<Fact> {
+    let mut facts = vec![int("env.memory.total.bytes", ceiling::total(root))];
+    let info = root.text("/proc/meminfo").unwrap_or_default();
+    for (key, name) in [("MemAvailable", "available"), ("SwapTotal", "swap"), ("SwapFree", "swap_free")] {
+        let bytes = crate::read::kilobytes(&info, key);
+        facts.extend(bytes.map(|b| int(format!("env.memory.{name}.bytes"), b)));
+    }
+    let pools = "/sys/kernel/mm/hugepages";
+    for pool in root.names(pools) {
+        for count in ["nr_hugepages", "free_hugepages"] {
+            if let Some(n) = root.number(&format!("{pools}/{pool}/{count}")) {
+                facts.push(int(format!("env.{pool}.{count}"), n));
+            }
+        }
+    }
+    facts
+}
+
+/// Limits of the control groups above this process. Their paths name containers and users, so each is told
+/// by its distance from the process only.
+fn groups(root: &Root) -> Vec<Fact> {
+    let mut facts = Vec::new();
+    for (n, group) in ceiling::groups(root).iter().enumerate() {
+        facts.push(int(format!("env.cgroup.{n}.{}.bytes", group.file), group.limit));
+        facts.push(int(format!("env.cgroup.{n}.room.bytes"), group.room));
+    }
+    facts
+}
+
+/// What kind of container this is, as far as it shows.
+fn container(root: &Root) -> String {
+    if let Some(kind) = root.text("/run/systemd/container") {
+        return kind;
+    }
+    for (path, kind) in [("/.dockerenv", "docker"), ("/run/.containerenv", "podman")] {
+        if root.path(path).exists() {
+            return kind.into();
+        }
+    }
+    let environment = root.text("/proc/1/environ").unwrap_or_default();
+    let told = environment.split('\0').find_map(|v| v.strip_prefix("container="));
+    told.map_or("none seen".into(), str::to_owned)
+}
+
+/// Frequency, temperature, throttling, load and pressure: what moves.
+fn moving(root: &Root, cpu: u32, prefix: &str) -> Vec<Fact> {
+    let mut facts = frequency(root, cpu, prefix);
+    facts.extend(thermal(root, cpu, prefix));
+    for resource in ["cpu", "memory", "io"] {
+        if let Some(value) = root.text(&format!("/proc/pressure/{resource}")) {
+            facts.push(short(format!("{prefix}.pressure.{resource}"), &value.replace('\n', "; ")));
+        }
+    }
+    // The fifth field is the number of the last process, which is nobody's business and differs each time.
+    if let Some(load) = root.text("/proc/loadavg") {
+        let words: Vec<&str> = load.split(' ').take(4).collect();
+        facts.push(short(format!("{prefix}.loadavg"), &words.join(" ")));
+    }
+    facts
+}
+
+fn frequency(root: &Root, cpu: u32, prefix: &str) -> Vec<Fact> {
+    let directory = format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq");
+    let mut facts = Vec::new();
+    for (file, name) in [("scaling_governor", "governor"), ("scaling_driver", "driver")] {
+        if let Some(value) = root.text(&format!("{directory}/{file}")) {
+            facts.push(short(format!("{prefix}.freq.{name}"), &value));
+        }
+    }
+    for (file, name) in
+        [("scaling_cur_freq", "cur"), ("scaling_min_freq", "min"), ("scaling_max_freq", "max")]
+    {
+        if let Some(khz) = root.number(&format!("{directory}/{file}")) {
+            facts.push(int(format!("{prefix}.freq.{name}.khz"), khz));
+        }
+    }
+    facts
+}
+
+fn thermal(root: &Root, cpu: u32, prefix: &str) -> Vec<Fact> {
+    let zones = "/sys/class/thermal";
+    let mut facts = Vec::new();
+    for zone in root.names(zones).into_iter().filter(|n| n.starts_with("thermal_zone")) {
+        let kind = root.text(&format!("{zones}/{zone}/type")).unwrap_or_default();
+        if let Some(degrees) = root.text(&format!("{zones}/{zone}/temp")) {
+            // Millidegrees Celsius, which may be below zero: text.
+            facts.push(short(format!("{prefix}.{zone}.millidegrees"), &format!("{degrees} {kind}")));
+        }
+    }
+    let throttle = format!("/sys/devices/system/cpu/cpu{cpu}/thermal_throttle");
+    let counts = ["core_throttle_count", "package_throttle_count"];
+    for name in counts {
+        facts.extend(root.number(&format!("{throttle}/{name}")).map(|n| int(format!("{prefix}.{name}"), n)));
+    }
+    // The Raspberry Pi's firmware: a word of flags, hexadecimal (under-voltage, capped, throttled).
+    let pi = root.text("/sys/devices/platform/soc/soc:firmware/get_throttled");
+    facts.extend(pi.map(|flags| short(format!("{prefix}.get_throttled"), &flags)));
+    facts
+}
+
+#[cfg(test)]
+mod tests;

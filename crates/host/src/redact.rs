@@ -1,0 +1,136 @@
+//! Leaving out what names one specimen or one owner: records are meant to be published.
+
+/// What stands where something was left out.
+const GONE: &str = "[left out]";
+
+/// Keys of the kernel's command line whose values name disks, networks, machines or secrets, whatever they
+/// look like (Linux Documentation/admin-guide/kernel-parameters.txt, systemd's kernel-command-line(7)).
+const PRIVATE: [&str; 14] = [
+    "root",
+    "resume",
+    "hostname",
+    "ip",
+    "nfsroot",
+    "macaddr",
+    "serial",
+    "uuid",
+    "machine_id",
+    "cryptdevice",
+    "addr",
+    "key",
+    "password",
+    "token",
+];
+
+/// A kernel command line, or any line of words, without what identifies: values of [`PRIVATE`] keys, words
+/// that hold `host`'s name, and values that look like UUIDs, hardware addresses, network addresses or
+/// serial numbers.
+pub(crate) fn words(line: &str, host: &str) -> String {
+    let mut private_next = false;
+    let words: Vec<String> = line
+        .split_whitespace()
+        .map(|word| {
+            let (key, value) = word.split_once('=').map_or((word, None), |(k, v)| (k, Some(v)));
+            // "--key VALUE" as well as "key=value": programs started as init take the former.
+            let private = std::mem::take(&mut private_next);
+            if value.is_none() && !private && key.starts_with("--") && is_private(key) {
+                private_next = true;
+                return word.to_owned();
+            }
+            match value {
+                Some(value) if is_private(key) || identifies(value, host) => format!("{key}={GONE}"),
+                None if private || identifies(word, host) => GONE.to_owned(),
+                _ => word.to_owned(),
+            }
+        })
+        .collect();
+    words.join(" ")
+}
+
+fn is_private(key: &str) -> bool {
+    let key = key.to_ascii_lowercase();
+    key.split(['.', '-', '_', ',']).any(|part| PRIVATE.contains(&part)) || key.ends_with("machine_id")
+}
+
+/// Does a value look like something that exists once?
+fn identifies(value: &str, host: &str) -> bool {
+    // Names shorter than three letters ("vm") would blank half of any line.
+    let named = host.len() >= 3 && host != "localhost" && value.contains(host);
+    named || value.split(|c: char| !c.is_ascii_hexdigit() && !":-.".contains(c)).any(looks_unique)
+}
+
+/// A UUID or another run of hexadecimal digits, dashes aside, of 12 or more with a digit among them; six
+/// pairs with colons; four numbers with dots.
+fn looks_unique(word: &str) -> bool {
+    let digits = word.chars().filter(char::is_ascii_hexdigit).count();
+    let plain = word.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
+    let long = plain && digits >= 12 && word.chars().any(|c| c.is_ascii_digit());
+    let pairs = word.split(':').filter(|p| p.len() == 2).count() >= 6;
+    // A port may follow an address.
+    let quad: Vec<&str> = word.split(':').next().unwrap_or(word).split('.').collect();
+    let address = quad.len() == 4 && quad.iter().all(|q| q.parse::<u8>().is_ok());
+    long || pairs || address
+}
+
+/// Properties of a devicetree that are private: values are overwritten with zeros.
+/// Devicetree Specification 0.4, 2.3 and 3.6; Documentation/devicetree/bindings/net; the Raspberry Pi's
+/// boot loader writes the first one.
+const PRIVATE_PROPERTIES: [&str; 8] = [
+    "serial-number",
+    "local-mac-address",
+    "mac-address",
+    "address",
+    "bootargs",
+    "kaslr-seed",
+    "rng-seed",
+    "system-id",
+];
+
+/// Blanks the private properties of a flattened devicetree. Nothing where it is not one or is cut short:
+/// what cannot be walked cannot be cleared of what it hides, and must not be told.
+pub(crate) fn devicetree(blob: &mut [u8]) -> Option<()> {
+    // Devicetree Specification 0.4, chapter 5: header, then the structure block of big-endian tokens.
+    if word(blob, 0)? != 0xd00d_feed || word(blob, 4)? as usize > blob.len() {
+        return None;
+    }
+    let (mut at, strings) = (word(blob, 8)? as usize, word(blob, 12)? as usize);
+    loop {
+        let token = word(blob, at)?;
+        at += 4;
+        match token {
+            // FDT_BEGIN_NODE: a name with its final zero, padded to words.
+            1 => {
+                let name = blob.get(at..)?.iter().position(|b| *b == 0)?;
+                at = (at + name + 1).next_multiple_of(4);
+            }
+            // FDT_END_NODE, FDT_NOP
+            2 | 4 => {}
+            // FDT_PROP: length, offset of the name, value padded to words.
+            3 => {
+                let (length, name) = (word(blob, at)? as usize, word(blob, at + 4)? as usize);
+                let value = at + 8..(at + 8).checked_add(length)?;
+                let private = is_private_property(blob.get(strings.checked_add(name)?..)?);
+                let bytes = blob.get_mut(value.clone())?;
+                if private {
+                    bytes.fill(0);
+                }
+                at = value.end.next_multiple_of(4);
+            }
+            // FDT_END
+            9 => return Some(()),
+            _ => return None,
+        }
+    }
+}
+
+fn is_private_property(name: &[u8]) -> bool {
+    let name = name.split(|b| *b == 0).next().unwrap_or_default();
+    PRIVATE_PROPERTIES.iter().any(|p| p.as_bytes() == name)
+}
+
+fn word(blob: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_be_bytes(*blob.get(at..)?.first_chunk()?))
+}
+
+#[cfg(test)]
+mod tests;
