@@ -1,10 +1,23 @@
 //! Machine for a description: levels, TLBs, memory; deterministic.
 //!
 //! [`description`] reads what a machine is said to be, [`catalog`] holds the machines that travel
-//! with the program, and the model itself runs one.
+//! with the program, and [`Model`] runs one: as a [`Machine`](fathom_probe::machine::Machine) under
+//! the probe, or address by address for traces.
 #![forbid(unsafe_code)]
 
+mod arena;
+mod cache;
 pub mod catalog;
 pub mod description;
+mod hierarchy;
+mod machine;
+mod memory;
+mod model;
+mod rng;
+mod time;
+mod translate;
 
 pub use description::{Description, DescriptionError};
+pub use machine::Cell;
+pub use model::{Kind, Model, Outcome};
+pub use time::UNITS_PER_CYCLE;

@@ -9,19 +9,19 @@ use std::ops::Range;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DescriptionError {
     /// The file's name as it was given.
-    pub file: String,
+    pub file: Box<str>,
     /// Line, from 1.
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
     /// The key or value at fault, as it stands in the file (the first line of it).
-    pub value: String,
+    pub value: Box<str>,
     /// What is wrong.
-    pub message: String,
+    pub message: Box<str>,
     /// What to write instead; empty when nothing can be suggested.
-    pub help: String,
+    pub help: Box<str>,
     /// The line of the file, for the rendering.
-    pub source_line: String,
+    pub source_line: Box<str>,
 }
 
 impl DescriptionError {
@@ -33,15 +33,15 @@ impl DescriptionError {
         }
         let line_start = text[..start].rfind('\n').map_or(0, |i| i + 1);
         let rest = &text[line_start..];
-        let source_line = rest.lines().next().unwrap_or("").to_string();
+        let source_line = rest.lines().next().unwrap_or("").into();
         let value = text.get(start..span.end.max(start).min(text.len())).unwrap_or("");
         DescriptionError {
-            file: file.to_string(),
+            file: file.into(),
             line: text[..line_start].matches('\n').count() + 1,
             column: text[line_start..start].chars().count() + 1,
-            value: value.lines().next().unwrap_or("").to_string(),
-            message,
-            help,
+            value: value.lines().next().unwrap_or("").into(),
+            message: message.into(),
+            help: help.into(),
             source_line,
         }
     }

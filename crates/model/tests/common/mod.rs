@@ -148,7 +148,7 @@ fn random_translation(d: &mut Draw, memory: &Memory, levels: &[Level]) -> (Vec<T
             let sizes = if d.chance(3) { vec![memory.pages[0]] } else { memory.pages.clone() };
             Tlb {
                 name: format!("T{n}"),
-                entries: ways * (1 + d.below(6) as u32) << n,
+                entries: (ways * (1 + d.below(6) as u32)) << n,
                 ways,
                 pages: sizes,
                 latency: d.time(6),

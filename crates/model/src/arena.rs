@@ -1,0 +1,231 @@
+//! The arena: where mappings lie, and what their cells hold.
+//!
+//! One range of physical addresses, identical to offsets in the arena: the first half for base
+//! pages, three eighths for huge pages, an eighth for co-running streams; page tables behind it.
+
+use std::collections::HashMap;
+
+use fathom_probe::chain::{Chain, Layout, mix};
+use fathom_probe::machine::{Attribute, Mapping, Pages, Refusal, Wish};
+
+use crate::cache::MOST_NUMBERS;
+use crate::description::Description;
+
+/// A part of the arena for mappings of one page size.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part {
+    pub start: u64,
+    pub bytes: u64,
+    pub page: u64,
+}
+
+/// A chain in force and the range that it covers.
+#[derive(Clone, Copy, Debug)]
+struct Laid {
+    start: u64,
+    end: u64,
+    chain: Chain,
+}
+
+/// The place of a cell in a chain in force.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cursor {
+    pub offset: u64,
+    pub position: u64,
+    pub chain: Chain,
+}
+
+/// Mappings and the sparse content of their memory.
+#[derive(Clone, Debug)]
+pub(crate) struct Arena {
+    pub bytes: u64,
+    pub base: Part,
+    /// Absent where the machine has one page size only.
+    pub huge: Option<Part>,
+    /// What co-running streams use, from its start.
+    pub streams: Part,
+    /// Mapped ranges, apart from each other and in order.
+    mapped: Vec<(u64, u64)>,
+    /// The offset that memory never linked reads as: the first mapping's first cell.
+    first: u64,
+    chains: Vec<Laid>,
+    links: HashMap<u64, u64>,
+    cursor: Option<Cursor>,
+}
+
+impl Arena {
+    pub fn new(description: &Description) -> Arena {
+        let memory = &description.memory;
+        let page = memory.pages[0];
+        // Lines and pages of everything, tables included, must fit the numbers that caches keep.
+        let line = description.levels.iter().map(|l| l.line).min().unwrap_or(64);
+        let reach = (MOST_NUMBERS * line / 8 * 7).min((MOST_NUMBERS / 2) * page / 8 * 7);
+        let bytes = memory.size.min(reach) / page * page;
+        let down = |bytes: u64, page: u64| bytes / page * page;
+        let base = Part { start: 0, bytes: down(bytes / 2, page), page };
+        let tail = down(bytes / 8 * 7, page);
+        let huge_page = memory.pages[memory.pages.len() - 1];
+        let start = base.bytes.next_multiple_of(huge_page);
+        let huge = (memory.pages.len() > 1).then(|| Part {
+            start,
+            bytes: down(tail.saturating_sub(start), huge_page),
+            page: huge_page,
+        });
+        Arena {
+            bytes,
+            base,
+            huge,
+            streams: Part { start: tail, bytes: bytes - tail, page },
+            mapped: Vec::new(),
+            first: 0,
+            chains: Vec::new(),
+            links: HashMap::new(),
+            cursor: None,
+        }
+    }
+
+    /// Grants a wish, or says why not and what would be granted.
+    pub fn map(&mut self, wish: &Wish) -> Result<Mapping, Refusal> {
+        if wish.attribute != Attribute::WriteBack {
+            return Err(Refusal::new(
+                "the description says nothing of attributes other than write-back",
+                "ask for attribute write-back",
+            ));
+        }
+        let part = match wish.pages {
+            Pages::Base => self.base,
+            Pages::Huge => self.huge.ok_or_else(|| {
+                let remedy = "ask for base pages, or list a second size in `pages` of [memory]";
+                Refusal::new(format!("the description gives pages of {} bytes only", self.base.page), remedy)
+            })?,
+        };
+        let rounded = wish.bytes.checked_next_multiple_of(part.page);
+        let Some(bytes) = rounded.filter(|&bytes| wish.bytes > 0 && bytes <= part.bytes) else {
+            let reason =
+                format!("{} bytes in pages of {} do not fit the described memory", wish.bytes, part.page);
+            return Err(Refusal::new(reason, format!("ask for 1 to {} bytes", part.bytes)));
+        };
+        let places = (part.bytes - bytes) / part.page + 1;
+        let start = part.start + mix(wish.place) % places * part.page;
+        if self.mapped.is_empty() {
+            self.first = start;
+        }
+        self.note_mapped(start, start + bytes);
+        Ok(Mapping { base: start, bytes, page_bytes: part.page })
+    }
+
+    fn note_mapped(&mut self, start: u64, end: u64) {
+        let (mut start, mut end) = (start, end);
+        self.mapped.retain(|&(s, e)| {
+            let apart = e < start || s > end;
+            if !apart {
+                start = start.min(s);
+                end = end.max(e);
+            }
+            apart
+        });
+        let at = self.mapped.partition_point(|&(s, _)| s < start);
+        self.mapped.insert(at, (start, end));
+    }
+
+    /// Whether all of `start..end` is mapped.
+    pub fn is_mapped(&self, start: u64, end: u64) -> bool {
+        let after = self.mapped.partition_point(|&(s, _)| s <= start);
+        after > 0 && end <= self.mapped[after - 1].1
+    }
+
+    /// Puts a chain in force. Earlier chains that it overlaps, and links under its cells, are gone.
+    pub fn lay(&mut self, chain: &Chain) -> Result<(), Refusal> {
+        let end = end_of(chain)?;
+        if !self.is_mapped(chain.base, end) {
+            return Err(Refusal::new("the chain reaches outside the mapped memory", "ask for fewer bytes"));
+        }
+        self.chains.retain(|laid| laid.end <= chain.base || laid.start >= end);
+        self.links.retain(|&offset, _| chain.number_at(offset).is_none());
+        self.chains.push(Laid { start: chain.base, end, chain: *chain });
+        self.cursor = None;
+        Ok(())
+    }
+
+    /// Writes one link, over whatever chain is there.
+    pub fn link(&mut self, at: u64, to: u64) {
+        self.links.insert(at, to);
+    }
+
+    /// Where the cell at `offset` stands in a chain in force, if only chains say what follows it.
+    pub fn cursor(&self, offset: u64) -> Option<Cursor> {
+        if !self.links.is_empty() {
+            return None;
+        }
+        self.find(offset)
+    }
+
+    fn find(&self, offset: u64) -> Option<Cursor> {
+        if let Some(cursor) = self.cursor
+            && cursor.offset == offset
+        {
+            return Some(cursor);
+        }
+        let laid = self.chains.iter().find(|laid| (laid.start..laid.end).contains(&offset))?;
+        let number = laid.chain.number_at(offset)?;
+        Some(Cursor { offset, position: laid.chain.position_of(number), chain: laid.chain })
+    }
+
+    /// Keeps a cursor for the next question.
+    #[inline]
+    pub fn keep(&mut self, cursor: Cursor) {
+        self.cursor = Some(cursor);
+    }
+
+    /// What the cell at `offset` links to.
+    pub fn next(&mut self, offset: u64) -> u64 {
+        if let Some(to) = self.links.get(&offset) {
+            return *to;
+        }
+        match self.find(offset) {
+            Some(mut cursor) => {
+                cursor.advance();
+                self.keep(cursor);
+                cursor.offset
+            }
+            None => self.first,
+        }
+    }
+}
+
+impl Cursor {
+    /// On to the next cell of the cycle.
+    #[inline(always)]
+    pub fn advance(&mut self) {
+        self.position += 1;
+        if self.position == self.chain.cells() {
+            self.position = 0;
+        }
+        self.offset = self.chain.at(self.position);
+    }
+}
+
+/// Where a chain ends, in bytes of the arena, if it is one that can be laid.
+fn end_of(chain: &Chain) -> Result<u64, Refusal> {
+    let aligned = |bytes: u64| bytes > 0 && bytes.is_multiple_of(8);
+    let sound = chain.base.is_multiple_of(8)
+        && aligned(chain.step)
+        && match chain.layout {
+            Layout::Packed => true,
+            Layout::OnePerPage { page } => {
+                aligned(page) && page.is_multiple_of(chain.step) && (page / chain.step).is_power_of_two()
+            }
+        };
+    if !sound {
+        return Err(Refusal::new(
+            "the cells of the chain are not whole and aligned words",
+            "base, step and page must be multiples of 8 bytes, page / step a power of two",
+        ));
+    }
+    let each = match chain.layout {
+        Layout::Packed => chain.step,
+        Layout::OnePerPage { page } => page,
+    };
+    let end = chain.cells().checked_mul(each).and_then(|bytes| bytes.checked_add(chain.base));
+    end.ok_or_else(|| Refusal::new("the chain is longer than any memory", "ask for fewer bytes"))
+}

@@ -1,0 +1,242 @@
+//! One set-associative store with its replacement policy: a cache's tags, or a TLB's.
+
+use crate::description::Replacement;
+use crate::rng::Rng;
+
+/// An entry's line (or page) was written here and not yet further out.
+pub(crate) const DIRTY: u32 = 1;
+/// An entry holds an older version than memory does: somebody wrote past the caches.
+pub(crate) const STALE: u32 = 2;
+const FLAGS: u32 = DIRTY | STALE;
+const FLAG_BITS: u32 = 2;
+/// No entry. As a number it is the last one that 30 bits hold, which no line in reach has.
+const FREE: u32 = u32::MAX;
+/// Lines and pages are numbered below this.
+pub(crate) const MOST_NUMBERS: u64 = (1 << (32 - FLAG_BITS)) - 1;
+
+/// What left a set to make room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Evicted {
+    pub number: u32,
+    pub flags: u32,
+}
+
+/// Sets of entries `number << 2 | flags`.
+///
+/// LRU and FIFO keep each set in order of age, youngest first, free entries last: the victim is the
+/// last one, and which physical way a line sits in cannot matter to them. The other policies keep
+/// entries where they were put, and their state in one word a set.
+#[derive(Clone, Debug)]
+pub(crate) struct Cache {
+    entries: Vec<u32>,
+    words: Vec<u64>,
+    ways: usize,
+    sets: u32,
+    /// sets - 1 where the sets are a power of two; the modulo is then a mask.
+    mask: Option<u32>,
+    policy: Replacement,
+    rng: Rng,
+    /// Free entries in all: with none, a fill need not look for one.
+    free: usize,
+    /// Fills.
+    pub refills: u64,
+    /// Dirty entries that left.
+    pub writebacks: u64,
+}
+
+impl Cache {
+    pub fn new(sets: u64, ways: u32, policy: Replacement, rng: Rng) -> Cache {
+        let entries = usize::try_from(sets * u64::from(ways)).expect("checked: at most 2^26 lines");
+        let stateful = matches!(policy, Replacement::TreePlru | Replacement::Nru);
+        let sets = u32::try_from(sets).expect("checked: at most 2^26 lines");
+        Cache {
+            entries: vec![FREE; entries],
+            words: vec![0; if stateful { sets as usize } else { 0 }],
+            ways: ways as usize,
+            sets,
+            mask: sets.is_power_of_two().then(|| sets - 1),
+            policy,
+            rng,
+            free: entries,
+            refills: 0,
+            writebacks: 0,
+        }
+    }
+
+    /// The set of a line or page number.
+    #[inline(always)]
+    pub fn set_of(&self, number: u32) -> usize {
+        (match self.mask {
+            Some(mask) => number & mask,
+            None => number % self.sets,
+        }) as usize
+    }
+
+    #[inline(always)]
+    fn set(&mut self, set: usize) -> &mut [u32] {
+        &mut self.entries[set * self.ways..(set + 1) * self.ways]
+    }
+
+    /// Looks `number` up and notes the use.
+    #[inline(always)]
+    pub fn touch(&mut self, set: usize, number: u32) -> bool {
+        let policy = self.policy;
+        let entries = self.set(set);
+        let Some(way) = find(entries, number) else { return false };
+        match policy {
+            Replacement::Lru => to_front(entries, way),
+            Replacement::Fifo | Replacement::Random => {}
+            Replacement::TreePlru | Replacement::Nru => self.note(set, way),
+        }
+        true
+    }
+
+    /// The flags of `number`, if it is here; no use is noted.
+    pub fn flags(&self, set: usize, number: u32) -> Option<u32> {
+        let entries = &self.entries[set * self.ways..(set + 1) * self.ways];
+        find(entries, number).map(|way| entries[way] & FLAGS)
+    }
+
+    /// Adds flags to an entry that is here.
+    pub fn mark(&mut self, set: usize, number: u32, flags: u32) {
+        let entries = self.set(set);
+        if let Some(way) = find(entries, number) {
+            entries[way] |= flags;
+        }
+    }
+
+    /// Takes flags from an entry; says which of them it had.
+    pub fn unmark(&mut self, set: usize, number: u32, flags: u32) -> u32 {
+        let entries = self.set(set);
+        let Some(way) = find(entries, number) else { return 0 };
+        let had = entries[way] & flags;
+        entries[way] &= !flags;
+        had
+    }
+
+    /// Puts `number`, which is not here, into a free way or in the place of a victim.
+    #[inline]
+    pub fn fill(&mut self, set: usize, number: u32, flags: u32) -> Option<Evicted> {
+        self.refills += 1;
+        let entry = number << FLAG_BITS | flags;
+        let old = if matches!(self.policy, Replacement::Lru | Replacement::Fifo) {
+            let entries = self.set(set);
+            let last = entries.len() - 1;
+            let old = entries[last];
+            entries.copy_within(0..last, 1);
+            entries[0] = entry;
+            old
+        } else {
+            let way = self.way_for(set);
+            let old = std::mem::replace(&mut self.set(set)[way], entry);
+            self.note(set, way);
+            old
+        };
+        if old == FREE {
+            self.free -= 1;
+            return None;
+        }
+        self.writebacks += u64::from(old & DIRTY);
+        Some(Evicted { number: old >> FLAG_BITS, flags: old & FLAGS })
+    }
+
+    /// Takes `number` out; its flags, if it was here.
+    pub fn remove(&mut self, set: usize, number: u32) -> Option<u32> {
+        let policy = self.policy;
+        let entries = self.set(set);
+        let way = find(entries, number)?;
+        let flags = entries[way] & FLAGS;
+        match policy {
+            Replacement::Lru | Replacement::Fifo => {
+                let last = entries.len() - 1;
+                entries.copy_within(way + 1.., way);
+                entries[last] = FREE;
+            }
+            Replacement::Nru => {
+                entries[way] = FREE;
+                self.words[set] &= !(1 << way);
+            }
+            Replacement::Random | Replacement::TreePlru => entries[way] = FREE,
+        }
+        self.free += 1;
+        Some(flags)
+    }
+
+    /// The way that a fill takes, under the policies that keep entries in place.
+    fn way_for(&mut self, set: usize) -> usize {
+        if self.free > 0
+            && let Some(way) = self.set(set).iter().position(|&entry| entry == FREE)
+        {
+            return way;
+        }
+        match self.policy {
+            Replacement::TreePlru => tree_victim(self.words[set], self.ways),
+            // With one way its bit is always set and there is no choice.
+            Replacement::Nru => (self.words[set].trailing_ones() as usize).min(self.ways - 1),
+            _ => self.rng.below(self.ways as u64) as usize,
+        }
+    }
+
+    /// Notes a use of `way` in the set's word.
+    #[inline]
+    fn note(&mut self, set: usize, way: usize) {
+        match self.policy {
+            Replacement::TreePlru => self.words[set] = tree_use(self.words[set], self.ways, way),
+            Replacement::Nru => {
+                let all = u64::MAX >> (64 - self.ways);
+                let used = self.words[set] | 1 << way;
+                self.words[set] = if used == all { 1 << way } else { used };
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The way that holds `number`.
+#[inline(always)]
+fn find(entries: &[u32], number: u32) -> Option<usize> {
+    let wanted = number << FLAG_BITS;
+    entries.iter().position(|&entry| entry & !FLAGS == wanted)
+}
+
+/// Makes `way` the youngest.
+#[inline(always)]
+fn to_front(entries: &mut [u32], way: usize) {
+    if way > 0 {
+        let entry = entries[way];
+        entries.copy_within(0..way, 1);
+        entries[0] = entry;
+    }
+}
+
+/// The word of a tree after a use of `way`: every node on its path points to the other half.
+/// Node 1 is the root, the children of `n` are `2n` and `2n + 1`; a set bit points right.
+#[inline]
+fn tree_use(mut word: u64, ways: usize, way: usize) -> u64 {
+    let mut node = 1usize;
+    let mut span = ways.next_power_of_two();
+    while span > 1 {
+        span /= 2;
+        let right = usize::from(way & span != 0);
+        word = word & !(1 << node) | ((1 - right as u64) << node);
+        node = 2 * node + right;
+    }
+    word
+}
+
+/// The way that a tree points to; a half without ways is never entered.
+#[inline]
+fn tree_victim(word: u64, ways: usize) -> usize {
+    let (mut node, mut way) = (1usize, 0);
+    let mut span = ways.next_power_of_two();
+    while span > 1 {
+        span /= 2;
+        let right = word >> node & 1 == 1 && way + span < ways;
+        way += if right { span } else { 0 };
+        node = 2 * node + usize::from(right);
+    }
+    way
+}
+
+#[cfg(test)]
+mod tests;

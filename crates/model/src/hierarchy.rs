@@ -1,0 +1,411 @@
+//! The levels: who answers an access, who fills, what leaves and where it goes.
+//!
+//! The rules, of which the tests hold an independent and naive second statement:
+//!
+//! * A read is looked for from the nearest level outwards; the first that holds the line answers.
+//!   Every level passed that is not exclusive is filled, outermost first.
+//! * An exclusive level is filled only by what its nearer neighbour evicts; when it answers and a
+//!   nearer level takes the line, it gives the line up, dirtiness included.
+//! * A store that no level passed can allocate for ends where it was answered. Otherwise the nearest
+//!   level passed that allocates reads the line, as above, and the store ends there. "Ends" at a
+//!   write-back level marks the line; a write-through level passes the store on, whole.
+//! * What leaves an inclusive level leaves the levels nearer than it. A dirty line that leaves, or a
+//!   store passed on, goes outwards to the first level that holds it or allocates on a write.
+//! * Write-backs and stores passed on take no time: they are buffered.
+
+use crate::cache::{Cache, DIRTY, STALE};
+use crate::description::{self, Description, Holds, Inclusion, Write};
+use crate::rng::{Rng, Use};
+use crate::time::Scale;
+
+/// Where memory stands in place of a level's index.
+pub(crate) const MEMORY: usize = usize::MAX;
+
+/// One level of the description, as the hierarchy needs it.
+#[derive(Clone, Debug)]
+struct Level {
+    shift: u32,
+    /// Latency in units.
+    latency: u64,
+    through: bool,
+    allocate: bool,
+    inclusive: bool,
+    exclusive: bool,
+    shared: bool,
+    /// The next level outwards on every path through this one.
+    next: usize,
+    /// Levels nearer than this one on some path through it.
+    nearer: Vec<usize>,
+}
+
+/// The two ways through the levels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Path {
+    Data,
+    Code,
+}
+
+/// The levels of all CPUs.
+#[derive(Clone, Debug)]
+pub(crate) struct Hierarchy {
+    levels: Vec<Level>,
+    /// Every cache that exists; those of a CPU come to be when it first runs.
+    caches: Vec<Cache>,
+    /// `caches` index of level `l` for agent `a` at `a * levels + l`.
+    slots: Vec<usize>,
+    agents: usize,
+    data: Vec<usize>,
+    code: Vec<usize>,
+    seed: u64,
+    /// Lines that left for memory, or stores that reached it.
+    pub memory_writes: u64,
+    /// Entries that left nearer levels because an inclusive one evicted them.
+    pub purges: u64,
+}
+
+impl Hierarchy {
+    pub fn new(description: &Description, seed: u64, scale: Scale) -> Hierarchy {
+        let on = |path: Holds| {
+            let serves =
+                move |l: &&(usize, &description::Level)| l.1.holds == path || l.1.holds == Holds::Unified;
+            description
+                .levels
+                .iter()
+                .enumerate()
+                .collect::<Vec<_>>()
+                .iter()
+                .filter(serves)
+                .map(|l| l.0)
+                .collect()
+        };
+        let (data, code): (Vec<usize>, Vec<usize>) = (on(Holds::Data), on(Holds::Instructions));
+        let levels = description.levels.iter().enumerate();
+        let levels = levels
+            .map(|(index, level)| {
+                let paths = [&data, &code].into_iter().filter(|p| p.contains(&index));
+                let mut nearer: Vec<usize> =
+                    paths.clone().flat_map(|p| p.iter().copied().filter(|&l| l < index)).collect();
+                nearer.sort_unstable();
+                nearer.dedup();
+                let next = paths.flat_map(|p| p.iter().copied()).filter(|&l| l > index).min();
+                Level {
+                    shift: level.line.trailing_zeros(),
+                    latency: scale.units(level.latency),
+                    through: level.write == Write::Through,
+                    allocate: level.allocate,
+                    inclusive: level.inclusion == Inclusion::Inclusive,
+                    exclusive: level.inclusion == Inclusion::Exclusive,
+                    shared: level.shared,
+                    next: next.unwrap_or(MEMORY),
+                    nearer,
+                }
+            })
+            .collect();
+        Hierarchy {
+            levels,
+            caches: Vec::new(),
+            slots: Vec::new(),
+            agents: 0,
+            data,
+            code,
+            seed,
+            memory_writes: 0,
+            purges: 0,
+        }
+    }
+
+    /// Makes the caches of one more agent, which is CPU `cpu`; answers its number here.
+    pub fn add_agent(&mut self, description: &Description, cpu: u32) -> usize {
+        let agent = self.agents;
+        for (index, level) in description.levels.iter().enumerate() {
+            if level.shared && agent > 0 {
+                self.slots.push(self.slots[index]);
+                continue;
+            }
+            let number = (index as u64) << 32 | if level.shared { 0 } else { u64::from(cpu) };
+            let rng = Rng::new(self.seed, Use::Level, number);
+            self.slots.push(self.caches.len());
+            self.caches.push(Cache::new(level.sets(), level.ways, level.replacement, rng));
+        }
+        self.agents += 1;
+        agent
+    }
+
+    /// The cache that level `level` is for `agent`.
+    pub fn cache(&self, agent: usize, level: usize) -> &Cache {
+        &self.caches[self.slots[agent * self.levels.len() + level]]
+    }
+
+    #[inline(always)]
+    fn cache_mut(&mut self, agent: usize, level: usize) -> &mut Cache {
+        &mut self.caches[self.slots[agent * self.levels.len() + level]]
+    }
+
+    #[inline(always)]
+    fn path(&self, path: Path) -> &[usize] {
+        match path {
+            Path::Data => &self.data,
+            Path::Code => &self.code,
+        }
+    }
+
+    /// The latency of a level in units.
+    #[inline(always)]
+    pub fn latency(&self, level: usize) -> u64 {
+        self.levels[level].latency
+    }
+
+    /// The nearest level on a path, when it is private and so nobody else changes its order of use.
+    pub fn private_nearest(&self, path: Path) -> Option<usize> {
+        self.path(path).first().copied().filter(|&l| !self.levels[l].shared)
+    }
+
+    /// The nearest level of the data path; only where [`private_nearest`](Self::private_nearest) has
+    /// said that there is one.
+    #[inline(always)]
+    pub fn nearest_data(&self) -> usize {
+        self.data[0]
+    }
+
+    /// log2 of the bytes in a level's line.
+    pub fn line_shift(&self, level: usize) -> u32 {
+        self.levels[level].shift
+    }
+
+    /// A use of the line of `address` in a level: was it there?
+    #[inline(always)]
+    fn touch(&mut self, agent: usize, level: usize, address: u64) -> bool {
+        let number = (address >> self.levels[level].shift) as u32;
+        let cache = self.cache_mut(agent, level);
+        let set = cache.set_of(number);
+        cache.touch(set, number)
+    }
+
+    /// A read of `address` that begins at position `from` of the path; answers who answered.
+    #[inline(always)]
+    pub fn read(&mut self, agent: usize, path: Path, from: usize, address: u64) -> usize {
+        match self.path(path).get(from).copied() {
+            None => MEMORY,
+            Some(level) if self.touch(agent, level, address) => level,
+            Some(_) => self.read_beyond(agent, path, from, address),
+        }
+    }
+
+    /// The rest of a read that its first level did not answer.
+    fn read_beyond(&mut self, agent: usize, path: Path, from: usize, address: u64) -> usize {
+        let holder = self.first_holder(agent, path, from + 1, address);
+        self.fetch(agent, path, from, holder, address);
+        self.path(path).get(holder).copied().unwrap_or(MEMORY)
+    }
+
+    /// The position of the first level from `from` on that holds a line, whose use is noted there.
+    fn first_holder(&mut self, agent: usize, path: Path, from: usize, address: u64) -> usize {
+        let mut position = from;
+        while let Some(&level) = self.path(path).get(position) {
+            if self.touch(agent, level, address) {
+                break;
+            }
+            position += 1;
+        }
+        position
+    }
+
+    /// Brings a line from position `holder` of the path into every level from `from` to there.
+    fn fetch(&mut self, agent: usize, path: Path, from: usize, holder: usize, address: u64) {
+        let mut flags = 0;
+        if let Some(&level) = self.path(path).get(holder) {
+            let number = (address >> self.levels[level].shift) as u32;
+            let nearer = self.path(path)[from..holder].iter();
+            let taken = self.levels[level].exclusive && nearer.copied().any(|l| !self.levels[l].exclusive);
+            let cache = self.cache_mut(agent, level);
+            let set = cache.set_of(number);
+            flags = if taken {
+                cache.remove(set, number).unwrap_or(0)
+            } else {
+                cache.flags(set, number).unwrap_or(0) & STALE
+            };
+        }
+        for position in (from..holder).rev() {
+            let level = self.path(path)[position];
+            if !self.levels[level].exclusive {
+                self.fill(agent, level, address, flags);
+                flags &= STALE;
+            }
+        }
+    }
+
+    /// Fills a level with a line that it lacks. Dirty data that a write-through level cannot keep
+    /// go on outwards.
+    fn fill(&mut self, agent: usize, level: usize, address: u64, flags: u32) {
+        let Level { shift, through, next, .. } = self.levels[level];
+        let number = (address >> shift) as u32;
+        let kept = if through { flags & !DIRTY } else { flags };
+        let cache = self.cache_mut(agent, level);
+        let set = cache.set_of(number);
+        if let Some(old) = cache.fill(set, number, kept) {
+            self.evicted(agent, level, u64::from(old.number) << shift, old.flags);
+        }
+        if flags != kept {
+            self.write_out(agent, next, address, flags);
+        }
+    }
+
+    /// What happens to a line that a fill has displaced from `level`.
+    #[inline]
+    fn evicted(&mut self, agent: usize, level: usize, address: u64, flags: u32) {
+        let Level { inclusive, next, .. } = self.levels[level];
+        let mut flags = flags;
+        if inclusive {
+            let nearer = self.purge_nearer(agent, level, address);
+            if nearer & DIRTY > flags & DIRTY {
+                self.cache_mut(agent, level).writebacks += 1;
+            }
+            flags |= nearer;
+        }
+        if next != MEMORY && self.levels[next].exclusive {
+            self.hand_over(agent, next, address, flags);
+        } else if flags & DIRTY != 0 {
+            self.write_out(agent, next, address, flags);
+        }
+    }
+
+    /// Gives an exclusive level what its nearer neighbour evicted.
+    fn hand_over(&mut self, agent: usize, level: usize, address: u64, flags: u32) {
+        if self.touch(agent, level, address) {
+            // Only where the level is shared and another CPU's copy came first.
+            if flags & DIRTY != 0 {
+                self.end_store(agent, level, address);
+            }
+        } else {
+            self.fill(agent, level, address, flags);
+        }
+    }
+
+    /// Takes a line of `level` out of everything nearer; the flags found there.
+    fn purge_nearer(&mut self, agent: usize, level: usize, address: u64) -> u32 {
+        let bytes = 1u64 << self.levels[level].shift;
+        let everyone = self.levels[level].shared;
+        let mut flags = 0;
+        for index in 0..self.levels[level].nearer.len() {
+            let nearer = self.levels[level].nearer[index];
+            let agents = match (everyone, self.levels[nearer].shared) {
+                (true, false) => 0..self.agents,
+                _ => agent..agent + 1,
+            };
+            for owner in agents {
+                flags |= self.remove_range(owner, nearer, address, bytes);
+            }
+        }
+        flags
+    }
+
+    /// Takes the lines of a range out of one cache; the flags that they had.
+    fn remove_range(&mut self, agent: usize, level: usize, address: u64, bytes: u64) -> u32 {
+        let shift = self.levels[level].shift;
+        let cache = self.cache_mut(agent, level);
+        let mut flags = 0;
+        let mut removed = 0;
+        for number in address >> shift..=(address + bytes - 1) >> shift {
+            let number = number as u32;
+            let set = cache.set_of(number);
+            if let Some(had) = cache.remove(set, number) {
+                flags |= had;
+                removed += 1;
+                cache.writebacks += u64::from(had & DIRTY);
+            }
+        }
+        self.purges += removed;
+        flags
+    }
+
+    /// A store to `address`: who answered, and whether a level read the line for it.
+    pub fn store(&mut self, agent: usize, path: Path, address: u64) -> (usize, bool) {
+        let holder = self.first_holder(agent, path, 0, address);
+        let takes = |&position: &usize| {
+            let level = &self.levels[self.path(path)[position]];
+            level.allocate && !level.exclusive
+        };
+        let taker = (0..holder).find(takes);
+        let answered = self.path(path).get(holder).copied().unwrap_or(MEMORY);
+        match taker {
+            Some(taker) => {
+                self.fetch(agent, path, taker, holder, address);
+                let level = self.path(path)[taker];
+                self.end_store(agent, level, address);
+            }
+            None if answered == MEMORY => self.memory_writes += 1,
+            None => self.end_store(agent, answered, address),
+        }
+        (answered, taker.is_some())
+    }
+
+    /// A store arrives at a level that holds its line.
+    fn end_store(&mut self, agent: usize, level: usize, address: u64) {
+        let Level { shift, through, next, .. } = self.levels[level];
+        if through {
+            return self.write_out(agent, next, address, 0);
+        }
+        let number = (address >> shift) as u32;
+        let cache = self.cache_mut(agent, level);
+        let set = cache.set_of(number);
+        cache.mark(set, number, DIRTY);
+    }
+
+    /// Data leave for `level` and beyond: into the first that holds the line or allocates for it.
+    fn write_out(&mut self, agent: usize, mut level: usize, address: u64, flags: u32) {
+        while level != MEMORY {
+            let Level { through, allocate, exclusive, next, .. } = self.levels[level];
+            if self.touch(agent, level, address) {
+                if !through {
+                    return self.end_store(agent, level, address);
+                }
+            } else if allocate && !exclusive {
+                let kept = if through { flags & !DIRTY } else { flags | DIRTY };
+                self.fill(agent, level, address, kept);
+                if !through {
+                    return;
+                }
+            }
+            level = next;
+        }
+        self.memory_writes += 1;
+    }
+
+    /// Keeps CPUs coherent before `agent` accesses `address`: others' dirty copies are written out,
+    /// and before a store others' copies are dropped. It takes no time (the additive model).
+    pub fn snoop(&mut self, agent: usize, address: u64, store: bool) {
+        let granule = self.levels.iter().filter(|l| !l.shared).map(|l| l.shift).max().unwrap_or(0);
+        let base = address >> granule << granule;
+        let common = self.data.iter().copied().find(|&l| self.levels[l].shared).unwrap_or(MEMORY);
+        for other in (0..self.agents).filter(|&o| o != agent) {
+            let mut flags = 0;
+            for level in 0..self.levels.len() {
+                if self.levels[level].shared {
+                    continue;
+                }
+                flags |= if store {
+                    self.remove_range(other, level, base, 1 << granule)
+                } else {
+                    self.clean_range(other, level, base, 1 << granule)
+                };
+            }
+            if flags & DIRTY != 0 {
+                self.write_out(other, common, base, 0);
+            }
+        }
+    }
+
+    /// Takes the dirtiness from the lines of a range in one cache; whether any was dirty.
+    fn clean_range(&mut self, agent: usize, level: usize, address: u64, bytes: u64) -> u32 {
+        let shift = self.levels[level].shift;
+        let cache = self.cache_mut(agent, level);
+        let mut flags = 0;
+        for number in address >> shift..=(address + bytes - 1) >> shift {
+            let set = cache.set_of(number as u32);
+            let had = cache.unmark(set, number as u32, DIRTY);
+            cache.writebacks += u64::from(had);
+            flags |= had;
+        }
+        flags
+    }
+}

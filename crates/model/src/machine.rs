@@ -1,0 +1,167 @@
+//! The model as a machine under the probe.
+
+use fathom_probe::chain::Chain;
+use fathom_probe::machine::{
+    Count, Counters, Disturb, Dma, Fact, FactValue, Machine, Maintain, Mapping, Ops, Refusal, Stream, Ticks,
+    Wake, Watch, Wish, Worth,
+};
+use fathom_probe::patterns::chase::{self, UNROLL};
+
+use crate::model::Model;
+use crate::time::UNITS_PER_CYCLE;
+
+/// A place in the arena that holds a link; made by [`Machine::cell`], which checks, or read back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cell(u64);
+
+impl Machine for Model {
+    type Cell = Cell;
+
+    fn worth(&self) -> Worth {
+        Worth::Modelled
+    }
+
+    fn facts(&mut self, sink: &mut dyn FnMut(Fact)) {
+        let mut text = |name: &str, value: &str| {
+            sink(Fact { name: name.to_string(), value: FactValue::Text(value.to_string()) });
+        };
+        let d = &self.description;
+        text("machine.name", &d.name);
+        text("clock.name", "model timer");
+        for (n, level) in d.levels.iter().enumerate() {
+            text(&format!("described.level.{}.name", n + 1), &level.name);
+            text(&format!("described.level.{}.holds", n + 1), level.holds.word());
+        }
+        text("described.file", &d.to_toml());
+        let mut number = |name: String, value: u64| sink(Fact { name, value: FactValue::Int(value) });
+        number("core.hz".into(), d.core.clock_hz.round() as u64);
+        number("core.cpus".into(), d.core.cpus.into());
+        number("clock.hz".into(), d.timer.clock_hz.round() as u64);
+        number("page.base".into(), d.memory.pages[0]);
+        if let Some(huge) = self.arena.huge {
+            number("page.huge".into(), huge.page);
+        }
+        number("memory.bytes".into(), d.memory.size);
+        number("memory.mappable.base.bytes".into(), self.arena.base.bytes);
+        number("memory.mappable.huge.bytes".into(), self.arena.huge.map_or(0, |part| part.bytes));
+        for (n, level) in d.levels.iter().enumerate() {
+            let name = |key: &str| format!("described.level.{}.{key}", n + 1);
+            number(name("size"), level.size);
+            number(name("line"), level.line);
+            number(name("ways"), level.ways.into());
+            number(name("sets"), level.sets());
+            number(name("shared"), level.shared.into());
+        }
+        for (n, tlb) in d.tlbs.iter().enumerate() {
+            number(format!("described.tlb.{}.entries", n + 1), tlb.entries.into());
+            number(format!("described.tlb.{}.ways", n + 1), tlb.ways.into());
+        }
+    }
+
+    fn map(&mut self, wish: &Wish) -> Result<Mapping, Refusal> {
+        self.arena.map(wish)
+    }
+
+    fn cell(&self, offset: u64) -> Option<Cell> {
+        let end = offset.checked_add(8)?;
+        (offset.is_multiple_of(8) && self.arena.is_mapped(offset, end)).then_some(Cell(offset))
+    }
+
+    #[inline(always)]
+    fn offset(&self, cell: Cell) -> u64 {
+        cell.0
+    }
+
+    /// A store, with its cost.
+    fn link(&mut self, at: Cell, to: Cell) {
+        self.catch_up();
+        self.store(0, at.0);
+        self.arena.link(at.0, to.0);
+    }
+
+    fn follow(&mut self, at: Cell) -> Cell {
+        self.measured_load(at.0);
+        Cell(self.arena.next(at.0))
+    }
+
+    /// An interval with nothing in it reads the described overhead: a reading is taken first, and
+    /// then the overhead passes.
+    fn now(&mut self) -> Ticks {
+        let time = self.clock();
+        let ticks = self.timer.read(time);
+        self.pass(self.timer.overhead);
+        ticks
+    }
+
+    fn alu(&mut self, n: u64) {
+        self.pass(n.saturating_mul(UNITS_PER_CYCLE));
+    }
+
+    #[inline(always)]
+    fn charge(&mut self, ops: Ops) {
+        self.spend(ops);
+    }
+
+    fn watch(&mut self) -> Watch {
+        Watch { accesses: self.accesses, ..Watch::default() }
+    }
+
+    /// The chain is remembered and nothing else happens: no cell is written, the caches are left
+    /// alone and no time passes.
+    fn lay(&mut self, chain: &Chain) -> Result<(), Refusal> {
+        self.arena.lay(chain)
+    }
+
+    /// The generic body with the position in the chain kept, so that a step costs one evaluation of
+    /// the chain and no search for the cell.
+    fn chase(&mut self, start: Cell, n: u64) -> Cell {
+        let Some(mut cursor) = self.arena.cursor(start.0) else { return chase::body(self, start, n) };
+        let turn = Ops { alu: 1, branch: 1 };
+        for _ in 0..n % UNROLL {
+            self.measured_load(cursor.offset);
+            cursor.advance();
+            self.charge(turn);
+        }
+        for _ in 0..n / UNROLL {
+            for _ in 0..UNROLL {
+                self.measured_load(cursor.offset);
+                cursor.advance();
+            }
+            self.charge(turn);
+        }
+        self.arena.keep(cursor);
+        Cell(cursor.offset)
+    }
+}
+
+impl Counters for Model {
+    /// What CPU 0 would count: its own caches and TLBs, shared levels as a whole, and memory.
+    fn counters(&mut self) -> Result<Vec<Count>, Refusal> {
+        let mut counts = Vec::new();
+        let mut count = |name: String, value: u64| counts.push(Count { name, value });
+        count("cycles".into(), self.cycles());
+        count("accesses".into(), self.accesses);
+        for (index, level) in self.description.levels.iter().enumerate() {
+            let cache = self.hierarchy.cache(0, index);
+            count(format!("refill.{}", level.name), cache.refills);
+            count(format!("writeback.{}", level.name), cache.writebacks);
+        }
+        for (index, store) in self.tlbs().stores.iter().enumerate() {
+            count(format!("refill.tlb.{}", index + 1), store.refills);
+        }
+        count("walks".into(), self.tlbs().walks);
+        count("memory.reads".into(), self.memory.reads);
+        count("memory.writes".into(), self.hierarchy.memory_writes);
+        Ok(counts)
+    }
+}
+
+impl Disturb for Model {
+    fn disturb(&mut self, streams: &[Stream]) -> Result<(), Refusal> {
+        self.start(streams)
+    }
+}
+
+impl Maintain for Model {}
+impl Wake for Model {}
+impl Dma for Model {}

@@ -1,0 +1,84 @@
+//! The memory behind all levels: what an access to it takes.
+
+use crate::description::{self, Description};
+use crate::rng::{Rng, Use};
+use crate::time::Scale;
+
+/// Memory with its spread, open rows and refresh; times in units.
+#[derive(Clone, Debug)]
+pub(crate) struct Memory {
+    latency: u64,
+    spread: u64,
+    rng: Rng,
+    rows: Option<Rows>,
+    /// Time between refreshes, and what one takes at the end of each.
+    refresh: Option<(u64, u64)>,
+    /// Lines and descriptors read.
+    pub reads: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Rows {
+    shift: u32,
+    open_cost: u64,
+    /// The open row of each bank; `u64::MAX` for none.
+    open: Vec<u64>,
+}
+
+impl Rows {
+    fn new(rows: &description::Rows, scale: Scale) -> Rows {
+        Rows {
+            shift: rows.row.trailing_zeros(),
+            open_cost: scale.units(rows.open),
+            open: vec![u64::MAX; rows.banks as usize],
+        }
+    }
+
+    /// Opens the row of an address; whether it was open.
+    #[inline]
+    fn open(&mut self, address: u64) -> bool {
+        let row = address >> self.shift;
+        let bank = (row % self.open.len() as u64) as usize;
+        std::mem::replace(&mut self.open[bank], row) == row
+    }
+}
+
+impl Memory {
+    pub fn new(description: &Description, seed: u64, scale: Scale) -> Memory {
+        let memory = &description.memory;
+        Memory {
+            latency: scale.units(memory.latency),
+            spread: scale.units(memory.spread),
+            rng: Rng::new(seed, Use::Spread, 0),
+            rows: memory.rows.as_ref().map(|rows| Rows::new(rows, scale)),
+            // A refresh that rounds to no time at all is none.
+            refresh: memory
+                .refresh
+                .as_ref()
+                .map(|r| (scale.units(r.every), scale.units(r.takes)))
+                .filter(|(every, takes)| takes < every && *takes > 0),
+            reads: 0,
+        }
+    }
+
+    /// What an access to `address` takes that asks at `time`.
+    #[inline]
+    pub fn cost(&mut self, time: u64, address: u64) -> u64 {
+        let mut cost = self.latency;
+        if let Some(rows) = &mut self.rows
+            && rows.open(address)
+        {
+            cost = rows.open_cost;
+        }
+        if self.spread > 0 {
+            cost = (cost + self.rng.below(2 * self.spread + 1)).saturating_sub(self.spread);
+        }
+        if let Some((every, takes)) = self.refresh {
+            let phase = time % every;
+            if phase >= every - takes {
+                cost += every - phase;
+            }
+        }
+        cost
+    }
+}

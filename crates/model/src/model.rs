@@ -1,0 +1,413 @@
+//! The model: agents with their clocks over shared levels and one memory.
+
+use fathom_probe::chain::{Chain, Layout, Order};
+use fathom_probe::machine::{Ops, Refusal, Stream};
+use fathom_probe::patterns::chase::UNROLL;
+
+use crate::arena::{Arena, Cursor};
+use crate::description::Description;
+use crate::hierarchy::{Hierarchy, MEMORY, Path};
+use crate::memory::Memory;
+use crate::rng::{Rng, Use};
+use crate::time::{Scale, Timer, UNITS_PER_CYCLE};
+use crate::translate::{Fetches, Page, Paging, Tlbs};
+
+/// What an access does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Reads data.
+    Load,
+    /// Writes data.
+    Store,
+    /// Reads an instruction.
+    Fetch,
+}
+
+/// What became of an access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The level that answered, as its number in the description from 0; `None` for memory.
+    pub level: Option<usize>,
+    /// What it cost, translation included, in units of 1 / [`UNITS_PER_CYCLE`] core cycle.
+    pub cost: u64,
+    /// Whether its translation took a walk.
+    pub walked: bool,
+}
+
+/// One CPU that has run.
+#[derive(Clone, Debug)]
+struct Agent {
+    cpu: u32,
+    clock: u64,
+    tlbs: Tlbs,
+    /// The line of the last load, when that was in the nearest level and nothing has happened there
+    /// since. A second load of it changes no state under any of the policies.
+    last_line: u64,
+}
+
+/// A co-running chase.
+#[derive(Clone, Debug)]
+struct Running {
+    agent: usize,
+    cursor: Cursor,
+    loads: u64,
+}
+
+const NO_LINE: u64 = u64::MAX;
+
+/// A described machine that runs. Deterministic for a description and a seed.
+#[derive(Clone, Debug)]
+pub struct Model {
+    pub(crate) description: Description,
+    seed: u64,
+    agents: Vec<Agent>,
+    pub(crate) hierarchy: Hierarchy,
+    pub(crate) memory: Memory,
+    paging: Paging,
+    pub(crate) arena: Arena,
+    pub(crate) timer: Timer,
+    /// What one operation and one taken branch cost, in units.
+    ops: (u64, u64),
+    streams: Vec<Running>,
+    pub(crate) accesses: u64,
+    /// log2 of the nearest data level's line where the last-line shortcut is exact; 64 where it is not.
+    filter_shift: u32,
+    /// Whether CPUs have been given addresses of their own choosing, and so may share lines.
+    sharing: bool,
+}
+
+impl Model {
+    /// The machine of a description.
+    ///
+    /// # Panics
+    /// When the description fails its own [`check`](Description::check); one that was read from a
+    /// file has passed it.
+    #[must_use]
+    pub fn new(description: &Description, seed: u64) -> Model {
+        if let Err(flaw) = description.check() {
+            panic!("a model of an impossible description: {flaw}");
+        }
+        let scale = Scale::new(description);
+        let arena = Arena::new(description);
+        let huge = arena.huge.map_or(0..0, |part| part.start..part.start + part.bytes);
+        let hierarchy = Hierarchy::new(description, seed, scale);
+        let filter = hierarchy.private_nearest(Path::Data).map_or(64, |level| hierarchy.line_shift(level));
+        let mut model = Model {
+            description: description.clone(),
+            seed,
+            agents: Vec::new(),
+            hierarchy,
+            memory: Memory::new(description, seed, scale),
+            paging: Paging::new(description, arena.bytes, huge, scale),
+            arena,
+            timer: Timer::new(description, seed),
+            ops: (scale.units(description.core.alu), scale.units(description.core.branch)),
+            streams: Vec::new(),
+            accesses: 0,
+            filter_shift: filter,
+            sharing: false,
+        };
+        model.agent_of(0);
+        model
+    }
+
+    /// The description that runs here.
+    #[must_use]
+    pub fn description(&self) -> &Description {
+        &self.description
+    }
+
+    /// CPU 0's clock, in units of 1 / [`UNITS_PER_CYCLE`] core cycle.
+    #[must_use]
+    pub fn clock(&self) -> u64 {
+        self.agents[0].clock
+    }
+
+    /// The agent that CPU `cpu` is; it comes to be when first asked for.
+    fn agent_of(&mut self, cpu: u32) -> usize {
+        if let Some(known) = self.agents.iter().position(|a| a.cpu == cpu) {
+            return known;
+        }
+        let agent = self.hierarchy.add_agent(&self.description, cpu);
+        let tlbs = Tlbs::new(&self.description, self.seed, cpu);
+        self.agents.push(Agent { cpu, clock: 0, tlbs, last_line: NO_LINE });
+        agent
+    }
+
+    /// The TLBs of CPU 0.
+    pub(crate) fn tlbs(&self) -> &Tlbs {
+        &self.agents[0].tlbs
+    }
+
+    /// Lets time pass on CPU 0.
+    #[inline(always)]
+    pub(crate) fn pass(&mut self, units: u64) {
+        self.agents[0].clock += units;
+    }
+
+    /// Charges operations to CPU 0.
+    #[inline(always)]
+    pub(crate) fn spend(&mut self, ops: Ops) {
+        self.pass(ops.alu * self.ops.0 + ops.branch * self.ops.1);
+    }
+
+    /// One access of CPU `cpu` to `offset` bytes of the arena, at that CPU's own time: the interface
+    /// for traces. The CPUs are coherent: a store drops other CPUs' copies of its line, a load has
+    /// dirty ones written out, and neither takes time.
+    ///
+    /// # Errors
+    /// A [`Refusal`] when the machine has no such CPU or the arena no such offset.
+    pub fn access(&mut self, cpu: u32, offset: u64, kind: Kind) -> Result<Outcome, Refusal> {
+        let (cpus, bytes) = (self.description.core.cpus, self.arena.bytes);
+        if cpu >= cpus {
+            return Err(Refusal::new(
+                format!("there is no CPU {cpu}"),
+                format!("CPUs are 0 to {}", cpus - 1),
+            ));
+        }
+        if offset >= bytes {
+            let remedy = format!("offsets are 0 to {}", bytes - 1);
+            return Err(Refusal::new(format!("the arena has no offset {offset}"), remedy));
+        }
+        let agent = self.agent_of(cpu);
+        self.sharing |= agent > 0;
+        if self.sharing {
+            self.hierarchy.snoop(agent, offset, kind == Kind::Store);
+            self.forget_lines();
+        }
+        let walks = self.agents[agent].tlbs.walks;
+        let before = self.agents[agent].clock;
+        let level = match kind {
+            Kind::Load => self.load::<true>(agent, offset),
+            Kind::Store => self.store(agent, offset),
+            Kind::Fetch => self.fetch(agent, offset),
+        };
+        let agent = &self.agents[agent];
+        Ok(Outcome {
+            level: (level != MEMORY).then_some(level),
+            cost: agent.clock - before,
+            walked: agent.tlbs.walks > walks,
+        })
+    }
+
+    /// Loads by CPU 0 at `offsets` of the arena, in order, with everything that they cost.
+    ///
+    /// # Errors
+    /// A [`Refusal`] when an offset is outside the arena; the loads before it have been made.
+    pub fn loads(&mut self, offsets: &[u64]) -> Result<(), Refusal> {
+        self.batch::<true>(offsets)
+    }
+
+    /// Loads by CPU 0 that only count: no translation, no time; levels and refills as always.
+    ///
+    /// # Errors
+    /// A [`Refusal`] when an offset is outside the arena; the loads before it have been made.
+    pub fn count_loads(&mut self, offsets: &[u64]) -> Result<(), Refusal> {
+        self.batch::<false>(offsets)
+    }
+
+    fn batch<const FULL: bool>(&mut self, offsets: &[u64]) -> Result<(), Refusal> {
+        for &offset in offsets {
+            if offset >= self.arena.bytes {
+                let remedy = format!("offsets are 0 to {}", self.arena.bytes - 1);
+                return Err(Refusal::new(format!("the arena has no offset {offset}"), remedy));
+            }
+            self.load::<FULL>(0, offset);
+        }
+        Ok(())
+    }
+
+    /// A load; without `FULL` neither translated nor timed.
+    #[inline(always)]
+    pub(crate) fn load<const FULL: bool>(&mut self, agent: usize, address: u64) -> usize {
+        self.accesses += 1;
+        if FULL {
+            self.translate(agent, address);
+        }
+        let line = address.checked_shr(self.filter_shift).unwrap_or(NO_LINE);
+        if self.agents[agent].last_line == line && line != NO_LINE {
+            let nearest = self.hierarchy.nearest_data();
+            if FULL {
+                self.agents[agent].clock += self.hierarchy.latency(nearest);
+            }
+            return nearest;
+        }
+        let purges = self.hierarchy.purges;
+        let level = self.hierarchy.read(agent, Path::Data, 0, address);
+        if self.hierarchy.purges != purges {
+            self.forget_lines();
+        }
+        self.agents[agent].last_line = line;
+        if FULL {
+            self.pay(agent, level, address);
+        } else if level == MEMORY {
+            self.memory.reads += 1;
+        }
+        level
+    }
+
+    /// Somebody else may have changed what nearest levels hold.
+    #[cold]
+    fn forget_lines(&mut self) {
+        for agent in &mut self.agents {
+            agent.last_line = NO_LINE;
+        }
+    }
+
+    pub(crate) fn store(&mut self, agent: usize, address: u64) -> usize {
+        self.accesses += 1;
+        self.translate(agent, address);
+        let (level, read) = self.hierarchy.store(agent, Path::Data, address);
+        self.forget_lines();
+        self.pay(agent, level, address);
+        // A store that went straight to memory was paid for as an access, and read nothing.
+        self.memory.reads -= u64::from(level == MEMORY && !read);
+        level
+    }
+
+    fn fetch(&mut self, agent: usize, address: u64) -> usize {
+        self.accesses += 1;
+        self.translate(agent, address);
+        let level = self.hierarchy.read(agent, Path::Code, 0, address);
+        self.forget_lines();
+        self.pay(agent, level, address);
+        level
+    }
+
+    /// Lets pass what a read takes that `level` answered.
+    #[inline(always)]
+    fn pay(&mut self, agent: usize, level: usize, address: u64) {
+        let clock = self.agents[agent].clock;
+        let cost = if level == MEMORY {
+            self.memory.reads += 1;
+            self.memory.cost(clock, address)
+        } else {
+            self.hierarchy.latency(level)
+        };
+        self.agents[agent].clock = clock + cost;
+    }
+
+    /// Lets pass what the translation of an address takes.
+    #[inline(always)]
+    fn translate(&mut self, agent: usize, address: u64) {
+        if !self.paging.costs {
+            return;
+        }
+        let page = self.paging.page(address);
+        let own = &mut self.agents[agent];
+        if own.tlbs.last == page.key {
+            own.clock += own.tlbs.last_cost;
+        } else {
+            self.translate_anew(agent, page);
+        }
+    }
+
+    fn translate_anew(&mut self, agent: usize, page: Page) {
+        let own = &mut self.agents[agent];
+        match self.paging.look_up(&mut own.tlbs, page) {
+            Some(latency) => own.clock += latency,
+            None => {
+                own.tlbs.walks += 1;
+                own.clock += self.paging.walk;
+                self.walk(agent, page);
+            }
+        }
+    }
+
+    /// The descriptor fetches of a walk, one after the other.
+    fn walk(&mut self, agent: usize, page: Page) {
+        for fetch in 0..self.paging.fetches(page) {
+            let address = self.paging.descriptor(page, fetch);
+            let level = match self.paging.from {
+                Fetches::Path(position) => self.hierarchy.read(agent, Path::Data, position, address),
+                Fetches::Memory | Fetches::Nowhere => MEMORY,
+            };
+            self.pay(agent, level, address);
+        }
+        self.forget_lines();
+    }
+
+    /// Starts co-running streams in place of those that run; none stops them.
+    pub(crate) fn start(&mut self, streams: &[Stream]) -> Result<(), Refusal> {
+        let cpus = self.description.core.cpus;
+        let page = self.arena.streams.page;
+        let line =
+            self.hierarchy.private_nearest(Path::Data).map_or(64, |l| 1 << self.hierarchy.line_shift(l));
+        let mut at = self.arena.streams.start;
+        let end = at + self.arena.streams.bytes;
+        let mut running: Vec<Running> = Vec::new();
+        for stream in streams {
+            if stream.cpu == 0 || stream.cpu >= cpus {
+                let remedy = match cpus {
+                    1 => "this machine has one CPU, which measures".to_string(),
+                    _ => format!("co-running CPUs are 1 to {}", cpus - 1),
+                };
+                return Err(Refusal::new(format!("no stream can run on CPU {}", stream.cpu), remedy));
+            }
+            if running.iter().any(|r| self.agents[r.agent].cpu == stream.cpu) {
+                return Err(Refusal::new(format!("two streams on CPU {}", stream.cpu), "one stream a CPU"));
+            }
+            let bytes = stream.bytes.max(line).checked_next_multiple_of(page).filter(|b| *b <= end - at);
+            let Some(bytes) = bytes else {
+                let reason =
+                    format!("a stream over {} bytes does not fit the described memory", stream.bytes);
+                return Err(Refusal::new(reason, format!("{} bytes are left for it", end - at)));
+            };
+            let cells = stream.bytes.max(line) / line;
+            let seed = Rng::new(self.seed, Use::Stream, u64::from(stream.cpu)).next();
+            let chain = Chain::new(at, cells, line, Layout::Packed, Order::Random, seed);
+            let agent = self.agent_of(stream.cpu);
+            running.push(Running {
+                agent,
+                cursor: Cursor { offset: chain.at(0), position: 0, chain },
+                loads: 0,
+            });
+            at += bytes;
+        }
+        let clock = self.clock();
+        for stream in &running {
+            self.agents[stream.agent].clock = clock;
+        }
+        self.streams = running;
+        Ok(())
+    }
+
+    /// Lets co-running streams move until none is behind CPU 0: the agent with the smallest clock
+    /// moves next, and of equal ones the one that was named first.
+    #[inline(always)]
+    pub(crate) fn catch_up(&mut self) {
+        if !self.streams.is_empty() {
+            self.run_streams();
+        }
+    }
+
+    fn run_streams(&mut self) {
+        loop {
+            let clock = |s: &Running| self.agents[s.agent].clock;
+            let slowest = self.streams.iter().enumerate().min_by_key(|(_, s)| clock(s));
+            let Some((index, stream)) = slowest.filter(|(_, s)| clock(s) < self.clock()) else { return };
+            let agent = stream.agent;
+            let offset = stream.cursor.offset;
+            self.load::<true>(agent, offset);
+            let stream = &mut self.streams[index];
+            stream.cursor.advance();
+            stream.loads += 1;
+            if stream.loads.is_multiple_of(UNROLL) {
+                self.agents[agent].clock += self.ops.0 + self.ops.1;
+            }
+        }
+    }
+
+    /// A load of CPU 0 among whatever else runs.
+    #[inline(always)]
+    pub(crate) fn measured_load(&mut self, address: u64) {
+        self.catch_up();
+        self.load::<true>(0, address);
+    }
+
+    /// Core cycles that CPU 0 has run, rounded down.
+    #[must_use]
+    pub fn cycles(&self) -> u64 {
+        self.clock() / UNITS_PER_CYCLE
+    }
+}

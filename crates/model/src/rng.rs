@@ -1,0 +1,42 @@
+//! The seeded streams behind everything that a description calls random.
+
+use fathom_probe::chain::mix;
+
+/// What a stream is for; with the seed and a number it makes the stream's own seed, so that no two
+/// uses ever share draws, and adding a CPU or a level leaves the others' draws as they were.
+#[derive(Clone, Copy)]
+pub(crate) enum Use {
+    /// Victims of a cache: number `level << 32 | cpu` (cpu 0 where it is shared).
+    Level = 1,
+    /// Victims of a TLB: number `tlb << 32 | cpu`.
+    Tlb = 2,
+    /// The spread of memory's latency.
+    Spread = 3,
+    /// The timer's jitter.
+    Jitter = 4,
+    /// The order of a co-running stream: number `cpu`.
+    Stream = 5,
+}
+
+/// SplitMix64 (Steele, Lea and Flood 2014): one addition and one finaliser a draw.
+#[derive(Clone, Debug)]
+pub(crate) struct Rng(u64);
+
+impl Rng {
+    pub fn new(seed: u64, for_use: Use, number: u64) -> Rng {
+        Rng(mix(seed ^ mix(((for_use as u64) << 56) ^ number)))
+    }
+
+    #[inline]
+    pub fn next(&mut self) -> u64 {
+        let draw = mix(self.0);
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        draw
+    }
+
+    /// Uniform in `0..n` by the high half of the product; the bias is below n / 2^64.
+    #[inline]
+    pub fn below(&mut self, n: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
+    }
+}

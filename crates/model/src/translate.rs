@@ -1,0 +1,176 @@
+//! TLBs and page-table walks: what a translation adds to an access.
+
+use std::ops::Range;
+
+use crate::cache::Cache;
+use crate::description::{Description, Holds, WalkFrom};
+use crate::rng::{Rng, Use};
+use crate::time::Scale;
+
+/// The page sizes in use, the walk, and where descriptors lie; one for all CPUs.
+#[derive(Clone, Debug)]
+pub(crate) struct Paging {
+    /// The part of the arena that is in huge pages; empty where there are none.
+    huge: Range<u64>,
+    base_shift: u32,
+    huge_shift: u32,
+    /// Fixed cost of a walk in units.
+    pub walk: u64,
+    /// Where descriptor fetches look first.
+    pub from: Fetches,
+    /// Descriptor addresses, one formula a fetch, for base pages and for huge ones.
+    tables: [Vec<Table>; 2],
+    tlbs: Vec<Reach>,
+    /// Whether any translation costs anything: without TLBs all of it is free.
+    pub costs: bool,
+}
+
+/// Where a walk's fetches go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fetches {
+    /// The data path from this position on.
+    Path(usize),
+    Memory,
+    Nowhere,
+}
+
+/// One level of a page table: its address, and how many pages one of its descriptors covers (log2).
+#[derive(Clone, Copy, Debug)]
+struct Table {
+    start: u64,
+    covers: u32,
+}
+
+/// What one TLB of the description can hold and costs.
+#[derive(Clone, Debug)]
+struct Reach {
+    holds: [bool; 2],
+    latency: u64,
+}
+
+/// A page: the number that TLBs are searched for, and the one that selects their set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Page {
+    /// Page number and kind (bit 0: huge), unique among all pages.
+    pub key: u32,
+    number: u32,
+    huge: usize,
+}
+
+impl Page {
+    /// No page.
+    pub const NONE: u32 = u32::MAX;
+}
+
+/// The TLBs of one CPU.
+#[derive(Clone, Debug)]
+pub(crate) struct Tlbs {
+    pub stores: Vec<Cache>,
+    /// The page translated last, whose entry is the nearest TLB's most recent use. A second use in a
+    /// row changes no state under any of the policies, so its cost may be answered from here.
+    pub last: u32,
+    /// What that costs in units.
+    pub last_cost: u64,
+    /// Walks.
+    pub walks: u64,
+}
+
+impl Paging {
+    /// Paging of an arena of `arena` bytes, with tables behind it.
+    pub fn new(description: &Description, arena: u64, huge_part: Range<u64>, scale: Scale) -> Paging {
+        let pages = &description.memory.pages;
+        let (base, huge) = (pages[0], pages[pages.len() - 1]);
+        let walk = description.walk.as_ref();
+        let data = || description.levels.iter().filter(|l| l.holds != Holds::Instructions);
+        let from = match walk.map(|w| &w.from) {
+            Some(WalkFrom::Level(name)) => {
+                data().position(|l| l.name == *name).map_or(Fetches::Nowhere, Fetches::Path)
+            }
+            Some(WalkFrom::Memory) => Fetches::Memory,
+            Some(WalkFrom::Nowhere) | None => Fetches::Nowhere,
+        };
+        let mut next = arena;
+        let mut tables_of = |page: u64| {
+            let mut tables = Vec::new();
+            // A table is one base page of 8-byte descriptors; the last level's first.
+            let fan_out = base.trailing_zeros() - 3;
+            for depth in 0..walk.map_or(0, |w| w.fetches) {
+                let covers = depth * fan_out;
+                tables.push(Table { start: next, covers: covers.min(63) });
+                let bytes = ((arena / page) >> covers.min(63)) * 8 + 8;
+                next += bytes.next_multiple_of(base);
+            }
+            tables
+        };
+        Paging {
+            huge: huge_part,
+            base_shift: base.trailing_zeros(),
+            huge_shift: huge.trailing_zeros(),
+            walk: walk.map_or(0, |w| scale.units(w.latency)),
+            from,
+            tables: [tables_of(base), tables_of(huge)],
+            tlbs: description
+                .tlbs
+                .iter()
+                .map(|tlb| Reach {
+                    holds: [tlb.pages.contains(&base), tlb.pages.contains(&huge)],
+                    latency: scale.units(tlb.latency),
+                })
+                .collect(),
+            costs: !description.tlbs.is_empty(),
+        }
+    }
+
+    /// The page of an address.
+    #[inline(always)]
+    pub fn page(&self, address: u64) -> Page {
+        let huge = usize::from(self.huge.contains(&address));
+        let number = (address >> [self.base_shift, self.huge_shift][huge]) as u32;
+        Page { key: number << 1 | huge as u32, number, huge }
+    }
+
+    /// The address of a walk's descriptor number `fetch`, counted from the last level.
+    pub fn descriptor(&self, page: Page, fetch: usize) -> u64 {
+        let table = self.tables[page.huge][fetch];
+        table.start + (u64::from(page.number) >> table.covers) * 8
+    }
+
+    /// Descriptors that a walk for this page fetches.
+    pub fn fetches(&self, page: Page) -> usize {
+        self.tables[page.huge].len()
+    }
+
+    /// Looks a page up in every TLB that can hold it; the latency of the nearest that does. The
+    /// nearer ones are filled; so is every one when none answers and a walk must follow.
+    pub fn look_up(&self, tlbs: &mut Tlbs, page: Page) -> Option<u64> {
+        let able = |index: usize| self.tlbs[index].holds[page.huge];
+        let mut answered = None;
+        for index in (0..self.tlbs.len()).filter(|&i| able(i)) {
+            let store = &mut tlbs.stores[index];
+            let set = store.set_of(page.number);
+            if store.touch(set, page.key) {
+                answered = Some(index);
+                break;
+            }
+        }
+        for index in (0..answered.unwrap_or(self.tlbs.len())).rev().filter(|&i| able(i)) {
+            let store = &mut tlbs.stores[index];
+            let set = store.set_of(page.number);
+            store.fill(set, page.key, 0);
+        }
+        let nearest = (0..self.tlbs.len()).find(|&i| able(i));
+        tlbs.last = if nearest.is_some() { page.key } else { Page::NONE };
+        tlbs.last_cost = nearest.map_or(0, |index| self.tlbs[index].latency);
+        answered.map(|index| self.tlbs[index].latency)
+    }
+}
+
+impl Tlbs {
+    pub fn new(description: &Description, seed: u64, cpu: u32) -> Tlbs {
+        let stores = description.tlbs.iter().enumerate().map(|(index, tlb)| {
+            let rng = Rng::new(seed, Use::Tlb, (index as u64) << 32 | u64::from(cpu));
+            Cache::new(u64::from(tlb.entries / tlb.ways), tlb.ways, tlb.replacement, rng)
+        });
+        Tlbs { stores: stores.collect(), last: Page::NONE, last_cost: 0, walks: 0 }
+    }
+}

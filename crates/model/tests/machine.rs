@@ -1,0 +1,267 @@
+//! The model under the probe: maps, chains, clock, refusals, the batch chase.
+
+mod common;
+
+use common::{Draw, random_description};
+use fathom_model::description::Time;
+use fathom_model::{Description, Model, catalog};
+use fathom_probe::chain::{Chain, Layout, Order};
+use fathom_probe::machine::{Attribute, Counters, Disturb, FactValue, Machine, Ops, Pages, Stream, Wish};
+use fathom_probe::patterns::chase;
+use proptest::prelude::*;
+
+fn wish(bytes: u64) -> Wish {
+    Wish { bytes, pages: Pages::Base, attribute: Attribute::WriteBack, place: 1 }
+}
+
+fn bcm2837() -> Description {
+    catalog::load("bcm2837").expect("embedded").expect("sound")
+}
+
+fn quiet(mut d: Description) -> Description {
+    d.timer.jitter = Time::ZERO;
+    d.memory.spread = Time::ZERO;
+    d
+}
+
+/// Maps, lays a chain of whole lines over `bytes` and answers the model and the first cell.
+fn with_chain(model: &mut Model, bytes: u64, pages: Pages, order: Order) -> fathom_model::Cell {
+    let mapping = model.map(&Wish { pages, ..wish(bytes) }).expect("fits");
+    let chain = Chain::new(mapping.base, bytes / 64, 64, Layout::Packed, order, 5);
+    model.lay(&chain).expect("inside");
+    model.cell(chain.at(0)).expect("mapped")
+}
+
+#[test]
+fn an_empty_interval_reads_the_overhead_and_alu_costs_exactly_its_cycles() {
+    let mut d = quiet(bcm2837());
+    d.timer.clock_hz = d.core.clock_hz;
+    d.timer.overhead = Time::cycles(6.0);
+    d.timer.resolution = 1;
+    let mut model = Model::new(&d, 1);
+    let a = model.now();
+    let b = model.now();
+    model.alu(1000);
+    let c = model.now();
+    assert_eq!(b.since(a), 6);
+    assert_eq!(c.since(b), 1006);
+    let cycles = model.cycles();
+    model.alu(12_345);
+    assert_eq!(model.cycles() - cycles, 12_345);
+}
+
+#[test]
+fn readings_never_run_backwards_whatever_the_jitter() {
+    let mut d = bcm2837();
+    d.timer.clock_hz = d.core.clock_hz;
+    d.timer.resolution = 1;
+    d.timer.jitter = Time::cycles(40.0);
+    d.timer.overhead = Time::cycles(1.0);
+    let mut model = Model::new(&d, 3);
+    let readings: Vec<_> = (0..1000).map(|_| model.now()).collect();
+    assert!(readings.is_sorted());
+    assert!(readings.windows(2).any(|w| w[1].since(w[0]) > 1), "the jitter shows");
+}
+
+#[test]
+fn a_chase_in_l1_costs_its_latency_and_beyond_it_more() {
+    let d = quiet(bcm2837());
+    let l1 = d.levels.iter().find(|l| l.holds.word() != "instructions").expect("a data level");
+    let latency = l1.latency.in_cycles(d.core.clock_hz);
+    let mut model = Model::new(&d, 1);
+    let start = with_chain(&mut model, 4096, Pages::Base, Order::Random);
+    let lap = model.chase(start, 64);
+    assert_eq!(lap, start, "a lap of 64 cells comes home");
+    let before = model.clock();
+    let end = model.chase(start, 6400);
+    assert_eq!(end, start);
+    let loop_cost = 200.0 * (d.core.alu.cycles + d.core.branch.cycles);
+    let cycles = (model.clock() - before) as f64 / fathom_model::UNITS_PER_CYCLE as f64;
+    assert_eq!(cycles, 6400.0 * latency + loop_cost);
+}
+
+#[test]
+fn laying_a_chain_touches_nothing_and_replaces_what_it_overlaps() {
+    let mut model = Model::new(&bcm2837(), 1);
+    let mapping = model.map(&wish(1 << 16)).unwrap();
+    let at = |offset: u64| mapping.base + offset;
+    let cell = |model: &Model, offset: u64| model.cell(at(offset)).unwrap();
+    let first = Chain::new(at(0), 512, 64, Layout::Packed, Order::Sequential, 0);
+    model.lay(&first).unwrap();
+    assert_eq!((model.watch().accesses, model.clock()), (0, 0));
+    let zero = cell(&model, 0);
+    assert_eq!(model.follow(zero), cell(&model, 64));
+    let second = Chain::new(at(0), 4, 128, Layout::Packed, Order::Sequential, 0);
+    model.lay(&second).unwrap();
+    assert_eq!(model.follow(zero), cell(&model, 128));
+    let beyond = cell(&model, 64 * 300);
+    assert_eq!(model.follow(beyond), zero, "what the new chain displaced reads as the first cell");
+    let (two, odd) = (cell(&model, 256), cell(&model, 8));
+    model.link(two, odd);
+    assert_eq!(model.follow(two), odd, "the last write wins");
+    assert_eq!(chase::body(&mut model, zero, 3), odd);
+    assert_eq!(model.chase(zero, 3), odd, "and the batch form knows");
+    model.lay(&second).unwrap();
+    assert_eq!(model.chase(zero, 3), cell(&model, 384), "a chain laid later wins in turn");
+}
+
+#[test]
+fn a_link_is_a_store_with_its_cost() {
+    let mut model = Model::new(&bcm2837(), 1);
+    let base = model.map(&wish(4096)).unwrap().base;
+    let cell = model.cell(base).unwrap();
+    model.link(cell, cell);
+    assert_eq!(model.watch().accesses, 1);
+    assert!(model.clock() > 0);
+    assert_eq!(model.follow(cell), cell);
+}
+
+#[test]
+fn cells_exist_only_where_memory_is_mapped() {
+    let mut model = Model::new(&bcm2837(), 1);
+    assert!(model.cell(0).is_none());
+    let mapping = model.map(&wish(100)).unwrap();
+    assert_eq!((mapping.bytes, mapping.page_bytes), (4096, 4096));
+    assert!(model.cell(mapping.base).is_some());
+    assert!(model.cell(mapping.base + 4088).is_some());
+    for outside in
+        [mapping.base + 4, mapping.base + 4096, mapping.base.wrapping_sub(8), u64::MAX, u64::MAX - 7]
+    {
+        assert!(model.cell(outside).is_none(), "{outside}");
+    }
+}
+
+#[test]
+fn equal_wishes_get_equal_places_and_others_differ() {
+    let mut model = Model::new(&bcm2837(), 1);
+    let a = model.map(&wish(1 << 20)).unwrap();
+    let b = model.map(&wish(1 << 20)).unwrap();
+    let c = model.map(&Wish { place: 2, ..wish(1 << 20) }).unwrap();
+    assert_eq!(a, b);
+    assert_ne!(a.base, c.base);
+    let huge = model.map(&Wish { pages: Pages::Huge, ..wish(1 << 20) }).unwrap();
+    assert_eq!(huge.page_bytes, 2 << 20);
+    assert!(huge.base.is_multiple_of(2 << 20) && huge.bytes == 2 << 20);
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_a_remedy() {
+    let mut d = bcm2837();
+    let mut model = Model::new(&d, 1);
+    for bytes in [0, 1 << 40, u64::MAX] {
+        let refusal = model.map(&wish(bytes)).unwrap_err();
+        assert!(refusal.remedy.contains("bytes"), "{refusal:?}");
+    }
+    assert!(model.map(&Wish { attribute: Attribute::Device, ..wish(4096) }).is_err());
+    let base = model.map(&wish(4096)).unwrap().base;
+    for chain in [
+        Chain::new(base, 65, 64, Layout::Packed, Order::Random, 1),
+        Chain::new(base, u64::MAX, 64, Layout::Packed, Order::Sequential, 1),
+        Chain::new(base + 1, 2, 64, Layout::Packed, Order::Random, 1),
+        Chain::new(base, 2, 4, Layout::Packed, Order::Random, 1),
+        Chain::new(base, 2, 0, Layout::Packed, Order::Random, 1),
+        Chain::new(base, 1, 64, Layout::OnePerPage { page: 192 }, Order::Random, 1),
+    ] {
+        assert!(!model.lay(&chain).unwrap_err().remedy.is_empty(), "{chain:?}");
+    }
+    assert!(model.disturb(&[Stream { cpu: 0, bytes: 4096 }]).is_err());
+    assert!(model.disturb(&[Stream { cpu: 4, bytes: 4096 }]).is_err());
+    assert!(model.disturb(&[Stream { cpu: 1, bytes: u64::MAX }]).is_err());
+    assert!(model.disturb(&[]).is_ok());
+    d.memory.pages.truncate(1);
+    let refusal = Model::new(&d, 1).map(&Wish { pages: Pages::Huge, ..wish(4096) }).unwrap_err();
+    assert!(refusal.remedy.contains("base pages"), "{refusal:?}");
+}
+
+#[test]
+fn the_facts_state_the_description() {
+    let d = bcm2837();
+    let mut facts = std::collections::HashMap::new();
+    Model::new(&d, 1)
+        .facts(&mut |f| assert!(facts.insert(f.name.clone(), f.value).is_none(), "{} twice", f.name));
+    assert_eq!(facts["machine.name"], FactValue::Text("bcm2837".into()));
+    assert_eq!(facts["core.hz"], FactValue::Int(600_000_000));
+    assert_eq!(facts["page.huge"], FactValue::Int(2 << 20));
+    assert_eq!(facts["described.level.1.size"], FactValue::Int(d.levels[0].size));
+    let FactValue::Text(file) = &facts["described.file"] else { panic!("text") };
+    assert_eq!(Description::parse("bcm2837.toml", file).unwrap(), d);
+}
+
+#[test]
+fn a_co_running_stream_takes_a_share_of_what_is_shared() {
+    let d = catalog::load("bcm2837").unwrap().unwrap();
+    let shared = d.levels.iter().find(|l| l.shared).expect("a shared L2");
+    let refills = |streams: &[Stream]| {
+        let mut model = Model::new(&d, 1);
+        let start = with_chain(&mut model, shared.size / 2, Pages::Huge, Order::Random);
+        model.disturb(streams).unwrap();
+        let lap = shared.size / 128;
+        let end = model.chase(start, lap * 4);
+        let before = model.clock();
+        model.chase(end, lap * 4);
+        (model.clock() - before, model.watch().accesses)
+    };
+    let (alone, few) = refills(&[]);
+    let (beside, many) = refills(&[Stream { cpu: 1, bytes: shared.size * 4 }]);
+    assert!(beside > alone + alone / 10, "{alone} {beside}");
+    assert!(many > few + few / 10, "its accesses are counted: {few} {many}");
+    assert_eq!(refills(&[Stream { cpu: 1, bytes: shared.size * 4 }]), (beside, many), "deterministic");
+}
+
+/// Everything that can be seen from outside.
+fn seen(model: &mut Model) -> (u64, Vec<(String, u64)>, u64) {
+    let counts = model.counters().unwrap().into_iter().map(|c| (c.name, c.value)).collect();
+    (model.clock(), counts, model.watch().accesses)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The batch chase against the generic body: time, counters and end cell, with streams or not.
+    #[test]
+    fn batch_and_generic_chase_are_equal(seed: u64, n in 0u64..3000, kind in 0u64..4, more in 0u64..500) {
+        let d = random_description(seed);
+        let draw = &mut Draw::new(seed ^ 77);
+        let (mut a, mut b) = (Model::new(&d, seed), Model::new(&d, seed));
+        let step = d.one_step(draw);
+        let bytes = (d.memory.size / 8).min(1 << (12 + draw.below(8)));
+        let pages = if draw.chance(2) { Pages::Huge } else { Pages::Base };
+        let wish = Wish { pages, ..wish(bytes) };
+        let Ok(mapping) = a.map(&wish) else { return Ok(()) };
+        b.map(&wish).unwrap();
+        let order = [Order::Random, Order::Sequential, Order::Window(d.memory.pages[0]), Order::Random][kind as usize];
+        let page = d.memory.pages[0];
+        let chain = if kind == 3 {
+            Chain::new(mapping.base, (bytes / page).max(1), 64, Layout::OnePerPage { page }, order, seed)
+        } else {
+            Chain::new(mapping.base, bytes / step, step, Layout::Packed, order, seed)
+        };
+        a.lay(&chain).unwrap();
+        b.lay(&chain).unwrap();
+        if d.core.cpus > 1 && draw.chance(2) {
+            let streams = [Stream { cpu: 1, bytes: 1 << (10 + draw.below(5)) }];
+            a.disturb(&streams).unwrap();
+            b.disturb(&streams).unwrap();
+        }
+        let start = a.cell(chain.at(seed)).unwrap();
+        let (mid_a, mid_b) = (a.chase(start, n), chase::body(&mut b, start, n));
+        prop_assert_eq!(a.offset(mid_a), chain.at((seed % chain.cells()) + n));
+        prop_assert_eq!((mid_a, seen(&mut a)), (mid_b, seen(&mut b)));
+        a.charge(Ops { alu: 3, branch: 1 });
+        b.charge(Ops { alu: 3, branch: 1 });
+        prop_assert_eq!(a.now(), b.now());
+        let (end_a, end_b) = (chase::body(&mut a, mid_a, more), b.chase(mid_b, more));
+        prop_assert_eq!((end_a, seen(&mut a)), (end_b, seen(&mut b)));
+    }
+}
+
+/// A step between cells that suits the description.
+trait Step {
+    fn one_step(&self, draw: &mut Draw) -> u64;
+}
+
+impl Step for Description {
+    fn one_step(&self, draw: &mut Draw) -> u64 {
+        draw.one_of(&[8, 16, 64, 64, 128, 192, self.memory.pages[0]])
+    }
+}
