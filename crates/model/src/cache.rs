@@ -171,8 +171,13 @@ impl Cache {
         }
         match self.policy {
             Replacement::TreePlru => tree_victim(self.words[set], self.ways),
-            // With one way its bit is always set and there is no choice.
-            Replacement::Nru => (self.words[set].trailing_ones() as usize).min(self.ways - 1),
+            Replacement::Nru => {
+                let all = u64::MAX >> (64 - self.ways);
+                if self.words[set] == all {
+                    self.words[set] = 0;
+                }
+                self.words[set].trailing_ones() as usize
+            }
             _ => self.rng.below(self.ways as u64) as usize,
         }
     }
@@ -182,11 +187,7 @@ impl Cache {
     fn note(&mut self, set: usize, way: usize) {
         match self.policy {
             Replacement::TreePlru => self.words[set] = tree_use(self.words[set], self.ways, way),
-            Replacement::Nru => {
-                let all = u64::MAX >> (64 - self.ways);
-                let used = self.words[set] | 1 << way;
-                self.words[set] = if used == all { 1 << way } else { used };
-            }
+            Replacement::Nru => self.words[set] |= 1 << way,
             _ => {}
         }
     }

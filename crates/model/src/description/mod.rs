@@ -59,8 +59,8 @@ words! {
         /// is no power of two the tree is that of the next power of two, and a search that would
         /// enter a half without ways takes the other.
         TreePlru = "tree-plru",
-        /// One reference bit a way: set by a use; when all are set the others are cleared; the
-        /// victim is the lowest way whose bit is clear.
+        /// One reference bit a way, set by a use. The victim is the lowest way whose bit is clear;
+        /// when none is, all are cleared first.
         Nru = "nru",
     }
 }
