@@ -262,13 +262,13 @@ impl Claim {
         let ways = self.ways.map(u64::from);
         match (self.size, self.line, ways, self.sets) {
             (Some(size), Some(line), Some(ways), Some(sets)) => {
-                if product([Some(line), Some(ways), Some(sets)]) != Some(size) {
-                    return Err(format!(
-                        "its own arithmetic fails: size {size} is not line {line} x ways {ways} x sets {sets}{}",
-                        product([Some(line), Some(ways), Some(sets)])
-                            .map_or_else(String::new, |is| format!(" = {is}")),
-                    ));
-                }
+                let is = product([Some(line), Some(ways), Some(sets)]);
+                let found = is.map_or_else(String::new, |is| format!(" = {is}"));
+                (is == Some(size)).then_some(()).ok_or_else(|| {
+                    format!(
+                        "its own arithmetic fails: size {size} is not line {line} x ways {ways} x sets {sets}{found}"
+                    )
+                })?;
             }
             (None, line, ways, sets) => self.size = product([line, ways, sets]),
             (Some(size), None, Some(ways), Some(sets)) => {

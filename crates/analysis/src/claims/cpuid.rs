@@ -78,9 +78,7 @@ pub(super) fn decode(facts: &Facts, out: &mut Decoded) {
 }
 
 fn identify(facts: &Facts, out: &mut Decoded) -> Option<Cpu> {
-    if facts.under("cpuid.").next().is_none() {
-        return None;
-    }
+    facts.under("cpuid.").next()?;
     let Some(zero) = leaf(facts, 0, 0, &mut out.complaints) else {
         out.complain("cpuid.0.0", "is missing, so no leaf can be trusted to exist");
         return None;

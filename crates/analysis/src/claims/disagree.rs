@@ -78,9 +78,13 @@ fn compare_smallest_line(claims: &[Claim], said: &mut Vec<String>) {
             continue;
         };
         for source in Source::ALL {
-            let lines = claims.iter().filter(|claim| claim.source == source && claim.source != Source::Ctr);
-            let Some(least) = lines.filter(of).filter_map(|claim| claim.line).min() else { continue };
-            if least != smallest {
+            let lines =
+                claims.iter().filter(|claim| claim.source == source && source != Source::Ctr).filter(of);
+            let lines: Vec<(u8, u64)> = lines.filter_map(|claim| Some((claim.level, claim.line?))).collect();
+            let Some(least) = lines.iter().map(|(_, line)| *line).min() else { continue };
+            // A source that is silent about level 1 may leave out the level with the smallest line.
+            let tells_all = lines.iter().any(|(level, _)| *level == 1);
+            if least < smallest || least > smallest && tells_all {
                 said.push(format!(
                     "The sources disagree about the smallest line ({side}): ctr says {}, {source} says {}.",
                     bytes(smallest),

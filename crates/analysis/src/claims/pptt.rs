@@ -119,16 +119,22 @@ impl<'a> Table<'a> {
         Some(self.structures[index]).filter(|structure| structure.kind() == kind)
     }
 
-    /// The processors that are nobody's parent, in table order. The leaf flag came with revision 2,
-    /// so it is not relied upon.
+    /// The processors that are nobody's parent, in table order; those that carry an ACPI processor id
+    /// where any does, since an empty cluster is nobody's parent either. The leaf flag came with
+    /// revision 2, so it is not relied upon.
     fn leaves(&self) -> Vec<Structure<'a>> {
         let of = |kind| self.structures.iter().filter(move |structure| structure.kind() == kind);
         let mut parents: Vec<u32> = of(Structure::PROCESSOR).map(Structure::parent).collect();
         parents.sort_unstable();
-        of(Structure::PROCESSOR)
+        let mut leaves: Vec<Structure> = of(Structure::PROCESSOR)
             .filter(|node| parents.binary_search(&node.offset).is_err())
             .copied()
-            .collect()
+            .collect();
+        let has_id = |node: &Structure| node.word(4) & 1 << 1 != 0;
+        if leaves.iter().any(has_id) {
+            leaves.retain(has_id);
+        }
+        leaves
     }
 
     /// The caches that a leaf processor reaches, with their levels: the private ones of the leaf
@@ -150,8 +156,13 @@ impl<'a> Table<'a> {
             let caches: Vec<Structure> =
                 node.resources().filter_map(|offset| self.at(offset, Structure::CACHE)).collect();
             let nexts: Vec<u32> = caches.iter().map(Structure::next).collect();
-            for cache in caches.iter().filter(|cache| !nexts.contains(&cache.offset)) {
-                self.follow(*cache, below, &mut found, complain);
+            let (heads, tails): (Vec<Structure>, Vec<Structure>) =
+                caches.into_iter().partition(|cache| !nexts.contains(&cache.offset));
+            if let (true, Some(tail)) = (heads.is_empty(), tails.first()) {
+                complain(format!("the next levels of the cache at {:#x} lead in a circle", tail.offset));
+            }
+            for cache in heads {
+                self.follow(cache, below, &mut found, complain);
             }
             below = found.iter().map(|(_, level)| *level).max().unwrap_or(0);
             at = node.parent();
@@ -176,6 +187,7 @@ impl<'a> Table<'a> {
         found: &mut Vec<(u32, u8)>,
         complain: &mut dyn FnMut(String),
     ) {
+        let (first, head) = (found.len(), cache.offset);
         let mut level = below;
         while !found.iter().any(|(at, _)| *at == cache.offset) {
             level = level.saturating_add(1);
@@ -201,6 +213,9 @@ impl<'a> Table<'a> {
                     }
                 },
             }
+        }
+        if found[first..].iter().any(|(at, _)| *at == cache.offset) {
+            complain(format!("the next levels of the cache at {head:#x} lead in a circle"));
         }
     }
 }
