@@ -1,1 +1,13 @@
-//! Findings to terminal, JSON. Strings out, nothing else.
+//! Findings to terminal, JSON and their schema. Strings out, nothing else: no I/O, and no look at the
+//! environment. Width, colour and character set are arguments.
+#![forbid(unsafe_code)]
+
+pub mod json;
+pub mod schema;
+pub mod terminal;
+
+#[cfg(test)]
+mod samples;
+
+pub use json::{from_json, json};
+pub use terminal::{Style, terminal};

@@ -1,0 +1,310 @@
+//! Findings as JSON, by the findings contract, and back.
+//!
+//! Every top-level key and every row stands on a line of its own, so that the document can be
+//! compared and searched by line.
+
+use fathom_analysis::findings::{self, Finding, Histogram, Refused, Report, Warning};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::schema::{self, FORMAT, VERSION};
+
+/// Why a document cannot be read as findings.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// Not JSON, or a key missing, unknown or of the wrong type; the message has line and column.
+    #[error("not findings: {0}; the document is described by `fathom schema`")]
+    Syntax(#[from] serde_json::Error),
+    /// Some other format.
+    #[error("`format` is {0:?}, wanted {FORMAT:?}: this JSON was written by something else")]
+    Format(String),
+    /// A version that this reader does not know.
+    #[error("`version` is {0}, this reads up to {VERSION}: use a newer fathom")]
+    Version(u64),
+    /// A unit that is not in the schema.
+    #[error("unit {unit:?} of {name:?} is not one of {}", known(schema::values("UNIT")))]
+    Unit {
+        /// The finding or histogram.
+        name: String,
+        /// The unit it names.
+        unit: String,
+    },
+    /// A warning token that was not handed in.
+    #[error(
+        "warning {0:?} is not one that this fathom gives: read the document with the fathom that wrote it"
+    )]
+    Warning(String),
+}
+
+fn known(values: &[&str]) -> String {
+    values.iter().map(|v| format!("{v:?}")).collect::<Vec<_>>().join(", ")
+}
+
+/// A number that reads back as the same f64; null where it is not finite. Whole numbers are
+/// printed without a fraction (exactly: below 2^53 an i64 and an f64 name the same number).
+fn number(v: f64) -> Value {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if v.fract() == 0.0 && v.abs() < EXACT && !(v == 0.0 && v.is_sign_negative()) {
+        return Value::from(v as i64);
+    }
+    Value::from(v)
+}
+
+const NO_VALUE: &str = "no finite number came out";
+const NO_LOW: &str = "the lower end of the interval is not finite";
+const NO_HIGH: &str = "the upper end of the interval is not finite";
+
+fn finding(f: &Finding) -> Value {
+    let mut notes = f.notes.clone();
+    let mut missing = |bad: bool, note: &str| {
+        if bad && !notes.iter().any(|n| n == note) {
+            notes.push(note.to_string());
+        }
+    };
+    let value = match &f.value {
+        findings::Value::Text(text) => json!(text),
+        findings::Value::Number(v) => {
+            missing(!v.is_finite(), NO_VALUE);
+            number(*v)
+        }
+    };
+    missing(f.low.is_some_and(|v| !v.is_finite()), NO_LOW);
+    missing(f.high.is_some_and(|v| !v.is_finite()), NO_HIGH);
+    json!({
+        "name": f.name,
+        "value": value,
+        "unit": f.unit,
+        "low": f.low.map(number),
+        "high": f.high.map(number),
+        "count": f.count,
+        "trials": f.trials,
+        "notes": notes,
+    })
+}
+
+fn histogram(h: &Histogram) -> Value {
+    let counts: Vec<Value> = h.counts.iter().map(|(v, n)| json!([number(*v), n])).collect();
+    json!({
+        "name": h.name,
+        "bytes": h.bytes,
+        "unit": h.unit,
+        "loads_per_sample": h.loads_per_sample,
+        "counts": counts,
+    })
+}
+
+/// The subject's facts as one object. Of facts with the same name, the values are joined by `; `:
+/// an object that repeats a key is read differently by different readers.
+fn facts(report: &Report) -> Value {
+    let mut object = Map::new();
+    for (name, value) in &report.facts {
+        match object.get_mut(name) {
+            Some(Value::String(earlier)) => {
+                earlier.push_str("; ");
+                earlier.push_str(value);
+            }
+            _ => {
+                object.insert(name.clone(), json!(value));
+            }
+        }
+    }
+    Value::Object(object)
+}
+
+/// One array with a row on each line.
+fn rows<T>(items: &[T], row: impl Fn(&T) -> Value) -> String {
+    if items.is_empty() {
+        return "[]".to_string();
+    }
+    let lines: Vec<String> = items.iter().map(|item| format!("    {}", row(item))).collect();
+    format!("[\n{}\n  ]", lines.join(",\n"))
+}
+
+/// The document that `--json` prints, with a final newline.
+///
+/// A number that is not finite becomes null, with a note in its row.
+#[must_use]
+pub fn json(report: &Report) -> String {
+    let subject = json!({"name": report.subject, "worth": report.worth, "facts": facts(report)});
+    let keys = [
+        ("format", json!(FORMAT).to_string()),
+        ("version", json!(VERSION).to_string()),
+        ("experiment", json!(report.experiment).to_string()),
+        ("subject", subject.to_string()),
+        ("seed", json!(report.seed).to_string()),
+        ("elapsed_s", number(report.elapsed_s).to_string()),
+        ("findings", rows(&report.findings, finding)),
+        ("histograms", rows(&report.histograms, histogram)),
+        (
+            "refusals",
+            rows(&report.refusals, |r| json!({"what": r.what, "reason": r.reason, "remedy": r.remedy})),
+        ),
+        (
+            "warnings",
+            rows(&report.warnings, |w| json!({"token": w.token, "text": w.text, "remedy": w.remedy})),
+        ),
+    ];
+    let lines: Vec<String> = keys.iter().map(|(key, value)| format!("  \"{key}\": {value}")).collect();
+    format!("{{\n{}\n}}\n", lines.join(",\n"))
+}
+
+/// What must be known before the rest can be judged.
+#[derive(Deserialize)]
+struct Head {
+    format: String,
+    version: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    #[serde(rename = "format")]
+    _format: String,
+    #[serde(rename = "version")]
+    _version: u64,
+    experiment: String,
+    subject: Subject,
+    seed: u64,
+    elapsed_s: Option<f64>,
+    findings: Vec<FindingRow>,
+    histograms: Vec<HistogramRow>,
+    refusals: Vec<RefusalRow>,
+    warnings: Vec<WarningRow>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Subject {
+    name: String,
+    worth: String,
+    facts: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a value is a number, a text or null")]
+enum AnyValue {
+    Number(Option<f64>),
+    Text(String),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FindingRow {
+    name: String,
+    value: AnyValue,
+    unit: String,
+    low: Option<f64>,
+    high: Option<f64>,
+    count: u64,
+    trials: Vec<u64>,
+    notes: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HistogramRow {
+    name: String,
+    bytes: u64,
+    unit: String,
+    loads_per_sample: u64,
+    counts: Vec<(Option<f64>, u64)>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RefusalRow {
+    what: String,
+    reason: String,
+    remedy: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WarningRow {
+    token: String,
+    text: String,
+    remedy: String,
+}
+
+/// The unit's static name: findings carry units that somebody wrote down in the schema.
+fn unit(name: &str, unit: &str) -> Result<&'static str, ReadError> {
+    let found = schema::values("UNIT").iter().find(|u| **u == unit);
+    found.copied().ok_or_else(|| ReadError::Unit { name: name.to_string(), unit: unit.to_string() })
+}
+
+fn read_finding(row: FindingRow) -> Result<Finding, ReadError> {
+    Ok(Finding {
+        unit: unit(&row.name, &row.unit)?,
+        name: row.name,
+        value: match row.value {
+            AnyValue::Number(v) => findings::Value::Number(v.unwrap_or(f64::NAN)),
+            AnyValue::Text(text) => findings::Value::Text(text),
+        },
+        low: row.low,
+        high: row.high,
+        count: row.count,
+        trials: row.trials,
+        notes: row.notes,
+    })
+}
+
+fn read_histogram(row: HistogramRow) -> Result<Histogram, ReadError> {
+    Ok(Histogram {
+        unit: unit(&row.name, &row.unit)?,
+        name: row.name,
+        bytes: row.bytes,
+        loads_per_sample: row.loads_per_sample,
+        counts: row.counts.into_iter().map(|(v, n)| (v.unwrap_or(f64::NAN), n)).collect(),
+    })
+}
+
+fn read_fact((name, value): (String, Value)) -> Result<(String, String), ReadError> {
+    let text = match value {
+        Value::String(text) => text,
+        // A fact that is no text is an error with the words that serde has for it.
+        other => serde_json::from_value(other)?,
+    };
+    Ok((name, text))
+}
+
+/// Reads what [`json`] printed. `warnings` are the warnings whose tokens may occur (the list is
+/// kept where warnings are made).
+///
+/// A null value reads as a number that is not one, which prints as null again.
+///
+/// # Errors
+/// A [`ReadError`] that names the line and column, or the offending unit, token or version.
+pub fn from_json(text: &str, warnings: &[schema::WarningKind]) -> Result<Report, ReadError> {
+    let head: Head = serde_json::from_str(text)?;
+    if head.format != FORMAT {
+        return Err(ReadError::Format(head.format));
+    }
+    if head.version > VERSION {
+        return Err(ReadError::Version(head.version));
+    }
+    let d: Document = serde_json::from_str(text)?;
+    let warning = |w: WarningRow| {
+        let known = warnings.iter().find(|k| k.token == w.token);
+        let token = known.ok_or(ReadError::Warning(w.token))?.token;
+        Ok(Warning { token, text: w.text, remedy: w.remedy })
+    };
+    Ok(Report {
+        experiment: d.experiment,
+        subject: d.subject.name,
+        worth: d.subject.worth,
+        facts: d.subject.facts.into_iter().map(read_fact).collect::<Result<_, _>>()?,
+        seed: d.seed,
+        elapsed_s: d.elapsed_s.unwrap_or(f64::NAN),
+        findings: d.findings.into_iter().map(read_finding).collect::<Result<_, _>>()?,
+        histograms: d.histograms.into_iter().map(read_histogram).collect::<Result<_, _>>()?,
+        refusals: d
+            .refusals
+            .into_iter()
+            .map(|r| Refused { what: r.what, reason: r.reason, remedy: r.remedy })
+            .collect(),
+        warnings: d.warnings.into_iter().map(warning).collect::<Result<_, ReadError>>()?,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,382 @@
+//! Reports built by hand, and random ones, for the tests of every module.
+
+use fathom_analysis::findings::{Finding, Histogram, Refused, Report, Value, Warning};
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+
+use crate::schema::{WarningKind, names, values};
+
+/// Warnings as whoever makes them would list them.
+pub const WARNINGS: &[WarningKind] = &[
+    WarningKind { token: "no-huge-pages", about: "huge pages were asked for and not got" },
+    WarningKind { token: "budget-spent", about: "the budget ended before the plan" },
+];
+
+pub fn number(name: &str, value: f64, unit: &'static str, ends: Option<(f64, f64)>, count: u64) -> Finding {
+    Finding {
+        name: name.to_string(),
+        value: Value::Number(value),
+        unit,
+        low: ends.map(|e| e.0),
+        high: ends.map(|e| e.1),
+        count,
+        trials: vec![1, 2, 3],
+        notes: Vec::new(),
+    }
+}
+
+pub fn word(name: &str, value: &str, notes: &[&str]) -> Finding {
+    Finding {
+        name: name.to_string(),
+        value: Value::Text(value.to_string()),
+        unit: "",
+        low: None,
+        high: None,
+        count: 3,
+        trials: Vec::new(),
+        notes: notes.iter().map(|n| n.to_string()).collect(),
+    }
+}
+
+fn noted(mut finding: Finding, note: &str) -> Finding {
+    finding.notes.push(note.to_string());
+    finding
+}
+
+fn around(v: f64, share: f64) -> Option<(f64, f64)> {
+    Some((v * (1.0 - share), v * (1.0 + share)))
+}
+
+const KIB: f64 = 1024.0;
+
+/// Latency over a working set on a machine of 48 KiB, 2 MiB and memory, with a ramp after each.
+fn stairs(bytes: f64) -> f64 {
+    let ramp = |from: f64, to: f64, low: f64, high: f64| {
+        let t = ((bytes / from).ln() / (to / from).ln()).clamp(0.0, 1.0);
+        low * (high / low).powf(t)
+    };
+    if bytes <= 1024.0 * KIB {
+        ramp(48.0 * KIB, 64.0 * KIB, 1.69, 5.61)
+    } else {
+        ramp(2048.0 * KIB, 16384.0 * KIB, 5.61, 146.0)
+    }
+}
+
+/// `count` points of latency from 4 KiB to 256 MiB, evenly spaced on a logarithmic axis.
+fn points(count: usize) -> Vec<Finding> {
+    (0..count)
+        .map(|i| {
+            let exponent = 12.0 + 16.0 * i as f64 / (count - 1) as f64;
+            let bytes = (exponent.exp2() / 64.0).round() * 64.0;
+            let v = stairs(bytes);
+            number(&format!("latency.{bytes}.time"), v, "ns", around(v, 0.004), 48)
+        })
+        .collect()
+}
+
+fn tiers() -> Vec<Finding> {
+    vec![
+        number("tier.1.capacity", 48.0 * KIB, "bytes", Some((47.0 * KIB, 49.0 * KIB)), 412),
+        number("tier.1.latency", 1.6902, "ns", Some((1.688, 1.6931)), 412),
+        number("tier.1.latency_cycles", 5.002, "cycles", Some((4.996, 5.011)), 412),
+        number("tier.2.capacity", 2048.0 * KIB, "bytes", Some((1997.0 * KIB, 2099.0 * KIB)), 380),
+        noted(
+            number("tier.2.latency", 5.6123, "ns", Some((5.58, 5.71)), 380),
+            "page walks were measured with small pages and subtracted nowhere",
+        ),
+        number("tier.2.latency_cycles", 16.61, "cycles", Some((16.5, 16.9)), 380),
+        number("tier.3.latency", 146.2, "ns", Some((139.1, 158.3)), 96),
+        number("tier.3.latency_cycles", 432.7, "cycles", Some((411.0, 468.0)), 96),
+    ]
+}
+
+fn translation() -> Vec<Finding> {
+    let curve = (0..12).map(|i| {
+        let pages = 8u64 << i;
+        let extra = if pages <= 64 { 0.02 } else { 2.31 + if pages > 2048 { 28.4 } else { 0.0 } };
+        number(&format!("pages.{pages}.extra"), extra, "ns", Some((extra - 0.02, extra + 0.02)), 24)
+    });
+    let mut all = vec![
+        number("tlb.1.entries", 64.0, "", Some((64.0, 66.0)), 120),
+        number("tlb.1.penalty", 2.31, "ns", Some((2.22, 2.41)), 120),
+        number("tlb.2.entries", 2048.0, "", Some((1980.0, 2112.0)), 120),
+        number("walk.latency", 30.7, "ns", Some((28.0, 33.0)), 96),
+        number("walk.share", 0.21, "", Some((0.19, 0.23)), 96),
+    ];
+    all.extend(curve);
+    all
+}
+
+fn ladder() -> Vec<Finding> {
+    [("sequential", 1.94), ("window", 61.3), ("random", 146.2)]
+        .map(|(order, v)| number(&format!("prefetch.{order}.time"), v, "ns", around(v, 0.04), 96))
+        .to_vec()
+}
+
+fn claims() -> Vec<Finding> {
+    let mut all = Vec::new();
+    let levels = [
+        ("data", 48.0 * KIB, 12.0, 64.0),
+        ("instructions", 32.0 * KIB, 8.0, 64.0),
+        ("unified", 2048.0 * KIB, 16.0, 2048.0),
+        ("unified", 260.0 * KIB * KIB, 20.0, 212_992.0),
+    ];
+    for source in ["cpuid", "sysfs"] {
+        for (n, (holds, size, ways, sets)) in levels.iter().enumerate() {
+            let name = |what: &str| format!("claim.{source}.level.{}.{what}", n + 1);
+            all.push(noted(number(&name("size"), *size, "bytes", None, 1), holds));
+            all.push(number(&name("line"), 64.0, "bytes", None, 1));
+            all.push(number(&name("ways"), *ways, "", None, 1));
+            all.push(number(&name("sets"), *sets, "", None, 1));
+        }
+    }
+    let verdict = |level: u64, value: &str, ends: Option<(f64, f64)>, note: &str| Finding {
+        unit: if ends.is_some() { "bytes" } else { "" },
+        low: ends.map(|e| e.0),
+        high: ends.map(|e| e.1),
+        ..word(&format!("verdict.level.{level}.size"), value, &[note])
+    };
+    all.extend([
+        verdict(1, "agrees", None, "level 1: 48 KiB claimed by cpuid and sysfs, tier 1 ends at 47 to 49 KiB"),
+        verdict(3, "agrees", None, "level 3: 2 MiB claimed by cpuid and sysfs, tier 2 ends at 1.95 to 2.05 MiB"),
+        verdict(
+            4,
+            "disagrees",
+            None,
+            "level 4 is claimed to hold 260 MiB, but from 2 MiB on no working set was answered faster than by \
+             memory: nothing of that size was seen",
+        ),
+    ]);
+    all
+}
+
+/// A survey of a machine with three tiers; `count` points of latency.
+pub fn survey(count: usize) -> Report {
+    let mut findings = vec![
+        word("disturbed", "no", &[]),
+        number("bias.timer", 24.0, "ticks", Some((24.0, 26.0)), 1000),
+        number("clock.core_hz", 2.96e9, "Hz", Some((2.957e9, 2.963e9)), 40),
+        number("clock.tick_hz", 2.1e9, "Hz", None, 1),
+    ];
+    findings.extend(points(count));
+    findings.extend(tiers());
+    findings.extend(translation());
+    findings.extend(ladder());
+    findings.extend(claims());
+    Report {
+        experiment: "survey".to_string(),
+        subject: "host".to_string(),
+        worth: "real".to_string(),
+        facts: vec![
+            ("cpu".to_string(), "Example Xeon® Platinum at 2.10 GHz".to_string()),
+            ("kernel".to_string(), "Linux on x86_64".to_string()),
+            ("page".to_string(), "4 KiB, huge 2 MiB".to_string()),
+        ],
+        seed: 42,
+        elapsed_s: 9.83,
+        findings,
+        ..Report::default()
+    }
+}
+
+/// A guest that other work disturbed, with warnings and a refusal.
+pub fn disturbed() -> Report {
+    let mut report = survey(25);
+    report.worth = "virtual".to_string();
+    report.findings[0] = word(
+        "disturbed",
+        "yes",
+        &[
+            "the measuring thread was switched out 412 times in 9.8 s",
+            "the hypervisor took 0.31 s of this CPU; rounds of the same trial differ by up to 38 %, which is more \
+             than the wanted resolution",
+        ],
+    );
+    report.findings.push(number("some.name.of.tomorrow", 12.5, "ns", Some((12.0, 13.0)), 7));
+    report.findings.push(word("another.new.one", "a sentence that says something", &["and a note on it"]));
+    report.warnings = vec![
+        Warning {
+            token: "no-huge-pages",
+            text: "huge pages were asked for and not got: latencies beyond 2 MiB include page walks"
+                .to_string(),
+            remedy: "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled".to_string(),
+        },
+        Warning {
+            token: "budget-spent",
+            text: "the plan wanted 256 MiB, the budget ended at 64 MiB".to_string(),
+            remedy: String::new(),
+        },
+    ];
+    report.refusals = vec![Refused {
+        what: "counters".to_string(),
+        reason: "perf_event_open is not permitted (perf_event_paranoid is 4)".to_string(),
+        remedy: "sudo sysctl kernel.perf_event_paranoid=1".to_string(),
+    }];
+    report.histograms = vec![Histogram {
+        name: "latency.4096.samples".to_string(),
+        bytes: 4096,
+        unit: "ns",
+        loads_per_sample: 64,
+        counts: vec![(1.68, 12), (1.69, 30), (1.75, 6)],
+    }];
+    report
+}
+
+/// A subject that refused everything.
+pub fn refused() -> Report {
+    let refusal = |what: &str| {
+        Refused {
+        what: what.to_string(),
+        reason: "this machine's clock ticks every 52 ns and its memory limit is 64 KiB, which leaves no working set to time".to_string(),
+        remedy: "raise the limit: `ulimit -v unlimited`".to_string(),
+    }
+    };
+    Report {
+        experiment: "survey".to_string(),
+        subject: "tiny".to_string(),
+        worth: "emulated".to_string(),
+        seed: 1,
+        elapsed_s: 0.04,
+        refusals: vec![refusal("tiers"), refusal("translation")],
+        ..Report::default()
+    }
+}
+
+/// Random cases from a fixed seed, so that a run today is the run of tomorrow.
+pub fn config() -> ProptestConfig {
+    ProptestConfig { rng_seed: RngSeed::Fixed(2), failure_persistence: None, ..ProptestConfig::default() }
+}
+
+/// Text as it may come from anywhere: words, one endless word, controls, wide and combining
+/// characters.
+pub fn any_text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "[ -~]{0,200}",
+        "[a-z0-9./-]{0,300}",
+        "(漢字かな|e\u{301}|🧠\u{fe0f}|\u{1b}\\[31m|\u{202e}|\u{200d}|\n|\t|µs|ascii | |\u{7f}){0,60}",
+        any::<String>(),
+    ]
+}
+
+fn any_number() -> impl Strategy<Value = f64> {
+    prop_oneof![
+        6 => (-3.0f64..12.0).prop_map(|e| 10f64.powf(e)),
+        2 => (0u64..1 << 40).prop_map(|n| n as f64),
+        2 => any::<f64>().prop_filter("finite", |v| v.is_finite()),
+        1 => prop_oneof![Just(0.0), Just(-0.0), Just(f64::MAX), Just(f64::MIN_POSITIVE)],
+    ]
+}
+
+/// A name of the schema with its placeholders filled, and its unit; or a word of a kind as value.
+fn any_known() -> impl Strategy<Value = (String, &'static str, Option<&'static str>)> {
+    (0..names().len(), 1u64..40, any::<prop::sample::Index>(), any::<u64>()).prop_map(
+        |(at, n, pick, bytes)| {
+            let pattern = &names()[at];
+            let fill = |part: &str| match (part, values(part)) {
+                ("BYTES", _) => (bytes >> (bytes % 64)).max(1).to_string(),
+                ("N", _) => n.to_string(),
+                (_, []) => part.to_string(),
+                (_, tokens) => tokens[pick.index(tokens.len())].to_string(),
+            };
+            let name = pattern.pattern.split('.').map(fill).collect::<Vec<_>>().join(".");
+            let unit = pattern.units[pick.index(pattern.units.len())];
+            let value = pattern.value.map(|kind| values(kind)[pick.index(values(kind).len())]);
+            (name, unit, value)
+        },
+    )
+}
+
+fn any_finding() -> impl Strategy<Value = Finding> {
+    (
+        any_known(),
+        any_number(),
+        prop::option::of(any_number()),
+        prop::option::of(any_number()),
+        any::<u64>(),
+        prop::collection::vec(any::<u64>(), 0..4),
+        prop::collection::vec(any_text(), 0..3),
+    )
+        .prop_map(|((name, unit, value), number, low, high, count, trials, notes)| Finding {
+            name,
+            value: value.map_or(Value::Number(number), |v| Value::Text(v.to_string())),
+            unit,
+            low,
+            high,
+            count,
+            trials,
+            notes,
+        })
+}
+
+fn any_histogram() -> impl Strategy<Value = Histogram> {
+    (any_text(), any::<u64>(), any::<u64>(), prop::collection::vec((any_number(), any::<u64>()), 0..4))
+        .prop_map(|(name, bytes, loads_per_sample, counts)| Histogram {
+            name,
+            bytes,
+            unit: "ns",
+            loads_per_sample,
+            counts,
+        })
+}
+
+fn any_refusal() -> impl Strategy<Value = Refused> {
+    (any_text(), any_text(), any_text()).prop_map(|(what, reason, remedy)| Refused { what, reason, remedy })
+}
+
+fn any_warning() -> impl Strategy<Value = Warning> {
+    (0..WARNINGS.len(), any_text(), any_text()).prop_map(|(at, text, remedy)| Warning {
+        token: WARNINGS[at].token,
+        text,
+        remedy,
+    })
+}
+
+/// A report that keeps to the schema and to nothing else.
+pub fn any_report() -> impl Strategy<Value = Report> {
+    (
+        (any_text(), any_text(), 0usize..4, prop::collection::btree_map(any_text(), any_text(), 0..4)),
+        (any::<u64>(), any_number()),
+        prop::collection::vec(any_finding(), 0..60),
+        prop::collection::vec(any_histogram(), 0..3),
+        prop::collection::vec(any_refusal(), 0..3),
+        prop::collection::vec(any_warning(), 0..3),
+    )
+        .prop_map(
+            |(
+                (experiment, subject, worth, facts),
+                (seed, elapsed_s),
+                findings,
+                histograms,
+                refusals,
+                warnings,
+            )| {
+                Report {
+                    experiment,
+                    subject,
+                    worth: values("WORTH")[worth].to_string(),
+                    facts: facts.into_iter().collect(),
+                    seed,
+                    elapsed_s,
+                    findings,
+                    histograms,
+                    refusals,
+                    warnings,
+                }
+            },
+        )
+}
+
+/// Compares `text` with `tests/golden/NAME`. After a wanted change `FATHOM_BLESS=1 cargo test -p
+/// fathom-report` writes the files anew; the difference is reviewed like code.
+pub fn golden(name: &str, text: &str) {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    if std::env::var_os("FATHOM_BLESS").is_some() {
+        std::fs::write(&path, text).expect("the golden file can be written");
+        return;
+    }
+    let wanted = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        text == wanted,
+        "{name} differs; if that is wanted, run with FATHOM_BLESS=1 and review the difference.\nGot:\n{text}"
+    );
+}

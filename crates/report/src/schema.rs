@@ -1,0 +1,357 @@
+//! The one list of what findings are called, in which unit, and of every token in a name.
+//!
+//! Whatever is printed for people ([`schema_text`]) or for tools ([`schema_json`]) comes from it.
+
+use serde_json::{Value, json};
+
+/// The `format` of the document that `--json` prints.
+pub const FORMAT: &str = "fathom.findings";
+
+/// The `version` of that document. It grows only when an old reader would misread a new document;
+/// a name more is not such a change.
+pub const VERSION: u64 = 1;
+
+/// One name that a finding may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NamePattern {
+    /// Dotted path; a part in capitals is a placeholder, explained by the [`TokenKind`] of that kind.
+    pub pattern: &'static str,
+    /// The units that the value may have; an empty one for a text or a pure number.
+    pub units: &'static [&'static str],
+    /// The kind of token that the value is; `None` where the value is a number.
+    pub value: Option<&'static str>,
+    /// What it says, in one line.
+    pub about: &'static str,
+    /// The `version` of the document that first had it.
+    pub since: u64,
+}
+
+/// One kind of token, and every token of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TokenKind {
+    /// The word in capitals that stands for it.
+    pub kind: &'static str,
+    /// Every token of the kind; empty where it is any whole number from 1.
+    pub values: &'static [&'static str],
+    /// What it says, in one line.
+    pub about: &'static str,
+}
+
+/// A warning's token and what it says: the list is kept where warnings are made, and handed in here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WarningKind {
+    /// The stable token, e.g. `no-huge-pages`.
+    pub token: &'static str,
+    /// What it says, in one line.
+    pub about: &'static str,
+}
+
+const fn number(pattern: &'static str, units: &'static [&'static str], about: &'static str) -> NamePattern {
+    NamePattern { pattern, units, value: None, about, since: 1 }
+}
+
+const fn word(pattern: &'static str, kind: &'static str, about: &'static str) -> NamePattern {
+    NamePattern { pattern, units: &[""], value: Some(kind), about, since: 1 }
+}
+
+const NAMES: &[NamePattern] = &[
+    word("disturbed", "DISTURBED", "did other work disturb the measurement; the causes are in the notes"),
+    number("bias.timer", &["ticks", "cycles"], "what reading the clock adds to a timed interval"),
+    number("clock.core_hz", &["Hz"], "core clock while measuring, from a chain of dependent instructions"),
+    number("clock.tick_hz", &["Hz"], "rate of the counter that was read"),
+    number("latency.BYTES.time", &["ns"], "load-to-use time at a working set of BYTES, random order"),
+    number("latency.BYTES.cycles", &["cycles"], "the same in core cycles"),
+    number("tier.N.latency", &["ns"], "load-to-use time of the Nth tier, counted from the core"),
+    number("tier.N.latency_cycles", &["cycles"], "the same in core cycles"),
+    number("tier.N.capacity", &["bytes"], "largest working set before the rise; the last tier has none"),
+    number("tlb.N.entries", &[""], "pages that the Nth TLB reaches"),
+    number(
+        "tlb.N.penalty",
+        &["ns"],
+        "what a load pays more when the Nth TLB misses and the next one answers",
+    ),
+    number("walk.latency", &["ns"], "what a page walk adds to a load"),
+    number("walk.share", &[""], "part of the time of a random far load that is translation, 0 to 1"),
+    number("pages.N.extra", &["ns"], "what a load pays more on N pages than on as many lines packed"),
+    number("prefetch.ORDER.time", &["ns"], "time a load when a large working set is read in this order"),
+    number(
+        "claim.SOURCE.level.N.size",
+        &["bytes"],
+        "size of the Nth level, as SOURCE says; notes: what it holds",
+    ),
+    number("claim.SOURCE.level.N.line", &["bytes"], "its line, as SOURCE says"),
+    number("claim.SOURCE.level.N.ways", &[""], "its ways, as SOURCE says"),
+    number("claim.SOURCE.level.N.sets", &[""], "its sets, as SOURCE says"),
+    word(
+        "verdict.level.N.size",
+        "VERDICT",
+        "is the claimed size what was measured; the sentence is in the notes",
+    ),
+];
+
+const TOKENS: &[TokenKind] = &[
+    TokenKind { kind: "N", values: &[], about: "a whole number from 1" },
+    TokenKind { kind: "BYTES", values: &[], about: "a whole number of bytes from 1" },
+    TokenKind {
+        kind: "ORDER",
+        values: &["sequential", "window", "random"],
+        about: "order in which a chain visits its lines",
+    },
+    TokenKind {
+        kind: "SOURCE",
+        values: &["sysfs", "cpuid", "ctr", "devicetree", "pptt"],
+        about: "who claims: the kernel, CPUID leaves, CTR_EL0, firmware tables",
+    },
+    TokenKind {
+        kind: "VERDICT",
+        values: &["agrees", "disagrees", "undecided"],
+        about: "what a measurement says of a claim",
+    },
+    TokenKind { kind: "DISTURBED", values: &["yes", "no"], about: "value of `disturbed`" },
+    TokenKind {
+        kind: "WORTH",
+        values: &["real", "virtual", "emulated", "modelled"],
+        about: "how far the subject's clock may be believed",
+    },
+    TokenKind {
+        kind: "UNIT",
+        values: &["", "bytes", "ns", "cycles", "ticks", "Hz"],
+        about: "unit of a value and of its interval; empty for a text or a pure number",
+    },
+];
+
+/// Every name that a finding may have, in display order.
+#[must_use]
+pub fn names() -> &'static [NamePattern] {
+    NAMES
+}
+
+/// Every kind of token. Warnings are a kind too, whose list is kept where warnings are made.
+#[must_use]
+pub fn tokens() -> &'static [TokenKind] {
+    TOKENS
+}
+
+/// The tokens of one kind; none for a kind that is a whole number or does not exist.
+#[must_use]
+pub fn values(kind: &str) -> &'static [&'static str] {
+    TOKENS.iter().find(|k| k.kind == kind).map_or(&[], |k| k.values)
+}
+
+/// Is `part` of a pattern a placeholder (in capitals) rather than a word?
+fn is_placeholder(part: &str) -> bool {
+    part.bytes().all(|b| b.is_ascii_uppercase())
+}
+
+/// A whole number from 1, written as [`u64`] prints it.
+fn is_whole(part: &str) -> bool {
+    part.parse::<u64>().is_ok_and(|n| n >= 1 && n.to_string() == part)
+}
+
+fn part_matches(pattern: &str, part: &str) -> bool {
+    if !is_placeholder(pattern) {
+        return pattern == part;
+    }
+    match values(pattern) {
+        [] => is_whole(part),
+        tokens => tokens.contains(&part),
+    }
+}
+
+/// The pattern that `name` follows, if one does.
+#[must_use]
+pub fn matches(name: &str) -> Option<&'static NamePattern> {
+    NAMES.iter().find(|n| {
+        let (mut patterns, mut parts) = (n.pattern.split('.'), name.split('.'));
+        loop {
+            match (patterns.next(), parts.next()) {
+                (None, None) => return true,
+                (Some(pattern), Some(part)) if part_matches(pattern, part) => {}
+                _ => return false,
+            }
+        }
+    })
+}
+
+/// The list for people, within 100 columns: names with unit and meaning, then the tokens.
+#[must_use]
+pub fn schema_text(warnings: &[WarningKind]) -> String {
+    let mut out = format!("format {FORMAT}, version {VERSION}\n\nNames of findings\n");
+    for n in NAMES {
+        let kind = match n.value {
+            Some(kind) => kind.to_string(),
+            None if n.units == [""] => "number".to_string(),
+            None => n.units.join(" or "),
+        };
+        out += &entry(n.pattern, &format!("[{kind}] {}", n.about));
+    }
+    out += "\nTokens\n";
+    for k in TOKENS {
+        let list: Vec<&str> = k.values.iter().map(|v| if v.is_empty() { "(none)" } else { v }).collect();
+        let text =
+            if list.is_empty() { k.about.to_string() } else { format!("{}: {}", k.about, list.join(", ")) };
+        out += &entry(k.kind, &text);
+    }
+    if !warnings.is_empty() {
+        out += "\nWarnings\n";
+        for w in warnings {
+            out += &entry(w.token, w.about);
+        }
+    }
+    out
+}
+
+/// Columns that [`schema_text`] keeps within.
+const TEXT_WIDTH: usize = 100;
+
+/// A name and its explanation beside it, wrapped under itself.
+fn entry(name: &str, text: &str) -> String {
+    let head = format!("  {name:<26} ");
+    let under = " ".repeat(29);
+    let options = textwrap::Options::new(TEXT_WIDTH)
+        .initial_indent(&head)
+        .subsequent_indent(&under)
+        .word_splitter(textwrap::WordSplitter::NoHyphenation);
+    textwrap::fill(text, options) + "\n"
+}
+
+/// A regular expression (ECMA 262, as JSON Schema wants) for one pattern.
+fn regex(pattern: &str) -> String {
+    let parts: Vec<String> = pattern
+        .split('.')
+        .map(|part| match (is_placeholder(part), values(part)) {
+            (false, _) => part.to_string(),
+            (true, []) => "[1-9][0-9]*".to_string(),
+            (true, tokens) => format!("({})", tokens.join("|")),
+        })
+        .collect();
+    format!("^{}$", parts.join("\\."))
+}
+
+/// A closed object: every property required, none other allowed.
+fn closed(about: &str, properties: Value) -> Value {
+    let keys: Vec<&str> =
+        properties.as_object().map_or(Vec::new(), |o| o.keys().map(String::as_str).collect());
+    json!({
+        "description": about,
+        "type": "object",
+        "required": keys,
+        "additionalProperties": false,
+        "properties": properties,
+    })
+}
+
+fn finding_schema() -> Value {
+    let mut row = closed(
+        "One finding: a flat row.",
+        json!({
+            "name": {"description": "Dotted path, stable.", "type": "string"},
+            "value": {
+                "description": "A number in `unit`, or a text; null where no finite number came out (see the notes).",
+                "type": ["number", "string", "null"],
+            },
+            "unit": {"enum": values("UNIT")},
+            "low": {"description": "Lower end of the 95 % interval, in `unit`.", "type": ["number", "null"]},
+            "high": {"description": "Upper end of the 95 % interval, in `unit`.", "type": ["number", "null"]},
+            "count": {"description": "Samples that the value rests on.", "type": "integer", "minimum": 0},
+            "trials": {
+                "description": "Ids in the record of the trials that they came from.",
+                "type": "array",
+                "items": {"type": "integer", "minimum": 0},
+            },
+            "notes": {
+                "description": "Bias notes, conditions, causes; a sentence each.",
+                "type": "array",
+                "items": {"type": "string"},
+            },
+        }),
+    );
+    row["anyOf"] = NAMES
+        .iter()
+        .map(|n| {
+            let value = match n.value {
+                Some(kind) => json!({"enum": values(kind)}),
+                None => json!({"type": ["number", "null"]}),
+            };
+            json!({
+                "title": n.pattern,
+                "description": format!("{}; since version {}", n.about, n.since),
+                "properties": {"name": {"pattern": regex(n.pattern)}, "unit": {"enum": n.units}, "value": value},
+            })
+        })
+        .collect();
+    row
+}
+
+fn histogram_schema() -> Value {
+    closed(
+        "A histogram of raw samples.",
+        json!({
+            "name": {"type": "string"},
+            "bytes": {"description": "Working set, bytes.", "type": "integer", "minimum": 0},
+            "unit": {"enum": values("UNIT")},
+            "loads_per_sample": {"description": "Loads that one sample timed.", "type": "integer", "minimum": 0},
+            "counts": {
+                "description": "[value, count], ascending in value.",
+                "type": "array",
+                "items": {
+                    "type": "array",
+                    "prefixItems": [{"type": ["number", "null"]}, {"type": "integer", "minimum": 0}],
+                    "items": false,
+                    "minItems": 2,
+                },
+            },
+        }),
+    )
+}
+
+/// The JSON Schema (draft 2020-12) of the document that `--json` prints, indented.
+///
+/// `warnings` is the list of warnings that this build may give; an empty one allows any token.
+#[must_use]
+pub fn schema_json(warnings: &[WarningKind]) -> String {
+    let token = if warnings.is_empty() {
+        json!({"type": "string"})
+    } else {
+        json!({"enum": warnings.iter().map(|w| w.token).collect::<Vec<_>>()})
+    };
+    let subject = closed(
+        "What was measured.",
+        json!({
+            "name": {"description": "The subject's name as the user typed it.", "type": "string"},
+            "worth": {"description": "How far its clock may be believed.", "enum": values("WORTH")},
+            "facts": {"type": "object", "additionalProperties": {"type": "string"}},
+        }),
+    );
+    let refusal = closed(
+        "A reasoned \"not here\", with the remedy.",
+        json!({"what": {"type": "string"}, "reason": {"type": "string"}, "remedy": {"type": "string"}}),
+    );
+    let warning = closed(
+        "What to know before trusting the findings.",
+        json!({"token": token, "text": {"type": "string"}, "remedy": {"type": "string"}}),
+    );
+    let mut document = closed(
+        "Everything that one experiment says.",
+        json!({
+            "format": {"const": FORMAT},
+            "version": {"const": VERSION},
+            "experiment": {"type": "string"},
+            "subject": subject,
+            "seed": {"description": "The plan's seed, 64 bits.", "type": "integer", "minimum": 0},
+            "elapsed_s": {"description": "Wall time that the measurement took, seconds.", "type": ["number", "null"]},
+            "findings": {"type": "array", "items": finding_schema()},
+            "histograms": {"type": "array", "items": histogram_schema()},
+            "refusals": {"type": "array", "items": refusal},
+            "warnings": {"type": "array", "items": warning},
+        }),
+    );
+    let mut schema = json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "title": FORMAT});
+    if let (Some(head), Some(rest)) = (schema.as_object_mut(), document.as_object_mut()) {
+        head.append(rest);
+    }
+    format!("{schema:#}\n")
+}
+
+#[cfg(test)]
+mod tests;

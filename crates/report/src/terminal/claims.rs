@@ -1,0 +1,170 @@
+//! Claims beside measurements: who says what of which level, and what the measurement says of it.
+
+use fathom_analysis::findings::{Finding, Report, Value};
+
+use super::notes;
+use super::number;
+use super::page::{Ink, Page, left, right};
+use super::shelf::{Shelf, whole};
+
+/// Everything that one source claims of one level.
+struct Claim<'a> {
+    level: u64,
+    source: String,
+    parts: Vec<(String, &'a Finding)>,
+}
+
+impl<'a> Claim<'a> {
+    fn part(&self, what: &str) -> Option<&'a Finding> {
+        self.parts.iter().find(|(w, _)| w == what).map(|(_, f)| *f)
+    }
+
+    fn value(&self, what: &str) -> String {
+        self.part(what).map(|f| number::value(f).value).unwrap_or_default()
+    }
+
+    /// What the level holds, from the notes of its claims.
+    fn holds(&self) -> &'static str {
+        let notes = || self.parts.iter().flat_map(|(_, f)| f.notes.iter());
+        notes().find_map(|note| holds(note)).unwrap_or("")
+    }
+}
+
+/// What a note that says nothing else says that a level holds: `data`, `holds data`, `holds: data`.
+fn holds(note: &str) -> Option<&'static str> {
+    let word = note.trim_start_matches("holds").trim_start_matches(':').trim().trim_end_matches('.');
+    ["data", "instructions", "unified"].into_iter().find(|known| *known == word)
+}
+
+fn take_claims<'a>(shelf: &mut Shelf<'a>) -> Vec<Claim<'a>> {
+    let key = |parts: &[&str]| match parts {
+        ["claim", source, "level", n, what @ ("size" | "line" | "ways" | "sets")] => {
+            Some((whole(n)?, source.to_string(), what.to_string()))
+        }
+        _ => None,
+    };
+    let mut claims: Vec<Claim> = Vec::new();
+    for ((level, source, what), f) in shelf.take_by(key) {
+        if claims.last().is_none_or(|c| c.level != level || c.source != source) {
+            claims.push(Claim { level, source, parts: Vec::new() });
+        }
+        if let Some(claim) = claims.last_mut() {
+            claim.parts.push((what, f));
+        }
+    }
+    claims
+}
+
+/// A verdict as it is worded for the worth of the clock: a guest cannot say what a machine is.
+fn worded(verdict: &str, worth: &str) -> String {
+    match (verdict, worth) {
+        ("agrees", "virtual") => "behaves like it",
+        ("disagrees", "virtual") => "behaves unlike it",
+        _ => verdict,
+    }
+    .to_string()
+}
+
+fn word(f: &Finding) -> String {
+    match &f.value {
+        Value::Text(text) => text.clone(),
+        Value::Number(_) => number::value(f).value,
+    }
+}
+
+/// The claims and the verdicts.
+pub fn section(page: &mut Page, report: &Report, shelf: &mut Shelf) {
+    let claims = take_claims(shelf);
+    let verdicts = shelf.take_by(|parts| match parts {
+        ["verdict", "level", n, "size"] => whole(n),
+        _ => None,
+    });
+    if claims.is_empty() && verdicts.is_empty() {
+        return;
+    }
+    page.heading("Claims beside measurements");
+    let mut table: Vec<Vec<String>> = Vec::new();
+    let mut levels: Vec<u64> = claims.iter().map(|c| c.level).chain(verdicts.iter().map(|v| v.0)).collect();
+    levels.sort_unstable();
+    levels.dedup();
+    for level in levels {
+        let verdict = verdicts.iter().find(|v| v.0 == level).map(|v| v.1);
+        let mut said = [
+            verdict.map(|f| number::value(f).interval).unwrap_or_default(),
+            verdict.map(|f| worded(&word(f), &report.worth)).unwrap_or_default(),
+        ];
+        let mut name = level.to_string();
+        let of_level: Vec<&Claim> = claims.iter().filter(|c| c.level == level).collect();
+        if of_level.is_empty() {
+            table.push([vec![name.clone()], vec![String::new(); 6], said.to_vec()].concat());
+        }
+        for c in of_level {
+            let claimed = ["size", "line", "ways", "sets"].map(|what| c.value(what));
+            // Level and verdict once, on the first of the rows that they belong to.
+            let head = vec![std::mem::take(&mut name), c.holds().to_string(), c.source.clone()];
+            table.push([head, claimed.to_vec(), std::mem::take(&mut said).to_vec()].concat());
+        }
+    }
+    let columns = [
+        right("level"),
+        left("holds"),
+        left("source"),
+        right("size"),
+        right("line"),
+        right("ways"),
+        right("sets"),
+        left("measured"),
+        left("verdict"),
+    ];
+    let colours = [
+        (" disagrees", Ink::Bad),
+        (" behaves unlike it", Ink::Bad),
+        (" agrees", Ink::Good),
+        (" behaves like it", Ink::Good),
+    ];
+    page.table(&columns, &table, &colours);
+    for (level, f) in &verdicts {
+        sentence(page, report, *level, f, &claims);
+    }
+    remarks(page, &claims);
+}
+
+/// What a verdict says in words: its notes, or where it has none and disagrees, one plain sentence.
+fn sentence(page: &mut Page, report: &Report, level: u64, f: &Finding, claims: &[Claim]) {
+    let disagrees = word(f) == "disagrees";
+    let ink = if disagrees { Ink::Bad } else { Ink::Plain };
+    for note in &f.notes {
+        page.text(ink, note, "- ", "  ");
+    }
+    if !f.notes.is_empty() || !disagrees {
+        return;
+    }
+    let said: Vec<String> = claims
+        .iter()
+        .filter(|c| c.level == level && c.part("size").is_some())
+        .map(|c| format!("{} by {}", c.value("size"), c.source))
+        .collect();
+    let otherwise =
+        if report.worth == "virtual" { "the machine behaves otherwise" } else { "it measures otherwise" };
+    page.text(
+        ink,
+        &format!("level {level} is claimed to be {}, and {otherwise}", said.join(", ")),
+        "- ",
+        "  ",
+    );
+}
+
+/// Notes of claims that say more than what the level holds.
+fn remarks(page: &mut Page, claims: &[Claim]) {
+    let mut labelled = Vec::new();
+    for c in claims {
+        for (_, f) in &c.parts {
+            let more = f.notes.iter().filter(|note| holds(note).is_none()).cloned().collect::<Vec<_>>();
+            labelled.push((
+                format!("level {} by {}", c.level, c.source),
+                Finding { notes: more, ..(*f).clone() },
+            ));
+        }
+    }
+    notes(page, &labelled.iter().map(|(label, f)| (label.clone(), f)).collect::<Vec<_>>());
+}

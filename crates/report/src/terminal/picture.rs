@@ -1,0 +1,364 @@
+//! The staircase as a picture: a curve of braille dots (asterisks in ASCII) over a logarithmic
+//! axis of sizes, plateaus drawn across from their value, capacities drawn down to their size.
+
+use super::page::Ink;
+
+/// One plateau.
+pub struct Plateau {
+    /// Its height, in the unit of y.
+    pub y: f64,
+    /// Its height as the axis says it.
+    pub label: String,
+    /// Where it begins; the left edge where nothing is before it.
+    pub from: Option<f64>,
+    /// Where it ends; the right edge where nothing follows it.
+    pub to: Option<f64>,
+}
+
+/// What is to be drawn. All numbers are finite, x is above 0, and y is where `log_y` is set.
+pub struct Plot {
+    /// The curve, ascending in x; at least two different x.
+    pub points: Vec<(f64, f64)>,
+    /// Plateaus, ascending; they are named `tier 1`, `tier 2` ... above the picture.
+    pub plateaus: Vec<Plateau>,
+    /// Places on the x axis that are marked from top to bottom, with what stands below them.
+    pub marks: Vec<(f64, String)>,
+    /// Is y logarithmic too?
+    pub log_y: bool,
+    /// Text rows of the curve.
+    pub rows: usize,
+    /// How a value of x is written.
+    pub x_label: fn(f64) -> String,
+    /// How a value of y is written, where no plateau says it.
+    pub y_label: fn(f64) -> String,
+}
+
+/// Characters of the two character sets.
+struct Pen {
+    across: char,
+    dotted: char,
+    mark: char,
+    axis: char,
+    tick: char,
+    corner: char,
+    below: char,
+    under: char,
+    on: char,
+    end: char,
+    braille: bool,
+}
+
+const UNICODE: Pen = Pen {
+    across: '\u{2500}',
+    dotted: '\u{2508}',
+    mark: '\u{250a}',
+    axis: '\u{2502}',
+    tick: '\u{2524}',
+    corner: '\u{2514}',
+    below: '\u{252c}',
+    under: '\u{2534}',
+    on: '\u{253c}',
+    end: '\u{25b2}',
+    braille: true,
+};
+
+const ASCII: Pen = Pen {
+    across: '-',
+    dotted: '.',
+    mark: ':',
+    axis: '|',
+    tick: '+',
+    corner: '+',
+    below: '+',
+    under: '+',
+    on: '+',
+    end: '^',
+    braille: false,
+};
+
+/// Dots in a braille cell: two across, four down.
+const DOTS: (usize, usize) = (2, 4);
+
+/// Bits of the dots of a braille cell, by column and row (the order of Unicode's block U+2800).
+const BITS: [[u32; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
+
+/// A scale from values to 0..=1.
+struct Scale {
+    low: f64,
+    high: f64,
+    log: bool,
+}
+
+impl Scale {
+    fn new(values: impl Iterator<Item = f64> + Clone, log: bool, margin: f64) -> Scale {
+        let of = |v: f64| if log { v.log2() } else { v };
+        let low = values.clone().map(of).fold(f64::INFINITY, f64::min);
+        let high = values.map(of).fold(f64::NEG_INFINITY, f64::max);
+        // A flat curve runs through the middle.
+        let pad = if high > low { (high - low) * margin } else { 0.5 };
+        Scale { low: low - pad, high: high + pad, log }
+    }
+
+    fn at(&self, v: f64) -> f64 {
+        let v = if self.log { v.log2() } else { v };
+        ((v - self.low) / (self.high - self.low)).clamp(0.0, 1.0)
+    }
+
+    /// The value at a place, the inverse of [`at`](Scale::at).
+    fn value(&self, at: f64) -> f64 {
+        let v = self.low + at * (self.high - self.low);
+        if self.log { v.exp2() } else { v }
+    }
+}
+
+type Cell = (Ink, char);
+
+struct Canvas<'a> {
+    plot: &'a Plot,
+    pen: &'static Pen,
+    x: Scale,
+    y: Scale,
+    columns: usize,
+    cells: Vec<Vec<Cell>>,
+}
+
+const EMPTY: Cell = (Ink::Plain, ' ');
+
+impl<'a> Canvas<'a> {
+    fn new(plot: &'a Plot, columns: usize, pen: &'static Pen) -> Canvas<'a> {
+        let heights = plot.points.iter().map(|p| p.1).chain(plot.plateaus.iter().map(|p| p.y));
+        Canvas {
+            plot,
+            pen,
+            x: Scale::new(plot.points.iter().map(|p| p.0), true, 0.0),
+            y: Scale::new(heights, plot.log_y, if plot.log_y { 0.04 } else { 0.0 }),
+            columns,
+            cells: vec![vec![EMPTY; columns]; plot.rows],
+        }
+    }
+
+    fn column(&self, x: f64) -> usize {
+        (self.x.at(x) * (self.columns - 1) as f64).round() as usize
+    }
+
+    fn row(&self, y: f64) -> usize {
+        ((1.0 - self.y.at(y)) * (self.plot.rows * DOTS.1 - 1) as f64).round() as usize / DOTS.1
+    }
+
+    fn put(&mut self, column: usize, row: usize, cell: Cell) {
+        if self.cells[row][column] == EMPTY {
+            self.cells[row][column] = cell;
+        }
+    }
+
+    /// The tier that a value of x belongs to, from 1; 0 on a rise and where there are no tiers.
+    fn tier(&self, x: f64) -> usize {
+        let inside = |p: &Plateau| p.from.is_none_or(|from| x > from) && p.to.is_none_or(|to| x <= to);
+        self.plot.plateaus.iter().position(inside).map_or(0, |n| n + 1)
+    }
+
+    /// The curve: straight from point to point, in dots.
+    fn curve(&mut self) {
+        let (across, down) = (self.columns * DOTS.0, self.plot.rows * DOTS.1);
+        let place = |p: &(f64, f64)| {
+            let x = self.x.at(p.0) * (across - 1) as f64;
+            (x.round(), ((1.0 - self.y.at(p.1)) * (down - 1) as f64).round())
+        };
+        let places: Vec<(f64, f64)> = self.plot.points.iter().map(place).collect();
+        let mut bits = vec![vec![0u32; self.columns]; self.plot.rows];
+        for pair in places.windows(2) {
+            let (dx, dy) = (pair[1].0 - pair[0].0, pair[1].1 - pair[0].1);
+            let steps = dx.abs().max(dy.abs()).max(1.0) as usize;
+            for step in 0..=steps {
+                let t = step as f64 / steps as f64;
+                let (c, r) = ((pair[0].0 + t * dx).round() as usize, (pair[0].1 + t * dy).round() as usize);
+                bits[r / DOTS.1][c / DOTS.0] |= BITS[c % DOTS.0][r % DOTS.1];
+            }
+        }
+        for (row, line) in bits.iter().enumerate() {
+            for (column, &dots) in line.iter().enumerate().filter(|(_, dots)| **dots != 0) {
+                let x = self.x.value(column as f64 / (self.columns - 1) as f64);
+                let c = if self.pen.braille { char::from_u32(0x2800 + dots).unwrap_or('*') } else { '*' };
+                self.put(column, row, (Ink::Tier(self.tier(x)), c));
+            }
+        }
+    }
+
+    fn marks(&mut self) {
+        for (x, _) in &self.plot.marks {
+            let column = self.column(*x);
+            for row in 0..self.plot.rows {
+                self.put(column, row, (Ink::Dim, self.pen.mark));
+            }
+        }
+    }
+
+    /// Each plateau across its tier, and dotted from the axis to where it begins.
+    fn plateaus(&mut self) {
+        for (n, p) in self.plot.plateaus.iter().enumerate() {
+            let row = self.row(p.y);
+            let from = p.from.map_or(0, |x| self.column(x));
+            let to = p.to.map_or(self.columns - 1, |x| self.column(x));
+            for column in from..=to.max(from) {
+                self.put(column, row, (Ink::Tier(n + 1), self.pen.across));
+            }
+            for column in 0..from {
+                self.put(column, row, (Ink::Dim, self.pen.dotted));
+            }
+        }
+    }
+
+    /// The tiers' names over their ranges.
+    fn ruler(&self) -> Vec<Cell> {
+        let mut line = vec![(Ink::Dim, self.pen.across); self.columns];
+        let mut from = 0;
+        for (n, p) in self.plot.plateaus.iter().enumerate() {
+            let to = p.to.map_or(self.columns, |x| self.column(x));
+            if to < self.columns {
+                line[to] = (Ink::Dim, self.pen.below);
+            }
+            let room = to.saturating_sub(from);
+            let names = [format!(" tier {} ", n + 1), format!(" {} ", n + 1), format!("{}", n + 1)];
+            if let Some(name) = names.iter().find(|name| name.len() + 2 <= room) {
+                let start = from + (room - name.len()) / 2;
+                for (i, c) in name.chars().enumerate() {
+                    line[start + i] = (Ink::Tier(n + 1), c);
+                }
+            }
+            from = (to + 1).max(from);
+        }
+        line
+    }
+
+    /// The x axis with its ticks, and the sizes under them.
+    fn axis(&self) -> (Vec<Cell>, Vec<Cell>) {
+        let mut line = vec![(Ink::Dim, self.pen.across); self.columns];
+        let mut labels = vec![EMPTY; self.columns];
+        for (x, _) in &self.plot.marks {
+            line[self.column(*x)].1 = self.pen.under;
+        }
+        let octaves = (self.x.high - self.x.low).max(1.0);
+        // A label takes up to six columns and two of distance.
+        let step = (8.0 * octaves / self.columns as f64).ceil().max(1.0);
+        let mut exponent = (self.x.low - 1e-9).ceil();
+        let mut free = 0;
+        while exponent <= self.x.high + 1e-9 {
+            let x = exponent.exp2();
+            let (column, label) = (self.column(x), (self.plot.x_label)(x));
+            let start = column.saturating_sub(label.len() / 2).min(self.columns.saturating_sub(label.len()));
+            if start >= free && write(&mut labels, start, &label, Ink::Dim) {
+                free = start + label.len() + 1;
+                let marked = line[column].1 == self.pen.under;
+                line[column].1 = if marked { self.pen.on } else { self.pen.below };
+            }
+            exponent += step;
+        }
+        (line, labels)
+    }
+
+    /// The marks' own labels, under their marks: as many rows as it takes for none to overlap.
+    fn mark_labels(&self) -> Vec<Vec<Cell>> {
+        let mut lines: Vec<Vec<Cell>> = Vec::new();
+        for (x, label) in &self.plot.marks {
+            let column = self.column(*x);
+            let right = format!("{} {label}", self.pen.end);
+            let left = format!("{label} {}", self.pen.end);
+            let columns = right.chars().count();
+            let (start, text) = if column + columns <= self.columns {
+                (column, right)
+            } else {
+                ((column + 1).saturating_sub(columns), left)
+            };
+            let end = (start + columns).min(self.columns);
+            // One column more, so that labels do not touch.
+            let is_free = |line: &Vec<Cell>| {
+                line[start.saturating_sub(1)..(end + 1).min(self.columns)].iter().all(|c| *c == EMPTY)
+            };
+            let at = lines.iter().position(is_free).unwrap_or_else(|| {
+                lines.push(vec![EMPTY; self.columns]);
+                lines.len() - 1
+            });
+            write(&mut lines[at], start, &text, Ink::Plain);
+        }
+        lines
+    }
+}
+
+/// Writes `text` at a column if all of it fits.
+fn write(line: &mut [Cell], start: usize, text: &str, ink: Ink) -> bool {
+    let columns = text.chars().count();
+    if start + columns > line.len() {
+        return false;
+    }
+    for (i, c) in text.chars().enumerate() {
+        line[start + i] = (ink, c);
+    }
+    true
+}
+
+/// Labels of the y axis by row: the plateaus' values; without plateaus, the ends and the middle.
+fn y_labels(canvas: &Canvas) -> Vec<Option<(Ink, String)>> {
+    let mut labels: Vec<Option<(Ink, String)>> = vec![None; canvas.plot.rows];
+    for (n, p) in canvas.plot.plateaus.iter().enumerate() {
+        // Of two plateaus in one row of text the lower one is named; the table has both.
+        labels[canvas.row(p.y)].get_or_insert((Ink::Tier(n + 1), p.label.clone()));
+    }
+    if canvas.plot.plateaus.is_empty() {
+        let last = canvas.plot.rows - 1;
+        for row in [0, last / 2, last] {
+            let at = 1.0 - row as f64 / last.max(1) as f64;
+            labels[row] = Some((Ink::Dim, (canvas.plot.y_label)(canvas.y.value(at))));
+        }
+    }
+    labels
+}
+
+/// Draws the plot in lines of at most `width` columns (at least 40); each line is a list of pieces.
+pub fn draw(plot: &Plot, width: usize, unicode: bool) -> Vec<Vec<(Ink, String)>> {
+    let pen = if unicode { &UNICODE } else { &ASCII };
+    let widest = plot.plateaus.iter().map(|p| p.label.chars().count()).max().unwrap_or(0);
+    // Labels without plateaus are short: `y_label` makes them; nine columns hold any of them.
+    let margin = if plot.plateaus.is_empty() { 9 } else { widest.min(width / 4) } + 1;
+    let mut canvas = Canvas::new(plot, width - margin - 1, pen);
+    canvas.curve();
+    canvas.marks();
+    canvas.plateaus();
+    let labels = y_labels(&canvas);
+    let blank = " ".repeat(margin + 1);
+    let mut lines = Vec::new();
+    if !plot.plateaus.is_empty() {
+        lines.push(pieces(&[(Ink::Plain, blank.clone())], &canvas.ruler()));
+    }
+    for (cells, label) in canvas.cells.iter().zip(labels) {
+        let tick = if label.is_some() { pen.tick } else { pen.axis };
+        let (ink, label) = label.unwrap_or((Ink::Plain, String::new()));
+        let label: String = label.chars().take(margin - 1).collect();
+        let head = [(ink, format!("{label:>w$} ", w = margin - 1)), (Ink::Dim, tick.to_string())];
+        lines.push(pieces(&head, cells));
+    }
+    let (axis, sizes) = canvas.axis();
+    lines.push(pieces(&[(Ink::Dim, format!("{}{}", " ".repeat(margin), pen.corner))], &axis));
+    lines.push(pieces(&[(Ink::Plain, blank.clone())], &sizes));
+    for labels in canvas.mark_labels() {
+        lines.push(pieces(&[(Ink::Plain, blank.clone())], &labels));
+    }
+    lines
+}
+
+/// Cells as pieces of one ink each, without blanks at the end.
+fn pieces(head: &[(Ink, String)], cells: &[Cell]) -> Vec<(Ink, String)> {
+    let used = cells.iter().rposition(|c| c.1 != ' ').map_or(0, |at| at + 1);
+    let mut out: Vec<(Ink, String)> = head.to_vec();
+    for &(ink, c) in &cells[..used] {
+        match out.last_mut() {
+            Some((last, text)) if *last == ink => text.push(c),
+            _ => out.push((ink, c.to_string())),
+        }
+    }
+    if used == 0
+        && let Some((_, text)) = out.last_mut()
+    {
+        text.truncate(text.trim_end().len());
+    }
+    out
+}

@@ -1,0 +1,262 @@
+use fathom_analysis::findings::{Report, Value};
+use proptest::prelude::*;
+use unicode_width::UnicodeWidthStr;
+
+use super::number::{in_cells, short_size, shown, shown_ratio, size};
+use super::{Style, terminal, text};
+use crate::samples::{self, golden};
+
+const ASCII: Style = Style { colour: false, unicode: false, width: 80 };
+const UNICODE: Style = Style { colour: false, unicode: true, width: 80 };
+const NEXT: &str = "fathom report survey.fathom";
+
+#[test]
+fn a_survey_of_three_tiers() {
+    golden("survey-unicode.txt", &terminal(&samples::survey(33), &UNICODE, Some(NEXT)));
+    golden("survey-ascii.txt", &terminal(&samples::survey(33), &ASCII, Some(NEXT)));
+}
+
+#[test]
+fn a_survey_with_sixty_points() {
+    golden("sixty-points.txt", &terminal(&samples::survey(60), &UNICODE, Some(NEXT)));
+}
+
+#[test]
+fn a_disturbed_guest() {
+    golden("disturbed.txt", &terminal(&samples::disturbed(), &UNICODE, Some(NEXT)));
+}
+
+#[test]
+fn everything_refused() {
+    golden("refused.txt", &terminal(&samples::refused(), &ASCII, None));
+}
+
+#[test]
+fn a_narrow_terminal() {
+    golden("narrow.txt", &terminal(&samples::disturbed(), &Style { width: 50, ..UNICODE }, Some(NEXT)));
+}
+
+#[test]
+fn a_disturbance_stands_above_every_figure() {
+    let text = terminal(&samples::disturbed(), &UNICODE, None);
+    let (cause, picture) = (text.find("switched out 412 times"), text.find("Latency of one load"));
+    assert!(text.find("DISTURBED") < cause && cause < picture && cause.is_some(), "{text}");
+    assert!(!terminal(&samples::survey(33), &UNICODE, None).contains("DISTURBED"));
+}
+
+#[test]
+fn a_guest_behaves_like_and_a_real_machine_agrees() {
+    let guest = terminal(&samples::disturbed(), &UNICODE, None);
+    assert!(guest.contains("behaves like it") && guest.contains("behaves unlike it"), "{guest}");
+    assert!(!guest.contains("agrees"), "{guest}");
+    let real = terminal(&samples::survey(33), &UNICODE, None);
+    assert!(real.contains("  agrees") && real.contains("  disagrees") && !real.contains("behaves"), "{real}");
+}
+
+#[test]
+fn a_disagreement_without_a_sentence_gets_one() {
+    let mut report = samples::survey(33);
+    for f in &mut report.findings {
+        if f.name.starts_with("verdict.") {
+            f.notes.clear();
+        }
+    }
+    let said = "level 4 is claimed to be 260 MiB by cpuid, 260 MiB by sysfs, and it measures otherwise";
+    assert!(unwrapped(&terminal(&report, &UNICODE, None)).contains(said));
+    report.worth = "virtual".to_string();
+    assert!(unwrapped(&terminal(&report, &UNICODE, None)).contains("the machine behaves otherwise"));
+}
+
+#[test]
+fn a_claim_that_only_one_of_a_name_can_be_shown_of_is_not_lost() {
+    let mut report = samples::survey(33);
+    report.findings.push(samples::number("tier.1.latency", 77.25, "ns", None, 1));
+    report.findings.push(samples::number("tier.0.latency", 88.25, "ns", None, 1));
+    let text = terminal(&report, &UNICODE, None);
+    assert!(text.contains("77.25") && text.contains("88.25"), "{text}");
+}
+
+#[test]
+fn points_that_no_logarithm_takes_become_rows() {
+    let mut report = samples::survey(33);
+    report.findings.push(samples::number("latency.1234.time", -0.125, "ns", None, 1));
+    let text = terminal(&report, &UNICODE, None);
+    assert!(text.contains("33 points") && text.contains("latency.1234.time  -0.125"), "{text}");
+    report.findings.retain(|f| !f.name.starts_with("latency.") || f.name == "latency.4096.time");
+    let text = terminal(&report, &UNICODE, None);
+    assert!(!text.contains("points") && text.contains("latency.4096.time"), "{text}");
+}
+
+#[test]
+fn colour_is_there_only_when_asked_for_and_changes_no_character() {
+    let report = samples::disturbed();
+    let plain = terminal(&report, &UNICODE, Some(NEXT));
+    assert!(!plain.contains('\u{1b}'));
+    let coloured = terminal(&report, &Style { colour: true, ..UNICODE }, Some(NEXT));
+    assert!(coloured.contains("\u{1b}[1m") && coloured.contains("\u{1b}[32m"));
+    assert_eq!(without_escapes(&coloured), plain);
+}
+
+#[test]
+fn text_from_a_record_cannot_move_the_cursor() {
+    let evil = "a\u{1b}[2Jb\rc\u{202e}d\u{200b}e\u{9b}f\tg\nh";
+    assert_eq!(text::clean(evil, true), "a\\u{1b}[2Jb c\\u{202e}d\\u{200b}e\\u{9b}f g h");
+    assert_eq!(text::clean("3 µs ± 1 – 漢", false), "3 us +- 1 - \\u{6f22}");
+    assert_eq!(text::clean("3 µs ± 1 – 漢", true), "3 µs ± 1 – 漢");
+}
+
+#[test]
+fn digits_follow_the_interval() {
+    let both = |v: f64, low: f64, high: f64| {
+        let s = shown(v, Some(low), Some(high));
+        format!("{} {}", s.value, s.interval)
+    };
+    assert_eq!(both(1.687_34, 1.684, 1.69), "1.687 (1.684..1.690)");
+    assert_eq!(both(5.59, 5.4, 6.1), "5.6 (5.4..6.1)");
+    assert_eq!(both(146.23, 139.1, 158.3), "146 (139..158)");
+    assert_eq!(both(1463.2, 1300.0, 1600.0), "1463 (1300..1600)");
+    // Half-widths that begin with 1 earn one digit more.
+    assert_eq!(both(10.04, 9.88, 10.2), "10.04 (9.88..10.20)");
+    // An exact value shows no zeros that nobody measured.
+    assert_eq!(both(3.0, 3.0, 3.0), "3 (3..3)");
+    assert_eq!(both(-0.0001, -0.4, 0.4), "0.0 (-0.4..0.4)");
+    assert_eq!(both(2e15, 1e15, 3e15), "2.000e15 (1.000e15..3.000e15)");
+    assert_eq!(shown(215.8333, None, None).value, "215.8");
+    assert_eq!(shown(f64::NAN, None, None).value, "none");
+    assert_eq!(shown(2.0, None, Some(3.0)).interval, "(?..3)");
+    assert_eq!(shown(2.0, Some(1.0), Some(f64::INFINITY)).interval, "(1..?)");
+}
+
+#[test]
+fn sizes_are_in_their_binary_unit() {
+    let both = |v: f64, low: f64, high: f64| {
+        let s = size(v, Some(low), Some(high));
+        format!("{} {}", s.value, s.interval)
+    };
+    assert_eq!(both(49152.0, 48128.0, 50176.0), "48 KiB (47..49)");
+    assert_eq!(both(2097152.0, 2044723.0, 2149580.0), "2.00 MiB (1.95..2.05)");
+    assert_eq!(size(64.0, None, None).value, "64 B");
+    assert_eq!(short_size(1_572_864.0), "1.5M");
+    assert_eq!([shown_ratio(75.36), shown_ratio(2.386)], ["75", "2.4"]);
+}
+
+#[test]
+fn a_command_that_is_cut_can_still_be_pasted() {
+    let long = format!("fathom report /data/{}/survey.fathom --json", "x".repeat(100));
+    let lines = text::command(&long, 40);
+    assert!(lines.len() > 3 && lines.iter().all(|l| l.len() <= 40), "{lines:?}");
+    assert_eq!(lines.join("\n").replace("\\\n", ""), long);
+    let text = terminal(&samples::refused(), &Style { width: 40, ..ASCII }, Some(&long));
+    assert!(text.ends_with(&format!("Next:\n{}\n", lines.join("\n"))), "{text}");
+}
+
+fn unwrapped(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn without_escapes(text: &str) -> String {
+    let mut parts = text.split('\u{1b}');
+    let mut out = parts.next().unwrap_or("").to_string();
+    for part in parts {
+        out += part.split_once('m').expect("an SGR sequence ends in m").1;
+    }
+    out
+}
+
+/// Does `text` say `words`, whatever was wrapped? Blanks and the line's own furniture are ignored.
+fn says(text: &str, words: &str) -> bool {
+    let squeeze = |t: &str| t.chars().filter(|c| !c.is_whitespace()).collect::<String>();
+    squeeze(text).contains(&squeeze(words))
+}
+
+fn check_width(report: &Report, style: &Style, next: Option<&str>) -> Result<(), TestCaseError> {
+    let text = terminal(report, style, next);
+    for line in text.lines() {
+        let width = UnicodeWidthStr::width(line);
+        prop_assert!(width <= style.width, "{width} columns: {line:?}");
+    }
+    prop_assert!(text.ends_with('\n'));
+    prop_assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "control characters");
+    prop_assert!(style.unicode || text.is_ascii(), "beyond ASCII");
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(samples::config())]
+
+    #[test]
+    fn no_line_is_wider_than_asked(
+        report in samples::any_report(),
+        width in prop_oneof![Just(80usize), 40usize..130],
+        unicode in any::<bool>(),
+        next in prop::option::of(samples::any_text()),
+    ) {
+        check_width(&report, &Style { colour: false, unicode, width }, next.as_deref())?;
+    }
+
+    #[test]
+    fn a_survey_with_long_texts_fits_too(
+        texts in prop::collection::vec(samples::any_text(), 8..9),
+        width in 40usize..130,
+        unicode in any::<bool>(),
+    ) {
+        let mut report = samples::disturbed();
+        report.subject = texts[0].clone();
+        report.facts = vec![(texts[1].clone(), texts[2].clone()), (texts[3].clone(), texts[4].clone())];
+        for (i, f) in report.findings.iter_mut().enumerate() {
+            f.notes.push(texts[i % texts.len()].clone());
+        }
+        report.warnings[0].text = texts[5].clone();
+        report.refusals[0].what = texts[6].clone();
+        report.histograms[0].name = texts[7].clone();
+        check_width(&report, &Style { colour: false, unicode, width }, Some(&texts[0]))?;
+    }
+
+    #[test]
+    fn notes_warnings_and_unknown_findings_are_never_cut(
+        note in "[a-zA-Z0-9 ,.]{1,300}",
+        word in "[a-z]{1,20}",
+        width in 40usize..130,
+        value in -1e6f64..1e6,
+    ) {
+        let mut report = samples::disturbed();
+        report.findings[10].notes.push(note.clone());
+        report.warnings[0].text = format!("one {note}");
+        report.refusals[0].remedy = format!("two {note}");
+        report.findings.push(samples::word("text.of.tomorrow", &note, &[]));
+        report.findings.push(samples::number(&format!("new.{word}"), value, "ms", None, 5));
+        let text = terminal(&report, &Style { width, ..UNICODE }, None);
+        let lines = [note.clone(), ["one ", &note].concat(), ["two ", &note].concat()];
+        for line in lines.iter().chain([&["text.of.tomorrow: ", &note].concat()]) {
+            prop_assert!(says(&text, line), "{line}");
+        }
+        prop_assert!(says(&text, &shown(value, None, None).value));
+    }
+
+    #[test]
+    fn every_finding_leaves_a_trace(report in samples::any_report()) {
+        // Taken alone, no finding of the schema is silent, whatever it is.
+        for f in &report.findings {
+            let text = terminal(&Report { findings: vec![f.clone()], ..Report::default() }, &UNICODE, None);
+            let wanted = match &f.value {
+                Value::Text(word) if word == "yes" => "DISTURBED".to_string(),
+                Value::Text(word) if word == "no" => "Undisturbed".to_string(),
+                Value::Text(word) => word.clone(),
+                Value::Number(_) => in_cells(f).0.value,
+            };
+            prop_assert!(says(&text, &wanted), "{f:?}\n{text}");
+        }
+    }
+
+    #[test]
+    fn printed_ends_stay_in_order(value in -1e9f64..1e9, below in 0.0f64..1e6, above in 0.0f64..1e6) {
+        let s = shown(value, Some(value - below), Some(value + above));
+        let inner = s.interval.trim_matches(['(', ')']).to_string();
+        let (low, high) = inner.split_once("..").expect("an interval");
+        let read = |t: &str| t.parse::<f64>().expect("a number");
+        prop_assert!(read(low) <= read(&s.value) && read(&s.value) <= read(high), "{s:?}");
+        // Printing moves no end by more than a quarter of the half-width (integers aside).
+        let half = (below + above) / 2.0;
+        prop_assert!((read(high) - (value + above)).abs() <= f64::max(half / 4.0, 0.5) + 1e-6);
+    }
+}

@@ -1,0 +1,138 @@
+//! Text that is fit for a terminal: nothing in it moves the cursor, and every column is counted.
+
+use fathom_analysis::findings::{Finding, Histogram, Refused, Report, Value, Warning};
+use textwrap::{Options, WordSplitter};
+use unicode_width::UnicodeWidthChar;
+
+/// What stands for a character where only ASCII may be printed; `None` where there is no such habit.
+fn plain(c: char) -> Option<&'static str> {
+    Some(match c {
+        '\u{b5}' | '\u{3bc}' => "u",
+        '\u{b7}' | '\u{2022}' => "*",
+        '\u{d7}' => "x",
+        '\u{b1}' => "+-",
+        '\u{b0}' => " deg",
+        '\u{ae}' => "(R)",
+        '\u{2122}' => "(TM)",
+        '\u{2010}'..='\u{2015}' | '\u{2212}' => "-",
+        '\u{2018}' | '\u{2019}' => "'",
+        '\u{201c}' | '\u{201d}' => "\"",
+        '\u{2026}' => "...",
+        '\u{2192}' => "->",
+        '\u{2264}' => "<=",
+        '\u{2265}' => ">=",
+        _ => return None,
+    })
+}
+
+/// Accents that stand on the letter before them: the only characters without a column of their own
+/// that are printed as they are.
+fn is_accent(c: char) -> bool {
+    ('\u{300}'..='\u{36f}').contains(&c)
+}
+
+/// `text` without anything that a terminal would obey or that would upset the count of columns.
+///
+/// A record may come from anywhere, so escape sequences, other controls, marks that reverse the
+/// direction of writing and invisible characters are shown by number instead. White space of any
+/// kind is one blank each. Without `unicode`, characters beyond ASCII are replaced by what people
+/// type for them, else shown by number.
+pub fn clean(text: &str, unicode: bool) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_whitespace() {
+            out.push(' ');
+        } else if c.is_ascii() && !c.is_ascii_control() {
+            out.push(c);
+        } else if !unicode && let Some(habit) = plain(c) {
+            out.push_str(habit);
+        } else if unicode && (c.width().is_some_and(|w| w > 0) || is_accent(c)) {
+            out.push(c);
+        } else {
+            out.extend(c.escape_unicode());
+        }
+    }
+    out
+}
+
+/// A copy of the report in which every text is [`clean`], so that no section can forget it.
+pub fn clean_report(report: &Report, unicode: bool) -> Report {
+    let tidy = |text: &String| clean(text, unicode).trim().to_string();
+    let finding = |f: &Finding| Finding {
+        name: tidy(&f.name),
+        value: match &f.value {
+            Value::Text(text) => Value::Text(tidy(text)),
+            number => number.clone(),
+        },
+        notes: f.notes.iter().map(tidy).collect(),
+        ..f.clone()
+    };
+    Report {
+        experiment: tidy(&report.experiment),
+        subject: tidy(&report.subject),
+        worth: tidy(&report.worth),
+        facts: report.facts.iter().map(|(name, value)| (tidy(name), tidy(value))).collect(),
+        seed: report.seed,
+        elapsed_s: report.elapsed_s,
+        findings: report.findings.iter().map(finding).collect(),
+        histograms: report
+            .histograms
+            .iter()
+            .map(|h| Histogram { name: tidy(&h.name), ..h.clone() })
+            .collect(),
+        refusals: report
+            .refusals
+            .iter()
+            .map(|r| Refused { what: tidy(&r.what), reason: tidy(&r.reason), remedy: tidy(&r.remedy) })
+            .collect(),
+        warnings: report
+            .warnings
+            .iter()
+            .map(|w| Warning { token: w.token, text: tidy(&w.text), remedy: tidy(&w.remedy) })
+            .collect(),
+    }
+}
+
+/// `text` in lines of at most `width` columns: broken between words, and inside a word only where
+/// it is longer than a line. The first line begins with `first`, the others with `under`.
+pub fn wrap(text: &str, width: usize, first: &str, under: &str) -> Vec<String> {
+    let options = Options::new(width)
+        .initial_indent(first)
+        .subsequent_indent(under)
+        .word_splitter(WordSplitter::NoHyphenation);
+    textwrap::wrap(text, options).into_iter().map(|line| line.trim_end().to_string()).collect()
+}
+
+/// A shell command in lines of at most `width` columns that can still be pasted: a line that is
+/// cut ends in a backslash, and the next one begins in the first column, because a shell joins the
+/// two without a blank.
+pub fn command(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let mut used = 0;
+    for word in text.split_inclusive(' ') {
+        let columns: usize = word.trim_end().chars().filter_map(UnicodeWidthChar::width).sum();
+        // One column stays free for the backslash.
+        if used > 0 && used + columns >= width {
+            start_line(&mut lines, &mut used);
+        }
+        for c in word.chars() {
+            let columns = c.width().unwrap_or(0);
+            if used + columns >= width {
+                start_line(&mut lines, &mut used);
+            }
+            if let Some(line) = lines.last_mut() {
+                line.push(c);
+            }
+            used += columns;
+        }
+    }
+    lines
+}
+
+fn start_line(lines: &mut Vec<String>, used: &mut usize) {
+    if let Some(line) = lines.last_mut() {
+        line.push('\\');
+    }
+    lines.push(String::new());
+    *used = 0;
+}
