@@ -19,10 +19,7 @@ const MOST_PROPERTIES: usize = 64;
 pub(super) fn decode(facts: &Facts, out: &mut Decoded) {
     let Some(blob) = facts.bytes(FACT, &mut out.complaints) else { return };
     match Tree::read(blob) {
-        Ok(tree) => {
-            // The facts outlive the tree, so that complaints may be made while it is walked.
-            walk(&tree, out);
-        }
+        Ok(tree) => walk(&tree, out),
         Err(why) => out.complain(FACT, why),
     }
 }
@@ -66,6 +63,20 @@ fn string(block: &[u8], offset: usize) -> Option<&str> {
     let rest = block.get(offset..)?;
     let end = rest.iter().position(|byte| *byte == 0)?;
     std::str::from_utf8(&rest[..end]).ok()
+}
+
+/// The property whose length stands at `at`: its name and value.
+fn property<'a>(blob: &'a [u8], strings: &'a [u8], at: usize) -> Result<(&'a str, &'a [u8]), String> {
+    let (Some(length), Some(name)) = (word(blob, at), word(blob, at + 4)) else {
+        return Err(format!("ends at {at} inside a property"));
+    };
+    let value = blob
+        .get(at + 8..)
+        .and_then(|rest| rest.get(..length as usize))
+        .ok_or_else(|| format!("has a property at {at} of {length} bytes that leaves it"))?;
+    let name =
+        string(strings, name as usize).ok_or_else(|| format!("has an unreadable property name at {at}"))?;
+    Ok((name, value))
 }
 
 /// Properties that this module reads; all others are skipped, so that a large tree stays small.
@@ -132,23 +143,16 @@ impl<'a> Tree<'a> {
                 }
                 2 => drop(open.pop().ok_or_else(|| format!("closes a node at {at} that was not opened"))?),
                 3 => {
-                    let (length, name) = (word(blob, at), word(blob, at + 4));
-                    let (Some(length), Some(name)) = (length, name) else { continue };
-                    let value = blob
-                        .get(at + 8..)
-                        .and_then(|rest| rest.get(..length as usize))
-                        .ok_or_else(|| format!("has a property at {at} of {length} bytes that leaves it"))?;
-                    let name = string(strings, name as usize)
-                        .ok_or_else(|| format!("has an unreadable property name at {at}"))?;
+                    let (name, value) = property(blob, strings, at)?;
                     let node =
                         open.last().ok_or_else(|| format!("has a property at {at} outside of a node"))?;
+                    let properties = &mut nodes[*node].properties;
+                    if wanted(name) && properties.len() == MOST_PROPERTIES {
+                        return Err(format!(
+                            "has a node with over {MOST_PROPERTIES} cache properties at {at}"
+                        ));
+                    }
                     if wanted(name) {
-                        let properties = &mut nodes[*node].properties;
-                        if properties.len() == MOST_PROPERTIES {
-                            return Err(format!(
-                                "has a node with over {MOST_PROPERTIES} cache properties at {at}"
-                            ));
-                        }
                         properties.push((name, value));
                     }
                     at = (at + 8 + value.len()).next_multiple_of(4);

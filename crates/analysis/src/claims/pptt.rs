@@ -10,6 +10,9 @@ const FACT: &str = "acpi.pptt";
 const DEEPEST: usize = 16;
 /// A processor that reaches more caches than this is refused: seven levels, split, and room to spare.
 const MOST_CACHES: usize = 32;
+/// With more processors than this nobody counts who shares what, so that a hostile table costs
+/// milliseconds; Linux for ARM stops at 4096 CPUs too (`NR_CPUS`).
+const MOST_LEAVES: usize = 4096;
 
 /// One structure: where it begins in the table, and its bytes.
 #[derive(Clone, Copy)]
@@ -54,8 +57,7 @@ struct Table<'a> {
 
 pub(super) fn decode(facts: &Facts, out: &mut Decoded) {
     let Some(bytes) = facts.bytes(FACT, &mut out.complaints) else { return };
-    let bytes = bytes.to_vec();
-    let Some(table) = Table::read(&bytes, out) else { return };
+    let Some(table) = Table::read(bytes, out) else { return };
     let leaves = table.leaves();
     let Some(first) = leaves.first() else {
         out.complain(FACT, "has no processor");
@@ -63,8 +65,17 @@ pub(super) fn decode(facts: &Facts, out: &mut Decoded) {
     };
     let mut found = table.levels(first.offset, &mut |why| out.complain(FACT, why));
     found.sort_by_key(|(_, level)| *level);
+    let counted = if leaves.len() > MOST_LEAVES {
+        out.complain(
+            FACT,
+            format_args!("has {} processors: who shares a cache is not counted", leaves.len()),
+        );
+        &[]
+    } else {
+        &leaves[..]
+    };
     let reach: Vec<Vec<(u32, u8)>> =
-        leaves.iter().map(|leaf| table.levels(leaf.offset, &mut |_| {})).collect();
+        counted.iter().map(|leaf| table.levels(leaf.offset, &mut |_| {})).collect();
     for (offset, level) in found {
         let sharers = reach.iter().filter(|caches| caches.iter().any(|(at, _)| *at == offset)).count();
         if let Some(cache) = table.at(offset, Structure::CACHE) {
@@ -244,6 +255,6 @@ fn one_cache(cache: &Structure, level: u8, sharers: usize, out: &mut Decoded) {
     } else {
         out.complain(&fact, "does not say what it holds; taken for unified");
     }
-    claim.shared_by = u32::try_from(sharers).ok();
+    claim.shared_by = u32::try_from(sharers).ok().filter(|sharers| *sharers != 0);
     out.claim(&fact, claim);
 }

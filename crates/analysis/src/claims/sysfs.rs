@@ -41,8 +41,8 @@ fn one(facts: &Facts, index: u64, out: &mut Decoded) -> Option<(String, Claim)> 
         ways => claim.ways = ways.and_then(|ways| u32::try_from(ways).ok()),
     }
     let shared = name("shared_cpu_list");
-    if let Some(list) = facts.text(&shared, &mut out.complaints).map(str::to_owned) {
-        match cpu_count(&list) {
+    if let Some(list) = facts.text(&shared, &mut out.complaints) {
+        match cpu_count(list) {
             Some(count) => claim.shared_by = Some(count),
             None => out.complain(&shared, format_args!("{list:?} is not a list of CPUs such as 0-3,8")),
         }
@@ -61,7 +61,7 @@ fn holds(kind: &str) -> Option<Holds> {
 
 /// A decimal attribute; absence is not an error, since Linux hides what it does not know.
 fn number(facts: &Facts, name: &str, out: &mut Decoded) -> Option<u64> {
-    let text = facts.text(name, &mut out.complaints)?.to_owned();
+    let text = facts.text(name, &mut out.complaints)?;
     let parsed = text.parse().ok();
     if parsed.is_none() {
         out.complain(name, format_args!("{text:?} is not a number"));
@@ -71,12 +71,12 @@ fn number(facts: &Facts, name: &str, out: &mut Decoded) -> Option<u64> {
 
 /// `48K`: Linux prints KiB, always; M and G are taken too.
 fn size(facts: &Facts, name: &str, out: &mut Decoded) -> Option<u64> {
-    let text = facts.text(name, &mut out.complaints)?.to_owned();
+    let text = facts.text(name, &mut out.complaints)?;
     let (digits, shift) = match text.as_bytes().last() {
         Some(b'K') => (&text[..text.len() - 1], 10),
         Some(b'M') => (&text[..text.len() - 1], 20),
         Some(b'G') => (&text[..text.len() - 1], 30),
-        _ => (text.as_str(), 0),
+        _ => (text, 0),
     };
     let bytes = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(1 << shift));
     match bytes {

@@ -204,6 +204,27 @@ fn a_pptt_with_a_structure_of_no_length_ends() {
     assert!(decoded.complaints.iter().any(|c| c == "acpi.pptt: the structure at 0x38 cannot have 0 bytes"));
 }
 
+#[test]
+fn a_pptt_with_very_many_processors_is_not_counted_through() {
+    // Constructed: leaves without a cache of their own under the one cluster of the table.
+    let mut table = bytes(include_str!("fixtures/qemu-proposal.pptt.hex"));
+    for id in 1..50_000u32 {
+        table.extend([0, 20, 0, 0, 0x0a, 0, 0, 0, 0x50, 0, 0, 0]);
+        table.extend(id.to_le_bytes());
+        table.extend([0; 4]);
+    }
+    let length = table.len() as u32;
+    table[4..8].copy_from_slice(&length.to_le_bytes());
+    let decoded = sane(&one("acpi.pptt", FactValue::Bytes(table)));
+    assert_eq!(decoded.claims.len(), 4);
+    assert!(decoded.claims.iter().all(|claim| claim.shared_by.is_none()));
+    assert!(
+        decoded.complaints.iter().any(|c| c.contains("has 50000 processors")),
+        "{:?}",
+        decoded.complaints
+    );
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 

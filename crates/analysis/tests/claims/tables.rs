@@ -1,5 +1,6 @@
 //! Real tables, and constructed ones for what no dump at hand shows.
 
+use fathom_analysis::claims::environment::environment;
 use fathom_analysis::claims::{FactValue, Facts, decode, disagreements};
 
 use crate::{bytes, facts, ints, lines, one, tlb_lines};
@@ -8,7 +9,12 @@ const NOTHING: [&str; 0] = [];
 
 #[test]
 fn this_kind_of_server_claims_the_same_through_cpuid_and_sysfs() {
-    let decoded = decode(&facts(include_str!("fixtures/xeon-kvm-guest.facts")));
+    let facts = facts(include_str!("fixtures/xeon-kvm-guest.facts"));
+    assert_eq!(
+        environment(&facts).evidence(),
+        Some("CPUID says that a hypervisor is present, and names KVM.")
+    );
+    let decoded = decode(&facts);
     assert_eq!(
         lines(&decoded),
         [
