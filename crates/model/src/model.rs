@@ -123,6 +123,12 @@ impl Model {
         self.agents[0].clock
     }
 
+    /// Bytes of the arena, which mappings are parts of; page tables lie behind it.
+    #[must_use]
+    pub fn arena_bytes(&self) -> u64 {
+        self.arena.bytes
+    }
+
     /// The agent that CPU `cpu` is; it comes to be when first asked for.
     fn agent_of(&mut self, cpu: u32) -> usize {
         if let Some(known) = self.agents.iter().position(|a| a.cpu == cpu) {

@@ -1,0 +1,187 @@
+//! The model against the naive one: every access, every cost, every counter, over random machines.
+
+mod common;
+#[path = "common/reference.rs"]
+mod reference;
+
+use common::{Draw, random_description};
+use fathom_model::description::{Inclusion, Replacement, WalkFrom, Write};
+use fathom_model::{Description, Kind, Model, catalog};
+use fathom_probe::machine::{Attribute, Counters, Machine, Pages, Wish};
+use reference::{Reference, Seen};
+
+const ACCESSES: u64 = 1500;
+
+/// Where the accesses of a run go: a few pages here and there, some huge.
+struct Places {
+    ranges: Vec<(u64, u64)>,
+    huge: std::ops::Range<u64>,
+}
+
+fn map(model: &mut Model, draw: &mut Draw) -> Places {
+    let page = model.description().memory.pages[0];
+    let mut ranges = Vec::new();
+    for _ in 0..3 {
+        let wish = Wish {
+            bytes: page * (1 + draw.below(12)),
+            pages: Pages::Base,
+            attribute: Attribute::WriteBack,
+            place: draw.next(),
+        };
+        let mapping = model.map(&wish).expect("fits");
+        ranges.push((mapping.base, wish.bytes));
+    }
+    let mut huge = 0..0;
+    let all = Wish { bytes: 1, pages: Pages::Huge, attribute: Attribute::WriteBack, place: 0 };
+    for place in 0..3 {
+        let Ok(mapping) = model.map(&Wish { place, ..all }) else { break };
+        ranges.push((mapping.base, 1 << (12 + draw.below(8))));
+        huge = if huge.is_empty() { mapping.base..mapping.base } else { huge };
+        huge.start = huge.start.min(mapping.base);
+        huge.end = huge.end.max(mapping.base + mapping.bytes);
+    }
+    Places { ranges, huge }
+}
+
+/// Runs both, the model on `machine` and the naive one on `other`; the first difference, if any.
+fn differ(machine: &Description, other: &Description, seed: u64, accesses: u64) -> Option<String> {
+    let draw = &mut Draw::new(seed ^ 0xacce55);
+    let mut model = Model::new(machine, seed);
+    let places = map(&mut model, draw);
+    let mut naive = Reference::new(other, seed, model.arena_bytes(), places.huge.clone());
+    let cpus = machine.core.cpus.min(2);
+    let one_cpu = draw.chance(3);
+    let spots: Vec<u64> = (0..1 + draw.below(300))
+        .map(|_| {
+            let (start, bytes) = draw.one_of(&places.ranges);
+            start + draw.below(bytes) / 8 * 8
+        })
+        .collect();
+    let (stores, fetches) = (draw.below(6), draw.below(3));
+    let (mut at, mut straight) = (0, 0);
+    for n in 0..accesses {
+        // Runs through memory, and jumps among a few hundred spots.
+        if straight == 0 {
+            at = draw.one_of(&spots);
+            straight = if draw.chance(8) { draw.below(20) } else { 1 };
+        }
+        straight -= u64::from(straight > 0);
+        let kind = match draw.below(10) {
+            roll if roll < stores => Kind::Store,
+            roll if roll >= 10 - fetches => Kind::Fetch,
+            _ => Kind::Load,
+        };
+        let cpu = if one_cpu { 0 } else { draw.below(u64::from(cpus)) as u32 };
+        let expected = naive.access(cpu, at, kind);
+        let outcome = model.access(cpu, at, kind).expect("inside");
+        let seen = Seen { level: outcome.level, cost: outcome.cost, walked: outcome.walked };
+        if seen != expected {
+            return Some(format!("access {n}: CPU {cpu} {kind:?} {at:#x}: {seen:?}, naive {expected:?}"));
+        }
+        at += 8 << draw.below(4);
+        if !places.ranges.iter().any(|&(start, bytes)| (start..start + bytes).contains(&at)) {
+            straight = 0;
+        }
+    }
+    let counted: Vec<(String, u64)> =
+        model.counters().unwrap().into_iter().map(|c| (c.name, c.value)).collect();
+    let missing = |expected: &(String, u64)| (!counted.contains(expected)).then(|| format!("{expected:?}"));
+    naive.counters().iter().find_map(missing).map(|first| format!("counted {counted:?}, naive {first}"))
+}
+
+#[test]
+fn the_model_agrees_with_the_naive_one_on_random_machines() {
+    for seed in 0..600 {
+        let machine = random_description(seed);
+        if let Some(difference) = differ(&machine, &machine, seed, ACCESSES) {
+            panic!("seed {seed}: {difference}\n{}", machine.to_toml());
+        }
+    }
+}
+
+#[test]
+fn the_model_agrees_with_the_naive_one_on_every_committed_machine() {
+    for name in catalog::names() {
+        let machine = catalog::load(name).expect("listed").unwrap_or_else(|e| panic!("{e}"));
+        if let Some(difference) = differ(&machine, &machine, 7, 2 * ACCESSES) {
+            panic!("{name}: {difference}");
+        }
+    }
+}
+
+/// A way to get a machine wrong; says whether there was anything to change.
+type Mutation = fn(&mut Description) -> bool;
+
+fn levels(d: &mut Description, change: fn(&mut fathom_model::description::Level) -> bool) -> bool {
+    d.levels.iter_mut().map(change).fold(false, |any, one| any | one)
+}
+
+/// The bugs that the comparison must see, each planted in the naive model's description.
+const BUGS: &[(&str, Mutation)] = &[
+    ("lru levels replace as fifo", |d| {
+        levels(d, |l| {
+            let hit = l.replacement == Replacement::Lru && l.ways > 1;
+            l.replacement = if hit { Replacement::Fifo } else { l.replacement };
+            hit
+        })
+    }),
+    ("nru levels replace as tree-plru", |d| {
+        levels(d, |l| {
+            let hit = l.replacement == Replacement::Nru && l.ways > 2;
+            l.replacement = if hit { Replacement::TreePlru } else { l.replacement };
+            hit
+        })
+    }),
+    ("lru TLBs replace as fifo", |d| {
+        let hit = |t: &mut fathom_model::description::Tlb| {
+            let hit = t.replacement == Replacement::Lru && t.ways > 1;
+            t.replacement = if hit { Replacement::Fifo } else { t.replacement };
+            hit
+        };
+        d.tlbs.iter_mut().map(hit).fold(false, |any, one| any | one)
+    }),
+    ("inclusion is not kept", |d| {
+        levels(d, |l| std::mem::replace(&mut l.inclusion, Inclusion::Neither) == Inclusion::Inclusive)
+    }),
+    ("exclusive levels are filled", |d| {
+        levels(d, |l| std::mem::replace(&mut l.inclusion, Inclusion::Neither) == Inclusion::Exclusive)
+    }),
+    ("write-back levels write through", |d| {
+        levels(d, |l| std::mem::replace(&mut l.write, Write::Through) == Write::Back)
+    }),
+    ("every store allocates", |d| levels(d, |l| !std::mem::replace(&mut l.allocate, true))),
+    ("walks go past the caches", |d| {
+        let Some(walk) = &mut d.walk else { return false };
+        let hit = matches!(walk.from, WalkFrom::Level(_));
+        walk.from = if hit { WalkFrom::Memory } else { walk.from.clone() };
+        hit
+    }),
+    ("a walk fetches one descriptor more", |d| {
+        let Some(walk) = &mut d.walk else { return false };
+        walk.fetches += u32::from(walk.fetches > 0);
+        walk.fetches > 0
+    }),
+    ("rows are never open", |d| d.memory.rows.take().is_some()),
+    ("memory is never refreshed", |d| d.memory.refresh.take().is_some()),
+    ("private levels are shared", |d| {
+        d.core.cpus > 1 && levels(d, |l| !std::mem::replace(&mut l.shared, true))
+    }),
+];
+
+#[test]
+fn a_planted_bug_is_caught() {
+    for (bug, plant) in BUGS {
+        let (mut planted, mut caught) = (0, 0);
+        for seed in 0..120 {
+            let machine = random_description(seed);
+            let mut wrong = machine.clone();
+            if plant(&mut wrong) {
+                planted += 1;
+                caught += u32::from(differ(&machine, &wrong, seed, ACCESSES).is_some());
+            }
+        }
+        println!("{bug}: caught in {caught} of {planted}");
+        // Not in all: a policy shows only where a set overflows, a row only where memory is reached.
+        assert!(planted >= 8 && caught * 4 >= planted, "{bug}: caught in {caught} of {planted}");
+    }
+}
