@@ -284,8 +284,8 @@ pub fn from_json(text: &str, warnings: &[schema::WarningKind]) -> Result<Report,
     }
     let d: Document = serde_json::from_str(text)?;
     let warning = |w: WarningRow| {
-        let known = warnings.iter().find(|k| k.token == w.token);
-        let token = known.ok_or(ReadError::Warning(w.token))?.token;
+        let known = warnings.iter().find(|k| k.0 == w.token);
+        let token = known.ok_or(ReadError::Warning(w.token))?.0;
         Ok(Warning { token, text: w.text, remedy: w.remedy })
     };
     Ok(Report {

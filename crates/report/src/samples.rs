@@ -8,8 +8,8 @@ use crate::schema::{WarningKind, names, values};
 
 /// Warnings as whoever makes them would list them.
 pub const WARNINGS: &[WarningKind] = &[
-    WarningKind { token: "no-huge-pages", about: "huge pages were asked for and not got" },
-    WarningKind { token: "budget-spent", about: "the budget ended before the plan" },
+    ("no-huge-pages", "huge pages were asked for and not got"),
+    ("budget-spent", "the budget ended before the plan"),
 ];
 
 pub fn number(name: &str, value: f64, unit: &'static str, ends: Option<(f64, f64)>, count: u64) -> Finding {
@@ -325,7 +325,7 @@ fn any_refusal() -> impl Strategy<Value = Refused> {
 
 fn any_warning() -> impl Strategy<Value = Warning> {
     (0..WARNINGS.len(), any_text(), any_text()).prop_map(|(at, text, remedy)| Warning {
-        token: WARNINGS[at].token,
+        token: WARNINGS[at].0,
         text,
         remedy,
     })

@@ -37,14 +37,9 @@ pub struct TokenKind {
     pub about: &'static str,
 }
 
-/// A warning's token and what it says: the list is kept where warnings are made, and handed in here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WarningKind {
-    /// The stable token, e.g. `no-huge-pages`.
-    pub token: &'static str,
-    /// What it says, in one line.
-    pub about: &'static str,
-}
+/// A warning's stable token and what it says in one line. The list is kept where warnings are made,
+/// in a crate that does not know this one; so it is handed in, as plain text.
+pub type WarningKind = (&'static str, &'static str);
 
 const fn number(pattern: &'static str, units: &'static [&'static str], about: &'static str) -> NamePattern {
     NamePattern { pattern, units, value: None, about, since: 1 }
@@ -99,8 +94,8 @@ const TOKENS: &[TokenKind] = &[
     },
     TokenKind {
         kind: "SOURCE",
-        values: &["sysfs", "cpuid", "ctr", "devicetree", "pptt"],
-        about: "who claims: the kernel, CPUID leaves, CTR_EL0, firmware tables",
+        values: &["sysfs", "cpuid", "ctr", "ccsidr", "devicetree", "pptt", "description"],
+        about: "who claims: the kernel, ID instructions and registers, firmware tables, a model's description",
     },
     TokenKind {
         kind: "VERDICT",
@@ -194,8 +189,8 @@ pub fn schema_text(warnings: &[WarningKind]) -> String {
     }
     if !warnings.is_empty() {
         out += "\nWarnings\n";
-        for w in warnings {
-            out += &entry(w.token, w.about);
+        for (token, about) in warnings {
+            out += &entry(token, about);
         }
     }
     out
@@ -313,7 +308,7 @@ pub fn schema_json(warnings: &[WarningKind]) -> String {
     let token = if warnings.is_empty() {
         json!({"type": "string"})
     } else {
-        json!({"enum": warnings.iter().map(|w| w.token).collect::<Vec<_>>()})
+        json!({"enum": warnings.iter().map(|w| w.0).collect::<Vec<_>>()})
     };
     let subject = closed(
         "What was measured.",

@@ -11,6 +11,12 @@ fn the_schema_changes_only_on_purpose() {
     golden("schema.txt", &schema_text(WARNINGS));
 }
 
+#[test]
+fn sources_are_those_that_claims_are_decoded_from() {
+    let known: Vec<&str> = fathom_analysis::claims::Source::ALL.iter().map(|s| s.token()).collect();
+    assert_eq!(values("SOURCE"), known);
+}
+
 /// A name that follows a pattern: every placeholder by its first or last token.
 fn example(pattern: &str, last: bool) -> String {
     let fill = |part: &str| match (part.bytes().all(|b| b.is_ascii_uppercase()), values(part)) {

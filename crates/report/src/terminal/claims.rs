@@ -1,11 +1,13 @@
 //! Claims beside measurements: who says what of which level, and what the measurement says of it.
 
+use fathom_analysis::claims::Holds;
 use fathom_analysis::findings::{Finding, Report, Value};
 
 use super::notes;
 use super::number;
 use super::page::{Ink, Page, left, right};
 use super::shelf::{Shelf, whole};
+use crate::schema;
 
 /// Everything that one source claims of one level.
 struct Claim<'a> {
@@ -25,31 +27,41 @@ impl<'a> Claim<'a> {
 
     /// What the level holds, from the notes of its claims.
     fn holds(&self) -> &'static str {
-        let notes = || self.parts.iter().flat_map(|(_, f)| f.notes.iter());
-        notes().find_map(|note| holds(note)).unwrap_or("")
+        self.parts.iter().find_map(|(_, f)| holds_of(f)).unwrap_or("")
     }
 }
 
 /// What a note that says nothing else says that a level holds: `data`, `holds data`, `holds: data`.
 fn holds(note: &str) -> Option<&'static str> {
     let word = note.trim_start_matches("holds").trim_start_matches(':').trim().trim_end_matches('.');
-    ["data", "instructions", "unified"].into_iter().find(|known| *known == word)
+    Holds::ALL.into_iter().map(Holds::token).find(|known| *known == word)
 }
 
+fn holds_of(f: &Finding) -> Option<&'static str> {
+    f.notes.iter().find_map(|note| holds(note))
+}
+
+/// Claims by level, then by source in the order of the schema. Data and instructions of one level
+/// are two claims under one name: told apart by their notes, else by their order.
 fn take_claims<'a>(shelf: &mut Shelf<'a>) -> Vec<Claim<'a>> {
-    let key = |parts: &[&str]| match parts {
-        ["claim", source, "level", n, what @ ("size" | "line" | "ways" | "sets")] => {
-            Some((whole(n)?, source.to_string(), what.to_string()))
+    let rank =
+        |source: &str| schema::values("SOURCE").iter().position(|s| *s == source).unwrap_or(usize::MAX);
+    let found = shelf.take_all(|parts| match parts {
+        ["claim", source, "level", n, "size" | "line" | "ways" | "sets"] => {
+            Some((whole(n)?, rank(source), source.to_string()))
         }
         _ => None,
-    };
+    });
     let mut claims: Vec<Claim> = Vec::new();
-    for ((level, source, what), f) in shelf.take_by(key) {
-        if claims.last().is_none_or(|c| c.level != level || c.source != source) {
-            claims.push(Claim { level, source, parts: Vec::new() });
-        }
-        if let Some(claim) = claims.last_mut() {
-            claim.parts.push((what, f));
+    for ((level, _, source), f) in found {
+        let what = f.name.rsplit('.').next().unwrap_or_default();
+        let fits = |c: &Claim| {
+            let same = c.level == level && c.source == source && c.part(what).is_none();
+            same && holds_of(f).is_none_or(|h| c.holds().is_empty() || c.holds() == h)
+        };
+        match claims.iter().position(fits) {
+            Some(at) => claims[at].parts.push((what.to_string(), f)),
+            None => claims.push(Claim { level, source, parts: vec![(what.to_string(), f)] }),
         }
     }
     claims

@@ -25,6 +25,18 @@ impl<'a> Shelf<'a> {
     /// Takes the findings whose dotted name `key` reads, in ascending order of what it reads; the
     /// first of each key only.
     pub fn take_by<K: Ord>(&mut self, key: impl Fn(&[&str]) -> Option<K>) -> Vec<(K, &'a Finding)> {
+        let mut found = self.find(key);
+        found.dedup_by(|b, a| a.0 == b.0);
+        self.mark(found)
+    }
+
+    /// The same, with all of each key, those of one key in the report's order.
+    pub fn take_all<K: Ord>(&mut self, key: impl Fn(&[&str]) -> Option<K>) -> Vec<(K, &'a Finding)> {
+        let found = self.find(key);
+        self.mark(found)
+    }
+
+    fn find<K: Ord>(&self, key: impl Fn(&[&str]) -> Option<K>) -> Vec<(K, usize)> {
         let mut found: Vec<(K, usize)> = Vec::new();
         for (i, f) in self.findings.iter().enumerate().filter(|(i, _)| !self.taken[*i]) {
             let parts: Vec<&str> = f.name.split('.').collect();
@@ -34,7 +46,10 @@ impl<'a> Shelf<'a> {
         }
         // Stable, so that of equal keys the first in the report stays first.
         found.sort_by(|a, b| a.0.cmp(&b.0));
-        found.dedup_by(|b, a| a.0 == b.0);
+        found
+    }
+
+    fn mark<K>(&mut self, found: Vec<(K, usize)>) -> Vec<(K, &'a Finding)> {
         for (_, i) in &found {
             self.taken[*i] = true;
         }

@@ -61,14 +61,36 @@ fn a_disagreement_without_a_sentence_gets_one() {
             f.notes.clear();
         }
     }
-    let said = "level 4 is claimed to be 260 MiB by cpuid, 260 MiB by sysfs, and it measures otherwise";
+    let said = "level 4 is claimed to be 260 MiB by sysfs, 260 MiB by cpuid, and it measures otherwise";
     assert!(unwrapped(&terminal(&report, &UNICODE, None)).contains(said));
     report.worth = "virtual".to_string();
     assert!(unwrapped(&terminal(&report, &UNICODE, None)).contains("the machine behaves otherwise"));
 }
 
 #[test]
-fn a_claim_that_only_one_of_a_name_can_be_shown_of_is_not_lost() {
+fn data_and_instructions_of_one_level_are_two_rows() {
+    let claim = |what: &str, v: f64, unit, holds: &[&str]| {
+        let mut f = samples::number(&format!("claim.sysfs.level.1.{what}"), v, unit, None, 1);
+        f.notes = holds.iter().map(|h| format!("holds {h}")).collect();
+        f
+    };
+    let with = |data: &[&str], code: &[&str]| Report {
+        findings: vec![
+            claim("size", 49152.0, "bytes", &["data"]),
+            claim("ways", 12.0, "", data),
+            claim("size", 32768.0, "bytes", &["instructions"]),
+            claim("ways", 8.0, "", code),
+        ],
+        ..Report::default()
+    };
+    for report in [with(&["data"], &["instructions"]), with(&[], &[])] {
+        let text = unwrapped(&terminal(&report, &UNICODE, None));
+        assert!(text.contains("1 data sysfs 48 KiB 12 instructions sysfs 32 KiB 8"), "{text}");
+    }
+}
+
+#[test]
+fn a_second_finding_of_one_name_is_not_lost() {
     let mut report = samples::survey(33);
     report.findings.push(samples::number("tier.1.latency", 77.25, "ns", None, 1));
     report.findings.push(samples::number("tier.0.latency", 88.25, "ns", None, 1));
