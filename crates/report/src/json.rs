@@ -267,7 +267,7 @@ fn read_fact((name, value): (String, Value)) -> Result<(String, String), ReadErr
     Ok((name, text))
 }
 
-/// Reads what [`json`] printed. `warnings` are the warnings whose tokens may occur (the list is
+/// Reads what [`json()`] printed. `warnings` are the warnings whose tokens may occur (the list is
 /// kept where warnings are made).
 ///
 /// A null value reads as a number that is not one, which prints as null again.
