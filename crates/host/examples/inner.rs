@@ -57,7 +57,8 @@ fn ladder(host: &mut Host, kib: u64, pages: Pages) -> Result<(), Refusal> {
     let per_cycle = alu as f64 / 1e6;
     println!("{kib:>8} KiB {pages:?}: {per_load:.3} ticks, {:.2} additions", per_load / per_cycle);
     let mut seen = [0];
-    black_box(fathom_spoiled_loop(host, start, 64, &mut seen));
+    // A number the compiler cannot know, or there would be no loop.
+    black_box(fathom_spoiled_loop(host, start, black_box(64), &mut seen));
     Ok(())
 }
 

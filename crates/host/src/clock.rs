@@ -54,8 +54,15 @@ impl Source {
     #[cfg(target_arch = "aarch64")]
     pub(crate) fn choose(_root: &Root) -> (Source, String) {
         // Arm ARM D12.1: the system counter runs at a fixed rate in every power state. Linux gives user
-        // space the virtual count (CNTKCTL_EL1.EL0VCTEN), and emulates it where an erratum forbids.
-        (Source::CntVct, "the generic timer's count has a fixed rate by architecture".into())
+        // space the virtual count (CNTKCTL_EL1.EL0VCTEN), and emulates it where an erratum forbids. Boot
+        // loaders have been known to leave it stopped: 2 ms are 65 ticks of the slowest (32 kHz).
+        let (count, begin) = (cntvct(), raw_ns());
+        while raw_ns().wrapping_sub(begin) < 2_000_000 {
+            if cntvct() != count {
+                return (Source::CntVct, "the generic timer's count has a fixed rate by architecture".into());
+            }
+        }
+        (Source::MonotonicRaw, "the generic timer's count stands still".into())
     }
 
     /// Reads the clock after every earlier load and before every later one.

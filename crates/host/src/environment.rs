@@ -71,7 +71,7 @@ fn short(name: impl Into<String>, value: &str) -> Fact {
 fn kernel(root: &Root) -> Vec<Fact> {
     let uname = rustix::system::uname();
     let host = uname.nodename().to_string_lossy();
-    let line = root.text("/proc/cmdline").map(|l| redact::words(&l, &host));
+    let line = root.text("/proc/cmdline").map(|l| redact::command_line(&l, &host));
     let mut facts = vec![
         short("env.kernel.release", &uname.release().to_string_lossy()),
         short("env.kernel.version", &uname.version().to_string_lossy()),

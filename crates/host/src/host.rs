@@ -1,11 +1,12 @@
 //! The host as a machine.
 
 use fathom_probe::machine::{
-    Counters, Disturb, Dma, Fact, Machine, Maintain, Mapping, Refusal, Ticks, Wake, Watch, Wish, Worth,
+    Count, Counters, Disturb, Dma, Fact, Machine, Maintain, Mapping, Refusal, Ticks, Wake, Watch, Wish, Worth,
 };
 
 use crate::arena::HostCell;
 use crate::clock::{self, Rate, Source};
+use crate::counters::Events;
 use crate::environment;
 use crate::facts::{int, text};
 use crate::identify;
@@ -63,6 +64,7 @@ pub struct Host {
     worth: Worth,
     watcher: Watcher,
     quiet: Quiet,
+    events: Events,
     facts: Vec<Fact>,
 }
 
@@ -93,15 +95,17 @@ impl Host {
         let quiet = prepare(&root, cpu, options.priority, &mut facts);
         let (clock, why) = Source::choose(&root);
         facts.extend(clock_facts(clock, why, clock::rate(clock)));
-        let memory = Memory::open(root.clone(), sizes, options.max_bytes)?;
+        let mut memory = Memory::open(root.clone(), sizes, options.max_bytes)?;
         facts.extend(page_facts(&sizes));
         let (worth, evidence) = worth::judge(&worth::gather(&root));
         facts.push(text("worth.evidence", evidence));
         facts.extend(identify::facts(&root, cpu));
+        let (events, told) = Events::open(&root, &mut memory);
+        facts.extend(told);
         let mut watcher = Watcher::new(&root, cpu, worth < Worth::Real);
         facts.extend(watch_facts(&mut watcher));
         facts.extend(throttle_facts(&root));
-        Ok(Host { memory, clock, root, cpu, worth, watcher, quiet, facts })
+        Ok(Host { memory, clock, root, cpu, worth, watcher, quiet, events, facts })
     }
 
     /// What may have moved since the start, under `env.after`: frequency, temperature, throttling, load and
@@ -245,7 +249,12 @@ impl Machine for Host {
     }
 }
 
-impl Counters for Host {}
+impl Counters for Host {
+    fn counters(&mut self) -> Result<Vec<Count>, Refusal> {
+        self.events.read()
+    }
+}
+
 impl Maintain for Host {}
 impl Wake for Host {}
 impl Disturb for Host {}

@@ -7,6 +7,7 @@
 mod arena;
 mod ceiling;
 mod clock;
+mod counters;
 mod environment;
 mod facts;
 mod host;

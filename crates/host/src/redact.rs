@@ -5,7 +5,7 @@ const GONE: &str = "[left out]";
 
 /// Keys of the kernel's command line whose values name disks, networks, machines or secrets, whatever they
 /// look like (Linux Documentation/admin-guide/kernel-parameters.txt, systemd's kernel-command-line(7)).
-const PRIVATE: [&str; 14] = [
+const PRIVATE: [&str; 16] = [
     "root",
     "resume",
     "hostname",
@@ -20,30 +20,24 @@ const PRIVATE: [&str; 14] = [
     "key",
     "password",
     "token",
+    "init",
+    "rdinit",
 ];
 
-/// A kernel command line, or any line of words, without what identifies: values of [`PRIVATE`] keys, words
-/// that hold `host`'s name, and values that look like UUIDs, hardware addresses, network addresses or
-/// serial numbers.
-pub(crate) fn words(line: &str, host: &str) -> String {
-    let mut private_next = false;
-    let words: Vec<String> = line
-        .split_whitespace()
-        .map(|word| {
-            let (key, value) = word.split_once('=').map_or((word, None), |(k, v)| (k, Some(v)));
-            // "--key VALUE" as well as "key=value": programs started as init take the former.
-            let private = std::mem::take(&mut private_next);
-            if value.is_none() && !private && key.starts_with("--") && is_private(key) {
-                private_next = true;
-                return word.to_owned();
-            }
-            match value {
-                Some(value) if is_private(key) || identifies(value, host) => format!("{key}={GONE}"),
-                None if private || identifies(word, host) => GONE.to_owned(),
-                _ => word.to_owned(),
-            }
-        })
-        .collect();
+/// A kernel command line without what identifies: values of [`PRIVATE`] keys, words that hold `host`'s name,
+/// values that look like UUIDs, hardware addresses, network addresses or serial numbers, and everything
+/// behind `--`, which is for the first process and not for the kernel.
+pub(crate) fn command_line(line: &str, host: &str) -> String {
+    let (kernel, init) = line.split_once(" -- ").map_or((line, false), |(kernel, _)| (kernel, true));
+    let one = |word: &str| match word.split_once('=') {
+        Some((key, value)) if is_private(key) || identifies(value, host) => format!("{key}={GONE}"),
+        None if identifies(word, host) => GONE.to_owned(),
+        _ => word.to_owned(),
+    };
+    let mut words: Vec<String> = kernel.split_whitespace().map(one).collect();
+    if init {
+        words.push(format!("-- {GONE}"));
+    }
     words.join(" ")
 }
 
