@@ -93,6 +93,22 @@ fn k10_is_described_by_the_legacy_leaves() {
 }
 
 #[test]
+fn the_level_3_of_a_phenom_is_counted_in_half_mebibytes() {
+    let phenom = include_str!("fixtures/phenom-ii-x4-940.facts");
+    let decoded = decode(&facts(phenom));
+    assert_eq!(
+        lines(&decoded)[2..],
+        ["cpuid 2 unified 524288 = 64 x 16 x 512, by ?", "cpuid 3 unified 6291456 = 64 x 48 x 2048, by ?"]
+    );
+    assert_eq!(decoded.complaints, NOTHING);
+    // Constructed: associativity 5 is six ways, 9 refers to a leaf that is not there, 7 is reserved.
+    let with = |level_3: &str| decode(&facts(&phenom.replace("0030B140", level_3)));
+    assert_eq!(lines(&with("00305140"))[3], "cpuid 3 unified 6291456 = 64 x 6 x 16384, by ?");
+    assert_eq!(lines(&with("00309140"))[3], "cpuid 3 unified 6291456 = 64 x ? x ?, by ?");
+    assert_eq!(with("00307140").complaints, ["cpuid.80000006.0: associativity 7 of level 3 is reserved"]);
+}
+
+#[test]
 fn northwood_is_described_by_descriptors_alone() {
     let decoded = decode(&facts(include_str!("fixtures/pentium-4-northwood.facts")));
     // Its level 1 instruction cache is a trace cache, which has no size in bytes.
@@ -174,6 +190,25 @@ fn gemini_lake_describes_its_tlbs_in_leaf_18() {
         ]
     );
     assert_eq!(decoded.complaints, NOTHING);
+}
+
+#[test]
+fn leaves_above_the_highest_are_echoes() {
+    // Constructed: a Gemini Lake whose highest leaf is 17H. Its leaf 18H is then no leaf.
+    let text = include_str!("fixtures/celeron-gemini-lake.facts");
+    let decoded = decode(&facts(&text.replace("00000018 756e6547", "00000017 756e6547")));
+    assert_eq!(tlb_lines(&decoded), NOTHING);
+    assert_eq!(decoded.complaints, ["cpuid.2.0: refers to leaf 18H for the TLBs, and that describes none"]);
+}
+
+#[test]
+fn a_line_in_two_partitions_is_twice_as_long() {
+    // Constructed: the level 2 of a Conroe with 64-byte parts of 128-byte lines, of half the sets.
+    let text = include_str!("fixtures/core-2-conroe.facts")
+        .replace("04004143 03c0003f 00000fff", "04004143 03c0103f 000007ff");
+    assert!(
+        lines(&decode(&facts(&text))).contains(&"cpuid 2 unified 4194304 = 128 x 16 x 2048, by 2".to_owned())
+    );
 }
 
 #[test]
@@ -266,6 +301,16 @@ fn the_64_bit_layout_of_ccsidr() {
         decoded.complaints,
         ["arm.ccsidr_el1.1.data: has bits above 31 in the 32-bit layout: is arm.ccidx missing?"]
     );
+}
+
+#[test]
+fn the_widest_fields_of_ccsidr() {
+    // Constructed: every bit of the fields set, in both layouts; neighbouring bits clear.
+    let narrow = decode(&ints(&[("arm.clidr_el1", 2), ("arm.ccsidr_el1.1.data", 0x0fff_ffff)]));
+    assert_eq!(lines(&narrow), ["ccsidr 1 data 68719476736 = 2048 x 1024 x 32768, by ?"]);
+    let wide = 0xff_ffff << 32 | 0xff_ffff;
+    let wide = decode(&ints(&[("arm.clidr_el1", 2), ("arm.ccidx", 1), ("arm.ccsidr_el1.1.data", wide)]));
+    assert_eq!(lines(&wide), ["ccsidr 1 data 72057594037927936 = 2048 x 2097152 x 16777216, by ?"]);
 }
 
 #[test]
@@ -506,6 +551,17 @@ fn a_description_numbers_its_levels_by_side() {
         ["description 1 unified : 10, full", "description 2 unified : 1536, 6 ways"]
     );
     assert_eq!(decoded.complaints, NOTHING);
+}
+
+#[test]
+fn a_level_is_beyond_the_farther_of_its_sides() {
+    // Constructed: two data levels before a unified one, and no instruction cache at all.
+    let holds = ["data", "data", "unified"];
+    let facts = (1..)
+        .zip(holds)
+        .map(|(n, holds)| (format!("described.level.{n}.holds"), FactValue::Text(holds.to_owned())));
+    let levels: Vec<u8> = decode(&facts.collect()).claims.iter().map(|claim| claim.level).collect();
+    assert_eq!(levels, [1, 2, 3]);
 }
 
 #[test]
