@@ -63,6 +63,13 @@ impl Cache {
         }
     }
 
+    /// Drops every entry, written or not; what was counted stays counted.
+    pub fn empty(&mut self) {
+        self.entries.fill(FREE);
+        self.words.fill(0);
+        self.free = self.entries.len();
+    }
+
     /// The set of a line or page number.
     #[inline(always)]
     pub fn set_of(&self, number: u32) -> usize {
@@ -78,17 +85,49 @@ impl Cache {
     }
 
     /// Looks `number` up and notes the use.
+    ///
+    /// The common numbers of ways have code of their own, which compiles to a few vector
+    /// instructions without a branch but the last.
     #[inline(always)]
     pub fn touch(&mut self, set: usize, number: u32) -> bool {
+        match self.ways {
+            16 => self.touch_in::<16>(set, number),
+            8 => self.touch_in::<8>(set, number),
+            4 => self.touch_in::<4>(set, number),
+            12 => self.touch_in::<12>(set, number),
+            _ => self.touch_any(set, number),
+        }
+    }
+
+    #[inline(always)]
+    fn touch_in<const WAYS: usize>(&mut self, set: usize, number: u32) -> bool {
         let policy = self.policy;
-        let entries = self.set(set);
-        let Some(way) = find(entries, number) else { return false };
+        let entries = self.array::<WAYS>(set);
+        let Some(way) = find_in(entries, number) else { return false };
         match policy {
-            Replacement::Lru => to_front(entries, way),
+            Replacement::Lru => to_front_in(entries, way),
             Replacement::Fifo | Replacement::Random => {}
             Replacement::TreePlru | Replacement::Nru => self.note(set, way),
         }
         true
+    }
+
+    fn touch_any(&mut self, set: usize, number: u32) -> bool {
+        let policy = self.policy;
+        let entries = self.set(set);
+        let Some(way) = find(entries, number) else { return false };
+        match policy {
+            Replacement::Lru => entries[..=way].rotate_right(1),
+            Replacement::Fifo | Replacement::Random => {}
+            Replacement::TreePlru | Replacement::Nru => self.note(set, way),
+        }
+        true
+    }
+
+    #[inline(always)]
+    fn array<const WAYS: usize>(&mut self, set: usize) -> &mut [u32; WAYS] {
+        let entries = &mut self.entries[set * WAYS..(set + 1) * WAYS];
+        entries.try_into().expect("a slice of this length")
     }
 
     /// The flags of `number`, if it is here; no use is noted.
@@ -120,12 +159,13 @@ impl Cache {
         self.refills += 1;
         let entry = number << FLAG_BITS | flags;
         let old = if matches!(self.policy, Replacement::Lru | Replacement::Fifo) {
-            let entries = self.set(set);
-            let last = entries.len() - 1;
-            let old = entries[last];
-            entries.copy_within(0..last, 1);
-            entries[0] = entry;
-            old
+            match self.ways {
+                16 => push(self.array::<16>(set), entry),
+                8 => push(self.array::<8>(set), entry),
+                4 => push(self.array::<4>(set), entry),
+                12 => push(self.array::<12>(set), entry),
+                _ => push(self.set(set), entry),
+            }
         } else {
             let way = self.way_for(set);
             let old = std::mem::replace(&mut self.set(set)[way], entry);
@@ -194,20 +234,48 @@ impl Cache {
 }
 
 /// The way that holds `number`.
-#[inline(always)]
 fn find(entries: &[u32], number: u32) -> Option<usize> {
     let wanted = number << FLAG_BITS;
-    entries.iter().position(|&entry| entry & !FLAGS == wanted)
+    let (groups, rest) = entries.as_chunks::<8>();
+    for (index, group) in groups.iter().enumerate() {
+        if let Some(way) = find_in(group, number) {
+            return Some(index * 8 + way);
+        }
+    }
+    let way = rest.iter().position(|&entry| entry & !FLAGS == wanted)?;
+    Some(groups.len() * 8 + way)
+}
+
+/// The way of a small set that holds `number`: all are compared at once, none is branched on.
+#[inline(always)]
+fn find_in<const WAYS: usize>(entries: &[u32; WAYS], number: u32) -> Option<usize> {
+    let wanted = number << FLAG_BITS;
+    let mut hits = 0u32;
+    for way in 0..WAYS {
+        hits |= if entries[way] & !FLAGS == wanted { 1 << way } else { 0 };
+    }
+    (hits != 0).then(|| hits.trailing_zeros() as usize)
 }
 
 /// Makes `way` the youngest.
 #[inline(always)]
-fn to_front(entries: &mut [u32], way: usize) {
-    if way > 0 {
-        let entry = entries[way];
-        entries.copy_within(0..way, 1);
-        entries[0] = entry;
+fn to_front_in<const WAYS: usize>(entries: &mut [u32; WAYS], way: usize) {
+    let old = *entries;
+    let limit = way as u32;
+    for index in 1..WAYS {
+        entries[index] = if index as u32 <= limit { old[index - 1] } else { old[index] };
     }
+    entries[0] = old[way];
+}
+
+/// Puts an entry in as the youngest; the oldest falls out.
+#[inline(always)]
+fn push(entries: &mut [u32], entry: u32) -> u32 {
+    let last = entries.len() - 1;
+    let old = entries[last];
+    entries.copy_within(0..last, 1);
+    entries[0] = entry;
+    old
 }
 
 /// The word of a tree after a use of `way`: every node on its path points to the other half.

@@ -131,6 +131,11 @@ impl Hierarchy {
         agent
     }
 
+    /// Empties every cache.
+    pub fn empty(&mut self) {
+        self.caches.iter_mut().for_each(Cache::empty);
+    }
+
     /// The cache that level `level` is for `agent`.
     pub fn cache(&self, agent: usize, level: usize) -> &Cache {
         &self.caches[self.slots[agent * self.levels.len() + level]]
@@ -158,13 +163,6 @@ impl Hierarchy {
     /// The nearest level on a path, when it is private and so nobody else changes its order of use.
     pub fn private_nearest(&self, path: Path) -> Option<usize> {
         self.path(path).first().copied().filter(|&l| !self.levels[l].shared)
-    }
-
-    /// The nearest level of the data path; only where [`private_nearest`](Self::private_nearest) has
-    /// said that there is one.
-    #[inline(always)]
-    pub fn nearest_data(&self) -> usize {
-        self.data[0]
     }
 
     /// log2 of the bytes in a level's line.

@@ -106,9 +106,11 @@ impl Machine for Model {
         Watch { accesses: self.accesses, ..Watch::default() }
     }
 
-    /// The chain is remembered and nothing else happens: no cell is written, the caches are left
-    /// alone and no time passes.
+    /// The chain is remembered: no cell is written and no time passes. Caches and TLBs are empty
+    /// afterwards, so that a trial depends on nothing that ran before it; with random replacement,
+    /// a predecessor's lines would otherwise linger in full sets for many laps.
     fn lay(&mut self, chain: &Chain) -> Result<(), Refusal> {
+        self.cool();
         self.arena.lay(chain)
     }
 

@@ -43,6 +43,8 @@ struct Agent {
     /// The line of the last load, when that was in the nearest level and nothing has happened there
     /// since. A second load of it changes no state under any of the policies.
     last_line: u64,
+    /// What a second load of it costs in units, translation included.
+    repeat_cost: u64,
 }
 
 /// A co-running chase.
@@ -70,8 +72,10 @@ pub struct Model {
     ops: (u64, u64),
     streams: Vec<Running>,
     pub(crate) accesses: u64,
-    /// log2 of the nearest data level's line where the last-line shortcut is exact; 64 where it is not.
+    /// log2 of the nearest data level's line.
     filter_shift: u32,
+    /// That level's latency in units, where it is private and so the last-line shortcut is exact.
+    filter_latency: Option<u64>,
     /// Whether CPUs have been given addresses of their own choosing, and so may share lines.
     sharing: bool,
 }
@@ -91,12 +95,11 @@ impl Model {
         let arena = Arena::new(description);
         let huge = arena.huge.map_or(0..0, |part| part.start..part.start + part.bytes);
         let hierarchy = Hierarchy::new(description, seed, scale);
-        let filter = hierarchy.private_nearest(Path::Data).map_or(64, |level| hierarchy.line_shift(level));
+        let nearest = hierarchy.private_nearest(Path::Data);
         let mut model = Model {
             description: description.clone(),
             seed,
             agents: Vec::new(),
-            hierarchy,
             memory: Memory::new(description, seed, scale),
             paging: Paging::new(description, arena.bytes, huge, scale),
             arena,
@@ -104,8 +107,10 @@ impl Model {
             ops: (scale.units(description.core.alu), scale.units(description.core.branch)),
             streams: Vec::new(),
             accesses: 0,
-            filter_shift: filter,
+            filter_shift: nearest.map_or(0, |level| hierarchy.line_shift(level)),
+            filter_latency: nearest.map(|level| hierarchy.latency(level)),
             sharing: false,
+            hierarchy,
         };
         model.agent_of(0);
         model
@@ -136,8 +141,17 @@ impl Model {
         }
         let agent = self.hierarchy.add_agent(&self.description, cpu);
         let tlbs = Tlbs::new(&self.description, self.seed, cpu);
-        self.agents.push(Agent { cpu, clock: 0, tlbs, last_line: NO_LINE });
+        self.agents.push(Agent { cpu, clock: 0, tlbs, last_line: NO_LINE, repeat_cost: 0 });
         agent
+    }
+
+    /// Empties every cache and TLB: what a trial meets when its memory was laid long ago.
+    pub(crate) fn cool(&mut self) {
+        self.hierarchy.empty();
+        for agent in &mut self.agents {
+            agent.tlbs.empty();
+            agent.last_line = NO_LINE;
+        }
     }
 
     /// The TLBs of CPU 0.
@@ -184,7 +198,7 @@ impl Model {
         let walks = self.agents[agent].tlbs.walks;
         let before = self.agents[agent].clock;
         let level = match kind {
-            Kind::Load => self.load::<true>(agent, offset),
+            Kind::Load => self.load_line::<true>(agent, offset),
             Kind::Store => self.store(agent, offset),
             Kind::Fetch => self.fetch(agent, offset),
         };
@@ -212,43 +226,73 @@ impl Model {
         self.batch::<false>(offsets)
     }
 
+    /// Loads of the line loaded last are counted together: see [`Agent::last_line`].
     fn batch<const FULL: bool>(&mut self, offsets: &[u64]) -> Result<(), Refusal> {
+        let shift = self.filter_shift;
+        let mut repeats = 0;
+        let mut last = self.agents[0].last_line;
         for &offset in offsets {
+            if offset >> shift == last {
+                repeats += 1;
+                continue;
+            }
+            self.repeated::<FULL>(std::mem::take(&mut repeats));
             if offset >= self.arena.bytes {
                 let remedy = format!("offsets are 0 to {}", self.arena.bytes - 1);
                 return Err(Refusal::new(format!("the arena has no offset {offset}"), remedy));
             }
-            self.load::<FULL>(0, offset);
+            self.load_line::<FULL>(0, offset);
+            last = self.agents[0].last_line;
         }
+        self.repeated::<FULL>(repeats);
         Ok(())
+    }
+
+    /// So many more loads by CPU 0 of the line that it loaded last.
+    #[inline(always)]
+    fn repeated<const FULL: bool>(&mut self, loads: u64) {
+        self.accesses += loads;
+        if FULL {
+            let own = &mut self.agents[0];
+            own.clock += loads * own.repeat_cost;
+        }
     }
 
     /// A load; without `FULL` neither translated nor timed.
     #[inline(always)]
-    pub(crate) fn load<const FULL: bool>(&mut self, agent: usize, address: u64) -> usize {
+    pub(crate) fn load<const FULL: bool>(&mut self, agent: usize, address: u64) {
+        let own = &mut self.agents[agent];
+        if address >> self.filter_shift == own.last_line {
+            self.accesses += 1;
+            own.clock += if FULL { own.repeat_cost } else { 0 };
+        } else {
+            self.load_line::<FULL>(agent, address);
+        }
+    }
+
+    /// A load of another line than the last.
+    #[inline(always)]
+    fn load_line<const FULL: bool>(&mut self, agent: usize, address: u64) -> usize {
         self.accesses += 1;
         if FULL {
             self.translate(agent, address);
-        }
-        let line = address.checked_shr(self.filter_shift).unwrap_or(NO_LINE);
-        if self.agents[agent].last_line == line && line != NO_LINE {
-            let nearest = self.hierarchy.nearest_data();
-            if FULL {
-                self.agents[agent].clock += self.hierarchy.latency(nearest);
-            }
-            return nearest;
         }
         let purges = self.hierarchy.purges;
         let level = self.hierarchy.read(agent, Path::Data, 0, address);
         if self.hierarchy.purges != purges {
             self.forget_lines();
         }
-        self.agents[agent].last_line = line;
         if FULL {
             self.pay(agent, level, address);
         } else if level == MEMORY {
             self.memory.reads += 1;
         }
+        let Some(latency) = self.filter_latency else { return level };
+        let own = &mut self.agents[agent];
+        // Where no TLB can hold the page every load walks, and none is like the one before.
+        let repeats = !FULL || !self.paging.costs || own.tlbs.last != Page::NONE;
+        own.last_line = if repeats { address >> self.filter_shift } else { NO_LINE };
+        own.repeat_cost = own.tlbs.last_cost + latency;
         level
     }
 

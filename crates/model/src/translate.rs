@@ -173,4 +173,10 @@ impl Tlbs {
         });
         Tlbs { stores: stores.collect(), last: Page::NONE, last_cost: 0, walks: 0 }
     }
+
+    /// Drops every translation.
+    pub fn empty(&mut self) {
+        self.stores.iter_mut().for_each(Cache::empty);
+        (self.last, self.last_cost) = (Page::NONE, 0);
+    }
 }

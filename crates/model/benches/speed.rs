@@ -1,0 +1,96 @@
+//! How fast the model is, beside the simulators that it has to beat: `cargo bench -p fathom-model`.
+//!
+//! A plain program and no harness: one table, million loads a second of the thread's CPU time, best
+//! of three. Rates of the other simulators were measured once, on 2.95 GHz x86, and stand in
+//! simulators.md of the design; those of this program are of the machine that it runs on.
+
+#[path = "../tests/common/golden.rs"]
+mod golden;
+
+use fathom_model::{Description, Model};
+use fathom_probe::chain::{Chain, Layout, Order};
+use fathom_probe::machine::{Attribute, Machine, Pages, Wish};
+use golden::{LOADS, PLAIN, Pattern, full, machine};
+
+/// Rates of pycachesim's C core, one address a call.
+const PYCACHESIM: [f64; 4] = [108.0, 21.7, 208.0, 47.5];
+/// What the model aims at: counts only; everything, base pages; everything, huge pages.
+const AIMS: [[f64; 4]; 3] =
+    [[500.0, 120.0, 800.0, 150.0], [250.0, 20.0, 400.0, 80.0], [250.0, 60.0, 400.0, 80.0]];
+
+/// CPU time of this thread in seconds: the machine may be busy with other things. Linux counts it in
+/// ns as the first field of this file.
+fn cpu_time() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux counts a thread's time");
+    text.split(' ').next().and_then(|ns| ns.parse::<f64>().ok()).expect("ns") / 1e9
+}
+
+/// Million loads a second of the best of three runs. Addresses are made before the clock starts.
+fn rate(d: &Description, pattern: Pattern, pages: Pages, run: fn(&mut Model, &[u64])) -> f64 {
+    let loads = LOADS / 5;
+    let mut model = Model::new(d, 1);
+    let wish = Wish { bytes: 64 << 20, pages, attribute: Attribute::WriteBack, place: 0 };
+    let base = model.map(&wish).expect("1 GiB holds it").base;
+    let mut addresses = Vec::with_capacity(loads as usize);
+    pattern.run(loads, |batch| addresses.extend(batch.iter().map(|a| base + a)));
+    let mut best = 0f64;
+    for _ in 0..3 {
+        let begun = cpu_time();
+        for batch in addresses.chunks(1 << 14) {
+            run(&mut model, batch);
+        }
+        best = best.max(loads as f64 / (cpu_time() - begun) / 1e6);
+    }
+    best
+}
+
+fn counted(model: &mut Model, batch: &[u64]) {
+    model.count_loads(batch).expect("inside");
+}
+
+fn timed(model: &mut Model, batch: &[u64]) {
+    model.loads(batch).expect("inside");
+}
+
+/// Million loads a second of a chase round `bytes`, as the survey runs it.
+fn chase(d: &Description, bytes: u64, order: Order) -> f64 {
+    let mut model = Model::new(d, 1);
+    let wish = Wish { bytes, pages: Pages::Huge, attribute: Attribute::WriteBack, place: 0 };
+    let base = model.map(&wish).expect("1 GiB holds it").base;
+    let chain = Chain::new(base, bytes / 64, 64, Layout::Packed, order, 1);
+    model.lay(&chain).expect("inside");
+    let start = model.cell(chain.at(0)).expect("mapped");
+    let begun = cpu_time();
+    let loads = 4_000_000;
+    let end = model.chase(start, loads);
+    assert_eq!(model.offset(end), chain.at(loads));
+    loads as f64 / (cpu_time() - begun) / 1e6
+}
+
+fn row(name: &str, rates: [f64; 4]) {
+    println!("{name:<34}{}", rates.map(|r| format!("{r:>9.1}")).concat());
+}
+
+fn main() {
+    println!(
+        "million loads a second{}",
+        " ".repeat(12) + &Pattern::ALL.map(|p| format!("{:>9}", p.letter())).concat()
+    );
+    let (plain, full) = (machine(PLAIN), machine(&full()));
+    let all =
+        |d: &Description, pages, run: fn(&mut Model, &[u64])| Pattern::ALL.map(|p| rate(d, p, pages, run));
+    row("counts only, 2 levels", all(&plain, Pages::Base, counted));
+    row("  aim", AIMS[0]);
+    row("  pycachesim, C core", PYCACHESIM);
+    row("full, 3 levels, TLBs, 4 KiB pages", all(&full, Pages::Base, timed));
+    row("  aim", AIMS[1]);
+    row("full, 3 levels, TLBs, 2 MiB pages", all(&full, Pages::Huge, timed));
+    row("  aim", AIMS[2]);
+    println!("\nchase, full, 2 MiB pages, million loads a second");
+    for (name, order) in
+        [("random", Order::Random), ("window 4K", Order::Window(4096)), ("sequential", Order::Sequential)]
+    {
+        let rates = [16u64 << 10, 512 << 10, 4 << 20, 64 << 20].map(|bytes| chase(&full, bytes, order));
+        row(&format!("  {name}: 16K 512K 4M 64M"), rates);
+    }
+}
