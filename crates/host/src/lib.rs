@@ -10,6 +10,8 @@ mod clock;
 mod counters;
 mod environment;
 mod facts;
+#[cfg(test)]
+mod fixture;
 mod host;
 mod identify;
 mod memory;

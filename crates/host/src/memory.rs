@@ -49,10 +49,9 @@ impl Memory {
     /// Reserves the arena.
     pub(crate) fn open(root: Root, sizes: PageSizes, max_bytes: Option<u64>) -> Result<Memory, Refusal> {
         let align = sizes.huge.unwrap_or(ALIGN).max(sizes.base).max(ALIGN);
+        // Not by `max_bytes`: the first arena of a process sets the length of all (see `arena`), and
+        // addresses cost nothing.
         let mut half = (ceiling::total(&root) / 2).clamp(HALF_LEAST, HALF_MOST);
-        if let Some(max) = max_bytes {
-            half = half.min(max.max(HALF_LEAST));
-        }
         let room = process::address_room(&root);
         if let Some((room, _)) = room {
             // Half of the room: the program itself needs some.

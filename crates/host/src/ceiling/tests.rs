@@ -1,1 +1,117 @@
+use super::*;
+use crate::fixture;
 
+const MIB: u64 = 1 << 20;
+
+const MEMINFO: (&str, &str) = (
+    "/proc/meminfo",
+    "MemTotal:        2097152 kB\nMemFree:          102400 kB\nMemAvailable:    1048576 kB\nBuffers: 1 kB\n",
+);
+const V2_MOUNT: &str = "31 23 0:27 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n";
+
+#[test]
+fn without_groups_half_of_what_is_available() {
+    let (_keep, root) = fixture::root(&[MEMINFO]);
+    let ceiling = ceiling(&root, 0);
+    assert_eq!(ceiling.bytes, 512 * MIB);
+    assert!(ceiling.limit.contains("MemAvailable"), "{}", ceiling.limit);
+    // What is ours already counts as had: half of (1024 + 100).
+    assert_eq!(super::ceiling(&root, 100 * MIB).bytes, 562 * MIB);
+    assert_eq!(total(&root), 2048 * MIB);
+}
+
+#[test]
+fn old_kernels_have_free_memory_only_and_none_gives_none() {
+    let (_keep, root) = fixture::root(&[("/proc/meminfo", "MemFree:  204800 kB\n")]);
+    assert_eq!(ceiling(&root, 0).bytes, 100 * MIB);
+    let (_keep, root) = fixture::root(&[]);
+    assert_eq!(ceiling(&root, 0).bytes, 0);
+}
+
+#[test]
+fn the_tightest_group_of_the_hierarchy_rules() {
+    let (_keep, root) = fixture::root(&[
+        MEMINFO,
+        ("/proc/self/mountinfo", V2_MOUNT),
+        ("/proc/self/cgroup", "0::/a/b/c\n"),
+        ("/sys/fs/cgroup/a/b/c/memory.max", "max\n"),
+        ("/sys/fs/cgroup/a/b/c/memory.current", "1048576\n"),
+        ("/sys/fs/cgroup/a/b/memory.max", "209715200\n"),
+        ("/sys/fs/cgroup/a/b/memory.current", "104857600\n"),
+        ("/sys/fs/cgroup/a/b/memory.stat", "anon 1\ninactive_file 52428800\nactive_file 7\n"),
+        ("/sys/fs/cgroup/a/memory.max", "1073741824\n"),
+        ("/sys/fs/cgroup/a/memory.current", "104857600\n"),
+    ]);
+    // 200 MiB less 100 used of which 50 are inactive page cache: room of 150, half of it.
+    let ceiling = ceiling(&root, 0);
+    assert_eq!(ceiling.bytes, 75 * MIB);
+    assert!(ceiling.limit.contains("/a/b ") && ceiling.limit.contains("memory.max"), "{}", ceiling.limit);
+    assert_eq!(groups(&root).len(), 2, "a group without limit is none");
+}
+
+#[test]
+fn memory_high_counts_and_an_exhausted_group_gives_nothing() {
+    let (_keep, root) = fixture::root(&[
+        MEMINFO,
+        ("/proc/self/mountinfo", V2_MOUNT),
+        ("/proc/self/cgroup", "0::/x\n"),
+        ("/sys/fs/cgroup/x/memory.max", "max\n"),
+        ("/sys/fs/cgroup/x/memory.high", "10485760\n"),
+        ("/sys/fs/cgroup/x/memory.current", "20971520\n"),
+    ]);
+    let ceiling = ceiling(&root, 0);
+    assert_eq!(ceiling.bytes, 0);
+    assert!(ceiling.limit.contains("memory.high"));
+}
+
+#[test]
+fn version_1_and_hybrid_hierarchies() {
+    let (_keep, root) = fixture::root(&[
+        MEMINFO,
+        (
+            "/proc/self/mountinfo",
+            "40 30 0:33 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n\
+             41 30 0:34 / /sys/fs/cgroup/memory rw,relatime shared:5 - cgroup cgroup rw,memory\n\
+             42 30 0:35 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n",
+        ),
+        ("/proc/self/cgroup", "9:name=systemd:/\n4:memory:/job/one\n1:cpu,cpuacct:/\n0::/\n"),
+        ("/sys/fs/cgroup/memory/job/one/memory.limit_in_bytes", "9223372036854771712\n"),
+        ("/sys/fs/cgroup/memory/job/one/memory.usage_in_bytes", "4096\n"),
+        ("/sys/fs/cgroup/memory/job/memory.limit_in_bytes", "67108864\n"),
+        ("/sys/fs/cgroup/memory/job/memory.usage_in_bytes", "4194304\n"),
+        ("/sys/fs/cgroup/memory/job/memory.stat", "total_inactive_file 0\n"),
+        ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"),
+    ]);
+    assert_eq!(ceiling(&root, 0).bytes, 30 * MIB);
+}
+
+#[test]
+fn a_container_sees_its_part_of_the_hierarchy() {
+    // No namespace: the membership names the host's path, the mount shows only what is below it.
+    let (_keep, root) = fixture::root(&[
+        MEMINFO,
+        ("/proc/self/mountinfo", "31 23 0:27 /docker/abc /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
+        ("/proc/self/cgroup", "0::/docker/abc/inner\n"),
+        ("/sys/fs/cgroup/memory.max", "41943040\n"),
+        ("/sys/fs/cgroup/memory.current", "0\n"),
+        ("/sys/fs/cgroup/inner/memory.max", "83886080\n"),
+        ("/sys/fs/cgroup/inner/memory.current", "0\n"),
+    ]);
+    assert_eq!(ceiling(&root, 0).bytes, 20 * MIB);
+    assert_eq!(groups(&root).len(), 2);
+}
+
+#[test]
+fn hostile_files_are_no_limits() {
+    let (_keep, root) = fixture::root(&[
+        MEMINFO,
+        (
+            "/proc/self/mountinfo",
+            "garbage\n - \n1 2 3 - cgroup2\n31 23 0:27 / /sys/fs/cgroup rw - cgroup2 c rw\n",
+        ),
+        ("/proc/self/cgroup", "garbage\n0::\n::::\n0::/a:b\n"),
+        ("/sys/fs/cgroup/memory.max", "-5\n"),
+        ("/sys/fs/cgroup/a:b/memory.max", "99999999999999999999999\n"),
+    ]);
+    assert_eq!(ceiling(&root, 0).bytes, 512 * MIB);
+}

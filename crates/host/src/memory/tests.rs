@@ -1,1 +1,89 @@
+use fathom_probe::machine::Attribute;
 
+use super::*;
+use crate::fixture;
+
+const MIB: u64 = 1 << 20;
+const PMD: (&str, &str) = ("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", "2097152\n");
+
+fn open(root: &Root) -> Memory {
+    let sizes = pages::sizes(root, rustix::param::page_size() as u64, None).expect("the kernel's own");
+    Memory::open(root.clone(), sizes, Some(64 * MIB)).expect("addresses")
+}
+
+fn wish(bytes: u64, pages: Pages) -> Wish {
+    Wish { bytes, pages, attribute: Attribute::WriteBack, place: 1 }
+}
+
+fn meminfo(available: u64) -> String {
+    format!("MemTotal: 1048576 kB\nMemAvailable: {} kB\n", available >> 10)
+}
+
+#[test]
+fn the_ceiling_is_read_again_before_more_is_taken() {
+    let (directory, root) = fixture::root(&[("/proc/meminfo", &meminfo(64 * MIB))]);
+    let mut memory = open(&root);
+    memory.map(&wish(8 * MIB, Pages::Base)).expect("8 of 32 MiB");
+    let taken = memory.populated();
+    assert!(taken >= 8 * MIB);
+    // Somebody else takes all the rest.
+    fixture::write(directory.path(), "/proc/meminfo", meminfo(0).as_bytes());
+    let refusal = memory.map(&wish(16 * MIB, Pages::Base)).expect_err("no more room");
+    assert!(refusal.reason.contains("MemAvailable"), "{refusal:?}");
+    assert!(refusal.reason.contains(&format!("{} bytes may be had", taken / 2)), "{refusal:?}");
+    assert!(memory.map(&wish(8 * MIB, Pages::Base)).is_ok(), "what is there is used again");
+}
+
+#[test]
+fn a_group_limits_and_is_named() {
+    let (_keep, root) = fixture::root(&[
+        ("/proc/meminfo", &meminfo(512 * MIB)),
+        ("/proc/self/mountinfo", "31 23 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
+        ("/proc/self/cgroup", "0::/box\n"),
+        ("/sys/fs/cgroup/box/memory.max", "4194304\n"),
+        ("/sys/fs/cgroup/box/memory.current", "0\n"),
+    ]);
+    let mut memory = open(&root);
+    assert!(memory.map(&wish(MIB, Pages::Base)).is_ok());
+    let refusal = memory.map(&wish(3 * MIB, Pages::Base)).expect_err("more than half of the group's");
+    assert!(refusal.reason.contains("/sys/fs/cgroup/box"), "{refusal:?}");
+}
+
+#[test]
+fn huge_pages_that_were_not_got_are_refused_and_given_back() {
+    // The kernel may well hand out huge pages here; this smaps says otherwise.
+    let (_keep, root) =
+        fixture::root(&[("/proc/meminfo", &meminfo(512 * MIB)), PMD, ("/proc/self/smaps", "")]);
+    let mut memory = open(&root);
+    let refusal = memory.map(&wish(2 * MIB, Pages::Huge)).expect_err("not verified");
+    assert!(refusal.reason.contains("0 of 2048 KiB"), "{refusal:?}");
+    assert!(refusal.remedy.contains("transparent_hugepage/enabled"), "{refusal:?}");
+    assert_eq!(memory.populated(), 0);
+    assert!(memory.cell(memory.half()).is_none(), "nothing is mapped by a refused wish");
+}
+
+#[test]
+fn huge_pages_that_are_switched_off_or_unknown_are_refused() {
+    let off = ("/sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]\n");
+    let (_keep, root) = fixture::root(&[("/proc/meminfo", &meminfo(512 * MIB)), PMD, off]);
+    let refusal = open(&root).map(&wish(MIB, Pages::Huge)).expect_err("switched off");
+    assert!(refusal.reason.contains("never"), "{refusal:?}");
+    let (_keep, root) = fixture::root(&[("/proc/meminfo", &meminfo(512 * MIB))]);
+    let refusal = open(&root).map(&wish(MIB, Pages::Huge)).expect_err("no such pages");
+    assert!(refusal.reason.contains("no transparent huge pages"), "{refusal:?}");
+    let (_keep, root) = fixture::root(&[("/proc/meminfo", &meminfo(512 * MIB)), PMD]);
+    let refusal = open(&root).map(&wish(MIB, Pages::Huge)).expect_err("no smaps");
+    assert!(refusal.reason.contains("verified"), "{refusal:?}");
+}
+
+#[test]
+fn huge_pages_in_the_base_half_are_refused() {
+    let (directory, root) = fixture::root(&[("/proc/meminfo", &meminfo(512 * MIB))]);
+    let mut memory = open(&root);
+    let base = memory.arena.address();
+    let smaps = format!("{base:x}-{:x} rw-p 00000000 00:00 0\nAnonHugePages:      2048 kB\n", base + 2 * MIB);
+    fixture::write(directory.path(), "/proc/self/smaps", smaps.as_bytes());
+    let refusal = memory.map(&wish(MIB, Pages::Base)).expect_err("a huge page among them");
+    assert!(refusal.reason.contains("2048 KiB of huge pages"), "{refusal:?}");
+    assert_eq!(memory.populated(), 0);
+}

@@ -1,0 +1,112 @@
+//! A host opens without any privilege, and says what it went without.
+//!
+//! The test process starts itself again: as nobody where it is root, with every limit at zero. Linux keeps
+//! limits and user ids for a process, so this cannot be done beside other tests.
+
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use fathom_host::{Host, Options};
+use fathom_probe::machine::{Attribute, FactValue, Machine, Pages, Wish};
+use rustix::process::{Resource, Rlimit};
+
+/// Set in the child.
+const CHILD: &str = "FATHOM_TEST_WITHOUT_PRIVILEGE";
+
+/// The user and group "nobody" of every Linux distribution (overflowuid).
+const NOBODY: u32 = 65534;
+
+fn child(test: &str) -> bool {
+    if std::env::var_os(CHILD).is_some() {
+        return true;
+    }
+    // The build directory may be closed to nobody: a copy in a directory that is open to all.
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let open = |path: &std::path::Path| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("permissions");
+    };
+    open(directory.path());
+    let program = directory.path().join("child");
+    std::fs::copy(std::env::current_exe().expect("this program"), &program).expect("a copy");
+    open(&program);
+    let mut command = Command::new(&program);
+    command.args(["--exact", test, "--nocapture"]).env(CHILD, "1").current_dir("/");
+    if rustix::process::geteuid().is_root() {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    let output = command.output().expect("the child starts");
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{out}\n{err}");
+    assert!(out.contains("1 passed"), "the child ran nothing: {out}");
+    false
+}
+
+fn limit(resource: Resource, bytes: u64) {
+    rustix::process::setrlimit(resource, Rlimit { current: Some(bytes), maximum: Some(bytes) })
+        .expect("limits may be lowered by anyone");
+}
+
+fn facts(host: &mut Host) -> Vec<(String, FactValue)> {
+    let mut all = Vec::new();
+    host.facts(&mut |fact| all.push((fact.name, fact.value)));
+    all
+}
+
+fn told(facts: &[(String, FactValue)], name: &str) -> String {
+    match facts.iter().find(|(n, _)| n == name) {
+        Some((_, FactValue::Text(text))) => text.clone(),
+        other => panic!("{name} is {other:?}"),
+    }
+}
+
+fn wish(bytes: u64) -> Wish {
+    Wish { bytes, pages: Pages::Base, attribute: Attribute::WriteBack, place: 3 }
+}
+
+fn options() -> Options {
+    Options { max_bytes: Some(64 << 20), ..Options::default() }
+}
+
+#[test]
+fn every_missing_privilege_is_a_fact_with_its_remedy() {
+    if !child("every_missing_privilege_is_a_fact_with_its_remedy") {
+        return;
+    }
+    for resource in [Resource::Memlock, Resource::Nice, Resource::Rtprio] {
+        limit(resource, 0);
+    }
+    let mut host = Host::open(options()).expect("no privilege is needed");
+    let map = host.map(&wish(1 << 20)).expect("memory is not a privilege");
+    host.quiet_begin();
+    let (before, cell) = (host.now(), host.cell(map.base).expect("mapped"));
+    host.chase(cell, 1000);
+    assert!(host.now() >= before);
+    host.quiet_end();
+    let facts = facts(&mut host);
+    for (name, remedy) in [
+        ("privilege.nice", "CAP_SYS_NICE"),
+        ("privilege.fifo", "CAP_SYS_NICE"),
+        ("memory.locked", "CAP_IPC_LOCK"),
+    ] {
+        let text = told(&facts, name);
+        assert!(text.contains(remedy), "{name}: {text}");
+    }
+    for name in ["privilege.affinity", "privilege.parent", "privilege.oom", "privilege.counters"] {
+        assert!(!told(&facts, name).is_empty());
+    }
+}
+
+#[test]
+fn a_limit_on_addresses_shrinks_the_arena_and_is_no_error() {
+    if !child("a_limit_on_addresses_shrinks_the_arena_and_is_no_error") {
+        return;
+    }
+    // An emulator of processes needs addresses for itself and keeps its guest's limits from them: what
+    // the kernel then grants says nothing of this code.
+    limit(Resource::As, 512 << 20);
+    let mut host = Host::open(Options { max_bytes: None, ..Options::default() }).expect("a smaller arena");
+    host.map(&wish(16 << 20)).expect("16 MiB fit");
+    let refusal = host.map(&wish(1 << 30)).expect_err("more than the addresses");
+    assert!(refusal.reason.contains("limited by"), "{refusal:?}");
+}
