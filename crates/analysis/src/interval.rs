@@ -1,1 +1,119 @@
-//! Intervals: medians, order statistics, bootstrap.
+//! Intervals: medians, spreads, order statistics, bootstrap.
+//!
+//! Everything here is robust on purpose: the machines that are measured are shared, and one
+//! preemption must move nothing.
+
+/// A value with its 95 % interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    /// The estimate.
+    pub value: f64,
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+impl Interval {
+    /// Both ends, and the value between them, times `factor` (positive).
+    #[must_use]
+    pub fn scaled(self, factor: f64) -> Interval {
+        Interval { value: self.value * factor, low: self.low * factor, high: self.high * factor }
+    }
+
+    /// Do the two intervals share a point?
+    #[must_use]
+    pub fn overlaps(&self, other: &Interval) -> bool {
+        self.low <= other.high && other.low <= self.high
+    }
+}
+
+/// The values in ascending order; not-a-numbers are dropped.
+#[must_use]
+pub fn sorted(values: &[f64]) -> Vec<f64> {
+    let mut v: Vec<f64> = values.iter().copied().filter(|x| !x.is_nan()).collect();
+    v.sort_by(f64::total_cmp);
+    v
+}
+
+/// The quantile `q` (0 to 1) of ascending values, linear between neighbours; `None` of nothing.
+#[must_use]
+pub fn quantile(ascending: &[f64], q: f64) -> Option<f64> {
+    let last = ascending.len().checked_sub(1)?;
+    let at = q.clamp(0.0, 1.0) * last as f64;
+    let below = at.floor() as usize;
+    let above = (below + 1).min(last);
+    Some(ascending[below] + (ascending[above] - ascending[below]) * (at - below as f64))
+}
+
+/// The median; `None` of nothing.
+#[must_use]
+pub fn median(values: &[f64]) -> Option<f64> {
+    quantile(&sorted(values), 0.5)
+}
+
+/// The standard deviation that a normal distribution with this median absolute deviation has; 0 of
+/// fewer than two values. 1.4826 = 1 / (the normal distribution's third quartile).
+#[must_use]
+pub fn robust_sigma(values: &[f64]) -> f64 {
+    let Some(centre) = median(values) else { return 0.0 };
+    let off: Vec<f64> = values.iter().map(|v| (v - centre).abs()).collect();
+    1.4826 * median(&off).unwrap_or(0.0)
+}
+
+/// Median with the interval between order statistics that covers the true median with 95 %, whatever
+/// the distribution. Below six samples no two order statistics do; then it is the whole range, and
+/// the caller's `count` says how little that rests on. `None` of nothing.
+#[must_use]
+pub fn median_interval(values: &[f64]) -> Option<Interval> {
+    let v = sorted(values);
+    let n = v.len();
+    let value = quantile(&v, 0.5)?;
+    // P(X_(k) <= median <= X_(n+1-k)) = 1 - 2 P(Binomial(n, 1/2) < k); the largest k that keeps 95 %.
+    let mut tail = 0.5f64.powi(n.min(1000) as i32);
+    let mut term = tail;
+    let mut k = 0;
+    while n <= 1000 && tail <= 0.025 && k < n / 2 {
+        k += 1;
+        term *= (n - k + 1) as f64 / k as f64;
+        tail += term;
+    }
+    if n > 1000 {
+        // Normal approximation: n/2 - 0.98 sqrt(n).
+        k = (n as f64 / 2.0 - 0.98 * (n as f64).sqrt()) as usize;
+    }
+    // After the loop, k order statistics may be cut from each end.
+    let low = k.saturating_sub(1);
+    Some(Interval { value, low: v[low], high: v[n - 1 - low] })
+}
+
+/// The 95 % percentile-bootstrap interval of `statistic` over resamples of `groups`, drawn whole: the
+/// groups (rounds, trials) are what is independent, the samples inside one are not. `seed` makes it
+/// repeatable. `None` when there are no groups or the statistic is undefined.
+pub fn bootstrap(
+    groups: &[Vec<f64>],
+    statistic: impl Fn(&[f64]) -> Option<f64>,
+    resamples: usize,
+    seed: u64,
+) -> Option<Interval> {
+    use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
+    let all: Vec<f64> = groups.concat();
+    let value = statistic(&all)?;
+    let mut rng = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut drawn = Vec::with_capacity(resamples);
+    let mut resample = Vec::with_capacity(all.len());
+    for _ in 0..resamples {
+        resample.clear();
+        for _ in 0..groups.len() {
+            // The bias of a modulo over a few groups out of 2^64 is below 1e-17.
+            let pick = (rng.next_u64() % groups.len() as u64) as usize;
+            resample.extend_from_slice(&groups[pick]);
+        }
+        drawn.extend(statistic(&resample));
+    }
+    let drawn = sorted(&drawn);
+    Some(Interval { value, low: quantile(&drawn, 0.025)?, high: quantile(&drawn, 0.975)? })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,199 @@
-//! Tiers: plateau-and-ramp segmentation of a latency curve.
+//! Tiers: what a latency curve says about the levels behind it.
+//!
+//! Three steps, each checked by the next. [`segment`] splits the curve into plateaus and ramps, exactly
+//! (dynamic programming over all splits); where a flatter piece turns into a steeper one, a capacity may
+//! end. [`fit`] explains the whole curve as a stack of caches, each with its miss curve (a cyclic walk
+//! over more lines than fit misses in a way that depends on ways and replacement, see [`shape`]), and
+//! drops every candidate that explains nothing. Last, each capacity is bracketed by measured points:
+//! the largest working set that shows no rise above the fit without it, and the smallest that does.
+//!
+//! The curve may be latency over bytes or translation cost over pages; nothing here knows which.
+
+pub mod fit;
+pub mod segment;
+pub mod shape;
+
+use crate::interval::Interval;
+use fit::{Boundary, Fit};
+
+/// One measured point of a curve.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// Working set (bytes, or pages).
+    pub x: f64,
+    /// Latency there, any unit, above 0.
+    pub y: f64,
+    /// Its relative standard error.
+    pub sigma: f64,
+}
+
+/// What a reading may assume. The defaults are those of a latency curve.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// A smaller ratio between two successive tiers is no tier of its own. 1.12: half of the 1.3 that
+    /// random descriptions keep, in log terms.
+    pub min_ratio: f64,
+    /// Relative error that every point has at least: what the shapes do not explain. 0.5 %.
+    pub floor: f64,
+    /// Smallest rise that counts as one, relative; larger where the noise is larger. 0.25 %.
+    pub rise: f64,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { min_ratio: 1.12, floor: 0.005, rise: 0.0025 }
+    }
+}
+
+/// Where a tier ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Capacity {
+    /// The onset of the rise, with its interval.
+    pub onset: Interval,
+    /// Largest measured working set without a rise.
+    pub below: f64,
+    /// Smallest measured working set with one.
+    pub above: f64,
+    /// The miss curve that fits the rise best.
+    pub shape: shape::Shape,
+}
+
+/// A range of working sets whose latency is statistically one value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tier {
+    /// Latency, with its interval.
+    pub latency: Interval,
+    /// Its end; `None` for the last tier.
+    pub capacity: Option<Capacity>,
+    /// Points on its plateau; below three, the latency is the fit's.
+    pub points: usize,
+}
+
+/// What a curve says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reading {
+    /// The tiers, nearest first; at least one.
+    pub tiers: Vec<Tier>,
+    /// Relative scatter of the points round the fit.
+    pub scatter: f64,
+    /// Did the curve end on a plateau? If not, the last tier's latency is a lower bound.
+    pub flat_end: bool,
+    /// Two steps that were told apart by the segmentation and merged by the fit, and the like.
+    pub notes: Vec<String>,
+}
+
+impl Reading {
+    /// Working sets that would narrow the reading most: inside every capacity's bracket that is wider
+    /// than `resolution` (relative), nearest tier first, `each` points a bracket.
+    #[must_use]
+    pub fn wanted(&self, resolution: f64, each: usize) -> Vec<f64> {
+        let mut xs = Vec::new();
+        for capacity in self.tiers.iter().filter_map(|t| t.capacity) {
+            let width = (capacity.above / capacity.below).ln();
+            if width > (1.0 + resolution).ln() {
+                let step = width / (each + 1) as f64;
+                xs.extend((1..=each).map(|i| capacity.below * (step * i as f64).exp()));
+            }
+        }
+        xs
+    }
+}
+
+/// Reads a curve. Points in any order; those with equal `x` must have been joined by the caller.
+/// `None` when there are fewer than three points.
+#[must_use]
+pub fn read(points: &[Point], options: &Options) -> Option<Reading> {
+    // What no clock ever measured (a damaged record) would only overflow the arithmetic below.
+    let measurable = |v: f64| v > 1e-9 && v < 1e18;
+    let mut points: Vec<Point> =
+        points.iter().copied().filter(|p| measurable(p.x) && measurable(p.y) && p.sigma >= 0.0).collect();
+    points.sort_by(|a, b| a.x.total_cmp(&b.x));
+    if points.len() < 3 {
+        return None;
+    }
+    let segments = segment::segment(&points, options.floor);
+    let candidates = segment::onsets(&points, &segments, options.min_ratio);
+    let fit = Fit::new(&points, &candidates, options);
+    let mut notes = Vec::new();
+    if candidates.len() > fit.boundaries.len() {
+        notes.push(format!(
+            "{} of {} possible steps merged into their neighbours: each explained less than its share",
+            candidates.len() - fit.boundaries.len(),
+            candidates.len()
+        ));
+    }
+    let tiers = (0..=fit.boundaries.len()).map(|i| tier(&points, &fit, i, options)).collect();
+    let flat_end = ends_flat(&points, &fit);
+    Some(Reading { tiers, scatter: fit.scatter, flat_end, notes })
+}
+
+/// Share of misses from which on a point counts as wholly beyond a capacity: what is left moves a
+/// latency by less than the points' own floor of error.
+const BEYOND: f64 = 0.995;
+
+fn tier(points: &[Point], fit: &Fit, i: usize, options: &Options) -> Tier {
+    let capacity = (i < fit.boundaries.len()).then(|| bracket(points, fit, i, options));
+    let end = capacity.map_or(f64::INFINITY, |c: Capacity| c.below);
+    let begun = |x: f64| {
+        i.checked_sub(1).is_none_or(|b| {
+            let b = fit.boundaries[b];
+            b.shape.misses(x / b.onset) > BEYOND
+        })
+    };
+    let plateau: Vec<f64> = points.iter().filter(|p| p.x <= end && begun(p.x)).map(|p| p.y).collect();
+    // A plateau that was measured speaks for itself. Where the rise to a tier is still under way when
+    // the next one begins there is none, and the stack's fit tells what it would be.
+    let latency = match crate::interval::median_interval(&plateau) {
+        Some(direct) if plateau.len() >= 3 => direct,
+        _ => fit.latency(i),
+    };
+    Tier { latency, capacity, points: plateau.len() }
+}
+
+/// The bracket of boundary `b` by measured points, and the onset in it.
+fn bracket(points: &[Point], fit: &Fit, b: usize, options: &Options) -> Capacity {
+    let Boundary { onset, shape } = fit.boundaries[b];
+    // The fit without this boundary: the tier goes on for ever.
+    let without = |x: f64| fit.predict_without(x, b);
+    let (level, noise) = fit.level_below(points, b);
+    let threshold = |p: &Point| options.rise.max(4.0 * noise.max(p.sigma));
+    let risen = |p: &Point| p.y / (level * without(p.x)) - 1.0 > threshold(p);
+    let from = b.checked_sub(1).map_or(0.0, |a| fit.boundaries[a].onset);
+    let to = fit.boundaries.get(b + 1).map_or(f64::INFINITY, |n| n.onset);
+    let inside: Vec<&Point> = points.iter().filter(|p| p.x > from && p.x <= to).collect();
+    // From the fitted onset outwards: down to the last point without a rise, then up to the first with
+    // one. Farther down, where the curve still climbs to this tier, the fit is not exact enough to ask.
+    let mut first = inside.partition_point(|p| p.x <= onset);
+    while first > 0 && risen(inside[first - 1]) {
+        first -= 1;
+    }
+    while first < inside.len() && !risen(inside[first]) {
+        first += 1;
+    }
+    let above = inside.get(first).map_or(onset, |p| p.x);
+    let below = first.checked_sub(1).map_or(from.max(onset.min(above)), |i| inside[i].x);
+    // What a rise below the threshold could hide: the working set by which a cache can overflow before
+    // its misses show, taken from the fitted miss curve, at most 3 %.
+    let step = fit.latency(b + 1).value / without(onset).max(f64::MIN_POSITIVE) - 1.0;
+    let hidden = hidden(shape, options.rise.max(4.0 * noise), step);
+    let low = below / (1.0 + hidden);
+    let value = onset.max(low).min(above);
+    Capacity { onset: Interval { value, low, high: above }, below, above, shape }
+}
+
+/// Largest relative overflow (up to 3 %) whose rise stays below `threshold`, for a step of relative
+/// height `step`.
+fn hidden(shape: shape::Shape, threshold: f64, step: f64) -> f64 {
+    (1..=30).map(|i| f64::from(i) * 1e-3).find(|d| shape.misses(1.0 + d) * step > threshold).unwrap_or(0.03)
+}
+
+/// Whether the points above the last onset have stopped rising: the last octave's median lies within
+/// the scatter of the last tier's latency.
+fn ends_flat(points: &[Point], fit: &Fit) -> bool {
+    let Some(last) = points.last() else { return false };
+    let Some(boundary) = fit.boundaries.last() else { return true };
+    boundary.shape.misses(last.x / boundary.onset) > 0.98
+}
+
+#[cfg(test)]
+mod tests;

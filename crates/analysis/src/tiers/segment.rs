@@ -1,0 +1,127 @@
+//! Exact segmentation of log latency over log working set into plateaus and ramps.
+
+use super::Point;
+
+/// What a segment is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// One value.
+    Plateau,
+    /// A straight line in log-log, rising.
+    Ramp,
+}
+
+/// A run of points explained by one plateau or one ramp.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Segment {
+    /// Plateau or ramp.
+    pub kind: Kind,
+    /// First point.
+    pub first: usize,
+    /// Last point, inclusive.
+    pub last: usize,
+    /// ln y at ln x = 0.
+    pub intercept: f64,
+    /// d ln y / d ln x; 0 for a plateau.
+    pub slope: f64,
+}
+
+impl Segment {
+    /// The segment's line, extended to `x`.
+    #[must_use]
+    pub fn at(&self, x: f64) -> f64 {
+        (self.intercept + self.slope * x.ln()).exp()
+    }
+}
+
+/// Running sums of weight, wx, wy, wxx, wxy, wyy, so that any segment's least squares are O(1).
+struct Sums(Vec<[f64; 6]>);
+
+impl Sums {
+    fn new(points: &[Point], floor: f64) -> Sums {
+        let mut sums = vec![[0.0; 6]];
+        for p in points {
+            let (x, y) = (p.x.ln(), p.y.ln());
+            let w = 1.0 / (p.sigma * p.sigma + floor * floor);
+            let mut s = sums[sums.len() - 1];
+            for (total, add) in s.iter_mut().zip([w, w * x, w * y, w * x * x, w * x * y, w * y * y]) {
+                *total += add;
+            }
+            sums.push(s);
+        }
+        Sums(sums)
+    }
+
+    /// Chi-square, intercept and slope of points `first..=last`.
+    fn explain(&self, first: usize, last: usize, kind: Kind) -> (f64, f64, f64) {
+        let (a, b) = (&self.0[first], &self.0[last + 1]);
+        let [w, x, y, xx, xy, yy] = core::array::from_fn(|i| b[i] - a[i]);
+        let flat = (yy - y * y / w, y / w, 0.0);
+        let spread = w * xx - x * x;
+        if kind == Kind::Plateau || spread <= 1e-12 * w * xx.abs() {
+            return flat;
+        }
+        let slope = (w * xy - x * y) / spread;
+        if slope <= 0.0 {
+            return flat;
+        }
+        let intercept = (y - slope * x) / w;
+        (flat.0 - slope * slope * spread / w, intercept, slope)
+    }
+}
+
+/// The split of `points` (ascending in x) into plateaus and ramps with the least penalised chi-square,
+/// over ALL splits: Bellman's recursion, O(n^2) pieces of O(1) each.
+///
+/// The penalty a parameter is ln n (the Bayesian criterion), twice: under noise alone it yields one
+/// plateau in all of the property test's cases.
+#[must_use]
+pub fn segment(points: &[Point], floor: f64) -> Vec<Segment> {
+    let n = points.len();
+    let sums = Sums::new(points, floor);
+    let penalty = 2.0 * (n.max(2) as f64).ln();
+    // best[j]: (cost, start and kind of the last segment) of the first j points.
+    let mut best: Vec<(f64, usize, Kind)> = vec![(0.0, 0, Kind::Plateau)];
+    for j in 1..=n {
+        let mut choice = (f64::INFINITY, 0, Kind::Plateau);
+        for i in 0..j {
+            for (kind, parameters) in [(Kind::Plateau, 2.0), (Kind::Ramp, 3.0)] {
+                if kind == Kind::Ramp && j - i < 3 {
+                    continue;
+                }
+                let cost = best[i].0 + sums.explain(i, j - 1, kind).0.max(0.0) + parameters * penalty;
+                if cost < choice.0 {
+                    choice = (cost, i, kind);
+                }
+            }
+        }
+        best.push(choice);
+    }
+    let mut segments = Vec::new();
+    let mut end = n;
+    while end > 0 {
+        let (_, first, kind) = best[end];
+        let (_, intercept, slope) = sums.explain(first, end - 1, kind);
+        segments.push(Segment { kind, first, last: end - 1, intercept, slope });
+        end = first;
+    }
+    segments.reverse();
+    segments
+}
+
+/// Where a capacity may end: the x after which the curve leaves the line of the segment before it
+/// upwards by at least `min_ratio` within two octaves. More than there are; the fit decides.
+#[must_use]
+pub fn onsets(points: &[Point], segments: &[Segment], min_ratio: f64) -> Vec<f64> {
+    segments
+        .windows(2)
+        .filter(|pair| {
+            let (before, from) = (pair[0], points[pair[0].last].x);
+            points[pair[1].first..]
+                .iter()
+                .take_while(|p| p.x <= 4.0 * from)
+                .any(|p| p.y / before.at(p.x) >= min_ratio)
+        })
+        .map(|pair| points[pair[0].last].x)
+        .collect()
+}

@@ -1,0 +1,43 @@
+//! Budgets: what a plan may spend, in the coin of its machine.
+
+use crate::record::Record;
+use fathom_probe::machine::Worth;
+
+/// Simulated accesses that stand for one millisecond of budget on a model. So the default ten seconds
+/// are 40 million accesses, a few seconds of computing; a model's plan depends on nothing else.
+pub const ACCESSES_PER_MS: u64 = 4_000;
+
+/// What may be spent in all, and what has been. Nanoseconds on hardware, accesses on a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// All of it.
+    pub total: u64,
+    /// What the record's trials have cost.
+    pub spent: u64,
+    /// Is it counted in accesses?
+    pub modelled: bool,
+}
+
+impl Budget {
+    /// The budget of `ms` milliseconds, less what `record` has spent.
+    #[must_use]
+    pub fn of(record: &Record, ms: u64) -> Budget {
+        let modelled = record.worth == Some(Worth::Modelled);
+        let cost = |w: &fathom_probe::machine::Watch| if modelled { w.accesses } else { w.wall_ns };
+        let spent = record.trials.iter().filter_map(|r| r.done.as_ref()).map(|d| cost(&d.watch)).sum();
+        let total = ms.saturating_mul(if modelled { ACCESSES_PER_MS } else { 1_000_000 });
+        Budget { total, spent, modelled }
+    }
+
+    /// What is left.
+    #[must_use]
+    pub fn left(&self) -> u64 {
+        self.total.saturating_sub(self.spent)
+    }
+
+    /// A share of the whole.
+    #[must_use]
+    pub fn share(&self, of: f64) -> u64 {
+        (self.total as f64 * of) as u64
+    }
+}

@@ -1,0 +1,340 @@
+//! The record: the transcript of a session, line for line, and what it says.
+//!
+//! The first line names the format's version. Then come the harness's own lines (`run`, `end`) and,
+//! as they were received, the probe's. Reading stops nowhere: a damaged line is a problem that names
+//! its number, and everything else still counts.
+
+use fathom_analysis::claims::{FactValue, Facts};
+use fathom_probe::machine::Worth;
+use fathom_probe::proof::unproven;
+use fathom_probe::wire::{Done, Line, PatternKind, Sample, Samples, Trial, VERSION, WireError};
+
+/// Most problems that are kept one by one; a hostile file has no more to say after that.
+const MOST_PROBLEMS: usize = 100;
+
+/// What the harness was asked to do: the `run` line.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Run {
+    /// The experiment's name.
+    pub experiment: String,
+    /// The subject as the user typed it.
+    pub subject: String,
+    /// Seed of the plan.
+    pub seed: u64,
+    /// Budget, ms.
+    pub budget_ms: u64,
+    /// Version of the program that measured.
+    pub build: String,
+    /// The command line.
+    pub command: String,
+}
+
+impl Run {
+    /// The line that says it.
+    #[must_use]
+    pub fn line(&self) -> Line {
+        Line::new("run")
+            .text("experiment", &self.experiment)
+            .text("subject", &self.subject)
+            .int("seed", self.seed)
+            .int("budget_ms", self.budget_ms)
+            .text("build", &self.build)
+            .text("command", &self.command)
+    }
+
+    fn read(line: &Line) -> Result<Run, WireError> {
+        let mut f = line.fields();
+        let mut text = |key: &str| Ok::<_, WireError>(f.text(key)?.unwrap_or_default().to_owned());
+        let (experiment, subject) = (text("experiment")?, text("subject")?);
+        let (build, command) = (text("build")?, text("command")?);
+        let run = Run {
+            experiment,
+            subject,
+            seed: f.need_int("seed")?,
+            budget_ms: f.need_int("budget_ms")?,
+            build,
+            command,
+        };
+        f.finish()?;
+        Ok(run)
+    }
+}
+
+/// How a session ended: the `end` line.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct End {
+    /// `complete`, `interrupted` or `failed`.
+    pub status: String,
+    /// Wall time of the measurement, ms.
+    pub elapsed_ms: u64,
+}
+
+impl End {
+    /// The line that says it.
+    #[must_use]
+    pub fn line(&self) -> Line {
+        Line::new("end").token("status", &self.status).int("elapsed_ms", self.elapsed_ms)
+    }
+
+    fn read(line: &Line) -> Result<End, WireError> {
+        let mut f = line.fields();
+        let status = f.token("status")?.unwrap_or("failed").to_owned();
+        let end = End { status, elapsed_ms: f.need_int("elapsed_ms")? };
+        f.finish()?;
+        Ok(end)
+    }
+}
+
+/// One trial and all that came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrialRun {
+    /// What was asked, as the probe echoed it.
+    pub trial: Trial,
+    /// Its samples, in order; only proven ones once the trial is done.
+    pub samples: Vec<Sample>,
+    /// Samples whose end cells did not prove the work; they are kept out.
+    pub cheated: usize,
+    /// What it cost, when it ended.
+    pub done: Option<Done>,
+    /// Reason and remedy, when it was refused.
+    pub refusal: Option<(String, String)>,
+}
+
+impl TrialRun {
+    /// Ticks an operation of every sample: the 2n run less the n run, over n, in which every fixed cost
+    /// cancels.
+    pub fn ticks_per_op(&self) -> impl Iterator<Item = f64> + '_ {
+        let n = self.trial.loads as f64;
+        self.samples.iter().map(move |s| (s.ticks2 as f64 - s.ticks as f64) / n)
+    }
+}
+
+/// A record, read.
+#[derive(Clone, Debug, Default)]
+pub struct Record {
+    /// What was asked of the harness.
+    pub run: Option<Run>,
+    /// The worth that the probe declared.
+    pub worth: Option<Worth>,
+    /// The facts, parts joined.
+    pub facts: Facts,
+    /// The trials, in order.
+    pub trials: Vec<TrialRun>,
+    /// `fault` lines of the probe.
+    pub faults: Vec<String>,
+    /// How it ended; `None` for a session that was cut off.
+    pub end: Option<End>,
+    /// What was wrong with the lines themselves, each with its number.
+    pub problems: Vec<String>,
+    lines: u64,
+    last_seq: Option<u64>,
+    pairs: Vec<(String, FactValue)>,
+}
+
+impl Record {
+    /// The line that begins every record.
+    #[must_use]
+    pub fn first_line() -> String {
+        Line::new("fathom.record").int("version", VERSION).render()
+    }
+
+    /// Reads a whole file's text.
+    ///
+    /// # Errors
+    /// When the first line is not that of a record, or of a newer version.
+    pub fn parse(text: &str) -> Result<Record, String> {
+        let mut record = Record::default();
+        for line in text.lines() {
+            record.push(line)?;
+        }
+        if record.lines == 0 {
+            return Err("the file is empty; a record begins with 'fathom.record version=1'".to_owned());
+        }
+        Ok(record)
+    }
+
+    /// Takes the next line of a record. Problems with it are noted and do not end the reading.
+    ///
+    /// # Errors
+    /// Only of the first line: when it is not that of a record, or of a newer version.
+    pub fn push(&mut self, text: &str) -> Result<(), String> {
+        self.lines += 1;
+        if self.lines == 1 {
+            return first(text);
+        }
+        if text.trim().is_empty() {
+            return Ok(());
+        }
+        if let Err(e) = Line::parse(text).and_then(|line| self.take(&line)) {
+            self.problem(&e.what);
+        }
+        Ok(())
+    }
+
+    fn problem(&mut self, what: &str) {
+        if self.problems.len() < MOST_PROBLEMS {
+            self.problems.push(format!("line {}: {what}", self.lines));
+        }
+    }
+
+    fn take(&mut self, line: &Line) -> Result<(), WireError> {
+        if let Some(seq) = line.seq {
+            if self.last_seq.is_some_and(|last| seq != last.wrapping_add(1)) && line.word != "probe" {
+                let last = self.last_seq.unwrap_or_default();
+                self.problem(&format!("number {seq} follows {last}: lines of the probe are missing"));
+            }
+            self.last_seq = Some(seq);
+        }
+        match line.word.as_str() {
+            "run" => self.run = Some(Run::read(line)?),
+            "end" => self.end = Some(End::read(line)?),
+            "probe" => self.take_probe(line)?,
+            "fact" => self.take_fact(line)?,
+            "trial" => {
+                let trial = Trial::read(line)?;
+                self.trials.push(TrialRun {
+                    trial,
+                    samples: Vec::new(),
+                    cheated: 0,
+                    done: None,
+                    refusal: None,
+                });
+            }
+            "sample" => {
+                let samples = Samples::read(line)?;
+                self.running(samples.trial)?.samples.extend(samples.list);
+            }
+            "done" => self.take_done(Done::read(line)?)?,
+            "refusal" => self.take_refusal(line)?,
+            "fault" => {
+                let what = line.fields().text("what")?.unwrap_or_default().to_owned();
+                if self.faults.len() < MOST_PROBLEMS {
+                    self.faults.push(what);
+                }
+            }
+            "facts_end" => {
+                let facts = core::mem::take(&mut self.pairs);
+                self.facts = facts.into_iter().collect();
+            }
+            "gone" => {}
+            other => return Err(WireError::new(format!("'{other}' is no word of a record"))),
+        }
+        Ok(())
+    }
+
+    fn take_probe(&mut self, line: &Line) -> Result<(), WireError> {
+        let mut f = line.fields();
+        let wire = f.need_int("wire")?;
+        if wire > VERSION {
+            return Err(WireError::new(format!(
+                "the probe speaks wire version {wire}, this program reads up to {VERSION}: update it"
+            )));
+        }
+        let word = f.token("worth")?.unwrap_or_default();
+        self.worth = Worth::from_token(word);
+        f.finish()
+    }
+
+    fn take_fact(&mut self, line: &Line) -> Result<(), WireError> {
+        let mut f = line.fields();
+        let name = f.text("name")?.unwrap_or_default().to_owned();
+        let part = f.int("part")?.unwrap_or(0);
+        let _of = f.int("of")?;
+        let value = match (f.int("int")?, f.text("text")?, f.hex("hex")?) {
+            (Some(v), None, None) => FactValue::Int(v),
+            (None, Some(t), None) => FactValue::Text(t.to_owned()),
+            (None, None, Some(b)) => FactValue::Bytes(b.to_vec()),
+            _ => return Err(WireError::new(format!("fact {name}: needs one of int, text, hex"))),
+        };
+        f.finish()?;
+        match (part, self.pairs.last_mut(), value) {
+            (0, _, value) => self.pairs.push((name, value)),
+            (_, Some((last, FactValue::Text(t))), FactValue::Text(more)) if *last == name => {
+                t.push_str(&more)
+            }
+            (_, Some((last, FactValue::Bytes(b))), FactValue::Bytes(more)) if *last == name => b.extend(more),
+            _ => return Err(WireError::new(format!("fact {name}: part {part} without the part before it"))),
+        }
+        Ok(())
+    }
+
+    /// The trial that runs now, which must be `id`.
+    fn running(&mut self, id: u64) -> Result<&mut TrialRun, WireError> {
+        match self.trials.last_mut() {
+            Some(run) if run.trial.id == id && run.done.is_none() && run.refusal.is_none() => Ok(run),
+            _ => Err(WireError::new(format!("trial {id} is not the one that runs"))),
+        }
+    }
+
+    fn take_done(&mut self, done: Done) -> Result<(), WireError> {
+        let run = self.running(done.trial)?;
+        let bad = unproven(&run.trial, done.page_bytes, &run.samples);
+        run.cheated = bad.len();
+        let mut i = 0;
+        run.samples.retain(|_| {
+            i += 1;
+            !bad.contains(&(i - 1))
+        });
+        run.done = Some(done);
+        Ok(())
+    }
+
+    fn take_refusal(&mut self, line: &Line) -> Result<(), WireError> {
+        let mut f = line.fields();
+        let id = f.need_int("trial")?;
+        let reason = f.text("reason")?.unwrap_or_default().to_owned();
+        let remedy = f.text("remedy")?.unwrap_or_default().to_owned();
+        f.finish()?;
+        self.running(id)?.refusal = Some((reason, remedy));
+        Ok(())
+    }
+
+    /// An integer fact.
+    #[must_use]
+    pub fn int(&self, name: &str) -> Option<u64> {
+        match self.facts.get(name) {
+            Some(FactValue::Int(v)) => Some(*v),
+            _ => None,
+        }
+    }
+
+    /// A text fact.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<&str> {
+        match self.facts.get(name) {
+            Some(FactValue::Text(t)) => Some(t),
+            _ => None,
+        }
+    }
+
+    /// Trials of one pattern that ended with samples.
+    pub fn of(&self, pattern: PatternKind) -> impl Iterator<Item = &TrialRun> + '_ {
+        self.trials
+            .iter()
+            .filter(move |r| r.trial.pattern == pattern && r.done.is_some() && !r.samples.is_empty())
+    }
+
+    /// The last round that was planned; 0 before the first.
+    #[must_use]
+    pub fn round(&self) -> u64 {
+        self.trials.iter().map(|r| r.trial.round).max().unwrap_or(0)
+    }
+}
+
+fn first(text: &str) -> Result<(), String> {
+    let hint = "a record begins with 'fathom.record version=1'";
+    let line = Line::parse(text).map_err(|e| format!("line 1: {e}; {hint}"))?;
+    if line.word != "fathom.record" {
+        return Err(format!("line 1 begins with '{}'; {hint}", line.word));
+    }
+    let mut f = line.fields();
+    let version = f.need_int("version").map_err(|e| e.what)?;
+    f.finish().map_err(|e| e.what)?;
+    if version == 0 || version > VERSION {
+        return Err(format!("record version {version}; this program reads up to {VERSION}: update it"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

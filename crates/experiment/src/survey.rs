@@ -1,0 +1,29 @@
+//! The survey: what is the memory hierarchy of this machine?
+//!
+//! A chase over growing working sets (in the largest pages there are, so that translation stays out of
+//! it) gives the staircase; pairs of chains with one line a page and with the same lines packed give
+//! the TLBs; a ladder of orders gives what prefetch is worth; base pages against huge ones give the
+//! share of translation. Claims are decoded from raw facts and stand beside what was measured.
+
+mod claims;
+mod cost;
+mod curves;
+mod plan;
+mod reading;
+
+pub use plan::plan;
+pub use reading::{WARNINGS, read};
+
+/// The experiment's name.
+pub const NAME: &str = "survey";
+
+/// One line for the help.
+pub const ABOUT: &str = "the whole memory hierarchy of a subject: tiers, TLBs, prefetch, claims";
+
+/// The line size assumed: cells are this far apart. Smaller lines only leave lines of a set unused,
+/// larger ones make neighbours hit; the experiment that finds the line is another one.
+const STEP: u64 = 64;
+
+/// Pages in the staircase's window: all their lines are visited before the next window begins. Eight
+/// pages stay in any first-level TLB (the smallest described one has ten entries).
+const WINDOW_PAGES: u64 = 8;

@@ -1,0 +1,105 @@
+//! Claims beside measurements: a verdict a level.
+
+use fathom_analysis::claims::{Claim, Decoded};
+use fathom_analysis::findings::Finding;
+use fathom_analysis::tiers::Reading;
+use fathom_probe::machine::Worth;
+
+use super::reading::{number, size, text};
+
+/// A claim this far (relative) outside a capacity's interval is contradicted by it; nearer, the two
+/// are only not shown to agree. 10 %: an eighth, the smallest step between two geometries of one way
+/// more or less at eight ways, less a margin.
+const CLEARLY: f64 = 0.10;
+
+/// The claims' own rows, data and unified levels only, and the sources' complaints as rows of notes.
+pub(super) fn rows(decoded: &Decoded) -> Vec<Finding> {
+    let mut rows = Vec::new();
+    for claim in decoded.claims.iter().filter(|c| c.holds.data()) {
+        let name = |key: &str| format!("claim.{}.level.{}.{key}", claim.source.token(), claim.level);
+        let mut row = |key: &str, value: Option<f64>, unit: &'static str| {
+            if let Some(value) = value {
+                let mut finding = number(name(key), value, unit);
+                finding.notes.push(format!("holds {}", claim.holds));
+                rows.push(finding);
+            }
+        };
+        row("size", claim.size.map(|v| v as f64), "bytes");
+        row("line", claim.line.map(|v| v as f64), "bytes");
+        row("ways", claim.ways.map(f64::from), "");
+        row("sets", claim.sets.map(|v| v as f64), "");
+    }
+    rows
+}
+
+/// A verdict for every level that somebody claims a size for.
+pub(super) fn verdicts(decoded: &Decoded, reading: &Reading, worth: Option<Worth>) -> Vec<Finding> {
+    let data: Vec<&Claim> = decoded.claims.iter().filter(|c| c.holds.data() && c.size.is_some()).collect();
+    let mut levels: Vec<u8> = data.iter().map(|c| c.level).collect();
+    levels.sort_unstable();
+    levels.dedup();
+    levels
+        .iter()
+        .enumerate()
+        .map(|(nth, &level)| {
+            let claims: Vec<&Claim> = data.iter().copied().filter(|c| c.level == level).collect();
+            verdict(nth, level, &claims, reading, worth)
+        })
+        .collect()
+}
+
+fn verdict(nth: usize, level: u8, claims: &[&Claim], reading: &Reading, worth: Option<Worth>) -> Finding {
+    let name = format!("verdict.level.{level}.size");
+    let sources: Vec<&str> = claims.iter().map(|c| c.source.token()).collect();
+    let claimed = claims[0].size.unwrap_or_default();
+    let who = sources.join(", ");
+    // A guest's caches are real, but whose they are and how much of them is its own is not its to say.
+    let is = if worth == Some(Worth::Virtual) { "behaves like" } else { "is" };
+    let Some(capacity) = reading.tiers.get(nth).and_then(|t| t.capacity) else {
+        let mut finding = text(name, "undecided");
+        finding.notes.push(format!(
+            "{who} claims {} at level {level}; no {} capacity was found in the working sets measured",
+            size(claimed as f64),
+            ordinal(nth + 1)
+        ));
+        return finding;
+    };
+    let onset = capacity.onset;
+    let at = claimed as f64;
+    let (word, sentence) = if at >= onset.low && at <= onset.high {
+        ("agrees", format!("level {level} {is} the {} that {who} claims", size(at)))
+    } else if at < onset.low / (1.0 + CLEARLY) || at > onset.high * (1.0 + CLEARLY) {
+        (
+            "disagrees",
+            format!(
+                "{who} claims {} at level {level}, but loads slow down beyond {}: it {is} {}",
+                size(at),
+                size(onset.value),
+                if is == "is" { "not what is claimed".to_owned() } else { size(onset.value) },
+            ),
+        )
+    } else {
+        (
+            "undecided",
+            format!(
+                "{who} claims {} at level {level}; measured {} ({} to {}), too near to contradict it",
+                size(at),
+                size(onset.value),
+                size(onset.low),
+                size(onset.high)
+            ),
+        )
+    };
+    let mut finding = text(name, word);
+    finding.notes.push(sentence);
+    finding
+}
+
+fn ordinal(n: usize) -> String {
+    match n {
+        1 => "first".to_owned(),
+        2 => "second".to_owned(),
+        3 => "third".to_owned(),
+        n => format!("{n}th"),
+    }
+}

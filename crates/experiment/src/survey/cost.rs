@@ -1,0 +1,49 @@
+//! What a trial will cost, so that a round never overruns its budget.
+
+use fathom_probe::wire::{PatternKind, Trial};
+
+use super::curves::At;
+
+/// Estimates costs in a budget's coin: ns on hardware, accesses on a model.
+pub(super) struct Cost<'a> {
+    pub(super) modelled: bool,
+    pub(super) staircase: &'a [At],
+}
+
+/// ns a link to lay: two keyed permutation steps and a store, measured 10 to 30 ns on a 2 GHz guest.
+const LAY_NS: f64 = 30.0;
+/// ns a byte of first touch (a page fault and its zeroing, spread over the page), 0.1 to 0.3 there.
+const TOUCH_NS: f64 = 0.2;
+/// ns a trial beside its loads: two lines on a pipe, a mapping call, four readings of /proc.
+const FIXED_NS: f64 = 150_000.0;
+
+impl Cost<'_> {
+    /// Latency at a working set, ns: the nearest larger point measured, or a pessimist's table.
+    fn latency(&self, bytes: u64) -> f64 {
+        if let Some(at) = self.staircase.iter().find(|a| a.bytes >= bytes) {
+            return at.time().max(0.5);
+        }
+        match bytes {
+            0..=0x8000 => 3.0,
+            0x8001..=0x20_0000 => 12.0,
+            0x20_0001..=0x100_0000 => 60.0,
+            _ => 160.0,
+        }
+    }
+
+    /// The cost of one trial.
+    pub(super) fn of(&self, trial: &Trial) -> u64 {
+        let loads = trial.warm + 3 * trial.loads * trial.samples;
+        match trial.pattern {
+            PatternKind::Clock | PatternKind::Alu if self.modelled => 0,
+            _ if self.modelled => loads,
+            PatternKind::Clock => 40 * (trial.loads + 2) * trial.samples,
+            PatternKind::Alu => loads,
+            PatternKind::Chase | PatternKind::Pages => {
+                let pages = if trial.pattern == PatternKind::Pages { 20.0 } else { 0.0 };
+                let lay = trial.cells() as f64 * (LAY_NS + pages) + trial.bytes as f64 * TOUCH_NS;
+                (FIXED_NS + lay + loads as f64 * (self.latency(trial.bytes) + pages)) as u64
+            }
+        }
+    }
+}

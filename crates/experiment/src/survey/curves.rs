@@ -1,0 +1,201 @@
+//! What the trials of a survey have measured so far, joined into curves. Used by plan and reading.
+
+use fathom_analysis::interval::{median, robust_sigma};
+use fathom_analysis::tiers::{self, Options, Point, Reading};
+use fathom_probe::machine::{Pages, Worth};
+use fathom_probe::wire::{OrderKind, PatternKind, Trial};
+
+use super::{STEP, WINDOW_PAGES};
+use crate::record::{Record, TrialRun};
+
+/// Everything measured at one point.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct At {
+    /// Working set in bytes.
+    pub(super) bytes: u64,
+    /// Time a load in ns, one list a trial.
+    pub(super) groups: Vec<Vec<f64>>,
+    /// Time a load in core cycles, by the yardstick of each trial's own round.
+    pub(super) cycles: Vec<f64>,
+    /// The trials.
+    pub(super) trials: Vec<u64>,
+}
+
+impl At {
+    pub(super) fn values(&self) -> Vec<f64> {
+        self.groups.concat()
+    }
+
+    /// Median time, ns.
+    pub(super) fn time(&self) -> f64 {
+        median(&self.values()).unwrap_or(0.0)
+    }
+
+    /// Relative standard error of the median: 1.25 sigma / sqrt(n) for a normal distribution, from the
+    /// trials' medians where there are enough of them, because samples of one trial share a placement.
+    fn sigma(&self) -> f64 {
+        let medians: Vec<f64> = self.groups.iter().filter_map(|g| median(g)).collect();
+        let spread = if medians.len() >= 4 { medians } else { self.values() };
+        let centre = median(&spread).unwrap_or(0.0);
+        if centre > 0.0 { 1.25 * robust_sigma(&spread) / (spread.len() as f64).sqrt() / centre } else { 0.0 }
+    }
+}
+
+/// A machine's clocks and pages, as far as the record tells.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Scale {
+    /// Length of a tick, ns.
+    pub(super) tick_ns: f64,
+    /// Steps in which the clock moves, ticks.
+    pub(super) resolution: f64,
+    /// Ticks a core cycle, one value a sample of the yardstick, with its round and trial.
+    pub(super) cycle_ticks: Vec<(u64, u64, f64)>,
+    /// Base page, bytes.
+    pub(super) base: u64,
+    /// Huge page, bytes, where there is one that was not refused.
+    pub(super) huge: Option<u64>,
+}
+
+impl Scale {
+    pub(super) fn of(record: &Record) -> Scale {
+        let hz = record.int("clock.hz").filter(|&hz| hz > 0).unwrap_or(1_000_000_000);
+        let refused = record
+            .trials
+            .iter()
+            .any(|r| r.refusal.is_some() && r.trial.page == Pages::Huge && r.trial.bytes <= 1 << 20);
+        let resolution = record
+            .of(PatternKind::Clock)
+            .flat_map(|r| r.samples.iter().map(|s| s.ticks))
+            .filter(|&t| t > 0)
+            .min()
+            .unwrap_or(1);
+        let cycle_ticks = record
+            .of(PatternKind::Alu)
+            .flat_map(|r| r.ticks_per_op().map(|t| (r.trial.round, r.trial.id, t)))
+            .filter(|(_, _, t)| *t > 0.0)
+            .collect();
+        Scale {
+            tick_ns: 1e9 / hz as f64,
+            resolution: resolution as f64,
+            cycle_ticks,
+            base: record.int("page.base").filter(|p| p.is_power_of_two() && *p >= STEP).unwrap_or(4096),
+            huge: record.int("page.huge").filter(|p| p.is_power_of_two() && *p > STEP && !refused),
+        }
+    }
+
+    /// Ticks a cycle over all rounds.
+    pub(super) fn cycle(&self) -> Option<f64> {
+        median(&self.cycle_ticks.iter().map(|c| c.2).collect::<Vec<_>>())
+    }
+
+    /// Ticks a cycle in one round; over all where that round has no yardstick of its own.
+    fn cycle_in(&self, round: u64) -> Option<f64> {
+        let own: Vec<f64> = self.cycle_ticks.iter().filter(|c| c.0 == round).map(|c| c.2).collect();
+        median(&own).or_else(|| self.cycle())
+    }
+
+    /// The pages that the staircase is measured in.
+    pub(super) fn pages(&self) -> Pages {
+        if self.huge.is_some() { Pages::Huge } else { Pages::Base }
+    }
+
+    /// The staircase's window, bytes.
+    pub(super) fn window(&self) -> u64 {
+        WINDOW_PAGES * self.huge.unwrap_or(self.base)
+    }
+
+    /// Is this trial a step of the staircase?
+    pub(super) fn is_step(&self, trial: &Trial) -> bool {
+        trial.pattern == PatternKind::Chase
+            && trial.order == OrderKind::Window
+            && trial.window == self.window()
+            && trial.page == self.pages()
+            && trial.with.is_empty()
+    }
+
+    fn add(&self, at: &mut Vec<At>, run: &TrialRun) {
+        let bytes = run.trial.bytes;
+        let cycle = self.cycle_in(run.trial.round);
+        let ticks: Vec<f64> = run.ticks_per_op().collect();
+        let entry = match at.iter_mut().find(|a| a.bytes == bytes) {
+            Some(entry) => entry,
+            None => {
+                at.push(At { bytes, groups: Vec::new(), cycles: Vec::new(), trials: Vec::new() });
+                let last = at.len() - 1;
+                &mut at[last]
+            }
+        };
+        entry.cycles.extend(cycle.iter().flat_map(|c| ticks.iter().map(move |t| t / c)));
+        entry.groups.push(ticks.iter().map(|t| t * self.tick_ns).collect());
+        entry.trials.push(run.trial.id);
+    }
+
+    fn gather(&self, record: &Record, pattern: PatternKind, wanted: impl Fn(&Trial) -> bool) -> Vec<At> {
+        let mut at = Vec::new();
+        for run in record.of(pattern).filter(|r| wanted(&r.trial)) {
+            self.add(&mut at, run);
+        }
+        at.sort_by_key(|a| a.bytes);
+        at
+    }
+
+    /// The staircase, ascending in bytes.
+    pub(super) fn staircase(&self, record: &Record) -> Vec<At> {
+        self.gather(record, PatternKind::Chase, |t| self.is_step(t))
+    }
+
+    /// Chases in one order and page size that are no steps of the staircase.
+    pub(super) fn chases(&self, record: &Record, order: OrderKind, page: Pages) -> Vec<At> {
+        self.gather(record, PatternKind::Chase, |t| t.order == order && t.page == page && !self.is_step(t))
+    }
+
+    /// The pairs of the TLB curve: (pages, spread, packed), ascending.
+    pub(super) fn pairs(&self, record: &Record) -> Vec<(u64, At, At)> {
+        let spread = self.gather(record, PatternKind::Pages, |t| t.order == OrderKind::Random);
+        let packed = self.gather(record, PatternKind::Chase, |t| is_packed_twin(t));
+        spread
+            .into_iter()
+            .filter_map(|s| {
+                let p = packed.iter().find(|p| p.bytes == s.bytes)?.clone();
+                Some((s.bytes / STEP, s, p))
+            })
+            .collect()
+    }
+}
+
+/// The packed half of a TLB pair: a random chase in base pages of at most a few MiB. (The ladder's
+/// random chase in base pages is larger than any pair.)
+pub(super) fn is_packed_twin(trial: &Trial) -> bool {
+    trial.order == OrderKind::Random && trial.page == Pages::Base && trial.bytes <= MAX_PAIR * STEP
+}
+
+/// Most pages of a TLB pair: four times the largest second-level TLB known (2048 entries).
+pub(super) const MAX_PAIR: u64 = 8192;
+
+/// Reads the staircase.
+pub(super) fn read_staircase(staircase: &[At]) -> Option<Reading> {
+    let points: Vec<Point> =
+        staircase.iter().map(|a| Point { x: a.bytes as f64, y: a.time(), sigma: a.sigma() }).collect();
+    tiers::read(&points, &Options::default())
+}
+
+/// Reads the TLB curve: what translation adds, on the ground of the smallest pairs' packed time, so
+/// that "no cost" is a plateau of its own.
+pub(super) fn read_pairs(pairs: &[(u64, At, At)]) -> Option<(Reading, f64)> {
+    let ground = median(&pairs.iter().take(3).map(|(_, _, p)| p.time()).collect::<Vec<_>>())?;
+    let points: Vec<Point> = pairs
+        .iter()
+        .map(|(n, s, p)| {
+            let y = ground + (s.time() - p.time()).max(0.0);
+            let error = (s.sigma() * s.time()).hypot(p.sigma() * p.time());
+            Point { x: *n as f64, y, sigma: error / y }
+        })
+        .collect();
+    let reading = tiers::read(&points, &Options { floor: 0.01, ..Options::default() })?;
+    Some((reading, ground))
+}
+
+/// May latencies be shown at all?
+pub(super) fn believable(record: &Record) -> bool {
+    matches!(record.worth, Some(Worth::Real | Worth::Virtual | Worth::Modelled))
+}

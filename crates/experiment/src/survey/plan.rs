@@ -1,0 +1,360 @@
+//! The survey's plan: from the record so far to the next round of trials.
+
+use fathom_analysis::tiers::Reading;
+use fathom_probe::chain::mix;
+use fathom_probe::machine::Pages;
+use fathom_probe::wire::{OrderKind, PatternKind, Trial};
+
+use super::STEP;
+use super::cost::Cost;
+use super::curves::{At, MAX_PAIR, Scale, believable, read_pairs, read_staircase};
+use crate::budget::Budget;
+use crate::record::Record;
+
+/// Smallest working set of the staircase. No L1 data cache of interest is below 2 KiB.
+const SMALLEST: u64 = 1 << 10;
+/// End of the fine part of the first sketch (three points an octave).
+const FINE: u64 = 2 << 20;
+/// Top of the sketch: above the last level of all but the largest servers. Where the curve has not
+/// ended on a plateau there, later rounds go on to [`LARGEST`].
+const SKETCH: u64 = 256 << 20;
+/// No working set is larger than this, whatever the memory.
+const LARGEST: u64 = 4 << 30;
+/// Share of the budget after which no new round begins.
+const ENOUGH: f64 = 0.93;
+/// Most of the budget that one round may take, so that the plan sees what it got.
+const ROUND: f64 = 0.3;
+/// Brackets of a capacity are narrowed to this (relative): a third of what is promised.
+const RESOLUTION: f64 = 0.012;
+/// Points inside a bracket and round.
+const EACH: usize = 3;
+
+/// The next round; empty when nothing is left to ask or to spend.
+///
+/// Pure: the same record, seed and budget give the same round. `budget_ms` is wall time on hardware
+/// and stands for accesses on a model (see [`crate::budget`]).
+#[must_use]
+pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
+    let round = record.round() + 1;
+    let scale = Scale::of(record);
+    let budget = Budget::of(record, budget_ms);
+    if round > 1 && (!believable(record) || budget.spent >= budget.share(ENOUGH)) {
+        return Vec::new();
+    }
+    let staircase = scale.staircase(record);
+    let mut planner = Planner {
+        record,
+        cost: Cost { modelled: budget.modelled, staircase: &staircase },
+        scale,
+        budget,
+        staircase: &staircase,
+        seed: mix(seed ^ mix(round)),
+        round,
+        trials: Vec::new(),
+    };
+    match round {
+        1 => planner.calibrate(),
+        2 => planner.sketch(),
+        3 => planner.heights(),
+        _ => planner.refine(),
+    }
+    planner.close()
+}
+
+struct Planner<'a> {
+    record: &'a Record,
+    scale: Scale,
+    budget: Budget,
+    cost: Cost<'a>,
+    staircase: &'a [At],
+    seed: u64,
+    round: u64,
+    /// Wanted, most wanted first.
+    trials: Vec<Trial>,
+}
+
+impl Planner<'_> {
+    fn modelled(&self) -> bool {
+        self.budget.modelled
+    }
+
+    /// Most bytes of one mapping in pages of this kind.
+    fn ceiling(&self, pages: Pages) -> u64 {
+        let name = match pages {
+            Pages::Base => "memory.mappable.base.bytes",
+            Pages::Huge => "memory.mappable.huge.bytes",
+        };
+        let stated = self.record.int(name).unwrap_or(SKETCH);
+        // A refusal of a size is a ceiling too.
+        let refused = self.record.trials.iter().filter(|r| r.refusal.is_some() && r.trial.page == pages);
+        let refused = refused.map(|r| r.trial.extent(self.scale.base)).min().unwrap_or(u64::MAX);
+        stated.min(refused.saturating_sub(1)).min(LARGEST)
+    }
+
+    fn top(&self) -> u64 {
+        self.ceiling(self.scale.pages())
+    }
+
+    fn trial(&mut self, trial: Trial) {
+        let nth = self.trials.len() as u64;
+        let seed = mix(self.seed ^ mix(nth + 1));
+        // 48 bits of seed are plenty and keep the lines short.
+        self.trials.push(Trial { round: self.round, seed: seed >> 16, place: mix(seed) >> 40, ..trial });
+    }
+
+    /// n for a chain of `cells`: whole laps and one load more (whole laps would prove nothing), enough
+    /// of them for the clock; a part of a lap where a lap is long.
+    fn loads(&self, cells: u64) -> u64 {
+        let (least, most) = if self.modelled() { (2048, 32_768) } else { (8192, 32_768) };
+        // 500 steps of the clock over an L1 hit of about three cycles bound its resolution's error to 0.2 %.
+        let clock = self.scale.cycle().map_or(0.0, |c| 500.0 * self.scale.resolution / (3.0 * c));
+        let least = (clock as u64).clamp(least, 1 << 22);
+        let mut n =
+            if cells <= most.max(least) { least.div_ceil(cells) * cells + 1 } else { most.max(least) + 1 };
+        while cells > 2 && (2 * n).is_multiple_of(cells) {
+            n += 1;
+        }
+        n
+    }
+
+    /// Loads before the first sample. On hardware laying a chain warms the caches as a lap would; on the
+    /// model laying leaves them alone, and random replacement needs laps to settle.
+    fn warm(&self, cells: u64) -> u64 {
+        match (self.modelled(), cells) {
+            (true, ..=0x8000) => 3 * cells,
+            (true, ..=0x4_0000) => 2 * cells,
+            (true, _) => cells,
+            (false, _) => cells.min(0x1_0000),
+        }
+    }
+
+    fn samples(&self, cells: u64) -> u64 {
+        match (self.modelled(), cells) {
+            (true, _) => 2,
+            (false, ..=0x8000) => 7,
+            (false, _) => 5,
+        }
+    }
+
+    fn chase(&mut self, bytes: u64, order: OrderKind, window: u64, page: Pages) {
+        let cells = bytes / STEP;
+        self.trial(Trial {
+            pattern: PatternKind::Chase,
+            bytes: cells * STEP,
+            step: STEP,
+            order,
+            window,
+            page,
+            loads: self.loads(cells),
+            samples: self.samples(cells),
+            warm: self.warm(cells),
+            ..Trial::default()
+        });
+    }
+
+    /// A step of the staircase.
+    fn step(&mut self, bytes: u64) {
+        self.chase(bytes, OrderKind::Window, self.scale.window(), self.scale.pages());
+    }
+
+    /// A TLB pair on `n` pages: one line a page, and as many lines packed.
+    fn pair(&mut self, n: u64) {
+        let page = self.scale.base;
+        self.chase(n * STEP, OrderKind::Random, page, Pages::Base);
+        let packed = self.trials.len() - 1;
+        let spread = Trial { pattern: PatternKind::Pages, ..self.trials[packed].clone() };
+        self.trial(spread);
+    }
+
+    fn most_pages(&self) -> u64 {
+        (self.ceiling(Pages::Base) / self.scale.base).min(MAX_PAIR)
+    }
+
+    fn calibrate(&mut self) {
+        self.trial(Trial {
+            pattern: PatternKind::Clock,
+            loads: 200,
+            samples: 200,
+            warm: 0,
+            ..Trial::default()
+        });
+    }
+
+    /// `per` points an octave from `from` up to and with `to`.
+    fn octaves(from: u64, to: u64, per: f64) -> impl Iterator<Item = u64> {
+        let steps = ((to as f64 / from as f64).log2() * per + 1e-9).floor() as i64;
+        (0..=steps).map(move |i| (from as f64 * (i as f64 / per).exp2()) as u64 / STEP * STEP)
+    }
+
+    fn sketch(&mut self) {
+        let top = self.top().min(FINE);
+        for bytes in Self::octaves(SMALLEST, top, 3.0) {
+            self.step(bytes);
+        }
+        for n in Self::octaves(4 * STEP, self.most_pages().min(1024) * STEP, 2.0) {
+            self.pair(n / STEP);
+        }
+    }
+
+    fn heights(&mut self) {
+        let top = self.top().min(SKETCH);
+        let mut sizes: Vec<u64> = Self::octaves(FINE, top.min(32 << 20), 2.0).skip(1).collect();
+        sizes.extend(Self::octaves(32 << 20, top, 1.0).skip(1));
+        for bytes in sizes {
+            self.step(bytes);
+        }
+        if self.most_pages() > 1024 {
+            for n in Self::octaves(1024 * STEP, self.most_pages() * STEP, 2.0).skip(1) {
+                self.pair(n / STEP);
+            }
+        }
+    }
+
+    /// Later rounds: what narrows the reading most comes first.
+    fn refine(&mut self) {
+        let stairs = read_staircase(self.staircase);
+        let pairs = self.scale.pairs(self.record);
+        let tlbs = read_pairs(&pairs).map(|r| r.0);
+        if let Some(stairs) = &stairs {
+            self.narrow(stairs);
+            self.go_on(stairs);
+        }
+        if let Some(tlbs) = &tlbs {
+            for x in tlbs.wanted(RESOLUTION, EACH) {
+                let n = x.round() as u64;
+                if n >= 1 && pairs.iter().all(|p| p.0 != n) {
+                    self.pair(n);
+                }
+            }
+        }
+        if let Some(stairs) = &stairs {
+            self.ladder(stairs);
+            self.validate(stairs);
+        }
+        if !self.modelled() {
+            self.repeat(&pairs.iter().map(|p| (p.0, p.1.trials.len())).collect::<Vec<_>>());
+        }
+    }
+
+    fn narrow(&mut self, stairs: &Reading) {
+        for x in stairs.wanted(RESOLUTION, EACH) {
+            let bytes = (x / STEP as f64).round() as u64 * STEP;
+            if self.staircase.iter().all(|a| a.bytes != bytes) {
+                self.step(bytes);
+            }
+        }
+    }
+
+    /// The last tier was not reached, or only just: eight times the last capacity leaves no hit even
+    /// under random replacement.
+    fn go_on(&mut self, stairs: &Reading) {
+        let Some(last) = self.staircase.last().map(|a| a.bytes) else { return };
+        let onset = stairs.tiers.iter().rev().find_map(|t| t.capacity).map_or(0.0, |c| c.onset.value);
+        if !stairs.flat_end || 8.0 * onset > last as f64 {
+            let next = (2 * last).min(self.top() / STEP * STEP);
+            if next > last + last / 4 {
+                self.step(next);
+            }
+        }
+    }
+
+    /// The working set that the ladder climbs: well beyond the last capacity.
+    fn ladder_bytes(&self, stairs: &Reading) -> u64 {
+        let onset = stairs.tiers.iter().rev().find_map(|t| t.capacity).map_or(0.0, |c| c.onset.value);
+        let wish = ((4.0 * onset) as u64).next_power_of_two().clamp(4 << 20, 64 << 20);
+        wish.min(self.top() / 2).min(self.ceiling(Pages::Base) / 2)
+    }
+
+    fn ladder(&mut self, stairs: &Reading) {
+        let page = self.scale.pages();
+        if !self.scale.chases(self.record, OrderKind::Sequential, page).is_empty() {
+            return;
+        }
+        let bytes = self.ladder_bytes(stairs);
+        if bytes <= MAX_PAIR * STEP {
+            return;
+        }
+        self.chase(bytes, OrderKind::Sequential, self.scale.base, page);
+        self.chase(bytes, OrderKind::Window, self.scale.base, page);
+        self.chase(bytes, OrderKind::Random, self.scale.base, page);
+        if page == Pages::Huge {
+            self.chase(bytes, OrderKind::Random, self.scale.base, Pages::Base);
+        }
+    }
+
+    /// Both ends of every bracket again, with new orders and placements: an inflection that does not
+    /// come back is none.
+    fn validate(&mut self, stairs: &Reading) {
+        let times = if self.modelled() { 2 } else { 3 };
+        for capacity in stairs.tiers.iter().filter_map(|t| t.capacity) {
+            for x in [capacity.below, capacity.above] {
+                let bytes = x as u64;
+                if self.staircase.iter().any(|a| a.bytes == bytes && a.trials.len() < times) {
+                    self.step(bytes);
+                }
+            }
+        }
+    }
+
+    /// On hardware every point is measured in three rounds, minutes' worth of neighbours apart as far
+    /// as the budget allows; the cheapest first.
+    fn repeat(&mut self, pairs: &[(u64, usize)]) {
+        for times in 1..3 {
+            for at in self.staircase {
+                if at.trials.len() == times {
+                    self.step(at.bytes);
+                }
+            }
+            for &(n, had) in pairs {
+                if had == times {
+                    self.pair(n);
+                }
+            }
+        }
+    }
+
+    /// Trims the round to its share of the budget, shuffles it and puts the yardstick at both ends.
+    fn close(mut self) -> Vec<Trial> {
+        let mut allowance = self.budget.left().min(self.budget.share(ROUND));
+        if self.round > 1 && self.trials.is_empty() {
+            return Vec::new();
+        }
+        let wanted = core::mem::take(&mut self.trials);
+        let mut kept: Vec<Trial> = Vec::new();
+        for trial in wanted {
+            let cost = self.cost.of(&trial);
+            if cost <= allowance {
+                allowance -= cost;
+                kept.push(trial);
+            }
+        }
+        if kept.is_empty() {
+            return Vec::new();
+        }
+        shuffle(&mut kept, self.seed);
+        let ops = if self.modelled() { 1 << 20 } else { 200_000 };
+        let yardstick = Trial {
+            pattern: PatternKind::Alu,
+            loads: ops,
+            samples: 5,
+            warm: 1000,
+            round: self.round,
+            ..Trial::default()
+        };
+        kept.insert(0, yardstick.clone());
+        kept.push(yardstick);
+        let first = self.record.trials.iter().map(|r| r.trial.id).max().unwrap_or(0);
+        for (i, trial) in kept.iter_mut().enumerate() {
+            trial.id = first + 1 + i as u64;
+        }
+        kept
+    }
+}
+
+/// Fisher and Yates, from a seed.
+fn shuffle(trials: &mut [Trial], mut seed: u64) {
+    for i in (1..trials.len()).rev() {
+        seed = mix(seed);
+        trials.swap(i, (seed % (i as u64 + 1)) as usize);
+    }
+}
