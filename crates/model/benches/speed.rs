@@ -72,24 +72,36 @@ fn row(name: &str, rates: [f64; 4]) {
 }
 
 fn main() {
-    println!(
-        "million loads a second{}",
-        " ".repeat(12) + &Pattern::ALL.map(|p| format!("{:>9}", p.letter())).concat()
-    );
+    // `cargo bench` passes --bench; other words select: counts, full, chase, and columns by letter.
+    let only: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
+    let wanted = |name: &str| only.is_empty() || only.iter().any(|o| o == name);
     let (plain, full) = (machine(PLAIN), machine(&full()));
-    let all =
-        |d: &Description, pages, run: fn(&mut Model, &[u64])| Pattern::ALL.map(|p| rate(d, p, pages, run));
-    row("counts only, 2 levels", all(&plain, Pages::Base, counted));
-    row("  aim", AIMS[0]);
-    row("  pycachesim, C core", PYCACHESIM);
-    row("full, 3 levels, TLBs, 4 KiB pages", all(&full, Pages::Base, timed));
-    row("  aim", AIMS[1]);
-    row("full, 3 levels, TLBs, 2 MiB pages", all(&full, Pages::Huge, timed));
-    row("  aim", AIMS[2]);
+    let all = |d: &Description, pages, run: fn(&mut Model, &[u64])| {
+        Pattern::ALL.map(|p| if wanted(p.letter()) { rate(d, p, pages, run) } else { 0.0 })
+    };
+    println!(
+        "million loads a second{}{}",
+        " ".repeat(12),
+        Pattern::ALL.map(|p| format!("{:>9}", p.letter())).concat()
+    );
+    if wanted("counts") {
+        row("counts only, 2 levels", all(&plain, Pages::Base, counted));
+        row("  aim", AIMS[0]);
+        row("  pycachesim, C core", PYCACHESIM);
+    }
+    if wanted("full") {
+        row("full, 3 levels, TLBs, 4 KiB pages", all(&full, Pages::Base, timed));
+        row("  aim", AIMS[1]);
+        row("full, 3 levels, TLBs, 2 MiB pages", all(&full, Pages::Huge, timed));
+        row("  aim", AIMS[2]);
+    }
+    if !wanted("chase") {
+        return;
+    }
     println!("\nchase, full, 2 MiB pages, million loads a second");
-    for (name, order) in
-        [("random", Order::Random), ("window 4K", Order::Window(4096)), ("sequential", Order::Sequential)]
-    {
+    let orders =
+        [("random", Order::Random), ("window 4K", Order::Window(4096)), ("sequential", Order::Sequential)];
+    for (name, order) in orders {
         let rates = [16u64 << 10, 512 << 10, 4 << 20, 64 << 20].map(|bytes| chase(&full, bytes, order));
         row(&format!("  {name}: 16K 512K 4M 64M"), rates);
     }

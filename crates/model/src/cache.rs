@@ -32,9 +32,11 @@ pub(crate) struct Cache {
     words: Vec<u64>,
     ways: usize,
     sets: u32,
-    /// sets - 1 where the sets are a power of two; the modulo is then a mask.
-    mask: Option<u32>,
+    /// sets - 1 where the sets are a power of two, so that the modulo is a mask; else all ones.
+    mask: u32,
     policy: Replacement,
+    /// LRU or FIFO: a set is in order of age.
+    ordered: bool,
     rng: Rng,
     /// Free entries in all: with none, a fill need not look for one.
     free: usize,
@@ -54,8 +56,9 @@ impl Cache {
             words: vec![0; if stateful { sets as usize } else { 0 }],
             ways: ways as usize,
             sets,
-            mask: sets.is_power_of_two().then(|| sets - 1),
+            mask: if sets.is_power_of_two() { sets - 1 } else { u32::MAX },
             policy,
+            ordered: matches!(policy, Replacement::Lru | Replacement::Fifo),
             rng,
             free: entries,
             refills: 0,
@@ -73,10 +76,7 @@ impl Cache {
     /// The set of a line or page number.
     #[inline(always)]
     pub fn set_of(&self, number: u32) -> usize {
-        (match self.mask {
-            Some(mask) => number & mask,
-            None => number % self.sets,
-        }) as usize
+        (if self.mask == u32::MAX { number % self.sets } else { number & self.mask }) as usize
     }
 
     #[inline(always)]
@@ -84,12 +84,18 @@ impl Cache {
         &mut self.entries[set * self.ways..(set + 1) * self.ways]
     }
 
-    /// Looks `number` up and notes the use.
+    /// Looks a line up and notes the use.
+    #[inline(always)]
+    pub fn touch(&mut self, number: u32) -> bool {
+        self.touch_in_set(self.set_of(number), number)
+    }
+
+    /// Looks `number` up in a set and notes the use.
     ///
     /// The common numbers of ways have code of their own, which compiles to a few vector
     /// instructions without a branch but the last.
     #[inline(always)]
-    pub fn touch(&mut self, set: usize, number: u32) -> bool {
+    pub fn touch_in_set(&mut self, set: usize, number: u32) -> bool {
         match self.ways {
             16 => self.touch_in::<16>(set, number),
             8 => self.touch_in::<8>(set, number),
@@ -101,25 +107,25 @@ impl Cache {
 
     #[inline(always)]
     fn touch_in<const WAYS: usize>(&mut self, set: usize, number: u32) -> bool {
-        let policy = self.policy;
+        let lru = self.policy == Replacement::Lru;
         let entries = self.array::<WAYS>(set);
         let Some(way) = find_in(entries, number) else { return false };
-        match policy {
-            Replacement::Lru => to_front_in(entries, way),
-            Replacement::Fifo | Replacement::Random => {}
-            Replacement::TreePlru | Replacement::Nru => self.note(set, way),
+        if lru {
+            to_front_in(entries, way);
+        } else {
+            self.note(set, way);
         }
         true
     }
 
     fn touch_any(&mut self, set: usize, number: u32) -> bool {
-        let policy = self.policy;
+        let lru = self.policy == Replacement::Lru;
         let entries = self.set(set);
         let Some(way) = find(entries, number) else { return false };
-        match policy {
-            Replacement::Lru => entries[..=way].rotate_right(1),
-            Replacement::Fifo | Replacement::Random => {}
-            Replacement::TreePlru | Replacement::Nru => self.note(set, way),
+        if lru {
+            entries[..=way].rotate_right(1);
+        } else {
+            self.note(set, way);
         }
         true
     }
@@ -131,34 +137,41 @@ impl Cache {
     }
 
     /// The flags of `number`, if it is here; no use is noted.
-    pub fn flags(&self, set: usize, number: u32) -> Option<u32> {
+    pub fn flags(&self, number: u32) -> Option<u32> {
+        let set = self.set_of(number);
         let entries = &self.entries[set * self.ways..(set + 1) * self.ways];
         find(entries, number).map(|way| entries[way] & FLAGS)
     }
 
     /// Adds flags to an entry that is here.
-    pub fn mark(&mut self, set: usize, number: u32, flags: u32) {
-        let entries = self.set(set);
+    pub fn mark(&mut self, number: u32, flags: u32) {
+        let entries = self.set(self.set_of(number));
         if let Some(way) = find(entries, number) {
             entries[way] |= flags;
         }
     }
 
     /// Takes flags from an entry; says which of them it had.
-    pub fn unmark(&mut self, set: usize, number: u32, flags: u32) -> u32 {
-        let entries = self.set(set);
+    pub fn unmark(&mut self, number: u32, flags: u32) -> u32 {
+        let entries = self.set(self.set_of(number));
         let Some(way) = find(entries, number) else { return 0 };
         let had = entries[way] & flags;
         entries[way] &= !flags;
         had
     }
 
-    /// Puts `number`, which is not here, into a free way or in the place of a victim.
-    #[inline]
-    pub fn fill(&mut self, set: usize, number: u32, flags: u32) -> Option<Evicted> {
+    /// Puts a line, which is not here, into a free way or in the place of a victim.
+    #[inline(always)]
+    pub fn fill(&mut self, number: u32, flags: u32) -> Option<Evicted> {
+        self.fill_in_set(self.set_of(number), number, flags)
+    }
+
+    /// The same with the set named.
+    #[inline(always)]
+    pub fn fill_in_set(&mut self, set: usize, number: u32, flags: u32) -> Option<Evicted> {
         self.refills += 1;
         let entry = number << FLAG_BITS | flags;
-        let old = if matches!(self.policy, Replacement::Lru | Replacement::Fifo) {
+        let old = if self.ordered {
             match self.ways {
                 16 => push(self.array::<16>(set), entry),
                 8 => push(self.array::<8>(set), entry),
@@ -167,10 +180,7 @@ impl Cache {
                 _ => push(self.set(set), entry),
             }
         } else {
-            let way = self.way_for(set);
-            let old = std::mem::replace(&mut self.set(set)[way], entry);
-            self.note(set, way);
-            old
+            self.replace(set, entry)
         };
         if old == FREE {
             self.free -= 1;
@@ -180,8 +190,18 @@ impl Cache {
         Some(Evicted { number: old >> FLAG_BITS, flags: old & FLAGS })
     }
 
+    /// A fill under the policies that keep entries in place.
+    #[inline(never)]
+    fn replace(&mut self, set: usize, entry: u32) -> u32 {
+        let way = self.way_for(set);
+        let old = std::mem::replace(&mut self.set(set)[way], entry);
+        self.note(set, way);
+        old
+    }
+
     /// Takes `number` out; its flags, if it was here.
-    pub fn remove(&mut self, set: usize, number: u32) -> Option<u32> {
+    pub fn remove(&mut self, number: u32) -> Option<u32> {
+        let set = self.set_of(number);
         let policy = self.policy;
         let entries = self.set(set);
         let way = find(entries, number)?;
@@ -251,8 +271,8 @@ fn find(entries: &[u32], number: u32) -> Option<usize> {
 fn find_in<const WAYS: usize>(entries: &[u32; WAYS], number: u32) -> Option<usize> {
     let wanted = number << FLAG_BITS;
     let mut hits = 0u32;
-    for way in 0..WAYS {
-        hits |= if entries[way] & !FLAGS == wanted { 1 << way } else { 0 };
+    for (way, &entry) in entries.iter().enumerate() {
+        hits |= if entry & !FLAGS == wanted { 1 << way } else { 0 };
     }
     (hits != 0).then(|| hits.trailing_zeros() as usize)
 }

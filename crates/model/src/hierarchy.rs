@@ -38,6 +38,16 @@ struct Level {
     nearer: Vec<usize>,
 }
 
+/// One level of an agent's path, with what a read needs of it in one place.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    level: usize,
+    cache: usize,
+    shift: u32,
+    /// Whether a clean line that leaves concerns nobody: not inclusive, and nothing exclusive next.
+    quiet: bool,
+}
+
 /// The two ways through the levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Path {
@@ -56,6 +66,10 @@ pub(crate) struct Hierarchy {
     agents: usize,
     data: Vec<usize>,
     code: Vec<usize>,
+    /// The steps of every agent, the data path's before the code path's.
+    steps: Vec<Step>,
+    /// Whether lines only ever move inwards by copy: no exclusive level, nothing known to be stale.
+    copies: bool,
     seed: u64,
     /// Lines that left for memory, or stores that reached it.
     pub memory_writes: u64,
@@ -79,6 +93,7 @@ impl Hierarchy {
                 .collect()
         };
         let (data, code): (Vec<usize>, Vec<usize>) = (on(Holds::Data), on(Holds::Instructions));
+        let copies = description.levels.iter().all(|l| l.inclusion != Inclusion::Exclusive);
         let levels = description.levels.iter().enumerate();
         let levels = levels
             .map(|(index, level)| {
@@ -108,6 +123,8 @@ impl Hierarchy {
             agents: 0,
             data,
             code,
+            steps: Vec::new(),
+            copies,
             seed,
             memory_writes: 0,
             purges: 0,
@@ -128,6 +145,12 @@ impl Hierarchy {
             self.caches.push(Cache::new(level.sets(), level.ways, level.replacement, rng));
         }
         self.agents += 1;
+        for &level in self.data.iter().chain(&self.code) {
+            let Level { shift, inclusive, next, .. } = self.levels[level];
+            let quiet = !inclusive && (next == MEMORY || !self.levels[next].exclusive);
+            let cache = self.slots[agent * self.levels.len() + level];
+            self.steps.push(Step { level, cache, shift, quiet });
+        }
         agent
     }
 
@@ -174,22 +197,62 @@ impl Hierarchy {
     #[inline(always)]
     fn touch(&mut self, agent: usize, level: usize, address: u64) -> bool {
         let number = (address >> self.levels[level].shift) as u32;
-        let cache = self.cache_mut(agent, level);
-        let set = cache.set_of(number);
-        cache.touch(set, number)
+        self.cache_mut(agent, level).touch(number)
+    }
+
+    /// Where an agent's steps of a path begin and end.
+    #[inline(always)]
+    fn steps_of(&self, agent: usize, path: Path) -> (usize, usize) {
+        let start = agent * (self.data.len() + self.code.len());
+        match path {
+            Path::Data => (start, start + self.data.len()),
+            Path::Code => (start + self.data.len(), start + self.data.len() + self.code.len()),
+        }
     }
 
     /// A read of `address` that begins at position `from` of the path; answers who answered.
     #[inline(always)]
     pub fn read(&mut self, agent: usize, path: Path, from: usize, address: u64) -> usize {
-        match self.path(path).get(from).copied() {
-            None => MEMORY,
-            Some(level) if self.touch(agent, level, address) => level,
-            Some(_) => self.read_beyond(agent, path, from, address),
+        let (start, end) = self.steps_of(agent, path);
+        if start + from >= end {
+            return MEMORY;
+        }
+        let step = self.steps[start + from];
+        if self.caches[step.cache].touch((address >> step.shift) as u32) {
+            return step.level;
+        }
+        if self.copies {
+            self.copy_inwards(agent, (start + from, end), address)
+        } else {
+            self.read_beyond(agent, path, from, address)
         }
     }
 
-    /// The rest of a read that its first level did not answer.
+    /// The rest of a read that its first level did not answer, where lines move by copy alone.
+    #[inline(never)]
+    fn copy_inwards(&mut self, agent: usize, steps: (usize, usize), address: u64) -> usize {
+        let (first, end) = steps;
+        let mut holder = first + 1;
+        while holder < end {
+            let step = self.steps[holder];
+            if self.caches[step.cache].touch((address >> step.shift) as u32) {
+                break;
+            }
+            holder += 1;
+        }
+        for index in (first..holder).rev() {
+            let step = self.steps[index];
+            let old = self.caches[step.cache].fill((address >> step.shift) as u32, 0);
+            if let Some(old) = old
+                && !(step.quiet && old.flags == 0)
+            {
+                self.evicted(agent, step.level, u64::from(old.number) << step.shift, old.flags);
+            }
+        }
+        if holder < end { self.steps[holder].level } else { MEMORY }
+    }
+
+    /// The same where a line may have to be taken from its holder, or with what is known of it.
     fn read_beyond(&mut self, agent: usize, path: Path, from: usize, address: u64) -> usize {
         let holder = self.first_holder(agent, path, from + 1, address);
         self.fetch(agent, path, from, holder, address);
@@ -216,11 +279,10 @@ impl Hierarchy {
             let nearer = self.path(path)[from..holder].iter();
             let taken = self.levels[level].exclusive && nearer.copied().any(|l| !self.levels[l].exclusive);
             let cache = self.cache_mut(agent, level);
-            let set = cache.set_of(number);
             flags = if taken {
-                cache.remove(set, number).unwrap_or(0)
+                cache.remove(number).unwrap_or(0)
             } else {
-                cache.flags(set, number).unwrap_or(0) & STALE
+                cache.flags(number).unwrap_or(0) & STALE
             };
         }
         for position in (from..holder).rev() {
@@ -238,9 +300,7 @@ impl Hierarchy {
         let Level { shift, through, next, .. } = self.levels[level];
         let number = (address >> shift) as u32;
         let kept = if through { flags & !DIRTY } else { flags };
-        let cache = self.cache_mut(agent, level);
-        let set = cache.set_of(number);
-        if let Some(old) = cache.fill(set, number, kept) {
+        if let Some(old) = self.cache_mut(agent, level).fill(number, kept) {
             self.evicted(agent, level, u64::from(old.number) << shift, old.flags);
         }
         if flags != kept {
@@ -249,7 +309,7 @@ impl Hierarchy {
     }
 
     /// What happens to a line that a fill has displaced from `level`.
-    #[inline]
+    #[inline(never)]
     fn evicted(&mut self, agent: usize, level: usize, address: u64, flags: u32) {
         let Level { inclusive, next, .. } = self.levels[level];
         let mut flags = flags;
@@ -305,8 +365,7 @@ impl Hierarchy {
         let mut removed = 0;
         for number in address >> shift..=(address + bytes - 1) >> shift {
             let number = number as u32;
-            let set = cache.set_of(number);
-            if let Some(had) = cache.remove(set, number) {
+            if let Some(had) = cache.remove(number) {
                 flags |= had;
                 removed += 1;
                 cache.writebacks += u64::from(had & DIRTY);
@@ -344,9 +403,7 @@ impl Hierarchy {
             return self.write_out(agent, next, address, 0);
         }
         let number = (address >> shift) as u32;
-        let cache = self.cache_mut(agent, level);
-        let set = cache.set_of(number);
-        cache.mark(set, number, DIRTY);
+        self.cache_mut(agent, level).mark(number, DIRTY);
     }
 
     /// Data leave for `level` and beyond: into the first that holds the line or allocates for it.
@@ -399,8 +456,7 @@ impl Hierarchy {
         let cache = self.cache_mut(agent, level);
         let mut flags = 0;
         for number in address >> shift..=(address + bytes - 1) >> shift {
-            let set = cache.set_of(number as u32);
-            let had = cache.unmark(set, number as u32, DIRTY);
+            let had = cache.unmark(number as u32, DIRTY);
             cache.writebacks += u64::from(had);
             flags |= had;
         }

@@ -245,6 +245,10 @@ impl Model {
             last = self.agents[0].last_line;
         }
         self.repeated::<FULL>(repeats);
+        if !FULL {
+            // What a repeat costs was not worked out for the page in use.
+            self.forget_lines();
+        }
         Ok(())
     }
 

@@ -147,16 +147,14 @@ impl Paging {
         let mut answered = None;
         for index in (0..self.tlbs.len()).filter(|&i| able(i)) {
             let store = &mut tlbs.stores[index];
-            let set = store.set_of(page.number);
-            if store.touch(set, page.key) {
+            if store.touch_in_set(store.set_of(page.number), page.key) {
                 answered = Some(index);
                 break;
             }
         }
         for index in (0..answered.unwrap_or(self.tlbs.len())).rev().filter(|&i| able(i)) {
             let store = &mut tlbs.stores[index];
-            let set = store.set_of(page.number);
-            store.fill(set, page.key, 0);
+            store.fill_in_set(store.set_of(page.number), page.key, 0);
         }
         let nearest = (0..self.tlbs.len()).find(|&i| able(i));
         tlbs.last = if nearest.is_some() { page.key } else { Page::NONE };

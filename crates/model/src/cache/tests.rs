@@ -8,8 +8,8 @@ fn misses_a_round(policy: Replacement, ways: u32, lines: u32) -> f64 {
     let mut cache = Cache::new(1, ways, policy, Rng::new(7, Use::Level, 0));
     let round = |cache: &mut Cache| {
         for line in 0..lines {
-            if !cache.touch(0, line) {
-                cache.fill(0, line, 0);
+            if !cache.touch(line) {
+                cache.fill(line, 0);
             }
         }
     };
@@ -49,8 +49,8 @@ fn misses_a_round_short(policy: Replacement, ways: u32) -> u64 {
     let mut cache = Cache::new(1, ways, policy, Rng::new(7, Use::Level, 0));
     for _ in 0..3 {
         for line in 0..ways {
-            if !cache.touch(0, line) {
-                cache.fill(0, line, 0);
+            if !cache.touch(line) {
+                cache.fill(line, 0);
             }
         }
     }
@@ -62,11 +62,11 @@ fn a_free_way_is_taken_before_any_victim() {
     for policy in Replacement::ALL {
         let mut cache = Cache::new(1, 5, *policy, Rng::new(3, Use::Level, 0));
         for line in 0..5 {
-            assert_eq!(cache.fill(0, line, 0), None);
+            assert_eq!(cache.fill(line, 0), None);
         }
-        assert_eq!(cache.remove(0, 2), Some(0), "{policy:?}");
-        assert_eq!(cache.fill(0, 9, DIRTY), None, "{policy:?}");
-        assert!(cache.fill(0, 10, 0).is_some(), "{policy:?}");
+        assert_eq!(cache.remove(2), Some(0), "{policy:?}");
+        assert_eq!(cache.fill(9, DIRTY), None, "{policy:?}");
+        assert!(cache.fill(10, 0).is_some(), "{policy:?}");
         assert_eq!(cache.refills, 7);
     }
 }
@@ -84,10 +84,10 @@ fn a_tree_of_three_ways_never_points_into_the_void() {
 #[test]
 fn a_dirty_victim_is_counted_and_carries_its_flag() {
     let mut cache = Cache::new(1, 1, Replacement::Lru, Rng::new(3, Use::Level, 0));
-    cache.fill(0, 1, 0);
-    cache.mark(0, 1, DIRTY);
-    assert_eq!(cache.fill(0, 2, 0), Some(Evicted { number: 1, flags: DIRTY }));
+    cache.fill(1, 0);
+    cache.mark(1, DIRTY);
+    assert_eq!(cache.fill(2, 0), Some(Evicted { number: 1, flags: DIRTY }));
     assert_eq!(cache.writebacks, 1);
-    assert_eq!(cache.fill(0, 3, 0), Some(Evicted { number: 2, flags: 0 }));
+    assert_eq!(cache.fill(3, 0), Some(Evicted { number: 2, flags: 0 }));
     assert_eq!(cache.writebacks, 1);
 }
