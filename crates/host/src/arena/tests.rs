@@ -48,7 +48,8 @@ fn arenas_of_a_process_have_one_length() {
 fn ranges_outside_are_errors_and_not_accesses() {
     let mut arena = arena();
     let end = arena.length();
-    for bad in [end..end + 4096, 0..end + 1, 4096..4096, 8192..4096, 4..4096] {
+    let reversed = Range { start: 8192, end: 4096 };
+    for bad in [end..end + 4096, 0..end + 1, 4096..4096, reversed, 4..4096] {
         assert!(arena.populate(bad.clone(), 4096).is_err(), "{bad:?}");
         assert!(arena.release(bad.clone()).is_err(), "{bad:?}");
         assert!(arena.lock(bad.clone()).is_err(), "{bad:?}");
