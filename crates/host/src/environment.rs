@@ -56,11 +56,11 @@ const SETTINGS: [(&str, &str); 17] = [
 ];
 
 fn files(root: &Root, list: &[(&str, &str)]) -> Vec<Fact> {
-    list.iter().filter_map(|(name, path)| Some(short(*name, &root.text(path)?))).collect()
+    list.iter().filter_map(|(name, path)| Some(short(name, &root.text(path)?))).collect()
 }
 
 /// A text fact, cut at [`LONGEST`].
-fn short(name: impl Into<String>, value: &str) -> Fact {
+fn short(name: impl AsRef<str>, value: &str) -> Fact {
     let mut end = value.len().min(LONGEST);
     while !value.is_char_boundary(end) {
         end -= 1;
@@ -181,7 +181,7 @@ fn moving(root: &Root, cpu: u32, prefix: &str) -> Vec<Fact> {
     facts.extend(thermal(root, cpu, prefix));
     for resource in ["cpu", "memory", "io"] {
         if let Some(value) = root.text(&format!("/proc/pressure/{resource}")) {
-            facts.push(short(format!("{prefix}.pressure.{resource}"), &value.replace('\n', "; ")));
+            facts.push(short(format!("{prefix}.pressure.{resource}"), &value));
         }
     }
     // The fifth field is the number of the last process, which is nobody's business and differs each time.

@@ -1,7 +1,8 @@
 //! The host as a machine.
 
 use fathom_probe::machine::{
-    Count, Counters, Disturb, Dma, Fact, Machine, Maintain, Mapping, Refusal, Ticks, Wake, Watch, Wish, Worth,
+    Attribute, Count, Counters, Disturb, Dma, Fact, Machine, Maintain, Mapping, Pages, Refusal, Ticks, Wake,
+    Watch, Wish, Worth,
 };
 
 use crate::arena::HostCell;
@@ -97,6 +98,10 @@ impl Host {
         facts.extend(clock_facts(clock, why, clock::rate(clock)));
         let mut memory = Memory::open(root.clone(), sizes, options.max_bytes)?;
         facts.extend(page_facts(&sizes));
+        facts.push(int("memory.reserved.bytes", memory.half() * 2));
+        // The first granule, with the first cell in it: it shows at once whether memory can be locked. That
+        // even this little may not be had is no error here; the first wish will say so.
+        let _ = memory.map(&Wish { bytes: 1, pages: Pages::Base, attribute: Attribute::WriteBack, place: 0 });
         let (worth, evidence) = worth::judge(&worth::gather(&root));
         facts.push(text("worth.evidence", evidence));
         facts.extend(identify::facts(&root, cpu));
@@ -108,10 +113,11 @@ impl Host {
         Ok(Host { memory, clock, root, cpu, worth, watcher, quiet, events, facts })
     }
 
-    /// What may have moved since the start, under `env.after`: frequency, temperature, throttling, load and
-    /// pressure. For the end of a session.
+    /// What may have moved since the start: frequency, temperature, throttling, load and pressure under
+    /// `env.after`, and what memory was taken and locked under `memory.after`. For the end of a session.
     pub fn facts_after(&self, sink: &mut dyn FnMut(Fact)) {
-        environment::facts_after(&self.root, self.cpu).into_iter().for_each(sink);
+        let memory = self.memory_facts("memory.after");
+        environment::facts_after(&self.root, self.cpu).into_iter().chain(memory).for_each(sink);
     }
 
     /// The CPU that the thread is pinned to.
@@ -132,19 +138,15 @@ impl Host {
         self.quiet.end();
     }
 
-    /// Facts that hold only now: what memory is taken and whether it is locked.
-    fn facts_now(&self) -> Vec<Fact> {
+    /// What memory is taken now, whether it is locked, and how much there may be.
+    fn memory_facts(&self, prefix: &str) -> Vec<Fact> {
         let ceiling = self.memory.ceiling_now();
-        let locked = self.memory.unlocked.clone().unwrap_or_else(|| {
-            let none = self.memory.populated() == 0;
-            if none { "nothing mapped yet".into() } else { "yes".into() }
-        });
+        let locked = self.memory.unlocked.clone().unwrap_or_else(|| "yes".into());
         vec![
-            text("memory.locked", locked),
-            int("memory.reserved.bytes", self.memory.half() * 2),
-            int("memory.populated.bytes", self.memory.populated()),
-            int("memory.ceiling.bytes", ceiling.bytes),
-            text("memory.ceiling.limit", ceiling.limit),
+            text(format!("{prefix}.locked"), locked),
+            int(format!("{prefix}.populated.bytes"), self.memory.populated()),
+            int(format!("{prefix}.ceiling.bytes"), ceiling.bytes),
+            text(format!("{prefix}.ceiling.limit"), ceiling.limit),
         ]
     }
 }
@@ -207,7 +209,7 @@ impl Machine for Host {
     }
 
     fn facts(&mut self, sink: &mut dyn FnMut(Fact)) {
-        self.facts.iter().cloned().chain(self.facts_now()).for_each(sink);
+        self.facts.iter().cloned().chain(self.memory_facts("memory")).for_each(sink);
     }
 
     fn map(&mut self, wish: &Wish) -> Result<Mapping, Refusal> {

@@ -52,6 +52,10 @@ impl Ranges {
 
     /// Takes a range out.
     pub(crate) fn remove(&mut self, range: &Range<u64>) {
+        // Nothing would otherwise cut a range in two that touch.
+        if range.is_empty() {
+            return;
+        }
         let kept = self.0.iter().flat_map(|r| {
             [r.start..r.end.min(range.start).max(r.start), r.start.max(range.end).min(r.end)..r.end]
         });

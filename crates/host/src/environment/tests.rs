@@ -63,7 +63,7 @@ fn a_board_is_described() {
     assert_eq!(value(&all, "env.core_throttle_count"), FactValue::Int(3));
     assert_eq!(told(&all, "env.get_throttled"), "50005");
     assert_eq!(told(&all, "env.vulnerability.meltdown"), "Not affected");
-    assert_eq!(value(&all, "env.hugepages-2048kB.nr_hugepages"), FactValue::Int(4));
+    assert_eq!(value(&all, "env.hugepages-2048kb.nr_hugepages"), FactValue::Int(4));
     assert_eq!(told(&all, "env.container"), "lxc");
     assert_eq!(told(&all, "env.affinity"), "0,2");
     assert_eq!(told(&all, "env.loadavg"), "0.50 0.40 0.30 2/120");

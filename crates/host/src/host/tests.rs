@@ -197,3 +197,40 @@ fn time_passes_and_thread_time_is_seen() {
     assert!(later.cpu_ns > watch.cpu_ns && later.wall_ns > watch.wall_ns);
     assert_eq!(later.accesses, 0);
 }
+
+#[test]
+fn facts_fit_the_wire() {
+    let mut host = host();
+    let mut all = facts(&mut host);
+    host.facts_after(&mut |fact| all.push(fact));
+    let mut names: Vec<&str> = all.iter().map(|f| f.name.as_str()).collect();
+    for fact in &all {
+        let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_.-".contains(&b);
+        assert!(fact.name.bytes().all(plain), "{}", fact.name);
+        if let FactValue::Text(text) = &fact.value {
+            assert!(!text.contains('\n'), "{fact:?}");
+        }
+    }
+    names.sort_unstable();
+    let count = names.len();
+    names.dedup();
+    assert_eq!(names.len(), count, "a fact is told once");
+    for name in [
+        "cpu.pinned",
+        "page.base",
+        "clock.name",
+        "clock.hz",
+        "clock.hz.ppm",
+        "worth.evidence",
+        "memory.locked",
+        "privilege.fifo",
+        "privilege.counters",
+        "env.kernel.release",
+        "env.affinity",
+        "env.memory.total.bytes",
+        "env.after.loadavg",
+        "memory.after.locked",
+    ] {
+        assert!(names.contains(&name), "{name} is missing");
+    }
+}
