@@ -1,5 +1,7 @@
 //! One set-associative store with its replacement policy: a cache's tags, or a TLB's.
 
+use wide::u32x4;
+
 use crate::description::Replacement;
 use crate::rng::Rng;
 
@@ -21,22 +23,23 @@ pub(crate) struct Evicted {
     pub flags: u32,
 }
 
-/// Sets of entries `number << 2 | flags`.
+/// Sets of entries `number << 2 | flags`, each in the way where it was put, and the policy's state.
 ///
-/// LRU and FIFO keep each set in order of age, youngest first, free entries last: the victim is the
-/// last one, and which physical way a line sits in cannot matter to them. The other policies keep
-/// entries where they were put, and their state in one word a set.
+/// A set takes a whole number of [`GROUP`]s, the last filled up with entries that are never found, so
+/// that a look-up compares group by group. Up to 16 ways LRU and FIFO keep the ways in order of age
+/// as nibbles of one word, youngest lowest, free ways oldest; with more ways the entries themselves
+/// stand in order of age (which way a line sits in cannot matter to these two policies).
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
     entries: Vec<u32>,
     words: Vec<u64>,
     ways: usize,
+    /// Entries from a set to the next: the ways in whole groups.
+    stride: usize,
     sets: u32,
     /// sets - 1 where the sets are a power of two, so that the modulo is a mask; else all ones.
     mask: u32,
-    policy: Replacement,
-    /// LRU or FIFO: a set is in order of age.
-    ordered: bool,
+    state: State,
     rng: Rng,
     /// Free entries in all: with none, a fill need not look for one.
     free: usize,
@@ -46,21 +49,63 @@ pub(crate) struct Cache {
     pub writebacks: u64,
 }
 
+/// How a policy's state is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Nibbles of a word; a use counts for LRU and not for FIFO.
+    Nibbles { uses: bool },
+    /// The order of the entries.
+    Moved { uses: bool },
+    /// Bits of a word.
+    Tree,
+    /// A bit a way of a word.
+    Referenced,
+    /// None.
+    Nothing,
+}
+
+impl State {
+    /// The word of a set that nothing has been put in.
+    fn start(self) -> u64 {
+        // The nibble at each place is the place's number.
+        if let State::Nibbles { .. } = self { 0xfedc_ba98_7654_3210 } else { 0 }
+    }
+}
+
+/// Entries compared at once.
+const GROUP: usize = 4;
+/// The most ways whose order a word of nibbles holds.
+const NIBBLES: usize = 16;
+
 impl Cache {
     pub fn new(sets: u64, ways: u32, policy: Replacement, rng: Rng) -> Cache {
-        let entries = usize::try_from(sets * u64::from(ways)).expect("checked: at most 2^26 lines");
-        let stateful = matches!(policy, Replacement::TreePlru | Replacement::Nru);
         let sets = u32::try_from(sets).expect("checked: at most 2^26 lines");
+        let ways = ways as usize;
+        let short = ways <= NIBBLES;
+        let state = match policy {
+            Replacement::Lru if short => State::Nibbles { uses: true },
+            Replacement::Fifo if short => State::Nibbles { uses: false },
+            Replacement::Lru => State::Moved { uses: true },
+            Replacement::Fifo => State::Moved { uses: false },
+            Replacement::TreePlru => State::Tree,
+            Replacement::Nru => State::Referenced,
+            Replacement::Random => State::Nothing,
+        };
+        let words = match state {
+            State::Moved { .. } | State::Nothing => Vec::new(),
+            _ => vec![state.start(); sets as usize],
+        };
+        let stride = ways.next_multiple_of(GROUP);
         Cache {
-            entries: vec![FREE; entries],
-            words: vec![0; if stateful { sets as usize } else { 0 }],
-            ways: ways as usize,
+            entries: vec![FREE; sets as usize * stride],
+            words,
+            ways,
+            stride,
             sets,
             mask: if sets.is_power_of_two() { sets - 1 } else { u32::MAX },
-            policy,
-            ordered: matches!(policy, Replacement::Lru | Replacement::Fifo),
+            state,
             rng,
-            free: entries,
+            free: sets as usize * ways,
             refills: 0,
             writebacks: 0,
         }
@@ -69,8 +114,8 @@ impl Cache {
     /// Drops every entry, written or not; what was counted stays counted.
     pub fn empty(&mut self) {
         self.entries.fill(FREE);
-        self.words.fill(0);
-        self.free = self.entries.len();
+        self.words.fill(self.state.start());
+        self.free = self.sets as usize * self.ways;
     }
 
     /// The set of a line or page number.
@@ -81,7 +126,29 @@ impl Cache {
 
     #[inline(always)]
     fn set(&mut self, set: usize) -> &mut [u32] {
-        &mut self.entries[set * self.ways..(set + 1) * self.ways]
+        let start = set * self.stride;
+        &mut self.entries[start..start + self.ways]
+    }
+
+    /// The way of a set that holds `number`. Ways are a number known when this was compiled for the
+    /// common ones: all groups are then compared without a branch between them.
+    #[inline(always)]
+    fn find(&self, set: usize, number: u32) -> Option<usize> {
+        let start = set * self.stride;
+        let (groups, _) = self.entries[start..start + self.stride].as_chunks::<GROUP>();
+        let wanted = number << FLAG_BITS;
+        let hits = match groups {
+            [a, b] => equal(a, wanted) | equal(b, wanted) << 4,
+            [a, b, c, d] => {
+                let (low, high) =
+                    (equal(a, wanted) | equal(b, wanted) << 4, equal(c, wanted) | equal(d, wanted) << 4);
+                low | high << 8
+            }
+            [a, b, c] => equal(a, wanted) | equal(b, wanted) << 4 | equal(c, wanted) << 8,
+            [a] => equal(a, wanted),
+            _ => return find_long(groups, wanted),
+        };
+        (hits != 0).then(|| hits.trailing_zeros() as usize)
     }
 
     /// Looks a line up and notes the use.
@@ -91,72 +158,38 @@ impl Cache {
     }
 
     /// Looks `number` up in a set and notes the use.
-    ///
-    /// The common numbers of ways have code of their own, which compiles to a few vector
-    /// instructions without a branch but the last.
     #[inline(always)]
     pub fn touch_in_set(&mut self, set: usize, number: u32) -> bool {
-        match self.ways {
-            16 => self.touch_in::<16>(set, number),
-            8 => self.touch_in::<8>(set, number),
-            4 => self.touch_in::<4>(set, number),
-            12 => self.touch_in::<12>(set, number),
-            _ => self.touch_any(set, number),
-        }
-    }
-
-    #[inline(always)]
-    fn touch_in<const WAYS: usize>(&mut self, set: usize, number: u32) -> bool {
-        let lru = self.policy == Replacement::Lru;
-        let entries = self.array::<WAYS>(set);
-        let Some(way) = find_in(entries, number) else { return false };
-        if lru {
-            to_front_in(entries, way);
+        let Some(way) = self.find(set, number) else { return false };
+        if self.state == (State::Nibbles { uses: true }) {
+            self.words[set] = youngest(self.words[set], way as u64);
         } else {
             self.note(set, way);
         }
         true
-    }
-
-    fn touch_any(&mut self, set: usize, number: u32) -> bool {
-        let lru = self.policy == Replacement::Lru;
-        let entries = self.set(set);
-        let Some(way) = find(entries, number) else { return false };
-        if lru {
-            entries[..=way].rotate_right(1);
-        } else {
-            self.note(set, way);
-        }
-        true
-    }
-
-    #[inline(always)]
-    fn array<const WAYS: usize>(&mut self, set: usize) -> &mut [u32; WAYS] {
-        let entries = &mut self.entries[set * WAYS..(set + 1) * WAYS];
-        entries.try_into().expect("a slice of this length")
     }
 
     /// The flags of `number`, if it is here; no use is noted.
     pub fn flags(&self, number: u32) -> Option<u32> {
         let set = self.set_of(number);
-        let entries = &self.entries[set * self.ways..(set + 1) * self.ways];
-        find(entries, number).map(|way| entries[way] & FLAGS)
+        self.find(set, number).map(|way| self.entries[set * self.stride + way] & FLAGS)
     }
 
     /// Adds flags to an entry that is here.
     pub fn mark(&mut self, number: u32, flags: u32) {
-        let entries = self.set(self.set_of(number));
-        if let Some(way) = find(entries, number) {
-            entries[way] |= flags;
+        let set = self.set_of(number);
+        if let Some(way) = self.find(set, number) {
+            self.set(set)[way] |= flags;
         }
     }
 
     /// Takes flags from an entry; says which of them it had.
     pub fn unmark(&mut self, number: u32, flags: u32) -> u32 {
-        let entries = self.set(self.set_of(number));
-        let Some(way) = find(entries, number) else { return 0 };
-        let had = entries[way] & flags;
-        entries[way] &= !flags;
+        let set = self.set_of(number);
+        let Some(way) = self.find(set, number) else { return 0 };
+        let entry = &mut self.set(set)[way];
+        let had = *entry & flags;
+        *entry &= !flags;
         had
     }
 
@@ -171,14 +204,11 @@ impl Cache {
     pub fn fill_in_set(&mut self, set: usize, number: u32, flags: u32) -> Option<Evicted> {
         self.refills += 1;
         let entry = number << FLAG_BITS | flags;
-        let old = if self.ordered {
-            match self.ways {
-                16 => push(self.array::<16>(set), entry),
-                8 => push(self.array::<8>(set), entry),
-                4 => push(self.array::<4>(set), entry),
-                12 => push(self.array::<12>(set), entry),
-                _ => push(self.set(set), entry),
-            }
+        let old = if let State::Nibbles { .. } = self.state {
+            let word = self.words[set];
+            let oldest = word >> (4 * (self.ways - 1)) & 15;
+            self.words[set] = youngest(word, oldest);
+            std::mem::replace(&mut self.set(set)[oldest as usize], entry)
         } else {
             self.replace(set, entry)
         };
@@ -190,9 +220,14 @@ impl Cache {
         Some(Evicted { number: old >> FLAG_BITS, flags: old & FLAGS })
     }
 
-    /// A fill under the policies that keep entries in place.
+    /// A fill under the policies that do not keep their order in nibbles.
     #[inline(never)]
     fn replace(&mut self, set: usize, entry: u32) -> u32 {
+        if let State::Moved { .. } = self.state {
+            let entries = self.set(set);
+            entries.rotate_right(1);
+            return std::mem::replace(&mut entries[0], entry);
+        }
         let way = self.way_for(set);
         let old = std::mem::replace(&mut self.set(set)[way], entry);
         self.note(set, way);
@@ -202,21 +237,14 @@ impl Cache {
     /// Takes `number` out; its flags, if it was here.
     pub fn remove(&mut self, number: u32) -> Option<u32> {
         let set = self.set_of(number);
-        let policy = self.policy;
-        let entries = self.set(set);
-        let way = find(entries, number)?;
-        let flags = entries[way] & FLAGS;
-        match policy {
-            Replacement::Lru | Replacement::Fifo => {
-                let last = entries.len() - 1;
-                entries.copy_within(way + 1.., way);
-                entries[last] = FREE;
-            }
-            Replacement::Nru => {
-                entries[way] = FREE;
-                self.words[set] &= !(1 << way);
-            }
-            Replacement::Random | Replacement::TreePlru => entries[way] = FREE,
+        let way = self.find(set, number)?;
+        let flags = self.set(set)[way] & FLAGS;
+        self.set(set)[way] = FREE;
+        match self.state {
+            State::Nibbles { .. } => self.words[set] = eldest(self.words[set], way as u64, self.ways),
+            State::Moved { .. } => self.set(set)[way..].rotate_left(1),
+            State::Referenced => self.words[set] &= !(1 << way),
+            State::Tree | State::Nothing => {}
         }
         self.free += 1;
         Some(flags)
@@ -229,9 +257,9 @@ impl Cache {
         {
             return way;
         }
-        match self.policy {
-            Replacement::TreePlru => tree_victim(self.words[set], self.ways),
-            Replacement::Nru => {
+        match self.state {
+            State::Tree => tree_victim(self.words[set], self.ways),
+            State::Referenced => {
                 let all = u64::MAX >> (64 - self.ways);
                 if self.words[set] == all {
                     self.words[set] = 0;
@@ -242,60 +270,62 @@ impl Cache {
         }
     }
 
-    /// Notes a use of `way` in the set's word.
+    /// Notes a use of `way`, which under LRU in nibbles is done on the spot.
     #[inline]
     fn note(&mut self, set: usize, way: usize) {
-        match self.policy {
-            Replacement::TreePlru => self.words[set] = tree_use(self.words[set], self.ways, way),
-            Replacement::Nru => self.words[set] |= 1 << way,
+        match self.state {
+            State::Tree => self.words[set] = tree_use(self.words[set], self.ways, way),
+            State::Referenced => self.words[set] |= 1 << way,
+            State::Moved { uses: true } => self.set(set)[..=way].rotate_right(1),
             _ => {}
         }
     }
 }
 
-/// The way that holds `number`.
-fn find(entries: &[u32], number: u32) -> Option<usize> {
-    let wanted = number << FLAG_BITS;
-    let (groups, rest) = entries.as_chunks::<8>();
-    for (index, group) in groups.iter().enumerate() {
-        if let Some(way) = find_in(group, number) {
-            return Some(index * 8 + way);
-        }
-    }
-    let way = rest.iter().position(|&entry| entry & !FLAGS == wanted)?;
-    Some(groups.len() * 8 + way)
+/// Which of four entries hold a wanted number: a bit each.
+#[inline(always)]
+fn equal(group: &[u32; GROUP], wanted: u32) -> u32 {
+    let numbers = u32x4::new(*group) & u32x4::splat(!FLAGS);
+    numbers.simd_eq(u32x4::splat(wanted)).to_bitmask()
 }
 
-/// The way of a small set that holds `number`: all are compared at once, none is branched on.
-#[inline(always)]
-fn find_in<const WAYS: usize>(entries: &[u32; WAYS], number: u32) -> Option<usize> {
-    let wanted = number << FLAG_BITS;
-    let mut hits = 0u32;
-    for (way, &entry) in entries.iter().enumerate() {
-        hits |= if entry & !FLAGS == wanted { 1 << way } else { 0 };
-    }
-    (hits != 0).then(|| hits.trailing_zeros() as usize)
+/// [`Cache::find`] in a set of many groups.
+fn find_long(groups: &[[u32; GROUP]], wanted: u32) -> Option<usize> {
+    groups.iter().enumerate().find_map(|(index, group)| {
+        let hits = equal(group, wanted);
+        (hits != 0).then(|| index * GROUP + hits.trailing_zeros() as usize)
+    })
 }
 
-/// Makes `way` the youngest.
+/// Ones in every nibble.
+const ONES: u64 = 0x1111_1111_1111_1111;
+
+/// The lowest four times the position at which a nibble stands in a word that holds each once.
 #[inline(always)]
-fn to_front_in<const WAYS: usize>(entries: &mut [u32; WAYS], way: usize) {
-    let old = *entries;
-    let limit = way as u32;
-    for index in 1..WAYS {
-        entries[index] = if index as u32 <= limit { old[index - 1] } else { old[index] };
-    }
-    entries[0] = old[way];
+fn bit_of(word: u64, nibble: u64) -> u32 {
+    // The nibble's own place becomes zero, and the lowest borrow is there.
+    let differs = word ^ nibble.wrapping_mul(ONES);
+    let zero = differs.wrapping_sub(ONES) & !differs & (ONES << 3);
+    zero.trailing_zeros() & !3
 }
 
-/// Puts an entry in as the youngest; the oldest falls out.
+/// A word of nibbles with one of them moved to the youngest place.
 #[inline(always)]
-fn push(entries: &mut [u32], entry: u32) -> u32 {
-    let last = entries.len() - 1;
-    let old = entries[last];
-    entries.copy_within(0..last, 1);
-    entries[0] = entry;
-    old
+fn youngest(word: u64, nibble: u64) -> u64 {
+    let bit = bit_of(word, nibble);
+    let younger = word & ((1 << bit) - 1);
+    let older = word >> bit >> 4 << bit << 4;
+    older | younger << 4 | nibble
+}
+
+/// A word of nibbles with one of them moved to the oldest of `ways` places.
+fn eldest(word: u64, nibble: u64, ways: usize) -> u64 {
+    let bit = bit_of(word, nibble);
+    let younger = word & ((1 << bit) - 1);
+    let top = 4 * (ways as u32 - 1);
+    let beyond = word >> top >> 4 << top << 4;
+    let between = (word & !beyond) >> bit >> 4 << bit;
+    beyond | nibble << top | between | younger
 }
 
 /// The word of a tree after a use of `way`: every node on its path points to the other half.

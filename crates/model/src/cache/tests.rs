@@ -91,3 +91,36 @@ fn a_dirty_victim_is_counted_and_carries_its_flag() {
     assert_eq!(cache.fill(3, 0), Some(Evicted { number: 2, flags: 0 }));
     assert_eq!(cache.writebacks, 1);
 }
+
+#[test]
+fn ages_in_nibbles_are_ages_in_a_list() {
+    for ways in 1..=16usize {
+        let mut word = 0xfedc_ba98_7654_3210u64;
+        let mut list: Vec<u64> = (0..ways as u64).collect();
+        let mut rng = Rng::new(ways as u64, Use::Level, 9);
+        for _ in 0..500 {
+            let way = rng.below(ways as u64);
+            list.retain(|&w| w != way);
+            if rng.below(3) == 0 {
+                list.push(way);
+                word = eldest(word, way, ways);
+            } else {
+                list.insert(0, way);
+                word = youngest(word, way);
+            }
+            let ages: Vec<u64> = (0..ways).map(|age| word >> (4 * age) & 15).collect();
+            assert_eq!(ages, list, "{ways} ways");
+        }
+    }
+}
+
+#[test]
+fn ages_kept_in_words_and_in_the_order_of_entries_are_the_same() {
+    // 16 and 17 ways are kept differently; with a line that never leaves they must act alike.
+    for policy in [Replacement::Lru, Replacement::Fifo] {
+        for ways in [15, 16, 17, 18, 40] {
+            assert_eq!(misses_a_round(policy, ways, ways), 0.0, "{policy:?} {ways}");
+            assert_eq!(misses_a_round(policy, ways, ways + 1), f64::from(ways + 1), "{policy:?} {ways}");
+        }
+    }
+}

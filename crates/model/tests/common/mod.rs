@@ -96,7 +96,7 @@ fn random_memory(d: &mut Draw, page: u64) -> Memory {
 }
 
 fn random_level(d: &mut Draw, name: &str, holds: Holds, line: u64, sets: u64) -> Level {
-    let ways = 1 + d.below(9) as u32;
+    let ways = if d.chance(6) { 1 + d.below(40) } else { 1 + d.below(9) } as u32;
     Level {
         name: name.to_string(),
         holds,
@@ -144,7 +144,7 @@ fn random_levels(d: &mut Draw) -> Vec<Level> {
 fn random_translation(d: &mut Draw, memory: &Memory, levels: &[Level]) -> (Vec<Tlb>, Option<Walk>) {
     let tlbs = (0..1 + d.below(2))
         .map(|n| {
-            let ways = 1 + d.below(6) as u32;
+            let ways = if d.chance(4) { 1 + d.below(30) } else { 1 + d.below(6) } as u32;
             let sizes = if d.chance(3) { vec![memory.pages[0]] } else { memory.pages.clone() };
             Tlb {
                 name: format!("T{n}"),
