@@ -26,8 +26,7 @@ fn cpu_time() -> f64 {
 }
 
 /// Million loads a second of the best of three runs. Addresses are made before the clock starts.
-fn rate(d: &Description, pattern: Pattern, pages: Pages, run: fn(&mut Model, &[u64])) -> f64 {
-    let loads = LOADS / 5;
+fn rate(d: &Description, (pattern, loads): (Pattern, u64), pages: Pages, run: fn(&mut Model, &[u64])) -> f64 {
     let mut model = Model::new(d, 1);
     let wish = Wish { bytes: 64 << 20, pages, attribute: Attribute::WriteBack, place: 0 };
     let base = model.map(&wish).expect("1 GiB holds it").base;
@@ -72,12 +71,16 @@ fn row(name: &str, rates: [f64; 4]) {
 }
 
 fn main() {
-    // `cargo bench` passes --bench; other words select: counts, full, chase, and columns by letter.
+    // `cargo bench` passes --bench; other words select: counts, full, chase, columns by letter; a
+    // number sets the loads of a run.
     let only: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
+    let number = only.iter().find_map(|a| a.parse().ok());
+    let loads = number.unwrap_or(LOADS / 5);
+    let only: Vec<String> = only.into_iter().filter(|a| a.parse::<u64>().is_err()).collect();
     let wanted = |name: &str| only.is_empty() || only.iter().any(|o| o == name);
     let (plain, full) = (machine(PLAIN), machine(&full()));
     let all = |d: &Description, pages, run: fn(&mut Model, &[u64])| {
-        Pattern::ALL.map(|p| if wanted(p.letter()) { rate(d, p, pages, run) } else { 0.0 })
+        Pattern::ALL.map(|p| if wanted(p.letter()) { rate(d, (p, loads), pages, run) } else { 0.0 })
     };
     println!(
         "million loads a second{}{}",

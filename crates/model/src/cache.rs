@@ -31,10 +31,10 @@ pub(crate) struct Evicted {
 /// stand in order of age (which way a line sits in cannot matter to these two policies).
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
-    entries: Vec<u32>,
+    groups: Vec<[u32; GROUP]>,
     words: Vec<u64>,
     ways: usize,
-    /// Entries from a set to the next: the ways in whole groups.
+    /// Groups in a set.
     stride: usize,
     sets: u32,
     /// sets - 1 where the sets are a power of two, so that the modulo is a mask; else all ones.
@@ -95,9 +95,9 @@ impl Cache {
             State::Moved { .. } | State::Nothing => Vec::new(),
             _ => vec![state.start(); sets as usize],
         };
-        let stride = ways.next_multiple_of(GROUP);
+        let stride = ways.div_ceil(GROUP);
         Cache {
-            entries: vec![FREE; sets as usize * stride],
+            groups: vec![[FREE; GROUP]; sets as usize * stride],
             words,
             ways,
             stride,
@@ -113,7 +113,7 @@ impl Cache {
 
     /// Drops every entry, written or not; what was counted stays counted.
     pub fn empty(&mut self) {
-        self.entries.fill(FREE);
+        self.groups.fill([FREE; GROUP]);
         self.words.fill(self.state.start());
         self.free = self.sets as usize * self.ways;
     }
@@ -127,7 +127,7 @@ impl Cache {
     #[inline(always)]
     fn set(&mut self, set: usize) -> &mut [u32] {
         let start = set * self.stride;
-        &mut self.entries[start..start + self.ways]
+        &mut self.groups[start..start + self.stride].as_flattened_mut()[..self.ways]
     }
 
     /// The way of a set that holds `number`. Ways are a number known when this was compiled for the
@@ -135,7 +135,7 @@ impl Cache {
     #[inline(always)]
     fn find(&self, set: usize, number: u32) -> Option<usize> {
         let start = set * self.stride;
-        let (groups, _) = self.entries[start..start + self.stride].as_chunks::<GROUP>();
+        let groups = &self.groups[start..start + self.stride];
         let wanted = number << FLAG_BITS;
         let hits = match groups {
             [a, b] => equal(a, wanted) | equal(b, wanted) << 4,
@@ -172,7 +172,7 @@ impl Cache {
     /// The flags of `number`, if it is here; no use is noted.
     pub fn flags(&self, number: u32) -> Option<u32> {
         let set = self.set_of(number);
-        self.find(set, number).map(|way| self.entries[set * self.stride + way] & FLAGS)
+        self.find(set, number).map(|way| self.groups[set * self.stride + way / GROUP][way % GROUP] & FLAGS)
     }
 
     /// Adds flags to an entry that is here.
@@ -205,10 +205,12 @@ impl Cache {
         self.refills += 1;
         let entry = number << FLAG_BITS | flags;
         let old = if let State::Nibbles { .. } = self.state {
-            let word = self.words[set];
-            let oldest = word >> (4 * (self.ways - 1)) & 15;
-            self.words[set] = youngest(word, oldest);
-            std::mem::replace(&mut self.set(set)[oldest as usize], entry)
+            let word = &mut self.words[set];
+            let oldest = *word >> (4 * (self.ways - 1)) & 15;
+            // What this pushes past the last way is a second copy, and the lowest is the one found.
+            *word = *word << 4 | oldest;
+            let way = oldest as usize;
+            std::mem::replace(&mut self.groups[set * self.stride + way / GROUP][way % GROUP], entry)
         } else {
             self.replace(set, entry)
         };
@@ -300,7 +302,7 @@ fn find_long(groups: &[[u32; GROUP]], wanted: u32) -> Option<usize> {
 /// Ones in every nibble.
 const ONES: u64 = 0x1111_1111_1111_1111;
 
-/// The lowest four times the position at which a nibble stands in a word that holds each once.
+/// Four times the lowest position at which a nibble stands in a word that has it.
 #[inline(always)]
 fn bit_of(word: u64, nibble: u64) -> u32 {
     // The nibble's own place becomes zero, and the lowest borrow is there.
@@ -318,14 +320,14 @@ fn youngest(word: u64, nibble: u64) -> u64 {
     older | younger << 4 | nibble
 }
 
-/// A word of nibbles with one of them moved to the oldest of `ways` places.
+/// A word of nibbles with one of them moved to the oldest of `ways` places; what is beyond those
+/// means nothing.
 fn eldest(word: u64, nibble: u64, ways: usize) -> u64 {
     let bit = bit_of(word, nibble);
     let younger = word & ((1 << bit) - 1);
     let top = 4 * (ways as u32 - 1);
-    let beyond = word >> top >> 4 << top << 4;
-    let between = (word & !beyond) >> bit >> 4 << bit;
-    beyond | nibble << top | between | younger
+    let between = (word >> bit >> 4 << bit) & ((1 << top) - 1);
+    nibble << top | between | younger
 }
 
 /// The word of a tree after a use of `way`: every node on its path points to the other half.
