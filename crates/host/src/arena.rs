@@ -156,7 +156,7 @@ impl Arena {
         unsafe { self.base.as_ptr().add(at.0 as usize).cast::<u64>().write_volatile(to.0) }
     }
 
-    /// Backs `range` with memory. `page` is the distance at which touching is enough.
+    /// Backs `range` with memory. `page` is the kernel's own page, the distance at which touching is enough.
     ///
     /// `range` must never have been populated before, or have been released since: its bytes are zero,
     /// and zeros are what is written.
@@ -191,7 +191,8 @@ impl Arena {
         self.advise(range, libc::MADV_DONTNEED)
     }
 
-    /// Locks `range` into memory, so that nothing swaps it out or migrates it away for reclaim.
+    /// Locks `range` into memory, so that nothing swaps it out. (Compaction may still move it, where
+    /// `vm.compact_unevictable_allowed` is 1; that shows as faults and in the spread.)
     pub(crate) fn lock(&self, range: Range<u64>) -> io::Result<()> {
         let range = self.checked(range)?;
         let length = (range.end - range.start) as usize;

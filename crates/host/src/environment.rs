@@ -35,7 +35,7 @@ pub(crate) fn facts_after(root: &Root, cpu: u32) -> Vec<Fact> {
 }
 
 /// Files whose text is a fact as it stands, with the fact's name.
-const SETTINGS: [(&str, &str); 17] = [
+const SETTINGS: [(&str, &str); 18] = [
     ("env.cpus.online", "/sys/devices/system/cpu/online"),
     ("env.cpus.isolated", "/sys/devices/system/cpu/isolated"),
     ("env.cpus.nohz_full", "/sys/devices/system/cpu/nohz_full"),
@@ -47,6 +47,7 @@ const SETTINGS: [(&str, &str); 17] = [
     ("env.numa.nodes", "/sys/devices/system/node/online"),
     ("env.numa.balancing", "/proc/sys/kernel/numa_balancing"),
     ("env.overcommit", "/proc/sys/vm/overcommit_memory"),
+    ("env.compact_unevictable", "/proc/sys/vm/compact_unevictable_allowed"),
     ("env.swappiness", "/proc/sys/vm/swappiness"),
     ("env.perf_event_paranoid", "/proc/sys/kernel/perf_event_paranoid"),
     ("env.clocksource", "/sys/devices/system/clocksource/clocksource0/current_clocksource"),

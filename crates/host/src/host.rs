@@ -11,7 +11,7 @@ use crate::counters::Events;
 use crate::environment;
 use crate::facts::{int, text};
 use crate::identify;
-use crate::memory::{Memory, refused};
+use crate::memory::Memory;
 use crate::pages::{self, PageSizes};
 use crate::process;
 use crate::quiet::{self, Quiet};
@@ -57,6 +57,10 @@ impl Default for Options {
 /// Opening it changes the calling thread (affinity, priority) and process (death signal, `oom_score_adj`,
 /// soft limit of locked memory); all of that ends with the process. A `Host` stays on the thread that
 /// opened it.
+///
+/// Mappings share one arena and overlap: a wish may be placed over an earlier one, and may give up the memory
+/// of earlier ones where the ceiling asks for that. Lay a chain after mapping its memory, not before another
+/// wish. Cells stay valid whatever happens to what they hold.
 pub struct Host {
     memory: Memory,
     clock: Source,
@@ -86,8 +90,7 @@ impl Host {
         if options.die_with_parent || options.parent.is_some() {
             facts.push(process::die_with_parent(options.parent)?);
         }
-        let allowed = process::allowed()
-            .map_err(refused("the affinity cannot be read", "allow sched_getaffinity in the sandbox"))?;
+        let allowed = process::allowed(&root);
         let cpu = process::choose_cpu(&root, &allowed, options.cpu)?;
         let sizes = pages::sizes(&root, rustix::param::page_size() as u64, options.base_page)
             .map_err(|reason| Refusal::new(reason, "choose 4096, 16384 or 65536"))?;

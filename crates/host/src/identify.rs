@@ -82,7 +82,7 @@ pub(crate) fn midr(root: &Root) -> Option<u64> {
 
 /// A register of `/sys/devices/system/cpu/cpuN/regs/identification`: `0x00000000410fd034`.
 fn identification(root: &Root, name: &str) -> Option<u64> {
-    let cpu = crate::process::allowed().ok()?.last().copied()?;
+    let cpu = crate::process::allowed(root).last().copied()?;
     let text = root.text(&format!("/sys/devices/system/cpu/cpu{cpu}/regs/identification/{name}"))?;
     u64::from_str_radix(text.trim().trim_start_matches("0x"), 16).ok()
 }

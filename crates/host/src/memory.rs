@@ -1,6 +1,5 @@
 //! Wishes for memory, granted or refused: ceilings, placement, population, verification.
 
-use std::io;
 use std::ops::Range;
 
 use fathom_probe::machine::{Attribute, Mapping, Pages, Refusal, Wish};
@@ -61,8 +60,11 @@ impl Memory {
         let arena = Arena::reserve(half.saturating_mul(2), least, align).map_err(|error| {
             let limit = room.map_or("the kernel", |(_, name)| name);
             Refusal::new(
-                format!("no {} MiB of addresses could be reserved ({error})", least >> 20),
-                format!("raise what limits it: {limit} (ulimit -v, ulimit -d) or vm.overcommit_memory=2"),
+                format!(
+                    "the addresses of the arena, {} MiB at least, could not be reserved ({error})",
+                    least >> 20
+                ),
+                format!("raise what limits them: {limit} (ulimit -v, ulimit -d), or vm.overcommit_memory=2"),
             )
         })?;
         let half = arena.length() / 2;
@@ -94,8 +96,7 @@ impl Memory {
             .and_then(|bytes| placement::place(bytes, page, self.half, wish.place));
         let Some(placed) = placed else { return Err(self.too_much(wish.bytes, &self.ceiling())) };
         let range = half.start + placed.start..half.start + placed.end;
-        let wanted = placement::widen(&range, page.max(GRANULE), half.end);
-        self.back(&wanted, page, huge, wish.bytes)?;
+        self.back(&range, page, &half, wish)?;
         self.mapped.insert(range.clone());
         self.current = range.clone();
         Ok(Mapping { base: range.start, bytes: range.end - range.start, page_bytes: page })
@@ -135,17 +136,19 @@ impl Memory {
         Ok(huge)
     }
 
-    /// Backs `range` with memory in pages of `page` bytes, locked and verified.
-    fn back(&mut self, range: &Range<u64>, page: u64, huge: bool, asked: u64) -> Result<(), Refusal> {
-        let missing = self.populated.missing(range);
-        let new: u64 = missing.iter().map(|r| r.end - r.start).sum();
-        if new == 0 {
+    /// Backs `range`, in the half `half`, with memory in pages of `page` bytes, locked and verified.
+    fn back(&mut self, range: &Range<u64>, page: u64, half: &Range<u64>, wish: &Wish) -> Result<(), Refusal> {
+        if self.populated.contains(range) {
             return Ok(());
         }
-        self.make_room(range, new, asked)?;
+        let granules = placement::widen(range, page.max(GRANULE), half.end);
+        let fits = granules.end - granules.start <= self.ceiling().bytes;
+        let range = if fits { &granules } else { range };
+        let missing = self.populated.missing(range);
+        let new: u64 = missing.iter().map(|r| r.end - r.start).sum();
+        self.make_room(range, new, wish.bytes)?;
         for part in &missing {
-            let touch = if huge { page } else { self.sizes.base };
-            if let Err(error) = self.arena.populate(part.clone(), touch) {
+            if let Err(error) = self.arena.populate(part.clone(), rustix::param::page_size() as u64) {
                 self.give_up(&missing);
                 return Err(Refusal::new(
                     format!("the kernel did not back {} KiB of memory ({error})", new >> 10),
@@ -155,6 +158,7 @@ impl Memory {
             self.lock(part.clone());
         }
         missing.iter().for_each(|part| self.populated.insert(part.clone()));
+        let huge = wish.pages == Pages::Huge;
         let verified = if huge { self.verify_huge(&missing, page) } else { self.verify_base() };
         verified.inspect_err(|_| self.give_up(&missing))
     }
@@ -295,11 +299,6 @@ impl Memory {
 
 const THP_REMEDY: &str = "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled, and where memory is \
     fragmented echo 1 > /proc/sys/vm/compact_memory (both as root)";
-
-/// Turns an I/O error of the start into a refusal.
-pub(crate) fn refused(what: &'static str, remedy: &'static str) -> impl FnOnce(io::Error) -> Refusal {
-    move |error| Refusal::new(format!("{what}: {error}"), remedy)
-}
 
 #[cfg(test)]
 mod tests;

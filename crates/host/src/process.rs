@@ -4,8 +4,6 @@
 //! does that when the process ends, however it ends. What is not permitted becomes a fact
 //! `privilege.NAME` with its remedy, never an error.
 
-use std::io;
-
 use fathom_probe::machine::{Fact, FactValue, Refusal};
 use rustix::process::{Resource, Rlimit, Signal};
 use rustix::thread::CpuSet;
@@ -17,10 +15,15 @@ pub(crate) fn privilege(name: &str, outcome: impl Into<String>) -> Fact {
     Fact { name: format!("privilege.{name}"), value: FactValue::Text(outcome.into()) }
 }
 
-/// The CPUs that this thread may run on, ascending.
-pub(crate) fn allowed() -> io::Result<Vec<u32>> {
-    let set = rustix::thread::sched_getaffinity(None)?;
-    Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).map(|cpu| cpu as u32).collect())
+/// The CPUs that this thread may run on, ascending. Where the call is forbidden, or its mask too short for a
+/// kernel with more than 1024 CPUs, the kernel's own words serve.
+pub(crate) fn allowed(root: &Root) -> Vec<u32> {
+    if let Ok(set) = rustix::thread::sched_getaffinity(None) {
+        return (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).map(|cpu| cpu as u32).collect();
+    }
+    let status = root.text("/proc/self/status").unwrap_or_default();
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    cpu_list(list.unwrap_or_default())
 }
 
 /// The CPU to measure on: the one asked for; else the last isolated one; else the last of all, since the
@@ -50,9 +53,15 @@ pub(crate) fn list(cpus: &[u32]) -> String {
 /// Pins the calling thread to `cpu`.
 pub(crate) fn pin(cpu: u32) -> Fact {
     let mut set = CpuSet::new();
-    // `cpu` came from an affinity mask of the same width.
-    set.set(cpu as usize);
-    match rustix::thread::sched_setaffinity(None, &set) {
+    let index = cpu as usize;
+    // A CPU beyond the mask's width cannot be named to this call.
+    let pinned = if index < CpuSet::MAX_CPU {
+        set.set(index);
+        rustix::thread::sched_setaffinity(None, &set)
+    } else {
+        Err(rustix::io::Errno::INVAL)
+    };
+    match pinned {
         Ok(()) => privilege("affinity", format!("pinned to CPU {cpu}")),
         Err(error) => privilege(
             "affinity",
@@ -126,13 +135,18 @@ pub(crate) fn address_room(root: &Root) -> Option<(u64, &'static str)> {
     all.into_iter().flatten().min()
 }
 
-/// Raises the thread's ordinary priority as far as is allowed.
+/// Raises the thread's ordinary priority as far as is allowed: to nice -20, or to the limit's 20 - n
+/// (`RLIMIT_NICE`, getrlimit(2)).
 pub(crate) fn raise_nice() -> Fact {
-    match rustix::process::nice(-20) {
-        Ok(level) if level <= -20 => privilege("nice", "-20"),
-        Ok(level) => privilege("nice", format!("{level}: {NICE_REMEDY}")),
-        Err(error) => privilege("nice", format!("not raised ({error}): {NICE_REMEDY}")),
+    // PRIO_PROCESS with 0 is the calling thread on Linux.
+    let raise = |level| rustix::process::setpriority_process(None, level);
+    let Err(error) = raise(-20) else { return privilege("nice", "-20") };
+    let limit = rustix::process::getrlimit(Resource::Nice).current.unwrap_or(40).min(40);
+    let level = 20 - i32::try_from(limit).unwrap_or(0);
+    if level < 0 && raise(level).is_ok() {
+        return privilege("nice", format!("{level}; for -20: {NICE_REMEDY}"));
     }
+    privilege("nice", format!("not raised ({error}): {NICE_REMEDY}"))
 }
 
 const NICE_REMEDY: &str = "run as root, with CAP_SYS_NICE, or with a nice limit (ulimit -e 40)";

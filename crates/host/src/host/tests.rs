@@ -135,7 +135,7 @@ fn the_ceiling_holds_over_many_wishes() {
         host.map(&wish(24 << 20, place)).expect("24 MiB are below a ceiling of 64 MiB");
         assert!(host.memory.populated() <= 64 << 20);
     }
-    let map = host.map(&wish(60 << 20, 3)).expect("what earlier wishes hold is given up for it");
+    let map = host.map(&wish(64 << 20, 3)).expect("what earlier wishes hold is given up for it");
     assert!(host.memory.populated() <= 64 << 20);
     let cell = host.cell(map.base).expect("mapped");
     let next = host.follow(cell);
