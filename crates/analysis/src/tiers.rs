@@ -30,8 +30,8 @@ pub struct Point {
 /// What a reading may assume. The defaults are those of a latency curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
-    /// A smaller ratio between two successive tiers is no tier of its own. 1.12: half of the 1.3 that
-    /// random descriptions keep, in log terms.
+    /// A smaller ratio between two successive tiers is no tier of its own. 1.2: successive levels of the
+    /// machines described here differ by 1.3 and more, noise and open rows make up to 1.15.
     pub min_ratio: f64,
     /// Relative error that every point has at least: what the shapes do not explain. 0.5 %.
     pub floor: f64,
@@ -41,7 +41,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { min_ratio: 1.12, floor: 0.005, rise: 0.0025 }
+        Options { min_ratio: 1.2, floor: 0.005, rise: 0.0025 }
     }
 }
 
@@ -122,6 +122,12 @@ pub fn read(points: &[Point], options: &Options) -> Option<Reading> {
             candidates.len()
         ));
     }
+    notes.extend(fit.boundaries.iter().filter(|b| spread_out(&points, &fit, b)).map(|b| {
+        format!(
+            "the rise beyond {:.0} is not that of one capacity: more than one may hide in it, or others share it",
+            b.onset
+        )
+    }));
     let tiers = (0..=fit.boundaries.len()).map(|i| tier(&points, &fit, i, options)).collect();
     let flat_end = ends_flat(&points, &fit);
     Some(Reading { tiers, scatter: fit.scatter, flat_end, notes })
@@ -150,19 +156,50 @@ fn tier(points: &[Point], fit: &Fit, i: usize, options: &Options) -> Tier {
     Tier { latency, capacity, points: plateau.len() }
 }
 
+/// Does the rise at this boundary look like no single cache's? Its best shape is a gradual one, or points
+/// on the rise lie off the fit by far more than the floor.
+fn spread_out(points: &[Point], fit: &Fit, boundary: &Boundary) -> bool {
+    let on_rise = |p: &&Point| p.x > boundary.onset && p.x < 2.0 * boundary.onset;
+    let off = |p: &Point| (p.y / fit.predict(p.x)).ln().abs() > 0.02 + 4.0 * p.sigma;
+    matches!(boundary.shape, shape::Shape::Gradual(_)) || points.iter().filter(on_rise).any(off)
+}
+
 /// The bracket of boundary `b` by measured points, and the onset in it.
 fn bracket(points: &[Point], fit: &Fit, b: usize, options: &Options) -> Capacity {
     let Boundary { onset, shape } = fit.boundaries[b];
-    // The fit without this boundary: the tier goes on for ever.
-    let without = |x: f64| fit.predict_without(x, b);
-    let (level, noise) = fit.level_below(points, b);
-    let threshold = |p: &Point| options.rise.max(4.0 * noise.max(p.sigma));
-    let risen = |p: &Point| p.y / (level * without(p.x)) - 1.0 > threshold(p);
     let from = b.checked_sub(1).map_or(0.0, |a| fit.boundaries[a].onset);
     let to = fit.boundaries.get(b + 1).map_or(f64::INFINITY, |n| n.onset);
     let inside: Vec<&Point> = points.iter().filter(|p| p.x > from && p.x <= to).collect();
-    // From the fitted onset outwards: down to the last point without a rise, then up to the first with
-    // one. Farther down, where the curve still climbs to this tier, the fit is not exact enough to ask.
+    // A fitted onset that is too high takes risen points for the ground; each bracket gives a better
+    // one for the next.
+    let mut ground = onset;
+    let (mut below, mut above, mut noise);
+    loop {
+        let level;
+        (level, noise) = fit.level_below(points, b, ground);
+        let risen = |p: &Point| {
+            let flat = level * fit.predict_without(p.x, b);
+            p.y / flat - 1.0 > options.rise.max(4.0 * noise.max(p.sigma))
+        };
+        let first = edge(&inside, onset, risen);
+        above = inside.get(first).map_or(onset, |p| p.x);
+        below = first.checked_sub(1).map_or(from.max(onset.min(above)), |i| inside[i].x);
+        if below >= ground {
+            break;
+        }
+        ground = below;
+    }
+    // What a rise below the threshold could hide: the working set by which a cache can overflow before
+    // its misses show, taken from the fitted miss curve, at most 3 %.
+    let step = fit.latency(b + 1).value / fit.predict_without(onset, b).max(f64::MIN_POSITIVE) - 1.0;
+    let low = below / (1.0 + hidden(shape, options.rise.max(4.0 * noise), step));
+    let value = onset.max(low).min(above);
+    Capacity { onset: Interval { value, low, high: above }, below, above, shape }
+}
+
+/// From the fitted onset outwards: down to the last point without a rise, then up to the first with one.
+/// Farther down, where the curve still climbs to this tier, the fit is not exact enough to ask.
+fn edge(inside: &[&Point], onset: f64, risen: impl Fn(&Point) -> bool) -> usize {
     let mut first = inside.partition_point(|p| p.x <= onset);
     while first > 0 && risen(inside[first - 1]) {
         first -= 1;
@@ -170,15 +207,7 @@ fn bracket(points: &[Point], fit: &Fit, b: usize, options: &Options) -> Capacity
     while first < inside.len() && !risen(inside[first]) {
         first += 1;
     }
-    let above = inside.get(first).map_or(onset, |p| p.x);
-    let below = first.checked_sub(1).map_or(from.max(onset.min(above)), |i| inside[i].x);
-    // What a rise below the threshold could hide: the working set by which a cache can overflow before
-    // its misses show, taken from the fitted miss curve, at most 3 %.
-    let step = fit.latency(b + 1).value / without(onset).max(f64::MIN_POSITIVE) - 1.0;
-    let hidden = hidden(shape, options.rise.max(4.0 * noise), step);
-    let low = below / (1.0 + hidden);
-    let value = onset.max(low).min(above);
-    Capacity { onset: Interval { value, low, high: above }, below, above, shape }
+    first
 }
 
 /// Largest relative overflow (up to 3 %) whose rise stays below `threshold`, for a step of relative

@@ -52,6 +52,7 @@ const fn word(pattern: &'static str, kind: &'static str, about: &'static str) ->
 const NAMES: &[NamePattern] = &[
     word("disturbed", "DISTURBED", "did other work disturb the measurement; the causes are in the notes"),
     number("bias.timer", &["ticks", "cycles"], "what reading the clock adds to a timed interval"),
+    number("bias.walk", &["ns"], "translation in a load of the staircase's largest steps; base pages only"),
     number("clock.core_hz", &["Hz"], "core clock while measuring, from a chain of dependent instructions"),
     number("clock.tick_hz", &["Hz"], "rate of the counter that was read"),
     number("latency.BYTES.time", &["ns"], "load-to-use time at a working set of BYTES, random order"),

@@ -33,7 +33,7 @@ pub struct Fit {
 const MOST: usize = 6;
 /// Most candidates that the search starts from; a noisy curve's surplus ones are dropped at once,
 /// every second first.
-const MOST_CANDIDATES: usize = 10;
+const MOST_CANDIDATES: usize = 9;
 /// Tiers that these can make: the size of the small fixed arrays that the search lives on.
 const TIERS: usize = MOST_CANDIDATES + 1;
 type Row = [f64; TIERS];
@@ -45,13 +45,13 @@ impl Fit {
         let skip = candidates.len().div_ceil(MOST_CANDIDATES).max(1);
         let mut boundaries: Vec<Boundary> =
             candidates.iter().step_by(skip).map(|&onset| Boundary { onset, shape: Shape::Lru(8) }).collect();
-        let search = Search { points, floor: options.floor };
+        let search = Search::new(points, options.floor);
         let mut chi = search.descend(&mut boundaries);
         while let Some(drop) = search.superfluous(&boundaries, chi, options.min_ratio) {
             boundaries.remove(drop);
             chi = search.descend(&mut boundaries);
         }
-        let (_, levels) = search.solve(&boundaries);
+        let (_, levels) = search.solve(&search.columns(&boundaries));
         let mut fit = Fit { boundaries, levels, scatter: 0.0 };
         let off: Vec<f64> = points.iter().map(|p| (p.y / fit.predict(p.x)).ln()).collect();
         fit.scatter = crate::interval::robust_sigma(&off);
@@ -79,11 +79,10 @@ impl Fit {
     }
 
     /// Level and scatter, both relative to the fit without boundary `b`, of the six points next below
-    /// its onset: the ground against which a rise is looked for. A shape that is not quite the cache's
+    /// `onset`: the ground against which a rise is looked for. A shape that is not quite the cache's
     /// own shifts the fit there; it must not shift the ground. Points within 2 % may have risen already.
     #[must_use]
-    pub fn level_below(&self, points: &[Point], b: usize) -> (f64, f64) {
-        let onset = self.boundaries[b].onset;
+    pub fn level_below(&self, points: &[Point], b: usize, onset: f64) -> (f64, f64) {
         let end = points.partition_point(|p| p.x <= onset / 1.02);
         let near: Vec<f64> =
             points[end.saturating_sub(6)..end].iter().map(|p| p.y / self.predict_without(p.x, b)).collect();
@@ -98,57 +97,85 @@ impl Fit {
 /// difference between a shape and the cache's own miss curve.
 const CLOSEST: f64 = 1.35;
 
-fn without(boundaries: &[Boundary], at: usize) -> Vec<Boundary> {
-    let mut rest = boundaries.to_vec();
-    rest.remove(at);
-    rest
-}
-
 fn combine(basis: &Row, levels: &[(f64, f64)]) -> f64 {
     basis.iter().zip(levels).map(|(b, l)| b * l.0).sum()
 }
 
 /// Share of the loads that each tier answers at `x`.
 fn basis(boundaries: &[Boundary], x: f64) -> Row {
-    let mut beyond = 1.0;
-    let mut shares = [0.0; TIERS];
-    for (b, share) in boundaries.iter().zip(&mut shares) {
+    shares(boundaries.iter().map(|b| b.shape.misses(x / b.onset)))
+}
+
+/// Shares of the loads from the misses of each boundary, nearest first.
+fn shares(misses: impl Iterator<Item = f64>) -> Row {
+    let mut beyond = 1.0f64;
+    let mut row = [0.0; TIERS];
+    let mut last = 0;
+    for (tier, missed) in misses.enumerate() {
         // Whatever a farther cache misses, every nearer one has missed too.
-        let missed = b.shape.misses(x / b.onset).min(beyond);
-        *share = beyond - missed;
+        let missed = missed.min(beyond);
+        row[tier] = beyond - missed;
         beyond = missed;
+        last = tier + 1;
     }
-    shares[boundaries.len()] = beyond;
-    shares
+    row[last] = beyond;
+    row
 }
 
 struct Search<'a> {
     points: &'a [Point],
-    floor: f64,
+    /// Weight of each point: one over its variance.
+    weights: Vec<f64>,
 }
 
-impl Search<'_> {
-    /// Chi-square and (latency, standard error) of every tier, for given boundaries.
-    fn solve(&self, boundaries: &[Boundary]) -> (f64, Vec<(f64, f64)>) {
-        let k = boundaries.len() + 1;
+/// Misses of one boundary at every point.
+type Column = Vec<f64>;
+
+impl<'a> Search<'a> {
+    fn new(points: &'a [Point], floor: f64) -> Search<'a> {
+        let weight = |p: &Point| 1.0 / (p.y * p.y * (p.sigma * p.sigma + floor * floor));
+        Search { points, weights: points.iter().map(weight).collect() }
+    }
+
+    fn column(&self, boundary: Boundary) -> Column {
+        let misses = boundary.shape.curve();
+        self.points.iter().map(|p| misses.at(p.x / boundary.onset)).collect()
+    }
+
+    fn columns(&self, boundaries: &[Boundary]) -> Vec<Column> {
+        boundaries.iter().map(|b| self.column(*b)).collect()
+    }
+
+    /// Chi-square and (latency, standard error) of every tier, for given columns.
+    fn solve(&self, columns: &[Column]) -> (f64, Vec<(f64, f64)>) {
+        let k = columns.len() + 1;
         let mut normal = [[0.0; TIERS]; TIERS];
         let mut right = [0.0; TIERS];
-        let mut rows = Vec::with_capacity(self.points.len());
-        for p in self.points {
-            let row = basis(boundaries, p.x);
-            let w = 1.0 / (p.y * p.y * (p.sigma * p.sigma + self.floor * self.floor));
-            for i in 0..k {
-                for j in 0..k {
-                    normal[i][j] += w * row[i] * row[j];
+        let mut square = 0.0;
+        for (i, p) in self.points.iter().enumerate() {
+            let row = shares(columns.iter().map(|c| c[i]));
+            let w = self.weights[i];
+            // A point lies in at most a few tiers: most of its row is zero.
+            let filled: ([usize; TIERS], usize) = row[..k].iter().enumerate().filter(|r| *r.1 != 0.0).fold(
+                ([0; TIERS], 0),
+                |(mut at, n), (j, _)| {
+                    at[n] = j;
+                    (at, n + 1)
+                },
+            );
+            for &a in &filled.0[..filled.1] {
+                for &b in &filled.0[..filled.1] {
+                    normal[a][b] += w * row[a] * row[b];
                 }
-                right[i] += w * row[i] * p.y;
+                right[a] += w * row[a] * p.y;
             }
-            rows.push((row, w, p.y));
+            square += w * p.y * p.y;
         }
         let inverse = invert(&normal, k);
         let level = |i: usize| -> f64 { (0..k).map(|j| inverse[i][j] * right[j]).sum() };
         let mut levels: Vec<(f64, f64)> = (0..k).map(|i| (level(i), 0.0)).collect();
-        let chi: f64 = rows.iter().map(|(row, w, y)| w * (y - combine(row, &levels)).powi(2)).sum();
+        // At the least-squares solution the residuals' square is y'Wy - l'X'Wy.
+        let chi = (square - levels.iter().zip(&right).map(|(l, r)| l.0 * r).sum::<f64>()).max(0.0);
         let freedom = self.points.len().saturating_sub(3 * k - 2).max(1) as f64;
         // Better than the errors say is no reason to claim less than half of them.
         let inflate = (chi / freedom).max(0.25).sqrt();
@@ -160,11 +187,12 @@ impl Search<'_> {
 
     /// Improves every boundary in turn until nothing moves; answers the chi-square reached.
     fn descend(&self, boundaries: &mut [Boundary]) -> f64 {
-        let mut chi = self.solve(boundaries).0;
+        let mut columns = self.columns(boundaries);
+        let mut chi = self.solve(&columns).0;
         for _ in 0..4 {
             let before = chi;
             for b in 0..boundaries.len() {
-                chi = self.improve(boundaries, b, chi);
+                chi = self.improve(boundaries, &mut columns, b, chi);
             }
             if before - chi < 1e-3 * before.max(1e-9) {
                 break;
@@ -173,24 +201,37 @@ impl Search<'_> {
         chi
     }
 
-    /// The best onset and shape of boundary `b`, the others held.
-    fn improve(&self, boundaries: &mut [Boundary], b: usize, chi: f64) -> f64 {
-        let mut best = (chi, boundaries[b]);
-        let mut trial = boundaries.to_vec();
-        for onset in self.onsets_near(boundaries, b) {
-            for &shape in shape::ALL {
-                trial[b] = Boundary { onset, shape };
-                let got = self.solve(&trial).0;
-                if got < best.0 - 1e-9 {
-                    best = (got, trial[b]);
-                }
+    /// The best onset and shape of boundary `b`, the others held: onsets first with a few shapes, then
+    /// all shapes there, then onsets again with the best.
+    fn improve(&self, boundaries: &mut [Boundary], columns: &mut [Column], b: usize, chi: f64) -> f64 {
+        let mut best = (chi, boundaries[b], columns[b].clone());
+        let mut attempt = |onset: f64, shape: Shape, best: &mut (f64, Boundary, Column)| {
+            let boundary = Boundary { onset, shape };
+            columns[b] = self.column(boundary);
+            let got = self.solve(columns).0;
+            if got < best.0 - 1e-9 {
+                *best = (got, boundary, columns[b].clone());
+            }
+        };
+        let onsets = self.onsets_near(boundaries, b);
+        for &onset in &onsets {
+            for shape in [boundaries[b].shape, Shape::Lru(8), Shape::Random(8), Shape::Gradual(4)] {
+                attempt(onset, shape, &mut best);
             }
         }
+        for &shape in shape::ALL {
+            attempt(best.1.onset, shape, &mut best);
+        }
+        for &onset in &onsets {
+            attempt(onset, best.1.shape, &mut best);
+        }
         boundaries[b] = best.1;
+        columns[b] = best.2;
         best.0
     }
 
-    /// Onsets to try: the measured points round the present one, and steps between the two nearest.
+    /// Onsets to try: the measured points round the present one, and steps between them where they
+    /// are apart.
     fn onsets_near(&self, boundaries: &[Boundary], b: usize) -> Vec<f64> {
         let low = b.checked_sub(1).map_or(0.0, |a| boundaries[a].onset * CLOSEST);
         let high = boundaries.get(b + 1).map_or(f64::INFINITY, |n| n.onset / CLOSEST);
@@ -214,13 +255,18 @@ impl Search<'_> {
     /// The boundary to drop next, if one should be: one of two that are too close, one whose step is
     /// too small, one of too many, or one that explains less than its three parameters cost.
     fn superfluous(&self, boundaries: &[Boundary], chi: f64, min_ratio: f64) -> Option<usize> {
-        let cost = |b: usize| self.solve(&without(boundaries, b)).0;
+        let columns = self.columns(boundaries);
+        let cost = |b: usize| {
+            let mut rest = columns.clone();
+            rest.remove(b);
+            self.solve(&rest).0
+        };
         let cheapest =
             |of: core::ops::Range<usize>| of.map(|b| (b, cost(b))).min_by(|a, b| a.1.total_cmp(&b.1));
         if let Some(pair) = boundaries.windows(2).position(|w| w[1].onset < CLOSEST * w[0].onset) {
             return cheapest(pair..pair + 2).map(|c| c.0);
         }
-        let levels = self.solve(boundaries).1;
+        let levels = self.solve(&columns).1;
         if let Some(small) = levels.windows(2).position(|w| w[1].0 < w[0].0 * min_ratio) {
             return Some(small);
         }

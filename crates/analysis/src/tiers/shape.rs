@@ -60,22 +60,57 @@ pub const ALL: &[Shape] = &[
 /// still hits on 2 % at four times the size, so the tables go to eight).
 const TIMES: usize = 8;
 
-impl Shape {
+/// A shape's miss curve, looked up once for many points.
+#[derive(Clone, Copy, Debug)]
+pub struct Curve {
+    shape: Shape,
+    /// Misses a load in a set of ways + 1, ways + 2, ... lines; empty where all miss.
+    table: &'static [f64],
+}
+
+impl Curve {
     /// The share of loads that miss at `ratio` times the capacity: 0 up to 1, then rising to 1.
     #[must_use]
-    pub fn misses(self, ratio: f64) -> f64 {
+    pub fn at(&self, ratio: f64) -> f64 {
         if ratio <= 1.0 {
             return 0.0;
         }
-        if let Shape::Gradual(quarters) = self {
+        if let Shape::Gradual(quarters) = self.shape {
             return (4.0 * ratio.log2() / f64::from(quarters)).min(1.0);
         }
-        let ways = self.ways();
-        let lines = ratio * f64::from(ways);
-        let (few, share) = (lines.floor(), lines.fract());
+        let ways = self.shape.ways() as usize;
+        let lines = ratio * ways as f64;
+        if lines >= (TIMES * ways) as f64 {
+            return 1.0;
+        }
+        let (few, share) = (lines as usize, lines.fract());
         // `share` of the sets hold one line more than the others.
-        let missed = (1.0 - share) * few * self.in_set(few) + share * (few + 1.0) * self.in_set(few + 1.0);
+        let missed =
+            (1.0 - share) * few as f64 * self.in_set(few) + share * (few + 1) as f64 * self.in_set(few + 1);
         missed / lines
+    }
+
+    /// Share of misses in one set that holds `lines` lines.
+    fn in_set(&self, lines: usize) -> f64 {
+        match lines.checked_sub(self.shape.ways() as usize + 1) {
+            None => 0.0,
+            Some(_) if self.table.is_empty() => 1.0,
+            Some(over) => self.table.get(over).copied().unwrap_or(1.0),
+        }
+    }
+}
+
+impl Shape {
+    /// The share of loads that miss at `ratio` times the capacity.
+    #[must_use]
+    pub fn misses(self, ratio: f64) -> f64 {
+        self.curve().at(ratio)
+    }
+
+    /// The miss curve.
+    #[must_use]
+    pub fn curve(self) -> Curve {
+        Curve { shape: self, table: self.table() }
     }
 
     /// Ways of the shape; 0 for the gradual ones.
@@ -87,23 +122,10 @@ impl Shape {
         }
     }
 
-    /// Share of misses in one set that holds `lines` lines.
-    fn in_set(self, lines: f64) -> f64 {
-        let ways = self.ways() as usize;
-        let lines = lines as usize;
-        if lines <= ways {
-            return 0.0;
-        }
-        if lines > TIMES * ways {
-            return 1.0;
-        }
-        match self {
-            Shape::Lru(_) | Shape::Gradual(_) => 1.0,
-            Shape::Random(_) | Shape::TreePlru(_) => self.table()[lines - ways - 1],
-        }
-    }
-
     fn table(self) -> &'static [f64] {
+        if matches!(self, Shape::Lru(_) | Shape::Gradual(_)) {
+            return &[];
+        }
         static TABLES: OnceLock<Vec<(Shape, Vec<f64>)>> = OnceLock::new();
         let tables = TABLES.get_or_init(|| {
             let simulated = |s: &&Shape| matches!(s, Shape::Random(_) | Shape::TreePlru(_));
@@ -180,9 +202,9 @@ mod tests {
     fn published_counts_come_out() {
         // 9 lines cycling in one 8-way set: LRU 9.00 misses a round, tree-PLRU 9.00, random 2.00
         // (measured for this project on three simulators).
-        assert_eq!(9.0 * Shape::Lru(8).in_set(9.0), 9.0);
-        assert_eq!(9.0 * Shape::TreePlru(8).in_set(9.0), 9.0);
-        assert!((9.0 * Shape::Random(8).in_set(9.0) - 2.0).abs() < 0.1);
+        assert_eq!(9.0 * Shape::Lru(8).curve().in_set(9), 9.0);
+        assert_eq!(9.0 * Shape::TreePlru(8).curve().in_set(9), 9.0);
+        assert!((9.0 * Shape::Random(8).curve().in_set(9) - 2.0).abs() < 0.1);
     }
 
     #[test]

@@ -172,10 +172,45 @@ pub(super) fn is_packed_twin(trial: &Trial) -> bool {
 /// Most pages of a TLB pair: four times the largest second-level TLB known (2048 entries).
 pub(super) const MAX_PAIR: u64 = 8192;
 
-/// Reads the staircase.
-pub(super) fn read_staircase(staircase: &[At]) -> Option<Reading> {
-    let points: Vec<Point> =
-        staircase.iter().map(|a| Point { x: a.bytes as f64, y: a.time(), sigma: a.sigma() }).collect();
+/// Translation inside the staircase's own steps: (working set in bytes, ns a load), ascending. Empty
+/// where the staircase is measured in huge pages, whose translations are one in tens of thousands of
+/// loads. In base pages every page's lines are visited together, so a load carries its page's
+/// translation divided by the lines in a page; what that translation costs, the pairs tell.
+pub(super) type Translation = Vec<(f64, f64)>;
+
+impl Scale {
+    /// The staircase's translation, from the TLB pairs.
+    pub(super) fn translation(&self, pairs: &[(u64, At, At)]) -> Translation {
+        if self.huge.is_some() {
+            return Vec::new();
+        }
+        let lines = (self.base / STEP) as f64;
+        // Never more than was measured at fewer pages by noise alone: translation only grows.
+        let mut most = 0.0f64;
+        pairs
+            .iter()
+            .map(|(n, s, p)| {
+                most = most.max(s.time() - p.time());
+                ((n * self.base) as f64, most / lines)
+            })
+            .collect()
+    }
+}
+
+/// What translation adds to a step of `bytes`, ns: the pair on as many pages, or the largest smaller one.
+pub(super) fn translation_at(translation: &Translation, bytes: f64) -> f64 {
+    translation.iter().rfind(|t| t.0 <= bytes).map_or(0.0, |t| t.1)
+}
+
+/// Reads the staircase, less its translation.
+pub(super) fn read_staircase(staircase: &[At], translation: &Translation) -> Option<Reading> {
+    let points: Vec<Point> = staircase
+        .iter()
+        .map(|a| {
+            let x = a.bytes as f64;
+            Point { x, y: a.time() - translation_at(translation, x), sigma: a.sigma() }
+        })
+        .collect();
     tiers::read(&points, &Options::default())
 }
 
@@ -191,7 +226,7 @@ pub(super) fn read_pairs(pairs: &[(u64, At, At)]) -> Option<(Reading, f64)> {
             Point { x: *n as f64, y, sigma: error / y }
         })
         .collect();
-    let reading = tiers::read(&points, &Options { floor: 0.01, ..Options::default() })?;
+    let reading = tiers::read(&points, &Options { floor: 0.01, min_ratio: 1.25, ..Options::default() })?;
     Some((reading, ground))
 }
 

@@ -106,8 +106,8 @@ impl Planner<'_> {
     /// of them for the clock; a part of a lap where a lap is long.
     fn loads(&self, cells: u64) -> u64 {
         let (least, most) = if self.modelled() { (2048, 32_768) } else { (8192, 32_768) };
-        // 500 steps of the clock over an L1 hit of about three cycles bound its resolution's error to 0.2 %.
-        let clock = self.scale.cycle().map_or(0.0, |c| 500.0 * self.scale.resolution / (3.0 * c));
+        // 250 steps of the clock over an L1 hit of about three cycles bound its resolution's error to 0.4 %.
+        let clock = self.scale.cycle().map_or(0.0, |c| 250.0 * self.scale.resolution / (3.0 * c));
         let least = (clock as u64).clamp(least, 1 << 22);
         let mut n =
             if cells <= most.max(least) { least.div_ceil(cells) * cells + 1 } else { most.max(least) + 1 };
@@ -187,33 +187,33 @@ impl Planner<'_> {
     }
 
     fn sketch(&mut self) {
+        for n in Self::octaves(4 * STEP, self.most_pages().min(1024) * STEP, 2.0) {
+            self.pair(n / STEP);
+        }
         let top = self.top().min(FINE);
         for bytes in Self::octaves(SMALLEST, top, 3.0) {
             self.step(bytes);
         }
-        for n in Self::octaves(4 * STEP, self.most_pages().min(1024) * STEP, 2.0) {
-            self.pair(n / STEP);
-        }
     }
 
     fn heights(&mut self) {
+        if self.most_pages() > 1024 {
+            for n in Self::octaves(1024 * STEP, self.most_pages() * STEP, 2.0).skip(1) {
+                self.pair(n / STEP);
+            }
+        }
         let top = self.top().min(SKETCH);
         let mut sizes: Vec<u64> = Self::octaves(FINE, top.min(32 << 20), 2.0).skip(1).collect();
         sizes.extend(Self::octaves(32 << 20, top, 1.0).skip(1));
         for bytes in sizes {
             self.step(bytes);
         }
-        if self.most_pages() > 1024 {
-            for n in Self::octaves(1024 * STEP, self.most_pages() * STEP, 2.0).skip(1) {
-                self.pair(n / STEP);
-            }
-        }
     }
 
     /// Later rounds: what narrows the reading most comes first.
     fn refine(&mut self) {
-        let stairs = read_staircase(self.staircase);
         let pairs = self.scale.pairs(self.record);
+        let stairs = read_staircase(self.staircase, &self.scale.translation(&pairs));
         let tlbs = read_pairs(&pairs).map(|r| r.0);
         if let Some(stairs) = &stairs {
             self.narrow(stairs);

@@ -176,7 +176,8 @@ fn measurements(record: &Record, report: &mut Report) {
     let scale = Scale::of(record);
     let staircase = scale.staircase(record);
     let pairs = scale.pairs(record);
-    let stairs = read_staircase(&staircase);
+    let translation = scale.translation(&pairs);
+    let stairs = read_staircase(&staircase, &translation);
     let decoded = decode(&record.facts);
     let disturbance = disturbance::judge(record, scale.cycle_ticks.as_slice(), &repeats(&staircase));
     disturbed_row(&disturbance, report);
@@ -184,6 +185,14 @@ fn measurements(record: &Record, report: &mut Report) {
     if let Some(stairs) = &stairs {
         tiers(stairs, &scale, &staircase, report);
         open_ends(stairs, &scale, record, report);
+        if let Some(&(bytes, ns)) = translation.last() {
+            let mut row = number("bias.walk", ns, "ns");
+            row.notes.push(format!(
+                "translation in a load of the staircase's steps from {} on; subtracted from the tiers, not from the steps",
+                size(bytes)
+            ));
+            report.findings.push(row);
+        }
     } else {
         report.refusals.push(Refused {
             what: "tiers".into(),
@@ -191,7 +200,7 @@ fn measurements(record: &Record, report: &mut Report) {
             remedy: "give it a larger --budget".into(),
         });
     }
-    tlbs(&pairs, &scale, report);
+    tlbs(&pairs, &scale, stairs.as_ref(), report);
     orders(record, &scale, report);
     report.findings.extend(claims::rows(&decoded));
     if let Some(stairs) = &stairs {
@@ -272,6 +281,9 @@ fn tiers(stairs: &Reading, scale: &Scale, staircase: &[At], report: &mut Report)
         if tier.points < 3 {
             row.notes.push("no plateau of its own: from the fit of the whole curve".into());
         }
+        if i + 1 == stairs.tiers.len() {
+            row.notes.extend(stairs.notes.iter().cloned());
+        }
         report.findings.push(row);
         if let Some(cycle) = cycle_ns {
             let name = format!("tier.{n}.latency_cycles");
@@ -295,7 +307,7 @@ fn open_ends(stairs: &Reading, scale: &Scale, record: &Record, report: &mut Repo
         warn(
             "no-huge-pages",
             format!(
-                "the staircase was measured in {} pages, a window of {} pages at a time: one translation for every {} loads is part of it",
+                "the staircase was measured in {} pages, a window of {} pages at a time: one translation for every {} loads is part of its steps, and subtracted from its tiers",
                 size(scale.base as f64),
                 super::WINDOW_PAGES,
                 scale.base / super::STEP
@@ -330,7 +342,7 @@ fn open_ends(stairs: &Reading, scale: &Scale, record: &Record, report: &mut Repo
     }
 }
 
-fn tlbs(pairs: &[(u64, At, At)], scale: &Scale, report: &mut Report) {
+fn tlbs(pairs: &[(u64, At, At)], scale: &Scale, stairs: Option<&Reading>, report: &mut Report) {
     let Some((reading, _)) = read_pairs(pairs) else { return };
     let first = reading.tiers[0].latency.value;
     let count: usize = pairs.iter().map(|p| p.1.values().len()).sum();
@@ -345,6 +357,7 @@ fn tlbs(pairs: &[(u64, At, At)], scale: &Scale, report: &mut Report) {
         let entries = Interval { value: o.value.floor(), low: o.low.floor(), high: o.high.ceil() };
         let mut row = measured(format!("tlb.{n}.entries"), entries, "", count, &trials);
         row.notes.push(note.clone());
+        row.notes.extend(stairs.and_then(|s| leaves_a_tier(o.value, s)));
         report.findings.push(row);
         let mut row = measured(format!("tlb.{n}.penalty"), above(pair[1].latency), "ns", count, &trials);
         row.notes.push("over a load that the first TLB answers".into());
@@ -355,6 +368,19 @@ fn tlbs(pairs: &[(u64, At, At)], scale: &Scale, report: &mut Report) {
         row.notes.push("what the last TLB's miss costs".into());
         report.findings.push(row);
     }
+}
+
+/// A sentence where translation begins to cost more at so many pages that their lines and page tables
+/// (72 bytes a page) just fill a tier: then it may be the tables that leave a cache, and no TLB.
+fn leaves_a_tier(pages: f64, stairs: &Reading) -> Option<String> {
+    let tier = stairs.tiers.iter().filter_map(|t| t.capacity).find(|c| {
+        let filled = 72.0 * pages / c.onset.value;
+        (0.6..=1.3).contains(&filled)
+    })?;
+    Some(format!(
+        "{pages:.0} lines and their page tables just fill the {} tier: this may be page tables leaving it, not a TLB",
+        size(tier.onset.value)
+    ))
 }
 
 fn orders(record: &Record, scale: &Scale, report: &mut Report) {

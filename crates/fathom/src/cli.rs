@@ -1,0 +1,211 @@
+//! The command line: one definition for help, usage errors and (later) man pages.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// What memory does to code: measured, with its uncertainty.
+#[derive(Debug, Parser)]
+#[command(name = "fathom", version, about, max_term_width = 100, disable_help_subcommand = true)]
+#[command(after_help = "Begin with:  fathom survey")]
+pub struct Cli {
+    /// When to use colour: auto asks the terminal, NO_COLOR and CLICOLOR_FORCE.
+    #[arg(long, global = true, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
+    pub color: Colour,
+    /// No progress on stderr.
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Option<Verb>,
+}
+
+/// When to use colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Colour {
+    /// If stdout is a terminal that has not said otherwise.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// The whole memory hierarchy of a subject, in seconds: tiers, TLBs, prefetch, claims.
+    #[command(after_help = "Examples:
+  fathom survey                                  this machine, ten seconds
+  fathom survey --budget 3s --record here.fathom  less time, and keep the record
+  fathom survey --on bcm2711 --json               a described machine, for a script")]
+    Survey(Survey),
+    /// Judges a record again: the same findings, from the file alone.
+    #[command(after_help = "Examples:
+  fathom report here.fathom
+  fathom report - --json < here.fathom")]
+    Report(Report),
+    /// Lists the described machines, or shows the effective description of one.
+    Machines {
+        /// Name of a described machine, or a description's file.
+        name: Option<String>,
+    },
+    /// Lists what can be measured from here.
+    Subjects,
+    /// Every name and token that findings may have; with --json the JSON Schema of --json.
+    Schema {
+        /// Print the JSON Schema.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Serves a probe on stdin and stdout; a human may type trials: `trial bytes=8192`.
+    Serve {
+        /// What to serve.
+        #[command(subcommand)]
+        machine: Served,
+    },
+}
+
+/// Options of the survey.
+#[derive(Debug, Args)]
+pub struct Survey {
+    #[command(flatten)]
+    pub run: RunOptions,
+    #[command(flatten)]
+    pub out: Output,
+}
+
+/// What every experiment takes.
+#[derive(Debug, Args)]
+pub struct RunOptions {
+    /// What to measure: a subject of `fathom subjects`, a machine of `fathom machines`, or the file of a
+    /// description. Default: this host.
+    #[arg(long, value_name = "SUBJECT")]
+    pub on: Option<String>,
+    /// Time to spend, e.g. 3s, 500ms, 2m. On a described machine it stands for simulated accesses.
+    #[arg(long, default_value = "10s", value_parser = budget, value_name = "TIME")]
+    pub budget: u64,
+    /// Seed of orders and placements. Default: 1 on a described machine, else from the clock.
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Keep the record in this file too (it is always kept in the user's data directory).
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    /// CPU to measure on. Default: an isolated one, else the last allowed.
+    #[arg(long, value_name = "N")]
+    pub cpu: Option<u32>,
+}
+
+/// How findings leave.
+#[derive(Debug, Args)]
+pub struct Output {
+    /// Print the findings as JSON (its schema: `fathom schema --json`).
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of the report.
+#[derive(Debug, Args)]
+pub struct Report {
+    /// The record; `-` is stdin.
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub out: Output,
+}
+
+/// What a probe can be served over.
+#[derive(Debug, Subcommand)]
+pub enum Served {
+    /// This machine.
+    Host {
+        /// CPU to measure on.
+        #[arg(long, value_name = "N")]
+        cpu: Option<u32>,
+        /// Base page in the place of the kernel's own, in bytes: for testing.
+        #[arg(long, value_name = "BYTES", value_parser = size)]
+        base_page: Option<u64>,
+        /// Most memory to take, below the ceilings that hold anyway.
+        #[arg(long, value_name = "BYTES", value_parser = size)]
+        max_bytes: Option<u64>,
+        /// Leave the priority alone.
+        #[arg(long)]
+        no_priority: bool,
+        /// End unless the parent is this process.
+        #[arg(long, hide = true)]
+        parent: Option<u32>,
+    },
+    /// A described machine.
+    Model {
+        /// Its name or its file.
+        name: String,
+        /// Seed of random replacement, latency spread and jitter.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+}
+
+/// `3s`, `500ms`, `2m` or plain seconds, in ms.
+fn budget(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let factor = match &text[digits.len()..] {
+        "ms" => 1.0,
+        "s" | "" => 1000.0,
+        "m" | "min" => 60_000.0,
+        unit => return Err(format!("unknown unit '{unit}': use ms, s or m, as in 500ms, 3s, 2m")),
+    };
+    let value: f64 = digits.parse().map_err(|_| "expected a time such as 500ms, 3s, 2m".to_owned())?;
+    let ms = value * factor;
+    if (100.0..=3_600_000.0).contains(&ms) {
+        Ok(ms as u64)
+    } else {
+        Err("must be from 100ms to 60m".to_owned())
+    }
+}
+
+/// Bytes: a number with K, M, G or KiB, MiB, GiB (all binary), or plain.
+pub fn size(text: &str) -> Result<u64, String> {
+    let hint = || format!("'{text}' is no size: use bytes or K, M, G (binary), as in 8192, 8K, 64MiB");
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let shift = match text[digits.len()..].to_ascii_lowercase().as_str() {
+        "" => 0,
+        "k" | "kib" => 10,
+        "m" | "mib" => 20,
+        "g" | "gib" => 30,
+        _ => return Err(hint()),
+    };
+    let value: u64 = digits.parse().map_err(|_| hint())?;
+    value.checked_mul(1 << shift).ok_or_else(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_binary_and_errors_say_how() {
+        assert_eq!(size("8K"), Ok(8192));
+        assert_eq!(size("8KiB"), Ok(8192));
+        assert_eq!(size("512"), Ok(512));
+        assert_eq!(size("2g"), Ok(2 << 30));
+        for bad in ["", "K", "8KB", "-1", "1.5M", "99999999999G"] {
+            assert!(size(bad).unwrap_err().contains("8K"), "{bad}");
+        }
+    }
+
+    #[test]
+    fn budgets_have_units_and_bounds() {
+        assert_eq!(budget("3s"), Ok(3000));
+        assert_eq!(budget("0.5s"), Ok(500));
+        assert_eq!(budget("2m"), Ok(120_000));
+        assert_eq!(budget("10"), Ok(10_000));
+        for bad in ["", "s", "3h", "1ms", "2000m", "-3s", "nan"] {
+            assert!(budget(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        use clap::CommandFactory as _;
+        Cli::command().debug_assert();
+    }
+}

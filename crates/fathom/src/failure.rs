@@ -1,0 +1,44 @@
+//! Why the command ends, and with which status.
+
+use std::fmt;
+
+/// Everything done.
+pub const DONE: u8 = 0;
+/// It failed.
+pub const FAILED: u8 = 1;
+/// The command line or a file that it names is wrong.
+pub const USAGE: u8 = 2;
+/// Done below the quality bar: disturbed, or less certain than promised.
+pub const BELOW_THE_BAR: u8 = 3;
+/// Nothing could be measured: all refused.
+pub const REFUSED: u8 = 5;
+
+/// A failure with its exit status and what can be done about it.
+#[derive(Debug)]
+pub struct Failure {
+    /// Exit status.
+    pub status: u8,
+    /// What went wrong: one sentence that names the file, line or flag.
+    pub what: String,
+    /// What to do about it; may be empty.
+    pub remedy: String,
+}
+
+impl Failure {
+    /// A failure of the work itself.
+    pub fn new(what: impl Into<String>, remedy: impl Into<String>) -> Failure {
+        Failure { status: FAILED, what: what.into(), remedy: remedy.into() }
+    }
+
+    /// A wrong command line or input file.
+    pub fn usage(what: impl Into<String>, remedy: impl Into<String>) -> Failure {
+        Failure { status: USAGE, ..Failure::new(what, remedy) }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "fathom: {}", self.what)?;
+        if self.remedy.is_empty() { Ok(()) } else { write!(f, "\n  try: {}", self.remedy) }
+    }
+}

@@ -1,0 +1,86 @@
+//! Printing: results on stdout, and nothing else there.
+
+use std::io::{IsTerminal as _, Write as _};
+
+use fathom_analysis::findings::{Report, Value};
+use fathom_report::{Style, json, terminal};
+
+use crate::cli::Colour;
+use crate::failure::{BELOW_THE_BAR, DONE, Failure, REFUSED};
+
+/// Where results go, and how they may look.
+#[derive(Debug)]
+pub struct Out {
+    style: Style,
+}
+
+impl Out {
+    /// Looks at the terminal and the environment once.
+    pub fn new(colour: Colour) -> Out {
+        let set = |name: &str| std::env::var_os(name).is_some_and(|v| !v.is_empty());
+        let terminal = std::io::stdout().is_terminal();
+        let dumb = std::env::var_os("TERM").is_some_and(|t| t == "dumb");
+        let colour = match colour {
+            Colour::Always => true,
+            Colour::Never => false,
+            Colour::Auto if set("NO_COLOR") => false,
+            Colour::Auto if set("CLICOLOR_FORCE") => true,
+            Colour::Auto => terminal && !dumb,
+        };
+        // A pipe is read by programs and files: eighty columns. Unicode where the locale says so.
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
+            .iter()
+            .find_map(|n| std::env::var(n).ok().filter(|v| !v.is_empty()));
+        let unicode = !dumb && locale.is_some_and(|l| l.to_ascii_lowercase().contains("utf"));
+        Out { style: Style { colour, unicode, width: 80 } }
+    }
+
+    /// Prints text. A reader that closed the pipe has had enough: that is no failure.
+    pub fn text(&self, text: &str) -> Result<u8, Failure> {
+        let mut stdout = std::io::stdout().lock();
+        match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+            Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+                Err(Failure::new(format!("cannot write to stdout: {e}"), "is the disk full?"))
+            }
+            _ => Ok(DONE),
+        }
+    }
+
+    /// Prints a report and answers the exit status that it deserves.
+    pub fn report(&self, report: &Report, as_json: bool, next: Option<&str>) -> Result<u8, Failure> {
+        if as_json {
+            self.text(&json(report))?;
+        } else {
+            self.text(&terminal(report, &self.style, next))?;
+        }
+        Ok(status(report))
+    }
+}
+
+/// The exit status of a report: 5 when nothing was measured, 3 below the quality bar.
+fn status(report: &Report) -> u8 {
+    let measured = report.findings.iter().any(|f| f.name.ends_with(".latency") || f.name.ends_with(".time"));
+    if !measured {
+        return REFUSED;
+    }
+    let disturbed =
+        report.findings.iter().any(|f| f.name == "disturbed" && f.value == Value::Text("yes".into()));
+    let poor = ["short-budget", "last-tier-open", "unproven", "damaged-record", "interrupted"];
+    if disturbed || report.warnings.iter().any(|w| poor.contains(&w.token)) { BELOW_THE_BAR } else { DONE }
+}
+
+/// Names and what they are, in two columns.
+pub fn columns<'a>(rows: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    let rows: Vec<(&str, &str)> = rows.collect();
+    let width = rows.iter().map(|r| r.0.len()).max().unwrap_or(0);
+    rows.iter().map(|(name, about)| format!("{name:width$}  {about}\n")).collect()
+}
+
+/// A word as a shell takes it.
+pub fn shell(word: &str) -> String {
+    if word.bytes().all(|b| b.is_ascii_alphanumeric() || b"/._-+:".contains(&b)) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}

@@ -1,0 +1,96 @@
+//! `fathom serve`: a probe on stdin and stdout.
+
+use std::io::{BufRead, Read, Write};
+use std::sync::mpsc::{Receiver, sync_channel};
+
+use fathom_probe::serve::{Lines, serve};
+use fathom_probe::wire::MAX_LINE;
+
+use crate::cli::Served;
+use crate::failure::Failure;
+use crate::subjects;
+
+/// Stdin by way of a thread that watches it, stdout.
+///
+/// The thread is the probe's lifeline: when the harness dies, however, its end of the pipe closes, the
+/// thread sees the end of the input and ends the process, in the middle of a trial if need be.
+struct Stdio {
+    lines: Receiver<String>,
+}
+
+impl Stdio {
+    fn new() -> Stdio {
+        let (sender, lines) = sync_channel(16);
+        std::thread::spawn(move || {
+            let mut stdin = std::io::stdin().lock();
+            let mut bytes = Vec::new();
+            let mut leaving = false;
+            loop {
+                bytes.clear();
+                match stdin.by_ref().take(MAX_LINE as u64 + 2).read_until(b'\n', &mut bytes) {
+                    Ok(n) if n > 0 => {}
+                    // After a `bye` the server leaves by itself, and its last line is still on its way.
+                    _ if leaving => return,
+                    _ => std::process::exit(0),
+                }
+                let line = String::from_utf8_lossy(&bytes).into_owned();
+                leaving |= line.trim() == "bye";
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Stdio { lines }
+    }
+}
+
+impl Lines for Stdio {
+    type Error = std::io::Error;
+
+    fn read(&mut self, line: &mut String) -> std::io::Result<bool> {
+        Ok(self.lines.recv().map(|l| line.push_str(&l)).is_ok())
+    }
+
+    fn write(&mut self, line: &str) -> std::io::Result<()> {
+        let mut stdout = std::io::stdout().lock();
+        writeln!(stdout, "{line}")?;
+        stdout.flush()
+    }
+}
+
+/// Serves what was asked for until the input ends.
+pub fn run(served: &Served) -> Result<(), Failure> {
+    let outcome = match served {
+        Served::Model { name, seed } => {
+            let description = subjects::description(name)?;
+            let mut model = fathom_model::Model::new(&description, *seed);
+            serve(&mut model, &mut Stdio::new())
+        }
+        Served::Host { .. } => return host(served),
+    };
+    // Whoever listened is gone; there is nobody to tell.
+    outcome.or(Ok(()))
+}
+
+#[cfg(target_os = "linux")]
+fn host(served: &Served) -> Result<(), Failure> {
+    let Served::Host { cpu, base_page, max_bytes, no_priority, parent } = served else { return Ok(()) };
+    // The lifeline first: it must not inherit the measuring thread's CPU or priority.
+    let mut stdio = Stdio::new();
+    let options = fathom_host::Options {
+        cpu: *cpu,
+        base_page: *base_page,
+        max_bytes: *max_bytes,
+        priority: !no_priority,
+        die_with_parent: parent.is_some(),
+        parent: *parent,
+    };
+    let mut host = fathom_host::Host::open(options)
+        .map_err(|r| Failure::new(r.reason.into_owned(), r.remedy.into_owned()))?;
+    serve(&mut host, &mut stdio).or(Ok(()))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn host(_: &Served) -> Result<(), Failure> {
+    Err(Failure::new("this system has no host probe yet", "use --on with a described machine"))
+}
