@@ -18,6 +18,8 @@ use crate::description::{self, Description, Holds, Inclusion, Write};
 use crate::rng::{Rng, Use};
 use crate::time::Scale;
 
+mod coherence;
+
 /// Where memory stands in place of a level's index.
 pub(crate) const MEMORY: usize = usize::MAX;
 
@@ -331,6 +333,8 @@ impl Hierarchy {
     fn hand_over(&mut self, agent: usize, level: usize, address: u64, flags: u32) {
         if self.touch(agent, level, address) {
             // Only where the level is shared and another CPU's copy came first.
+            let number = (address >> self.levels[level].shift) as u32;
+            self.cache_mut(agent, level).mark(number, flags & STALE);
             if flags & DIRTY != 0 {
                 self.end_store(agent, level, address);
             }
@@ -409,13 +413,14 @@ impl Hierarchy {
     /// Data leave for `level` and beyond: into the first that holds the line or allocates for it.
     fn write_out(&mut self, agent: usize, mut level: usize, address: u64, flags: u32) {
         while level != MEMORY {
-            let Level { through, allocate, exclusive, next, .. } = self.levels[level];
+            let Level { shift, through, allocate, exclusive, next, .. } = self.levels[level];
+            let kept = if through { flags & STALE } else { flags & STALE | DIRTY };
             if self.touch(agent, level, address) {
+                self.cache_mut(agent, level).mark((address >> shift) as u32, kept);
                 if !through {
-                    return self.end_store(agent, level, address);
+                    return;
                 }
             } else if allocate && !exclusive {
-                let kept = if through { flags & !DIRTY } else { flags | DIRTY };
                 self.fill(agent, level, address, kept);
                 if !through {
                     return;
@@ -424,42 +429,5 @@ impl Hierarchy {
             level = next;
         }
         self.memory_writes += 1;
-    }
-
-    /// Keeps CPUs coherent before `agent` accesses `address`: others' dirty copies are written out,
-    /// and before a store others' copies are dropped. It takes no time (the additive model).
-    pub fn snoop(&mut self, agent: usize, address: u64, store: bool) {
-        let granule = self.levels.iter().filter(|l| !l.shared).map(|l| l.shift).max().unwrap_or(0);
-        let base = address >> granule << granule;
-        let common = self.data.iter().copied().find(|&l| self.levels[l].shared).unwrap_or(MEMORY);
-        for other in (0..self.agents).filter(|&o| o != agent) {
-            let mut flags = 0;
-            for level in 0..self.levels.len() {
-                if self.levels[level].shared {
-                    continue;
-                }
-                flags |= if store {
-                    self.remove_range(other, level, base, 1 << granule)
-                } else {
-                    self.clean_range(other, level, base, 1 << granule)
-                };
-            }
-            if flags & DIRTY != 0 {
-                self.write_out(other, common, base, 0);
-            }
-        }
-    }
-
-    /// Takes the dirtiness from the lines of a range in one cache; whether any was dirty.
-    fn clean_range(&mut self, agent: usize, level: usize, address: u64, bytes: u64) -> u32 {
-        let shift = self.levels[level].shift;
-        let cache = self.cache_mut(agent, level);
-        let mut flags = 0;
-        for number in address >> shift..=(address + bytes - 1) >> shift {
-            let had = cache.unmark(number as u32, DIRTY);
-            cache.writebacks += u64::from(had);
-            flags |= had;
-        }
-        flags
     }
 }

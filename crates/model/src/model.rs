@@ -1,38 +1,19 @@
 //! The model: agents with their clocks over shared levels and one memory.
 
-use fathom_probe::chain::{Chain, Layout, Order};
-use fathom_probe::machine::{Ops, Refusal, Stream};
-use fathom_probe::patterns::chase::UNROLL;
+mod streams;
+mod trace;
 
-use crate::arena::{Arena, Cursor};
+pub use trace::{Kind, Outcome};
+
+use fathom_probe::machine::Ops;
+
+use crate::arena::Arena;
 use crate::description::Description;
 use crate::hierarchy::{Hierarchy, MEMORY, Path};
 use crate::memory::Memory;
-use crate::rng::{Rng, Use};
 use crate::time::{Scale, Timer, UNITS_PER_CYCLE};
 use crate::translate::{Fetches, Page, Paging, Tlbs};
-
-/// What an access does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Reads data.
-    Load,
-    /// Writes data.
-    Store,
-    /// Reads an instruction.
-    Fetch,
-}
-
-/// What became of an access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outcome {
-    /// The level that answered, as its number in the description from 0; `None` for memory.
-    pub level: Option<usize>,
-    /// What it cost, translation included, in units of 1 / [`UNITS_PER_CYCLE`] core cycle.
-    pub cost: u64,
-    /// Whether its translation took a walk.
-    pub walked: bool,
-}
+use streams::Running;
 
 /// One CPU that has run.
 #[derive(Clone, Debug)]
@@ -45,14 +26,6 @@ struct Agent {
     last_line: u64,
     /// What a second load of it costs in units, translation included.
     repeat_cost: u64,
-}
-
-/// A co-running chase.
-#[derive(Clone, Debug)]
-struct Running {
-    agent: usize,
-    cursor: Cursor,
-    loads: u64,
 }
 
 const NO_LINE: u64 = u64::MAX;
@@ -169,97 +142,6 @@ impl Model {
     #[inline(always)]
     pub(crate) fn spend(&mut self, ops: Ops) {
         self.pass(ops.alu * self.ops.0 + ops.branch * self.ops.1);
-    }
-
-    /// One access of CPU `cpu` to `offset` bytes of the arena, at that CPU's own time: the interface
-    /// for traces. The CPUs are coherent: a store drops other CPUs' copies of its line, a load has
-    /// dirty ones written out, and neither takes time.
-    ///
-    /// # Errors
-    /// A [`Refusal`] when the machine has no such CPU or the arena no such offset.
-    pub fn access(&mut self, cpu: u32, offset: u64, kind: Kind) -> Result<Outcome, Refusal> {
-        let (cpus, bytes) = (self.description.core.cpus, self.arena.bytes);
-        if cpu >= cpus {
-            return Err(Refusal::new(
-                format!("there is no CPU {cpu}"),
-                format!("CPUs are 0 to {}", cpus - 1),
-            ));
-        }
-        if offset >= bytes {
-            let remedy = format!("offsets are 0 to {}", bytes - 1);
-            return Err(Refusal::new(format!("the arena has no offset {offset}"), remedy));
-        }
-        let agent = self.agent_of(cpu);
-        self.sharing |= agent > 0;
-        if self.sharing {
-            self.hierarchy.snoop(agent, offset, kind == Kind::Store);
-            self.forget_lines();
-        }
-        let walks = self.agents[agent].tlbs.walks;
-        let before = self.agents[agent].clock;
-        let level = match kind {
-            Kind::Load => self.load_line::<true>(agent, offset),
-            Kind::Store => self.store(agent, offset),
-            Kind::Fetch => self.fetch(agent, offset),
-        };
-        let agent = &self.agents[agent];
-        Ok(Outcome {
-            level: (level != MEMORY).then_some(level),
-            cost: agent.clock - before,
-            walked: agent.tlbs.walks > walks,
-        })
-    }
-
-    /// Loads by CPU 0 at `offsets` of the arena, in order, with everything that they cost.
-    ///
-    /// # Errors
-    /// A [`Refusal`] when an offset is outside the arena; the loads before it have been made.
-    pub fn loads(&mut self, offsets: &[u64]) -> Result<(), Refusal> {
-        self.batch::<true>(offsets)
-    }
-
-    /// Loads by CPU 0 that only count: no translation, no time; levels and refills as always.
-    ///
-    /// # Errors
-    /// A [`Refusal`] when an offset is outside the arena; the loads before it have been made.
-    pub fn count_loads(&mut self, offsets: &[u64]) -> Result<(), Refusal> {
-        self.batch::<false>(offsets)
-    }
-
-    /// Loads of the line loaded last are counted together: see [`Agent::last_line`].
-    fn batch<const FULL: bool>(&mut self, offsets: &[u64]) -> Result<(), Refusal> {
-        let shift = self.filter_shift;
-        let mut repeats = 0;
-        let mut last = self.agents[0].last_line;
-        for &offset in offsets {
-            if offset >> shift == last {
-                repeats += 1;
-                continue;
-            }
-            self.repeated::<FULL>(std::mem::take(&mut repeats));
-            if offset >= self.arena.bytes {
-                let remedy = format!("offsets are 0 to {}", self.arena.bytes - 1);
-                return Err(Refusal::new(format!("the arena has no offset {offset}"), remedy));
-            }
-            self.load_line::<FULL>(0, offset);
-            last = self.agents[0].last_line;
-        }
-        self.repeated::<FULL>(repeats);
-        if !FULL {
-            // What a repeat costs was not worked out for the page in use.
-            self.forget_lines();
-        }
-        Ok(())
-    }
-
-    /// So many more loads by CPU 0 of the line that it loaded last.
-    #[inline(always)]
-    fn repeated<const FULL: bool>(&mut self, loads: u64) {
-        self.accesses += loads;
-        if FULL {
-            let own = &mut self.agents[0];
-            own.clock += loads * own.repeat_cost;
-        }
     }
 
     /// A load; without `FULL` neither translated nor timed.
@@ -379,77 +261,6 @@ impl Model {
             self.pay(agent, level, address);
         }
         self.forget_lines();
-    }
-
-    /// Starts co-running streams in place of those that run; none stops them.
-    pub(crate) fn start(&mut self, streams: &[Stream]) -> Result<(), Refusal> {
-        let cpus = self.description.core.cpus;
-        let page = self.arena.streams.page;
-        let line =
-            self.hierarchy.private_nearest(Path::Data).map_or(64, |l| 1 << self.hierarchy.line_shift(l));
-        let mut at = self.arena.streams.start;
-        let end = at + self.arena.streams.bytes;
-        let mut running: Vec<Running> = Vec::new();
-        for stream in streams {
-            if stream.cpu == 0 || stream.cpu >= cpus {
-                let remedy = match cpus {
-                    1 => "this machine has one CPU, which measures".to_string(),
-                    _ => format!("co-running CPUs are 1 to {}", cpus - 1),
-                };
-                return Err(Refusal::new(format!("no stream can run on CPU {}", stream.cpu), remedy));
-            }
-            if running.iter().any(|r| self.agents[r.agent].cpu == stream.cpu) {
-                return Err(Refusal::new(format!("two streams on CPU {}", stream.cpu), "one stream a CPU"));
-            }
-            let bytes = stream.bytes.max(line).checked_next_multiple_of(page).filter(|b| *b <= end - at);
-            let Some(bytes) = bytes else {
-                let reason =
-                    format!("a stream over {} bytes does not fit the described memory", stream.bytes);
-                return Err(Refusal::new(reason, format!("{} bytes are left for it", end - at)));
-            };
-            let cells = stream.bytes.max(line) / line;
-            let seed = Rng::new(self.seed, Use::Stream, u64::from(stream.cpu)).next();
-            let chain = Chain::new(at, cells, line, Layout::Packed, Order::Random, seed);
-            let agent = self.agent_of(stream.cpu);
-            running.push(Running {
-                agent,
-                cursor: Cursor { offset: chain.at(0), position: 0, chain },
-                loads: 0,
-            });
-            at += bytes;
-        }
-        let clock = self.clock();
-        for stream in &running {
-            self.agents[stream.agent].clock = clock;
-        }
-        self.streams = running;
-        Ok(())
-    }
-
-    /// Lets co-running streams move until none is behind CPU 0: the agent with the smallest clock
-    /// moves next, and of equal ones the one that was named first.
-    #[inline(always)]
-    pub(crate) fn catch_up(&mut self) {
-        if !self.streams.is_empty() {
-            self.run_streams();
-        }
-    }
-
-    fn run_streams(&mut self) {
-        loop {
-            let clock = |s: &Running| self.agents[s.agent].clock;
-            let slowest = self.streams.iter().enumerate().min_by_key(|(_, s)| clock(s));
-            let Some((index, stream)) = slowest.filter(|(_, s)| clock(s) < self.clock()) else { return };
-            let agent = stream.agent;
-            let offset = stream.cursor.offset;
-            self.load::<true>(agent, offset);
-            let stream = &mut self.streams[index];
-            stream.cursor.advance();
-            stream.loads += 1;
-            if stream.loads.is_multiple_of(UNROLL) {
-                self.agents[agent].clock += self.ops.0 + self.ops.1;
-            }
-        }
     }
 
     /// A load of CPU 0 among whatever else runs.

@@ -4,7 +4,7 @@ mod common;
 
 use common::{Draw, random_description};
 use fathom_model::description::Time;
-use fathom_model::{Description, Model, catalog};
+use fathom_model::{Description, Kind, Model, catalog};
 use fathom_probe::chain::{Chain, Layout, Order};
 use fathom_probe::machine::{Attribute, Counters, Disturb, FactValue, Machine, Ops, Pages, Stream, Wish};
 use fathom_probe::patterns::chase;
@@ -206,6 +206,77 @@ fn a_co_running_stream_takes_a_share_of_what_is_shared() {
     assert!(beside > alone + alone / 10, "{alone} {beside}");
     assert!(many > few + few / 10, "its accesses are counted: {few} {many}");
     assert_eq!(refills(&[Stream { cpu: 1, bytes: shared.size * 4 }]), (beside, many), "deterministic");
+}
+
+/// bcm2837 with one cache only, of 4 lines in 2 sets, LRU.
+fn tiny(levels: usize) -> Description {
+    let mut d = quiet(bcm2837());
+    let mut level = d.levels[0].clone();
+    level.holds = fathom_model::description::Holds::Unified;
+    level.replacement = fathom_model::description::Replacement::Lru;
+    level.ways = 2;
+    d.levels = (0..levels)
+        .map(|n| {
+            let mut level = level.clone();
+            level.name = format!("L{}", n + 1);
+            level.size = (level.line * 4) << n;
+            level
+        })
+        .collect();
+    (d.tlbs, d.walk) = (Vec::new(), None);
+    d
+}
+
+#[test]
+fn a_copy_is_stale_after_a_write_behind_the_caches_until_it_leaves() {
+    for levels in [1, 2] {
+        let mut model = Model::new(&tiny(levels), 1);
+        let line = model.description().levels[0].line;
+        let load = |model: &mut Model, n: u64| model.access(0, n * line, Kind::Load).unwrap();
+        assert!(!load(&mut model, 0).stale);
+        model.written_behind(8, 8).unwrap();
+        assert!(load(&mut model, 0).stale, "the copy is older than memory");
+        assert!(!load(&mut model, 1).stale, "another line is not");
+        // Two more lines of L1's set push it out of L1; with an L2 the old copy comes back from there.
+        load(&mut model, 2);
+        load(&mut model, 4);
+        let again = load(&mut model, 0);
+        assert_eq!((again.level, again.stale), if levels == 1 { (None, false) } else { (Some(1), true) });
+        // Twenty lines push it out of everything.
+        for n in 20..40 {
+            load(&mut model, n);
+        }
+        assert!(!load(&mut model, 0).stale);
+    }
+}
+
+#[test]
+fn memory_is_not_current_while_a_dirty_copy_is_cached() {
+    let mut model = Model::new(&tiny(2), 1);
+    let line = model.description().levels[0].line;
+    model.access(0, 0, Kind::Store).unwrap();
+    assert!(!model.memory_is_current(0, 1).unwrap());
+    assert!(model.memory_is_current(line, 4096).unwrap());
+    for n in 1..40 {
+        model.access(0, n * line, Kind::Load).unwrap();
+    }
+    assert!(model.memory_is_current(0, 4096).unwrap());
+    assert!(model.memory_is_current(u64::MAX, 2).is_err());
+    assert!(model.written_behind(0, 0).is_err());
+}
+
+#[test]
+fn a_trial_begins_with_empty_caches() {
+    let mut model = Model::new(&quiet(bcm2837()), 1);
+    let lap = |model: &mut Model| {
+        let start = with_chain(model, 4096, Pages::Base, Order::Sequential);
+        let before = model.clock();
+        let home = model.chase(start, 64);
+        assert_eq!(home, start);
+        model.clock() - before
+    };
+    let (first, again) = (lap(&mut model), lap(&mut model));
+    assert_eq!(first, again, "laying a chain forgets what was cached");
 }
 
 /// Everything that can be seen from outside.

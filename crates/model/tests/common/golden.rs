@@ -1,6 +1,8 @@
 //! The machine and the four access patterns whose miss counts dineroIV, pycachesim and an earlier
 //! prototype agree on to the last miss, and whose speeds are compared.
 
+#![allow(dead_code, reason = "the test and the bench each use their part")]
+
 use fathom_model::Description;
 
 /// Loads of a whole run.

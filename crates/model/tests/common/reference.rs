@@ -29,7 +29,7 @@ impl Dice {
     fn throw(&mut self, sides: u64) -> u64 {
         let value = scramble(self.0);
         self.0 = self.0.wrapping_add(GOLDEN);
-        (u128::from(value) * u128::from(sides) >> 64) as u64
+        ((u128::from(value) * u128::from(sides)) >> 64) as u64
     }
 }
 

@@ -1,0 +1,78 @@
+//! Who sees whose writes: CPUs among each other always, engines behind the caches never.
+
+use super::{Cache, DIRTY, Hierarchy, MEMORY, Path, STALE};
+
+impl Hierarchy {
+    /// Somebody has written a range of memory past the caches: what they hold of it is old.
+    pub fn written_behind(&mut self, address: u64, bytes: u64) {
+        // From here on, where a line comes from matters.
+        self.copies = false;
+        self.each_held(address, bytes, |cache, number| cache.mark(number, STALE));
+    }
+
+    /// Whether memory has the newest version of a range: no cache holds any of it dirty.
+    pub fn memory_is_current(&mut self, address: u64, bytes: u64) -> bool {
+        let mut dirty = false;
+        self.each_held(address, bytes, |cache, number| {
+            dirty |= cache.flags(number).unwrap_or(0) & DIRTY != 0
+        });
+        !dirty
+    }
+
+    /// Visits every line of a range that some cache holds.
+    fn each_held(&mut self, address: u64, bytes: u64, mut visit: impl FnMut(&mut Cache, u32)) {
+        for (slot, &index) in self.slots.iter().enumerate() {
+            let shift = self.levels[slot % self.levels.len()].shift;
+            for number in address >> shift..=(address + bytes.max(1) - 1) >> shift {
+                let cache = &mut self.caches[index];
+                if cache.flags(number as u32).is_some() {
+                    visit(cache, number as u32);
+                }
+            }
+        }
+    }
+
+    /// Whether the nearest level of an agent's path holds an old version of the line of `address`.
+    pub fn is_stale(&self, agent: usize, path: Path, address: u64) -> bool {
+        let held =
+            |&level: &usize| self.cache(agent, level).flags((address >> self.levels[level].shift) as u32);
+        !self.copies && self.path(path).iter().find_map(held).is_some_and(|flags| flags & STALE != 0)
+    }
+
+    /// Keeps CPUs coherent before `agent` accesses `address`: others' dirty copies are written out,
+    /// and before a store others' copies are dropped. It takes no time (the additive model).
+    pub fn snoop(&mut self, agent: usize, address: u64, store: bool) {
+        let granule = self.levels.iter().filter(|l| !l.shared).map(|l| l.shift).max().unwrap_or(0);
+        let base = address >> granule << granule;
+        let common = self.data.iter().copied().find(|&l| self.levels[l].shared).unwrap_or(MEMORY);
+        for other in (0..self.agents).filter(|&o| o != agent) {
+            let mut flags = 0;
+            for level in 0..self.levels.len() {
+                if self.levels[level].shared {
+                    continue;
+                }
+                flags |= if store {
+                    self.remove_range(other, level, base, 1 << granule)
+                } else {
+                    self.clean_range(other, level, base, 1 << granule)
+                };
+            }
+            if flags & DIRTY != 0 {
+                self.write_out(other, common, base, 0);
+            }
+        }
+    }
+
+    /// Takes the dirtiness from the lines of a range in one cache; whether any was dirty.
+    fn clean_range(&mut self, agent: usize, level: usize, address: u64, bytes: u64) -> u32 {
+        let shift = self.levels[level].shift;
+        let cache = self.cache_mut(agent, level);
+        let mut flags = 0;
+        for number in address >> shift..=(address + bytes - 1) >> shift {
+            let had = cache.unmark(number as u32, DIRTY);
+            cache.writebacks += u64::from(had);
+            flags |= had;
+        }
+        flags
+    }
+}

@@ -1,0 +1,156 @@
+//! Accesses by address, for traces; and writes behind the caches.
+
+use fathom_probe::machine::Refusal;
+
+use super::Model;
+use crate::hierarchy::{MEMORY, Path};
+
+/// What an access does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Reads data.
+    Load,
+    /// Writes data.
+    Store,
+    /// Reads an instruction.
+    Fetch,
+}
+
+/// What became of an access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The level that answered, as its number in the description from 0; `None` for memory.
+    pub level: Option<usize>,
+    /// What it cost, translation included, in units of 1 / [`UNITS_PER_CYCLE`] core cycle.
+    pub cost: u64,
+    /// Whether its translation took a walk.
+    pub walked: bool,
+    /// Whether it read a version older than memory's: see [`Model::written_behind`].
+    pub stale: bool,
+}
+
+impl Model {
+    /// One access of CPU `cpu` to `offset` bytes of the arena, at that CPU's own time: the interface
+    /// for traces. The CPUs are coherent: a store drops other CPUs' copies of its line, a load has
+    /// dirty ones written out, and neither takes time.
+    ///
+    /// # Errors
+    /// A [`Refusal`] when the machine has no such CPU or the arena no such offset.
+    pub fn access(&mut self, cpu: u32, offset: u64, kind: Kind) -> Result<Outcome, Refusal> {
+        let (cpus, bytes) = (self.description.core.cpus, self.arena.bytes);
+        if cpu >= cpus {
+            return Err(Refusal::new(
+                format!("there is no CPU {cpu}"),
+                format!("CPUs are 0 to {}", cpus - 1),
+            ));
+        }
+        if offset >= bytes {
+            let remedy = format!("offsets are 0 to {}", bytes - 1);
+            return Err(Refusal::new(format!("the arena has no offset {offset}"), remedy));
+        }
+        let agent = self.agent_of(cpu);
+        self.sharing |= agent > 0;
+        if self.sharing {
+            self.hierarchy.snoop(agent, offset, kind == Kind::Store);
+            self.forget_lines();
+        }
+        let walks = self.agents[agent].tlbs.walks;
+        let before = self.agents[agent].clock;
+        let path = if kind == Kind::Fetch { Path::Code } else { Path::Data };
+        let level = match kind {
+            Kind::Load => self.load_line::<true>(agent, offset),
+            Kind::Store => self.store(agent, offset),
+            Kind::Fetch => self.fetch(agent, offset),
+        };
+        let stale = kind != Kind::Store && self.hierarchy.is_stale(agent, path, offset);
+        let agent = &self.agents[agent];
+        Ok(Outcome {
+            stale,
+            level: (level != MEMORY).then_some(level),
+            cost: agent.clock - before,
+            walked: agent.tlbs.walks > walks,
+        })
+    }
+
+    /// An engine that the caches know nothing of writes `bytes` of memory from `offset` on: cached
+    /// copies are older than memory from now on, until they leave. Nothing is tracked before the
+    /// first such write.
+    ///
+    /// # Errors
+    /// A [`Refusal`] when the range leaves the arena.
+    pub fn written_behind(&mut self, offset: u64, bytes: u64) -> Result<(), Refusal> {
+        self.check_range(offset, bytes)?;
+        self.hierarchy.written_behind(offset, bytes);
+        Ok(())
+    }
+
+    /// Whether such an engine would read the newest version of a range from memory: not while a
+    /// cache holds a line of it dirty.
+    ///
+    /// # Errors
+    /// A [`Refusal`] when the range leaves the arena.
+    pub fn memory_is_current(&mut self, offset: u64, bytes: u64) -> Result<bool, Refusal> {
+        self.check_range(offset, bytes)?;
+        Ok(self.hierarchy.memory_is_current(offset, bytes))
+    }
+
+    fn check_range(&self, offset: u64, bytes: u64) -> Result<(), Refusal> {
+        if offset.checked_add(bytes).is_some_and(|end| end <= self.arena.bytes && bytes > 0) {
+            return Ok(());
+        }
+        let remedy = format!("the arena has {} bytes", self.arena.bytes);
+        Err(Refusal::new(format!("{bytes} bytes from {offset} leave the arena"), remedy))
+    }
+
+    /// Loads by CPU 0 at `offsets` of the arena, in order, with everything that they cost.
+    ///
+    /// # Errors
+    /// A [`Refusal`] when an offset is outside the arena; the loads before it have been made.
+    pub fn loads(&mut self, offsets: &[u64]) -> Result<(), Refusal> {
+        self.batch::<true>(offsets)
+    }
+
+    /// Loads by CPU 0 that only count: no translation, no time; levels and refills as always.
+    ///
+    /// # Errors
+    /// A [`Refusal`] when an offset is outside the arena; the loads before it have been made.
+    pub fn count_loads(&mut self, offsets: &[u64]) -> Result<(), Refusal> {
+        self.batch::<false>(offsets)
+    }
+
+    /// Loads of the line loaded last are counted together: see [`Agent::last_line`].
+    fn batch<const FULL: bool>(&mut self, offsets: &[u64]) -> Result<(), Refusal> {
+        let shift = self.filter_shift;
+        let mut repeats = 0;
+        let mut last = self.agents[0].last_line;
+        for &offset in offsets {
+            if offset >> shift == last {
+                repeats += 1;
+                continue;
+            }
+            self.repeated::<FULL>(std::mem::take(&mut repeats));
+            if offset >= self.arena.bytes {
+                let remedy = format!("offsets are 0 to {}", self.arena.bytes - 1);
+                return Err(Refusal::new(format!("the arena has no offset {offset}"), remedy));
+            }
+            self.load_line::<FULL>(0, offset);
+            last = self.agents[0].last_line;
+        }
+        self.repeated::<FULL>(repeats);
+        if !FULL {
+            // What a repeat costs was not worked out for the page in use.
+            self.forget_lines();
+        }
+        Ok(())
+    }
+
+    /// So many more loads by CPU 0 of the line that it loaded last.
+    #[inline(always)]
+    fn repeated<const FULL: bool>(&mut self, loads: u64) {
+        self.accesses += loads;
+        if FULL {
+            let own = &mut self.agents[0];
+            own.clock += loads * own.repeat_cost;
+        }
+    }
+}
