@@ -131,7 +131,8 @@ impl Host {
 
     /// Begins a spell in which nothing ordinary may interrupt the thread, where that is permitted. May pause
     /// first, up to the real-time throttle's share of a second, so that the throttle falls between trials.
-    /// Call it before each trial and keep trials below some 200 ms.
+    /// Call it before each trial, and keep trials well below a second: a trial that is much longer than those
+    /// before it may still meet the throttle.
     pub fn quiet_begin(&mut self) {
         self.quiet.begin();
     }
