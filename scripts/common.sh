@@ -1,0 +1,26 @@
+# Read by the scripts beside it: where they run, and how they speak.
+
+cd "$(dirname "$0")/.."
+
+# rustup's programs, where a shell has not been told of them yet.
+if [ -d "${CARGO_HOME:-${HOME:-/root}/.cargo}/bin" ]; then
+    PATH="${CARGO_HOME:-${HOME:-/root}/.cargo}/bin:$PATH"
+    export PATH
+fi
+
+# Results are stdout's; what a script does is told on stderr.
+say() { echo "== $*" >&2; }
+skipped() { echo "== SKIPPED: $*" >&2; }
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# The target of the board binary, and whether it can be built and run here.
+board=aarch64-unknown-linux-musl
+board_is_built() { [ -d "$(rustc --print sysroot)/lib/rustlib/$board/lib" ]; }
+
+# Is the present cargo at least as new as the workspace asks for?
+rust_is_new_enough() {
+    have cargo && have rustc || return 1
+    wanted=$(sed -n 's/^rust-version = "1\.\([0-9]*\)".*/\1/p' Cargo.toml)
+    found=$(rustc --version | sed -n 's/^rustc 1\.\([0-9]*\).*/\1/p')
+    [ -n "$found" ] && [ "$found" -ge "$wanted" ]
+}
