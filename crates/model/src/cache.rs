@@ -79,7 +79,7 @@ const NIBBLES: usize = 16;
 
 impl Cache {
     pub fn new(sets: u64, ways: u32, policy: Replacement, rng: Rng) -> Cache {
-        let sets = u32::try_from(sets).expect("checked: at most 2^26 lines");
+        let sets = u32::try_from(sets).expect("checked: at most 2^24 lines");
         let ways = ways as usize;
         let short = ways <= NIBBLES;
         let state = match policy {

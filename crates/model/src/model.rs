@@ -159,7 +159,7 @@ impl Model {
     /// A load of another line than the last.
     #[inline(always)]
     fn load_line<const FULL: bool>(&mut self, agent: usize, address: u64) -> usize {
-        self.accesses += 1;
+        self.begin(agent, address, false);
         if FULL {
             self.translate(agent, address);
         }
@@ -182,6 +182,15 @@ impl Model {
         level
     }
 
+    /// Counts an access, and settles it with the other CPUs where they may share its line.
+    #[inline(always)]
+    fn begin(&mut self, agent: usize, address: u64, store: bool) {
+        self.accesses += 1;
+        if self.sharing {
+            self.hierarchy.snoop(agent, address, store);
+        }
+    }
+
     /// Somebody else may have changed what nearest levels hold.
     #[cold]
     fn forget_lines(&mut self) {
@@ -191,7 +200,7 @@ impl Model {
     }
 
     pub(crate) fn store(&mut self, agent: usize, address: u64) -> usize {
-        self.accesses += 1;
+        self.begin(agent, address, true);
         self.translate(agent, address);
         let (level, read) = self.hierarchy.store(agent, Path::Data, address);
         self.forget_lines();
@@ -202,7 +211,7 @@ impl Model {
     }
 
     fn fetch(&mut self, agent: usize, address: u64) -> usize {
-        self.accesses += 1;
+        self.begin(agent, address, false);
         self.translate(agent, address);
         let level = self.hierarchy.read(agent, Path::Code, 0, address);
         self.forget_lines();

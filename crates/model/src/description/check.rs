@@ -11,7 +11,8 @@ const MOST_NS: f64 = 1e6;
 const MOST_CPUS: u32 = 1024;
 const MOST_LEVELS: usize = 16;
 const MOST_BYTES: u64 = 1 << 40;
-const MOST_LINES: u64 = 1 << 26;
+/// All levels together; what a model of them takes stays below a few hundred MiB.
+const MOST_LINES: u64 = 1 << 24;
 
 type Check = Result<(), Flaw>;
 
@@ -50,6 +51,12 @@ pub(super) fn check(d: &Description) -> Check {
         let at = At("level", index);
         check_level(at, level)?;
         check_neighbours(at, d, index)?;
+        let lines: u64 = d.levels[..=index].iter().map(|l| l.size / l.line).fold(0, u64::saturating_add);
+        if lines > MOST_LINES {
+            let message = format!("{} is more than is modelled", show_size(level.size));
+            let help = format!("all levels together hold at most {MOST_LINES} lines");
+            return Err(at.flaw("size", message, help));
+        }
     }
     if d.tlbs.len() > MOST_LEVELS {
         return Err(At("tlb", MOST_LEVELS).flaw("", format!("more than {MOST_LEVELS} TLBs"), ""));
@@ -109,10 +116,6 @@ fn check_level(at: At, level: &Level) -> Check {
             level.size, level.ways, level.line
         );
         return Err(at.flaw("size", message, help));
-    }
-    if level.size / level.line > MOST_LINES {
-        let help = format!("at most {} with this line", show_size(MOST_LINES * level.line));
-        return Err(at.flaw("size", format!("{} is more than is modelled", show_size(level.size)), help));
     }
     Ok(())
 }

@@ -21,7 +21,7 @@ pub enum Kind {
 pub struct Outcome {
     /// The level that answered, as its number in the description from 0; `None` for memory.
     pub level: Option<usize>,
-    /// What it cost, translation included, in units of 1 / [`UNITS_PER_CYCLE`] core cycle.
+    /// What it cost, translation included, in units of 1 / [`UNITS_PER_CYCLE`](crate::UNITS_PER_CYCLE) core cycle.
     pub cost: u64,
     /// Whether its translation took a walk.
     pub walked: bool,
@@ -50,10 +50,6 @@ impl Model {
         }
         let agent = self.agent_of(cpu);
         self.sharing |= agent > 0;
-        if self.sharing {
-            self.hierarchy.snoop(agent, offset, kind == Kind::Store);
-            self.forget_lines();
-        }
         let walks = self.agents[agent].tlbs.walks;
         let before = self.agents[agent].clock;
         let path = if kind == Kind::Fetch { Path::Code } else { Path::Data };
