@@ -53,8 +53,8 @@ impl Source {
     /// The best clock of this machine, and why it is the one.
     #[cfg(target_arch = "aarch64")]
     pub(crate) fn choose(_root: &Root) -> (Source, String) {
-        // Arm ARM D12.1: the system counter runs at a fixed rate in every power state. Linux gives user
-        // space the virtual count (CNTKCTL_EL1.EL0VCTEN), and emulates it where an erratum forbids. Boot
+        // Arm ARM, "The Generic Timer": the system counter runs at a fixed rate in every power state. Linux
+        // gives user space the virtual count (CNTKCTL_EL1.EL0VCTEN), and emulates it where an erratum forbids. Boot
         // loaders have been known to leave it stopped: 2 ms are 65 ticks of the slowest (32 kHz).
         let (count, begin) = (cntvct(), raw_ns());
         while raw_ns().wrapping_sub(begin) < 2_000_000 {
@@ -83,7 +83,8 @@ impl Source {
     }
 }
 
-/// CPUID.80000007:EDX[8] (Intel SDM 18.17.1, AMD APM 3 E.4.6): the counter has one rate in all states.
+/// Bit 8 of EDX in leaf 80000007 (Intel SDM 3B, "Invariant TSC"; AMD APM 3, function 8000_0007): the counter
+/// has one rate in all power states.
 #[cfg(target_arch = "x86_64")]
 fn invariant_tsc() -> bool {
     use std::arch::x86_64::__cpuid;
@@ -117,7 +118,7 @@ fn ns(time: rustix::time::Timespec) -> u64 {
 
 /// The time-stamp counter between two fences. `LFENCE` waits until every earlier instruction has
 /// completed locally, loads included, and lets no later one start (Intel SDM 2, LFENCE; on AMD where
-/// `LFENCE` is dispatch-serialising, which Linux switches on, APM 2 table 7-3). `RDTSCP` would save the
+/// `LFENCE` is dispatch-serialising, which Linux switches on: MSR C001_1029, bit 1). `RDTSCP` would save the
 /// first fence and costs a register; the fenced form is the same on every x86-64.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
@@ -133,7 +134,7 @@ fn tsc() -> u64 {
 }
 
 /// The virtual count, ordered. `DSB` waits for earlier loads to complete, which `ISB` alone does not;
-/// the first `ISB` keeps the counter from being read early (Arm ARM D12.2.2), the second keeps later
+/// the first `ISB` keeps the counter from being read early (Arm ARM, CNTVCT_EL0), the second keeps later
 /// loads from being issued before it was read.
 #[cfg(target_arch = "aarch64")]
 #[inline(always)]

@@ -178,7 +178,7 @@ fn by_cpuid(evidence: &Evidence) -> Option<Verdict> {
 
 fn by_registers(evidence: &Evidence) -> Option<Verdict> {
     let midr = evidence.midr?;
-    // Arm ARM D24.2.123: implementer 0 is reserved for software use; QEMU's `max` is such.
+    // Arm ARM, MIDR_EL1: implementer 0 is reserved for software use; QEMU's `max` is such.
     if midr >> 24 & 0xff == 0 {
         return Some((
             Worth::Emulated,

@@ -39,3 +39,27 @@ fn counters_count_or_are_refused() {
         Err(refusal) => assert!(!refusal.reason.is_empty() && !refusal.remedy.is_empty(), "{refusal:?}"),
     }
 }
+
+/// Software events stand in for hardware here: one that always counts, and one that opens everywhere and
+/// counts nothing on these architectures.
+#[test]
+fn an_event_that_opens_and_counts_nothing_is_left_out() {
+    use perf_event::events::Software;
+    let (Ok(time), Ok(nothing)) = (open(Software::TASK_CLOCK), open(Software::EMULATION_FAULTS)) else {
+        eprintln!("SKIPPED: perf_event_open is not permitted here");
+        return;
+    };
+    let sizes = crate::pages::sizes(&Root::system(), rustix::param::page_size() as u64, None);
+    let mut memory =
+        Memory::open(Root::system(), sizes.expect("the kernel's own"), Some(64 << 20)).expect("addresses");
+    let mut counters = vec![("nothing", nothing), ("time", time)];
+    let mut facts = Vec::new();
+    keep_counting(&mut counters, &mut memory, &mut facts);
+    let names: Vec<&str> = counters.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, ["time"]);
+    assert!(facts.contains(&int("counter.nothing.tried", 0)));
+    let refusal = Refusal::new("", "");
+    let before = Events { counters, refusal }.read().expect("it counts");
+    assert_eq!(before[0].name, "time");
+    assert!(before[0].value > 0);
+}
