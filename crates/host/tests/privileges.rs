@@ -3,9 +3,11 @@
 //! The test process starts itself again: as nobody where it is root, with every limit at zero. Linux keeps
 //! limits and user ids for a process, so this cannot be done beside other tests.
 
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use fathom_host::{Host, Options};
 use fathom_probe::machine::{Attribute, FactValue, Machine, Pages, Wish, Worth};
@@ -129,4 +131,68 @@ fn a_limit_on_addresses_shrinks_the_arena_and_is_no_error() {
     }
     let refusal = host.map(&wish(1 << 30)).expect_err("more than the addresses");
     assert!(refusal.reason.contains("limited by"), "{refusal:?}");
+}
+
+/// The role of a process in the test below.
+const ROLE: &str = "FATHOM_TEST_ROLE";
+
+/// This test again, in another role, its output on a pipe.
+fn again(role: &str) -> std::process::Child {
+    let arguments = ["--exact", "the_probe_dies_with_its_parent", "--nocapture"];
+    let start =
+        |command: &mut Command| command.args(arguments).env(ROLE, role).stdout(Stdio::piped()).spawn();
+    let program = std::env::current_exe().expect("this program");
+    match start(&mut Command::new(&program)) {
+        Err(error) if error.raw_os_error() == Some(8) => {
+            start(Command::new(emulator()).arg(&program)).expect("the emulator starts again")
+        }
+        started => started.expect("this program starts again"),
+    }
+}
+
+/// The process id that a child prints behind "probe ".
+fn told_pid(child: &mut std::process::Child) -> u32 {
+    let out = BufReader::new(child.stdout.take().expect("a pipe"));
+    let line = out.lines().map_while(Result::ok).find_map(|l| Some(l.split_once("probe ")?.1.to_owned()));
+    line.and_then(|pid| pid.trim().parse().ok()).expect("the probe says that it is open")
+}
+
+/// Is a process gone, or dead and only waiting to be reaped?
+fn gone(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // proc_pid_stat(5): the state follows the name, which ends with the last parenthesis.
+    stat.rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with(['Z', 'X']))
+}
+
+/// However the harness dies, nothing is left: the harness is killed outright, so it can clean nothing up.
+#[test]
+fn the_probe_dies_with_its_parent() {
+    match std::env::var(ROLE).as_deref() {
+        Ok("probe") => {
+            let parent = Some(std::os::unix::process::parent_id());
+            let _host = Host::open(Options { parent, ..options() }).expect("a host");
+            println!("probe {}", std::process::id());
+            std::thread::sleep(Duration::from_secs(60));
+            panic!("nobody killed the probe");
+        }
+        Ok(_) => {
+            let pid = told_pid(&mut again("probe"));
+            println!("probe {pid}");
+            std::thread::sleep(Duration::from_secs(60));
+        }
+        Err(_) => {
+            let mut harness = again("harness");
+            let pid = told_pid(&mut harness);
+            assert!(!gone(pid), "the probe lives while its parent does");
+            harness.kill().expect("SIGKILL");
+            harness.wait().expect("reaped");
+            // A second would do; a loaded machine may take longer, and never 60 s.
+            let mut left = 200;
+            while !gone(pid) && left != 0 {
+                std::thread::sleep(Duration::from_millis(100));
+                left -= 1;
+            }
+            assert!(gone(pid), "the probe outlived its parent");
+        }
+    }
 }
