@@ -52,7 +52,7 @@ fn timed(model: &mut Model, batch: &[u64]) {
 }
 
 /// Million loads a second of a chase round `bytes`, as the survey runs it.
-fn chase(d: &Description, bytes: u64, order: Order) -> f64 {
+fn chase(d: &Description, bytes: u64, order: Order, loads: u64) -> f64 {
     let mut model = Model::new(d, 1);
     let wish = Wish { bytes, pages: Pages::Huge, attribute: Attribute::WriteBack, place: 0 };
     let base = model.map(&wish).expect("1 GiB holds it").base;
@@ -60,7 +60,6 @@ fn chase(d: &Description, bytes: u64, order: Order) -> f64 {
     model.lay(&chain).expect("inside");
     let start = model.cell(chain.at(0)).expect("mapped");
     let begun = cpu_time();
-    let loads = 4_000_000;
     let end = model.chase(start, loads);
     assert_eq!(model.offset(end), chain.at(loads));
     loads as f64 / (cpu_time() - begun) / 1e6
@@ -105,7 +104,8 @@ fn main() {
     let orders =
         [("random", Order::Random), ("window 4K", Order::Window(4096)), ("sequential", Order::Sequential)];
     for (name, order) in orders {
-        let rates = [16u64 << 10, 512 << 10, 4 << 20, 64 << 20].map(|bytes| chase(&full, bytes, order));
+        let rates =
+            [16u64 << 10, 512 << 10, 4 << 20, 64 << 20].map(|bytes| chase(&full, bytes, order, loads / 2));
         row(&format!("  {name}: 16K 512K 4M 64M"), rates);
     }
 }

@@ -73,6 +73,10 @@ pub(super) fn check(d: &Description) -> Check {
 }
 
 fn check_core(d: &Description) -> Check {
+    if d.about.is_empty() || d.about.chars().count() > 200 || d.about.chars().any(char::is_control) {
+        let help = "one line of up to 200 characters that says which machine this is";
+        return Err(At("", 0).flaw("about", "`about` is no line of text", help));
+    }
     let at = At("core", 0);
     at.hz("clock", d.core.clock_hz)?;
     at.time("alu", d.core.alu)?;

@@ -228,12 +228,15 @@ pub(super) fn parse(file_name: &str, text: &str) -> Result<Description> {
     let document = DeTable::parse(text)
         .map_err(|e| source.fault(e.span().unwrap_or(0..0), format!("not TOML: {}", e.message()), ""))?;
     let mut places = Places::new();
+    // The version comes first: a later format may well have keys that are unknown here.
+    if let Some(format) = document.get_ref().get("format")
+        && !format.get_ref().as_integer().is_some_and(|n| n.as_str() == "1")
+    {
+        return Err(source.fault(format.span(), "this program reads format 1 only", "write format = 1"));
+    }
     let top = (document.get_ref(), 0..0);
     let top = Table::open(&source, "", 0, top, TOP, &mut places)?;
-    if top.count("format")? != 1 {
-        let span = top.required("format")?.span();
-        return Err(source.fault(span, "this program reads format 1 only", "write format = 1"));
-    }
+    top.required("format")?;
     let mut one = |name, known| one_table(&top, name, known, &mut places);
     let core = one("core", CORE)?.ok_or_else(|| top.missing("core"))?;
     let timer = one("timer", TIMER)?.ok_or_else(|| top.missing("timer"))?;
