@@ -134,19 +134,24 @@ impl Cache {
     /// common ones: all groups are then compared without a branch between them.
     #[inline(always)]
     fn find(&self, set: usize, number: u32) -> Option<usize> {
-        let start = set * self.stride;
-        let groups = &self.groups[start..start + self.stride];
         let wanted = number << FLAG_BITS;
-        let hits = match groups {
-            [a, b] => equal(a, wanted) | equal(b, wanted) << 4,
-            [a, b, c, d] => {
-                let (low, high) =
-                    (equal(a, wanted) | equal(b, wanted) << 4, equal(c, wanted) | equal(d, wanted) << 4);
+        let hits = match self.stride {
+            2 => {
+                let [a, b] = &self.groups.as_chunks::<2>().0[set];
+                equal(a, wanted) | equal(b, wanted) << 4
+            }
+            4 => {
+                let [a, b, c, d] = &self.groups.as_chunks::<4>().0[set];
+                let low = equal(a, wanted) | equal(b, wanted) << 4;
+                let high = equal(c, wanted) | equal(d, wanted) << 4;
                 low | high << 8
             }
-            [a, b, c] => equal(a, wanted) | equal(b, wanted) << 4 | equal(c, wanted) << 8,
-            [a] => equal(a, wanted),
-            _ => return find_long(groups, wanted),
+            1 => equal(&self.groups[set], wanted),
+            3 => {
+                let [a, b, c] = &self.groups.as_chunks::<3>().0[set];
+                equal(a, wanted) | equal(b, wanted) << 4 | equal(c, wanted) << 8
+            }
+            many => return find_long(&self.groups[set * many..(set + 1) * many], wanted),
         };
         (hits != 0).then(|| hits.trailing_zeros() as usize)
     }
