@@ -1,8 +1,8 @@
 //! How fast the model is, beside the simulators that it has to beat: `cargo bench -p fathom-model`.
 //!
 //! A plain program and no harness: one table, million loads a second of the thread's CPU time, best
-//! of three. Rates of the other simulators were measured once, on 2.95 GHz x86, and stand in
-//! simulators.md of the design; those of this program are of the machine that it runs on.
+//! of three. The other simulator's rates were measured once, on 2.95 GHz x86; those of this program
+//! are of the machine that it runs on.
 
 #[path = "../tests/common/golden.rs"]
 mod golden;
@@ -10,6 +10,8 @@ mod golden;
 use fathom_model::{Description, Model};
 use fathom_probe::chain::{Chain, Layout, Order};
 use fathom_probe::machine::{Attribute, Machine, Pages, Wish};
+use rustix::time::{ClockId, clock_gettime};
+
 use golden::{LOADS, PLAIN, Pattern, full, machine};
 
 /// Rates of pycachesim's C core, one address a call.
@@ -18,11 +20,10 @@ const PYCACHESIM: [f64; 4] = [108.0, 21.7, 208.0, 47.5];
 const AIMS: [[f64; 4]; 3] =
     [[500.0, 120.0, 800.0, 150.0], [250.0, 20.0, 400.0, 80.0], [250.0, 60.0, 400.0, 80.0]];
 
-/// CPU time of this thread in seconds: the machine may be busy with other things. Linux counts it in
-/// ns as the first field of this file.
+/// CPU time of this thread in seconds: the machine may be busy with other things.
 fn cpu_time() -> f64 {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux counts a thread's time");
-    text.split(' ').next().and_then(|ns| ns.parse::<f64>().ok()).expect("ns") / 1e9
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 /// Million loads a second of the best of three runs. Addresses are made before the clock starts.
