@@ -230,7 +230,7 @@ pub(super) fn parse(file_name: &str, text: &str) -> Result<Description> {
     let mut places = Places::new();
     // The version comes first: a later format may well have keys that are unknown here.
     if let Some(format) = document.get_ref().get("format")
-        && !format.get_ref().as_integer().is_some_and(|n| n.as_str() == "1")
+        && format.get_ref().as_integer().is_none_or(|n| n.as_str() != "1")
     {
         return Err(source.fault(format.span(), "this program reads format 1 only", "write format = 1"));
     }
