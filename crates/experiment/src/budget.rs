@@ -24,7 +24,9 @@ impl Budget {
     pub fn of(record: &Record, ms: u64) -> Budget {
         let modelled = record.worth == Some(Worth::Modelled);
         let cost = |w: &fathom_probe::machine::Watch| if modelled { w.accesses } else { w.wall_ns };
-        let spent = record.trials.iter().filter_map(|r| r.done.as_ref()).map(|d| cost(&d.watch)).sum();
+        // A record may come from anywhere: its sums must not overflow.
+        let done = record.trials.iter().filter_map(|r| r.done.as_ref());
+        let spent = done.map(|d| cost(&d.watch)).fold(0, u64::saturating_add);
         let total = ms.saturating_mul(if modelled { ACCESSES_PER_MS } else { 1_000_000 });
         Budget { total, spent, modelled }
     }

@@ -56,8 +56,9 @@ fn lost_time(record: &Record, d: &mut Disturbance, remedies: &mut Vec<&str>) {
         off as f64 > LOST * w.wall_ns as f64
     });
     let lost = lost.count();
-    let involuntary: u64 = done.iter().map(|w| w.involuntary).sum();
-    let steal: u64 = done.iter().map(|w| w.steal_ns).sum();
+    // A record may come from anywhere: its sums must not overflow.
+    let involuntary = done.iter().map(|w| w.involuntary).fold(0, u64::saturating_add);
+    let steal = done.iter().map(|w| w.steal_ns).fold(0, u64::saturating_add);
     if lost > 0 || involuntary > 0 || steal > 0 {
         d.causes.push(format!(
             "{lost} of {} trials lost more than 2 % of their time; {involuntary} involuntary switches, {:.1} ms stolen",

@@ -11,6 +11,9 @@ use fathom_probe::wire::{Done, Line, PatternKind, Sample, Samples, Trial, VERSIO
 
 /// Most problems that are kept one by one; a hostile file has no more to say after that.
 const MOST_PROBLEMS: usize = 100;
+/// Largest number that a trial or a round may have. No session comes near it, and whoever counts on from
+/// there stays far from the end of the numbers.
+const MOST_NUMBER: u64 = 1 << 32;
 
 /// What the harness was asked to do: the `run` line.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -129,6 +132,8 @@ pub struct Record {
     lines: u64,
     last_seq: Option<u64>,
     pairs: Vec<(String, FactValue)>,
+    /// Of the last of `pairs`: parts taken and parts there are, while some are still to come.
+    parts: Option<(u64, u64)>,
 }
 
 impl Record {
@@ -178,28 +183,62 @@ impl Record {
     }
 
     fn take(&mut self, line: &Line) -> Result<(), WireError> {
-        if let Some(seq) = line.seq {
-            if self.last_seq.is_some_and(|last| seq != last.wrapping_add(1)) && line.word != "probe" {
-                let last = self.last_seq.unwrap_or_default();
+        match line.word.as_str() {
+            "run" | "end" => self.take_own(line),
+            _ => {
+                self.take_seq(line)?;
+                self.take_sent(line)
+            }
+        }
+    }
+
+    /// A line of the harness itself. A probe's are numbered, the harness's own are not.
+    fn take_own(&mut self, line: &Line) -> Result<(), WireError> {
+        let word = &line.word;
+        if line.seq.is_some() {
+            return Err(WireError::new(format!("'{word}' is the harness's word, and a probe sent it")));
+        }
+        if word == "run" {
+            let run = Run::read(line)?;
+            if self.run.is_some() {
+                return Err(WireError::new("a second 'run': the first one counts"));
+            }
+            self.run = Some(run);
+            return Ok(());
+        }
+        // The last one counts: a subject may have sent the same word before.
+        if self.end.replace(End::read(line)?).is_some() {
+            return Err(WireError::new("a second 'end': the last one counts"));
+        }
+        Ok(())
+    }
+
+    /// A probe's line has the number after the last one's. A gap is noted; a line that comes again, or
+    /// late, does not count twice.
+    fn take_seq(&mut self, line: &Line) -> Result<(), WireError> {
+        let Some(seq) = line.seq else {
+            return Err(WireError::new(format!("'{}' without number and checksum: cut off", line.word)));
+        };
+        if let Some(last) = self.last_seq {
+            if seq <= last {
+                return Err(WireError::new(format!(
+                    "number {seq} after {last}: the line stands twice or in the wrong place; it is left out"
+                )));
+            }
+            if seq != last + 1 {
                 self.problem(&format!("number {seq} follows {last}: lines of the probe are missing"));
             }
-            self.last_seq = Some(seq);
         }
+        self.last_seq = Some(seq);
+        Ok(())
+    }
+
+    /// A line of the probe.
+    fn take_sent(&mut self, line: &Line) -> Result<(), WireError> {
         match line.word.as_str() {
-            "run" => self.run = Some(Run::read(line)?),
-            "end" => self.end = Some(End::read(line)?),
             "probe" => self.take_probe(line)?,
             "fact" => self.take_fact(line)?,
-            "trial" => {
-                let trial = Trial::read(line)?;
-                self.trials.push(TrialRun {
-                    trial,
-                    samples: Vec::new(),
-                    cheated: 0,
-                    done: None,
-                    refusal: None,
-                });
-            }
+            "trial" => self.take_trial(line)?,
             "sample" => {
                 let samples = Samples::read(line)?;
                 self.running(samples.trial)?.samples.extend(samples.list);
@@ -212,13 +251,21 @@ impl Record {
                     self.faults.push(what);
                 }
             }
-            "facts_end" => {
-                let facts = core::mem::take(&mut self.pairs);
-                self.facts = facts.into_iter().collect();
-            }
+            "facts_end" => self.close_facts(),
             "gone" => {}
             other => return Err(WireError::new(format!("'{other}' is no word of a record"))),
         }
+        Ok(())
+    }
+
+    fn take_trial(&mut self, line: &Line) -> Result<(), WireError> {
+        let trial = Trial::read(line)?;
+        if trial.id > MOST_NUMBER || trial.round > MOST_NUMBER {
+            return Err(WireError::new(format!("trial: id and round must be at most {MOST_NUMBER}")));
+        }
+        // Where the line that ends the facts was lost, the first trial ends them.
+        self.close_facts();
+        self.trials.push(TrialRun { trial, samples: Vec::new(), cheated: 0, done: None, refusal: None });
         Ok(())
     }
 
@@ -231,15 +278,23 @@ impl Record {
             )));
         }
         let word = f.token("worth")?.unwrap_or_default();
-        self.worth = Worth::from_token(word);
-        f.finish()
+        f.finish()?;
+        if self.worth.is_some() {
+            return Err(WireError::new(
+                "a second greeting: the probe was started again; the first one counts",
+            ));
+        }
+        self.worth = Some(Worth::from_token(word).ok_or_else(|| {
+            WireError::new(format!("probe: worth={word} is not one of: {}", Worth::choices()))
+        })?);
+        Ok(())
     }
 
     fn take_fact(&mut self, line: &Line) -> Result<(), WireError> {
         let mut f = line.fields();
         let name = f.text("name")?.unwrap_or_default().to_owned();
         let part = f.int("part")?.unwrap_or(0);
-        let _of = f.int("of")?;
+        let of = f.int("of")?.unwrap_or(1);
         let value = match (f.int("int")?, f.text("text")?, f.hex("hex")?) {
             (Some(v), None, None) => FactValue::Int(v),
             (None, Some(t), None) => FactValue::Text(t.to_owned()),
@@ -247,15 +302,46 @@ impl Record {
             _ => return Err(WireError::new(format!("fact {name}: needs one of int, text, hex"))),
         };
         f.finish()?;
-        match (part, self.pairs.last_mut(), value) {
-            (0, _, value) => self.pairs.push((name, value)),
-            (_, Some((last, FactValue::Text(t))), FactValue::Text(more)) if *last == name => {
-                t.push_str(&more)
-            }
-            (_, Some((last, FactValue::Bytes(b))), FactValue::Bytes(more)) if *last == name => b.extend(more),
-            _ => return Err(WireError::new(format!("fact {name}: part {part} without the part before it"))),
+        if part == 0 {
+            self.drop_unfinished();
+            self.pairs.push((name, value));
+            self.parts = (of > 1).then_some((1, of));
+            return Ok(());
+        }
+        if !self.append(&name, part, of, value) {
+            return Err(WireError::new(format!("fact {name}: part {part} without the part before it")));
         }
         Ok(())
+    }
+
+    /// Appends part `part` of `of` to the last fact, if that is the one it belongs to.
+    fn append(&mut self, name: &str, part: u64, of: u64, value: FactValue) -> bool {
+        if self.parts != Some((part, of)) {
+            return false;
+        }
+        match (self.pairs.last_mut(), value) {
+            (Some((last, FactValue::Text(t))), FactValue::Text(more)) if last == name => t.push_str(&more),
+            (Some((last, FactValue::Bytes(b))), FactValue::Bytes(more)) if last == name => b.extend(more),
+            _ => return false,
+        }
+        self.parts = (part + 1 < of).then_some((part + 1, of));
+        true
+    }
+
+    /// A fact of which parts are missing is none: half a table decodes to nonsense.
+    fn drop_unfinished(&mut self) {
+        if let Some((had, of)) = self.parts.take()
+            && let Some((name, _)) = self.pairs.pop()
+        {
+            self.problem(&format!("fact {name}: only {had} of {of} parts came; it is left out"));
+        }
+    }
+
+    fn close_facts(&mut self) {
+        self.drop_unfinished();
+        if !self.pairs.is_empty() {
+            self.facts = core::mem::take(&mut self.pairs).into_iter().collect();
+        }
     }
 
     /// The trial that runs now, which must be `id`.

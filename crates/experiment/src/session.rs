@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use fathom_probe::serve::Lines;
 use fathom_probe::wire::{Line, Trial};
 
-use crate::record::{End, Record, Run};
+use crate::record::{End, Record, Run, TrialRun};
 
 /// A plan: the next round from the record so far, a seed and a budget in ms; empty at the end.
 pub type Plan = fn(&Record, u64, u64) -> Vec<Trial>;
@@ -38,6 +38,8 @@ pub struct Session {
     queue: VecDeque<Trial>,
     waiting: Waiting,
     asked_facts: bool,
+    /// Trials that the record had ended when the present round began.
+    ended_before: Option<usize>,
 }
 
 impl Session {
@@ -49,7 +51,8 @@ impl Session {
             // The two lines are our own: they parse, and a test holds them to it.
             let _ = record.push(&line);
         }
-        Session { record, plan, run, queue: VecDeque::new(), waiting: Waiting::Greeting, asked_facts: false }
+        let (queue, waiting) = (VecDeque::new(), Waiting::Greeting);
+        Session { record, plan, run, queue, waiting, asked_facts: false, ended_before: None }
     }
 
     fn lines_of_head(run: &Run) -> [String; 2] {
@@ -68,7 +71,7 @@ impl Session {
         let _ = self.record.push(text);
         let word = Line::parse(text).map(|l| l.word).unwrap_or_default();
         self.waiting = match (self.waiting, word.as_str()) {
-            (Waiting::Greeting, "probe") | (Waiting::Facts, "facts_end") => Waiting::Turn,
+            (Waiting::Greeting, "probe") | (Waiting::Facts, "facts_end" | "fault") => Waiting::Turn,
             (Waiting::Trial(_), "done" | "refusal" | "fault") => Waiting::Turn,
             (waiting, _) => waiting,
         };
@@ -94,7 +97,7 @@ impl Session {
             return "facts".to_owned();
         }
         if self.queue.is_empty() {
-            self.queue = (self.plan)(&self.record, self.run.seed, self.run.budget_ms).into();
+            self.queue = self.next_round().into();
         }
         match self.queue.pop_front() {
             Some(trial) => {
@@ -106,6 +109,17 @@ impl Session {
                 "bye".to_owned()
             }
         }
+    }
+
+    /// The next round. A plan sees the record only: where a whole round left nothing in it (a probe that
+    /// answers every trial with a fault), it would ask for the same again, for ever.
+    fn next_round(&mut self) -> Vec<Trial> {
+        let ended = |r: &&TrialRun| r.done.is_some() || r.refusal.is_some();
+        let ended = self.record.trials.iter().filter(ended).count();
+        if self.ended_before.replace(ended) == Some(ended) {
+            return Vec::new();
+        }
+        (self.plan)(&self.record, self.run.seed, self.run.budget_ms)
     }
 
     /// Trials of the present round that are still to be sent.

@@ -2,14 +2,20 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt as _;
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::time::{Duration, Instant};
 
 use fathom_probe::wire::MAX_LINE;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use crate::failure::Failure;
 use crate::subjects::Subject;
+
+/// How long a probe may take to leave by itself once its input has ended.
+const FAREWELL: Duration = Duration::from_millis(500);
+/// How long to wait for the exit status of a probe that has closed its stream.
+const INQUEST: Duration = Duration::from_secs(2);
 
 /// What came from the probe.
 #[derive(Debug)]
@@ -22,19 +28,21 @@ pub enum Heard {
     End,
 }
 
-/// A running probe. Dropping it ends the child.
+/// A running probe. Dropping it ends the child and whatever the child has started.
 #[derive(Debug)]
 pub struct Probe {
     child: Child,
-    stdin: Option<ChildStdin>,
+    /// To the thread that writes the child's stdin; dropping it closes that.
+    say: Option<Sender<String>>,
     lines: Receiver<String>,
     name: String,
+    /// Has the child been waited for?
+    reaped: bool,
 }
 
 impl Probe {
     /// Starts the subject's command with `extra` arguments.
     pub fn start(subject: &Subject, extra: &[String]) -> Result<Probe, Failure> {
-        let shown = subject.command.join(" ");
         let program = if subject.command[0] == "fathom" {
             std::env::current_exe()
                 .map_err(|e| Failure::new(format!("cannot find this program's own file: {e}"), ""))?
@@ -51,23 +59,27 @@ impl Probe {
             .process_group(0)
             .spawn()
             .map_err(|e| {
-                Failure::new(format!("cannot start '{shown}': {e}"), "check the subject's command")
+                let what = format!("cannot start '{}': {e}", subject.command.join(" "));
+                Failure::new(what, format!("check the command of subject '{}'", subject.name))
             })?;
-        let stdin = child.stdin.take();
-        // The pipe was asked for two lines above.
-        let stdout = child.stdout.take().ok_or_else(|| Failure::new("the probe has no stdout", ""))?;
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+        let (Some(stdin), Some(stdout)) = (stdin, stdout) else {
+            return Err(Failure::new("the probe has no stdin and stdout", ""));
+        };
         // Bounded, so that a probe that babbles is held back by its own pipe.
         let (sender, lines) = sync_channel(1024);
         std::thread::spawn(move || pump(BufReader::new(stdout), &sender));
-        Ok(Probe { child, stdin, lines, name: subject.name.clone() })
+        // A thread writes, so that a probe that never reads does not hold the harness up. One line is on its
+        // way at a time, so this channel needs no bound.
+        let (say, to_say) = channel();
+        std::thread::spawn(move || write_all(stdin, &to_say));
+        Ok(Probe { child, say: Some(say), lines, name: subject.name.clone(), reaped: false })
     }
 
     /// Sends a line. A probe that is gone is noticed when it is next listened to.
-    pub fn send(&mut self, line: &str) {
-        if let Some(stdin) = &mut self.stdin
-            && writeln!(stdin, "{line}").and_then(|()| stdin.flush()).is_err()
-        {
-            self.stdin = None;
+    pub fn send(&mut self, line: String) {
+        if let Some(say) = &self.say {
+            let _ = say.send(line);
         }
     }
 
@@ -80,37 +92,59 @@ impl Probe {
         }
     }
 
+    /// Has the child ended? It is not waited for: until [`Probe::end`] its number stays its own.
+    pub fn gone(&self) -> bool {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        self.reaped || !matches!(waitid(WaitId::Pid(Pid::from_child(&self.child)), options), Ok(None))
+    }
+
     /// How a probe ended that closed its stream: one sentence.
     pub fn post_mortem(&mut self) -> String {
-        let until = Instant::now() + Duration::from_secs(2);
-        while Instant::now() < until {
-            if let Ok(Some(status)) = self.child.try_wait() {
-                return format!("the probe of '{}' ended before its work did ({status})", self.name);
+        match self.end(INQUEST) {
+            Some(status) => format!("the probe of '{}' ended before its work did ({status})", self.name),
+            None => {
+                format!("the probe of '{}' closed its stream and went on running; it was killed", self.name)
             }
-            std::thread::sleep(Duration::from_millis(10));
         }
-        format!("the probe of '{}' closed its stream and went on running; it was killed", self.name)
+    }
+
+    /// Ends the child: the end of its input asks for it, and what has not left within `grace` is killed.
+    /// Answers how the child ended, if it did so by itself.
+    fn end(&mut self, grace: Duration) -> Option<ExitStatus> {
+        self.say = None;
+        let until = Instant::now() + grace;
+        while !self.gone() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let alone = self.gone();
+        if !self.reaped {
+            // What the child has started and left behind is in its group, and as long as the child is not
+            // waited for, nobody else can be.
+            let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
+            self.reaped = true;
+        }
+        self.child.wait().ok().filter(|_| alone)
     }
 }
 
 impl Drop for Probe {
     fn drop(&mut self) {
-        // The end of its input ends a probe; what does not listen is killed.
-        self.stdin = None;
-        let until = Instant::now() + Duration::from_millis(500);
-        while Instant::now() < until {
-            if !matches!(self.child.try_wait(), Ok(None)) {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.end(FAREWELL);
     }
 }
 
-/// Moves lines from the probe to the harness; lines longer than the wire allows are cut, which their
-/// checksum then shows.
+/// Writes lines to the probe until nobody sends any more or the probe is gone.
+fn write_all(mut to: ChildStdin, lines: &Receiver<String>) {
+    for mut line in lines {
+        line.push('\n');
+        if to.write_all(line.as_bytes()).and_then(|()| to.flush()).is_err() {
+            return;
+        }
+    }
+}
+
+/// Moves lines from the probe to the harness. Lines longer than the wire allows come in pieces, none of
+/// which then is a line of the wire.
 fn pump(mut from: impl BufRead, to: &SyncSender<String>) {
     let mut bytes = Vec::new();
     loop {

@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// What memory does to code: measured, with its uncertainty.
 #[derive(Debug, Parser)]
-#[command(name = "fathom", version, about, max_term_width = 100, disable_help_subcommand = true)]
+#[command(name = "fathom", version, about, max_term_width = 80, disable_help_subcommand = true)]
 #[command(after_help = "Begin with:  fathom survey")]
 pub struct Cli {
     /// When to use colour: auto asks the terminal, NO_COLOR and CLICOLOR_FORCE.
@@ -36,9 +36,13 @@ pub enum Colour {
 pub enum Verb {
     /// The whole memory hierarchy of a subject, in seconds: tiers, TLBs, prefetch, claims.
     #[command(after_help = "Examples:
-  fathom survey                                  this machine, ten seconds
+  fathom survey                                   this machine, ten seconds
   fathom survey --budget 3s --record here.fathom  less time, and keep the record
-  fathom survey --on bcm2711 --json               a described machine, for a script")]
+  fathom survey --on bcm2711 --json               a described machine, for a script
+
+Exit status: 0 done, 1 failed, 2 wrong command line or file, 3 done below the
+quality bar (disturbed, cut short, less certain than promised), 5 all refused,
+130 or 143 interrupted (the record and the report hold what there is)")]
     Survey(Survey),
     /// Judges a record again: the same findings, from the file alone.
     #[command(after_help = "Examples:
@@ -89,11 +93,15 @@ pub struct RunOptions {
     #[arg(long)]
     pub seed: Option<u64>,
     /// Keep the record in this file too (it is always kept in the user's data directory).
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = RecordFile)]
     pub record: Option<PathBuf>,
     /// CPU to measure on. Default: an isolated one, else the last allowed.
     #[arg(long, value_name = "N")]
     pub cpu: Option<u32>,
+    /// How long the probe may say nothing before it is given up. A trial takes less than a second on
+    /// hardware; the largest ones of a model compute for some ten seconds in an unoptimised build.
+    #[arg(long, hide = true, default_value = "60s", value_parser = budget, value_name = "TIME")]
+    pub patience: u64,
 }
 
 /// How findings leave.
@@ -142,6 +150,28 @@ pub enum Served {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
+}
+
+/// Parses the file of a record; any name that the system takes will do, but stdout has the report.
+#[derive(Clone, Debug)]
+struct RecordFile;
+
+impl clap::builder::TypedValueParser for RecordFile {
+    type Value = PathBuf;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        arg: Option<&clap::Arg>,
+        value: &std::ffi::OsStr,
+    ) -> Result<PathBuf, clap::Error> {
+        let file = clap::builder::PathBufValueParser::new().parse_ref(command, arg, value)?;
+        if file.as_os_str() == "-" {
+            let what = "--record -: stdout has the report; name a file (./- for one of that name)\n";
+            return Err(command.clone().error(clap::error::ErrorKind::ValueValidation, what));
+        }
+        Ok(file)
+    }
 }
 
 /// `3s`, `500ms`, `2m` or plain seconds, in ms.

@@ -36,9 +36,16 @@ impl Failure {
     }
 }
 
+/// Tells the user something on stderr, in one line that begins with the program's name. Nobody may be
+/// listening there any more; that is no reason to end.
+pub fn tell(what: &impl fmt::Display) {
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stderr().lock(), "fathom: {what}");
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "fathom: {}", self.what)?;
+        f.write_str(&self.what)?;
         if self.remedy.is_empty() { Ok(()) } else { write!(f, "\n  try: {}", self.remedy) }
     }
 }

@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, tell};
 
 /// Most bytes of kept records; the oldest go first. Some 300 surveys.
 const CAP: u64 = 64 << 20;
@@ -12,57 +12,106 @@ const CAP: u64 = 64 << 20;
 /// Where a session's lines go.
 #[derive(Debug, Default)]
 pub struct Keep {
-    files: Vec<(PathBuf, BufWriter<File>)>,
-    /// What could not be kept, to be told at the end.
-    pub troubles: Vec<String>,
+    /// The file that was asked for.
+    asked: Option<Opened>,
+    /// The copy in the user's data directory.
+    copy: Option<Opened>,
+    /// Why the file that was asked for ends early.
+    lost: Option<Failure>,
+    /// Why there is no whole copy; to be told once, at the end.
+    trouble: Option<String>,
 }
 
 impl Keep {
-    /// Opens the file that was asked for, which must work, and the copy, which may not.
-    pub fn open(asked: Option<&Path>, experiment: &str, subject: &str) -> Result<Keep, Failure> {
+    /// Opens the file that was asked for, which must work, and the copy, which may not; both get `head`.
+    pub fn open(
+        asked: Option<&Path>,
+        experiment: &str,
+        subject: &str,
+        head: &[String],
+    ) -> Result<Keep, Failure> {
         let mut keep = Keep::default();
         if let Some(path) = asked {
             let file = File::create(path).map_err(|e| {
                 Failure::usage(format!("--record {}: {e}", path.display()), "name a file that can be written")
             })?;
-            keep.files.push((path.to_owned(), BufWriter::new(file)));
+            keep.asked = Some((path.to_owned(), BufWriter::new(file)));
         }
         match copy(experiment, subject) {
-            Ok(Some(opened)) => keep.files.push(opened),
-            Ok(None) => {}
-            Err(trouble) => keep.troubles.push(trouble),
+            Ok(opened) => keep.copy = Some(opened),
+            Err(trouble) => keep.trouble = Some(trouble),
         }
-        Ok(keep)
+        for line in head {
+            keep.line(line);
+        }
+        // A file that cannot take its first lines is a wrong file; better said before than after.
+        match keep.lost.take() {
+            Some(lost) => {
+                if let Some((path, _)) = keep.copy {
+                    let _ = std::fs::remove_file(path);
+                }
+                Err(lost)
+            }
+            None => Ok(keep),
+        }
     }
 
     /// Appends a line; each is written out at once, so that a crash loses none.
     pub fn line(&mut self, line: &str) {
-        self.files.retain_mut(|(path, file)| {
-            let written = writeln!(file, "{line}").and_then(|()| file.flush());
-            if let Err(e) = &written {
-                self.troubles.push(format!("the record {} ends early: {e}", path.display()));
-            }
-            written.is_ok()
-        });
+        if let Some(e) = append(&mut self.asked, line) {
+            self.lost = Some(Failure::new(
+                format!("--record {}: the record ends early: {}", e.0.display(), e.1),
+                "name a file with room for it; the copy in the user's data directory may be whole",
+            ));
+        }
+        if let Some(e) = append(&mut self.copy, line) {
+            self.trouble = Some(format!("the copy of the record, {}, ends early: {}", e.0.display(), e.1));
+        }
     }
 
     /// The file to name to the user: the one asked for, else the copy.
     pub fn path(&self) -> Option<&Path> {
-        self.files.first().map(|f| f.0.as_path())
+        self.asked.as_ref().or(self.copy.as_ref()).map(|f| f.0.as_path())
+    }
+
+    /// Ends the keeping: tells once why there is no copy, and answers why the file that was asked for is
+    /// not whole.
+    pub fn close(self) -> Option<Failure> {
+        if let Some(trouble) = &self.trouble {
+            tell(trouble);
+        }
+        self.lost
     }
 }
 
+/// Writes a line out; a file that does not take it is given up, and answered with the reason.
+fn append(to: &mut Option<Opened>, line: &str) -> Option<(PathBuf, std::io::Error)> {
+    let (_, file) = to.as_mut()?;
+    let e = writeln!(file, "{line}").and_then(|()| file.flush()).err()?;
+    let (path, file) = to.take()?;
+    // Without writing what is left in the buffer: that just failed.
+    let _ = file.into_parts();
+    Some((path, e))
+}
+
+/// A directory that an environment variable names; relative ones are ignored, as the XDG Base Directory
+/// Specification wants.
+pub fn directory(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).map(PathBuf::from).filter(|p| p.is_absolute())
+}
+
 fn data_dir() -> Option<PathBuf> {
-    let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    set("XDG_DATA_HOME")
-        .or_else(|| set("HOME").map(|h| h.join(".local/share")))
+    directory("XDG_DATA_HOME")
+        .or_else(|| directory("HOME").map(|h| h.join(".local/share")))
         .map(|d| d.join("fathom/records"))
 }
 
 type Opened = (PathBuf, BufWriter<File>);
 
-fn copy(experiment: &str, subject: &str) -> Result<Option<Opened>, String> {
-    let Some(dir) = data_dir() else { return Ok(None) };
+fn copy(experiment: &str, subject: &str) -> Result<Opened, String> {
+    let Some(dir) = data_dir() else {
+        return Err("no copy of the record is kept: neither XDG_DATA_HOME nor HOME names a directory".into());
+    };
     let trouble = |e: std::io::Error| format!("no copy of the record is kept in {}: {e}", dir.display());
     std::fs::create_dir_all(&dir).map_err(trouble)?;
     rotate(&dir);
@@ -72,7 +121,7 @@ fn copy(experiment: &str, subject: &str) -> Result<Option<Opened>, String> {
     let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S").to_string();
     let path = dir.join(format!("{now}-{}-{experiment}-{plain}.fathom", std::process::id()));
     let file = OpenOptions::new().write(true).create_new(true).open(&path).map_err(trouble)?;
-    Ok(Some((path, BufWriter::new(file))))
+    Ok((path, BufWriter::new(file)))
 }
 
 /// Removes the oldest records above the cap. Names begin with the time, so their order is their age.

@@ -10,7 +10,7 @@ mod output;
 mod serve;
 mod subjects;
 
-use std::io::Read as _;
+use std::io::{BufRead, Read as _};
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -19,6 +19,7 @@ use failure::Failure;
 use fathom_experiment::record::Record;
 use fathom_experiment::survey;
 use fathom_model::catalog;
+use fathom_probe::wire::MAX_LINE;
 use output::Out;
 
 fn main() -> ExitCode {
@@ -27,7 +28,7 @@ fn main() -> ExitCode {
     match run(&cli, &out) {
         Ok(status) => ExitCode::from(status),
         Err(failure) => {
-            eprintln!("{failure}");
+            failure::tell(&failure);
             ExitCode::from(failure.status)
         }
     }
@@ -38,7 +39,10 @@ fn run(cli: &Cli, out: &Out) -> Result<u8, Failure> {
         None => out.text(&greeting()),
         Some(Verb::Survey(options)) => run_survey(options, cli.quiet, out),
         Some(Verb::Report(options)) => report(options, out),
-        Some(Verb::Machines { name }) => machines(name.as_deref(), out),
+        Some(Verb::Machines { name: Some(name) }) => out.text(&subjects::description(name)?.to_toml()),
+        Some(Verb::Machines { name: None }) => {
+            out.text(&output::columns(subjects::machines().iter().map(|(n, a)| (n.as_str(), a.as_str()))))
+        }
         Some(Verb::Subjects) => {
             out.text(&output::columns(subjects::all()?.iter().map(|s| (s.name.as_str(), s.about.as_str()))))
         }
@@ -60,49 +64,68 @@ fn greeting() -> String {
 
 fn run_survey(options: &cli::Survey, quiet: bool, out: &Out) -> Result<u8, Failure> {
     let measured = measure::measure(&options.run, survey::NAME, survey::plan, quiet)?;
-    let report = survey::read(&measured.record);
     let next =
         measured.kept.as_ref().map(|p| format!("fathom report {}", output::shell(&p.display().to_string())));
-    let status = out.report(&report, options.out.json, next.as_deref())?;
-    if let Some(failure) = measured.failure {
+    if let Some(mut failure) = measured.failure {
+        // Half a report on stdout would look like one; the record has what there is.
+        if let Some(next) = next {
+            failure.remedy.push_str(&format!("\n  what there is: {next}"));
+        }
         return Err(failure);
     }
-    Ok(match measured.signal {
-        Some(signal) => 128u8.saturating_add(u8::try_from(signal).unwrap_or(0)),
-        None => status,
-    })
+    let status = out.report(&survey::read(&measured.record), options.out.json, next.as_deref())?;
+    match (measured.signal, measured.lost) {
+        (Some(signal), _) => Ok(128u8.saturating_add(u8::try_from(signal).unwrap_or(0))),
+        (None, Some(lost)) => Err(lost),
+        (None, None) => Ok(status),
+    }
 }
 
 fn report(options: &cli::Report, out: &Out) -> Result<u8, Failure> {
     let shown = options.file.display();
-    let mut bytes = Vec::new();
-    let read = if options.file.as_os_str() == "-" {
-        std::io::stdin().lock().take(MOST_RECORD).read_to_end(&mut bytes)
+    let record = if options.file.as_os_str() == "-" {
+        read_record(std::io::stdin().lock())
     } else {
-        std::fs::File::open(&options.file).and_then(|f| f.take(MOST_RECORD).read_to_end(&mut bytes))
+        match std::fs::File::open(&options.file) {
+            Ok(file) => read_record(std::io::BufReader::new(file)),
+            Err(e) => {
+                return Err(Failure::usage(format!("{shown}: {e}"), "name a record, or - for stdin"));
+            }
+        }
     };
-    read.map_err(|e| Failure::usage(format!("{shown}: {e}"), "name a record, or - for stdin"))?;
-    if bytes.len() as u64 == MOST_RECORD {
-        let what = format!("{shown}: longer than {} MiB", MOST_RECORD >> 20);
-        return Err(Failure::usage(what, "no session writes that much: is it a record?"));
-    }
-    let record = Record::parse(&String::from_utf8_lossy(&bytes))
-        .map_err(|e| Failure::usage(format!("{shown}: {e}"), "records are written by --record FILE"))?;
+    let record = record.map_err(|what| {
+        Failure::usage(format!("{shown}: {what}"), "records are written by `fathom survey --record FILE`")
+    })?;
     out.report(&survey::read(&record), options.out.json, None)
 }
 
 /// No record is longer; an endless stdin ends here.
 const MOST_RECORD: u64 = 256 << 20;
 
-fn machines(name: Option<&str>, out: &Out) -> Result<u8, Failure> {
-    if let Some(name) = name {
-        return out.text(&subjects::description(name)?.to_toml());
+/// Reads a record line by line, so that what is none is refused at its first line, however long it is.
+fn read_record(from: impl BufRead) -> Result<Record, String> {
+    let mut from = from.take(MOST_RECORD);
+    let mut record = Record::default();
+    let mut bytes = Vec::new();
+    let mut lines = 0u64;
+    loop {
+        bytes.clear();
+        // A line that is too long is read to this length, to be a problem with its number, and skipped.
+        from.by_ref().take(MAX_LINE as u64 + 2).read_until(b'\n', &mut bytes).map_err(|e| e.to_string())?;
+        if bytes.is_empty() {
+            break;
+        }
+        lines += 1;
+        let whole = bytes.ends_with(b"\n");
+        let text = String::from_utf8_lossy(&bytes);
+        record.push(text.trim_end_matches('\n').trim_end_matches('\r'))?;
+        if !whole {
+            from.skip_until(b'\n').map_err(|e| e.to_string())?;
+        }
     }
-    let list: Vec<(&str, String)> = catalog::names()
-        .map(|name| match catalog::load(name) {
-            Some(Ok(d)) => (name, d.about),
-            _ => (name, String::new()),
-        })
-        .collect();
-    out.text(&output::columns(list.iter().map(|(n, a)| (*n, a.as_str()))))
+    match (lines, from.limit()) {
+        (0, _) => Record::parse(""),
+        (_, 0) => Err(format!("longer than {} MiB, as no session is", MOST_RECORD >> 20)),
+        _ => Ok(record),
+    }
 }

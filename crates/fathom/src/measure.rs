@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use fathom_experiment::record::{Record, Run};
 use fathom_experiment::session::{Plan, Session};
+use fathom_probe::wire::Line;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::child::{Heard, Probe};
@@ -14,11 +15,16 @@ use crate::failure::Failure;
 use crate::keep::Keep;
 use crate::subjects::{self, Subject};
 
-/// How long a probe may say nothing. A trial takes less than a second on hardware; the largest ones of
-/// a model compute for some ten seconds in an unoptimised build.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// How often the user's wish to stop is looked at.
 const GLANCE: Duration = Duration::from_millis(50);
+/// How long a probe may take to close its stream after it was told `bye`, and how long a stream may stay
+/// open after its process is gone (something that the process started holds it).
+const FAREWELL: Duration = Duration::from_secs(2);
+/// Most bytes that a subject may send that are no lines of the wire: a board's boot messages and a login
+/// banner are some 100 KiB, and whoever sends more is no probe.
+const MOST_NOISE: u64 = 1 << 20;
+/// Most bytes that a subject may send in all: as much as `fathom report` reads.
+const MOST_BYTES: u64 = 200 << 20;
 
 /// What a session left.
 #[derive(Debug)]
@@ -31,6 +37,8 @@ pub struct Measured {
     pub signal: Option<i32>,
     /// Why it failed, if it did; what there is stays readable.
     pub failure: Option<Failure>,
+    /// Why the file that was asked for is not whole, if it is not.
+    pub lost: Option<Failure>,
 }
 
 /// Signals that end a session: the number of the last one.
@@ -40,8 +48,13 @@ struct Stop(Arc<AtomicUsize>);
 impl Stop {
     fn listen() -> Result<Stop, Failure> {
         let flag = Arc::new(AtomicUsize::new(0));
+        let ignored = ignored();
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP]
         {
+            // What was ignored from the start stays so: nohup, and jobs in a script's background.
+            if ignored & (1 << (signal - 1)) != 0 {
+                continue;
+            }
             // A second signal of a kind ends the process at once: ctrl-C twice dies.
             let armed = Arc::new(std::sync::atomic::AtomicBool::new(false));
             signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&armed))
@@ -60,9 +73,21 @@ impl Stop {
     }
 }
 
+/// The signals that this process was started to ignore, a bit each from signal 1. Where the system does
+/// not say (proc_pid_status(5): SigIgn), none.
+fn ignored() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|m| u64::from_str_radix(m.trim(), 16).ok()).unwrap_or(0)
+}
+
 /// Runs an experiment on the subject that the options name.
 pub fn measure(options: &RunOptions, experiment: &str, plan: Plan, quiet: bool) -> Result<Measured, Failure> {
     let subject = subjects::find(options.on.as_deref())?;
+    if let Some(cpu) = options.cpu.filter(|_| !subject.host) {
+        let what = format!("--cpu {cpu}: '{}' is not this host", subject.name);
+        return Err(Failure::usage(what, "leave --cpu out, or say it in the subject's command"));
+    }
     let seed = options.seed.unwrap_or_else(|| if subject.modelled { 1 } else { clock_seed() });
     let run = Run {
         experiment: experiment.to_owned(),
@@ -76,15 +101,14 @@ pub fn measure(options: &RunOptions, experiment: &str, plan: Plan, quiet: bool) 
         ),
     };
     let stop = Stop::listen()?;
-    let mut keep = Keep::open(options.record.as_deref(), experiment, &subject.name)?;
+    // The probe first: a subject that cannot be started leaves an earlier record of that name alone.
     let probe = Probe::start(&subject, &arguments(&subject, options, seed))?;
     let session = Session::new(plan, run);
-    for line in session.head() {
-        keep.line(&line);
-    }
+    let keep = Keep::open(options.record.as_deref(), experiment, &subject.name, &session.head())?;
     let bar = progress(quiet, options.budget, &subject);
     let start = Instant::now();
-    let mut talk = Talk { session, probe, keep, stop, bar };
+    let patience = Duration::from_millis(options.patience);
+    let mut talk = Talk { session, probe, keep, stop, bar, patience, noise: Noise::default() };
     let outcome = talk.converse(start);
     talk.finish(outcome, start)
 }
@@ -136,6 +160,37 @@ struct Talk {
     keep: Keep,
     stop: Stop,
     bar: ProgressBar,
+    patience: Duration,
+    noise: Noise,
+}
+
+/// What a subject sent, and how much of it was no line of the wire.
+#[derive(Debug, Default)]
+struct Noise {
+    bytes: u64,
+    all: u64,
+    first: Option<String>,
+}
+
+impl Noise {
+    /// Counts a line; answers whether it is one of the wire.
+    fn hear(&mut self, line: &str) -> bool {
+        let bytes = line.len() as u64 + 1;
+        self.all += bytes;
+        let problem = Line::parse(line).err();
+        if let Some(problem) = &problem {
+            self.bytes += bytes;
+            self.first.get_or_insert_with(|| problem.what.clone());
+        }
+        problem.is_none()
+    }
+
+    /// The first thing that could not be read, as the end of a sentence.
+    fn told(&self) -> String {
+        self.first
+            .as_ref()
+            .map_or(String::new(), |first| format!("; the first line of it that cannot be read: {first}"))
+    }
 }
 
 impl Talk {
@@ -147,31 +202,73 @@ impl Talk {
             }
             if self.session.our_turn() {
                 let line = self.session.next_line();
-                self.probe.send(&line);
+                self.probe.send(line);
                 silent_since = Instant::now();
             }
             self.bar.set_position(start.elapsed().as_millis() as u64);
             match self.probe.hear(GLANCE) {
                 Heard::Line(line) => {
-                    silent_since = Instant::now();
                     self.keep.line(&line);
                     self.session.take(&line);
+                    if self.noise.hear(&line) {
+                        silent_since = Instant::now();
+                    }
+                    if let Some(failure) = self.too_much() {
+                        return Outcome::Failed(failure);
+                    }
                 }
-                Heard::Silence if silent_since.elapsed() > PATIENCE => {
-                    return Outcome::Failed(Failure::new(
-                        format!("the probe said nothing for {} s; it was ended", PATIENCE.as_secs()),
-                        "`fathom serve host` shows whether a probe answers here; type: facts",
-                    ));
+                Heard::Silence => {
+                    if let Some(outcome) = self.weary(silent_since.elapsed()) {
+                        return outcome;
+                    }
                 }
-                Heard::Silence => {}
                 Heard::End if self.session.over() => return Outcome::Complete,
-                Heard::End => {
-                    let what = self.probe.post_mortem();
-                    let remedy = "run the subject's command by hand (`fathom serve host`) to see why";
-                    return Outcome::Failed(Failure::new(what, remedy));
-                }
+                Heard::End => return self.died(),
             }
         }
+    }
+
+    /// What `silence` means, once it has been long enough to mean something.
+    fn weary(&mut self, silence: Duration) -> Option<Outcome> {
+        if self.session.over() && silence > FAREWELL {
+            // Everything was said; what does not leave by itself is ended.
+            return Some(Outcome::Complete);
+        }
+        if silence > FAREWELL && self.probe.gone() {
+            return Some(self.died());
+        }
+        (silence > self.patience).then(|| {
+            let seconds = self.patience.as_secs_f64();
+            Outcome::Failed(Failure::new(
+                format!("the probe said nothing for {seconds} s; it was ended{}", self.noise.told()),
+                "run the subject's command by hand and type: facts",
+            ))
+        })
+    }
+
+    /// A subject that never comes to the point must not fill the disk.
+    fn too_much(&self) -> Option<Failure> {
+        let noise = &self.noise;
+        if noise.bytes > MOST_NOISE {
+            let what = format!(
+                "the subject sent more than {} KiB that no probe says; it was ended{}",
+                MOST_NOISE >> 10,
+                noise.told()
+            );
+            return Some(Failure::new(
+                what,
+                "the subject's command must end in a probe: `fathom serve host`",
+            ));
+        }
+        (noise.all > MOST_BYTES).then(|| {
+            let what = format!("the subject sent more than {} MiB; it was ended", MOST_BYTES >> 20);
+            Failure::new(what, "no session needs that much: is it a probe?")
+        })
+    }
+
+    fn died(&mut self) -> Outcome {
+        let what = format!("{}{}", self.probe.post_mortem(), self.noise.told());
+        Outcome::Failed(Failure::new(what, "run the subject's command by hand to see why"))
     }
 
     fn finish(mut self, outcome: Outcome, start: Instant) -> Result<Measured, Failure> {
@@ -185,15 +282,13 @@ impl Talk {
         let end = self.session.end(status, elapsed);
         self.keep.line(&end);
         drop(self.probe);
-        for trouble in &self.keep.troubles {
-            eprintln!("fathom: {trouble}");
-        }
+        let kept = self.keep.path().map(std::path::Path::to_owned);
+        let lost = self.keep.close();
         let (signal, failure) = match outcome {
             Outcome::Complete => (None, None),
             Outcome::Stopped(signal) => (Some(signal), None),
             Outcome::Failed(failure) => (None, Some(failure)),
         };
-        let kept = self.keep.path().map(std::path::Path::to_owned);
-        Ok(Measured { record: self.session.record, kept, signal, failure })
+        Ok(Measured { record: self.session.record, kept, signal, failure, lost })
     }
 }

@@ -18,13 +18,15 @@ impl Out {
     /// Looks at the terminal and the environment once.
     pub fn new(colour: Colour) -> Out {
         let set = |name: &str| std::env::var_os(name).is_some_and(|v| !v.is_empty());
+        // CLICOLOR_FORCE=0 asks for nothing (bixense.com/clicolors).
+        let force = std::env::var_os("CLICOLOR_FORCE").is_some_and(|v| !v.is_empty() && v != "0");
         let terminal = std::io::stdout().is_terminal();
         let dumb = std::env::var_os("TERM").is_some_and(|t| t == "dumb");
         let colour = match colour {
             Colour::Always => true,
             Colour::Never => false,
             Colour::Auto if set("NO_COLOR") => false,
-            Colour::Auto if set("CLICOLOR_FORCE") => true,
+            Colour::Auto if force => true,
             Colour::Auto => terminal && !dumb,
         };
         // A pipe is read by programs and files: eighty columns. Unicode where the locale says so.
@@ -57,11 +59,14 @@ impl Out {
     }
 }
 
-/// The exit status of a report: 5 when nothing was measured, 3 below the quality bar.
+/// The exit status of a report: 5 when nothing was measured and the session was whole, 3 below the
+/// quality bar.
 fn status(report: &Report) -> u8 {
     let measured = report.findings.iter().any(|f| f.name.ends_with(".latency") || f.name.ends_with(".time"));
+    let cut = report.warnings.iter().any(|w| w.token == "interrupted");
     if !measured {
-        return REFUSED;
+        // What was cut off before its first figure was not refused.
+        return if cut { BELOW_THE_BAR } else { REFUSED };
     }
     let disturbed =
         report.findings.iter().any(|f| f.name == "disturbed" && f.value == Value::Text("yes".into()));

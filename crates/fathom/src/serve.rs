@@ -20,7 +20,9 @@ struct Stdio {
 
 impl Stdio {
     fn new() -> Stdio {
-        let (sender, lines) = sync_channel(16);
+        // Bounded, so that an endless input does not fill the memory; a thousand lines typed ahead are more
+        // than anyone has to say, and until then the end of the input is seen at once.
+        let (sender, lines) = sync_channel(1024);
         std::thread::spawn(move || {
             let mut stdin = std::io::stdin().lock();
             let mut bytes = Vec::new();

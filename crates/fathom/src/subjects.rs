@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use fathom_model::description::nearest;
 use fathom_model::{Description, catalog};
 use serde::Deserialize;
 
 use crate::failure::Failure;
+use crate::keep::directory;
 
 /// A subject: its name and the command whose stdin and stdout are the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,8 +36,9 @@ struct Own {
 
 /// The user's configuration directory for Fathom.
 pub fn config_dir() -> Option<PathBuf> {
-    let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    set("XDG_CONFIG_HOME").or_else(|| set("HOME").map(|h| h.join(".config"))).map(|d| d.join("fathom"))
+    directory("XDG_CONFIG_HOME")
+        .or_else(|| directory("HOME").map(|h| h.join(".config")))
+        .map(|d| d.join("fathom"))
 }
 
 fn host() -> Subject {
@@ -64,7 +67,10 @@ fn own() -> Result<Vec<Subject>, Failure> {
     let text = match std::fs::read_to_string(&file) {
         Ok(text) => text,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(e) => return Err(Failure::usage(format!("{}: {e}", file.display()), "")),
+        Err(e) => {
+            let remedy = "make it a readable text file, or move it away";
+            return Err(Failure::usage(format!("{}: {e}", file.display()), remedy));
+        }
     };
     parse_own(&file, &text)
 }
@@ -77,7 +83,11 @@ fn parse_own(file: &Path, text: &str) -> Result<Vec<Subject>, Failure> {
     table
         .into_iter()
         .map(|(name, own)| {
-            if own.command.is_empty() {
+            if name == "host" {
+                let what = format!("{}: 'host' is this machine, and no other subject", file.display());
+                return Err(Failure::usage(what, "give it another name"));
+            }
+            if own.command.is_empty() || own.command[0].is_empty() {
                 let what = format!("{}: subject '{name}' has an empty command", file.display());
                 return Err(Failure::usage(what, "give the program and its arguments"));
             }
@@ -91,14 +101,32 @@ fn parse_own(file: &Path, text: &str) -> Result<Vec<Subject>, Failure> {
 pub fn all() -> Result<Vec<Subject>, Failure> {
     let mut list = vec![host()];
     list.extend(own()?);
-    list.extend(catalog::names().map(|name| {
-        let about = match catalog::load(name) {
-            Some(Ok(d)) => format!("model of: {}", d.about),
-            _ => "model".to_owned(),
-        };
-        model(name, about)
-    }));
+    list.extend(machines().into_iter().map(|(name, about)| model(&name, format!("model of: {about}"))));
     Ok(list)
+}
+
+/// Every described machine that can be named: the embedded ones, then the user's own. Of a file that is
+/// no description, the line says so.
+pub fn machines() -> Vec<(String, String)> {
+    let about = |name: &str| match description(name) {
+        Ok(d) => d.about,
+        Err(e) => e.what.lines().next().unwrap_or_default().to_owned(),
+    };
+    let own = own_machines().into_iter().filter(|name| catalog::text(name).is_none());
+    let names: Vec<String> = catalog::names().map(str::to_owned).chain(own).collect();
+    names.into_iter().map(|name| (about(&name), name)).map(|(about, name)| (name, about)).collect()
+}
+
+/// Names of the user's own descriptions.
+fn own_machines() -> Vec<String> {
+    let entries = config_dir().and_then(|d| std::fs::read_dir(d.join("machines")).ok());
+    let files = entries.into_iter().flatten().flatten().map(|e| e.path());
+    let mut names: Vec<String> = files
+        .filter(|p| p.extension().is_some_and(|x| x == "toml"))
+        .filter_map(|p| Some(p.file_stem()?.to_str()?.to_owned()))
+        .collect();
+    names.sort();
+    names
 }
 
 /// The subject that `--on` names; this host without it.
@@ -110,7 +138,11 @@ pub fn find(on: Option<&str>) -> Result<Subject, Failure> {
     if let Some(own) = own()?.into_iter().find(|s| s.name == name) {
         return Ok(own);
     }
-    description(name).map(|d| model(name, d.about))
+    description(name).map(|d| {
+        // A file's name may look like a flag to the probe.
+        let plain = if name.starts_with('-') { format!("./{name}") } else { name.to_owned() };
+        Subject { name: name.to_owned(), ..model(&plain, d.about) }
+    })
 }
 
 /// The description that a name or a file stands for: an embedded machine, a `.toml` file, or one in the
@@ -127,7 +159,8 @@ pub fn description(name: &str) -> Result<Description, Failure> {
     {
         return from_file(&file);
     }
-    let remedy = match catalog::nearest_name(name) {
+    let known: Vec<String> = all().unwrap_or_default().into_iter().map(|s| s.name).collect();
+    let remedy = match nearest(name, known.iter().map(String::as_str)) {
         Some(near) => format!("did you mean '{near}'? `fathom subjects` lists them all"),
         None => "`fathom subjects` lists them all; a description's file works too: ./NAME.toml".to_owned(),
     };
