@@ -170,7 +170,7 @@ impl Record {
         if text.trim().is_empty() {
             return Ok(());
         }
-        if let Err(e) = Line::parse(text).and_then(|line| self.take(&line)) {
+        if let Err(e) = Line::parse(text).and_then(|line| self.take(&line, sealed(text))) {
             self.problem(&e.what);
         }
         Ok(())
@@ -182,11 +182,11 @@ impl Record {
         }
     }
 
-    fn take(&mut self, line: &Line) -> Result<(), WireError> {
+    fn take(&mut self, line: &Line, sealed: bool) -> Result<(), WireError> {
         match line.word.as_str() {
             "run" | "end" => self.take_own(line),
             _ => {
-                self.take_seq(line)?;
+                self.take_seq(line, sealed)?;
                 self.take_sent(line)
             }
         }
@@ -215,8 +215,8 @@ impl Record {
 
     /// A probe's line has the number after the last one's. A gap is noted; a line that comes again, or
     /// late, does not count twice.
-    fn take_seq(&mut self, line: &Line) -> Result<(), WireError> {
-        let Some(seq) = line.seq else {
+    fn take_seq(&mut self, line: &Line, sealed: bool) -> Result<(), WireError> {
+        let Some(seq) = line.seq.filter(|_| sealed) else {
             return Err(WireError::new(format!("'{}' without number and checksum: cut off", line.word)));
         };
         if let Some(last) = self.last_seq {
@@ -246,13 +246,20 @@ impl Record {
             "done" => self.take_done(Done::read(line)?)?,
             "refusal" => self.take_refusal(line)?,
             "fault" => {
-                let what = line.fields().text("what")?.unwrap_or_default().to_owned();
+                let mut f = line.fields();
+                let what = f.text("what")?.unwrap_or_default().to_owned();
+                f.finish()?;
                 if self.faults.len() < MOST_PROBLEMS {
                     self.faults.push(what);
                 }
             }
-            "facts_end" => self.close_facts(),
-            "gone" => {}
+            "facts_end" => {
+                let mut f = line.fields();
+                f.int("count")?;
+                f.finish()?;
+                self.close_facts();
+            }
+            "gone" => line.fields().finish()?,
             other => return Err(WireError::new(format!("'{other}' is no word of a record"))),
         }
         Ok(())
@@ -405,6 +412,11 @@ impl Record {
     pub fn round(&self) -> u64 {
         self.trials.iter().map(|r| r.trial.round).max().unwrap_or(0)
     }
+}
+
+/// Does the line end in a checksum, which parsing has then held it to?
+fn sealed(text: &str) -> bool {
+    text.trim_end().rsplit_once(' ').is_some_and(|(_, last)| last.starts_with("crc=0x"))
 }
 
 fn first(text: &str) -> Result<(), String> {

@@ -38,6 +38,8 @@ pub struct Session {
     queue: VecDeque<Trial>,
     waiting: Waiting,
     asked_facts: bool,
+    /// Why the probe's greeting cannot be followed.
+    strange: Option<String>,
     /// Trials that the record had ended when the present round began.
     ended_before: Option<usize>,
 }
@@ -52,7 +54,7 @@ impl Session {
             let _ = record.push(&line);
         }
         let (queue, waiting) = (VecDeque::new(), Waiting::Greeting);
-        Session { record, plan, run, queue, waiting, asked_facts: false, ended_before: None }
+        Session { record, plan, run, queue, waiting, asked_facts: false, strange: None, ended_before: None }
     }
 
     fn lines_of_head(run: &Run) -> [String; 2] {
@@ -70,6 +72,10 @@ impl Session {
         // Only the first line of a record can be refused, and that was our own.
         let _ = self.record.push(text);
         let word = Line::parse(text).map(|l| l.word).unwrap_or_default();
+        if (self.waiting, word.as_str()) == (Waiting::Greeting, "probe") && self.record.worth.is_none() {
+            self.strange = self.record.problems.last().cloned();
+            return;
+        }
         self.waiting = match (self.waiting, word.as_str()) {
             (Waiting::Greeting, "probe") | (Waiting::Facts, "facts_end" | "fault") => Waiting::Turn,
             (Waiting::Trial(_), "done" | "refusal" | "fault") => Waiting::Turn,
@@ -81,6 +87,12 @@ impl Session {
     #[must_use]
     pub fn our_turn(&self) -> bool {
         self.waiting == Waiting::Turn
+    }
+
+    /// Why the probe's greeting cannot be followed: a newer wire, an unknown worth.
+    #[must_use]
+    pub fn strange(&self) -> Option<&str> {
+        self.strange.as_deref()
     }
 
     /// Has the plan nothing more to ask?

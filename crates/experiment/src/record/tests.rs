@@ -1,1 +1,351 @@
+use std::sync::LazyLock;
 
+use fathom_probe::machine::Watch;
+use fathom_probe::wire::{Sample, Value};
+use proptest::prelude::*;
+
+use super::*;
+use crate::{budget::Budget, disturbance, survey};
+
+/// A small whole session: facts (one in parts), a clock trial, a proven chase, a refusal, the end.
+fn session() -> Vec<String> {
+    let run = Run {
+        experiment: "survey".into(),
+        subject: "a \"board\"\nwith\ttwo lines".into(),
+        seed: 7,
+        budget_ms: 1000,
+        build: "x".into(),
+        command: "fathom survey --on 'a b'".into(),
+    };
+    let chase = Trial { id: 2, round: 1, bytes: 8192, samples: 20, ..Trial::default() };
+    let chain = chase.chain(0, 4096);
+    let mut at = chase.warm;
+    let list: Vec<Sample> = (0..chase.samples)
+        .map(|i| {
+            let end = chain.cell_at(at + chase.loads);
+            at += 3 * chase.loads;
+            Sample { ticks: 12_000 + i, ticks2: 24_000 + i, end, end2: chain.cell_at(at), cycles: None }
+        })
+        .collect();
+    let clock =
+        Trial { id: 1, round: 1, pattern: PatternKind::Clock, loads: 3, samples: 1, ..Trial::default() };
+    let tick = Sample { ticks: 5, ticks2: 30, ..Sample::default() };
+    let done = |trial| Done {
+        trial,
+        page_bytes: 4096,
+        base: 0,
+        watch: Watch { wall_ns: 1_000_000, cpu_ns: 990_000, involuntary: 1, ..Watch::default() },
+    };
+    let mut sent = vec![
+        Line::new("probe").int("wire", VERSION).token("worth", "virtual"),
+        Line::new("fact").text("name", "page.base").int("int", 4096u64),
+        Line::new("fact").text("name", "dt").int("part", 0u64).int("of", 2u64).hex("hex", &[1, 2]),
+        Line::new("fact").text("name", "dt").int("part", 1u64).int("of", 2u64).hex("hex", &[3]),
+        Line::new("fact").text("name", "env.cpu.model").text("text", "naïve \"core\""),
+        Line::new("facts_end").int("count", 3u64),
+        clock.line(),
+    ];
+    sent.extend(Samples { trial: 1, list: vec![tick] }.lines());
+    sent.extend([done(1).line(), chase.line()]);
+    sent.extend(Samples { trial: 2, list }.lines());
+    sent.extend([
+        done(2).line(),
+        Trial { id: 3, round: 2, ..Trial::default() }.line(),
+        Line::new("refusal").int("trial", 3u64).text("reason", "no pages").text("remedy", "free some"),
+        Line::new("fault").text("what", "'x' is not asked here"),
+        Line::new("gone"),
+    ]);
+    let mut lines = vec![Record::first_line(), run.line().render()];
+    lines.extend(sent.iter().enumerate().map(|(i, line)| line.seal(i as u64 + 1)));
+    lines.push(End { status: "complete".into(), elapsed_ms: 12 }.line().render());
+    lines
+}
+
+static SESSION: LazyLock<Vec<String>> = LazyLock::new(session);
+
+/// Reads it, and everything that is computed from a record, so that none of that can panic either.
+fn read(text: &str) -> Result<Record, String> {
+    let record = Record::parse(text)?;
+    let _ = survey::read(&record);
+    let _ = Budget::of(&record, u64::MAX).left();
+    let _ = disturbance::judge(&record, &[], &[]);
+    let _ = survey::plan(&record, 1, 1000);
+    Ok(record)
+}
+
+fn damaged(record: &Record) -> Option<String> {
+    let report = survey::read(record);
+    report.warnings.iter().find(|w| w.token == "damaged-record").map(|w| w.text.clone())
+}
+
+#[test]
+fn every_line_of_a_session_is_read() {
+    let record = read(&SESSION.join("\n")).unwrap();
+    assert_eq!(record.problems, Vec::<String>::new());
+    assert_eq!(damaged(&record), None);
+    let run = record.run.as_ref().unwrap();
+    assert_eq!((run.subject.as_str(), run.seed), ("a \"board\"\nwith\ttwo lines", 7));
+    assert_eq!(record.worth, Some(Worth::Virtual));
+    assert_eq!(record.int("page.base"), Some(4096));
+    assert_eq!(record.text("env.cpu.model"), Some("naïve \"core\""));
+    assert_eq!(record.facts.get("dt"), Some(&FactValue::Bytes(vec![1, 2, 3])));
+    assert_eq!(record.trials.len(), 3);
+    assert_eq!((record.trials[1].samples.len(), record.trials[1].cheated), (20, 0));
+    assert_eq!(record.trials[2].refusal, Some(("no pages".into(), "free some".into())));
+    assert_eq!(record.faults, ["'x' is not asked here"]);
+    assert_eq!(record.end.as_ref().unwrap().status, "complete");
+    assert_eq!(record.round(), 2);
+}
+
+#[test]
+fn every_line_of_a_session_round_trips() {
+    for text in SESSION.iter() {
+        let line = Line::parse(text).unwrap();
+        let again = match line.word.as_str() {
+            "run" => Run::read(&line).unwrap().line(),
+            "end" => End::read(&line).unwrap().line(),
+            "trial" => Trial::read(&line).unwrap().line(),
+            "sample" => Samples::read(&line).unwrap().lines().remove(0),
+            "done" => Done::read(&line).unwrap().line(),
+            _ => line.clone(),
+        };
+        let again = line.seq.map_or_else(|| again.render(), |seq| again.seal(seq));
+        assert_eq!(&again, text);
+    }
+}
+
+#[test]
+fn what_is_no_record_is_refused_with_what_one_begins_with() {
+    for (text, says) in [
+        ("", "empty"),
+        ("hello\n", "fathom.record version=1"),
+        ("\0\0\0\n", "line 1"),
+        ("probe wire=1 worth=real\n", "'probe'"),
+        ("fathom.record version=2\n", "up to 1: update it"),
+        ("fathom.record version=0\n", "version 0"),
+        ("fathom.record\n", "'version' is missing"),
+        ("fathom.record version=1 colour=red\n", "colour"),
+    ] {
+        let error = Record::parse(text).unwrap_err();
+        assert!(error.contains(says), "{text:?}: {error}");
+    }
+    let long = Record::parse(&"a".repeat(1 << 20)).unwrap_err();
+    assert!(long.contains("limit") && long.len() < 300, "{long}");
+}
+
+#[test]
+fn a_lost_line_is_a_problem_with_the_number_of_the_next_one() {
+    for i in 2..SESSION.len() - 2 {
+        let mut lines = SESSION.clone();
+        lines.remove(i);
+        let record = read(&lines.join("\n")).unwrap();
+        // Without its first line the rest of the session cannot know that there was one.
+        if i == 2 {
+            assert_eq!(record.worth, None);
+            continue;
+        }
+        assert!(record.problems[0].starts_with(&format!("line {}: ", i + 1)), "{:?}", record.problems);
+        assert!(damaged(&record).unwrap().contains(&format!("line {}: ", i + 1)));
+    }
+}
+
+#[test]
+fn a_line_that_stands_twice_counts_once() {
+    let whole = read(&SESSION.join("\n")).unwrap();
+    for i in 1..SESSION.len() {
+        let mut lines = SESSION.clone();
+        lines.insert(i, lines[i].clone());
+        let record = read(&lines.join("\n")).unwrap();
+        assert_eq!(record.problems.len(), 1, "{:?}", record.problems);
+        assert!(record.problems[0].starts_with(&format!("line {}: ", i + 2)), "{:?}", record.problems);
+        assert_eq!((&record.trials, &record.facts), (&whole.trials, &whole.facts), "{}", SESSION[i]);
+        assert_eq!((&record.run, &record.end), (&whole.run, &whole.end));
+    }
+}
+
+#[test]
+fn half_a_fact_is_none_and_without_their_end_the_facts_still_count() {
+    let mut lines = SESSION.clone();
+    let part = lines.iter().position(|l| l.contains("part=1")).unwrap();
+    lines.remove(part);
+    let record = read(&lines.join("\n")).unwrap();
+    assert_eq!(record.facts.get("dt"), None);
+    assert!(record.problems.iter().any(|p| p.contains("only 1 of 2 parts")), "{:?}", record.problems);
+
+    let mut lines = SESSION.clone();
+    lines.retain(|l| !l.starts_with("facts_end"));
+    assert_eq!(read(&lines.join("\n")).unwrap().int("page.base"), Some(4096));
+}
+
+#[test]
+fn a_probe_may_not_speak_for_the_harness() {
+    for line in [End { status: "complete".into(), elapsed_ms: 0 }.line(), Run::default().line()] {
+        let mut lines = SESSION[..3].to_vec();
+        lines.push(line.seal(2));
+        let record = read(&lines.join("\n")).unwrap();
+        assert!(record.problems[0].contains("the harness's word"), "{:?}", record.problems);
+        assert_eq!((record.end, record.run.unwrap().seed), (None, 7));
+    }
+}
+
+#[test]
+fn a_lying_sample_is_left_out() {
+    let mut record = read(&SESSION.join("\n")).unwrap();
+    let lines: Vec<String> = SESSION
+        .iter()
+        .map(|text| {
+            let mut line = Line::parse(text).unwrap();
+            if text.starts_with("sample trial=2")
+                && let Some((_, Value::List(ends))) = line.pairs.iter_mut().find(|p| p.0 == "end2")
+            {
+                ends[0] ^= 1;
+            }
+            line.seq.map_or_else(|| text.clone(), |seq| line.seal(seq))
+        })
+        .collect();
+    // The first sample of both of its lines lies, and so its successor's beginning is no matter: the
+    // proof counts loads, not cells.
+    let cheated = read(&lines.join("\n")).unwrap();
+    assert_eq!((cheated.trials[1].cheated, cheated.trials[1].samples.len()), (2, 18));
+    record.trials[1].samples.remove(16);
+    record.trials[1].samples.remove(0);
+    assert_eq!(cheated.trials[1].samples, record.trials[1].samples);
+    assert!(survey::read(&cheated).warnings.iter().any(|w| w.token == "unproven"));
+}
+
+#[test]
+fn huge_numbers_are_read_or_refused_and_sums_do_not_overflow() {
+    let max = u64::MAX;
+    let mut lines = SESSION.clone();
+    let end = lines.pop().unwrap();
+    let mut seq = Line::parse(lines.last().unwrap()).unwrap().seq.unwrap();
+    let mut push = |line: Line| {
+        seq += 1;
+        lines.push(line.seal(seq));
+    };
+    for id in [10u64, 11] {
+        push(
+            Trial {
+                id,
+                round: 3,
+                pattern: PatternKind::Pages,
+                bytes: 1 << 40,
+                loads: 1 << 32,
+                warm: 1 << 32,
+                ..Trial::default()
+            }
+            .line(),
+        );
+        let sample = Sample { ticks: max, ticks2: 0, end: max, end2: max, cycles: Some((max, 0)) };
+        push(Samples { trial: id, list: vec![sample] }.lines().remove(0));
+        let watch =
+            Watch { wall_ns: max, cpu_ns: max, involuntary: max, steal_ns: max, faults: max, accesses: max };
+        push(Done { trial: id, page_bytes: max, base: max, watch }.line());
+    }
+    push(Trial { id: max, round: max, ..Trial::default() }.line());
+    push(Line::new("fact").text("name", "late").int("part", max).int("of", max).int("int", max));
+    lines.push(end);
+    let record = read(&lines.join("\n")).unwrap();
+    assert_eq!(record.trials.len(), 5);
+    assert_eq!(record.round(), 3);
+    assert_eq!(record.problems.len(), 2, "{:?}", record.problems);
+    assert!(record.problems[0].contains("id and round"), "{:?}", record.problems);
+    assert_eq!(Budget::of(&record, 1000).spent, max);
+}
+
+#[test]
+fn endless_trouble_is_kept_in_bounds() {
+    let mut text = SESSION.join("\n");
+    text.push('\n');
+    text.push_str(&"garbage in, \0 nothing out\n".repeat(50_000));
+    let record = read(&text).unwrap();
+    assert_eq!(record.problems.len(), MOST_PROBLEMS);
+    assert_eq!(record.trials.len(), 3);
+}
+
+/// What a line may be replaced by, or followed by.
+fn mischief() -> impl Strategy<Value = String> {
+    prop_oneof![
+        any::<String>(),
+        "[a-z_.]{1,12}( [a-z_]{1,10}=(-?[0-9]{1,21}|[a-z]{1,8}|\"[^\"\n]{0,9}\"|0x([0-9a-f]{2}){0,9})){0,9}",
+        "(run|end|probe|fact|facts_end|trial|sample|done|refusal|fault|gone)( [a-z_]{2,10}=[0-9]{1,20}){0,9}",
+        any::<prop::sample::Index>().prop_map(|i| i.get(SESSION.as_slice()).clone()),
+        // A valid line of hostile numbers, sealed.
+        (any::<prop::sample::Index>(), any::<u64>(), any::<[u64; 12]>()).prop_map(|(i, seq, n)| {
+            let text: &String = i.get(SESSION.as_slice());
+            let mut line = Line::parse(text).unwrap();
+            for ((_, value), n) in line.pairs.iter_mut().zip(n) {
+                match value {
+                    Value::Int(v) => *v = i128::from(n >> (n % 64)),
+                    Value::List(list) => list.iter_mut().for_each(|v| *v = i128::from(n)),
+                    _ => {}
+                }
+            }
+            line.seal(seq >> (seq % 64))
+        }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn a_flipped_bit_in_a_probes_line_is_always_noticed(
+        line in 2..SESSION.len() - 1,
+        at in any::<prop::sample::Index>(),
+        bit in 0..8u32,
+    ) {
+        let mut lines: Vec<Vec<u8>> = SESSION.iter().map(|l| l.clone().into_bytes()).collect();
+        let at = at.index(lines[line].len());
+        lines[line][at] ^= 1 << bit;
+        let text = lines.join(&b'\n');
+        let record = read(&String::from_utf8_lossy(&text)).unwrap();
+        if record.problems.is_empty() {
+            // The one flip without a meaning: a checksum's digit in capitals.
+            let same = lines[line].eq_ignore_ascii_case(SESSION[line].as_bytes());
+            prop_assert!(same && at > lines[line].len() - 9, "{}", String::from_utf8_lossy(&lines[line]));
+            return Ok(());
+        }
+        // A flip may make a newline; the damage is then in the line or in the one after it.
+        let named = |n: usize| record.problems[0].starts_with(&format!("line {n}: "));
+        prop_assert!(named(line + 1) || named(line + 2), "{:?}", record.problems);
+        prop_assert!(damaged(&record).is_some());
+    }
+
+    #[test]
+    fn a_record_cut_anywhere_is_read_up_to_there(at in any::<prop::sample::Index>()) {
+        let text = SESSION.join("\n");
+        let whole = Record::first_line().len();
+        let mut cut = whole + at.index(text.len() - whole);
+        while !text.is_char_boundary(cut) {
+            cut -= 1;
+        }
+        let record = read(&text[..cut]).unwrap();
+        // A trial that a cut line would have changed is not there at all.
+        for (a, b) in record.trials.iter().zip(&read(&text).unwrap().trials) {
+            prop_assert_eq!(&a.trial, &b.trial);
+        }
+        prop_assert!(record.problems.len() <= 1, "{:?}", record.problems);
+        let interrupted = survey::read(&record).warnings.iter().any(|w| w.token == "interrupted");
+        prop_assert!(interrupted || record.end.is_some());
+    }
+
+    #[test]
+    fn hostile_lines_never_panic(
+        hostile in prop::collection::vec((any::<prop::sample::Index>(), mischief(), any::<bool>()), 1..6),
+    ) {
+        let mut lines = SESSION.clone();
+        for (at, text, instead) in hostile {
+            let at = 1 + at.index(lines.len() - 1);
+            if instead { lines[at] = text } else { lines.insert(at, text) }
+        }
+        let record = read(&lines.join("\n"));
+        prop_assert!(record.is_ok());
+    }
+
+    #[test]
+    fn bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..2000)) {
+        let text = format!("{}\n{}", Record::first_line(), String::from_utf8_lossy(&bytes));
+        prop_assert!(read(&text).is_ok());
+    }
+}

@@ -1,0 +1,126 @@
+//! Sessions without a stream: what is asked, what is made of the answers, and that every session ends.
+
+use std::collections::VecDeque;
+
+use fathom_experiment::record::{Record, Run};
+use fathom_experiment::session::{InProcess, Plan, Session};
+use fathom_experiment::survey;
+use fathom_model::{Model, catalog};
+use fathom_probe::wire::{Line, PatternKind, Trial};
+
+fn run() -> Run {
+    Run {
+        experiment: "survey".into(),
+        subject: "s1".into(),
+        seed: 1,
+        budget_ms: 200,
+        build: "x".into(),
+        command: String::new(),
+    }
+}
+
+/// Two rounds of one trial each.
+fn two_rounds(record: &Record, seed: u64, _: u64) -> Vec<Trial> {
+    let round = record.round() + 1;
+    let trial = Trial {
+        id: round,
+        round,
+        seed,
+        pattern: PatternKind::Clock,
+        loads: 3,
+        samples: 2,
+        ..Trial::default()
+    };
+    if round > 2 { Vec::new() } else { vec![trial] }
+}
+
+/// Feeds a session from `answer`, a line's answers each, and gives back everything that it asked.
+/// Panics when it asks more than `most` times.
+fn converse(plan: Plan, most: usize, mut answer: impl FnMut(&str) -> Vec<Line>) -> (Vec<String>, Session) {
+    let mut session = Session::new(plan, run());
+    let mut seq = 0;
+    let mut asked = Vec::new();
+    let mut coming: VecDeque<Line> = [Line::new("probe").int("wire", 1u64).token("worth", "real")].into();
+    loop {
+        while let Some(line) = coming.pop_front() {
+            seq += 1;
+            session.take(&line.seal(seq));
+        }
+        if !session.our_turn() {
+            return (asked, session);
+        }
+        let line = session.next_line();
+        asked.push(line.clone());
+        assert!(asked.len() <= most, "a session without end: {line}");
+        coming.extend(answer(&line));
+    }
+}
+
+#[test]
+fn a_session_asks_for_the_facts_then_its_rounds_then_takes_its_leave() {
+    let (asked, session) = converse(two_rounds, 10, |line| match line {
+        "facts" => vec![Line::new("facts_end").int("count", 0u64)],
+        "bye" => vec![Line::new("gone")],
+        trial => {
+            let trial = Line::parse(trial).unwrap();
+            let id = Trial::read(&trial).unwrap().id;
+            vec![trial, Line::new("refusal").int("trial", id).text("reason", "no").text("remedy", "")]
+        }
+    });
+    let words: Vec<&str> = asked.iter().map(|l| l.split(' ').next().unwrap()).collect();
+    assert_eq!(words, ["facts", "trial", "trial", "bye"]);
+    assert!(session.over());
+    assert_eq!(session.record.trials.len(), 2);
+}
+
+#[test]
+fn a_probe_that_answers_everything_with_a_fault_ends_the_session() {
+    for plan in [two_rounds as Plan, survey::plan] {
+        let (asked, session) = converse(plan, 50, |_| vec![Line::new("fault").text("what", "no")]);
+        assert_eq!(asked.last().unwrap(), "bye");
+        assert!(session.over());
+        assert!(session.record.faults.len() >= 2);
+    }
+}
+
+#[test]
+fn a_probe_that_refuses_everything_ends_the_session() {
+    let (asked, session) = converse(survey::plan, 1000, |line| match Line::parse(line).unwrap() {
+        l if l.word == "facts" => vec![Line::new("facts_end").int("count", 0u64)],
+        l if l.word == "trial" => {
+            let id = Trial::read(&l).unwrap().id;
+            vec![l, Line::new("refusal").int("trial", id).text("reason", "no").text("remedy", "ask")]
+        }
+        _ => Vec::new(),
+    });
+    assert_eq!(asked.last().unwrap(), "bye");
+    assert!(session.record.trials.iter().all(|r| r.refusal.is_some()));
+}
+
+#[test]
+fn noise_before_the_greeting_does_not_begin_the_session() {
+    let mut session = Session::new(two_rounds, run());
+    for noise in ["Debian GNU/Linux 13", "", "\u{0}\u{1b}[2J", "login: trial id=1", "facts_end count=0"] {
+        session.take(noise);
+        assert!(!session.our_turn(), "{noise:?}");
+    }
+    session.take(&Line::new("probe").int("wire", 1u64).token("worth", "real").seal(1));
+    assert!(session.our_turn());
+    assert!(session.record.problems.len() >= 3);
+}
+
+#[test]
+fn the_transcript_is_the_record() {
+    let description = catalog::load("s1-8way").expect("embedded").expect("a description");
+    let runs: Vec<(Vec<String>, Record)> = (0..2)
+        .map(|_| InProcess::new(Session::new(survey::plan, run())).run(&mut Model::new(&description, 1)))
+        .collect();
+    assert_eq!(runs[0].0, runs[1].0, "two surveys of one model with one seed");
+    let (transcript, live) = &runs[0];
+    let read = Record::parse(&transcript.join("\n")).unwrap();
+    assert_eq!(read.problems, Vec::<String>::new());
+    assert!(live.trials.len() > 10, "{} trials", live.trials.len());
+    assert_eq!((&read.run, &read.worth, &read.facts), (&live.run, &live.worth, &live.facts));
+    assert_eq!((&read.trials, &read.end), (&live.trials, &live.end));
+    assert_eq!(survey::read(&read), survey::read(live));
+}
