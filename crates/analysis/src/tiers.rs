@@ -37,11 +37,14 @@ pub struct Options {
     pub floor: f64,
     /// Smallest rise that counts as one, relative; larger where the noise is larger. 0.25 %.
     pub rise: f64,
+    /// A plateau is read from its beginning to this many times it. Latency: to the tier's end. Translation:
+    /// the nearest points, because page tables themselves leave the caches farther on.
+    pub span: f64,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { min_ratio: 1.2, floor: 0.005, rise: 0.0025 }
+        Options { min_ratio: 1.2, floor: 0.005, rise: 0.0025, span: f64::INFINITY }
     }
 }
 
@@ -65,7 +68,7 @@ pub struct Tier {
     pub latency: Interval,
     /// Its end; `None` for the last tier.
     pub capacity: Option<Capacity>,
-    /// Points on its plateau; below three, the latency is the fit's.
+    /// Points on its plateau; below two, the latency is the fit's.
     pub points: usize,
 }
 
@@ -137,6 +140,10 @@ pub fn read(points: &[Point], options: &Options) -> Option<Reading> {
 /// latency by less than the points' own floor of error.
 const BEYOND: f64 = 0.995;
 
+/// The last tier is read from the working sets up to this many times smaller than the largest: three
+/// octaves.
+const LAST: f64 = 8.5;
+
 fn tier(points: &[Point], fit: &Fit, i: usize, options: &Options) -> Tier {
     let capacity = (i < fit.boundaries.len()).then(|| bracket(points, fit, i, options));
     let end = capacity.map_or(f64::INFINITY, |c: Capacity| c.below);
@@ -146,11 +153,21 @@ fn tier(points: &[Point], fit: &Fit, i: usize, options: &Options) -> Tier {
             b.shape.misses(x / b.onset) > BEYOND
         })
     };
-    let plateau: Vec<f64> = points.iter().filter(|p| p.x <= end && begun(p.x)).map(|p| p.y).collect();
+    let begin = points.iter().find(|p| begun(p.x)).map_or(f64::INFINITY, |p| p.x);
+    // The first tier begins where the curve does; its span would count from a point of no meaning. The
+    // last one is read far from where it begins, if it is read to its end: open rows and the last hits of
+    // random replacement fade only there.
+    let top = points[points.len() - 1].x;
+    let (begin, end) = match i {
+        0 => (begin, end),
+        _ if end > top && options.span.is_infinite() => (begin.max(top / LAST), end),
+        _ => (begin, end.min(begin * options.span)),
+    };
+    let plateau: Vec<f64> = points.iter().filter(|p| p.x >= begin && p.x <= end).map(|p| p.y).collect();
     // A plateau that was measured speaks for itself. Where the rise to a tier is still under way when
     // the next one begins there is none, and the stack's fit tells what it would be.
     let latency = match crate::interval::median_interval(&plateau) {
-        Some(direct) if plateau.len() >= 3 => direct,
+        Some(direct) if plateau.len() >= 2 => direct,
         _ => fit.latency(i),
     };
     Tier { latency, capacity, points: plateau.len() }
@@ -173,17 +190,18 @@ fn bracket(points: &[Point], fit: &Fit, b: usize, options: &Options) -> Capacity
     // A fitted onset that is too high takes risen points for the ground; each bracket gives a better
     // one for the next.
     let mut ground = onset;
-    let (mut below, mut above, mut noise);
+    let (mut below, mut above, mut threshold);
     loop {
-        let level;
-        (level, noise) = fit.level_below(points, b, ground);
-        let risen = |p: &Point| {
-            let flat = level * fit.predict_without(p.x, b);
-            p.y / flat - 1.0 > options.rise.max(4.0 * noise.max(p.sigma))
-        };
+        let (level, noise) = fit.level_below(points, b, ground);
+        let needed = |p: &Point| options.rise.max(4.0 * noise.max(p.sigma));
+        let risen = |p: &Point| p.y / (level * fit.predict_without(p.x, b)) - 1.0 > needed(p);
         let first = edge(&inside, onset, risen);
-        above = inside.get(first).map_or(onset, |p| p.x);
-        below = first.checked_sub(1).map_or(from.max(onset.min(above)), |i| inside[i].x);
+        // Without a measured point on one side, the neighbouring capacity or the end of the curve is all
+        // that is known there.
+        below = first.checked_sub(1).map_or(from.max(points[0].x), |i| inside[i].x);
+        let end = if to.is_finite() { to } else { points[points.len() - 1].x };
+        above = inside.get(first).map_or(end, |p| p.x).max(below);
+        threshold = first.checked_sub(1).map_or(4.0 * noise, |i| needed(inside[i]));
         if below >= ground {
             break;
         }
@@ -192,7 +210,7 @@ fn bracket(points: &[Point], fit: &Fit, b: usize, options: &Options) -> Capacity
     // What a rise below the threshold could hide: the working set by which a cache can overflow before
     // its misses show, taken from the fitted miss curve, at most 3 %.
     let step = fit.latency(b + 1).value / fit.predict_without(onset, b).max(f64::MIN_POSITIVE) - 1.0;
-    let low = below / (1.0 + hidden(shape, options.rise.max(4.0 * noise), step));
+    let low = below / (1.0 + hidden(shape, threshold, step));
     let value = onset.max(low).min(above);
     Capacity { onset: Interval { value, low, high: above }, below, above, shape }
 }

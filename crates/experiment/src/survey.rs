@@ -20,9 +20,13 @@ pub const NAME: &str = "survey";
 /// One line for the help.
 pub const ABOUT: &str = "the whole memory hierarchy of a subject: tiers, TLBs, prefetch, claims";
 
-/// The line size assumed: cells are this far apart. Smaller lines only leave lines of a set unused,
-/// larger ones make neighbours hit; the experiment that finds the line is another one.
+/// Bytes from cell to cell in the staircase. Smaller lines only leave sets unused, evenly; of larger ones
+/// the chain's order keeps the cells half a lap apart. The line itself is another experiment's to find.
 const STEP: u64 = 64;
+
+/// Bytes from line to line in the TLB pairs: no line is longer, so that a pair's halves touch equally many
+/// lines whatever the line is.
+const PAIR_STEP: u64 = 128;
 
 /// Pages in the staircase's window: all their lines are visited before the next window begins. Eight
 /// pages stay in any first-level TLB (the smallest described one has ten entries).

@@ -216,6 +216,14 @@ impl Machine for Host {
         self.facts.iter().cloned().chain(self.memory_facts("memory")).for_each(sink);
     }
 
+    fn quiet_begin(&mut self) {
+        self.quiet.begin();
+    }
+
+    fn quiet_end(&mut self) {
+        self.quiet.end();
+    }
+
     fn map(&mut self, wish: &Wish) -> Result<Mapping, Refusal> {
         self.memory.map(wish)
     }

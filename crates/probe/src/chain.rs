@@ -101,12 +101,18 @@ impl Bijection {
 }
 
 /// The order in which a chain visits its cells.
+///
+/// The two unpredictable orders keep neighbours apart: cells 2k and 2k + 1 are visited exactly half a
+/// lap from each other. So a line of twice the step, or a prefetcher that brings the other line of a
+/// pair, brings nothing that is still cached when it is wanted, once the lap is larger than the cache;
+/// and a working set counts by its bytes, whatever the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Ascending addresses: what prefetchers like best.
     Sequential,
-    /// All cells of a window of this many bytes in random order, then the next window, the windows
-    /// in random order: TLB-friendly, and still unpredictable inside a window.
+    /// All pairs of a window of this many bytes in random order, then the next window, the windows in
+    /// random order: TLB-friendly, and still unpredictable inside a window. One half of each pair in
+    /// the first half of the lap, the other in the second.
     Window(u64),
     /// One random cycle over all cells.
     Random,
@@ -140,8 +146,9 @@ pub struct Chain {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Walk {
     Sequential,
+    /// Pairs in random order.
     Random(Bijection),
-    /// `whole` cells in full windows of `per`, then the rest in a window of its own.
+    /// `whole` pairs in full windows of `per`, then the rest in a window of its own.
     Window {
         per: u64,
         whole: u64,
@@ -151,27 +158,62 @@ enum Walk {
     },
 }
 
+impl Walk {
+    /// The pair at position `i` of a half lap.
+    #[inline]
+    fn pair_at(&self, i: u64) -> u64 {
+        match self {
+            Walk::Sequential => i,
+            Walk::Random(p) => p.at(i),
+            Walk::Window { per, whole, outer, inner, rest } => {
+                if i < *whole {
+                    outer.at(i / per) * per + inner.at(i % per)
+                } else {
+                    whole + rest.at(i - whole)
+                }
+            }
+        }
+    }
+
+    /// The position of a pair in a half lap.
+    #[inline]
+    fn position_of(&self, pair: u64) -> u64 {
+        match self {
+            Walk::Sequential => pair,
+            Walk::Random(p) => p.index(pair),
+            Walk::Window { per, whole, outer, inner, rest } => {
+                if pair < *whole {
+                    outer.index(pair / per) * per + inner.index(pair % per)
+                } else {
+                    whole + rest.index(pair - whole)
+                }
+            }
+        }
+    }
+}
+
 impl Chain {
     /// A chain of `cells` cells, one a `step`. Where a window does not divide the chain, what is left
-    /// over is a smaller window of its own, visited last.
+    /// over is a smaller window of its own, visited last in each half lap.
     #[must_use]
     pub fn new(base: u64, cells: u64, step: u64, layout: Layout, order: Order, seed: u64) -> Chain {
         let cells = cells.max(1);
+        let pairs = (cells / 2).max(1);
         let walk = match order {
             Order::Sequential => Walk::Sequential,
-            Order::Random => Walk::Random(Bijection::new(cells, seed)),
+            Order::Random => Walk::Random(Bijection::new(pairs, seed)),
             Order::Window(bytes) => {
-                let per = (bytes / step.max(1)).max(1);
-                if per >= cells {
-                    Walk::Random(Bijection::new(cells, seed))
+                let per = (bytes / step.max(1) / 2).max(1);
+                if per >= pairs {
+                    Walk::Random(Bijection::new(pairs, seed))
                 } else {
-                    let whole = cells - cells % per;
+                    let whole = pairs - pairs % per;
                     Walk::Window {
                         per,
                         whole,
                         outer: Bijection::new(whole / per, seed),
                         inner: Bijection::new(per, mix(seed)),
-                        rest: Bijection::new(cells - whole, mix(seed ^ 1)),
+                        rest: Bijection::new(pairs - whole, mix(seed ^ 1)),
                     }
                 }
             }
@@ -198,17 +240,16 @@ impl Chain {
     #[inline]
     #[must_use]
     pub fn cell_at(&self, i: u64) -> u64 {
-        let i = i % self.cells;
-        match &self.walk {
-            Walk::Sequential => i,
-            Walk::Random(p) => p.at(i),
-            Walk::Window { per, whole, outer, inner, rest } => {
-                if i < *whole {
-                    outer.at(i / per) * per + inner.at(i % per)
-                } else {
-                    whole + rest.at(i - whole)
-                }
-            }
+        // A walk keeps its position below the cycle's length; a division is for those who do not.
+        let i = if i < self.cells { i } else { i % self.cells };
+        let half = self.cells / 2;
+        // An odd cell is left over: it ends the lap.
+        if matches!(self.walk, Walk::Sequential) || i == 2 * half {
+            i
+        } else if i < half {
+            2 * self.walk.pair_at(i)
+        } else {
+            2 * self.walk.pair_at(i - half) + 1
         }
     }
 
@@ -216,16 +257,11 @@ impl Chain {
     #[inline]
     #[must_use]
     pub fn position_of(&self, j: u64) -> u64 {
-        match &self.walk {
-            Walk::Sequential => j,
-            Walk::Random(p) => p.index(j),
-            Walk::Window { per, whole, outer, inner, rest } => {
-                if j < *whole {
-                    outer.index(j / per) * per + inner.index(j % per)
-                } else {
-                    whole + rest.index(j - whole)
-                }
-            }
+        let half = self.cells / 2;
+        if matches!(self.walk, Walk::Sequential) || j == 2 * half {
+            j
+        } else {
+            self.walk.position_of(j / 2) + (j % 2) * half
         }
     }
 

@@ -47,9 +47,15 @@ impl Fit {
             candidates.iter().step_by(skip).map(|&onset| Boundary { onset, shape: Shape::Lru(8) }).collect();
         let search = Search::new(points, options.floor);
         let mut chi = search.descend(&mut boundaries);
-        while let Some(drop) = search.superfluous(&boundaries, chi, options.min_ratio) {
-            boundaries.remove(drop);
-            chi = search.descend(&mut boundaries);
+        loop {
+            if let Some(drop) = search.superfluous(&boundaries, options.min_ratio) {
+                boundaries.remove(drop);
+                chi = search.descend(&mut boundaries);
+            } else if let Some((rest, chi_rest)) = search.simpler(&boundaries, chi) {
+                (boundaries, chi) = (rest, chi_rest);
+            } else {
+                break;
+            }
         }
         let (_, levels) = search.solve(&search.columns(&boundaries));
         let mut fit = Fit { boundaries, levels, scatter: 0.0 };
@@ -252,9 +258,9 @@ impl<'a> Search<'a> {
         onsets
     }
 
-    /// The boundary to drop next, if one should be: one of two that are too close, one whose step is
-    /// too small, one of too many, or one that explains less than its three parameters cost.
-    fn superfluous(&self, boundaries: &[Boundary], chi: f64, min_ratio: f64) -> Option<usize> {
+    /// A boundary that cannot stay: one of two that are too close, one whose step is too small, or one
+    /// of too many.
+    fn superfluous(&self, boundaries: &[Boundary], min_ratio: f64) -> Option<usize> {
         let columns = self.columns(boundaries);
         let cost = |b: usize| {
             let mut rest = columns.clone();
@@ -270,9 +276,22 @@ impl<'a> Search<'a> {
         if let Some(small) = levels.windows(2).position(|w| w[1].0 < w[0].0 * min_ratio) {
             return Some(small);
         }
+        if boundaries.len() > MOST { cheapest(0..boundaries.len()).map(|c| c.0) } else { None }
+    }
+
+    /// The stack without the boundary that explains least, all others fitted anew, when that costs less
+    /// than the three parameters of a boundary are worth.
+    fn simpler(&self, boundaries: &[Boundary], chi: f64) -> Option<(Vec<Boundary>, f64)> {
         let penalty = 3.0 * 2.0 * (self.points.len().max(2) as f64).ln();
-        let (weakest, chi_without) = cheapest(0..boundaries.len())?;
-        (boundaries.len() > MOST || chi_without - chi < penalty).then_some(weakest)
+        (0..boundaries.len())
+            .map(|b| {
+                let mut rest = boundaries.to_vec();
+                rest.remove(b);
+                let chi = self.descend(&mut rest);
+                (rest, chi)
+            })
+            .min_by(|a, b| a.1.total_cmp(&b.1))
+            .filter(|simpler| simpler.1 - chi < penalty)
     }
 }
 

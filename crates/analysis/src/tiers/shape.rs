@@ -16,8 +16,11 @@ pub enum Shape {
     Lru(u32),
     /// Random replacement with this many ways.
     Random(u32),
-    /// Tree-PLRU with this many ways (a power of two).
+    /// Tree-PLRU with this many ways; where that is no power of two, the tree of the next one, in which
+    /// a search that would enter a half without ways takes the other.
     TreePlru(u32),
+    /// One reference bit a way: the lowest way whose bit is clear goes; when none is, all are cleared.
+    Nru(u32),
     /// Not a cache of one machine: misses grow with the logarithm of the working set over this many
     /// quarter octaves. What hashed, shared or disturbed last levels look like.
     Gradual(u32),
@@ -25,36 +28,56 @@ pub enum Shape {
 
 /// Every shape that a fit tries. Ways from direct-mapped to 24; above that LRU's ramp is narrower than
 /// the points are apart.
-pub const ALL: &[Shape] = &[
-    Shape::Lru(64),
-    Shape::Lru(24),
-    Shape::Lru(16),
-    Shape::Lru(12),
-    Shape::Lru(8),
-    Shape::Lru(6),
-    Shape::Lru(5),
-    Shape::Lru(4),
-    Shape::Lru(3),
-    Shape::Lru(2),
-    Shape::Lru(1),
-    Shape::Random(2),
-    Shape::Random(3),
-    Shape::Random(4),
-    Shape::Random(6),
-    Shape::Random(8),
-    Shape::Random(12),
-    Shape::Random(16),
-    Shape::Random(64),
-    Shape::TreePlru(4),
-    Shape::TreePlru(8),
-    Shape::TreePlru(16),
-    Shape::Gradual(2),
-    Shape::Gradual(4),
-    Shape::Gradual(6),
-    Shape::Gradual(8),
-    Shape::Gradual(12),
-    Shape::Gradual(16),
-];
+pub const ALL: &[Shape] = &{
+    use Shape::{Gradual, Lru, Nru, Random, TreePlru};
+    [
+        Lru(64),
+        Lru(24),
+        Lru(20),
+        Lru(16),
+        Lru(12),
+        Lru(8),
+        Lru(6),
+        Lru(5),
+        Lru(4),
+        Lru(3),
+        Lru(2),
+        Lru(1),
+        Random(2),
+        Random(3),
+        Random(4),
+        Random(5),
+        Random(6),
+        Random(8),
+        Random(12),
+        Random(16),
+        Random(20),
+        Random(64),
+        TreePlru(3),
+        TreePlru(4),
+        TreePlru(5),
+        TreePlru(6),
+        TreePlru(8),
+        TreePlru(12),
+        TreePlru(16),
+        TreePlru(20),
+        Nru(2),
+        Nru(3),
+        Nru(4),
+        Nru(5),
+        Nru(6),
+        Nru(8),
+        Nru(12),
+        Nru(16),
+        Nru(20),
+        Gradual(2),
+        Gradual(4),
+        Gradual(6),
+        Gradual(8),
+        Gradual(12),
+        Gradual(16),
+    ]
+};
 
 /// Up to this many times its ways, a set is simulated; beyond, every load misses (random replacement
 /// still hits on 2 % at four times the size, so the tables go to eight).
@@ -117,7 +140,7 @@ impl Shape {
     #[must_use]
     pub fn ways(self) -> u32 {
         match self {
-            Shape::Lru(w) | Shape::Random(w) | Shape::TreePlru(w) => w,
+            Shape::Lru(w) | Shape::Random(w) | Shape::TreePlru(w) | Shape::Nru(w) => w,
             Shape::Gradual(_) => 0,
         }
     }
@@ -128,7 +151,7 @@ impl Shape {
         }
         static TABLES: OnceLock<Vec<(Shape, Vec<f64>)>> = OnceLock::new();
         let tables = TABLES.get_or_init(|| {
-            let simulated = |s: &&Shape| matches!(s, Shape::Random(_) | Shape::TreePlru(_));
+            let simulated = |s: &&Shape| !matches!(s, Shape::Lru(_) | Shape::Gradual(_));
             ALL.iter().filter(simulated).map(|s| (*s, s.simulate())).collect()
         });
         tables.iter().find(|(s, _)| *s == self).map_or(&[], |(_, t)| t.as_slice())
@@ -142,55 +165,93 @@ impl Shape {
 
 /// Misses a load of a cyclic walk over `lines` lines in one set of `ways` ways, after a warm-up.
 fn one_set(shape: Shape, ways: usize, lines: usize) -> f64 {
-    let mut held = vec![usize::MAX; ways];
-    let mut state = 0x9e37_79b9_7f4a_7c15u64;
-    let mut tree = vec![false; ways];
+    let mut set = Set {
+        shape,
+        held: vec![usize::MAX; ways],
+        tree: vec![false; ways.next_power_of_two()],
+        used: vec![false; ways],
+        state: 0x9e37_79b9_7f4a_7c15,
+    };
     let laps = (24_000 / lines).max(60);
     let warm = laps / 6;
     let mut misses = 0u32;
     for lap in 0..laps {
         for line in 0..lines {
-            let way = held.iter().position(|&h| h == line).unwrap_or_else(|| {
-                misses += u32::from(lap >= warm);
-                let way = held.iter().position(|&h| h == usize::MAX).unwrap_or_else(|| match shape {
-                    Shape::TreePlru(_) => plru_victim(&tree, ways),
-                    _ => {
-                        // Knuth's MMIX multiplier; the high bits are good enough to draw a way.
-                        state = state
-                            .wrapping_mul(6_364_136_223_846_793_005)
-                            .wrapping_add(1_442_695_040_888_963_407);
-                        ((state >> 33) as usize) % ways
-                    }
-                });
-                held[way] = line;
-                way
-            });
-            plru_touch(&mut tree, ways, way);
+            misses += u32::from(set.visit(line) && lap >= warm);
         }
     }
     f64::from(misses) / ((laps - warm) * lines) as f64
 }
 
-/// The way that tree-PLRU's bits point to: `true` at a node means "the right half is older".
-fn plru_victim(tree: &[bool], ways: usize) -> usize {
-    let (mut node, mut low, mut width) = (1, 0, ways);
-    while width > 1 {
-        width /= 2;
-        let right = tree[node];
-        low += if right { width } else { 0 };
-        node = 2 * node + usize::from(right);
-    }
-    low
+struct Set {
+    shape: Shape,
+    held: Vec<usize>,
+    /// Tree-PLRU's bits, the root at 1: `true` means "the right half is older".
+    tree: Vec<bool>,
+    /// NRU's reference bits.
+    used: Vec<bool>,
+    /// State of the random replacement.
+    state: u64,
 }
 
-fn plru_touch(tree: &mut [bool], ways: usize, way: usize) {
-    let (mut node, mut low, mut width) = (1, 0, ways);
-    while width > 1 {
-        width /= 2;
-        let right = way >= low + width;
-        tree[node] = !right;
-        low += if right { width } else { 0 };
-        node = 2 * node + usize::from(right);
+impl Set {
+    /// Visits a line; was it a miss?
+    fn visit(&mut self, line: usize) -> bool {
+        let at = self.held.iter().position(|&h| h == line);
+        let way = at.unwrap_or_else(|| {
+            let free = self.held.iter().position(|&h| h == usize::MAX);
+            let way = free.unwrap_or_else(|| self.victim());
+            self.held[way] = line;
+            way
+        });
+        self.used[way] = true;
+        self.touch(way);
+        at.is_none()
+    }
+
+    fn victim(&mut self) -> usize {
+        let ways = self.held.len();
+        match self.shape {
+            Shape::TreePlru(_) => self.older(),
+            Shape::Nru(_) => {
+                if self.used.iter().all(|u| *u) {
+                    self.used.fill(false);
+                }
+                self.used.iter().position(|u| !u).unwrap_or(0)
+            }
+            _ => {
+                // Knuth's MMIX multiplier; its high bits are good enough to draw a way.
+                self.state = self
+                    .state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
+                ((self.state >> 33) as usize) % ways
+            }
+        }
+    }
+
+    /// The way that tree-PLRU's bits point to.
+    fn older(&self) -> usize {
+        let ways = self.held.len();
+        let (mut node, mut low, mut width) = (1, 0, ways.next_power_of_two());
+        while width > 1 {
+            width /= 2;
+            let right = self.tree[node] && low + width < ways;
+            low += if right { width } else { 0 };
+            node = 2 * node + usize::from(right);
+        }
+        low
+    }
+
+    fn touch(&mut self, way: usize) {
+        let (mut node, mut low, mut width) = (1, 0, self.held.len().next_power_of_two());
+        while width > 1 {
+            width /= 2;
+            let right = way >= low + width;
+            self.tree[node] = !right;
+            low += if right { width } else { 0 };
+            node = 2 * node + usize::from(right);
+        }
     }
 }
 
@@ -200,10 +261,11 @@ mod tests {
 
     #[test]
     fn published_counts_come_out() {
-        // 9 lines cycling in one 8-way set: LRU 9.00 misses a round, tree-PLRU 9.00, random 2.00
+        // 9 lines cycling in one 8-way set: LRU 9.00 misses a round, tree-PLRU and NRU 9.00, random 2.00
         // (measured for this project on three simulators).
         assert_eq!(9.0 * Shape::Lru(8).curve().in_set(9), 9.0);
         assert_eq!(9.0 * Shape::TreePlru(8).curve().in_set(9), 9.0);
+        assert_eq!(9.0 * Shape::Nru(8).curve().in_set(9), 9.0);
         assert!((9.0 * Shape::Random(8).curve().in_set(9) - 2.0).abs() < 0.1);
     }
 

@@ -5,7 +5,7 @@ use fathom_analysis::tiers::{self, Options, Point, Reading};
 use fathom_probe::machine::{Pages, Worth};
 use fathom_probe::wire::{OrderKind, PatternKind, Trial};
 
-use super::{STEP, WINDOW_PAGES};
+use super::{PAIR_STEP, STEP, WINDOW_PAGES};
 use crate::record::{Record, TrialRun};
 
 /// Everything measured at one point.
@@ -146,27 +146,60 @@ impl Scale {
 
     /// Chases in one order and page size that are no steps of the staircase.
     pub(super) fn chases(&self, record: &Record, order: OrderKind, page: Pages) -> Vec<At> {
-        self.gather(record, PatternKind::Chase, |t| t.order == order && t.page == page && !self.is_step(t))
+        self.gather(record, PatternKind::Chase, |t| {
+            t.order == order && t.page == page && t.step == STEP && !self.is_step(t)
+        })
     }
 
-    /// The pairs of the TLB curve: (pages, spread, packed), ascending.
-    pub(super) fn pairs(&self, record: &Record) -> Vec<(u64, At, At)> {
-        let spread = self.gather(record, PatternKind::Pages, |t| t.order == OrderKind::Random);
-        let packed = self.gather(record, PatternKind::Chase, |t| is_packed_twin(t));
-        spread
+    /// Order and pages of the packed half of a TLB pair.
+    pub(super) fn twin(&self) -> (OrderKind, Pages) {
+        if self.huge.is_some() { (OrderKind::Random, Pages::Huge) } else { (OrderKind::Window, Pages::Base) }
+    }
+
+    /// The pairs of the TLB curve, ascending.
+    pub(super) fn pairs(&self, record: &Record) -> Vec<Pair> {
+        let (order, page) = self.twin();
+        let spread = self.gather(record, PatternKind::Pages, |t| t.step == PAIR_STEP);
+        let packed = self.gather(record, PatternKind::Chase, |t| {
+            t.order == order && t.page == page && t.step == PAIR_STEP
+        });
+        let mut pairs: Vec<Pair> = spread
             .into_iter()
             .filter_map(|s| {
                 let p = packed.iter().find(|p| p.bytes == s.bytes)?.clone();
-                Some((s.bytes / STEP, s, p))
+                let extra = s.time() - p.time();
+                Some(Pair { pages: s.bytes / PAIR_STEP, spread: s, packed: p, extra })
             })
-            .collect()
+            .collect();
+        if self.huge.is_none() {
+            self.own_translation(&mut pairs);
+        }
+        pairs
+    }
+
+    /// In base pages the packed half translates too: its pages one after the other, each twice a lap, so
+    /// one translation for every half page of lines, which the pairs on so few pages have told already.
+    fn own_translation(&self, pairs: &mut [Pair]) {
+        let lines = (self.base / PAIR_STEP).max(2);
+        for i in 0..pairs.len() {
+            let pages = pairs[i].pages.div_ceil(lines);
+            let known = pairs[..i].iter().rfind(|p| p.pages <= pages).map_or(0.0, |p| p.extra.max(0.0));
+            pairs[i].extra += known / (lines / 2) as f64;
+        }
     }
 }
 
-/// The packed half of a TLB pair: a random chase in base pages of at most a few MiB. (The ladder's
-/// random chase in base pages is larger than any pair.)
-pub(super) fn is_packed_twin(trial: &Trial) -> bool {
-    trial.order == OrderKind::Random && trial.page == Pages::Base && trial.bytes <= MAX_PAIR * STEP
+/// A TLB pair: chains over equally many lines, spread over as many pages and packed.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Pair {
+    /// Pages, and lines.
+    pub(super) pages: u64,
+    /// One line a page.
+    pub(super) spread: At,
+    /// The same number of lines packed.
+    pub(super) packed: At,
+    /// What a load pays more when spread, ns.
+    pub(super) extra: f64,
 }
 
 /// Most pages of a TLB pair: four times the largest second-level TLB known (2048 entries).
@@ -180,18 +213,19 @@ pub(super) type Translation = Vec<(f64, f64)>;
 
 impl Scale {
     /// The staircase's translation, from the TLB pairs.
-    pub(super) fn translation(&self, pairs: &[(u64, At, At)]) -> Translation {
+    pub(super) fn translation(&self, pairs: &[Pair]) -> Translation {
         if self.huge.is_some() {
             return Vec::new();
         }
-        let lines = (self.base / STEP) as f64;
+        // A page's lines are visited in two halves, each with a translation of its own.
+        let lines = (self.base / STEP / 2) as f64;
         // Never more than was measured at fewer pages by noise alone: translation only grows.
         let mut most = 0.0f64;
         pairs
             .iter()
-            .map(|(n, s, p)| {
-                most = most.max(s.time() - p.time());
-                ((n * self.base) as f64, most / lines)
+            .map(|p| {
+                most = most.max(p.extra);
+                ((p.pages * self.base) as f64, most / lines)
             })
             .collect()
     }
@@ -216,18 +250,17 @@ pub(super) fn read_staircase(staircase: &[At], translation: &Translation) -> Opt
 
 /// Reads the TLB curve: what translation adds, on the ground of the smallest pairs' packed time, so
 /// that "no cost" is a plateau of its own.
-pub(super) fn read_pairs(pairs: &[(u64, At, At)]) -> Option<(Reading, f64)> {
-    let ground = median(&pairs.iter().take(3).map(|(_, _, p)| p.time()).collect::<Vec<_>>())?;
+pub(super) fn read_pairs(pairs: &[Pair]) -> Option<Reading> {
+    let ground = median(&pairs.iter().take(3).map(|p| p.packed.time()).collect::<Vec<_>>())?;
     let points: Vec<Point> = pairs
         .iter()
-        .map(|(n, s, p)| {
-            let y = ground + (s.time() - p.time()).max(0.0);
-            let error = (s.sigma() * s.time()).hypot(p.sigma() * p.time());
-            Point { x: *n as f64, y, sigma: error / y }
+        .map(|p| {
+            let y = ground + p.extra.max(0.0);
+            let error = (p.spread.sigma() * p.spread.time()).hypot(p.packed.sigma() * p.packed.time());
+            Point { x: p.pages as f64, y, sigma: error / y }
         })
         .collect();
-    let reading = tiers::read(&points, &Options { floor: 0.01, min_ratio: 1.25, ..Options::default() })?;
-    Some((reading, ground))
+    tiers::read(&points, &Options { floor: 0.01, min_ratio: 1.25, span: 1.5, ..Options::default() })
 }
 
 /// May latencies be shown at all?

@@ -5,9 +5,9 @@ use fathom_probe::chain::mix;
 use fathom_probe::machine::Pages;
 use fathom_probe::wire::{OrderKind, PatternKind, Trial};
 
-use super::STEP;
 use super::cost::Cost;
 use super::curves::{At, MAX_PAIR, Scale, believable, read_pairs, read_staircase};
+use super::{PAIR_STEP, STEP};
 use crate::budget::Budget;
 use crate::record::Record;
 
@@ -137,11 +137,22 @@ impl Planner<'_> {
     }
 
     fn chase(&mut self, bytes: u64, order: OrderKind, window: u64, page: Pages) {
-        let cells = bytes / STEP;
+        self.chain(PatternKind::Chase, bytes / STEP, STEP, order, window, page);
+    }
+
+    fn chain(
+        &mut self,
+        pattern: PatternKind,
+        cells: u64,
+        step: u64,
+        order: OrderKind,
+        window: u64,
+        page: Pages,
+    ) {
         self.trial(Trial {
-            pattern: PatternKind::Chase,
-            bytes: cells * STEP,
-            step: STEP,
+            pattern,
+            bytes: cells * step,
+            step,
             order,
             window,
             page,
@@ -159,11 +170,10 @@ impl Planner<'_> {
 
     /// A TLB pair on `n` pages: one line a page, and as many lines packed.
     fn pair(&mut self, n: u64) {
-        let page = self.scale.base;
-        self.chase(n * STEP, OrderKind::Random, page, Pages::Base);
-        let packed = self.trials.len() - 1;
-        let spread = Trial { pattern: PatternKind::Pages, ..self.trials[packed].clone() };
-        self.trial(spread);
+        // The packed half must not miss in a TLB itself: huge pages, or one base page after the other.
+        let (order, page) = self.scale.twin();
+        self.chain(PatternKind::Chase, n, PAIR_STEP, order, self.scale.base, page);
+        self.chain(PatternKind::Pages, n, PAIR_STEP, OrderKind::Random, self.scale.base, Pages::Base);
     }
 
     fn most_pages(&self) -> u64 {
@@ -187,8 +197,12 @@ impl Planner<'_> {
     }
 
     fn sketch(&mut self) {
-        for n in Self::octaves(4 * STEP, self.most_pages().min(1024) * STEP, 2.0) {
-            self.pair(n / STEP);
+        let mut last = 0;
+        for n in Self::octaves(2 * STEP, self.most_pages().min(1024) * STEP, 2.0).map(|b| b / STEP) {
+            if n > last {
+                self.pair(n);
+                last = n;
+            }
         }
         let top = self.top().min(FINE);
         for bytes in Self::octaves(SMALLEST, top, 3.0) {
@@ -214,7 +228,7 @@ impl Planner<'_> {
     fn refine(&mut self) {
         let pairs = self.scale.pairs(self.record);
         let stairs = read_staircase(self.staircase, &self.scale.translation(&pairs));
-        let tlbs = read_pairs(&pairs).map(|r| r.0);
+        let tlbs = read_pairs(&pairs);
         if let Some(stairs) = &stairs {
             self.narrow(stairs);
             self.go_on(stairs);
@@ -222,7 +236,7 @@ impl Planner<'_> {
         if let Some(tlbs) = &tlbs {
             for x in tlbs.wanted(RESOLUTION, EACH) {
                 let n = x.round() as u64;
-                if n >= 1 && pairs.iter().all(|p| p.0 != n) {
+                if n >= 1 && pairs.iter().all(|p| p.pages != n) {
                     self.pair(n);
                 }
             }
@@ -232,7 +246,7 @@ impl Planner<'_> {
             self.validate(stairs);
         }
         if !self.modelled() {
-            self.repeat(&pairs.iter().map(|p| (p.0, p.1.trials.len())).collect::<Vec<_>>());
+            self.repeat(&pairs.iter().map(|p| (p.pages, p.spread.trials.len())).collect::<Vec<_>>());
         }
     }
 
@@ -271,7 +285,7 @@ impl Planner<'_> {
             return;
         }
         let bytes = self.ladder_bytes(stairs);
-        if bytes <= MAX_PAIR * STEP {
+        if bytes < 1 << 20 {
             return;
         }
         self.chase(bytes, OrderKind::Sequential, self.scale.base, page);

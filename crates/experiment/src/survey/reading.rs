@@ -7,7 +7,7 @@ use fathom_analysis::tiers::Reading;
 use fathom_probe::machine::{Pages, Worth};
 use fathom_probe::wire::{OrderKind, PatternKind};
 
-use super::curves::{At, Scale, believable, read_pairs, read_staircase};
+use super::curves::{At, Pair, Scale, believable, read_pairs, read_staircase};
 use super::{NAME, claims};
 use crate::disturbance::{self, Disturbance};
 use crate::record::Record;
@@ -213,10 +213,10 @@ fn measurements(record: &Record, report: &mut Report) {
     for at in &staircase {
         steps(at, report);
     }
-    for (n, s, p) in &pairs {
-        let mut row = number(format!("pages.{n}.extra"), s.time() - p.time(), "ns");
-        row.count = s.values().len() as u64;
-        row.trials = s.trials.iter().chain(&p.trials).copied().collect();
+    for pair in &pairs {
+        let mut row = number(format!("pages.{}.extra", pair.pages), pair.extra, "ns");
+        row.count = pair.spread.values().len() as u64;
+        row.trials = pair.spread.trials.iter().chain(&pair.packed.trials).copied().collect();
         report.findings.push(row);
     }
 }
@@ -278,7 +278,7 @@ fn tiers(stairs: &Reading, scale: &Scale, staircase: &[At], report: &mut Report)
         let count = on.iter().map(|a| a.values().len()).sum();
         let trials: Vec<u64> = on.iter().flat_map(|a| a.trials.clone()).collect();
         let mut row = measured(format!("tier.{n}.latency"), tier.latency, "ns", count, &trials);
-        if tier.points < 3 {
+        if tier.points < 2 {
             row.notes.push("no plateau of its own: from the fit of the whole curve".into());
         }
         if i + 1 == stairs.tiers.len() {
@@ -310,7 +310,7 @@ fn open_ends(stairs: &Reading, scale: &Scale, record: &Record, report: &mut Repo
                 "the staircase was measured in {} pages, a window of {} pages at a time: one translation for every {} loads is part of its steps, and subtracted from its tiers",
                 size(scale.base as f64),
                 super::WINDOW_PAGES,
-                scale.base / super::STEP
+                scale.base / super::STEP / 2
             ),
             refused.map_or("", |(_, remedy)| remedy.as_str()),
         );
@@ -342,11 +342,12 @@ fn open_ends(stairs: &Reading, scale: &Scale, record: &Record, report: &mut Repo
     }
 }
 
-fn tlbs(pairs: &[(u64, At, At)], scale: &Scale, stairs: Option<&Reading>, report: &mut Report) {
-    let Some((reading, _)) = read_pairs(pairs) else { return };
+fn tlbs(pairs: &[Pair], scale: &Scale, stairs: Option<&Reading>, report: &mut Report) {
+    let Some(reading) = read_pairs(pairs) else { return };
     let first = reading.tiers[0].latency.value;
-    let count: usize = pairs.iter().map(|p| p.1.values().len()).sum();
-    let trials: Vec<u64> = pairs.iter().flat_map(|p| p.1.trials.iter().chain(&p.2.trials).copied()).collect();
+    let count: usize = pairs.iter().map(|p| p.spread.values().len()).sum();
+    let trials: Vec<u64> =
+        pairs.iter().flat_map(|p| p.spread.trials.iter().chain(&p.packed.trials).copied()).collect();
     let note = format!("base pages of {}", size(scale.base as f64));
     let above = |i: Interval| Interval { value: i.value - first, low: i.low - first, high: i.high - first };
     for (i, pair) in reading.tiers.windows(2).enumerate() {
@@ -371,11 +372,12 @@ fn tlbs(pairs: &[(u64, At, At)], scale: &Scale, stairs: Option<&Reading>, report
 }
 
 /// A sentence where translation begins to cost more at so many pages that their lines and page tables
-/// (72 bytes a page) just fill a tier: then it may be the tables that leave a cache, and no TLB.
+/// just fill a tier: then it may be the tables that leave a cache, and no TLB. A page's line takes a line
+/// of 64 bytes, or the room of two where lines are spaced for 128; its descriptor takes eight bytes.
 fn leaves_a_tier(pages: f64, stairs: &Reading) -> Option<String> {
     let tier = stairs.tiers.iter().filter_map(|t| t.capacity).find(|c| {
-        let filled = 72.0 * pages / c.onset.value;
-        (0.6..=1.3).contains(&filled)
+        let filled = |bytes: f64| bytes * pages / c.onset.value;
+        filled((super::PAIR_STEP + 8) as f64) >= 0.4 && filled((super::STEP + 8) as f64) <= 1.2
     })?;
     Some(format!(
         "{pages:.0} lines and their page tables just fill the {} tier: this may be page tables leaving it, not a TLB",
@@ -388,8 +390,7 @@ fn orders(record: &Record, scale: &Scale, report: &mut Report) {
     let mut random = None;
     for &order in OrderKind::ALL {
         let at = scale.chases(record, order, page);
-        // The largest working set is the ladder's; smaller random chases are halves of TLB pairs.
-        let Some(at) = at.iter().rfind(|a| a.bytes > super::curves::MAX_PAIR * super::STEP) else { continue };
+        let Some(at) = at.last() else { continue };
         let Some(i) = median_interval(&at.values()) else { continue };
         let name = format!("prefetch.{}.time", order.token());
         let mut row = measured(name, i, "ns", at.values().len(), &at.trials);

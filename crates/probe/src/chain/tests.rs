@@ -42,11 +42,20 @@ proptest! {
     #[test]
     fn windows_are_finished_before_they_are_left(windows in 2u64..40, seed: u64) {
         let chain = Chain::new(0, windows * 64, 64, Layout::Packed, Order::Window(4096), seed);
-        for w in 0..windows {
-            let first = chain.at(w * 64) / 4096;
-            for i in 0..64 {
-                prop_assert_eq!(chain.at(w * 64 + i) / 4096, first);
+        for w in 0..2 * windows {
+            let first = chain.at(w * 32) / 4096;
+            for i in 0..32 {
+                prop_assert_eq!(chain.at(w * 32 + i) / 4096, first);
             }
+        }
+    }
+
+    #[test]
+    fn neighbours_are_half_a_lap_apart(cells in 4u64..3000, windowed: bool, seed: u64) {
+        let order = if windowed { Order::Window(4096) } else { Order::Random };
+        let chain = Chain::new(0, cells, 64, Layout::Packed, order, seed);
+        for k in 0..cells / 2 {
+            prop_assert_eq!(chain.position_of(2 * k) + cells / 2, chain.position_of(2 * k + 1));
         }
     }
 }

@@ -335,7 +335,7 @@ fn integer(text: &str) -> Option<i128> {
 
 fn bytes(digits: &str) -> Option<Vec<u8>> {
     let digits = digits.as_bytes();
-    if digits.len() % 2 != 0 {
+    if !digits.len().is_multiple_of(2) {
         return None;
     }
     let nibble = |b: u8| (b as char).to_digit(16).map(|d| d as u8);

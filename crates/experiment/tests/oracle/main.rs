@@ -1,0 +1,241 @@
+//! The oracle: for every machine description, run the survey on the model and get the description back.
+//!
+//! What ought to come back is worked out in `truth.rs` by an independent function of the description.
+//! A finding is right when it is as good as the project promises:
+//!
+//! - as many tiers as levels, and memory;
+//! - every latency within 1 % or 0.2 cycle;
+//! - every capacity inside its interval, and the interval no wider than 6 %, where the onset of misses is
+//!   the size (exclusive levels: the interval meets the range between their size and what they add up to);
+//! - every TLB's entries inside its interval, its penalty within 3 % or 0.3 cycle; what else is found in
+//!   the translation curve must carry the note that it may be page tables leaving a cache.
+//!
+//! The default tests run the committed machines with small last levels and 40 random ones; the ignored
+//! ones (`scripts/test --full`) all committed and 200.
+
+mod random;
+mod truth;
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use fathom_analysis::findings::{Finding, Report, Value};
+use fathom_experiment::record::{Record, Run};
+use fathom_experiment::session::{InProcess, Session};
+use fathom_experiment::survey;
+use fathom_model::description::Description;
+use fathom_model::{Model, catalog};
+use random::Spacing;
+use truth::{Expected, expected};
+
+/// The default budget of the command, ms: 40 million accesses.
+const BUDGET_MS: u64 = 10_000;
+
+fn surveyed(d: &Description, seed: u64) -> (Record, Report) {
+    let run = Run {
+        experiment: survey::NAME.into(),
+        subject: d.name.clone(),
+        seed,
+        budget_ms: BUDGET_MS,
+        ..Run::default()
+    };
+    let (_, record) = InProcess::new(Session::new(survey::plan, run)).run(&mut Model::new(d, seed));
+    let report = survey::read(&record);
+    (record, report)
+}
+
+fn number<'a>(report: &'a Report, name: &str) -> Option<(&'a Finding, f64)> {
+    let finding = report.findings.iter().find(|f| f.name == name)?;
+    match finding.value {
+        Value::Number(v) => Some((finding, v)),
+        Value::Text(_) => None,
+    }
+}
+
+/// Everything that is wrong with a report; empty when it is right.
+fn wrongs(d: &Description, report: &Report) -> Vec<String> {
+    let truth = expected(d);
+    let mut wrong = Vec::new();
+    tiers(&truth, report, &mut wrong);
+    tlbs(d, &truth, report, &mut wrong);
+    if report.findings.iter().any(|f| f.name == "disturbed" && f.value != Value::Text("no".into())) {
+        wrong.push("a model was called disturbed".into());
+    }
+    wrong
+}
+
+fn tiers(truth: &Expected, report: &Report, wrong: &mut Vec<String>) {
+    let found = (1..).take_while(|n| number(report, &format!("tier.{n}.latency")).is_some()).count();
+    if found != truth.tiers.len() {
+        wrong.push(format!("{found} tiers, expected {}", truth.tiers.len()));
+        return;
+    }
+    for (i, tier) in truth.tiers.iter().enumerate() {
+        let n = i + 1;
+        match number(report, &format!("tier.{n}.latency_cycles")) {
+            Some((_, v)) if tier.cycles.holds(v, 0.01, 0.2) => {}
+            got => wrong.push(format!("tier {n}: {:?} cycles, expected {:?}", got.map(|g| g.1), tier.cycles)),
+        }
+        let Some(capacity) = tier.capacity else { continue };
+        let Some((finding, v)) = number(report, &format!("tier.{n}.capacity")) else {
+            wrong.push(format!("tier {n}: no capacity"));
+            continue;
+        };
+        let (low, high) = (finding.low.unwrap_or(v), finding.high.unwrap_or(v));
+        if low > capacity.bytes.high || high < capacity.bytes.low {
+            wrong.push(format!("tier {n}: capacity {low:.0}..{high:.0}, expected {:?}", capacity.bytes));
+        }
+        if capacity.exact && (high - low) / v > 0.06 {
+            wrong.push(format!("tier {n}: capacity {low:.0}..{high:.0} is wider than 6 %"));
+        }
+    }
+}
+
+fn tlbs(d: &Description, truth: &Expected, report: &Report, wrong: &mut Vec<String>) {
+    let cycle_ns = 1e9 / d.core.clock_hz;
+    let mut expected = truth.tlbs.iter();
+    for n in 1.. {
+        let Some((finding, v)) = number(report, &format!("tlb.{n}.entries")) else { break };
+        let excused = finding.notes.iter().any(|note| note.contains("not a TLB"));
+        let (low, high) = (finding.low.unwrap_or(v), finding.high.unwrap_or(v));
+        let mut rest = expected.clone();
+        match rest.next() {
+            Some(tlb) if low <= f64::from(tlb.entries) && f64::from(tlb.entries) <= high => {
+                expected = rest;
+                let penalty = number(report, &format!("tlb.{n}.penalty")).map_or(0.0, |p| p.1 / cycle_ns);
+                if !tlb.penalty.holds(penalty, 0.03, 0.3) {
+                    wrong.push(format!("TLB {n}: penalty {penalty:.2} cycles, expected {:?}", tlb.penalty));
+                }
+            }
+            _ if excused => {}
+            other => wrong.push(format!(
+                "TLB {n}: {low:.0}..{high:.0} entries, expected {:?}",
+                other.map(|t| t.entries)
+            )),
+        }
+    }
+    for missing in expected {
+        wrong.push(format!("no TLB of {} entries found", missing.entries));
+    }
+}
+
+/// Surveys all descriptions on two threads; prints and answers how many are right, and the wrong ones.
+fn judge(what: &str, all: &[Description]) -> (usize, Vec<String>) {
+    let next = AtomicUsize::new(0);
+    let failures = Mutex::new(Vec::new());
+    let accesses = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some(d) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let (record, report) = surveyed(d, 1);
+                    let spent: u64 =
+                        record.trials.iter().filter_map(|t| t.done).map(|d| d.watch.accesses).sum();
+                    accesses.fetch_add(spent as usize, Ordering::Relaxed);
+                    let wrong = wrongs(d, &report);
+                    if std::env::var("ORACLE_SHOW").is_ok_and(|name| name == d.name) {
+                        println!("{}\n{}", d.to_toml(), fathom_report::json(&report));
+                    }
+                    if !wrong.is_empty() {
+                        failures.lock().unwrap().push(format!("{}: {}", d.name, wrong.join("; ")));
+                    }
+                }
+            });
+        }
+    });
+    let mut failures = failures.into_inner().unwrap();
+    failures.sort();
+    let right = all.len() - failures.len();
+    println!(
+        "oracle: {what}: {right} of {} right, {:.0} million accesses in all",
+        all.len(),
+        accesses.into_inner() as f64 / 1e6
+    );
+    for failure in &failures {
+        println!("  {failure}");
+    }
+    (right, failures)
+}
+
+/// The committed machines whose last level is at most `most` bytes.
+fn committed(most: u64) -> Vec<Description> {
+    catalog::names()
+        .map(|name| catalog::load(name).unwrap().unwrap())
+        .filter(|d| d.levels.iter().map(|l| l.size).max().unwrap_or(0) <= most)
+        .collect()
+}
+
+fn randoms(count: u64) -> Vec<Description> {
+    (0..count).map(|i| random::description(1000 + i, Spacing::Apart)).collect()
+}
+
+#[test]
+fn committed_machines_with_small_last_levels_come_back() {
+    let (_, failures) = judge("committed machines, last level up to 2 MiB", &committed(2 << 20));
+    assert!(failures.is_empty(), "{failures:#?}");
+}
+
+#[test]
+#[ignore = "the big oracle: scripts/test --full"]
+fn all_committed_machines_come_back() {
+    let (_, failures) = judge("all committed machines", &committed(u64::MAX));
+    assert!(failures.is_empty(), "{failures:#?}");
+}
+
+#[test]
+fn random_machines_come_back() {
+    let all = randoms(40);
+    let (right, failures) = judge("random machines", &all);
+    assert!(right * 100 >= all.len() * 98 - 98, "{failures:#?}");
+}
+
+#[test]
+#[ignore = "the big oracle: scripts/test --full"]
+fn two_hundred_random_machines_come_back() {
+    let all = randoms(200);
+    let (right, failures) = judge("random machines", &all);
+    assert!(right * 100 >= all.len() * 98, "{failures:#?}");
+}
+
+#[test]
+fn close_levels_are_told_or_merged_with_a_note() {
+    let all: Vec<Description> = (0..12).map(|i| random::description(5000 + i, Spacing::Close)).collect();
+    let mut failures = Vec::new();
+    for d in &all {
+        let (_, report) = surveyed(d, 1);
+        let truth = expected(d);
+        let found = (1..).take_while(|n| number(&report, &format!("tier.{n}.latency")).is_some()).count();
+        let last = number(&report, &format!("tier.{found}.latency_cycles"));
+        let noted = (1..=found).any(|n| {
+            number(&report, &format!("tier.{n}.latency")).is_some_and(|f| {
+                f.0.notes.iter().any(|n| n.contains("merged") || n.contains("more than one"))
+            })
+        });
+        let memory = truth.tiers.last().unwrap().cycles;
+        let right = last.is_some_and(|l| memory.holds(l.1, 0.01, 0.2));
+        if !(right && (found == truth.tiers.len() || noted)) {
+            failures.push(format!(
+                "{}: {found} tiers of {}, noted {noted}, last {:?} of {memory:?}",
+                d.name,
+                truth.tiers.len(),
+                last.map(|l| l.1)
+            ));
+        }
+    }
+    println!(
+        "oracle: close levels: {} of {} told apart or merged with a note",
+        all.len() - failures.len(),
+        all.len()
+    );
+    assert!(failures.is_empty(), "{failures:#?}");
+}
+
+#[test]
+fn a_wrong_description_is_not_given_back() {
+    // The check itself must be able to fail: the survey of one machine against the truth of another.
+    let load = |name: &str| catalog::load(name).unwrap().unwrap();
+    let (_, report) = surveyed(&load("bcm2837"), 1);
+    let other = load("bcm2711");
+    assert!(wrongs(&load("bcm2837"), &report).is_empty());
+    assert!(!wrongs(&other, &report).is_empty());
+}

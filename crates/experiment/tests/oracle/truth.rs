@@ -1,0 +1,157 @@
+//! What a survey of a described machine ought to find: from the description alone, by arithmetic that
+//! shares nothing with the analysis.
+
+use fathom_model::description::{Description, Holds, Inclusion, Level, WalkFrom};
+
+/// A range within which a value is right.
+#[derive(Clone, Copy, Debug)]
+pub struct Range {
+    pub low: f64,
+    pub high: f64,
+}
+
+impl Range {
+    fn exactly(value: f64) -> Range {
+        Range { low: value, high: value }
+    }
+
+    /// Is `value` within the range, or off by at most `relative` or `absolute`?
+    pub fn holds(&self, value: f64, relative: f64, absolute: f64) -> bool {
+        let slack = |end: f64| (relative * end).max(absolute);
+        value >= self.low - slack(self.low) && value <= self.high + slack(self.high)
+    }
+}
+
+/// An expected tier.
+#[derive(Clone, Debug)]
+pub struct Tier {
+    /// Load-to-use in cycles.
+    pub cycles: Range,
+    /// Bytes where it ends; `exact` when the onset of misses is the size.
+    pub capacity: Option<Capacity>,
+}
+
+/// An expected capacity.
+#[derive(Clone, Copy, Debug)]
+pub struct Capacity {
+    pub bytes: Range,
+    pub exact: bool,
+}
+
+/// An expected TLB: pages, and what its miss adds, in cycles.
+#[derive(Clone, Debug)]
+pub struct Tlb {
+    pub entries: u32,
+    pub penalty: Range,
+}
+
+/// All that is expected.
+#[derive(Clone, Debug)]
+pub struct Expected {
+    pub tiers: Vec<Tier>,
+    pub tlbs: Vec<Tlb>,
+}
+
+/// Cell spacing of the survey, bytes.
+const STEP: f64 = 64.0;
+/// Most pages of a TLB pair.
+const MOST_PAGES: u64 = 8192;
+
+pub fn expected(d: &Description) -> Expected {
+    let data: Vec<&Level> = d.levels.iter().filter(|l| l.holds != Holds::Instructions).collect();
+    let hz = d.core.clock_hz;
+    // One decrement and one branch in every 32 loads.
+    let turn = (d.core.alu.in_cycles(hz) + d.core.branch.in_cycles(hz)) / 32.0;
+    let mut tiers = Vec::new();
+    let mut held = 0.0;
+    for level in &data {
+        let size = level.size as f64;
+        let exclusive = level.inclusion == Inclusion::Exclusive && held > 0.0;
+        // An exclusive level adds to what is nearer; how much of it a cyclic walk can use depends on how
+        // the lines that left spread over its sets, between nothing and all.
+        let bytes = Range { low: size, high: if exclusive { size + held } else { size } };
+        held = if exclusive { size + held } else { size };
+        tiers.push(Tier {
+            cycles: Range::exactly(level.latency.in_cycles(hz) + turn),
+            capacity: Some(Capacity { bytes, exact: !exclusive }),
+        });
+    }
+    tiers.push(Tier { cycles: Range::exactly(memory(d) + turn), capacity: None });
+    Expected { tiers, tlbs: tlbs(d, &data) }
+}
+
+/// Mean load-to-use from memory of a random chain, cycles.
+fn memory(d: &Description) -> f64 {
+    let hz = d.core.clock_hz;
+    let m = &d.memory;
+    let mut latency = m.latency.in_cycles(hz);
+    if let Some(rows) = &m.rows {
+        // The survey's window is eight pages of the largest size; a random one of its rows is open in
+        // its bank when it was the last one used there.
+        let window = 8.0 * *m.pages.last().unwrap() as f64;
+        let rows_a_bank = (window / rows.row as f64 / f64::from(rows.banks)).max(1.0);
+        latency += (rows.open.in_cycles(hz) - latency) / rows_a_bank;
+    }
+    if let Some(refresh) = &m.refresh {
+        // Of each period, `takes` is lost, less the half access that is still under way when it begins.
+        let (every, takes) = (refresh.every.in_cycles(hz), refresh.takes.in_cycles(hz));
+        latency *= every / (every - (takes - latency / 2.0).max(0.0));
+    }
+    latency
+}
+
+/// Load-to-use from an open row, cycles.
+fn open_row(d: &Description) -> Option<f64> {
+    d.memory.rows.as_ref().map(|r| r.open.in_cycles(d.core.clock_hz))
+}
+
+fn tlbs(d: &Description, data: &[&Level]) -> Vec<Tlb> {
+    let hz = d.core.clock_hz;
+    let base = d.memory.pages[0];
+    let able: Vec<_> = d.tlbs.iter().filter(|t| t.pages.contains(&base)).collect();
+    let Some(w) = &d.walk else { return Vec::new() };
+    let walk = {
+        let fixed = w.latency.in_cycles(hz);
+        let each = match &w.from {
+            WalkFrom::Nowhere => Range::exactly(0.0),
+            // Neighbouring descriptors may find their row open.
+            WalkFrom::Memory => Range { low: open_row(d).unwrap_or_else(|| memory(d)), high: memory(d) },
+            WalkFrom::Level(name) => {
+                let from = data.iter().position(|l| l.name == *name).unwrap_or(0);
+                // At the largest pair: a line and a descriptor a page.
+                let footprint = MOST_PAGES as f64 * (STEP + 8.0);
+                let held = data.iter().position(|l| l.size as f64 >= footprint).map(|l| l.max(from));
+                let far = held.map_or_else(|| memory(d), |l| data[l].latency.in_cycles(hz));
+                Range { low: data[from].latency.in_cycles(hz), high: far }
+            }
+        };
+        let n = f64::from(w.fetches);
+        Range { low: fixed + n * each.low, high: fixed + n * each.high }
+    };
+    able.iter()
+        .enumerate()
+        .filter(|(_, t)| u64::from(t.entries) * 2 <= MOST_PAGES)
+        // A miss that costs nothing cannot be seen (the MicroTLB of the ARM1176).
+        .filter(|(i, _)| able.get(i + 1).is_none_or(|next| next.latency.in_cycles(hz) > 0.0))
+        .map(|(i, t)| Tlb {
+            entries: t.entries,
+            penalty: able.get(i + 1).map_or(walk, |next| Range::exactly(next.latency.in_cycles(hz))),
+        })
+        .collect()
+}
+
+/// Can the survey's resolution tell these TLBs and walks apart at all? Successive translation costs, on the
+/// ground of a load in the first level, must differ by 1.3.
+pub fn tlbs_distinct(d: &Description, e: &Expected) -> bool {
+    let ground = d
+        .levels
+        .iter()
+        .find(|l| l.holds != Holds::Instructions)
+        .map_or(1.0, |l| l.latency.in_cycles(d.core.clock_hz));
+    let mut last = ground;
+    e.tlbs.iter().all(|t| {
+        let ok = (ground + t.penalty.low) / last >= 1.3;
+        last = ground + t.penalty.high;
+        ok
+    })
+}
