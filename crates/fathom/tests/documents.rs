@@ -10,18 +10,20 @@
 //! with one of a second. Commands of `cargo` and of `scripts` are not run, because they run this test: what
 //! they name must exist.
 //!
-//! `FATHOM_BLESS=1 cargo test -p fathom --test documents` writes what is printed now into the documents.
+//! `FATHOM_BLESS=1 cargo test -p fathom --test documents` writes what is printed now into the documents, and
+//! `FATHOM_RECORD=FILE` beside it takes that record for the README's.
 
 mod documents {
     pub mod block;
     pub mod names;
+    pub mod record;
 }
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use documents::block::{Step, differs, steps};
-use documents::names;
+use documents::{names, record};
 
 /// The documents, from the root of the repository.
 const DOCUMENTS: [&str; 7] = [
@@ -34,6 +36,9 @@ const DOCUMENTS: [&str; 7] = [
     "CHANGELOG.md",
 ];
 
+/// The record that the README reports.
+const RECORD: &str = "crates/fathom/tests/documents/guest.fathom";
+
 /// What a command line may begin with, besides `cargo` and the scripts.
 const PROGRAMS: [&str; 4] = ["fathom", "printf", "sed", "grep"];
 
@@ -45,8 +50,19 @@ fn text(document: &str) -> String {
     std::fs::read_to_string(root().join(document)).unwrap_or_else(|e| panic!("{document}: {e}"))
 }
 
+/// Takes the record that `FATHOM_RECORD` names for the README's, once and before anything reads it.
+fn take_record() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        let Some(from) = std::env::var_os("FATHOM_RECORD") else { return };
+        let record = std::fs::read_to_string(&from).unwrap_or_else(|e| panic!("{from:?}: {e}"));
+        std::fs::write(root().join(RECORD), record::published(&record)).expect("the record can be written");
+    });
+}
+
 /// A directory to run in: its own home, the repository's files beside it.
 fn workplace() -> tempfile::TempDir {
+    take_record();
     let dir = tempfile::tempdir().expect("a temporary directory");
     for name in ["machines", "crates"] {
         std::os::unix::fs::symlink(root().join(name), dir.path().join(name)).expect("a link");
@@ -75,15 +91,30 @@ fn shell(line: &str, dir: &Path) -> (i32, String) {
     (out.status.code().unwrap_or(-1), String::from_utf8_lossy(&out.stdout).into_owned())
 }
 
-/// What is wrong with a step, if anything; and what it printed, where it was run.
-fn check(step: &Step, dir: &Path) -> (Option<String>, Option<String>) {
+/// What is wrong with a step, and what may stand in the document instead.
+#[derive(Default)]
+struct Checked {
+    trouble: Option<String>,
+    blessed: Option<Vec<String>>,
+}
+
+impl Checked {
+    fn wrong(trouble: String) -> Checked {
+        Checked { trouble: Some(trouble), blessed: None }
+    }
+}
+
+fn check(step: &Step, dir: &Path) -> Checked {
     // Variables may stand before the program, as in `A=1 cargo test`.
     let first = step.command.split_whitespace().find(|w| !w.contains('=')).unwrap_or_default();
     if first == "cargo" || first.starts_with("scripts/") || first == ".ci/run" {
-        return (names::unknown(&root(), &step.command), None);
+        return Checked { trouble: names::unknown(&root(), &step.command), blessed: None };
     }
     if !PROGRAMS.contains(&first) {
-        return (Some(format!("'{first}' is not run here; the programs are {}", PROGRAMS.join(", "))), None);
+        return Checked::wrong(format!(
+            "'{first}' is not run here; the programs are {}",
+            PROGRAMS.join(", ")
+        ));
     }
     let host = step.command.contains("fathom survey") && !step.command.contains("--on ");
     let command = if host && !step.command.contains("--budget") {
@@ -92,19 +123,28 @@ fn check(step: &Step, dir: &Path) -> (Option<String>, Option<String>) {
         step.command.clone()
     };
     let (status, printed) = shell(&command, dir);
-    let fits = if host && step.status.is_none() {
-        [0, 3, 5].contains(&status)
+    compare(step, host, status, &printed)
+}
+
+/// Holds what a step printed, and its exit status, against what is shown.
+fn compare(step: &Step, host: bool, status: i32, printed: &str) -> Checked {
+    let any = host && step.status.is_none();
+    let fits = if any { [0, 3, 5].contains(&status) } else { status == step.status.unwrap_or(0) };
+    let trouble = if fits {
+        (!step.shown.is_empty()).then(|| differs(&step.shown, printed)).flatten()
     } else {
-        status == step.status.unwrap_or(0)
+        Some(format!("exit status {status}, shown {:?}; it printed:\n{printed}", step.status))
     };
-    if !fits {
-        return (
-            Some(format!("exit status {status}, shown: {:?}; it printed:\n{printed}", step.status)),
-            None,
-        );
-    }
-    let wrong = (!step.shown.is_empty()).then(|| differs(&step.shown, &printed)).flatten();
-    (wrong, Some(printed))
+    // Failures and panics are for mending and not for blessing.
+    let sane = any || [0, 2, 3, 5].contains(&status);
+    let blessed = (sane && !step.shown.is_empty() && !step.has_wildcards()).then(|| {
+        let mut lines: Vec<String> = printed.lines().map(str::to_owned).collect();
+        if status != 0 && !any {
+            lines.push(format!("? {status}"));
+        }
+        lines
+    });
+    Checked { trouble, blessed }
 }
 
 /// Runs the steps of a document; answers how many there were and what was wrong.
@@ -115,18 +155,17 @@ fn run(document: &str) -> (usize, Vec<String>) {
     let bless = std::env::var_os("FATHOM_BLESS").is_some();
     let mut wrong = Vec::new();
     let mut lines: Vec<String> = written.lines().map(str::to_owned).collect();
-    // From the end, so that the numbers of the lines before stay what they were.
     let mut found: Vec<_> = steps.iter().map(|s| (s, check(s, dir.path()))).collect();
+    // From the end, so that the numbers of the lines before stay what they were.
     found.reverse();
-    for (step, (trouble, printed)) in found {
-        let Some(trouble) = trouble else { continue };
-        match printed {
-            Some(printed) if bless && !step.has_wildcards() => {
-                lines.splice(step.lines.clone(), printed.lines().map(str::to_owned));
-            }
+    for (step, checked) in found {
+        let Some(trouble) = checked.trouble else { continue };
+        match checked.blessed {
+            Some(blessed) if bless => drop(lines.splice(step.lines.clone(), blessed)),
             _ => wrong.push(format!("{document}:{}: $ {}\n{trouble}", step.line, step.command)),
         }
     }
+    wrong.reverse();
     let blessed = lines.join("\n") + "\n";
     if bless && blessed != written {
         std::fs::write(root().join(document), blessed).expect("the document can be written");
@@ -173,7 +212,22 @@ fn files_and_documents_that_are_named_exist() {
 }
 
 #[test]
-fn every_crate_and_every_machine_is_in_the_documents() {
+fn findings_that_are_named_are_in_the_schema() {
+    let (status, schema) = shell("fathom schema", workplace().path());
+    assert_eq!(status, 0);
+    let names: Vec<&str> = schema.split_whitespace().collect();
+    let mut seen = 0;
+    for document in DOCUMENTS {
+        for (line, name) in names::findings(&text(document)) {
+            seen += 1;
+            assert!(names.contains(&name.as_str()), "{document}:{line}: no finding is called {name}");
+        }
+    }
+    assert!(seen > 10, "only {seen} findings are named: are they still found?");
+}
+
+#[test]
+fn every_crate_is_on_the_map() {
     let map = text("ARCHITECTURE.md");
     let mut crates = 0;
     for entry in std::fs::read_dir(root().join("crates")).expect("crates").flatten() {
@@ -185,6 +239,14 @@ fn every_crate_and_every_machine_is_in_the_documents() {
         );
     }
     assert!(crates >= 7);
+}
+
+#[test]
+fn the_committed_record_holds_nothing_private() {
+    take_record();
+    let kept = text(RECORD);
+    assert!(kept.lines().count() > 500, "that is no survey");
+    assert!(kept == record::published(&kept), "take it with FATHOM_RECORD");
 }
 
 #[test]

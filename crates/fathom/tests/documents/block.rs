@@ -11,7 +11,7 @@ pub struct Step {
     pub line: usize,
     /// What is shown beneath it.
     pub shown: Vec<String>,
-    /// The lines of `shown` in the document, from 0.
+    /// The lines of `shown` and of the status in the document, from 0.
     pub lines: Range<usize>,
     /// The exit status shown.
     pub status: Option<i32>,
@@ -51,8 +51,8 @@ pub fn steps(document: &str) -> Result<Vec<Step>, String> {
                 Some(status.parse().map_err(|_| format!("line {}: '{status}' is no status", n + 1))?);
         } else {
             step.shown.push(line.to_owned());
-            step.lines.end = n + 1;
         }
+        step.lines.end = n + 1;
     }
     Ok(steps)
 }
@@ -91,7 +91,7 @@ fn commands_outputs_and_statuses_are_found() {
     let document = "a\n```console\n$ fathom x\nout\n...\n? 5\n$ fathom y\n```\n```toml\n$ no\n```\n";
     let found = steps(document).unwrap();
     assert_eq!(found.len(), 2);
-    assert_eq!((found[0].line, found[0].lines.clone(), found[0].status), (3, 3..5, Some(5)));
+    assert_eq!((found[0].line, found[0].lines.clone(), found[0].status), (3, 3..6, Some(5)));
     assert_eq!(found[0].shown, ["out", "..."]);
     assert!(found[0].has_wildcards() && !found[1].has_wildcards());
     assert!(found[1].shown.is_empty());

@@ -32,6 +32,21 @@ pub fn files(document: &str) -> Vec<(usize, String)> {
     found
 }
 
+/// First parts of the names of findings that no fact shares.
+const FINDINGS: [&str; 9] =
+    ["tier.", "tlb.", "walk.", "bias.", "prefetch.", "claim.", "verdict.", "pages.", "latency."];
+
+/// Every finding that `document` names in backquotes, with its line.
+pub fn findings(document: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    for (n, line) in document.lines().enumerate() {
+        let words = line.split('`').enumerate().filter(|(i, _)| i % 2 == 1).map(|(_, word)| word);
+        let names = words.filter(|w| FINDINGS.iter().any(|f| w.starts_with(f)) && !w.contains(' '));
+        found.extend(names.map(|name| (n + 1, name.to_owned())));
+    }
+    found
+}
+
 /// A path up to its first part that is a pattern.
 fn literal(path: &str) -> String {
     let pattern = |part: &&str| part.contains(['*', '<']) || part.chars().any(|c| c.is_ascii_uppercase());
