@@ -17,9 +17,11 @@ use crate::subjects::{self, Subject};
 
 /// How often the user's wish to stop is looked at.
 const GLANCE: Duration = Duration::from_millis(50);
-/// How long a probe may take to close its stream after it was told `bye`, and how long a stream may stay
-/// open after its process is gone (something that the process started holds it).
+/// How long a probe may take to close its stream after it was told `bye`.
 const FAREWELL: Duration = Duration::from_secs(2);
+/// How long a stream may stay open and silent after its process is gone (something that the process started
+/// holds it).
+const STRAY: Duration = Duration::from_millis(500);
 /// Most bytes that a subject may send that are no lines of the wire: a board's boot messages and a login
 /// banner are some 100 KiB, and whoever sends more is no probe.
 const MOST_NOISE: u64 = 1 << 20;
@@ -164,32 +166,21 @@ struct Talk {
     noise: Noise,
 }
 
-/// What a subject sent, and how much of it was no line of the wire.
+/// How many bytes a subject sent, and how many of them were no lines of the wire.
 #[derive(Debug, Default)]
 struct Noise {
     bytes: u64,
     all: u64,
-    first: Option<String>,
 }
 
 impl Noise {
     /// Counts a line; answers whether it is one of the wire.
     fn hear(&mut self, line: &str) -> bool {
         let bytes = line.len() as u64 + 1;
+        let sound = Line::parse(line).is_ok();
         self.all += bytes;
-        let problem = Line::parse(line).err();
-        if let Some(problem) = &problem {
-            self.bytes += bytes;
-            self.first.get_or_insert_with(|| problem.what.clone());
-        }
-        problem.is_none()
-    }
-
-    /// The first thing that could not be read, as the end of a sentence.
-    fn told(&self) -> String {
-        self.first
-            .as_ref()
-            .map_or(String::new(), |first| format!("; the first line of it that cannot be read: {first}"))
+        self.bytes += if sound { 0 } else { bytes };
+        sound
     }
 }
 
@@ -213,7 +204,7 @@ impl Talk {
                     if self.noise.hear(&line) {
                         silent_since = Instant::now();
                     }
-                    if let Some(failure) = self.too_much() {
+                    if let Some(failure) = self.hopeless() {
                         return Outcome::Failed(failure);
                     }
                 }
@@ -234,26 +225,36 @@ impl Talk {
             // Everything was said; what does not leave by itself is ended.
             return Some(Outcome::Complete);
         }
-        if silence > FAREWELL && self.probe.gone() {
+        if silence > STRAY && self.probe.gone() {
             return Some(self.died());
         }
         (silence > self.patience).then(|| {
             let seconds = self.patience.as_secs_f64();
             Outcome::Failed(Failure::new(
-                format!("the probe said nothing for {seconds} s; it was ended{}", self.noise.told()),
+                format!("the probe said nothing for {seconds} s; it was ended{}", self.puzzle()),
                 "run the subject's command by hand and type: facts",
             ))
         })
     }
 
-    /// A subject that never comes to the point must not fill the disk.
-    fn too_much(&self) -> Option<Failure> {
+    /// The first thing in the record that could not be read, as the end of a sentence.
+    fn puzzle(&self) -> String {
+        let first = self.session.record.problems.first();
+        first.map_or(String::new(), |p| format!("; what came could not be read, from {p}"))
+    }
+
+    /// A subject that speaks another language, or never comes to the point: it must not fill the disk.
+    fn hopeless(&self) -> Option<Failure> {
+        if let Some(why) = self.session.strange() {
+            let remedy = "install the same version of fathom at both ends";
+            return Some(Failure::new(format!("the probe cannot be followed: {why}"), remedy));
+        }
         let noise = &self.noise;
         if noise.bytes > MOST_NOISE {
             let what = format!(
                 "the subject sent more than {} KiB that no probe says; it was ended{}",
                 MOST_NOISE >> 10,
-                noise.told()
+                self.puzzle()
             );
             return Some(Failure::new(
                 what,
@@ -267,7 +268,7 @@ impl Talk {
     }
 
     fn died(&mut self) -> Outcome {
-        let what = format!("{}{}", self.probe.post_mortem(), self.noise.told());
+        let what = format!("{}{}", self.probe.post_mortem(), self.puzzle());
         Outcome::Failed(Failure::new(what, "run the subject's command by hand to see why"))
     }
 

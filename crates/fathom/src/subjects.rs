@@ -1,6 +1,7 @@
 //! Subjects: byte streams with a probe at the other end. A subject is data, not a type per kind.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use fathom_model::description::nearest;
@@ -66,7 +67,7 @@ fn own() -> Result<Vec<Subject>, Failure> {
     let Some(file) = config_dir().map(|d| d.join("subjects.toml")) else { return Ok(Vec::new()) };
     let text = match std::fs::read_to_string(&file) {
         Ok(text) => text,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(Vec::new()),
         Err(e) => {
             let remedy = "make it a readable text file, or move it away";
             return Err(Failure::usage(format!("{}: {e}", file.display()), remedy));

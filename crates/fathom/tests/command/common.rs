@@ -1,0 +1,225 @@
+//! The command as a user runs it: a home of its own, and a mark by which whatever it leaves is found.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// The environment variable that marks a test's processes; children inherit it.
+const MARK: &str = "FATHOM_TEST_MARK";
+/// What must happen at once may take this long on a loaded machine.
+pub const SOON: Duration = Duration::from_secs(60);
+/// What the design promises: when any one process dies, all are gone within this time.
+pub const GONE: Duration = Duration::from_secs(2);
+
+/// A user: a home, and processes that can be found again.
+pub struct User {
+    pub home: tempfile::TempDir,
+    mark: String,
+}
+
+/// What a command did.
+#[derive(Debug)]
+pub struct Did {
+    pub status: i32,
+    pub out: String,
+    pub err: String,
+}
+
+impl Did {
+    fn new(output: Output) -> Did {
+        Did {
+            // A process that a signal ended has no status; tests that expect that say so.
+            status: output.status.code().unwrap_or(-1),
+            out: String::from_utf8(output.stdout).expect("stdout is UTF-8"),
+            err: String::from_utf8(output.stderr).expect("stderr is UTF-8"),
+        }
+    }
+
+    /// A failure: this status, nothing on stdout, and each of these words on stderr.
+    #[track_caller]
+    pub fn failed(&self, status: i32, words: &[&str]) {
+        assert_eq!(self.status, status, "{self:?}");
+        assert_eq!(self.out, "", "a failure prints nothing on stdout");
+        for word in words {
+            assert!(self.err.contains(word), "no '{word}' in: {}", self.err);
+        }
+        assert!(!self.err.contains("panicked"), "{}", self.err);
+    }
+
+    /// A success with nothing to say on stderr.
+    #[track_caller]
+    pub fn ended(&self, status: i32) -> &str {
+        assert_eq!((self.status, self.err.as_str()), (status, ""), "{}", self.out);
+        &self.out
+    }
+}
+
+impl User {
+    pub fn new() -> User {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let mark = format!("fathom-test-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        User { home: tempfile::tempdir().expect("a temporary directory"), mark }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    /// Writes a file below the home.
+    pub fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().expect("a parent")).expect("directories");
+        std::fs::write(&path, text).expect("a file");
+        path
+    }
+
+    pub fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
+    }
+
+    /// Gives the user a subject `name` whose command is a shell script.
+    pub fn subject(&self, name: &str, script: &str) {
+        let line = format!("[{name}]\ncommand = [\"sh\", \"-c\", '''{script}''']\n");
+        self.write(".config/fathom/subjects.toml", &line);
+    }
+
+    /// A command in the home, with an environment that says nothing but the mark.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fathom"));
+        command
+            .args(arguments)
+            .current_dir(self.home.path())
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.home.path())
+            .env(MARK, &self.mark)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Did {
+        Did::new(self.command(arguments).output().expect("it runs"))
+    }
+
+    /// Runs with this text on stdin.
+    pub fn run_with(&self, arguments: &[&str], text: &[u8]) -> Did {
+        use std::io::Write as _;
+        let mut child = self.command(arguments).stdin(Stdio::piped()).spawn().expect("it runs");
+        let mut stdin = child.stdin.take().expect("a pipe");
+        let text = text.to_vec();
+        let feeder = std::thread::spawn(move || {
+            // Whoever has heard enough closes the pipe.
+            let _ = stdin.write_all(&text);
+        });
+        let did = Did::new(child.wait_with_output().expect("it ends"));
+        feeder.join().expect("the feeder");
+        did
+    }
+
+    pub fn spawn(&self, arguments: &[&str]) -> Child {
+        self.command(arguments).spawn().expect("it starts")
+    }
+
+    /// Runs a command line of the shell with `fathom` in its path.
+    pub fn shell(&self, line: &str) -> Did {
+        let mut command = Command::new("sh");
+        let program = Path::new(env!("CARGO_BIN_EXE_fathom")).parent().expect("a directory");
+        let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default());
+        command.args(["-c", line]).current_dir(self.home.path()).env_clear();
+        command.env("PATH", path).env("HOME", self.home.path()).env(MARK, &self.mark);
+        Did::new(command.output().expect("a shell"))
+    }
+
+    /// Processes that carry the mark, as (pid, parent, command line). Zombies have no environment left, and
+    /// are nobody's load.
+    pub fn processes(&self) -> Vec<(u32, u32, String)> {
+        let wanted = format!("{MARK}={}", self.mark);
+        let entries = std::fs::read_dir("/proc").expect("/proc");
+        entries.flatten().filter_map(|e| process(&e.path(), wanted.as_bytes())).collect()
+    }
+
+    /// Waits until `what` is true of the marked processes.
+    #[track_caller]
+    pub fn wait(&self, patience: Duration, what: impl Fn(&[(u32, u32, String)]) -> bool) {
+        let until = Instant::now() + patience;
+        loop {
+            let now = self.processes();
+            if what(&now) {
+                return;
+            }
+            assert!(Instant::now() < until, "still there: {now:?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Nothing that carries the mark is left when two seconds have passed since `since`.
+    #[track_caller]
+    pub fn nothing_left(&self, since: Instant) {
+        self.wait(GONE.saturating_sub(since.elapsed()), <[_]>::is_empty);
+    }
+
+    /// Waits until `name` below the home has `lines` lines.
+    #[track_caller]
+    pub fn lines(&self, name: &str, lines: usize) {
+        let until = Instant::now() + SOON;
+        while std::fs::read_to_string(self.path(name)).map_or(0, |t| t.lines().count()) < lines {
+            assert!(Instant::now() < until, "{name} does not grow: {:?}", self.processes());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// The probe that `parent` has started.
+    #[track_caller]
+    pub fn child_of(&self, parent: u32) -> u32 {
+        let all = self.processes();
+        all.iter().find(|p| p.1 == parent).unwrap_or_else(|| panic!("no child of {parent} in {all:?}")).0
+    }
+}
+
+impl Drop for User {
+    fn drop(&mut self) {
+        // A failed test leaves nothing either.
+        for (pid, _, _) in self.processes() {
+            kill(pid, Signal::KILL);
+        }
+    }
+}
+
+fn process(proc: &Path, wanted: &[u8]) -> Option<(u32, u32, String)> {
+    let pid: u32 = proc.file_name()?.to_str()?.parse().ok()?;
+    let environment = std::fs::read(proc.join("environ")).ok()?;
+    if !environment.split(|&b| b == 0).any(|entry| entry == wanted) {
+        return None;
+    }
+    let status = std::fs::read_to_string(proc.join("status")).ok()?;
+    let parent = status.lines().find_map(|l| l.strip_prefix("PPid:"))?.trim().parse().ok()?;
+    let line = std::fs::read(proc.join("cmdline")).ok()?;
+    Some((pid, parent, String::from_utf8_lossy(&line).replace('\0', " ")))
+}
+
+/// Sends a signal; a process that is gone already is what was wanted.
+pub fn kill(pid: u32, signal: Signal) {
+    let pid = Pid::from_raw(pid.cast_signed()).expect("a process number");
+    let _ = kill_process(pid, signal);
+}
+
+/// Waits for a child's end.
+#[track_caller]
+pub fn wait(child: Child) -> Did {
+    let pid = child.id();
+    let ended = std::thread::spawn(move || Did::new(child.wait_with_output().expect("it ends")));
+    let until = Instant::now() + SOON;
+    while !ended.is_finished() {
+        if Instant::now() > until {
+            kill(pid, Signal::KILL);
+            panic!("{pid} did not end");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    ended.join().expect("the waiter")
+}

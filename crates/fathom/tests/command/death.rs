@@ -1,0 +1,171 @@
+//! When any one dies, however, all is gone, and the record so far is kept.
+
+use std::process::Stdio;
+use std::time::Instant;
+
+use rustix::process::Signal;
+
+use crate::common::{Did, User, kill, wait};
+
+/// A survey that lasts: an hour's budget.
+const LONG: [&str; 5] = ["survey", "--budget", "60m", "--record", "A"];
+
+fn on(machine: &'static str) -> Vec<&'static str> {
+    [&LONG[..], &["--on", machine]].concat()
+}
+
+/// Machines to die on: a model, and this host where it can be measured at all.
+fn subjects() -> Vec<&'static str> {
+    let user = User::new();
+    let did = user.run_with(&["serve", "host"], b"bye\n");
+    if did.status == 0 {
+        vec!["bcm2835", "host"]
+    } else {
+        println!("SKIPPED on this host, which refuses a probe: {}", did.err);
+        vec!["bcm2835"]
+    }
+}
+
+/// Starts a long survey and waits until samples have come.
+fn begin(user: &User, machine: &'static str) -> (std::process::Child, u32) {
+    let child = user.spawn(&on(machine));
+    user.lines("A", 40);
+    let until = Instant::now() + crate::common::SOON;
+    while !user.read("A").contains("\ndone ") {
+        assert!(Instant::now() < until, "no trial ends");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let probe = user.child_of(child.id());
+    (child, probe)
+}
+
+fn last_line(user: &User) -> String {
+    user.read("A").lines().last().unwrap_or_default().to_owned()
+}
+
+/// The record is judged as what it is: cut short.
+fn readable(user: &User) {
+    let did = user.run(&["report", "A", "--json"]);
+    assert_eq!((did.status, did.err.as_str()), (3, ""), "{}", did.out);
+    let document: serde_json::Value = serde_json::from_str(&did.out).expect("JSON");
+    let warnings = document["warnings"].as_array().expect("a list");
+    assert!(warnings.iter().any(|w| w.to_string().contains("interrupted")), "{warnings:?}");
+}
+
+#[test]
+fn the_probe_is_killed() {
+    for machine in subjects() {
+        let user = User::new();
+        let (harness, probe) = begin(&user, machine);
+        kill(probe, Signal::KILL);
+        let since = Instant::now();
+        let did = wait(harness);
+        user.nothing_left(since);
+        did.failed(1, &["ended before its work did", "signal: 9", "fathom report A"]);
+        assert!(last_line(&user).starts_with("end status=failed elapsed_ms="), "{}", last_line(&user));
+        readable(&user);
+    }
+}
+
+#[test]
+fn the_harness_is_killed() {
+    for machine in subjects() {
+        let user = User::new();
+        let (mut harness, _) = begin(&user, machine);
+        kill(harness.id(), Signal::KILL);
+        let since = Instant::now();
+        user.nothing_left(since);
+        harness.wait().expect("it is dead");
+        assert!(!user.read("A").contains("\nend "), "{}", last_line(&user));
+        readable(&user);
+    }
+}
+
+/// What a signal leaves: the report of what is there, the record with its end, and nothing else.
+fn interrupted(user: &User, did: &Did, status: i32) {
+    assert_eq!(did.status, status, "{did:?}");
+    assert!(did.out.starts_with("survey: ") && did.out.contains("interrupted"), "{}", did.out);
+    assert!(did.out.ends_with("Next: fathom report A\n"), "{}", did.out);
+    assert_eq!(did.err, "");
+    assert!(last_line(user).starts_with("end status=interrupted elapsed_ms="), "{}", last_line(user));
+    readable(user);
+}
+
+#[test]
+fn signals_end_a_survey_with_what_is_there() {
+    for machine in subjects() {
+        let signals = [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)];
+        // One is enough to show that the other kind of probe goes as well.
+        for (signal, status) in signals.into_iter().take(if machine == "host" { 1 } else { 3 }) {
+            let user = User::new();
+            let (harness, _) = begin(&user, machine);
+            kill(harness.id(), signal);
+            let since = Instant::now();
+            let did = wait(harness);
+            user.nothing_left(since);
+            interrupted(&user, &did, status);
+        }
+    }
+}
+
+#[test]
+fn what_was_ignored_from_the_start_stays_ignored() {
+    let user = User::new();
+    // The shell hands its ignored signals on, as nohup does.
+    let line = "trap '' HUP; fathom survey --on bcm2835 --budget 400ms --record A >out & p=$!; \
+                while ! test -s A; do sleep 0.05; done; kill -HUP $p; wait $p";
+    let did = user.shell(line);
+    assert!(matches!(did.status, 0 | 3), "{did:?}");
+    assert!(last_line(&user).starts_with("end status=complete"), "{}", last_line(&user));
+}
+
+/// A pseudo-terminal with a long survey of a model in it, and samples in its record.
+fn terminal(user: &User, subject: &str) -> rexpect::session::PtySession {
+    let mut command = user.command(&[&LONG[..], &["--on", subject]].concat());
+    // The terminal in the place of the pipes.
+    command.env("TERM", "xterm").stdin(Stdio::inherit()).stdout(Stdio::inherit()).stderr(Stdio::inherit());
+    rexpect::session::spawn_command(command, Some(crate::common::SOON.as_millis() as u64))
+        .expect("a terminal")
+}
+
+fn ended(session: &rexpect::session::PtySession) -> i32 {
+    let until = Instant::now() + crate::common::SOON;
+    loop {
+        match session.process().status() {
+            Some(rexpect::process::WaitStatus::Exited(_, status)) => return status,
+            Some(rexpect::process::WaitStatus::Signaled(_, signal, _)) => return -(signal as i32),
+            _ => assert!(Instant::now() < until, "it does not end"),
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn ctrl_c_on_a_terminal_ends_a_survey_with_what_is_there() {
+    let user = User::new();
+    let mut session = terminal(&user, "bcm2835");
+    user.lines("A", 60);
+    session.send_control('c').expect("a terminal");
+    let since = Instant::now();
+    let shown = session.exp_string("fathom report A").expect("the report");
+    assert!(shown.contains("interrupted"), "{shown}");
+    assert_eq!(ended(&session), 130);
+    user.nothing_left(since);
+    readable(&user);
+}
+
+#[test]
+fn ctrl_c_twice_dies_at_once() {
+    let user = User::new();
+    // A probe that does not listen: it has half a second to leave before it is killed, which leaves time
+    // for the second one.
+    user.subject("deaf", "trap '' TERM HUP; while :; do sleep 1; done");
+    let mut session = terminal(&user, "deaf");
+    user.wait(crate::common::SOON, |all| all.len() >= 3);
+    user.lines("A", 2);
+    session.send_control('c').expect("a terminal");
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    session.send_control('c').expect("a terminal");
+    assert_eq!(ended(&session), 130);
+    assert!(!user.read("A").contains("end status=complete"));
+}

@@ -1,0 +1,11 @@
+//! The command as a user meets it: what it prints and where, its exit statuses, and that it survives
+//! whatever a subject, a file, a terminal or a kill does to it.
+#![cfg(target_os = "linux")]
+
+mod common;
+mod death;
+mod output;
+mod records;
+mod serving;
+mod status;
+mod strangers;

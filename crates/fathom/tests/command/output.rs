@@ -1,0 +1,234 @@
+//! What is printed, where, how wide and in which colours.
+
+use std::sync::LazyLock;
+
+use fathom_report::schema;
+use serde_json::Value;
+
+use crate::common::User;
+
+/// Machines that differ: no huge pages, several levels and TLBs, odd geometry.
+const MACHINES: [&str; 3] = ["bcm2835", "bcm2711", "alpha21164"];
+
+/// A user with a short survey's record of each machine, and one of next to nothing, which is judged quickly.
+static USER: LazyLock<User> = LazyLock::new(|| {
+    let user = User::new();
+    for machine in MACHINES {
+        let did =
+            user.run(&["survey", "--on", machine, "--budget", "1s", "--record", machine, "--color", "never"]);
+        assert!(matches!(did.status, 0 | 3), "{did:?}");
+        assert_eq!(did.err, "", "stderr is quiet when it is no terminal");
+        user.write(&format!("{machine}.txt"), &did.out);
+    }
+    let did = user.run(&["survey", "--on", MACHINES[0], "--budget", "100ms", "--record", SMALL]);
+    assert_eq!(did.err, "");
+    user
+});
+
+/// The record of next to nothing.
+const SMALL: &str = "small";
+
+/// Text without its escape sequences.
+fn plain(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('\x1b') {
+        out.push_str(&rest[..at]);
+        let end = rest[at..].find(|c: char| c.is_ascii_alphabetic()).expect("the end of a sequence");
+        rest = &rest[at + end + 1..];
+    }
+    out + rest
+}
+
+#[track_caller]
+fn narrow(text: &str, what: &str) {
+    for line in plain(text).lines() {
+        assert!(line.chars().count() <= 80, "{what}: {} columns: {line}", line.chars().count());
+    }
+}
+
+/// Runs with variables beside the usual ones.
+fn with(user: &User, arguments: &[&str], variables: &[(&str, &str)]) -> String {
+    let output = user.command(arguments).envs(variables.iter().copied()).output().expect("it runs");
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+#[test]
+fn a_report_fits_eighty_columns_in_every_mode() {
+    for machine in MACHINES {
+        narrow(&USER.read(&format!("{machine}.txt")), machine);
+        for (variables, colour) in [
+            (&[("LANG", "C"), ("COLUMNS", "40")][..], "never"),
+            (&[("LC_ALL", "C.UTF-8"), ("COLUMNS", "200")], "always"),
+            (&[("TERM", "dumb"), ("LANG", "C.UTF-8")], "auto"),
+        ] {
+            let out = with(&USER, &["report", machine, "--color", colour], variables);
+            assert!(plain(&out).starts_with("survey: "), "{out}");
+            narrow(&out, machine);
+            // The second one is the rich mode; the others are plain in both ways.
+            let rich = colour == "always";
+            assert_eq!((out.is_ascii(), out.contains('\x1b')), (!rich, rich), "{variables:?}");
+        }
+    }
+}
+
+#[test]
+fn colour_is_where_it_is_wanted_and_changes_nothing_else() {
+    let report = ["report", SMALL];
+    let never = with(&USER, &["report", SMALL, "--color", "never"], &[]);
+    assert!(!never.contains('\x1b'));
+    for (variables, coloured) in [
+        (&[][..], false),
+        (&[("CLICOLOR_FORCE", "1")], true),
+        (&[("CLICOLOR_FORCE", "0")], false),
+        (&[("CLICOLOR_FORCE", "")], false),
+        (&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")], false),
+        (&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "")], true),
+        (&[("TERM", "dumb")], false),
+    ] {
+        let out = with(&USER, &report, variables);
+        assert_eq!(out.contains('\x1b'), coloured, "{variables:?}");
+        assert_eq!(plain(&out), never, "{variables:?}");
+    }
+    let always = with(&USER, &["report", SMALL, "--color", "always"], &[("NO_COLOR", "1")]);
+    assert!(always.contains('\x1b'), "the flag wins");
+    assert_eq!(plain(&always), never);
+}
+
+#[test]
+fn on_a_terminal_there_is_colour_unless_it_is_dumb() {
+    for (term, coloured) in [("xterm", true), ("dumb", false)] {
+        let mut command = USER.command(&["report", SMALL]);
+        let inherit = std::process::Stdio::inherit;
+        command.env("TERM", term).stdin(inherit()).stdout(inherit()).stderr(inherit());
+        let mut session = rexpect::session::spawn_command(command, Some(60_000)).expect("a terminal");
+        let out = session.exp_eof().expect("its end");
+        assert!(out.contains("survey: ") || out.contains("bcm2835"), "{out}");
+        assert_eq!(out.contains('\x1b'), coloured, "{term}: {out:?}");
+    }
+}
+
+#[test]
+fn every_finding_is_in_the_schema_with_its_unit() {
+    for machine in MACHINES {
+        let did = USER.run(&["report", machine, "--json"]);
+        let document: Value = serde_json::from_str(&did.out).expect("JSON");
+        assert_eq!(
+            (&document["format"], &document["version"]),
+            (&schema::FORMAT.into(), &schema::VERSION.into())
+        );
+        assert_eq!(document["subject"]["name"], machine);
+        let findings = document["findings"].as_array().expect("a list");
+        assert!(findings.len() > 20, "{machine}: {} findings", findings.len());
+        for finding in findings {
+            let name = finding["name"].as_str().expect("a name");
+            let pattern =
+                schema::matches(name).unwrap_or_else(|| panic!("{machine}: {name} is in no schema"));
+            let unit = finding["unit"].as_str().expect("a unit");
+            assert!(pattern.units.contains(&unit), "{machine}: {name} in '{unit}', not {:?}", pattern.units);
+            assert_eq!(finding["value"].is_string(), pattern.value.is_some(), "{machine}: {name}");
+        }
+        let known = USER.run(&["schema"]).out;
+        for warning in document["warnings"].as_array().expect("a list") {
+            let token = warning["token"].as_str().expect("a token");
+            assert!(known.contains(token), "{machine}: '{token}' is in no schema");
+        }
+    }
+}
+
+#[test]
+fn a_closed_pipe_is_no_failure() {
+    let user = &*USER;
+    for line in
+        ["fathom machines", "fathom schema --json", "fathom report small", "fathom report small --json"]
+    {
+        let status = "echo $? >&2";
+        let did = user.shell(&format!("{{ {line}; {status}; }} | head -c 1 >/dev/null"));
+        assert!(matches!(did.err.trim(), "0" | "3" | "5"), "{line}: {}", did.err);
+    }
+    // Nobody listens on stderr either.
+    let did = user.shell("fathom report none 2>/dev/full; echo $?");
+    assert_eq!(did.out, "2\n");
+    let did = user.shell("fathom machines >/dev/full");
+    did.failed(1, &["cannot write to stdout", "No space left"]);
+}
+
+#[test]
+fn fathom_alone_says_what_it_is_and_what_to_type() {
+    let user = User::new();
+    let did = user.run(&[]);
+    let out = did.ended(0);
+    assert!(out.starts_with("Fathom measures what memory does to code"), "{out}");
+    assert_eq!(out.lines().last(), Some("Next: fathom survey"));
+    narrow(out, "fathom");
+}
+
+#[test]
+fn help_fits_and_shows_examples_and_statuses() {
+    let user = User::new();
+    for arguments in [
+        &["-h"][..],
+        &["--help"],
+        &["survey", "-h"],
+        &["survey", "--help"],
+        &["report", "--help"],
+        &["machines", "--help"],
+        &["subjects", "--help"],
+        &["schema", "--help"],
+        &["serve", "--help"],
+        &["serve", "host", "--help"],
+        &["serve", "model", "--help"],
+    ] {
+        let did = user.run(arguments);
+        let out = did.ended(0);
+        assert!(out.contains("Usage: fathom"), "{out}");
+        assert!(!out.contains("--patience") && !out.contains("--parent"), "{out}");
+        narrow(out, &arguments.join(" "));
+    }
+    let survey = user.run(&["survey", "-h"]).out;
+    assert!(survey.contains("Examples:") && survey.contains("Exit status:"), "{survey}");
+    assert!(user.run(&["-h"]).out.contains("Begin with:  fathom survey"));
+    assert_eq!(user.run(&["--version"]).ended(0), concat!("fathom ", env!("CARGO_PKG_VERSION"), "\n"));
+}
+
+#[test]
+fn machines_are_listed_shown_and_read_back() {
+    let user = User::new();
+    let shown = user.run(&["machines", "bcm2835"]).ended(0).to_owned();
+    assert!(shown.contains("format = 1") && shown.contains("[[level]]"), "{shown}");
+    // What is shown is a description itself: by path, and under a name of the user's own.
+    user.write("mine.toml", &shown);
+    assert_eq!(user.run(&["machines", "./mine.toml"]).ended(0), shown);
+    user.write(".config/fathom/machines/own.toml", &shown);
+    assert_eq!(user.run(&["machines", "own"]).ended(0), shown);
+    user.write(".config/fathom/machines/broken.toml", "format = 1\n");
+    let list = user.run(&["machines"]).ended(0).to_owned();
+    for name in MACHINES.iter().chain(&["own", "broken"]) {
+        assert!(list.lines().any(|l| l.starts_with(&format!("{name} "))), "{name} in {list}");
+    }
+    let survey = user.run(&["survey", "--on", "own", "--budget", "400ms", "--json"]);
+    assert!(matches!(survey.status, 0 | 3), "{survey:?}");
+}
+
+#[test]
+fn subjects_are_this_host_the_users_own_and_every_machine() {
+    let user = User::new();
+    let text = "[pi]\ncommand = [\"ssh\", \"pi\", \"fathom\", \"serve\", \"host\"]\nabout = \"the board\"\n";
+    user.write(".config/fathom/subjects.toml", text);
+    let list = user.run(&["subjects"]).ended(0).to_owned();
+    let names: Vec<&str> = list.lines().map(|l| l.split(' ').next().unwrap_or_default()).collect();
+    assert_eq!(names[..2], ["host", "pi"]);
+    assert!(list.contains("the board"), "{list}");
+    for machine in MACHINES {
+        assert!(names.contains(&machine), "{list}");
+    }
+}
+
+#[test]
+fn the_schema_is_for_people_and_for_tools() {
+    let user = User::new();
+    let text = user.run(&["schema"]).ended(0).to_owned();
+    assert!(text.contains("tier.N.latency") && text.contains("damaged-record"), "{text}");
+    let json: Value = serde_json::from_str(user.run(&["schema", "--json"]).ended(0)).expect("JSON");
+    assert!(json.to_string().contains("tier"));
+}

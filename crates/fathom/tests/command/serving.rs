@@ -1,0 +1,105 @@
+//! `fathom serve` typed by hand.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::Stdio;
+use std::time::Instant;
+
+use crate::common::{Did, User, wait};
+
+/// Serves this host to these lines; nothing where this host refuses a probe, which is said aloud.
+fn host(user: &User, text: &str) -> Option<Did> {
+    let did = user.run_with(&["serve", "host"], text.as_bytes());
+    if did.status == 1 && did.err.contains("fathom: ") {
+        println!("SKIPPED: this host refuses a probe: {}", did.err);
+        return None;
+    }
+    Some(did)
+}
+
+fn words(did: &Did) -> Vec<&str> {
+    did.out.lines().map(|l| l.split(' ').next().unwrap_or_default()).collect()
+}
+
+#[test]
+fn a_trial_without_more_prints_samples() {
+    let user = User::new();
+    let model = user.run_with(&["serve", "model", "bcm2835"], b"trial bytes=8192\nbye\n");
+    for did in [Some(model), host(&user, "trial bytes=8192\nbye\n")].into_iter().flatten() {
+        assert_eq!(did.ended(0), did.out);
+        assert_eq!(words(&did), ["probe", "trial", "sample", "done", "gone"], "{}", did.out);
+        assert!(did.out.starts_with("probe wire=1 worth="));
+        assert!(did.out.contains(" ticks=") && did.out.contains(" bytes=8192 "), "{}", did.out);
+    }
+}
+
+#[test]
+fn facts_say_what_the_clock_is() {
+    let user = User::new();
+    for did in
+        [Some(user.run_with(&["serve", "model", "bcm2835"], b"facts\nbye\n")), host(&user, "facts\nbye\n")]
+            .into_iter()
+            .flatten()
+    {
+        let out = did.ended(0);
+        assert!(out.contains("fact name=\"clock.name\" text="), "{out}");
+        assert!(out.contains("fact name=\"clock.hz\" int="), "{out}");
+        assert!(out.lines().any(|l| l.starts_with("facts_end count=")), "{out}");
+    }
+}
+
+#[test]
+fn what_is_not_understood_is_answered_with_what_would_be() {
+    let user = User::new();
+    let text = "hello\n\ntrial bytes=8k\ntrial size=8192\ntrial order=up\ntrial bytes=8192 crc=0x00000000\n\
+                \u{0}\u{7f}\ntrial step=24\nbye\n";
+    let long = format!("{}\n{text}", "a".repeat(5000));
+    for (text, faults) in [(text, 7), (&long, 9)] {
+        let did = user.run_with(&["serve", "model", "bcm2835"], text.as_bytes());
+        assert_eq!(did.ended(0), did.out);
+        let told: Vec<&str> = did.out.lines().filter(|l| l.starts_with("fault what=")).collect();
+        assert_eq!(told.len(), faults, "{}", did.out);
+        assert!(did.out.contains("the words are: facts, trial, bye"));
+        for part in ["8k", "size", "random window sequential", "checksum", "power of two"] {
+            assert!(told.iter().any(|l| l.contains(part)), "{part}: {told:?}");
+        }
+    }
+}
+
+#[test]
+fn the_end_of_the_input_ends_it_even_inside_a_trial() {
+    let user = User::new();
+    for machine in [&["serve", "model", "bcm2835"][..], &["serve", "host"]] {
+        let mut child = user.command(machine).stdin(Stdio::piped()).spawn().expect("it starts");
+        let mut stdin = child.stdin.take().expect("a pipe");
+        // Hours of loads.
+        writeln!(stdin, "trial bytes=1048576 loads=4294967296 samples=1000").expect("a listener");
+        let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        let greeting = lines.next();
+        if greeting.is_none() && machine == ["serve", "host"] {
+            println!("SKIPPED: this host refuses a probe: {}", wait(child).err);
+            continue;
+        }
+        assert!(lines.next().expect("an echo").expect("UTF-8").starts_with("trial "));
+        drop(stdin);
+        let since = Instant::now();
+        user.nothing_left(since);
+        assert_eq!(child.wait().expect("it ended").code(), Some(0));
+    }
+}
+
+#[test]
+fn a_listener_that_goes_away_ends_it() {
+    let user = User::new();
+    let did = user.shell("yes | fathom serve model bcm2835 | head -1");
+    assert_eq!(did.ended(0).lines().count(), 1, "{}", did.out);
+    user.nothing_left(Instant::now());
+}
+
+#[test]
+fn a_cpu_that_is_not_there_is_refused_with_those_that_are() {
+    let user = User::new();
+    let did = user.run_with(&["serve", "host", "--cpu", "4000"], b"bye\n");
+    did.failed(1, &["CPU 4000", "try: "]);
+    let did = user.run(&["survey", "--cpu", "4000"]);
+    did.failed(1, &["CPU 4000", "ended before its work did"]);
+}

@@ -1,0 +1,107 @@
+//! Exit statuses, and that every failure names what is wrong and what to do, on stderr alone.
+
+use crate::common::User;
+
+#[test]
+fn the_command_line_is_wrong() {
+    let user = User::new();
+    for (arguments, words) in [
+        (&["survey", "--bugdet", "3s"][..], &["--bugdet", "--budget"][..]),
+        (&["survey", "--budget", "3h"], &["--budget", "3h", "ms, s or m"]),
+        (&["survey", "--budget", "1ms"], &["--budget", "100ms to 60m"]),
+        (&["survey", "--seed", "x"], &["--seed"]),
+        (&["survey", "--on"], &["--on"]),
+        (&["serve", "host", "--base-page", "4KB"], &["--base-page", "8192, 8K"]),
+        (&["serve", "hosts"], &["hosts", "host"]),
+        (&["sruvey"], &["sruvey", "survey"]),
+        (&["report"], &["FILE"]),
+        (&["--color", "maybe"], &["auto", "always", "never"]),
+        (&["survey", "--on", "bcm2835", "--cpu", "0"], &["--cpu 0", "not this host"]),
+    ] {
+        user.run(arguments).failed(2, words);
+    }
+}
+
+#[test]
+fn no_such_machine_gets_a_suggestion() {
+    let user = User::new();
+    user.subject("bench-pi", "exit");
+    for (wrong, right) in [("bcm2385", "bcm2835"), ("bench-pie", "bench-pi"), ("hots", "host")] {
+        user.run(&["survey", "--on", wrong]).failed(2, &[wrong, &format!("did you mean '{right}'?")]);
+    }
+    user.run(&["survey", "--on", "something-else"]).failed(2, &["something-else", "`fathom subjects`"]);
+    user.run(&["machines", "bcm2385"]).failed(2, &["did you mean 'bcm2835'?"]);
+    user.run(&["serve", "model", "bcm2385"]).failed(2, &["did you mean 'bcm2835'?"]);
+}
+
+#[test]
+fn a_wrong_description_is_named_with_its_line() {
+    let user = User::new();
+    let text = user.run(&["machines", "bcm2835"]).out;
+    let wrong = text.replacen("replacement = ", "replacment = ", 1);
+    let line = wrong.lines().position(|l| l.starts_with("replacment")).expect("a level") + 1;
+    user.write("mine.toml", &wrong);
+    for arguments in [&["survey", "--on", "mine.toml"][..], &["machines", "./mine.toml"]] {
+        user.run(arguments).failed(2, &["mine.toml", &line.to_string(), "replacment", "replacement"]);
+    }
+    user.run(&["machines", "none.toml"]).failed(2, &["none.toml", "No such file"]);
+}
+
+#[test]
+fn what_is_no_record() {
+    let user = User::new();
+    user.write("empty", "");
+    user.write("newer", "fathom.record version=2\n");
+    user.write("text", "Dear diary\n");
+    for (file, words) in [
+        ("none", &["No such file"][..]),
+        (".", &["directory"]),
+        ("empty", &["empty"]),
+        ("newer", &["record version 2", "update it"]),
+        ("text", &["line 1", "'Dear'", "--record FILE"]),
+        ("/dev/zero", &["line 1"]),
+    ] {
+        let words: Vec<&str> = words.iter().chain([&file]).copied().collect();
+        user.run(&["report", file]).failed(2, &words);
+        user.run(&["report", file, "--json"]).failed(2, &words);
+    }
+    user.run_with(&["report", "-"], &b"y\n".repeat(1 << 20)).failed(2, &["-: line 1"]);
+}
+
+#[test]
+fn an_emulators_times_are_refused() {
+    let user = User::new();
+    // What a probe under an emulator says: its worth, its facts, and whatever it was asked for.
+    let greeting = "probe wire=1 worth=emulated seq=1 crc=0x0ac7af08";
+    user.subject("board", &format!("fathom serve model s1-8way | sed -u \"s/^probe .*/{greeting}/\""));
+    let did = user.shell("fathom survey --on board --budget 200ms --record A --json");
+    assert_eq!((did.status, did.err.as_str()), (5, ""), "{}", did.out);
+    let again = user.run(&["report", "A", "--json"]);
+    assert_eq!((again.status, &again.out), (5, &did.out));
+    let document: serde_json::Value = serde_json::from_str(&did.out).expect("JSON");
+    assert_eq!(document["subject"]["worth"], "emulated");
+    let findings = document["findings"].as_array().expect("a list");
+    assert!(
+        findings.iter().all(|f| f["name"].as_str().expect("a name").starts_with("claim.")),
+        "{findings:?}"
+    );
+    assert!(!document["refusals"].as_array().expect("a list").is_empty());
+}
+
+#[test]
+fn a_record_in_which_all_is_refused() {
+    let user = User::new();
+    let record = [
+        "fathom.record version=1",
+        "run experiment=\"survey\" subject=\"x\" seed=1 budget_ms=1 build=\"x\" command=\"x\"",
+        "probe wire=1 worth=real seq=1 crc=0x965bce73",
+        "end status=complete elapsed_ms=1",
+        "",
+    ];
+    user.write("A", &record.join("\n"));
+    let did = user.run(&["report", "A"]);
+    assert_eq!((did.status, did.err.as_str()), (5, ""), "{}", did.out);
+    // The same, cut off: nobody refused anything.
+    user.write("A", &record[..3].join("\n"));
+    assert_eq!(user.run(&["report", "A"]).status, 3);
+}

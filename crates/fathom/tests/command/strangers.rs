@@ -1,0 +1,230 @@
+//! Subjects that are no probes, or bad ones; files that cannot be written; homes that are not there.
+
+use std::time::Instant;
+
+use crate::common::User;
+
+/// What greets and tells no facts.
+const GREETING: &str = "probe wire=1 worth=real seq=1 crc=0x965bce73";
+
+/// Runs a survey on a subject with this script, with little patience.
+fn survey(script: &str) -> (User, crate::common::Did) {
+    let user = User::new();
+    user.subject("odd", script);
+    let did = user.run(&["survey", "--on", "odd", "--record", "A", "--patience", "1s"]);
+    user.nothing_left(Instant::now());
+    (user, did)
+}
+
+/// The record of a survey that failed says so, and is read.
+fn kept(user: &User) {
+    assert!(user.read("A").contains("\nend status=failed elapsed_ms="), "{}", user.read("A"));
+    assert_eq!(user.run(&["report", "A"]).status, 3);
+}
+
+#[test]
+fn garbage() {
+    let (user, did) = survey("while :; do echo Segmentation fault; done");
+    did.failed(1, &["1024 KiB that no probe says", "'Segmentation'", "fathom serve host", "fathom report A"]);
+    kept(&user);
+}
+
+#[test]
+fn a_line_without_end() {
+    let (user, did) = survey("exec cat /dev/zero");
+    did.failed(1, &["1024 KiB that no probe says", "limit is 4096"]);
+    kept(&user);
+}
+
+#[test]
+fn silence() {
+    let (user, did) = survey("sleep 1000");
+    did.failed(1, &["said nothing for 1 s", "type: facts"]);
+    kept(&user);
+}
+
+#[test]
+fn silence_after_noise_shows_the_noise() {
+    let (user, did) = survey("echo Permission denied; sleep 1000");
+    did.failed(1, &["said nothing for 1 s", "line 3: 'Permission'"]);
+    kept(&user);
+}
+
+#[test]
+fn a_probe_that_greets_and_sleeps() {
+    let (user, did) = survey(&format!("echo '{GREETING}'; sleep 1000"));
+    did.failed(1, &["said nothing for 1 s"]);
+    kept(&user);
+}
+
+#[test]
+fn an_end_at_once() {
+    let (user, did) = survey("exit 0");
+    did.failed(1, &["'odd' ended before its work did", "exit status: 0"]);
+    kept(&user);
+}
+
+#[test]
+fn a_failure_of_its_own() {
+    let (user, did) = survey("echo 'no route to host' >&2; exit 255");
+    did.failed(1, &["no route to host", "exit status: 255"]);
+    kept(&user);
+}
+
+#[test]
+fn a_command_that_is_not_there_leaves_an_older_record_alone() {
+    let user = User::new();
+    user.write(".config/fathom/subjects.toml", "[odd]\ncommand = [\"no-such-program\", \"x\"]\n");
+    user.write("A", "older");
+    let did = user.run(&["survey", "--on", "odd", "--record", "A"]);
+    did.failed(1, &["cannot start 'no-such-program x'", "No such file", "command of subject 'odd'"]);
+    assert_eq!(user.read("A"), "older");
+}
+
+#[test]
+fn a_stream_that_closes_while_its_process_stays() {
+    let (user, did) = survey("exec >&-; trap '' TERM; while :; do sleep 1; done");
+    did.failed(1, &["closed its stream and went on running; it was killed"]);
+    kept(&user);
+}
+
+#[test]
+fn a_child_that_outlives_the_process_and_holds_its_stream() {
+    let (user, did) = survey("sleep 1000 & exit 7");
+    did.failed(1, &["exit status: 7"]);
+    kept(&user);
+}
+
+#[test]
+fn a_probe_that_only_finds_fault_is_left_with_its_faults() {
+    let script = format!(
+        "echo '{GREETING}'; while read -r l; do test \"$l\" = bye && exit; echo 'fault what=\"no\"'; done"
+    );
+    let (user, did) = survey(&script);
+    // Nothing was measured: the faults carry no number, so the record is damaged as well.
+    assert_eq!(did.status, 5, "{did:?}");
+    assert!(user.read("A").contains("end status=complete"));
+}
+
+#[test]
+fn a_probe_that_says_everything_and_does_not_leave() {
+    let user = User::new();
+    user.subject("host-of-a-kind", "fathom serve model s1-8way; trap '' TERM; while :; do sleep 1; done");
+    let did = user.shell("fathom survey --on host-of-a-kind --budget 400ms --record A --json");
+    user.nothing_left(Instant::now());
+    assert_eq!(did.err, "");
+    assert!(matches!(did.status, 0 | 3), "{did:?}");
+    assert!(user.read("A").contains("end status=complete"));
+}
+
+#[test]
+fn a_newer_wire_is_named() {
+    let (user, did) = survey("echo 'probe wire=2 worth=real seq=1 crc=0x7cdd1311'; sleep 1000");
+    did.failed(1, &["wire version 2", "up to 1: update it"]);
+    kept(&user);
+}
+
+#[test]
+fn a_full_place_for_the_record_is_told_before_anything_is_measured() {
+    let user = User::new();
+    let did = user.run(&["survey", "--on", "bcm2835", "--record", "/dev/full"]);
+    did.failed(1, &["--record /dev/full", "No space left"]);
+    user.nothing_left(Instant::now());
+    assert_eq!(records(&user), Vec::<String>::new(), "no copy of what never began");
+}
+
+#[test]
+fn an_impossible_place_for_the_record() {
+    let user = User::new();
+    for place in ["no/such/place", "."] {
+        let did = user.run(&["survey", "--on", "bcm2835", "--record", place]);
+        did.failed(2, &[&format!("--record {place}"), "name a file that can be written"]);
+    }
+    user.run(&["survey", "--on", "bcm2835", "--record", "-"]).failed(2, &["--record -", "./-"]);
+}
+
+/// Names of the kept records.
+fn records(user: &User) -> Vec<String> {
+    let dir = std::fs::read_dir(user.path(".local/share/fathom/records"));
+    let mut names: Vec<String> =
+        dir.into_iter().flatten().flatten().map(|e| e.file_name().into_string().expect("a name")).collect();
+    names.sort();
+    names
+}
+
+const SHORT: [&str; 6] = ["survey", "--on", "s1-8way", "--budget", "400ms", "--json"];
+
+#[test]
+fn a_copy_is_always_kept_and_the_report_names_it() {
+    let user = User::new();
+    let did = user.run(&SHORT[..5]);
+    let [name] = records(&user).try_into().expect("one record");
+    // It is a path of its own length: it may be folded.
+    let plain: String = did.out.replace("\\\n", "");
+    assert!(plain.contains(&name), "{name} not in {}", did.out);
+    let again = user.run(&["report", &format!(".local/share/fathom/records/{name}")]);
+    assert_eq!(again.status, did.status);
+}
+
+#[test]
+fn without_a_home_the_run_goes_on_and_says_once_that_no_copy_is_kept() {
+    let user = User::new();
+    user.write("plain", "a file");
+    let plain = user.path("plain");
+    type Change<'a> = (&'a str, Option<&'a std::ffi::OsStr>, &'a str);
+    let changes: [Change; 3] = [
+        ("HOME", None, "neither XDG_DATA_HOME nor HOME"),
+        ("HOME", Some(plain.as_os_str()), "plain"),
+        ("XDG_DATA_HOME", Some("/proc".as_ref()), "/proc/fathom"),
+    ];
+    for (variable, value, says) in changes {
+        let mut command = user.command(&SHORT);
+        match value {
+            Some(value) => command.env(variable, value),
+            None => command.env_remove(variable),
+        };
+        let output = command.output().expect("it runs");
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert!(matches!(output.status.code(), Some(0 | 3)), "{err}");
+        assert!(output.stdout.starts_with(b"{"), "{err}");
+        assert_eq!(err.matches("no copy of the record is kept").count(), 1, "{err}");
+        assert!(err.contains(says) && err.lines().count() == 1, "{err}");
+    }
+    assert_eq!(records(&user), Vec::<String>::new());
+}
+
+#[test]
+fn kept_records_stay_below_the_cap_and_the_oldest_go_first() {
+    let user = User::new();
+    let dir = ".local/share/fathom/records";
+    for year in 2001..2006 {
+        let file = user.write(&format!("{dir}/{year}0101T000000-1-survey-host.fathom"), "");
+        // Sparse: it takes no room.
+        let file = std::fs::OpenOptions::new().write(true).open(file).expect("a file");
+        file.set_len(30 << 20).expect("its length");
+    }
+    user.write(&format!("{dir}/notes.txt"), "the user's own");
+    let did = user.run(&SHORT);
+    assert!(matches!(did.status, 0 | 3), "{did:?}");
+    let names = records(&user);
+    let years: Vec<&str> = names.iter().filter(|n| n.starts_with("200")).map(|n| &n[..4]).collect();
+    assert_eq!(years, ["2004", "2005"], "{names:?}");
+    assert_eq!(names.len(), 4, "{names:?}");
+    assert!(names.contains(&"notes.txt".to_owned()));
+}
+
+#[test]
+fn a_broken_file_of_subjects_is_named_with_its_line() {
+    let user = User::new();
+    for (text, says) in [
+        ("[pi]\ncomand = [\"ssh\"]\n", "line 2"),
+        ("[pi\n", "line 1"),
+        ("[pi]\ncommand = []\n", "'pi'"),
+        ("[host]\ncommand = [\"ssh\"]\n", "'host'"),
+    ] {
+        user.write(".config/fathom/subjects.toml", text);
+        for arguments in [&["subjects"][..], &["survey", "--on", "pi"]] {
+            user.run(arguments).failed(2, &["subjects.toml", says, "try: "]);
+        }
+    }
+}
