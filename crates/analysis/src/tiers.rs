@@ -116,7 +116,12 @@ pub fn read(points: &[Point], options: &Options) -> Option<Reading> {
     }
     let segments = segment::segment(&points, options.floor);
     let candidates = segment::onsets(&points, &segments, options.min_ratio);
-    let fit = Fit::new(&points, &candidates, options);
+    Some(read_from(&points, &candidates, options))
+}
+
+/// Reads ascending points, starting from capacities near `candidates`.
+fn read_from(points: &[Point], candidates: &[f64], options: &Options) -> Reading {
+    let fit = Fit::new(points, candidates, options);
     let mut notes = Vec::new();
     if candidates.len() > fit.boundaries.len() {
         notes.push(format!(
@@ -125,15 +130,35 @@ pub fn read(points: &[Point], options: &Options) -> Option<Reading> {
             candidates.len()
         ));
     }
-    notes.extend(fit.boundaries.iter().filter(|b| spread_out(&points, &fit, b)).map(|b| {
+    notes.extend(fit.boundaries.iter().filter(|b| spread_out(points, &fit, b)).map(|b| {
         format!(
             "the rise beyond {:.0} is not that of one capacity: more than one may hide in it, or others share it",
             b.onset
         )
     }));
-    let tiers = (0..=fit.boundaries.len()).map(|i| tier(&points, &fit, i, options)).collect();
-    let flat_end = ends_flat(&points, &fit);
-    Some(Reading { tiers, scatter: fit.scatter, flat_end, notes })
+    let tiers: Vec<Tier> = (0..=fit.boundaries.len()).map(|i| tier(points, &fit, i, options)).collect();
+    if let Some(twin) = twins(&tiers) {
+        // The fit kept two capacities apart that the points do not: one must go.
+        let rest: Vec<f64> =
+            fit.boundaries.iter().enumerate().filter(|(b, _)| *b != twin).map(|(_, b)| b.onset).collect();
+        let mut reading = read_from(points, &rest, options);
+        reading.notes.push(format!("two steps near {:.0} merged into one", fit.boundaries[twin].onset));
+        return reading;
+    }
+    let flat_end = ends_flat(points, &fit);
+    Reading { tiers, scatter: fit.scatter, flat_end, notes }
+}
+
+/// The nearer of two capacities whose brackets leave less than a quarter of an octave between them, of
+/// which the smaller step.
+fn twins(tiers: &[Tier]) -> Option<usize> {
+    let close = |pair: &[Tier]| match (pair[0].capacity, pair[1].capacity) {
+        (Some(a), Some(b)) => b.onset.value < 1.19 * a.onset.value,
+        _ => false,
+    };
+    let first = tiers.windows(2).position(close)?;
+    let step = |i: usize| tiers[i + 1].latency.value / tiers[i].latency.value;
+    Some(if step(first) < step(first + 1) { first } else { first + 1 })
 }
 
 /// Share of misses from which on a point counts as wholly beyond a capacity: what is left moves a
@@ -165,12 +190,27 @@ fn tier(points: &[Point], fit: &Fit, i: usize, options: &Options) -> Tier {
     };
     let plateau: Vec<f64> = points.iter().filter(|p| p.x >= begin && p.x <= end).map(|p| p.y).collect();
     // A plateau that was measured speaks for itself. Where the rise to a tier is still under way when
-    // the next one begins there is none, and the stack's fit tells what it would be.
+    // the next one begins there is none, and the shape of that rise tells what is missing.
     let latency = match crate::interval::median_interval(&plateau) {
         Some(direct) if plateau.len() >= 2 => direct,
-        _ => fit.latency(i),
+        _ => under_way(points, fit, i, end).unwrap_or_else(|| fit.latency(i)),
     };
     Tier { latency, capacity, points: plateau.len() }
+}
+
+/// Latency of a tier that has no plateau: from the points in the last octave before its end, less the
+/// hits that the boundary before it still has there by its shape.
+fn under_way(points: &[Point], fit: &Fit, i: usize, end: f64) -> Option<Interval> {
+    let before = fit.boundaries[i.checked_sub(1)?];
+    let nearer = fit.latency(i - 1).value;
+    let whole: Vec<f64> = points
+        .iter()
+        .filter(|p| p.x <= end && p.x > before.onset && p.x >= end / 2.0)
+        .map(|p| (before.shape.misses(p.x / before.onset), p.y))
+        .filter(|(misses, _)| *misses > 0.5)
+        .map(|(misses, y)| (y - (1.0 - misses) * nearer) / misses)
+        .collect();
+    crate::interval::median_interval(&whole)
 }
 
 /// Does the rise at this boundary look like no single cache's? Its best shape is a gradual one, or points
@@ -193,7 +233,8 @@ fn bracket(points: &[Point], fit: &Fit, b: usize, options: &Options) -> Capacity
     let (mut below, mut above, mut threshold);
     loop {
         let (level, noise) = fit.level_below(points, b, ground);
-        let needed = |p: &Point| options.rise.max(4.0 * noise.max(p.sigma));
+        // The neighbours' scatter says what a point's error is; its own few samples say it badly.
+        let needed = |p: &Point| options.rise.max(4.0 * noise).max(2.0 * p.sigma);
         let risen = |p: &Point| p.y / (level * fit.predict_without(p.x, b)) - 1.0 > needed(p);
         let first = edge(&inside, onset, risen);
         // Without a measured point on one side, the neighbouring capacity or the end of the curve is all

@@ -158,10 +158,9 @@ fn level(rng: &mut Rng, n: usize, size: f64, latency: f64, cpus: u32) -> Level {
     let ways: u32 = rng.pick(&[1, 2, 3, 4, 4, 5, 6, 8, 8, 12, 16, 16, 20]);
     let sets = (size / (line * u64::from(ways)) as f64).max(2.0);
     let sets = match n {
-        // First levels are indexed by address bits; farther ones may have any number of sets, in steps.
-        _ if line < 64 || rng.chance(0.7) => (sets as u64).next_power_of_two(),
-        0 => (sets as u64).next_power_of_two(),
-        _ => (sets / 16.0).ceil() as u64 * 16,
+        // The first two levels are indexed by address bits; a farther one may have any number of sets.
+        2.. if line >= 64 && rng.chance(0.5) => (sets / 16.0).ceil() as u64 * 16,
+        _ => (sets as u64).next_power_of_two(),
     };
     Level {
         name: format!("L{}", n + 1),

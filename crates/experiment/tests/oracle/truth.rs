@@ -140,18 +140,18 @@ fn tlbs(d: &Description, data: &[&Level]) -> Vec<Tlb> {
         .collect()
 }
 
-/// Can the survey's resolution tell these TLBs and walks apart at all? Successive translation costs, on the
-/// ground of a load in the first level, must differ by 1.3.
+/// Can these TLBs and walks be told apart at all? What a translation adds must raise the cost of a load
+/// by 1.3 over the one before it, on the ground of the level that holds twice as many spaced lines as the
+/// TLB has entries: the same ratio that successive levels keep.
 pub fn tlbs_distinct(d: &Description, e: &Expected) -> bool {
-    let ground = d
-        .levels
-        .iter()
-        .find(|l| l.holds != Holds::Instructions)
-        .map_or(1.0, |l| l.latency.in_cycles(d.core.clock_hz));
-    let mut last = ground;
+    let hz = d.core.clock_hz;
+    let mut before = 0.0;
     e.tlbs.iter().all(|t| {
-        let ok = (ground + t.penalty.low) / last >= 1.3;
-        last = ground + t.penalty.high;
-        ok
+        let footprint = 2 * 128 * u64::from(t.entries);
+        let level = d.levels.iter().find(|l| l.holds != Holds::Instructions && l.size >= footprint);
+        let ground = level.map_or_else(|| memory(d), |l| l.latency.in_cycles(hz));
+        let told = (ground + t.penalty.low) / (ground + before) >= 1.3;
+        before = t.penalty.high;
+        told
     })
 }
