@@ -175,7 +175,9 @@ fn tier(points: &[Point], fit: &Fit, i: usize, options: &Options) -> Tier {
     let begun = |x: f64| {
         i.checked_sub(1).is_none_or(|b| {
             let b = fit.boundaries[b];
-            b.shape.misses(x / b.onset) > BEYOND
+            // Where only the beginning of a plateau counts, it must not be the end of the rise.
+            let margin = if options.span.is_finite() { 1.15 } else { 1.0 };
+            b.shape.misses(x / b.onset / margin) > BEYOND
         })
     };
     let begin = points.iter().find(|p| begun(p.x)).map_or(f64::INFINITY, |p| p.x);

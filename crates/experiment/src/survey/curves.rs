@@ -260,7 +260,7 @@ pub(super) fn read_pairs(pairs: &[Pair]) -> Option<Reading> {
             Point { x: p.pages as f64, y, sigma: error / y }
         })
         .collect();
-    tiers::read(&points, &Options { floor: 0.01, min_ratio: 1.25, span: 1.5, ..Options::default() })
+    tiers::read(&points, &Options { floor: 0.01, min_ratio: 1.25, rise: 0.01, span: 1.5 })
 }
 
 /// May latencies be shown at all?

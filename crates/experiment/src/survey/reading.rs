@@ -3,7 +3,8 @@
 use fathom_analysis::claims::decode;
 use fathom_analysis::findings::{Finding, Refused, Report, Value, Warning};
 use fathom_analysis::interval::{Interval, median, median_interval};
-use fathom_analysis::tiers::Reading;
+use fathom_analysis::tiers::shape::Shape;
+use fathom_analysis::tiers::{Capacity, Reading};
 use fathom_probe::machine::{Pages, Worth};
 use fathom_probe::wire::{OrderKind, PatternKind};
 
@@ -350,9 +351,17 @@ fn tlbs(pairs: &[Pair], scale: &Scale, stairs: Option<&Reading>, report: &mut Re
         pairs.iter().flat_map(|p| p.spread.trials.iter().chain(&p.packed.trials).copied()).collect();
     let note = format!("base pages of {}", size(scale.base as f64));
     let above = |i: Interval| Interval { value: i.value - first, low: i.low - first, high: i.high - first };
-    for (i, pair) in reading.tiers.windows(2).enumerate() {
+    // A TLB's misses come within two octaves of its reach, whatever its ways and replacement. What grows
+    // more slowly is page tables leaving the caches: part of the walk's cost, and no TLB.
+    let is_tlb = |c: Capacity| !matches!(c.shape, Shape::Gradual(6..));
+    let steps: Vec<(Capacity, Interval)> = reading
+        .tiers
+        .windows(2)
+        .filter_map(|pair| Some((pair[0].capacity?, pair[1].latency)))
+        .take_while(|step| is_tlb(step.0))
+        .collect();
+    for (i, (capacity, beyond)) in steps.iter().enumerate() {
         let n = i + 1;
-        let Some(capacity) = pair[0].capacity else { continue };
         // Entries are whole: the interval's ends round outwards.
         let o = capacity.onset;
         let entries = Interval { value: o.value.floor(), low: o.low.floor(), high: o.high.ceil() };
@@ -360,13 +369,19 @@ fn tlbs(pairs: &[Pair], scale: &Scale, stairs: Option<&Reading>, report: &mut Re
         row.notes.push(note.clone());
         row.notes.extend(stairs.and_then(|s| leaves_a_tier(o.value, s)));
         report.findings.push(row);
-        let mut row = measured(format!("tlb.{n}.penalty"), above(pair[1].latency), "ns", count, &trials);
+        let mut row = measured(format!("tlb.{n}.penalty"), above(*beyond), "ns", count, &trials);
         row.notes.push("over a load that the first TLB answers".into());
         report.findings.push(row);
     }
-    if let (true, Some(last)) = (reading.tiers.len() > 1, reading.tiers.last()) {
-        let mut row = measured("walk.latency", above(last.latency), "ns", count, &trials);
+    if let Some((_, last)) = steps.last() {
+        let mut row = measured("walk.latency", above(*last), "ns", count, &trials);
         row.notes.push("what the last TLB's miss costs".into());
+        if let Some(grows) = reading.tiers.iter().filter_map(|t| t.capacity).find(|c| !is_tlb(*c)) {
+            row.notes.push(format!(
+                "grows beyond {:.0} pages, as their page tables leave the caches",
+                grows.onset.value
+            ));
+        }
         report.findings.push(row);
     }
 }

@@ -52,8 +52,8 @@ pub struct Expected {
     pub tlbs: Vec<Tlb>,
 }
 
-/// Cell spacing of the survey, bytes.
-const STEP: f64 = 64.0;
+/// Spacing of the lines in the survey's TLB pairs, bytes.
+const SPACING: f64 = 128.0;
 /// Most pages of a TLB pair.
 const MOST_PAGES: u64 = 8192;
 
@@ -105,6 +105,11 @@ fn open_row(d: &Description) -> Option<f64> {
     d.memory.rows.as_ref().map(|r| r.open.in_cycles(d.core.clock_hz))
 }
 
+/// Load-to-use from memory when its row is not open, cycles: what lines and descriptors far apart cost.
+fn closed_row(d: &Description) -> f64 {
+    memory(d).max(d.memory.latency.in_cycles(d.core.clock_hz))
+}
+
 fn tlbs(d: &Description, data: &[&Level]) -> Vec<Tlb> {
     let hz = d.core.clock_hz;
     let base = d.memory.pages[0];
@@ -115,13 +120,13 @@ fn tlbs(d: &Description, data: &[&Level]) -> Vec<Tlb> {
         let each = match &w.from {
             WalkFrom::Nowhere => Range::exactly(0.0),
             // Neighbouring descriptors may find their row open.
-            WalkFrom::Memory => Range { low: open_row(d).unwrap_or_else(|| memory(d)), high: memory(d) },
+            WalkFrom::Memory => Range { low: open_row(d).unwrap_or_else(|| memory(d)), high: closed_row(d) },
             WalkFrom::Level(name) => {
                 let from = data.iter().position(|l| l.name == *name).unwrap_or(0);
-                // At the largest pair: a line and a descriptor a page.
-                let footprint = MOST_PAGES as f64 * (STEP + 8.0);
+                // At the largest pair: a spaced line and a descriptor a page.
+                let footprint = MOST_PAGES as f64 * (SPACING + 8.0);
                 let held = data.iter().position(|l| l.size as f64 >= footprint).map(|l| l.max(from));
-                let far = held.map_or_else(|| memory(d), |l| data[l].latency.in_cycles(hz));
+                let far = held.map_or_else(|| closed_row(d), |l| data[l].latency.in_cycles(hz));
                 Range { low: data[from].latency.in_cycles(hz), high: far }
             }
         };
@@ -133,9 +138,15 @@ fn tlbs(d: &Description, data: &[&Level]) -> Vec<Tlb> {
         .filter(|(_, t)| u64::from(t.entries) * 2 <= MOST_PAGES)
         // A miss that costs nothing cannot be seen (the MicroTLB of the ARM1176).
         .filter(|(i, _)| able.get(i + 1).is_none_or(|next| next.latency.in_cycles(hz) > 0.0))
-        .map(|(i, t)| Tlb {
-            entries: t.entries,
-            penalty: able.get(i + 1).map_or(walk, |next| Range::exactly(next.latency.in_cycles(hz))),
+        .map(|(i, t)| {
+            let mut penalty = able.get(i + 1).map_or(walk, |next| Range::exactly(next.latency.in_cycles(hz)));
+            // Where the lines themselves come from memory, packed ones find their row open and spread ones
+            // do not: the pair cannot tell that from translation.
+            let in_cache = data.iter().any(|l| l.size >= 8 * 128 * u64::from(t.entries));
+            if let (false, Some(open)) = (in_cache, open_row(d)) {
+                penalty.high += closed_row(d) - open;
+            }
+            Tlb { entries: t.entries, penalty }
         })
         .collect()
 }
