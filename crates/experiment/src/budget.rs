@@ -2,6 +2,7 @@
 
 use crate::record::Record;
 use fathom_probe::machine::Worth;
+use fathom_probe::wire::Done;
 
 /// Simulated accesses that stand for one millisecond of budget on a model. So the default ten seconds
 /// are 40 million accesses, a few seconds of computing; a model's plan depends on nothing else.
@@ -23,10 +24,10 @@ impl Budget {
     #[must_use]
     pub fn of(record: &Record, ms: u64) -> Budget {
         let modelled = record.worth == Some(Worth::Modelled);
-        let cost = |w: &fathom_probe::machine::Watch| if modelled { w.accesses } else { w.wall_ns };
+        let cost = |d: &Done| if modelled { d.watch.accesses } else { d.spent_ns };
         // A record may come from anywhere: its sums must not overflow.
         let done = record.trials.iter().filter_map(|r| r.done.as_ref());
-        let spent = done.map(|d| cost(&d.watch)).fold(0, u64::saturating_add);
+        let spent = done.map(cost).fold(0, u64::saturating_add);
         let total = ms.saturating_mul(if modelled { ACCESSES_PER_MS } else { 1_000_000 });
         Budget { total, spent, modelled }
     }

@@ -1,8 +1,8 @@
 //! Was the measurement disturbed, and by what?
 //!
 //! Everything here is counted by the probe round each trial; this file only judges. A trial counts as
-//! disturbed when the measuring thread did not have its CPU for more than [`LOST`] of the trial's wall
-//! time; the measurement, when more than [`TRIALS`] of its trials are, or when the yardstick or
+//! disturbed when the measuring thread did not have its CPU for more than 2 % of the trial's wall
+//! time; the measurement, when more than a tenth of its trials are, or when the yardstick or
 //! repeated points disagree.
 
 use fathom_analysis::interval::median;
@@ -43,7 +43,13 @@ pub fn judge(record: &Record, cycle_ticks: &[(u64, u64, f64)], repeats: &[Vec<f6
     lost_time(record, &mut d, &mut remedies);
     drift(cycle_ticks, &mut d, &mut remedies);
     rounds(repeats, &mut d, &mut remedies);
-    remedies.dedup();
+    let mut said = Vec::new();
+    remedies.retain(|r| {
+        !said.contains(r) && {
+            said.push(*r);
+            true
+        }
+    });
     d.remedy = remedies.join("; ");
     d
 }

@@ -123,11 +123,13 @@ impl<M: Machine, L: Lines> Server<'_, M, L> {
     fn trial(&mut self, trial: &Trial) -> Result<(), L::Error> {
         // Echoed as parsed, before it runs: a record that ends here still says what was asked.
         self.send(&trial.line())?;
+        let begun = self.machine.watch();
         self.machine.quiet_begin();
         let before = self.machine.watch();
         let outcome = patterns::run(self.machine, trial);
         let after = self.machine.watch();
         self.machine.quiet_end();
+        let ended = self.machine.watch();
         match outcome {
             Err(refusal) => self.refuse(trial, &refusal),
             Ok(result) => {
@@ -139,6 +141,7 @@ impl<M: Machine, L: Lines> Server<'_, M, L> {
                     page_bytes: result.page_bytes,
                     base: result.base,
                     watch: after.since(&before),
+                    spent_ns: ended.since(&begun).wall_ns,
                 };
                 self.send(&done.line())
             }

@@ -84,12 +84,12 @@ pub fn segment(points: &[Point], floor: f64) -> Vec<Segment> {
     let mut best: Vec<(f64, usize, Kind)> = vec![(0.0, 0, Kind::Plateau)];
     for j in 1..=n {
         let mut choice = (f64::INFINITY, 0, Kind::Plateau);
-        for i in 0..j {
+        for (i, before) in best.iter().enumerate() {
             for (kind, parameters) in [(Kind::Plateau, 2.0), (Kind::Ramp, 3.0)] {
                 if kind == Kind::Ramp && j - i < 3 {
                     continue;
                 }
-                let cost = best[i].0 + sums.explain(i, j - 1, kind).0.max(0.0) + parameters * penalty;
+                let cost = before.0 + sums.explain(i, j - 1, kind).0.max(0.0) + parameters * penalty;
                 if cost < choice.0 {
                     choice = (cost, i, kind);
                 }

@@ -5,7 +5,7 @@
 
 use super::*;
 use proptest::prelude::*;
-use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
+use rand_xoshiro::rand_core::SeedableRng as _;
 
 /// A standard normal number, from twelve uniform ones.
 fn normal(rng: &mut rand_xoshiro::Xoshiro256PlusPlus) -> f64 {

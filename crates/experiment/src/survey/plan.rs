@@ -84,7 +84,9 @@ impl Planner<'_> {
             Pages::Base => "memory.mappable.base.bytes",
             Pages::Huge => "memory.mappable.huge.bytes",
         };
-        let stated = self.record.int(name).unwrap_or(SKETCH);
+        // A host states one ceiling for both kinds, which may be in use at once.
+        let shared = || self.record.int("memory.ceiling.bytes").map(|b| b / 2);
+        let stated = self.record.int(name).or_else(shared).unwrap_or(SKETCH);
         // A refusal of a size is a ceiling too.
         let refused = self.record.trials.iter().filter(|r| r.refusal.is_some() && r.trial.page == pages);
         let refused = refused.map(|r| r.trial.extent(self.scale.base)).min().unwrap_or(u64::MAX);

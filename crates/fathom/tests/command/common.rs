@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 /// The environment variable that marks a test's processes; children inherit it.
 const MARK: &str = "FATHOM_TEST_MARK";
 /// What must happen at once may take this long on a loaded machine.
-pub const SOON: Duration = Duration::from_secs(60);
+pub const SOON: Duration = Duration::from_secs(120);
 /// What the design promises: when any one process dies, all are gone within this time.
 pub const GONE: Duration = Duration::from_secs(2);
 
@@ -103,7 +103,7 @@ impl User {
     }
 
     pub fn run(&self, arguments: &[&str]) -> Did {
-        Did::new(self.command(arguments).output().expect("it runs"))
+        wait(self.spawn(arguments))
     }
 
     /// Runs with this text on stdin.
@@ -116,7 +116,7 @@ impl User {
             // Whoever has heard enough closes the pipe.
             let _ = stdin.write_all(&text);
         });
-        let did = Did::new(child.wait_with_output().expect("it ends"));
+        let did = wait(child);
         feeder.join().expect("the feeder");
         did
     }
@@ -132,7 +132,8 @@ impl User {
         let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default());
         command.args(["-c", line]).current_dir(self.home.path()).env_clear();
         command.env("PATH", path).env("HOME", self.home.path()).env(MARK, &self.mark);
-        Did::new(command.output().expect("a shell"))
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        wait(command.spawn().expect("a shell"))
     }
 
     /// Processes that carry the mark, as (pid, parent, command line). Zombies have no environment left, and
@@ -208,7 +209,8 @@ pub fn kill(pid: u32, signal: Signal) {
     let _ = kill_process(pid, signal);
 }
 
-/// Waits for a child's end.
+/// Waits for a child's end, and for that of everything that holds its streams; a test that would hang
+/// fails instead.
 #[track_caller]
 pub fn wait(child: Child) -> Did {
     let pid = child.id();

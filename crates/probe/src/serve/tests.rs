@@ -62,7 +62,7 @@ impl Machine for Plain {
         Ok(Mapping { base: 0, bytes: 1 << 18, page_bytes: 4096 })
     }
     fn cell(&self, offset: u64) -> Option<usize> {
-        (offset % 8 == 0 && offset / 8 < self.memory.len() as u64).then_some(offset as usize / 8)
+        (offset.is_multiple_of(8) && offset / 8 < self.memory.len() as u64).then_some(offset as usize / 8)
     }
     fn offset(&self, cell: usize) -> u64 {
         cell as u64 * 8

@@ -97,6 +97,8 @@ pub struct Done {
     pub base: u64,
     /// What the measuring thread went through.
     pub watch: Watch,
+    /// Wall time that the trial took in all, with what the machine did to be quiet before and after it, ns.
+    pub spent_ns: u64,
 }
 
 impl Done {
@@ -113,6 +115,7 @@ impl Done {
             .int("steal_ns", self.watch.steal_ns)
             .int("faults", self.watch.faults)
             .int("accesses", self.watch.accesses)
+            .int("spent_ns", self.spent_ns)
     }
 
     /// Reads the line.
@@ -121,7 +124,7 @@ impl Done {
     /// When a key is missing, unknown or no integer.
     pub fn read(line: &Line) -> Result<Done, WireError> {
         let mut f = line.fields();
-        let done = Done {
+        let mut done = Done {
             trial: f.need_int("trial")?,
             page_bytes: f.need_int("page_bytes")?,
             base: f.need_int("base")?,
@@ -133,7 +136,10 @@ impl Done {
                 faults: f.need_int("faults")?,
                 accesses: f.need_int("accesses")?,
             },
+            spent_ns: 0,
         };
+        // The first records did not tell it apart.
+        done.spent_ns = f.int("spent_ns")?.unwrap_or(done.watch.wall_ns);
         f.finish()?;
         Ok(done)
     }
