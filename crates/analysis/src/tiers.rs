@@ -190,7 +190,7 @@ fn tier(points: &[Point], fit: &Fit, i: usize, options: &Options) -> Tier {
         _ if end > top && options.span.is_infinite() => (begin.max(top / LAST), end),
         _ => (begin, end.min(begin * options.span)),
     };
-    let plateau: Vec<f64> = points.iter().filter(|p| p.x >= begin && p.x <= end).map(|p| p.y).collect();
+    let plateau = by_octave_thirds(points.iter().filter(|p| p.x >= begin && p.x <= end));
     // A plateau that was measured speaks for itself. Where the rise to a tier is still under way when
     // the next one begins there is none, and the shape of that rise tells what is missing.
     let latency = match crate::interval::median_interval(&plateau) {
@@ -198,6 +198,20 @@ fn tier(points: &[Point], fit: &Fit, i: usize, options: &Options) -> Tier {
         _ => under_way(points, fit, i, end).unwrap_or_else(|| fit.latency(i)),
     };
     Tier { latency, capacity, points: plateau.len() }
+}
+
+/// One value for each third of an octave that has points: the search for an end crowds its points
+/// there, and a plateau is not what most points say but what most of its length says.
+fn by_octave_thirds<'a>(points: impl Iterator<Item = &'a Point>) -> Vec<f64> {
+    let mut thirds: Vec<(i64, Vec<f64>)> = Vec::new();
+    for p in points {
+        let third = (3.0 * p.x.log2()).round() as i64;
+        match thirds.last_mut() {
+            Some((last, values)) if *last == third => values.push(p.y),
+            _ => thirds.push((third, vec![p.y])),
+        }
+    }
+    thirds.iter().filter_map(|(_, values)| crate::interval::median(values)).collect()
 }
 
 /// Latency of a tier that has no plateau: from the points in the last octave before its end, less the
@@ -245,15 +259,21 @@ fn bracket(points: &[Point], fit: &Fit, b: usize, options: &Options) -> Capacity
         let end = if to.is_finite() { to } else { points[points.len() - 1].x };
         above = inside.get(first).map_or(end, |p| p.x).max(below);
         threshold = first.checked_sub(1).map_or(4.0 * noise, |i| needed(inside[i]));
-        if below >= ground {
+        let lost = first == inside.len() && to.is_infinite() && ground > onset / 4.0;
+        if lost {
+            // Nothing rises above a ground this rough: it lies on the rise itself. Look farther down.
+            ground /= 1.3;
+        } else if below < ground {
+            ground = below;
+        } else {
             break;
         }
-        ground = below;
     }
     // What a rise below the threshold could hide: the working set by which a cache can overflow before
-    // its misses show, taken from the fitted miss curve, at most 3 %.
+    // its misses show, taken from the fitted miss curve, at most 2 %.
     let step = fit.latency(b + 1).value / fit.predict_without(onset, b).max(f64::MIN_POSITIVE) - 1.0;
-    let low = below / (1.0 + hidden(shape, threshold, step));
+    // Twice that, and a part in a thousand: the shape is a fit itself.
+    let low = below / (1.001 + 2.0 * hidden(shape, threshold, step));
     let value = onset.max(low).min(above);
     Capacity { onset: Interval { value, low, high: above }, below, above, shape }
 }
@@ -271,10 +291,10 @@ fn edge(inside: &[&Point], onset: f64, risen: impl Fn(&Point) -> bool) -> usize 
     first
 }
 
-/// Largest relative overflow (up to 3 %) whose rise stays below `threshold`, for a step of relative
+/// Largest relative overflow (up to 2 %) whose rise stays below `threshold`, for a step of relative
 /// height `step`.
 fn hidden(shape: shape::Shape, threshold: f64, step: f64) -> f64 {
-    (1..=30).map(|i| f64::from(i) * 1e-3).find(|d| shape.misses(1.0 + d) * step > threshold).unwrap_or(0.03)
+    (1..=20).map(|i| f64::from(i) * 1e-3).find(|d| shape.misses(1.0 + d) * step > threshold).unwrap_or(0.02)
 }
 
 /// Whether the points above the last onset have stopped rising: the last octave's median lies within

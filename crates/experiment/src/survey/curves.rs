@@ -1,7 +1,8 @@
 //! What the trials of a survey have measured so far, joined into curves. Used by plan and reading.
 
-use fathom_analysis::interval::{median, robust_sigma};
-use fathom_analysis::tiers::{self, Options, Point, Reading};
+use fathom_analysis::interval::{Interval, median, robust_sigma};
+use fathom_analysis::tiers::shape::Shape;
+use fathom_analysis::tiers::{self, Capacity, Options, Point, Reading};
 use fathom_probe::machine::{Pages, Worth};
 use fathom_probe::wire::{OrderKind, PatternKind, Trial};
 
@@ -212,28 +213,46 @@ pub(super) const MAX_PAIR: u64 = 8192;
 pub(super) type Translation = Vec<(f64, f64)>;
 
 impl Scale {
-    /// The staircase's translation, from the TLB pairs.
+    /// The staircase's translation, from the TLB pairs. Where these show no TLB, there is none.
     pub(super) fn translation(&self, pairs: &[Pair]) -> Translation {
-        if self.huge.is_some() {
-            return Vec::new();
-        }
+        let steps = read_pairs(pairs).map(|r| tlb_steps(&r)).unwrap_or_default();
+        let Some((_, last)) = steps.last().filter(|_| self.huge.is_none()) else { return Vec::new() };
+        // What page tables leaving the caches add is part of it; a cache conflict of one pair is not.
+        let ground = pairs.first().map_or(0.0, |p| p.packed.time());
+        let most = 1.5 * (last.value - ground);
         // A page's lines are visited in two halves, each with a translation of its own.
         let lines = (self.base / STEP / 2) as f64;
-        // Never more than was measured at fewer pages by noise alone: translation only grows.
-        let mut most = 0.0f64;
-        pairs
-            .iter()
-            .map(|p| {
-                most = most.max(p.extra);
-                ((p.pages * self.base) as f64, most / lines)
-            })
-            .collect()
+        pairs.iter().map(|p| ((p.pages * self.base) as f64, p.extra.clamp(0.0, most) / lines)).collect()
     }
 }
 
-/// What translation adds to a step of `bytes`, ns: the pair on as many pages, or the largest smaller one.
+/// What translation adds to a step of `bytes`, ns: between the pairs on the next fewer and next more pages,
+/// in proportion.
 pub(super) fn translation_at(translation: &Translation, bytes: f64) -> f64 {
-    translation.iter().rfind(|t| t.0 <= bytes).map_or(0.0, |t| t.1)
+    let after = translation.partition_point(|t| t.0 <= bytes);
+    match (after.checked_sub(1).map(|i| translation[i]), translation.get(after)) {
+        (Some(a), Some(b)) => a.1 + (b.1 - a.1) * (bytes - a.0) / (b.0 - a.0),
+        (Some(a), None) => a.1,
+        _ => 0.0,
+    }
+}
+
+/// The TLBs of a translation curve: each one's reach, and the time beyond it.
+///
+/// A TLB's misses come within two octaves of its reach, whatever its ways and replacement. What grows more
+/// slowly is page tables leaving the caches: part of the walk's cost, and no TLB.
+pub(super) fn tlb_steps(reading: &Reading) -> Vec<(Capacity, Interval)> {
+    reading
+        .tiers
+        .windows(2)
+        .filter_map(|pair| Some((pair[0].capacity?, pair[1].latency)))
+        .take_while(|step| is_tlb(&step.0))
+        .collect()
+}
+
+/// Does translation rise here as beyond a TLB's reach?
+pub(super) fn is_tlb(capacity: &Capacity) -> bool {
+    !matches!(capacity.shape, Shape::Gradual(6..))
 }
 
 /// Reads the staircase, less its translation.

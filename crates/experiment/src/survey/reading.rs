@@ -3,12 +3,11 @@
 use fathom_analysis::claims::decode;
 use fathom_analysis::findings::{Finding, Refused, Report, Value, Warning};
 use fathom_analysis::interval::{Interval, median, median_interval};
-use fathom_analysis::tiers::shape::Shape;
-use fathom_analysis::tiers::{Capacity, Reading};
+use fathom_analysis::tiers::Reading;
 use fathom_probe::machine::{Pages, Worth};
 use fathom_probe::wire::{OrderKind, PatternKind};
 
-use super::curves::{At, Pair, Scale, believable, read_pairs, read_staircase};
+use super::curves::{At, Pair, Scale, believable, is_tlb, read_pairs, read_staircase, tlb_steps};
 use super::{NAME, claims};
 use crate::disturbance::{self, Disturbance};
 use crate::record::Record;
@@ -351,15 +350,7 @@ fn tlbs(pairs: &[Pair], scale: &Scale, stairs: Option<&Reading>, report: &mut Re
         pairs.iter().flat_map(|p| p.spread.trials.iter().chain(&p.packed.trials).copied()).collect();
     let note = format!("base pages of {}", size(scale.base as f64));
     let above = |i: Interval| Interval { value: i.value - first, low: i.low - first, high: i.high - first };
-    // A TLB's misses come within two octaves of its reach, whatever its ways and replacement. What grows
-    // more slowly is page tables leaving the caches: part of the walk's cost, and no TLB.
-    let is_tlb = |c: Capacity| !matches!(c.shape, Shape::Gradual(6..));
-    let steps: Vec<(Capacity, Interval)> = reading
-        .tiers
-        .windows(2)
-        .filter_map(|pair| Some((pair[0].capacity?, pair[1].latency)))
-        .take_while(|step| is_tlb(step.0))
-        .collect();
+    let steps = tlb_steps(&reading);
     for (i, (capacity, beyond)) in steps.iter().enumerate() {
         let n = i + 1;
         // Entries are whole: the interval's ends round outwards.
@@ -376,7 +367,7 @@ fn tlbs(pairs: &[Pair], scale: &Scale, stairs: Option<&Reading>, report: &mut Re
     if let Some((_, last)) = steps.last() {
         let mut row = measured("walk.latency", above(*last), "ns", count, &trials);
         row.notes.push("what the last TLB's miss costs".into());
-        if let Some(grows) = reading.tiers.iter().filter_map(|t| t.capacity).find(|c| !is_tlb(*c)) {
+        if let Some(grows) = reading.tiers.iter().filter_map(|t| t.capacity).find(|c| !is_tlb(c)) {
             row.notes.push(format!(
                 "grows beyond {:.0} pages, as their page tables leave the caches",
                 grows.onset.value

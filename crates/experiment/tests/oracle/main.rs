@@ -166,11 +166,11 @@ fn committed(most: u64) -> Vec<Description> {
 }
 
 fn randoms(count: u64) -> Vec<Description> {
-    // ORACLE_ONLY=random-1007 surveys that one alone, ORACLE_SHOW=random-1007 prints all it found.
+    // ORACLE_ONLY=random-1007,random-1008 surveys these alone, ORACLE_SHOW=random-1007 prints all it found.
     let only = std::env::var("ORACLE_ONLY").ok();
     (0..count)
         .map(|i| random::description(1000 + i, Spacing::Apart))
-        .filter(|d| only.as_ref().is_none_or(|name| *name == d.name))
+        .filter(|d| only.as_ref().is_none_or(|names| names.split(',').any(|name| name == d.name)))
         .collect()
 }
 
