@@ -30,13 +30,17 @@ pub struct Point {
 /// What a reading may assume. The defaults are those of a latency curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
-    /// A smaller ratio between two successive tiers is no tier of its own. 1.2: successive levels of the
-    /// machines described here differ by 1.3 and more, noise and open rows make up to 1.15.
+    /// A smaller ratio between two successive tiers is no tier of its own. 1.25: successive levels of the
+    /// machines described here differ by 1.3 and more, noise and open rows make up to 1.2.
     pub min_ratio: f64,
     /// Relative error that every point has at least: what the shapes do not explain. 0.5 %.
     pub floor: f64,
     /// Smallest rise that counts as one, relative; larger where the noise is larger. 0.25 %.
     pub rise: f64,
+    /// Share of the step that a rise must reach to count, 0 to 1. 0 where nothing but the walk is in the
+    /// caches; on hardware the stack, interrupts and neighbours take lines too, and the first of the walk's
+    /// lines miss long before the capacity is full.
+    pub share: f64,
     /// A plateau is read from its beginning to this many times it. Latency: to the tier's end. Translation:
     /// the nearest points, because page tables themselves leave the caches farther on.
     pub span: f64,
@@ -44,7 +48,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { min_ratio: 1.2, floor: 0.005, rise: 0.0025, span: f64::INFINITY }
+        Options { min_ratio: 1.25, floor: 0.005, rise: 0.0025, share: 0.0, span: f64::INFINITY }
     }
 }
 
@@ -246,11 +250,13 @@ fn bracket(points: &[Point], fit: &Fit, b: usize, options: &Options) -> Capacity
     // A fitted onset that is too high takes risen points for the ground; each bracket gives a better
     // one for the next.
     let mut ground = onset;
+    let step = fit.latency(b + 1).value / fit.predict_without(onset, b).max(f64::MIN_POSITIVE) - 1.0;
+    let least = options.rise.max(options.share * step);
     let (mut below, mut above, mut threshold);
     loop {
         let (level, noise) = fit.level_below(points, b, ground);
         // The neighbours' scatter says what a point's error is; its own few samples say it badly.
-        let needed = |p: &Point| options.rise.max(4.0 * noise).max(2.0 * p.sigma);
+        let needed = |p: &Point| least.max(4.0 * noise).max(2.0 * p.sigma);
         let risen = |p: &Point| p.y / (level * fit.predict_without(p.x, b)) - 1.0 > needed(p);
         let first = edge(&inside, onset, risen);
         // Without a measured point on one side, the neighbouring capacity or the end of the curve is all
@@ -271,7 +277,6 @@ fn bracket(points: &[Point], fit: &Fit, b: usize, options: &Options) -> Capacity
     }
     // What a rise below the threshold could hide: the working set by which a cache can overflow before
     // its misses show, taken from the fitted miss curve, at most 2 %.
-    let step = fit.latency(b + 1).value / fit.predict_without(onset, b).max(f64::MIN_POSITIVE) - 1.0;
     // Twice that, and a part in a thousand: the shape is a fit itself.
     let low = below / (1.001 + 2.0 * hidden(shape, threshold, step));
     let value = onset.max(low).min(above);

@@ -7,6 +7,8 @@
 
 use fathom_analysis::interval::median;
 
+use fathom_probe::machine::Worth;
+
 use crate::record::Record;
 
 /// Share of a trial's wall time in which its thread may be off its CPU. 2 %: a tick and a few
@@ -38,6 +40,11 @@ pub struct Disturbance {
 /// and `repeats`, the medians of the trials at each point that was measured more than once.
 #[must_use]
 pub fn judge(record: &Record, cycle_ticks: &[(u64, u64, f64)], repeats: &[Vec<f64>]) -> Disturbance {
+    if record.worth == Some(Worth::Modelled) {
+        // Nothing runs beside a described machine but what its trials name.
+        let trials = record.trials.iter().filter(|r| r.done.is_some()).count() as u64;
+        return Disturbance { trials, ..Disturbance::default() };
+    }
     let mut d = Disturbance::default();
     let mut remedies: Vec<&str> = Vec::new();
     lost_time(record, &mut d, &mut remedies);
@@ -88,13 +95,14 @@ fn drift(cycle_ticks: &[(u64, u64, f64)], d: &mut Disturbance, remedies: &mut Ve
     rounds.dedup();
     for round in rounds {
         let of: Vec<_> = cycle_ticks.iter().filter(|c| c.0 == round).collect();
-        let (Some(first), Some(last)) = (of.first(), of.last()) else { continue };
-        let end = |id: u64| median(&of.iter().filter(|c| c.1 == id).map(|c| c.2).collect::<Vec<_>>());
-        if let (Some(a), Some(b)) = (end(first.1), end(last.1)) {
-            let change = (b / a - 1.0).abs();
-            if worst.is_none_or(|w| change > w.1) {
-                worst = Some((round, change));
-            }
+        let mut ids: Vec<u64> = of.iter().map(|c| c.1).collect();
+        ids.dedup();
+        let each = |id: &u64| median(&of.iter().filter(|c| c.1 == *id).map(|c| c.2).collect::<Vec<_>>());
+        let yardsticks: Vec<f64> = ids.iter().filter_map(each).collect();
+        let low = yardsticks.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = yardsticks.iter().copied().fold(0.0, f64::max);
+        if low.is_finite() && low > 0.0 && worst.is_none_or(|w| high / low - 1.0 > w.1) {
+            worst = Some((round, high / low - 1.0));
         }
     }
     if let Some((round, change)) = worst.filter(|w| w.1 > DRIFT) {

@@ -28,6 +28,6 @@ const STEP: u64 = 64;
 /// lines whatever the line is.
 const PAIR_STEP: u64 = 128;
 
-/// Pages in the staircase's window: all their lines are visited before the next window begins. Eight
-/// pages stay in any first-level TLB (the smallest described one has ten entries).
-const WINDOW_PAGES: u64 = 8;
+/// Pages in the staircase's window: all their lines are visited before the next window begins. Four pages
+/// stay in any first-level TLB, also in one of eight entries with random replacement.
+const WINDOW_PAGES: u64 = 4;

@@ -5,6 +5,8 @@
 //! for given boundaries the best latencies are one small least-squares problem. Boundaries and shapes
 //! are found by descent, one at a time, from the segmentation's candidates.
 
+use core::ops::RangeBounds;
+
 use super::shape::{self, Shape};
 use super::{Options, Point};
 use crate::interval::Interval;
@@ -46,17 +48,18 @@ impl Fit {
         let mut boundaries: Vec<Boundary> =
             candidates.iter().step_by(skip).map(|&onset| Boundary { onset, shape: Shape::Lru(8) }).collect();
         let search = Search::new(points, options.floor);
-        let mut chi = search.descend(&mut boundaries);
+        let mut chi = search.descend(&mut boundaries, .., 2);
         loop {
             if let Some(drop) = search.superfluous(&boundaries, options.min_ratio) {
                 boundaries.remove(drop);
-                chi = search.descend(&mut boundaries);
+                chi = search.descend(&mut boundaries, around(drop), 2);
             } else if let Some((rest, chi_rest)) = search.simpler(&boundaries, chi) {
                 (boundaries, chi) = (rest, chi_rest);
             } else {
                 break;
             }
         }
+        search.descend(&mut boundaries, .., 3);
         let (_, levels) = search.solve(&search.columns(&boundaries));
         let mut fit = Fit { boundaries, levels, scatter: 0.0 };
         let off: Vec<f64> = points.iter().map(|p| (p.y / fit.predict(p.x)).ln()).collect();
@@ -191,16 +194,17 @@ impl<'a> Search<'a> {
         (chi, levels)
     }
 
-    /// Improves every boundary in turn until nothing moves; answers the chi-square reached.
-    fn descend(&self, boundaries: &mut [Boundary]) -> f64 {
+    /// Improves the boundaries numbered `which` in turn, `sweeps` times or until hardly anything moves;
+    /// answers the chi-square reached.
+    fn descend(&self, boundaries: &mut [Boundary], which: impl RangeBounds<usize>, sweeps: usize) -> f64 {
         let mut columns = self.columns(boundaries);
         let mut chi = self.solve(&columns).0;
-        for _ in 0..4 {
+        for _ in 0..sweeps {
             let before = chi;
-            for b in 0..boundaries.len() {
+            for b in (0..boundaries.len()).filter(|b| which.contains(b)) {
                 chi = self.improve(boundaries, &mut columns, b, chi);
             }
-            if before - chi < 1e-3 * before.max(1e-9) {
+            if before - chi < 1e-2 * before.max(1e-9) {
                 break;
             }
         }
@@ -221,7 +225,7 @@ impl<'a> Search<'a> {
         };
         let onsets = self.onsets_near(boundaries, b);
         for &onset in &onsets {
-            for shape in [boundaries[b].shape, Shape::Lru(8), Shape::Random(8), Shape::Gradual(4)] {
+            for shape in [boundaries[b].shape, Shape::Lru(8), Shape::Gradual(4)] {
                 attempt(onset, shape, &mut best);
             }
         }
@@ -247,7 +251,7 @@ impl<'a> Search<'a> {
             onsets.push(self.points[i].x);
             if let Some(next) = self.points.get(i + 1) {
                 let width = next.x / self.points[i].x;
-                let between = if width > 1.02 { 4 } else { 1 };
+                let between = if width > 1.02 { 3 } else { 1 };
                 onsets.extend(
                     (1..=between)
                         .map(|s| self.points[i].x * width.powf(f64::from(s) / f64::from(between + 1))),
@@ -279,20 +283,37 @@ impl<'a> Search<'a> {
         if boundaries.len() > MOST { cheapest(0..boundaries.len()).map(|c| c.0) } else { None }
     }
 
-    /// The stack without the boundary that explains least, all others fitted anew, when that costs less
+    /// The stack without the boundary that explains least, its neighbours fitted anew, when that costs less
     /// than the three parameters of a boundary are worth.
     fn simpler(&self, boundaries: &[Boundary], chi: f64) -> Option<(Vec<Boundary>, f64)> {
         let penalty = 3.0 * 2.0 * (self.points.len().max(2) as f64).ln();
-        (0..boundaries.len())
-            .map(|b| {
-                let mut rest = boundaries.to_vec();
-                rest.remove(b);
-                let chi = self.descend(&mut rest);
+        let mut costs: Vec<(usize, f64)> = (0..boundaries.len())
+            .map(|b| (b, self.solve(&self.columns(&without(boundaries, b))).0))
+            .collect();
+        costs.sort_by(|a, b| a.1.total_cmp(&b.1));
+        // What neighbours can take over shows only when they are fitted; the three cheapest are tried.
+        costs
+            .iter()
+            .take(3)
+            .map(|&(b, _)| {
+                let mut rest = without(boundaries, b);
+                let chi = self.descend(&mut rest, around(b), 2);
                 (rest, chi)
             })
             .min_by(|a, b| a.1.total_cmp(&b.1))
             .filter(|simpler| simpler.1 - chi < penalty)
     }
+}
+
+/// The neighbours of a boundary that was numbered `dropped`.
+fn around(dropped: usize) -> core::ops::RangeInclusive<usize> {
+    dropped.saturating_sub(1)..=dropped
+}
+
+fn without(boundaries: &[Boundary], at: usize) -> Vec<Boundary> {
+    let mut rest = boundaries.to_vec();
+    rest.remove(at);
+    rest
 }
 
 /// Inverse of the leading k x k part of a symmetric positive matrix by Gauss-Jordan with pivoting; a

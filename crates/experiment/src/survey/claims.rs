@@ -1,7 +1,7 @@
 //! Claims beside measurements: a verdict a level.
 
 use fathom_analysis::claims::{Claim, Decoded};
-use fathom_analysis::findings::Finding;
+use fathom_analysis::findings::{Finding, Value};
 use fathom_analysis::tiers::Reading;
 use fathom_probe::machine::Worth;
 
@@ -33,7 +33,12 @@ pub(super) fn rows(decoded: &Decoded) -> Vec<Finding> {
 }
 
 /// A verdict for every level that somebody claims a size for.
-pub(super) fn verdicts(decoded: &Decoded, reading: &Reading, worth: Option<Worth>) -> Vec<Finding> {
+pub(super) fn verdicts(
+    decoded: &Decoded,
+    reading: &Reading,
+    worth: Option<Worth>,
+    disturbed: bool,
+) -> Vec<Finding> {
     let data: Vec<&Claim> = decoded.claims.iter().filter(|c| c.holds.data() && c.size.is_some()).collect();
     let mut levels: Vec<u8> = data.iter().map(|c| c.level).collect();
     levels.sort_unstable();
@@ -43,7 +48,11 @@ pub(super) fn verdicts(decoded: &Decoded, reading: &Reading, worth: Option<Worth
         .enumerate()
         .map(|(nth, &level)| {
             let claims: Vec<&Claim> = data.iter().copied().filter(|c| c.level == level).collect();
-            verdict(nth, level, &claims, reading, worth)
+            let mut finding = verdict(nth, level, &claims, reading, worth);
+            if disturbed && finding.value == Value::Text("disagrees".into()) {
+                finding.notes.push("this run was disturbed: others may have taken a part of it".into());
+            }
+            finding
         })
         .collect()
 }
@@ -52,13 +61,17 @@ fn verdict(nth: usize, level: u8, claims: &[&Claim], reading: &Reading, worth: O
     let name = format!("verdict.level.{level}.size");
     let sources: Vec<&str> = claims.iter().map(|c| c.source.token()).collect();
     let claimed = claims[0].size.unwrap_or_default();
-    let who = sources.join(", ");
+    let (who, claim) = match sources.as_slice() {
+        [one] => ((*one).to_owned(), "claims"),
+        [firsts @ .., last] => (format!("{} and {last}", firsts.join(", ")), "claim"),
+        [] => (String::new(), "claim"),
+    };
     // A guest's caches are real, but whose they are and how much of them is its own is not its to say.
     let is = if worth == Some(Worth::Virtual) { "behaves like" } else { "is" };
     let Some(capacity) = reading.tiers.get(nth).and_then(|t| t.capacity) else {
         let mut finding = text(name, "undecided");
         finding.notes.push(format!(
-            "{who} claims {} at level {level}; no {} capacity was found in the working sets measured",
+            "{who} {claim} {} at level {level}; no {} capacity was found in the working sets measured",
             size(claimed as f64),
             ordinal(nth + 1)
         ));
@@ -67,12 +80,12 @@ fn verdict(nth: usize, level: u8, claims: &[&Claim], reading: &Reading, worth: O
     let onset = capacity.onset;
     let at = claimed as f64;
     let (word, sentence) = if at >= onset.low && at <= onset.high {
-        ("agrees", format!("level {level} {is} the {} that {who} claims", size(at)))
+        ("agrees", format!("level {level} {is} the {} that {who} {claim}", size(at)))
     } else if at < onset.low / (1.0 + CLEARLY) || at > onset.high * (1.0 + CLEARLY) {
         (
             "disagrees",
             format!(
-                "{who} claims {} at level {level}, but loads slow down beyond {}: it {is} {}",
+                "{who} {claim} {} at level {level}, but loads slow down beyond {}: it {is} {}",
                 size(at),
                 size(onset.value),
                 if is == "is" { "not what is claimed".to_owned() } else { size(onset.value) },
@@ -82,7 +95,7 @@ fn verdict(nth: usize, level: u8, claims: &[&Claim], reading: &Reading, worth: O
         (
             "undecided",
             format!(
-                "{who} claims {} at level {level}; measured {} ({} to {}), too near to contradict it",
+                "{who} {claim} {} at level {level}; measured {} ({} to {}), too near to contradict it",
                 size(at),
                 size(onset.value),
                 size(onset.low),

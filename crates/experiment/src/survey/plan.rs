@@ -21,7 +21,9 @@ const SKETCH: u64 = 256 << 20;
 /// No working set is larger than this, whatever the memory.
 const LARGEST: u64 = 4 << 30;
 /// Share of the budget after which no new round begins.
-const ENOUGH: f64 = 0.93;
+const ENOUGH: f64 = 0.9;
+/// Share of the budget that no round plans beyond: estimates err, and the plan itself takes time.
+const LATEST: f64 = 0.95;
 /// Most of the budget that one round may take, so that the plan sees what it got.
 const ROUND: f64 = 0.3;
 /// Brackets of a capacity are narrowed to this (relative): a third of what is promised.
@@ -229,8 +231,8 @@ impl Planner<'_> {
     /// Later rounds: what narrows the reading most comes first.
     fn refine(&mut self) {
         let pairs = self.scale.pairs(self.record);
-        let stairs = read_staircase(self.staircase, &self.scale.translation(&pairs));
-        let tlbs = read_pairs(&pairs);
+        let stairs = read_staircase(self.staircase, &self.scale.translation(&pairs), self.scale.share);
+        let tlbs = read_pairs(&pairs, self.scale.share);
         if let Some(stairs) = &stairs {
             self.narrow(stairs);
             self.go_on(stairs);
@@ -331,7 +333,8 @@ impl Planner<'_> {
 
     /// Trims the round to its share of the budget, shuffles it and puts the yardstick at both ends.
     fn close(mut self) -> Vec<Trial> {
-        let mut allowance = self.budget.left().min(self.budget.share(ROUND));
+        let end = self.budget.share(LATEST).saturating_sub(self.budget.spent);
+        let mut allowance = end.min(self.budget.share(ROUND));
         if self.round > 1 && self.trials.is_empty() {
             return Vec::new();
         }
@@ -348,22 +351,43 @@ impl Planner<'_> {
             return Vec::new();
         }
         shuffle(&mut kept, self.seed);
-        let ops = if self.modelled() { 1 << 20 } else { 200_000 };
-        let yardstick = Trial {
-            pattern: PatternKind::Alu,
-            loads: ops,
-            samples: 5,
-            warm: 1000,
-            round: self.round,
-            ..Trial::default()
-        };
-        kept.insert(0, yardstick.clone());
-        kept.push(yardstick);
+        let mut kept = self.with_yardsticks(kept);
         let first = self.record.trials.iter().map(|r| r.trial.id).max().unwrap_or(0);
         for (i, trial) in kept.iter_mut().enumerate() {
             trial.id = first + 1 + i as u64;
         }
         kept
+    }
+}
+
+/// On hardware, trials between two yardsticks inside a round: some ten milliseconds, in which a core's clock
+/// seldom changes twice.
+const YARDSTICK_EVERY: usize = 12;
+
+impl Planner<'_> {
+    /// The round with a yardstick at both ends; on hardware, where the clock may change under way, with
+    /// shorter ones in between.
+    fn with_yardsticks(&self, trials: Vec<Trial>) -> Vec<Trial> {
+        let ops = if self.modelled() { 1 << 20 } else { 200_000 };
+        let round = self.round;
+        let end = Trial {
+            pattern: PatternKind::Alu,
+            loads: ops,
+            samples: 5,
+            warm: 1000,
+            round,
+            ..Trial::default()
+        };
+        let between = Trial { loads: ops / 8, samples: 5, ..end.clone() };
+        let mut all = vec![end.clone()];
+        for (i, trial) in trials.into_iter().enumerate() {
+            if i > 0 && i.is_multiple_of(YARDSTICK_EVERY) && !self.modelled() {
+                all.push(between.clone());
+            }
+            all.push(trial);
+        }
+        all.push(end);
+        all
     }
 }
 

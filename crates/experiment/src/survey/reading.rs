@@ -177,7 +177,7 @@ fn measurements(record: &Record, report: &mut Report) {
     let staircase = scale.staircase(record);
     let pairs = scale.pairs(record);
     let translation = scale.translation(&pairs);
-    let stairs = read_staircase(&staircase, &translation);
+    let stairs = read_staircase(&staircase, &translation, scale.share);
     let decoded = decode(&record.facts);
     let disturbance = disturbance::judge(record, scale.cycle_ticks.as_slice(), &repeats(&staircase));
     disturbed_row(&disturbance, report);
@@ -187,6 +187,7 @@ fn measurements(record: &Record, report: &mut Report) {
         open_ends(stairs, &scale, record, report);
         if let Some(&(bytes, ns)) = translation.last() {
             let mut row = number("bias.walk", ns, "ns");
+            row.count = pairs.last().map_or(0, |p| p.spread.values().len() as u64);
             row.notes.push(format!(
                 "translation in a load of the staircase's steps from {} on; subtracted from the tiers, not from the steps",
                 size(bytes)
@@ -204,7 +205,7 @@ fn measurements(record: &Record, report: &mut Report) {
     orders(record, &scale, report);
     report.findings.extend(claims::rows(&decoded));
     if let Some(stairs) = &stairs {
-        report.findings.extend(claims::verdicts(&decoded, stairs, record.worth));
+        report.findings.extend(claims::verdicts(&decoded, stairs, record.worth, disturbance.disturbed));
     }
     for sentence in fathom_analysis::claims::disagreements(&decoded.claims).iter().chain(&decoded.complaints)
     {
@@ -225,7 +226,7 @@ fn measurements(record: &Record, report: &mut Report) {
 fn repeats(staircase: &[At]) -> Vec<Vec<f64>> {
     staircase
         .iter()
-        .map(|a| a.groups.iter().filter_map(|g| median(g)).collect::<Vec<f64>>())
+        .map(|a| a.steady.iter().filter_map(|g| median(g)).collect::<Vec<f64>>())
         .filter(|m| m.len() > 1)
         .collect()
 }
@@ -254,7 +255,10 @@ fn clocks(record: &Record, scale: &Scale, report: &mut Report) {
         row.notes.push("in every timed interval; cancels between n and 2n loads".into());
         report.findings.push(row);
     }
-    report.findings.push(number("clock.tick_hz", 1e9 / scale.tick_ns, "Hz"));
+    let mut tick = number("clock.tick_hz", 1e9 / scale.tick_ns, "Hz");
+    tick.count = 1;
+    tick.notes.push("as the probe states or calibrates it; its doubt is the fact clock.hz.ppm".into());
+    report.findings.push(tick);
     let hz: Vec<f64> = scale.cycle_ticks.iter().map(|c| 1e9 / (c.2 * scale.tick_ns)).collect();
     if let Some(i) = median_interval(&hz) {
         let mut trials: Vec<u64> = scale.cycle_ticks.iter().map(|c| c.1).collect();
@@ -343,7 +347,7 @@ fn open_ends(stairs: &Reading, scale: &Scale, record: &Record, report: &mut Repo
 }
 
 fn tlbs(pairs: &[Pair], scale: &Scale, stairs: Option<&Reading>, report: &mut Report) {
-    let Some(reading) = read_pairs(pairs) else { return };
+    let Some(reading) = read_pairs(pairs, scale.share) else { return };
     let first = reading.tiers[0].latency.value;
     let count: usize = pairs.iter().map(|p| p.spread.values().len()).sum();
     let trials: Vec<u64> =

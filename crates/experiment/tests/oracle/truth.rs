@@ -42,6 +42,9 @@ pub struct Capacity {
 #[derive(Clone, Debug)]
 pub struct Tlb {
     pub entries: u32,
+    /// As many spaced lines as it has entries fill a level within 1.5: its onset and the level's are one
+    /// rise, which must be found and noted, but need not be told apart.
+    pub hidden: bool,
     pub penalty: Range,
 }
 
@@ -86,9 +89,9 @@ fn memory(d: &Description) -> f64 {
     let m = &d.memory;
     let mut latency = m.latency.in_cycles(hz);
     if let Some(rows) = &m.rows {
-        // The survey's window is eight pages of the largest size; a random one of its rows is open in
+        // The survey's window is four pages of the largest size; a random one of its rows is open in
         // its bank when it was the last one used there.
-        let window = 8.0 * *m.pages.last().unwrap() as f64;
+        let window = 4.0 * *m.pages.last().unwrap() as f64;
         let rows_a_bank = (window / rows.row as f64 / f64::from(rows.banks)).max(1.0);
         latency += (rows.open.in_cycles(hz) - latency) / rows_a_bank;
     }
@@ -146,7 +149,9 @@ fn tlbs(d: &Description, data: &[&Level]) -> Vec<Tlb> {
             if let (false, Some(open)) = (in_cache, open_row(d)) {
                 penalty.high += closed_row(d) - open;
             }
-            Tlb { entries: t.entries, penalty }
+            let reach = 128.0 * f64::from(t.entries);
+            let hidden = data.iter().any(|l| (1.0 / 1.5..=1.5).contains(&(reach / l.size as f64)));
+            Tlb { entries: t.entries, hidden, penalty }
         })
         .collect()
 }
