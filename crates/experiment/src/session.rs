@@ -38,6 +38,7 @@ pub struct Session {
     queue: VecDeque<Trial>,
     waiting: Waiting,
     asked_facts: bool,
+    time_is_up: bool,
     /// Why the probe's greeting cannot be followed.
     strange: Option<String>,
     /// Trials that the record had ended when the present round began.
@@ -54,7 +55,17 @@ impl Session {
             let _ = record.push(&line);
         }
         let (queue, waiting) = (VecDeque::new(), Waiting::Greeting);
-        Session { record, plan, run, queue, waiting, asked_facts: false, strange: None, ended_before: None }
+        Session {
+            record,
+            plan,
+            run,
+            queue,
+            waiting,
+            time_is_up: false,
+            asked_facts: false,
+            strange: None,
+            ended_before: None,
+        }
     }
 
     fn lines_of_head(run: &Run) -> [String; 2] {
@@ -101,6 +112,12 @@ impl Session {
         self.waiting == Waiting::Over
     }
 
+    /// Asks for nothing more: the next line is `bye`, whatever the plan still wants. For a harness whose time
+    /// is up before the plan's reckoning says so (a loaded machine, a slow stream).
+    pub fn stop_asking(&mut self) {
+        self.time_is_up = true;
+    }
+
     /// The next line to send, when it is our turn; `bye` at the end.
     pub fn next_line(&mut self) -> String {
         if !self.asked_facts {
@@ -108,7 +125,9 @@ impl Session {
             self.waiting = Waiting::Facts;
             return "facts".to_owned();
         }
-        if self.queue.is_empty() {
+        if self.time_is_up {
+            self.queue.clear();
+        } else if self.queue.is_empty() {
             self.queue = self.next_round().into();
         }
         match self.queue.pop_front() {

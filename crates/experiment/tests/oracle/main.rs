@@ -200,7 +200,8 @@ fn all_committed_machines_come_back() {
 fn random_machines_come_back() {
     let all = randoms(40);
     let (right, failures) = judge("random machines", &all);
-    assert!(right * 100 >= all.len() * 98 - 98, "{failures:#?}");
+    // At least 98 % of many; of 40, one may be among the others.
+    assert!(right + 1 >= all.len(), "{failures:#?}");
 }
 
 #[test]
