@@ -246,6 +246,17 @@ fn close_levels_are_told_or_merged_with_a_note() {
 }
 
 #[test]
+fn every_committed_machine_differs_in_what_a_survey_finds() {
+    let machines = committed(u64::MAX);
+    assert!(machines.len() >= 10);
+    let looks: Vec<String> = machines.iter().map(|d| format!("{:?}", expected(d))).collect();
+    for (i, look) in looks.iter().enumerate() {
+        let twin = looks[..i].iter().position(|other| other == look).map(|j| &machines[j].name);
+        assert_eq!(twin, None, "{} looks to a survey like the other", machines[i].name);
+    }
+}
+
+#[test]
 fn a_wrong_description_is_not_given_back() {
     // The check itself must be able to fail: the survey of one machine against the truth of another.
     let load = |name: &str| catalog::load(name).unwrap().unwrap();
