@@ -55,8 +55,8 @@ fn refined(mut points: Vec<Point>, noise: f64, seed: u64, f: impl Fn(f64) -> f64
 }
 
 proptest! {
-    // The same cases in every run, so that what passed here passes elsewhere. Of other seeds, some find a
-    // curve in a few hundred that misses a bound: see "What the survey cannot tell" in METHOD.
+    // The same cases in every run. Of seeds 1 to 13, 6 and 7 find a curve that misses a bound, a known fault
+    // of the fit: see "What the survey cannot tell" in METHOD.
     #![proptest_config(ProptestConfig {
         rng_seed: proptest::test_runner::RngSeed::Fixed(1),
         failure_persistence: None,
