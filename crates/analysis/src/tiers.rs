@@ -199,7 +199,9 @@ fn tier(points: &[Point], fit: &Fit, i: usize, options: &Options) -> Tier {
     // the next one begins there is none, and the shape of that rise tells what is missing.
     let latency = match crate::interval::median_interval(&plateau) {
         Some(direct) if plateau.len() >= 2 => direct,
-        _ => under_way(points, fit, i, end).unwrap_or_else(|| fit.latency(i)),
+        _ => flat_run(points, fit, i, end)
+            .or_else(|| under_way(points, fit, i, end))
+            .unwrap_or_else(|| fit.latency(i)),
     };
     Tier { latency, capacity, points: plateau.len() }
 }
@@ -216,6 +218,25 @@ fn by_octave_thirds<'a>(points: impl Iterator<Item = &'a Point>) -> Vec<f64> {
         }
     }
     thirds.iter().filter_map(|(_, values)| crate::interval::median(values)).collect()
+}
+
+/// The longest flat run of measured points in tier `i`, three at least over a quarter of an octave: a
+/// plateau is one whatever the shape of the rise before it says.
+fn flat_run(points: &[Point], fit: &Fit, i: usize, end: f64) -> Option<Interval> {
+    let from = fit.boundaries[i.checked_sub(1)?].onset;
+    let inside: Vec<&Point> = points.iter().filter(|p| p.x > from && p.x <= end).collect();
+    let flat = |run: &[&Point]| {
+        let ys: Vec<f64> = run.iter().map(|p| p.y).collect();
+        let level = crate::interval::median(&ys).unwrap_or(0.0);
+        run.iter().all(|p| (p.y / level - 1.0).abs() <= 0.0025 + 2.0 * p.sigma)
+    };
+    let longest = (0..inside.len())
+        .flat_map(|a| (a + 3..=inside.len()).map(move |b| (a, b)))
+        .filter(|&(a, b)| inside[b - 1].x >= 1.19 * inside[a].x && flat(&inside[a..b]))
+        .max_by(|&(a, b), &(c, d)| {
+            (inside[b - 1].x / inside[a].x).total_cmp(&(inside[d - 1].x / inside[c].x))
+        })?;
+    crate::interval::median_interval(&by_octave_thirds(inside[longest.0..longest.1].iter().copied()))
 }
 
 /// Latency of a tier that has no plateau: from the points in the last octave before its end, less the

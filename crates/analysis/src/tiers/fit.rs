@@ -59,7 +59,8 @@ impl Fit {
                 break;
             }
         }
-        search.descend(&mut boundaries, .., 3);
+        chi = search.descend(&mut boundaries, .., 3);
+        search.polish(&mut boundaries, chi);
         let (_, levels) = search.solve(&search.columns(&boundaries));
         let mut fit = Fit { boundaries, levels, scatter: 0.0 };
         let off: Vec<f64> = points.iter().map(|p| (p.y / fit.predict(p.x)).ln()).collect();
@@ -105,6 +106,9 @@ impl Fit {
 /// Two capacities closer than this are one: between them there is no plateau to see, only the
 /// difference between a shape and the cache's own miss curve.
 const CLOSEST: f64 = 1.35;
+
+/// Relative residual from which on a point counts as unexplained, besides four of its standard errors.
+const UNEXPLAINED: f64 = 0.02;
 
 fn combine(basis: &Row, levels: &[(f64, f64)]) -> f64 {
     basis.iter().zip(levels).map(|(b, l)| b * l.0).sum()
@@ -202,7 +206,7 @@ impl<'a> Search<'a> {
         for _ in 0..sweeps {
             let before = chi;
             for b in (0..boundaries.len()).filter(|b| which.contains(b)) {
-                chi = self.improve(boundaries, &mut columns, b, chi);
+                chi = self.improve(boundaries, &mut columns, b, chi, &few(boundaries[b].shape));
             }
             if before - chi < 1e-2 * before.max(1e-9) {
                 break;
@@ -211,9 +215,16 @@ impl<'a> Search<'a> {
         chi
     }
 
-    /// The best onset and shape of boundary `b`, the others held: onsets first with a few shapes, then
+    /// The best onset and shape of boundary `b`, the others held: onsets first with the `shapes` given, then
     /// all shapes there, then onsets again with the best.
-    fn improve(&self, boundaries: &mut [Boundary], columns: &mut [Column], b: usize, chi: f64) -> f64 {
+    fn improve(
+        &self,
+        boundaries: &mut [Boundary],
+        columns: &mut [Column],
+        b: usize,
+        chi: f64,
+        shapes: &[Shape],
+    ) -> f64 {
         let mut best = (chi, boundaries[b], columns[b].clone());
         let mut attempt = |onset: f64, shape: Shape, best: &mut (f64, Boundary, Column)| {
             let boundary = Boundary { onset, shape };
@@ -225,7 +236,7 @@ impl<'a> Search<'a> {
         };
         let onsets = self.onsets_near(boundaries, b);
         for &onset in &onsets {
-            for shape in [boundaries[b].shape, Shape::Lru(8), Shape::Gradual(4)] {
+            for &shape in shapes {
                 attempt(onset, shape, &mut best);
             }
         }
@@ -238,6 +249,39 @@ impl<'a> Search<'a> {
         boundaries[b] = best.1;
         columns[b] = best.2;
         best.0
+    }
+
+    /// Onset and shape together, all with all, for every boundary whose rise is not explained yet: the two
+    /// hold each other in place (a later onset wants a steeper shape), and a descent by one of them at a time
+    /// stops short. Too dear to do everywhere.
+    fn polish(&self, boundaries: &mut [Boundary], mut chi: f64) -> f64 {
+        for _ in 0..2 {
+            let before = chi;
+            let off = self.unexplained(boundaries);
+            let mut columns = self.columns(boundaries);
+            for b in 0..boundaries.len() {
+                let end = boundaries.get(b + 1).map_or(f64::INFINITY, |n| n.onset);
+                let from = boundaries[b].onset / CLOSEST;
+                if self.points.iter().zip(&off).any(|(p, off)| *off > 1.0 && p.x > from && p.x < end) {
+                    chi = self.improve(boundaries, &mut columns, b, chi, shape::ALL);
+                }
+            }
+            if before - chi < 1e-2 * before {
+                break;
+            }
+            chi = self.descend(boundaries, .., 2);
+        }
+        chi
+    }
+
+    /// How far each point lies off the stack: relative residual over what counts as explained.
+    fn unexplained(&self, boundaries: &[Boundary]) -> Vec<f64> {
+        let (_, levels) = self.solve(&self.columns(boundaries));
+        let off = |p: &Point| {
+            let residual = (p.y / combine(&basis(boundaries, p.x), &levels)).ln().abs();
+            residual / (UNEXPLAINED + 4.0 * p.sigma)
+        };
+        self.points.iter().map(off).collect()
     }
 
     /// Onsets to try: the measured points round the present one, and steps between them where they
@@ -308,6 +352,11 @@ impl<'a> Search<'a> {
 /// The neighbours of a boundary that was numbered `dropped`.
 fn around(dropped: usize) -> core::ops::RangeInclusive<usize> {
     dropped.saturating_sub(1)..=dropped
+}
+
+/// The shapes that a descent tries at every onset.
+fn few(present: Shape) -> [Shape; 3] {
+    [present, Shape::Lru(8), Shape::Gradual(4)]
 }
 
 fn without(boundaries: &[Boundary], at: usize) -> Vec<Boundary> {

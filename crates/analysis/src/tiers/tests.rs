@@ -1,10 +1,13 @@
 //! Curves whose truth is known: a step is found, noise and drift make no tiers.
 //!
-//! The curves here come from their own arithmetic (an LRU cache's overfull sets, or a plain ramp), not
-//! from the shapes that the fit uses.
+//! The curves here come from their own arithmetic (lines counted set by set, or a plain ramp), not from the
+//! shapes that the fit uses.
 
 use super::*;
 use proptest::prelude::*;
+
+/// Bytes of the test caches' lines.
+const LINE: f64 = 64.0;
 use rand_xoshiro::rand_core::SeedableRng as _;
 
 /// A standard normal number, from twelve uniform ones.
@@ -12,20 +15,44 @@ fn normal(rng: &mut rand_xoshiro::Xoshiro256PlusPlus) -> f64 {
     (0..12).map(|_| (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64).sum::<f64>() - 6.0
 }
 
-/// A cache of the test's own: capacity, how many times its size every load misses at, latency beyond.
+/// A cache of the test's own: bytes, ways, latency beyond.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     size: f64,
-    done_at: f64,
+    ways: u32,
     beyond: f64,
 }
 
-fn curve_at(x: f64, first: f64, steps: &[Step]) -> f64 {
+/// How a test's cache begins to miss.
+type Misses = fn(f64, &Step) -> f64;
+
+/// What an LRU cache misses of a cyclic walk, by counting the lines that fall into each of its sets: the
+/// lines of `x` are dealt to the sets in turn, and in a set with more lines than ways all miss.
+fn counted(x: f64, step: &Step) -> f64 {
+    let ways = u64::from(step.ways);
+    let sets = (step.size / LINE) as u64 / ways;
+    let lines = (x / LINE) as u64;
+    let (each, more) = (lines / sets, lines % sets);
+    let missed = |in_a_set: u64| if in_a_set > ways { in_a_set } else { 0 };
+    (more * missed(each + 1) + (sets - more) * missed(each)) as f64 / lines as f64
+}
+
+/// A straight ramp as wide as one way: no cache's real curve, to see that the fit does not hang on its shapes.
+fn straight(x: f64, step: &Step) -> f64 {
+    ((x / step.size - 1.0) * f64::from(step.ways)).clamp(0.0, 1.0)
+}
+
+/// A ramp over a sixteenth of the size.
+fn steep(x: f64, step: &Step) -> f64 {
+    straight(x, &Step { ways: 16, ..*step })
+}
+
+fn curve_at(x: f64, first: f64, steps: &[Step], misses: Misses) -> f64 {
     let mut y = first;
-    for (i, s) in steps.iter().enumerate() {
-        let before = if i == 0 { first } else { steps[i - 1].beyond };
-        let share = ((x / s.size - 1.0) / (s.done_at - 1.0)).clamp(0.0, 1.0);
-        y += (s.beyond - before) * share;
+    let mut before = first;
+    for s in steps {
+        y += (s.beyond - before) * misses(x, s);
+        before = s.beyond;
     }
     y
 }
@@ -35,6 +62,7 @@ fn grid(per: i32, noise: f64, seed: u64, f: impl Fn(f64) -> f64) -> Vec<Point> {
     let mut rng = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(seed);
     (0..=16 * per)
         .map(|i| 1024.0 * (f64::from(i) / f64::from(per)).exp2())
+        .map(|x: f64| (x / LINE).round() * LINE)
         .map(|x| Point { x, y: f(x) * (1.0 + noise * normal(&mut rng)), sigma: noise })
         .collect()
 }
@@ -45,7 +73,7 @@ fn refined(mut points: Vec<Point>, noise: f64, seed: u64, f: impl Fn(f64) -> f64
     for _ in 0..4 {
         let reading = read(&points, &Options::default()).unwrap();
         for x in reading.wanted(0.01, 3) {
-            let x = x.round();
+            let x = (x / LINE).round() * LINE;
             if points.iter().all(|p| p.x != x) {
                 points.push(Point { x, y: f(x) * (1.0 + noise * normal(&mut rng)), sigma: noise });
             }
@@ -54,48 +82,103 @@ fn refined(mut points: Vec<Point>, noise: f64, seed: u64, f: impl Fn(f64) -> f64
     read(&points, &Options::default()).unwrap()
 }
 
-proptest! {
-    // The same cases in every run. Of seeds 1 to 13, 6 and 7 find a curve that misses a bound, a known fault
-    // of the fit: see "What the survey cannot tell" in METHOD.
-    #![proptest_config(ProptestConfig {
-        rng_seed: proptest::test_runner::RngSeed::Fixed(1),
-        failure_persistence: None,
-        cases: 60,
-        ..ProptestConfig::default()
-    })]
+/// A machine drawn from `seed`: one to three caches of 2 to 16 ways, each at least 2.5 times the one before,
+/// steps of 1.35 and more, noise of the model's or of a host's size.
+struct Drawn {
+    first: f64,
+    steps: Vec<Step>,
+    noise: f64,
+}
 
-    #[test]
-    fn steps_of_known_height_are_found(
-        first in 2.0f64..6.0,
-        octave in 1.0f64..4.0,
-        apart in prop::collection::vec(1.3f64..5.0, 1..4),
-        ways in prop::collection::vec(1u32..17, 3),
-        ratios in prop::collection::vec(1.35f64..8.0, 3),
-        noise in prop_oneof![Just(0.0002), 0.001f64..0.006],
-        seed: u64,
-    ) {
-        let mut steps = Vec::new();
-        let (mut size, mut beyond) = (1024.0 * octave.exp2(), first);
-        for (i, gap) in apart.iter().enumerate() {
-            if i > 0 { size *= gap.exp2(); }
-            beyond *= ratios[i];
-            steps.push(Step { size, done_at: 1.0 + 1.0 / f64::from(ways[i].max(2)), beyond });
+fn drawn(seed: u64) -> Drawn {
+    let mut rng = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut unit = || (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
+    loop {
+        let first = 2.0 + 4.0 * unit();
+        let (mut size, mut beyond) = (1024.0 * (1.0 + 3.0 * unit()).exp2(), first);
+        let mut steps: Vec<Step> = Vec::new();
+        for i in 0..1 + (3.0 * unit()) as usize {
+            if i > 0 {
+                size *= (1.3 + 3.7 * unit()).exp2();
+            }
+            let ways = 2 + (15.0 * unit()) as u32;
+            let way = LINE * f64::from(ways);
+            beyond *= 1.35 + 6.65 * unit().powi(2);
+            steps.push(Step { size: (size / way).round() * way, ways, beyond });
         }
-        prop_assume!(size < 16e6);
-        let f = |x: f64| curve_at(x, first, &steps);
-        let reading = refined(grid(3, noise, seed, f), noise, seed, f);
-        prop_assert_eq!(reading.tiers.len(), steps.len() + 1, "{:?} read as {:?}", &steps, &reading);
-        for (i, step) in steps.iter().enumerate() {
-            let tier = &reading.tiers[i];
-            let truth = if i == 0 { first } else { steps[i - 1].beyond };
-            prop_assert!((tier.latency.value / truth - 1.0).abs() < 0.012 + 3.0 * noise, "{:?}: {:?}", truth, tier);
-            let onset = tier.capacity.unwrap().onset;
-            // At real noise the interval may miss in the one case of twenty that 95 % leaves; by little.
-            let slack = 1.0 + 4.0 * noise;
-            prop_assert!(onset.low / slack <= step.size && step.size <= onset.high * slack, "{step:?}: {onset:?}");
+        let noise = if unit() < 0.5 { 0.0002 } else { 0.001 + 0.005 * unit() };
+        if size < 16e6 {
+            return Drawn { first, steps, noise };
         }
-        prop_assert!(reading.flat_end);
     }
+}
+
+/// How the reading of one drawn machine compares with it.
+struct Compared {
+    /// Tiers, latencies and the flat end are right.
+    found: bool,
+    /// Capacities inside their intervals, and all of them.
+    covered: (usize, usize),
+    /// Largest factor by which a capacity lies outside its interval.
+    off: f64,
+}
+
+fn compare(seed: u64, misses: Misses) -> Compared {
+    let Drawn { first, steps, noise } = drawn(seed);
+    let f = |x: f64| curve_at(x, first, &steps, misses);
+    let reading = refined(grid(3, noise, seed, f), noise, seed, f);
+    let mut compared = Compared { found: false, covered: (0, 0), off: 1.0 };
+    if reading.tiers.len() == steps.len() + 1 {
+        let latencies = core::iter::once(first).chain(steps.iter().map(|s| s.beyond));
+        let near =
+            |(tier, truth): (&Tier, f64)| (tier.latency.value / truth - 1.0).abs() < 0.012 + 3.0 * noise;
+        compared.found = reading.flat_end && reading.tiers.iter().zip(latencies).all(near);
+        for (tier, step) in reading.tiers.iter().zip(&steps) {
+            let onset = tier.capacity.unwrap().onset;
+            let off = (onset.low / step.size).max(step.size / onset.high).max(1.0);
+            compared.covered.0 += usize::from(off == 1.0);
+            compared.covered.1 += 1;
+            compared.off = compared.off.max(off);
+        }
+    }
+    if !compared.found || compared.off > 1.02 {
+        println!("curve {seed}, noise {noise}: {first}, {steps:?}\n    read as {reading:#?}");
+    }
+    compared
+}
+
+/// The tiers of 99 % of the curves are found, and 95 % of the intervals hold the capacity: what "95 %
+/// interval" says, no less and no more. The curves are those of the seeds from 0 on; nobody chose them.
+fn curves_come_back(what: &str, misses: Misses, curves: u64) {
+    let all: Vec<Compared> = (0..curves).map(|seed| compare(seed, misses)).collect();
+    let found = all.iter().filter(|c| c.found).count();
+    let covered = all.iter().map(|c| c.covered.0).sum::<usize>();
+    let capacities = all.iter().map(|c| c.covered.1).sum::<usize>();
+    let off = all.iter().map(|c| c.off).fold(1.0, f64::max);
+    println!(
+        "tiers: {what}: {found} of {curves} curves right, {covered} of {capacities} capacities in their \
+         interval, the farthest outside by {:.1} %",
+        100.0 * (off - 1.0)
+    );
+    assert!(found as f64 >= 0.99 * curves as f64);
+    assert!(covered as f64 >= 0.95 * capacities as f64);
+}
+
+#[test]
+fn steps_of_known_height_are_found() {
+    curves_come_back("LRU by counting", counted, 150);
+    curves_come_back("straight ramps", straight, 50);
+}
+
+#[test]
+#[ignore = "two minutes and more: --full"]
+fn steps_of_known_height_are_found_in_thousands_of_curves() {
+    curves_come_back("LRU by counting", counted, 2000);
+    curves_come_back("straight ramps", straight, 2000);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 60, ..ProptestConfig::default() })]
 
     #[test]
     fn noise_alone_is_one_tier(noise in 0.0005f64..0.08, seed: u64) {
@@ -118,10 +201,10 @@ proptest! {
     #[test]
     fn two_close_steps_are_told_apart_or_merged_with_a_note(apart in 1.15f64..1.9, ratio in 1.2f64..2.0, seed: u64) {
         let steps = [
-            Step { size: 65536.0, done_at: 1.06, beyond: 4.0 * ratio },
-            Step { size: 65536.0 * apart, done_at: 1.06, beyond: 4.0 * ratio * ratio },
+            Step { size: 65536.0, ways: 16, beyond: 4.0 * ratio },
+            Step { size: 65536.0 * apart, ways: 16, beyond: 4.0 * ratio * ratio },
         ];
-        let f = |x: f64| curve_at(x, 4.0, &steps);
+        let f = |x: f64| curve_at(x, 4.0, &steps, steep);
         let reading = refined(grid(3, 0.0005, seed, f), 0.0005, seed, f);
         let told = reading.tiers.len() == 3;
         prop_assert!(told || (reading.tiers.len() == 2 && !reading.notes.is_empty()), "{reading:?}");
@@ -144,8 +227,9 @@ proptest! {
 
 #[test]
 fn a_split_is_the_best_of_all_splits() {
+    let long: Misses = |x, s| ((x / s.size - 1.0) / 7.0).clamp(0.0, 1.0);
     // Two plateaus, one ramp: brute force over all pairs of cuts agrees on the cost's minimum.
-    let f = |x: f64| curve_at(x, 4.0, &[Step { size: 30e3, done_at: 8.0, beyond: 40.0 }]);
+    let f = |x: f64| curve_at(x, 4.0, &[Step { size: 30e3, ways: 1, beyond: 40.0 }], long);
     let points = grid(2, 0.001, 5, f);
     let segments = segment::segment(&points, 0.005);
     assert_eq!(segments.first().unwrap().kind, segment::Kind::Plateau);
