@@ -175,10 +175,12 @@ fn committed(most: u64) -> Vec<Description> {
 }
 
 fn randoms(count: u64) -> Vec<Description> {
-    // ORACLE_ONLY=random-1007,random-1008 surveys these alone, ORACLE_SHOW=random-1007 prints all it found.
+    // ORACLE_ONLY=random-1007,random-1008 surveys these alone, ORACLE_SHOW=random-1007 prints all it found,
+    // ORACLE_FROM=2000 takes other seeds than the committed ones.
     let only = std::env::var("ORACLE_ONLY").ok();
+    let from = std::env::var("ORACLE_FROM").map_or(1000, |n| n.parse().expect("ORACLE_FROM is a seed"));
     (0..count)
-        .map(|i| random::description(1000 + i, Spacing::Apart))
+        .map(|i| random::description(from + i, Spacing::Apart))
         .filter(|d| only.as_ref().is_none_or(|names| names.split(',').any(|name| name == d.name)))
         .collect()
 }

@@ -92,16 +92,35 @@ fn a_random_chain_jumps_like_sattolos() {
     }
 }
 
+/// How many cells of a page chain fall into each of `sets` sets of 64-byte lines.
+fn fills(page: u64, step: u64, cells: u64, sets: u64) -> Vec<u64> {
+    let chain = Chain::new(0, cells, step, Layout::OnePerPage { page }, Order::Random, 1);
+    let mut fill = vec![0u64; sets as usize];
+    for j in 0..chain.cells() {
+        fill[((chain.place(j) / 64) % sets) as usize] += 1;
+    }
+    fill
+}
+
 #[test]
 fn one_cell_a_page_fills_any_power_of_two_sets_evenly() {
     for (page, sets_bits) in [(4096u64, 6u32), (4096, 8), (4096, 11), (16384, 7), (65536, 10)] {
         let sets = 1u64 << sets_bits;
-        let chain = Chain::new(0, 4 * sets.max(page / 64), 64, Layout::OnePerPage { page }, Order::Random, 1);
-        let mut fill = vec![0u64; sets as usize];
-        for j in 0..chain.cells() {
-            fill[((chain.place(j) / 64) % sets) as usize] += 1;
+        for cells in [4 * sets.max(page / 64), 5 * sets / 2] {
+            let fill = fills(page, 64, cells, sets);
+            assert!(fill.iter().all(|&f| f <= cells.div_ceil(sets)), "page {page}, {sets} sets: {fill:?}");
         }
-        let even = chain.cells() / sets;
-        assert!(fill.iter().all(|&f| f == even), "page {page}, {sets} sets: {fill:?}");
+    }
+}
+
+#[test]
+fn one_cell_a_page_overfills_no_odd_number_of_sets() {
+    // Sets that are no power of two, taken modulo, without a hash: nothing can fill all of them evenly with
+    // one line a page, but far from full no set may have more lines than the 16 ways such caches have.
+    for sets in [1056u64, 1344, 1536, 2112, 704, 3 * 1024, 11 * 1024] {
+        for cells in [128, 266, 512, 1024] {
+            let most = fills(4096, 128, cells, sets).into_iter().max();
+            assert!(most <= Some(12), "{cells} pages, {sets} sets: {most:?}");
+        }
     }
 }
