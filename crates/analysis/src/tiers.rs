@@ -169,6 +169,9 @@ fn twins(tiers: &[Tier]) -> Option<usize> {
 /// latency by less than the points' own floor of error.
 const BEYOND: f64 = 0.995;
 
+/// Points of a short plateau differ by less than this: half of the smallest step, 1.25, that is told from it.
+const LEVEL: f64 = 0.12;
+
 /// The last tier is read from the working sets up to this many times smaller than the largest: three
 /// octaves.
 const LAST: f64 = 8.5;
@@ -194,11 +197,18 @@ fn tier(points: &[Point], fit: &Fit, i: usize, options: &Options) -> Tier {
         _ if end > top && options.span.is_infinite() => (begin.max(top / LAST), end),
         _ => (begin, end.min(begin * options.span)),
     };
-    let plateau = by_octave_thirds(points.iter().filter(|p| p.x >= begin && p.x <= end));
+    let mut plateau = by_octave_thirds(points.iter().filter(|p| p.x >= begin && p.x <= end));
+    let mut enough = 2;
+    if i > 0 && options.span.is_finite() {
+        // Only what lies level with its beginning: beyond, something else has begun or ended.
+        let level = plateau.first().copied().unwrap_or(0.0);
+        plateau.retain(|y| (y / level - 1.0).abs() < LEVEL);
+        enough = 1;
+    }
     // A plateau that was measured speaks for itself. Where the rise to a tier is still under way when
     // the next one begins there is none, and the shape of that rise tells what is missing.
     let latency = match crate::interval::median_interval(&plateau) {
-        Some(direct) if plateau.len() >= 2 => direct,
+        Some(direct) if plateau.len() >= enough => direct,
         _ => flat_run(points, fit, i, end)
             .or_else(|| under_way(points, fit, i, end))
             .unwrap_or_else(|| fit.latency(i)),

@@ -26,6 +26,8 @@ pub(super) struct At {
     pub(super) steady: Vec<Vec<f64>>,
     /// Time a load in core cycles, by the yardstick of each trial's own round.
     pub(super) cycles: Vec<f64>,
+    /// Standard error that the clock's steps alone give each trial's median, relative.
+    grain: Vec<f64>,
     /// The trials.
     pub(super) trials: Vec<u64>,
 }
@@ -54,7 +56,13 @@ impl At {
         let medians: Vec<f64> = self.steady.iter().filter_map(|g| median(g)).collect();
         let spread = if medians.len() >= 4 { medians } else { self.steady.concat() };
         let centre = median(&spread).unwrap_or(0.0);
-        if centre > 0.0 { 1.25 * robust_sigma(&spread) / (spread.len() as f64).sqrt() / centre } else { 0.0 }
+        if centre <= 0.0 {
+            return 0.0;
+        }
+        let seen = 1.25 * robust_sigma(&spread) / (spread.len() as f64).sqrt() / centre;
+        // Few samples of a coarse clock may agree by chance.
+        let square: f64 = self.grain.iter().map(|g| g * g).sum();
+        seen.max(square.sqrt() / self.grain.len().max(1) as f64)
     }
 }
 
@@ -167,6 +175,12 @@ impl Scale {
             }
             _ => ticks.iter().map(|t| t * self.tick_ns).collect(),
         });
+        // One step of the clock in what a sample times, the difference of two intervals: their ends fall
+        // anywhere between its steps, and timers have jitter besides.
+        let timed = median(&ticks).unwrap_or(0.0) * run.trial.loads as f64;
+        if timed > 0.0 {
+            entry.grain.push(self.resolution / timed / (ticks.len() as f64).sqrt());
+        }
         entry.trials.push(run.trial.id);
     }
 

@@ -382,18 +382,33 @@ fn tlbs(pairs: &[Pair], scale: &Scale, stairs: Option<&Reading>, report: &mut Re
 }
 
 /// A sentence where translation begins to cost more at so many pages that their lines and page tables
-/// just fill a tier: then it may be the tables that leave a cache, and no TLB. A page's line takes a line
-/// of 64 bytes, or the room of two where lines are spaced for 128; its descriptor takes eight bytes.
+/// just fill a tier, or the tables alone do: then it may be the tables that leave a cache, and no TLB. A
+/// page's line takes a line of 64 bytes, or the room of two where lines are spaced for 128; its descriptor
+/// takes eight bytes.
 fn leaves_a_tier(pages: f64, stairs: &Reading) -> Option<String> {
-    let tier = stairs.tiers.iter().filter_map(|t| t.capacity).find(|c| {
-        let filled = |bytes: f64| bytes * pages / c.onset.value;
-        filled((super::PAIR_STEP + 8) as f64) >= 0.4 && filled((super::STEP + 8) as f64) <= 1.2
-    })?;
+    let tier_for = |fits: &dyn Fn(f64) -> bool| {
+        stairs
+            .tiers
+            .iter()
+            .filter_map(|t| t.capacity)
+            .map(|c| c.onset.value)
+            .find(|bytes| fits(pages / bytes))
+    };
+    let (lines, spaced) = ((super::STEP + DESCRIPTOR) as f64, (super::PAIR_STEP + DESCRIPTOR) as f64);
+    let alone = DESCRIPTOR as f64;
+    let (what, tier) = tier_for(&|n| n * spaced >= 0.4 && n * lines <= 1.2)
+        .map(|tier| ("lines and their page tables", tier))
+        .or_else(|| {
+            tier_for(&|n| (0.7..=1.7).contains(&(n * alone))).map(|tier| ("pages' descriptors", tier))
+        })?;
     Some(format!(
-        "{pages:.0} lines and their page tables just fill the {} tier: this may be page tables leaving it, not a TLB",
-        size(tier.onset.value)
+        "{pages:.0} {what} just fill the {} tier: this may be page tables leaving it, not a TLB",
+        size(tier)
     ))
 }
+
+/// Bytes of a page's descriptor in the tables of every 64-bit architecture.
+const DESCRIPTOR: u64 = 8;
 
 fn orders(record: &Record, scale: &Scale, report: &mut Report) {
     let page = scale.pages();

@@ -95,12 +95,17 @@ fn memory(d: &Description) -> f64 {
         let rows_a_bank = (window / rows.row as f64 / f64::from(rows.banks)).max(1.0);
         latency += (rows.open.in_cycles(hz) - latency) / rows_a_bank;
     }
-    if let Some(refresh) = &m.refresh {
-        // Of each period, `takes` is lost, less the half access that is still under way when it begins.
+    latency * stretched(d, latency)
+}
+
+/// What refresh makes of a second in which memory is used all the time: of each period, `takes` is lost,
+/// less the half access that is still under way when it begins.
+fn stretched(d: &Description, latency: f64) -> f64 {
+    let hz = d.core.clock_hz;
+    d.memory.refresh.as_ref().map_or(1.0, |refresh| {
         let (every, takes) = (refresh.every.in_cycles(hz), refresh.takes.in_cycles(hz));
-        latency *= every / (every - (takes - latency / 2.0).max(0.0));
-    }
-    latency
+        every / (every - (takes - latency / 2.0).max(0.0))
+    })
 }
 
 /// Load-to-use from an open row, cycles.
@@ -124,6 +129,12 @@ fn tlbs(d: &Description, data: &[&Level]) -> Vec<Tlb> {
             WalkFrom::Nowhere => Range::exactly(0.0),
             // Neighbouring descriptors may find their row open.
             WalkFrom::Memory => Range { low: open_row(d).unwrap_or_else(|| memory(d)), high: closed_row(d) },
+            // An exclusive level is filled by what leaves the nearer one, never by a walk that begins at it.
+            WalkFrom::Level(name)
+                if data.iter().skip(1).any(|l| l.name == *name && l.inclusion == Inclusion::Exclusive) =>
+            {
+                Range { low: open_row(d).unwrap_or_else(|| memory(d)), high: closed_row(d) }
+            }
             WalkFrom::Level(name) => {
                 let from = data.iter().position(|l| l.name == *name).unwrap_or(0);
                 // At the largest pair: a spaced line and a descriptor a page.
@@ -148,6 +159,10 @@ fn tlbs(d: &Description, data: &[&Level]) -> Vec<Tlb> {
             let in_cache = data.iter().any(|l| l.size >= 8 * 128 * u64::from(t.entries));
             if let (false, Some(open)) = (in_cache, open_row(d)) {
                 penalty.high += closed_row(d) - open;
+            }
+            if !in_cache {
+                // What is done between accesses to memory waits for its refresh like the accesses themselves.
+                penalty.high *= stretched(d, 0.0);
             }
             let reach = 128.0 * f64::from(t.entries);
             let hidden = data.iter().any(|l| (1.0 / 1.5..=1.5).contains(&(reach / l.size as f64)));
