@@ -4,5 +4,6 @@
 
 pub mod claims;
 pub mod findings;
+pub mod histogram;
 pub mod interval;
 pub mod tiers;

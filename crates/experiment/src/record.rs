@@ -30,19 +30,22 @@ pub struct Run {
     pub build: String,
     /// The command line.
     pub command: String,
+    /// Working sets asked for, bytes; empty where the experiment chooses them.
+    pub bytes: Vec<u64>,
 }
 
 impl Run {
     /// The line that says it.
     #[must_use]
     pub fn line(&self) -> Line {
-        Line::new("run")
+        let line = Line::new("run")
             .text("experiment", &self.experiment)
             .text("subject", &self.subject)
             .int("seed", self.seed)
             .int("budget_ms", self.budget_ms)
             .text("build", &self.build)
-            .text("command", &self.command)
+            .text("command", &self.command);
+        if self.bytes.is_empty() { line } else { line.list("bytes", &self.bytes) }
     }
 
     fn read(line: &Line) -> Result<Run, WireError> {
@@ -57,6 +60,7 @@ impl Run {
             budget_ms: f.need_int("budget_ms")?,
             build,
             command,
+            bytes: f.list("bytes")?,
         };
         f.finish()?;
         Ok(run)

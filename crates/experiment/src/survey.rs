@@ -5,14 +5,15 @@
 //! the TLBs; a ladder of orders gives what prefetch is worth; base pages against huge ones give the
 //! share of translation. Claims are decoded from raw facts and stand beside what was measured.
 
-mod claims;
-mod cost;
-mod curves;
+pub(crate) mod claims;
+pub(crate) mod cost;
+pub(crate) mod curves;
 mod plan;
 mod reading;
 
 pub use plan::plan;
-pub use reading::{WARNINGS, read};
+pub use reading::read;
+pub(crate) use plan::shuffle;
 
 /// The experiment's name.
 pub const NAME: &str = "survey";
@@ -30,4 +31,4 @@ const PAIR_STEP: u64 = 128;
 
 /// Pages in the staircase's window: all their lines are visited before the next window begins. Four pages
 /// stay in any first-level TLB, also in one of eight entries with random replacement.
-const WINDOW_PAGES: u64 = 4;
+pub(crate) const WINDOW_PAGES: u64 = 4;

@@ -44,6 +44,16 @@ Exit status: 0 done, 1 failed, 2 wrong command line or file, 3 done below the
 quality bar (disturbed, cut short, less certain than promised), 5 all refused,
 130 or 143 interrupted (the record and the report hold what there is)")]
     Survey(Survey),
+    /// Access time load by load: histograms of single loads, their bias, tier and TLB of each size.
+    #[command(after_help = "Examples:
+  fathom latency                                   16K, 256K, 1M, 16M and 64M
+  fathom latency --bytes 8K,48K,2M --budget 5s
+  fathom latency --on bcm2835 --bytes 8K,64K,256K,1M --json
+
+Every sample times one load (or, where the clock is coarse, a few dependent
+ones, which is said). What the timing itself adds is the row bias.sample; the
+peaks are without it, the histograms with it. Exit status: as of the survey.")]
+    Latency(Latency),
     /// Judges a record again: the same findings, from the file alone.
     #[command(after_help = "Examples:
   fathom report here.fathom
@@ -73,6 +83,18 @@ quality bar (disturbed, cut short, less certain than promised), 5 all refused,
 /// Options of the survey.
 #[derive(Debug, Args)]
 pub struct Survey {
+    #[command(flatten)]
+    pub run: RunOptions,
+    #[command(flatten)]
+    pub out: Output,
+}
+
+/// Options of the latency histograms.
+#[derive(Debug, Args)]
+pub struct Latency {
+    /// Working sets, separated by commas: bytes or K, M, G (binary), as in 8K,64KiB,1M.
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = working_set)]
+    pub bytes: Vec<u64>,
     #[command(flatten)]
     pub run: RunOptions,
     #[command(flatten)]
@@ -205,6 +227,12 @@ pub fn size(text: &str) -> Result<u64, String> {
     };
     let value: u64 = digits.parse().map_err(|_| hint())?;
     value.checked_mul(1 << shift).ok_or_else(hint)
+}
+
+/// A working set: at least two cells of a chain, and no more than the wire takes.
+fn working_set(text: &str) -> Result<u64, String> {
+    let bytes = size(text)?;
+    if (128..=1 << 40).contains(&bytes) { Ok(bytes) } else { Err("must be from 128 bytes to 1024G".to_owned()) }
 }
 
 #[cfg(test)]

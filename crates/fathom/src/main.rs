@@ -17,7 +17,8 @@ use clap::Parser as _;
 use cli::{Cli, Verb};
 use failure::Failure;
 use fathom_experiment::record::Record;
-use fathom_experiment::survey;
+use fathom_experiment::session::Plan;
+use fathom_experiment::{latency, survey};
 use fathom_model::catalog;
 use fathom_probe::wire::MAX_LINE;
 use output::Out;
@@ -37,7 +38,10 @@ fn main() -> ExitCode {
 fn run(cli: &Cli, out: &Out) -> Result<u8, Failure> {
     match &cli.verb {
         None => out.text(&greeting()),
-        Some(Verb::Survey(options)) => run_survey(options, cli.quiet, out),
+        Some(Verb::Survey(o)) => run_experiment(&o.run, &o.out, survey::NAME, survey::plan, &[], cli.quiet, out),
+        Some(Verb::Latency(o)) => {
+            run_experiment(&o.run, &o.out, latency::NAME, latency::plan, &o.bytes, cli.quiet, out)
+        }
         Some(Verb::Report(options)) => report(options, out),
         Some(Verb::Machines { name: Some(name) }) => out.text(&subjects::description(name)?.to_toml()),
         Some(Verb::Machines { name: None }) => {
@@ -46,8 +50,8 @@ fn run(cli: &Cli, out: &Out) -> Result<u8, Failure> {
         Some(Verb::Subjects) => {
             out.text(&output::columns(subjects::all()?.iter().map(|s| (s.name.as_str(), s.about.as_str()))))
         }
-        Some(Verb::Schema { json: true }) => out.text(&fathom_report::schema::schema_json(survey::WARNINGS)),
-        Some(Verb::Schema { json: false }) => out.text(&fathom_report::schema::schema_text(survey::WARNINGS)),
+        Some(Verb::Schema { json: true }) => out.text(&fathom_report::schema::schema_json(fathom_experiment::WARNINGS)),
+        Some(Verb::Schema { json: false }) => out.text(&fathom_report::schema::schema_text(fathom_experiment::WARNINGS)),
         Some(Verb::Serve { machine }) => serve::run(machine).map(|()| failure::DONE),
     }
 }
@@ -62,8 +66,16 @@ fn greeting() -> String {
     )
 }
 
-fn run_survey(options: &cli::Survey, quiet: bool, out: &Out) -> Result<u8, Failure> {
-    let measured = measure::measure(&options.run, survey::NAME, survey::plan, quiet)?;
+fn run_experiment(
+    options: &cli::RunOptions,
+    form: &cli::Output,
+    name: &str,
+    plan: Plan,
+    bytes: &[u64],
+    quiet: bool,
+    out: &Out,
+) -> Result<u8, Failure> {
+    let measured = measure::measure(options, name, plan, bytes, quiet)?;
     let next =
         measured.kept.as_ref().map(|p| format!("fathom report {}", output::shell(&p.display().to_string())));
     if let Some(mut failure) = measured.failure {
@@ -73,7 +85,7 @@ fn run_survey(options: &cli::Survey, quiet: bool, out: &Out) -> Result<u8, Failu
         }
         return Err(failure);
     }
-    let status = out.report(&survey::read(&measured.record), options.out.json, next.as_deref())?;
+    let status = out.report(&fathom_experiment::read(&measured.record), form.json, next.as_deref())?;
     match (measured.signal, measured.lost) {
         (Some(signal), _) => Ok(128u8.saturating_add(u8::try_from(signal).unwrap_or(0))),
         (None, Some(lost)) => Err(lost),
@@ -96,7 +108,7 @@ fn report(options: &cli::Report, out: &Out) -> Result<u8, Failure> {
     let record = record.map_err(|what| {
         Failure::usage(format!("{shown}: {what}"), "records are written by `fathom survey --record FILE`")
     })?;
-    out.report(&survey::read(&record), options.out.json, None)
+    out.report(&fathom_experiment::read(&record), options.out.json, None)
 }
 
 /// No record is longer; an endless stdin ends here.

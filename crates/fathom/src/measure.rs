@@ -83,8 +83,14 @@ fn ignored() -> u64 {
     mask.and_then(|m| u64::from_str_radix(m.trim(), 16).ok()).unwrap_or(0)
 }
 
-/// Runs an experiment on the subject that the options name.
-pub fn measure(options: &RunOptions, experiment: &str, plan: Plan, quiet: bool) -> Result<Measured, Failure> {
+/// Runs an experiment on the subject that the options name, over the working sets `bytes` where there are any.
+pub fn measure(
+    options: &RunOptions,
+    experiment: &str,
+    plan: Plan,
+    bytes: &[u64],
+    quiet: bool,
+) -> Result<Measured, Failure> {
     let subject = subjects::find(options.on.as_deref())?;
     if let Some(cpu) = options.cpu.filter(|_| !subject.host) {
         let what = format!("--cpu {cpu}: '{}' is not this host", subject.name);
@@ -98,9 +104,12 @@ pub fn measure(options: &RunOptions, experiment: &str, plan: Plan, quiet: bool) 
         budget_ms: options.budget,
         build: env!("CARGO_PKG_VERSION").to_owned(),
         command: format!(
-            "fathom {experiment} --on {} --seed {seed} --budget {}ms",
-            subject.name, options.budget
+            "fathom {experiment} --on {} --seed {seed} --budget {}ms{}",
+            subject.name,
+            options.budget,
+            if bytes.is_empty() { String::new() } else { format!(" --bytes {}", list(bytes)) }
         ),
+        bytes: bytes.to_vec(),
     };
     let stop = Stop::listen()?;
     // The probe first: a subject that cannot be started leaves an earlier record of that name alone.
@@ -122,6 +131,10 @@ pub fn measure(options: &RunOptions, experiment: &str, plan: Plan, quiet: bool) 
 fn asking_time(budget_ms: u64) -> Duration {
     let ms = (budget_ms - budget_ms / 16).saturating_sub(600).max(budget_ms / 2);
     Duration::from_millis(ms)
+}
+
+fn list(bytes: &[u64]) -> String {
+    bytes.iter().map(u64::to_string).collect::<Vec<_>>().join(",")
 }
 
 /// A seed from the clock, short enough to type.
@@ -228,7 +241,7 @@ impl Talk {
                     }
                 }
                 Heard::End if self.session.over() => return Outcome::Complete,
-                Heard::End => return self.died(),
+                Heard::End => return self.ended_early(),
             }
         }
     }
@@ -240,7 +253,7 @@ impl Talk {
             return Some(Outcome::Complete);
         }
         if silence > STRAY && self.probe.gone() {
-            return Some(self.died());
+            return Some(self.ended_early());
         }
         (silence > self.patience).then(|| {
             let seconds = self.patience.as_secs_f64();
@@ -279,6 +292,13 @@ impl Talk {
             let what = format!("the subject sent more than {} MiB; it was ended", MOST_BYTES >> 20);
             Failure::new(what, "no session needs that much: is it a probe?")
         })
+    }
+
+    /// The probe is gone before its time. Ctrl-C on a terminal reaches the subject's processes too, and
+    /// sometimes before it reaches this one: then it was the user who ended it.
+    fn ended_early(&mut self) -> Outcome {
+        std::thread::sleep(GLANCE);
+        self.stop.signal().map_or_else(|| self.died(), Outcome::Stopped)
     }
 
     fn died(&mut self) -> Outcome {

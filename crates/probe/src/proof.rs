@@ -15,14 +15,20 @@ pub fn unproven(trial: &Trial, page_bytes: u64, samples: &[Sample]) -> alloc::ve
     }
     let chain = trial.chain(0, page_bytes);
     let cells = chain.cells();
-    if cells > 2 && (2 * trial.loads).is_multiple_of(cells) {
+    // The first run of a sample and the second, in loads.
+    let (first_run, second_run) = match trial.pattern {
+        PatternKind::Single => (trial.loads, trial.timed),
+        _ => (trial.loads, 2 * trial.loads),
+    };
+    let longer = first_run.max(second_run);
+    if cells > 2 && longer.is_multiple_of(cells) {
         return (0..samples.len()).collect();
     }
     let mut position = trial.warm;
     let mut bad = alloc::vec::Vec::new();
     for (i, sample) in samples.iter().enumerate() {
-        let first = position.wrapping_add(trial.loads);
-        position = first.wrapping_add(2 * trial.loads);
+        let first = position.wrapping_add(first_run);
+        position = first.wrapping_add(second_run);
         if sample.end != chain.cell_at(first) || sample.end2 != chain.cell_at(position) {
             bad.push(i);
         }

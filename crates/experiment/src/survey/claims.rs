@@ -5,7 +5,7 @@ use fathom_analysis::findings::{Finding, Value};
 use fathom_analysis::tiers::Reading;
 use fathom_probe::machine::Worth;
 
-use super::reading::{number, size, text};
+use crate::reading::{number, size, text};
 
 /// A claim this far (relative) outside a capacity's interval is contradicted by it; nearer, the two
 /// are only not shown to agree. 10 %: an eighth, the smallest step between two geometries of one way
@@ -13,7 +13,7 @@ use super::reading::{number, size, text};
 const CLEARLY: f64 = 0.10;
 
 /// The claims' own rows, data and unified levels only, and the sources' complaints as rows of notes.
-pub(super) fn rows(decoded: &Decoded) -> Vec<Finding> {
+pub(crate) fn rows(decoded: &Decoded) -> Vec<Finding> {
     let mut rows = Vec::new();
     for claim in decoded.claims.iter().filter(|c| c.holds.data()) {
         let name = |key: &str| format!("claim.{}.level.{}.{key}", claim.source.token(), claim.level);
@@ -33,7 +33,7 @@ pub(super) fn rows(decoded: &Decoded) -> Vec<Finding> {
 }
 
 /// A verdict for every level that somebody claims a size for.
-pub(super) fn verdicts(
+pub(crate) fn verdicts(
     decoded: &Decoded,
     reading: &Reading,
     worth: Option<Worth>,

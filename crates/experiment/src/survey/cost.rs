@@ -5,9 +5,9 @@ use fathom_probe::wire::{PatternKind, Trial};
 use super::curves::At;
 
 /// Estimates costs in a budget's coin: ns on hardware, accesses on a model.
-pub(super) struct Cost<'a> {
-    pub(super) modelled: bool,
-    pub(super) staircase: &'a [At],
+pub(crate) struct Cost<'a> {
+    pub(crate) modelled: bool,
+    pub(crate) staircase: &'a [At],
 }
 
 /// ns a link to lay: two keyed permutation steps and a store, measured 10 to 30 ns on a 2 GHz guest.
@@ -35,14 +35,18 @@ impl Cost<'_> {
     }
 
     /// The cost of one trial.
-    pub(super) fn of(&self, trial: &Trial) -> u64 {
-        let loads = trial.warm + 3 * trial.loads * trial.samples;
+    pub(crate) fn of(&self, trial: &Trial) -> u64 {
+        let a_sample = match trial.pattern {
+            PatternKind::Single => trial.loads + trial.timed,
+            _ => 3 * trial.loads,
+        };
+        let loads = trial.warm + a_sample * trial.samples;
         match trial.pattern {
             PatternKind::Clock | PatternKind::Alu if self.modelled => 0,
             _ if self.modelled => loads,
             PatternKind::Clock => 40 * (trial.loads + 2) * trial.samples,
             PatternKind::Alu => loads,
-            PatternKind::Chase | PatternKind::Pages => {
+            PatternKind::Chase | PatternKind::Pages | PatternKind::Single => {
                 let pages = if trial.pattern == PatternKind::Pages { 20.0 } else { 0.0 };
                 let lay = trial.cells() as f64 * (LAY_NS + pages) + trial.bytes as f64 * TOUCH_NS;
                 (QUIET * (FIXED_NS + lay + loads as f64 * (self.latency(trial.bytes) + pages))) as u64

@@ -16,30 +16,30 @@ const CORE_CLOCKED: f64 = 30.0;
 
 /// Everything measured at one point.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct At {
+pub(crate) struct At {
     /// Working set in bytes.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
     /// Time a load in ns, one list a trial.
-    pub(super) groups: Vec<Vec<f64>>,
+    pub(crate) groups: Vec<Vec<f64>>,
     /// The same as if the core's clock had not changed: where a load is clocked with the core, its cycles
     /// by the typical cycle; else its time.
-    pub(super) steady: Vec<Vec<f64>>,
+    pub(crate) steady: Vec<Vec<f64>>,
     /// Time a load in core cycles, by the yardstick of each trial's own round.
-    pub(super) cycles: Vec<f64>,
+    pub(crate) cycles: Vec<f64>,
     /// Standard error that the clock's steps alone give each trial's median, relative.
     grain: Vec<f64>,
     /// The trials.
-    pub(super) trials: Vec<u64>,
+    pub(crate) trials: Vec<u64>,
 }
 
 impl At {
-    pub(super) fn values(&self) -> Vec<f64> {
+    pub(crate) fn values(&self) -> Vec<f64> {
         self.groups.concat()
     }
 
     /// Median time at the core's typical clock, ns: over the quieter half of the trials, where there are
     /// three or more. What neighbours do to a cache they share only ever adds to a load.
-    pub(super) fn time(&self) -> f64 {
+    pub(crate) fn time(&self) -> f64 {
         let mut trials: Vec<(f64, &Vec<f64>)> =
             self.steady.iter().filter_map(|g| Some((median(g)?, g))).collect();
         trials.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -72,23 +72,23 @@ const HARDWARE_SHARE: f64 = 0.04;
 
 /// A machine's clocks and pages, as far as the record tells.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Scale {
+pub(crate) struct Scale {
     /// Length of a tick, ns.
-    pub(super) tick_ns: f64,
+    pub(crate) tick_ns: f64,
     /// Steps in which the clock moves, ticks.
-    pub(super) resolution: f64,
+    pub(crate) resolution: f64,
     /// Ticks a core cycle, one value a sample of the yardstick, with its round and trial.
-    pub(super) cycle_ticks: Vec<(u64, u64, f64)>,
+    pub(crate) cycle_ticks: Vec<(u64, u64, f64)>,
     /// Share of a step that a rise must reach to count: see [`Options::share`].
-    pub(super) share: f64,
+    pub(crate) share: f64,
     /// Base page, bytes.
-    pub(super) base: u64,
+    pub(crate) base: u64,
     /// Huge page, bytes, where there is one that was not refused.
-    pub(super) huge: Option<u64>,
+    pub(crate) huge: Option<u64>,
 }
 
 impl Scale {
-    pub(super) fn of(record: &Record) -> Scale {
+    pub(crate) fn of(record: &Record) -> Scale {
         let hz = record.int("clock.hz").filter(|&hz| hz > 0).unwrap_or(1_000_000_000);
         let refused = record
             .trials
@@ -116,7 +116,7 @@ impl Scale {
     }
 
     /// Ticks a cycle over all rounds.
-    pub(super) fn cycle(&self) -> Option<f64> {
+    pub(crate) fn cycle(&self) -> Option<f64> {
         median(&self.cycle_ticks.iter().map(|c| c.2).collect::<Vec<_>>())
     }
 
@@ -137,17 +137,17 @@ impl Scale {
     }
 
     /// The pages that the staircase is measured in.
-    pub(super) fn pages(&self) -> Pages {
+    pub(crate) fn pages(&self) -> Pages {
         if self.huge.is_some() { Pages::Huge } else { Pages::Base }
     }
 
     /// The staircase's window, bytes.
-    pub(super) fn window(&self) -> u64 {
+    pub(crate) fn window(&self) -> u64 {
         WINDOW_PAGES * self.huge.unwrap_or(self.base)
     }
 
     /// Is this trial a step of the staircase?
-    pub(super) fn is_step(&self, trial: &Trial) -> bool {
+    pub(crate) fn is_step(&self, trial: &Trial) -> bool {
         trial.pattern == PatternKind::Chase
             && trial.order == OrderKind::Window
             && trial.window == self.window()
@@ -194,24 +194,24 @@ impl Scale {
     }
 
     /// The staircase, ascending in bytes.
-    pub(super) fn staircase(&self, record: &Record) -> Vec<At> {
+    pub(crate) fn staircase(&self, record: &Record) -> Vec<At> {
         self.gather(record, PatternKind::Chase, |t| self.is_step(t))
     }
 
     /// Chases in one order and page size that are no steps of the staircase.
-    pub(super) fn chases(&self, record: &Record, order: OrderKind, page: Pages) -> Vec<At> {
+    pub(crate) fn chases(&self, record: &Record, order: OrderKind, page: Pages) -> Vec<At> {
         self.gather(record, PatternKind::Chase, |t| {
             t.order == order && t.page == page && t.step == STEP && !self.is_step(t)
         })
     }
 
     /// Order and pages of the packed half of a TLB pair.
-    pub(super) fn twin(&self) -> (OrderKind, Pages) {
+    pub(crate) fn twin(&self) -> (OrderKind, Pages) {
         if self.huge.is_some() { (OrderKind::Random, Pages::Huge) } else { (OrderKind::Window, Pages::Base) }
     }
 
     /// The pairs of the TLB curve, ascending.
-    pub(super) fn pairs(&self, record: &Record) -> Vec<Pair> {
+    pub(crate) fn pairs(&self, record: &Record) -> Vec<Pair> {
         let (order, page) = self.twin();
         let spread = self.gather(record, PatternKind::Pages, |t| t.step == PAIR_STEP);
         let packed = self.gather(record, PatternKind::Chase, |t| {
@@ -245,29 +245,29 @@ impl Scale {
 
 /// A TLB pair: chains over equally many lines, spread over as many pages and packed.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Pair {
+pub(crate) struct Pair {
     /// Pages, and lines.
-    pub(super) pages: u64,
+    pub(crate) pages: u64,
     /// One line a page.
-    pub(super) spread: At,
+    pub(crate) spread: At,
     /// The same number of lines packed.
-    pub(super) packed: At,
+    pub(crate) packed: At,
     /// What a load pays more when spread, ns.
-    pub(super) extra: f64,
+    pub(crate) extra: f64,
 }
 
 /// Most pages of a TLB pair: four times the largest second-level TLB known (2048 entries).
-pub(super) const MAX_PAIR: u64 = 8192;
+pub(crate) const MAX_PAIR: u64 = 8192;
 
 /// Translation inside the staircase's own steps: (working set in bytes, ns a load), ascending. Empty
 /// where the staircase is measured in huge pages, whose translations are one in tens of thousands of
 /// loads. In base pages every page's lines are visited together, so a load carries its page's
 /// translation divided by the lines in a page; what that translation costs, the pairs tell.
-pub(super) type Translation = Vec<(f64, f64)>;
+pub(crate) type Translation = Vec<(f64, f64)>;
 
 impl Scale {
     /// The staircase's translation, from the TLB pairs. Where these show no TLB, there is none.
-    pub(super) fn translation(&self, pairs: &[Pair]) -> Translation {
+    pub(crate) fn translation(&self, pairs: &[Pair]) -> Translation {
         let steps = read_pairs(pairs, self.share).map(|r| tlb_steps(&r)).unwrap_or_default();
         let Some((_, last)) = steps.last().filter(|_| self.huge.is_none()) else { return Vec::new() };
         // What page tables leaving the caches add is part of it; a cache conflict of one pair is not.
@@ -281,7 +281,7 @@ impl Scale {
 
 /// What translation adds to a step of `bytes`, ns: between the pairs on the next fewer and next more pages,
 /// in proportion.
-pub(super) fn translation_at(translation: &Translation, bytes: f64) -> f64 {
+pub(crate) fn translation_at(translation: &Translation, bytes: f64) -> f64 {
     let after = translation.partition_point(|t| t.0 <= bytes);
     match (after.checked_sub(1).map(|i| translation[i]), translation.get(after)) {
         (Some(a), Some(b)) => a.1 + (b.1 - a.1) * (bytes - a.0) / (b.0 - a.0),
@@ -294,7 +294,7 @@ pub(super) fn translation_at(translation: &Translation, bytes: f64) -> f64 {
 ///
 /// Half of a TLB's misses come within an octave of its reach, whatever its ways and replacement. What grows
 /// more slowly is page tables leaving the caches: part of the walk's cost, and no TLB.
-pub(super) fn tlb_steps(reading: &Reading) -> Vec<(Capacity, Interval)> {
+pub(crate) fn tlb_steps(reading: &Reading) -> Vec<(Capacity, Interval)> {
     reading
         .tiers
         .windows(2)
@@ -304,12 +304,12 @@ pub(super) fn tlb_steps(reading: &Reading) -> Vec<(Capacity, Interval)> {
 }
 
 /// Does translation rise here as beyond a TLB's reach?
-pub(super) fn is_tlb(capacity: &Capacity) -> bool {
+pub(crate) fn is_tlb(capacity: &Capacity) -> bool {
     !matches!(capacity.shape, Shape::Gradual(9..))
 }
 
 /// Reads the staircase, less its translation.
-pub(super) fn read_staircase(staircase: &[At], translation: &Translation, share: f64) -> Option<Reading> {
+pub(crate) fn read_staircase(staircase: &[At], translation: &Translation, share: f64) -> Option<Reading> {
     let points: Vec<Point> = staircase
         .iter()
         .map(|a| {
@@ -322,7 +322,7 @@ pub(super) fn read_staircase(staircase: &[At], translation: &Translation, share:
 
 /// Reads the TLB curve: what translation adds, on the ground of the smallest pairs' packed time, so
 /// that "no cost" is a plateau of its own.
-pub(super) fn read_pairs(pairs: &[Pair], share: f64) -> Option<Reading> {
+pub(crate) fn read_pairs(pairs: &[Pair], share: f64) -> Option<Reading> {
     let ground = median(&pairs.iter().take(3).map(|p| p.packed.time()).collect::<Vec<_>>())?;
     let points: Vec<Point> = pairs
         .iter()
@@ -336,6 +336,6 @@ pub(super) fn read_pairs(pairs: &[Pair], share: f64) -> Option<Reading> {
 }
 
 /// May latencies be shown at all?
-pub(super) fn believable(record: &Record) -> bool {
+pub(crate) fn believable(record: &Record) -> bool {
     matches!(record.worth, Some(Worth::Real | Worth::Virtual | Worth::Modelled))
 }

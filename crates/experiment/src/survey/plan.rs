@@ -392,7 +392,7 @@ impl Planner<'_> {
 }
 
 /// Fisher and Yates, from a seed.
-fn shuffle(trials: &mut [Trial], mut seed: u64) {
+pub(crate) fn shuffle(trials: &mut [Trial], mut seed: u64) {
     for i in (1..trials.len()).rev() {
         seed = mix(seed);
         trials.swap(i, (seed % (i as u64 + 1)) as usize);

@@ -1,175 +1,28 @@
 //! The survey's reading: from a record to findings.
 
 use fathom_analysis::claims::decode;
-use fathom_analysis::findings::{Finding, Refused, Report, Value, Warning};
+use fathom_analysis::findings::{Refused, Report, Warning};
 use fathom_analysis::interval::{Interval, median, median_interval};
 use fathom_analysis::tiers::Reading;
-use fathom_probe::machine::{Pages, Worth};
-use fathom_probe::wire::{OrderKind, PatternKind};
+use fathom_probe::machine::Pages;
+use fathom_probe::wire::OrderKind;
 
 use super::curves::{At, Pair, Scale, believable, is_tlb, read_pairs, read_staircase, tlb_steps};
 use super::{NAME, claims};
-use crate::disturbance::{self, Disturbance};
+use crate::disturbance;
+use crate::reading::{begun, clocks, disturbed_row, measured, number, refuse_all, size};
 use crate::record::Record;
-
-/// Every warning that a survey can give: token and what it says.
-pub const WARNINGS: &[(&str, &str)] = &[
-    ("disturbed", "other work disturbed the measurement"),
-    ("no-huge-pages", "the staircase was measured in base pages: translation is part of it"),
-    ("last-tier-open", "the curve had not ended on a plateau at the largest working set"),
-    ("short-budget", "the budget ended before every capacity was as narrow as promised"),
-    ("interrupted", "the session ended before its plan did"),
-    ("unproven", "samples did not prove their work and were left out"),
-    ("damaged-record", "lines of the record could not be read"),
-    ("clock", "the probe's clock is not worth these findings"),
-    ("claims", "a source's claims contradict each other or themselves"),
-];
-
-/// A number without interval.
-pub(super) fn number(name: impl Into<String>, value: f64, unit: &'static str) -> Finding {
-    Finding {
-        name: name.into(),
-        value: Value::Number(value),
-        unit,
-        low: None,
-        high: None,
-        count: 0,
-        trials: Vec::new(),
-        notes: Vec::new(),
-    }
-}
-
-/// A word.
-pub(super) fn text(name: impl Into<String>, value: &str) -> Finding {
-    Finding { value: Value::Text(value.to_owned()), ..number(name, 0.0, "") }
-}
-
-fn measured(
-    name: impl Into<String>,
-    i: Interval,
-    unit: &'static str,
-    count: usize,
-    trials: &[u64],
-) -> Finding {
-    let mut finding = number(name, i.value, unit);
-    (finding.low, finding.high) = (Some(i.low), Some(i.high));
-    finding.count = count as u64;
-    finding.trials = trials.to_vec();
-    finding
-}
-
-/// Bytes as people say them: `48 KiB`, `2 MiB`, `1.5 MiB`.
-pub(super) fn size(bytes: f64) -> String {
-    let (value, unit) = match bytes {
-        b if b >= 1024.0 * 1024.0 * 1024.0 => (b / 1024.0 / 1024.0 / 1024.0, "GiB"),
-        b if b >= 1024.0 * 1024.0 => (b / 1024.0 / 1024.0, "MiB"),
-        b if b >= 1024.0 => (b / 1024.0, "KiB"),
-        b => (b, "bytes"),
-    };
-    let digits = if value >= 100.0 || (value - value.round()).abs() < 0.005 { 0 } else { 1 };
-    format!("{value:.digits$} {unit}")
-}
 
 /// Reads a record. Everything that is shown follows from the record alone.
 #[must_use]
 pub fn read(record: &Record) -> Report {
-    let run = record.run.clone().unwrap_or_default();
-    let mut report = Report {
-        experiment: NAME.to_owned(),
-        subject: run.subject,
-        worth: record.worth.map_or("emulated", Worth::token).to_owned(),
-        facts: shown_facts(record),
-        seed: run.seed,
-        elapsed_s: record.end.as_ref().map_or(0.0, |e| e.elapsed_ms as f64 / 1000.0),
-        ..Report::default()
-    };
-    session(record, &mut report);
+    let mut report = begun(record, NAME);
     if believable(record) {
         measurements(record, &mut report);
     } else {
-        refuse_all(record, &mut report);
+        refuse_all(record, "tiers, TLBs and every latency", &mut report);
     }
     report
-}
-
-/// Facts worth a line in the report's head.
-fn shown_facts(record: &Record) -> Vec<(String, String)> {
-    let mut facts = Vec::new();
-    for name in ["machine.name", "env.cpu.model", "env.board", "env.kernel", "clock.name", "worth.evidence"] {
-        if let Some(value) = record.text(name) {
-            facts.push((name.to_owned(), value.to_owned()));
-        }
-    }
-    for name in ["page.base", "page.huge", "cpu.pinned"] {
-        if let Some(value) = record.int(name) {
-            facts.push((name.to_owned(), value.to_string()));
-        }
-    }
-    facts
-}
-
-/// What the session itself went through.
-fn session(record: &Record, report: &mut Report) {
-    let mut warn = |token: &'static str, text: String, remedy: &str| {
-        report.warnings.push(Warning { token, text, remedy: remedy.to_owned() });
-    };
-    if record.end.as_ref().is_none_or(|e| e.status != "complete") {
-        let status = record.end.as_ref().map_or("cut off", |e| e.status.as_str());
-        warn("interrupted", format!("the session was {status} before its plan ended"), "run it again");
-    }
-    let cheated: usize = record.trials.iter().map(|r| r.cheated).sum();
-    if cheated > 0 {
-        warn(
-            "unproven",
-            format!("{cheated} samples did not end where their loads lead; they are left out"),
-            "this is a fault of the probe or the machine: please report it with the record",
-        );
-    }
-    if !record.problems.is_empty() {
-        warn(
-            "damaged-record",
-            format!(
-                "{} lines of the record could not be read; the first: {}",
-                record.problems.len(),
-                record.problems[0]
-            ),
-            "the findings rest on the other lines",
-        );
-    }
-    for fault in &record.faults {
-        report.refusals.push(Refused { what: "a line".into(), reason: fault.clone(), remedy: String::new() });
-    }
-    let mut seen: Vec<(&str, &str)> = Vec::new();
-    for run in &record.trials {
-        if let Some((reason, remedy)) = &run.refusal
-            && !seen.contains(&(reason, remedy))
-        {
-            seen.push((reason, remedy));
-            report.refusals.push(Refused {
-                what: format!(
-                    "trial {}: {} of {}",
-                    run.trial.id,
-                    run.trial.pattern.token(),
-                    size(run.trial.bytes as f64)
-                ),
-                reason: reason.clone(),
-                remedy: remedy.clone(),
-            });
-        }
-    }
-}
-
-fn refuse_all(record: &Record, report: &mut Report) {
-    let evidence = record.text("worth.evidence").unwrap_or("the subject says so");
-    report.refusals.push(Refused {
-        what: "tiers, TLBs and every latency".into(),
-        reason: format!(
-            "the probe runs on an emulator ({evidence}): its times are those of the emulator on its own host, \
-             not of the machine it shows"
-        ),
-        remedy: "run it on the machine itself, or describe the machine and use --on".into(),
-    });
-    report.findings.extend(claims::rows(&decode(&record.facts)));
 }
 
 fn measurements(record: &Record, report: &mut Report) {
@@ -229,46 +82,6 @@ fn repeats(staircase: &[At]) -> Vec<Vec<f64>> {
         .map(|a| a.steady.iter().filter_map(|g| median(g)).collect::<Vec<f64>>())
         .filter(|m| m.len() > 1)
         .collect()
-}
-
-fn disturbed_row(disturbance: &Disturbance, report: &mut Report) {
-    let mut row = text("disturbed", if disturbance.disturbed { "yes" } else { "no" });
-    row.count = disturbance.trials;
-    row.notes.clone_from(&disturbance.causes);
-    report.findings.push(row);
-    if disturbance.disturbed {
-        report.warnings.push(Warning {
-            token: "disturbed",
-            text: format!("the measurement was disturbed: {}", disturbance.causes.join("; ")),
-            remedy: disturbance.remedy.clone(),
-        });
-    }
-}
-
-fn clocks(record: &Record, scale: &Scale, report: &mut Report) {
-    let back_to_back: Vec<f64> = record
-        .of(PatternKind::Clock)
-        .flat_map(|r| r.samples.iter().map(|s| s.ticks2 as f64 / r.trial.loads as f64).collect::<Vec<_>>())
-        .collect();
-    if let Some(i) = median_interval(&back_to_back) {
-        let mut row = measured("bias.timer", i, "ticks", back_to_back.len(), &[]);
-        row.notes.push("in every timed interval; cancels between n and 2n loads".into());
-        report.findings.push(row);
-    }
-    let mut tick = number("clock.tick_hz", 1e9 / scale.tick_ns, "Hz");
-    tick.count = 1;
-    tick.notes.push("as the probe states or calibrates it; its doubt is the fact clock.hz.ppm".into());
-    report.findings.push(tick);
-    let hz: Vec<f64> = scale.cycle_ticks.iter().map(|c| 1e9 / (c.2 * scale.tick_ns)).collect();
-    if let Some(i) = median_interval(&hz) {
-        let mut trials: Vec<u64> = scale.cycle_ticks.iter().map(|c| c.1).collect();
-        trials.dedup();
-        let mut row = measured("clock.core_hz", i, "Hz", hz.len(), &trials);
-        row.notes.push(
-            "calibrated by a chain of dependent single-cycle operations at both ends of every round".into(),
-        );
-        report.findings.push(row);
-    }
 }
 
 fn tiers(stairs: &Reading, scale: &Scale, staircase: &[At], report: &mut Report) {

@@ -57,13 +57,22 @@ pub fn lay<M: Machine + ?Sized>(machine: &mut M, chain: &Chain) -> Result<(), Re
 /// # Errors
 /// The machine's refusal of the memory or of the co-running streams.
 pub fn measure<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal> {
+    on_chain(machine, trial, one)
+}
+
+/// One sample from a cell on; leaves the cell where it ended. `None` when the loads led off the chain, which
+/// only a broken machine does.
+pub(super) type One<M> = fn(&mut M, &Chain, &mut <M as Machine>::Cell, &Trial) -> Option<Sample>;
+
+/// Maps, lays and warms a trial's chain and takes its samples.
+pub(super) fn on_chain<M: Machine>(machine: &mut M, trial: &Trial, one: One<M>) -> Result<Yield, Refusal> {
     machine.disturb(&trial.with)?;
-    let outcome = measure_quietly(machine, trial);
+    let outcome = undisturbed(machine, trial, one);
     machine.disturb(&[])?;
     outcome
 }
 
-fn measure_quietly<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal> {
+fn undisturbed<M: Machine>(machine: &mut M, trial: &Trial, one: One<M>) -> Result<Yield, Refusal> {
     let lost = || Refusal::new("a cell of the chain is outside the mapping", "");
     // The page size decides how far a chain of one cell a page reaches, and only the mapping knows
     // it: a first mapping of one page tells.
@@ -78,15 +87,15 @@ fn measure_quietly<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, 
     let mut cell = machine.chase(start, trial.warm);
     let mut samples = Vec::with_capacity(trial.samples as usize);
     for _ in 0..trial.samples {
-        let sample = one(machine, &chain, &mut cell, trial.loads);
+        let sample = one(machine, &chain, &mut cell, trial);
         samples.push(sample.ok_or_else(lost)?);
     }
     Ok(Yield { samples, page_bytes, base: mapping.base })
 }
 
-/// One sample from `cell` on; leaves `cell` where it ended. `None` when the loads led off the chain,
-/// which only a broken machine does.
-fn one<M: Machine>(machine: &mut M, chain: &Chain, cell: &mut M::Cell, n: u64) -> Option<Sample> {
+/// One sample: n loads, then 2n more.
+fn one<M: Machine>(machine: &mut M, chain: &Chain, cell: &mut M::Cell, trial: &Trial) -> Option<Sample> {
+    let n = trial.loads;
     let before = super::cycles(machine);
     let a = machine.now();
     let middle = machine.chase(*cell, n);

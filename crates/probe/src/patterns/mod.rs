@@ -8,6 +8,7 @@ use crate::wire::{PatternKind, Sample, Trial};
 pub mod alu;
 pub mod chase;
 pub mod clock;
+pub mod single;
 
 /// What a trial yielded.
 #[derive(Debug)]
@@ -29,6 +30,7 @@ pub fn run<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal>
         PatternKind::Clock => clock::measure(machine, trial),
         PatternKind::Alu => alu::measure(machine, trial),
         PatternKind::Chase | PatternKind::Pages => return chase::measure(machine, trial),
+        PatternKind::Single => return single::measure(machine, trial),
     };
     Ok(Yield { samples, page_bytes: 0, base: 0 })
 }

@@ -21,9 +21,11 @@ pub enum PatternKind {
     Chase,
     /// Dependent loads round a chain with one line a page.
     Pages,
+    /// One timed load, or a few, after every `loads` untimed ones of a chase over packed lines.
+    Single,
 }
 
-token_names!(PatternKind { Clock = "clock", Alu = "alu", Chase = "chase", Pages = "pages" });
+token_names!(PatternKind { Clock = "clock", Alu = "alu", Chase = "chase", Pages = "pages", Single = "single" });
 
 /// The order of a chain, without its window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -64,8 +66,11 @@ pub struct Trial {
     pub place: u64,
     /// Seed of the order.
     pub seed: u64,
-    /// n: loads (or operations) in the first run of a sample; the second runs 2n.
+    /// n: loads (or operations) in the first run of a sample; the second runs 2n. For single loads, the
+    /// untimed ones before each timed one: their spacing.
     pub loads: u64,
+    /// Dependent loads that one sample of the pattern `single` times: 1, or more where the clock is coarse.
+    pub timed: u64,
     /// Samples wanted.
     pub samples: u64,
     /// Loads before the first sample, untimed.
@@ -90,6 +95,7 @@ impl Default for Trial {
             seed: 0,
             // A prime: never a whole number of laps, which would prove nothing.
             loads: 4099,
+            timed: 1,
             samples: 5,
             warm: 4096,
             with: Vec::new(),
@@ -102,6 +108,8 @@ impl Default for Trial {
 const MAX_BYTES: u64 = 1 << 40;
 const MAX_LOADS: u64 = 1 << 32;
 const MAX_SAMPLES: u64 = 1000;
+/// Enough for a clock of one microsecond over an L1 hit of one nanosecond.
+const MAX_TIMED: u64 = 1 << 16;
 const MAX_STREAMS: usize = 64;
 
 fn choice<T: Copy>(
@@ -138,6 +146,10 @@ impl Trial {
             .int("loads", self.loads)
             .int("samples", self.samples)
             .int("warm", self.warm);
+        // Younger than the first records: it stands only where it says something.
+        if self.timed != 1 {
+            line = line.int("timed", self.timed);
+        }
         if !self.with.is_empty() {
             let cpus: Vec<u64> = self.with.iter().map(|s| u64::from(s.cpu)).collect();
             let bytes: Vec<u64> = self.with.iter().map(|s| s.bytes).collect();
@@ -166,6 +178,7 @@ impl Trial {
             place: f.int("place")?.unwrap_or(d.place),
             seed: f.int("seed")?.unwrap_or(d.seed),
             loads: f.int("loads")?.unwrap_or(d.loads),
+            timed: f.int("timed")?.unwrap_or(d.timed),
             samples: f.int("samples")?.unwrap_or(d.samples),
             warm: f.int("warm")?.unwrap_or(d.warm),
             with: streams(&mut f)?,
@@ -190,6 +203,7 @@ impl Trial {
         within("bytes", self.bytes, self.step, MAX_BYTES)?;
         within("window", self.window, self.step, MAX_BYTES)?;
         within("loads", self.loads, 1, MAX_LOADS)?;
+        within("timed", self.timed, 1, MAX_TIMED)?;
         within("warm", self.warm, 0, MAX_LOADS)?;
         within("samples", self.samples, 1, MAX_SAMPLES)
     }

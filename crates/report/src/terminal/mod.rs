@@ -1,5 +1,6 @@
 //! A report for people: text that fits a terminal.
 
+mod access;
 mod claims;
 mod number;
 mod page;
@@ -56,12 +57,15 @@ pub fn terminal(report: &Report, style: &Style, next: Option<&str>) -> String {
     if report.findings.is_empty() {
         nothing(&mut page, &report);
     }
+    access::section(&mut page, &report.histograms, &mut shelf);
     sections::staircase(&mut page, &report, &mut shelf);
     sections::translation(&mut page, &mut shelf);
     sections::prefetch(&mut page, &mut shelf);
     claims::section(&mut page, &report, &mut shelf);
     sections::rest(&mut page, &shelf.rest());
-    sections::histograms(&mut page, &report.histograms);
+    if report.histograms.iter().any(|h| !access::draws(h)) {
+        sections::histograms(&mut page, &report.histograms);
+    }
     sections::warnings(&mut page, &report.warnings);
     sections::refusals(&mut page, &report.refusals);
     if let Some(next) = next {

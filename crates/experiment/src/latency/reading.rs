@@ -1,0 +1,277 @@
+//! The reading: histograms, peaks, bias and the conditions of each working set.
+
+use fathom_analysis::claims::decode;
+use fathom_analysis::findings::{Finding, Histogram, Report, Warning};
+use fathom_analysis::histogram::{Group, bars, groups, main_group};
+use fathom_analysis::interval::{Interval, median, median_interval};
+use fathom_probe::wire::{OrderKind, PatternKind};
+
+use super::{NAME, REFERENCE};
+use crate::clock::{coarse, step_ticks};
+use crate::disturbance;
+use crate::reading::{begun, clocks, disturbed_row, measured, refuse_all, size, text};
+use crate::record::{Record, TrialRun};
+use crate::survey::curves::{Scale, believable};
+
+/// Reads a record. Everything that is shown follows from the record alone.
+#[must_use]
+pub fn read(record: &Record) -> Report {
+    let mut report = begun(record, NAME);
+    if !believable(record) {
+        refuse_all(record, "histograms and every latency", &mut report);
+        return report;
+    }
+    let scale = Scale::of(record);
+    let measure = Measure::of(record, &scale);
+    let sets: Vec<Set> = measure.sets(record);
+    let repeats: Vec<Vec<f64>> =
+        sets.iter().map(|s| s.random.iter().filter_map(|t| median(&t.1)).collect()).collect();
+    disturbed_row(&disturbance::judge(record, &scale.cycle_ticks, &repeats), &mut report);
+    clocks(record, &scale, &mut report);
+    let bias = measure.bias(&sets);
+    if let Some(bias) = &bias {
+        report.findings.push(bias.row(&measure));
+    }
+    access_times(&sets, bias.as_ref(), &measure, &mut report);
+    if let Some(timed) = coarse(scale.cycle(), step_ticks(record)) {
+        report.warnings.push(Warning {
+            token: "coarse-clock",
+            text: format!(
+                "the clock moves every {:.0} core cycles: a sample is the mean of {timed} dependent loads, and a \
+                 histogram of means shows no single load",
+                measure.step
+            ),
+            remedy: "read a cycle counter (on ARM: allow user space the PMU)".into(),
+        });
+    }
+    missing(record, &sets, &mut report);
+    report.findings.extend(crate::survey::claims::rows(&decode(&record.facts)));
+    report
+}
+
+/// The units that times come in here: core cycles where they were calibrated, else ns.
+struct Measure {
+    /// Ticks a unit.
+    ticks: f64,
+    /// Nanoseconds a tick.
+    tick_ns: f64,
+    /// The clock's step, units.
+    step: f64,
+    unit: &'static str,
+}
+
+/// One working set.
+struct Set {
+    bytes: u64,
+    /// Untimed loads before each timed one, and timed ones a sample.
+    spacing: u64,
+    timed: u64,
+    /// Single samples, raw, units a sample, with the trials' ids.
+    single: Vec<(u64, Vec<f64>)>,
+    /// Units a load of the n/2n method: random order, and an order that any TLB holds.
+    random: Vec<(u64, Vec<f64>)>,
+    window: Vec<(u64, Vec<f64>)>,
+}
+
+fn joined(trials: &[(u64, Vec<f64>)]) -> Vec<f64> {
+    trials.iter().flat_map(|t| t.1.iter().copied()).collect()
+}
+
+fn ids(trials: &[(u64, Vec<f64>)]) -> Vec<u64> {
+    trials.iter().map(|t| t.0).collect()
+}
+
+impl Measure {
+    fn of(record: &Record, scale: &Scale) -> Measure {
+        let (ticks, unit) = match scale.cycle() {
+            Some(cycle) => (cycle, "cycles"),
+            None => (1.0 / scale.tick_ns, "ns"),
+        };
+        Measure { ticks, tick_ns: scale.tick_ns, step: step_ticks(record) as f64 / ticks, unit }
+    }
+
+    /// ns of a time in units.
+    fn ns(&self, i: Interval) -> Interval {
+        i.scaled(self.ticks * self.tick_ns)
+    }
+
+    fn sets(&self, record: &Record) -> Vec<Set> {
+        let mut sets: Vec<Set> = Vec::new();
+        for run in &record.trials {
+            let (single, chase) =
+                (run.trial.pattern == PatternKind::Single, run.trial.pattern == PatternKind::Chase);
+            if !(single || chase) || run.samples.is_empty() {
+                continue;
+            }
+            let bytes = run.trial.bytes;
+            let at = sets.iter().position(|s| s.bytes == bytes).unwrap_or_else(|| {
+                let (random, window) = (Vec::new(), Vec::new());
+                sets.push(Set { bytes, spacing: 0, timed: 1, single: Vec::new(), random, window });
+                sets.len() - 1
+            });
+            let set = &mut sets[at];
+            let times = |of: &TrialRun| of.ticks_per_op().map(|t| t / self.ticks).collect::<Vec<f64>>();
+            match (single, run.trial.order) {
+                (true, _) => {
+                    (set.spacing, set.timed) = (run.trial.loads, run.trial.timed.max(1));
+                    let raw = run.samples.iter().map(|s| s.ticks as f64 / self.ticks).collect();
+                    set.single.push((run.trial.id, raw));
+                }
+                (false, OrderKind::Window) => set.window.push((run.trial.id, times(run))),
+                (false, _) => set.random.push((run.trial.id, times(run))),
+            }
+        }
+        sets.sort_by_key(|s| s.bytes);
+        sets
+    }
+
+    /// The sampled median of the reference less what its loads take by the n/2n method.
+    fn bias(&self, sets: &[Set]) -> Option<Bias> {
+        let set = sets.iter().find(|s| s.bytes == REFERENCE)?;
+        let sampled = median_interval(&joined(&set.single))?;
+        let mean = median_interval(&joined(&set.random))?.scaled(set.timed as f64);
+        let value = Interval {
+            value: sampled.value - mean.value,
+            // The clock's step is in the sampled median, however many samples agree.
+            low: sampled.low - mean.high,
+            high: sampled.high - mean.low,
+        };
+        let trials = [ids(&set.single), ids(&set.random)].concat();
+        Some(Bias { value, count: joined(&set.single).len(), trials })
+    }
+}
+
+/// What timing adds to a sample.
+struct Bias {
+    value: Interval,
+    count: usize,
+    trials: Vec<u64>,
+}
+
+impl Bias {
+    fn row(&self, measure: &Measure) -> Finding {
+        let mut row = measured("bias.sample", self.value, measure.unit, self.count, &self.trials);
+        row.notes.push(format!(
+            "median of single loads in {} less their time by the n/2n method; taken off every peak, not off the \
+             histograms",
+            size(REFERENCE as f64)
+        ));
+        row
+    }
+}
+
+/// Relative difference from which on two working sets are in different tiers, and from which on random
+/// order pays for translation: as in the survey, and a quarter of it.
+const TIER: f64 = 1.25;
+const TRANSLATION: f64 = 1.06;
+
+fn access_times(sets: &[Set], bias: Option<&Bias>, measure: &Measure, report: &mut Report) {
+    let mut tier = 0;
+    let mut level = 0.0;
+    for set in sets {
+        let random = joined(&set.random);
+        let mean = median_interval(&random);
+        let found = groups(&joined(&set.single), measure.step);
+        let main = main_group(&found).map(|g| peak(g, set, bias));
+        // Which tier: by the loads that any TLB holds, so that a walk makes none.
+        if let Some(ground) = median(&joined(&set.window)).or(mean.map(|m| m.value)) {
+            if ground >= TIER * level {
+                tier += 1;
+                level = ground;
+            }
+        }
+        let name = |what: &str| format!("latency.{}.{what}", set.bytes);
+        let condition = condition(tier, set, mean);
+        if let Some(mean) = mean {
+            let mut row = measured(name("time"), measure.ns(mean), "ns", random.len(), &ids(&set.random));
+            row.notes.push(condition.clone());
+            report.findings.push(row);
+            if measure.unit == "cycles" {
+                report.findings.push(measured(name("cycles"), mean, "cycles", random.len(), &ids(&set.random)));
+            }
+        }
+        if let Some(main) = main {
+            let count = joined(&set.single).len();
+            let mut row = measured(name("peak"), main, measure.unit, count, &ids(&set.single));
+            row.notes.push(shape(&found, count, set, measure));
+            report.findings.push(row);
+        }
+        if let Some(missed) = misses(set, mean) {
+            let mut row = text(name("tlb"), if missed { "miss" } else { "hit" });
+            row.count = random.len() as u64;
+            row.trials = [ids(&set.random), ids(&set.window)].concat();
+            report.findings.push(row);
+        }
+        if !set.single.is_empty() {
+            report.histograms.push(Histogram {
+                name: name("single"),
+                bytes: set.bytes,
+                unit: measure.unit,
+                loads_per_sample: set.timed,
+                counts: bars(&joined(&set.single).iter().map(|v| (v * 100.0).round() / 100.0).collect::<Vec<_>>()),
+            });
+        }
+    }
+}
+
+/// The main peak without the bias, a load.
+fn peak(group: &Group, set: &Set, bias: Option<&Bias>) -> Interval {
+    let off = bias.map_or(0.0, |b| b.value.value);
+    let i = group.median;
+    Interval { value: i.value - off, low: i.low - off, high: i.high - off }.scaled(1.0 / set.timed as f64)
+}
+
+/// Do random loads walk? `None` where one of the orders was not measured.
+fn misses(set: &Set, mean: Option<Interval>) -> Option<bool> {
+    let window = median(&joined(&set.window))?;
+    Some(mean?.value > TRANSLATION * window)
+}
+
+fn condition(tier: u64, set: &Set, mean: Option<Interval>) -> String {
+    match (misses(set, mean), median(&joined(&set.window)), mean) {
+        (Some(true), Some(window), Some(mean)) => format!(
+            "tier {tier}, TLB miss: {:.0} % of it is translation, by an order that stays in few pages",
+            100.0 * (1.0 - window / mean.value)
+        ),
+        (Some(false), ..) => format!("tier {tier}, TLB hit"),
+        _ => format!("tier {tier}"),
+    }
+}
+
+/// The groups of a histogram as a sentence, raw as in the histogram: the largest first.
+fn shape(found: &[Group], count: usize, set: &Set, measure: &Measure) -> String {
+    let mut by_count: Vec<&Group> = found.iter().collect();
+    by_count.sort_by_key(|g| core::cmp::Reverse(g.count));
+    let parts: Vec<String> = by_count
+        .iter()
+        .take(4)
+        .map(|g| {
+            let share = 100.0 * g.count as f64 / count as f64;
+            let (low, high) = g.range;
+            let range = if high > low { format!("{low:.0} to {high:.0}") } else { format!("{low:.0}") };
+            format!("{share:.1} % at {range}")
+        })
+        .collect();
+    let more = found.len().saturating_sub(4);
+    let rest = if more > 0 { format!(", {more} groups more") } else { String::new() };
+    let spaced = format!("one sample of {} in {} loads", set.timed, set.spacing + set.timed);
+    format!("raw {}: {}{rest}; {spaced}", measure.unit, parts.join(", "))
+}
+
+/// Sizes that were asked for and not measured.
+fn missing(record: &Record, sets: &[Set], report: &mut Report) {
+    let Some(run) = &record.run else { return };
+    let lost: Vec<String> = run
+        .bytes
+        .iter()
+        .filter(|b| sets.iter().all(|s| s.bytes != **b / super::STEP * super::STEP || s.single.is_empty()))
+        .map(|b| size(*b as f64))
+        .collect();
+    if !lost.is_empty() {
+        report.warnings.push(Warning {
+            token: "short-budget",
+            text: format!("not measured within the budget or the memory: {}", lost.join(", ")),
+            remedy: "give it a larger --budget or ask for smaller sizes".into(),
+        });
+    }
+}

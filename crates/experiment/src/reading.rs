@@ -1,0 +1,208 @@
+//! What every reading shares: rows, and what the session and its clocks went through.
+
+use fathom_analysis::claims::decode;
+use fathom_analysis::findings::{Finding, Refused, Report, Value, Warning};
+use fathom_analysis::interval::{Interval, median_interval};
+use fathom_probe::machine::Worth;
+use fathom_probe::wire::PatternKind;
+
+use crate::disturbance::Disturbance;
+use crate::record::Record;
+use crate::survey::claims;
+use crate::survey::curves::Scale;
+
+/// Every warning that an experiment can give: token and what it says.
+pub const WARNINGS: &[(&str, &str)] = &[
+    ("disturbed", "other work disturbed the measurement"),
+    ("no-huge-pages", "the staircase was measured in base pages: translation is part of it"),
+    ("last-tier-open", "the curve had not ended on a plateau at the largest working set"),
+    ("short-budget", "the budget ended before every capacity was as narrow as promised"),
+    ("interrupted", "the session ended before its plan did"),
+    ("unproven", "samples did not prove their work and were left out"),
+    ("damaged-record", "lines of the record could not be read"),
+    ("clock", "the probe's clock is not worth these findings"),
+    ("coarse-clock", "the clock cannot resolve one load: samples are means of several dependent ones"),
+    ("claims", "a source's claims contradict each other or themselves"),
+];
+
+/// A number without interval.
+pub(crate) fn number(name: impl Into<String>, value: f64, unit: &'static str) -> Finding {
+    Finding {
+        name: name.into(),
+        value: Value::Number(value),
+        unit,
+        low: None,
+        high: None,
+        count: 0,
+        trials: Vec::new(),
+        notes: Vec::new(),
+    }
+}
+
+/// A word.
+pub(crate) fn text(name: impl Into<String>, value: &str) -> Finding {
+    Finding { value: Value::Text(value.to_owned()), ..number(name, 0.0, "") }
+}
+
+pub(crate) fn measured(
+    name: impl Into<String>,
+    i: Interval,
+    unit: &'static str,
+    count: usize,
+    trials: &[u64],
+) -> Finding {
+    let mut finding = number(name, i.value, unit);
+    (finding.low, finding.high) = (Some(i.low), Some(i.high));
+    finding.count = count as u64;
+    finding.trials = trials.to_vec();
+    finding
+}
+
+/// Bytes as people say them: `48 KiB`, `2 MiB`, `1.5 MiB`.
+pub(crate) fn size(bytes: f64) -> String {
+    let (value, unit) = match bytes {
+        b if b >= 1024.0 * 1024.0 * 1024.0 => (b / 1024.0 / 1024.0 / 1024.0, "GiB"),
+        b if b >= 1024.0 * 1024.0 => (b / 1024.0 / 1024.0, "MiB"),
+        b if b >= 1024.0 => (b / 1024.0, "KiB"),
+        b => (b, "bytes"),
+    };
+    let digits = if value >= 100.0 || (value - value.round()).abs() < 0.005 { 0 } else { 1 };
+    format!("{value:.digits$} {unit}")
+}
+
+/// The report of an experiment's record with all that does not depend on the experiment.
+pub(crate) fn begun(record: &Record, experiment: &str) -> Report {
+    let run = record.run.clone().unwrap_or_default();
+    let mut report = Report {
+        experiment: experiment.to_owned(),
+        subject: run.subject,
+        worth: record.worth.map_or("emulated", Worth::token).to_owned(),
+        facts: shown_facts(record),
+        seed: run.seed,
+        elapsed_s: record.end.as_ref().map_or(0.0, |e| e.elapsed_ms as f64 / 1000.0),
+        ..Report::default()
+    };
+    session(record, &mut report);
+    report
+}
+
+/// Facts worth a line in the report's head.
+fn shown_facts(record: &Record) -> Vec<(String, String)> {
+    let mut facts = Vec::new();
+    for name in ["machine.name", "env.cpu.model", "env.board", "env.kernel", "clock.name", "worth.evidence"] {
+        if let Some(value) = record.text(name) {
+            facts.push((name.to_owned(), value.to_owned()));
+        }
+    }
+    for name in ["page.base", "page.huge", "cpu.pinned"] {
+        if let Some(value) = record.int(name) {
+            facts.push((name.to_owned(), value.to_string()));
+        }
+    }
+    facts
+}
+
+/// What the session itself went through.
+fn session(record: &Record, report: &mut Report) {
+    let mut warn = |token: &'static str, text: String, remedy: &str| {
+        report.warnings.push(Warning { token, text, remedy: remedy.to_owned() });
+    };
+    if record.end.as_ref().is_none_or(|e| e.status != "complete") {
+        let status = record.end.as_ref().map_or("cut off", |e| e.status.as_str());
+        warn("interrupted", format!("the session was {status} before its plan ended"), "run it again");
+    }
+    let cheated: usize = record.trials.iter().map(|r| r.cheated).sum();
+    if cheated > 0 {
+        warn(
+            "unproven",
+            format!("{cheated} samples did not end where their loads lead; they are left out"),
+            "this is a fault of the probe or the machine: please report it with the record",
+        );
+    }
+    if !record.problems.is_empty() {
+        warn(
+            "damaged-record",
+            format!(
+                "{} lines of the record could not be read; the first: {}",
+                record.problems.len(),
+                record.problems[0]
+            ),
+            "the findings rest on the other lines",
+        );
+    }
+    for fault in &record.faults {
+        report.refusals.push(Refused { what: "a line".into(), reason: fault.clone(), remedy: String::new() });
+    }
+    let mut seen: Vec<(&str, &str)> = Vec::new();
+    for run in &record.trials {
+        if let Some((reason, remedy)) = &run.refusal
+            && !seen.contains(&(reason, remedy))
+        {
+            seen.push((reason, remedy));
+            report.refusals.push(Refused {
+                what: format!(
+                    "trial {}: {} of {}",
+                    run.trial.id,
+                    run.trial.pattern.token(),
+                    size(run.trial.bytes as f64)
+                ),
+                reason: reason.clone(),
+                remedy: remedy.clone(),
+            });
+        }
+    }
+}
+
+pub(crate) fn disturbed_row(disturbance: &Disturbance, report: &mut Report) {
+    let mut row = text("disturbed", if disturbance.disturbed { "yes" } else { "no" });
+    row.count = disturbance.trials;
+    row.notes.clone_from(&disturbance.causes);
+    report.findings.push(row);
+    if disturbance.disturbed {
+        report.warnings.push(Warning {
+            token: "disturbed",
+            text: format!("the measurement was disturbed: {}", disturbance.causes.join("; ")),
+            remedy: disturbance.remedy.clone(),
+        });
+    }
+}
+
+pub(crate) fn clocks(record: &Record, scale: &Scale, report: &mut Report) {
+    let back_to_back: Vec<f64> = record
+        .of(PatternKind::Clock)
+        .flat_map(|r| r.samples.iter().map(|s| s.ticks2 as f64 / r.trial.loads as f64).collect::<Vec<_>>())
+        .collect();
+    if let Some(i) = median_interval(&back_to_back) {
+        let mut row = measured("bias.timer", i, "ticks", back_to_back.len(), &[]);
+        row.notes.push("in every timed interval; cancels between n and 2n loads".into());
+        report.findings.push(row);
+    }
+    let mut tick = number("clock.tick_hz", 1e9 / scale.tick_ns, "Hz");
+    tick.count = 1;
+    tick.notes.push("as the probe states or calibrates it; its doubt is the fact clock.hz.ppm".into());
+    report.findings.push(tick);
+    let hz: Vec<f64> = scale.cycle_ticks.iter().map(|c| 1e9 / (c.2 * scale.tick_ns)).collect();
+    if let Some(i) = median_interval(&hz) {
+        let mut trials: Vec<u64> = scale.cycle_ticks.iter().map(|c| c.1).collect();
+        trials.dedup();
+        let mut row = measured("clock.core_hz", i, "Hz", hz.len(), &trials);
+        row.notes.push(
+            "calibrated by a chain of dependent single-cycle operations at both ends of every round".into(),
+        );
+        report.findings.push(row);
+    }
+}
+
+/// Refuses `what`: nothing on this clock may be shown. Claims need none.
+pub(crate) fn refuse_all(record: &Record, what: &str, report: &mut Report) {
+    let evidence = record.text("worth.evidence").unwrap_or("the subject says so");
+    report.refusals.push(Refused {
+        what: what.into(),
+        reason: format!(
+            "the probe runs on an emulator ({evidence}): its times are those of the emulator on its own host, \
+             not of the machine it shows"
+        ),
+        remedy: "run it on the machine itself, or describe the machine and use --on".into(),
+    });
+    report.findings.extend(claims::rows(&decode(&record.facts)));
+}
