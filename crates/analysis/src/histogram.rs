@@ -70,8 +70,7 @@ mod tests {
     #[test]
     fn the_study_s_histogram_has_its_groups() {
         // The study of the Raspberry Pi 1, 64 KiB: cycles and how many of 1000 samples.
-        let counts =
-            [(9, 49), (17, 1), (61, 320), (62, 571), (63, 11), (64, 4), (65, 1), (69, 1), (70, 27)];
+        let counts = [(9, 49), (17, 1), (61, 320), (62, 571), (63, 11), (64, 4), (65, 1), (69, 1), (70, 27)];
         let values: Vec<f64> =
             counts.iter().flat_map(|&(v, n)| std::iter::repeat_n(f64::from(v), n)).collect();
         let groups = groups(&values, 1.0);

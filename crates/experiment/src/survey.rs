@@ -12,8 +12,8 @@ mod plan;
 mod reading;
 
 pub use plan::plan;
-pub use reading::read;
 pub(crate) use plan::shuffle;
+pub use reading::read;
 
 /// The experiment's name.
 pub const NAME: &str = "survey";

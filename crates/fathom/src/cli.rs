@@ -232,7 +232,11 @@ pub fn size(text: &str) -> Result<u64, String> {
 /// A working set: at least two cells of a chain, and no more than the wire takes.
 fn working_set(text: &str) -> Result<u64, String> {
     let bytes = size(text)?;
-    if (128..=1 << 40).contains(&bytes) { Ok(bytes) } else { Err("must be from 128 bytes to 1024G".to_owned()) }
+    if (128..=1 << 40).contains(&bytes) {
+        Ok(bytes)
+    } else {
+        Err("must be from 128 bytes to 1024G".to_owned())
+    }
 }
 
 #[cfg(test)]

@@ -38,7 +38,9 @@ fn main() -> ExitCode {
 fn run(cli: &Cli, out: &Out) -> Result<u8, Failure> {
     match &cli.verb {
         None => out.text(&greeting()),
-        Some(Verb::Survey(o)) => run_experiment(&o.run, &o.out, survey::NAME, survey::plan, &[], cli.quiet, out),
+        Some(Verb::Survey(o)) => {
+            run_experiment(&o.run, &o.out, survey::NAME, survey::plan, &[], cli.quiet, out)
+        }
         Some(Verb::Latency(o)) => {
             run_experiment(&o.run, &o.out, latency::NAME, latency::plan, &o.bytes, cli.quiet, out)
         }
@@ -50,8 +52,12 @@ fn run(cli: &Cli, out: &Out) -> Result<u8, Failure> {
         Some(Verb::Subjects) => {
             out.text(&output::columns(subjects::all()?.iter().map(|s| (s.name.as_str(), s.about.as_str()))))
         }
-        Some(Verb::Schema { json: true }) => out.text(&fathom_report::schema::schema_json(fathom_experiment::WARNINGS)),
-        Some(Verb::Schema { json: false }) => out.text(&fathom_report::schema::schema_text(fathom_experiment::WARNINGS)),
+        Some(Verb::Schema { json: true }) => {
+            out.text(&fathom_report::schema::schema_json(fathom_experiment::WARNINGS))
+        }
+        Some(Verb::Schema { json: false }) => {
+            out.text(&fathom_report::schema::schema_text(fathom_experiment::WARNINGS))
+        }
         Some(Verb::Serve { machine }) => serve::run(machine).map(|()| failure::DONE),
     }
 }

@@ -222,6 +222,46 @@ pub fn disturbed() -> Report {
     report
 }
 
+/// Single loads over two working sets: one peak, and two with a tail.
+pub fn latency() -> Report {
+    let peak = |bytes: u64, value: f64, note: &str| {
+        noted(number(&format!("latency.{bytes}.peak"), value, "cycles", around(value, 0.01), 3000), note)
+    };
+    let single = |bytes: u64, counts: &[(f64, u64)]| Histogram {
+        name: format!("latency.{bytes}.single"),
+        bytes,
+        unit: "cycles",
+        loads_per_sample: 1,
+        counts: counts.to_vec(),
+    };
+    let tail: Vec<(f64, u64)> = (0..400u32).map(|i| (130.0 + f64::from(i) * 1.5, 3)).collect();
+    let far: Vec<(f64, u64)> = [(9.0, 40), (61.0, 900), (62.0, 860)].into_iter().chain(tail).collect();
+    Report {
+        experiment: "latency".to_string(),
+        subject: "pi1".to_string(),
+        worth: "real".to_string(),
+        seed: 3,
+        elapsed_s: 2.0,
+        findings: vec![
+            word("disturbed", "no", &[]),
+            number("bias.sample", 6.0, "cycles", around(6.0, 0.01), 3000),
+            noted(number("latency.8192.time", 4.3, "ns", around(4.3, 0.002), 15), "tier 1, TLB hit"),
+            number("latency.8192.cycles", 3.01, "cycles", around(3.01, 0.002), 15),
+            peak(8192, 3.0, "raw cycles: 100.0 % at 9; one sample of 1 in 130 loads"),
+            word("latency.8192.tlb", "hit", &[]),
+            noted(number("latency.1048576.time", 160.0, "ns", around(160.0, 0.01), 15), "tier 2, TLB miss"),
+            peak(
+                1_048_576,
+                55.6,
+                "raw cycles: 58.7 % at 61 to 62, 1.3 % at 9; one sample of 1 in 2054 loads",
+            ),
+            word("latency.1048576.tlb", "miss", &[]),
+        ],
+        histograms: vec![single(8192, &[(9.0, 3000)]), single(1_048_576, &far)],
+        ..Report::default()
+    }
+}
+
 /// A subject that refused everything.
 pub fn refused() -> Report {
     let refusal = |what: &str| {

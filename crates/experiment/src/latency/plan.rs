@@ -24,6 +24,9 @@ const LOADS: u64 = 8209;
 /// Share of the budget that no round plans beyond.
 const LATEST: f64 = 0.95;
 
+/// Operations of a yardstick. A prime: the clock's step is the greatest common divisor of what it reads.
+const OPS: u64 = 200_003;
+
 /// The next round; empty at the end. The sizes are the record's own.
 #[must_use]
 pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
@@ -33,7 +36,8 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     }
     let scale = Scale::of(record);
     let budget = Budget::of(record, budget_ms);
-    let mut wanted = if round == 1 { vec![clock()] } else { sizes(record).flat_map(|b| at(b, &scale, record)).collect() };
+    let mut wanted =
+        if round == 1 { vec![clock()] } else { sizes(record).flat_map(|b| at(b, &scale, record)).collect() };
     let seed = mix(seed ^ mix(round ^ 0x1a7e));
     shuffle(&mut wanted, seed);
     // What does not fit into the budget any more is left out; the sizes that it leaves are told.
@@ -48,7 +52,8 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     if wanted.is_empty() {
         return Vec::new();
     }
-    let yardstick = Trial { pattern: PatternKind::Alu, loads: 200_000, samples: 5, warm: 1000, ..Trial::default() };
+    let yardstick =
+        Trial { pattern: PatternKind::Alu, loads: OPS, samples: 5, warm: 1000, ..Trial::default() };
     let mut all = vec![yardstick.clone()];
     all.extend(wanted);
     all.push(yardstick);
@@ -56,7 +61,8 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     for (i, trial) in all.iter_mut().enumerate() {
         let nth = mix(seed ^ mix(i as u64 + 1));
         // 48 bits of seed are plenty and keep the lines short.
-        (trial.id, trial.round, trial.seed, trial.place) = (first + 1 + i as u64, round, nth >> 16, mix(nth) >> 40);
+        (trial.id, trial.round, trial.seed, trial.place) =
+            (first + 1 + i as u64, round, nth >> 16, mix(nth) >> 40);
     }
     all
 }
@@ -80,7 +86,10 @@ fn clock() -> Trial {
 /// that stays in a few pages at a time, which any TLB holds.
 fn at(bytes: u64, scale: &Scale, record: &Record) -> [Trial; 3] {
     let cells = bytes / STEP;
-    let timed = coarse(scale.cycle(), step_ticks(record)).unwrap_or(1);
+    let mut timed = coarse(scale.cycle(), step_ticks(record)).unwrap_or(1);
+    while cells > 2 && timed.is_multiple_of(cells) {
+        timed += 2;
+    }
     let warm = cells.saturating_mul(2).min(1 << 20);
     let base = Trial { bytes, step: STEP, warm, ..Trial::default() };
     let single = Trial {

@@ -187,7 +187,13 @@ fn access_times(sets: &[Set], bias: Option<&Bias>, measure: &Measure, report: &m
             row.notes.push(condition.clone());
             report.findings.push(row);
             if measure.unit == "cycles" {
-                report.findings.push(measured(name("cycles"), mean, "cycles", random.len(), &ids(&set.random)));
+                report.findings.push(measured(
+                    name("cycles"),
+                    mean,
+                    "cycles",
+                    random.len(),
+                    &ids(&set.random),
+                ));
             }
         }
         if let Some(main) = main {
@@ -208,7 +214,9 @@ fn access_times(sets: &[Set], bias: Option<&Bias>, measure: &Measure, report: &m
                 bytes: set.bytes,
                 unit: measure.unit,
                 loads_per_sample: set.timed,
-                counts: bars(&joined(&set.single).iter().map(|v| (v * 100.0).round() / 100.0).collect::<Vec<_>>()),
+                counts: bars(
+                    &joined(&set.single).iter().map(|v| (v * 100.0).round() / 100.0).collect::<Vec<_>>(),
+                ),
             });
         }
     }

@@ -16,6 +16,7 @@ fn session() -> Vec<String> {
         budget_ms: 1000,
         build: "x".into(),
         command: "fathom survey --on 'a b'".into(),
+        bytes: vec![8192, 1 << 20],
     };
     let chase = Trial { id: 2, round: 1, bytes: 8192, samples: 20, ..Trial::default() };
     let chain = chase.chain(0, 4096);

@@ -20,6 +20,8 @@ enum Cheat {
     Home,
     /// Every load lands on its own cell again.
     Stuck,
+    /// The batch runs, a load by itself does not.
+    Unloaded,
 }
 
 struct Plain {
@@ -27,11 +29,12 @@ struct Plain {
     time: u64,
     cheat: Cheat,
     lap: u64,
+    in_batch: bool,
 }
 
 impl Plain {
     fn new(cheat: Cheat) -> Plain {
-        Plain { memory: vec![0; 1 << 15], time: 0, cheat, lap: 0 }
+        Plain { memory: vec![0; 1 << 15], time: 0, cheat, lap: 0, in_batch: false }
     }
 }
 
@@ -72,7 +75,8 @@ impl Machine for Plain {
     }
     fn follow(&mut self, at: usize) -> usize {
         self.time += 3;
-        if self.cheat == Cheat::Stuck { at } else { self.memory[at] as usize }
+        let idle = self.cheat == Cheat::Stuck || (self.cheat == Cheat::Unloaded && !self.in_batch);
+        if idle { at } else { self.memory[at] as usize }
     }
     fn now(&mut self) -> Ticks {
         self.time += 1;
@@ -90,9 +94,12 @@ impl Machine for Plain {
             Cheat::Idle => 0,
             Cheat::OneShort => n - n.min(1),
             Cheat::Home => n - n % self.lap,
-            Cheat::Honest | Cheat::Stuck => n,
+            Cheat::Honest | Cheat::Stuck | Cheat::Unloaded => n,
         };
-        patterns::chase::body(self, start, n)
+        self.in_batch = true;
+        let end = patterns::chase::body(self, start, n);
+        self.in_batch = false;
+        end
     }
 }
 
@@ -134,11 +141,14 @@ fn judged(lines: &[Line]) -> Vec<usize> {
     unproven(&trial, done.page_bytes, &samples.list)
 }
 
-const ASKED: [&str; 4] = [
+const ASKED: [&str; 7] = [
     "trial id=1 pattern=chase bytes=8192 loads=300 samples=4 warm=77",
     "trial id=1 pattern=chase bytes=17024 order=window window=4096 loads=100 samples=4",
     "trial id=1 pattern=chase bytes=8192 order=sequential loads=300 samples=4 warm=1",
     "trial id=1 pattern=pages bytes=2048 loads=300 samples=4 seed=9",
+    "trial id=1 pattern=single bytes=8192 loads=77 samples=4 seed=3",
+    "trial id=1 pattern=single bytes=8192 loads=77 timed=5 samples=4",
+    "trial id=1 pattern=single bytes=8192 loads=3 timed=5 samples=4",
 ];
 
 #[test]
@@ -149,6 +159,23 @@ fn honest_samples_are_proven_and_cheats_are_caught() {
             assert!(!judged(&talk(cheat, &[asked])).is_empty(), "{cheat:?} got through: {asked}");
         }
     }
+}
+
+#[test]
+fn a_timed_load_that_never_ran_is_caught() {
+    let lines = talk(Cheat::Unloaded, &[ASKED[4]]);
+    assert_eq!(judged(&lines), [0, 1, 2, 3]);
+}
+
+#[test]
+fn single_samples_time_one_load_and_nothing() {
+    // A load takes 3 here, a reading of the clock 1.
+    let samples = |asked| {
+        let lines = talk(Cheat::Honest, &[asked]);
+        Samples::read(lines.iter().find(|l| l.word == "sample").unwrap()).unwrap().list
+    };
+    assert!(samples(ASKED[4]).iter().all(|s| (s.ticks, s.ticks2) == (3 + 1, 1)));
+    assert!(samples(ASKED[5]).iter().all(|s| (s.ticks, s.ticks2) == (5 * 3 + 1, 1)));
 }
 
 #[test]

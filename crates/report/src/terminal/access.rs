@@ -6,19 +6,23 @@ use super::notes;
 use super::number::{self, Shown};
 use super::page::{INTERVAL, Ink, Page, measured, right};
 use super::shelf::{Shelf, whole};
+use unicode_width::UnicodeWidthStr as _;
 
 /// Most rows of one histogram; bars beyond are joined into wider ones.
 const BARS: usize = 16;
 /// A bar with a smaller share of the samples than this is part of the row "the rest".
 const LEAST: f64 = 0.005;
 
+/// Columns of the longest bar, below which none is drawn.
+const NARROWEST_BAR: usize = 6;
 /// Share of the samples that the rows show at least.
 const SHOWN: f64 = 0.95;
 
 /// Is this histogram drawn here?
 pub fn draws(h: &Histogram) -> bool {
     let mut parts = h.name.split('.');
-    (parts.next(), parts.next().and_then(whole), parts.next()) == (Some("latency"), Some(h.bytes), Some("single"))
+    (parts.next(), parts.next().and_then(whole), parts.next())
+        == (Some("latency"), Some(h.bytes), Some("single"))
 }
 
 /// What is known of one working set.
@@ -31,14 +35,14 @@ struct Set<'a> {
     tlb: Option<&'a Finding>,
 }
 
-/// The table and the histograms, where there are peaks of single loads.
-pub fn section(page: &mut Page, histograms: &[Histogram], shelf: &mut Shelf) {
+/// The table and the histograms, where there are peaks of single loads; were there any?
+pub fn section(page: &mut Page, histograms: &[Histogram], shelf: &mut Shelf) -> bool {
     let peaks = shelf.take_by(|parts| match parts {
         ["latency", bytes, "peak"] => whole(bytes),
         _ => None,
     });
     if peaks.is_empty() {
-        return;
+        return false;
     }
     let others = shelf.take_by(|parts| match parts {
         ["latency", bytes, what @ ("time" | "cycles" | "tlb")] => Some((whole(bytes)?, what.to_string())),
@@ -64,6 +68,7 @@ pub fn section(page: &mut Page, histograms: &[Histogram], shelf: &mut Shelf) {
     for h in histograms.iter().filter(|h| draws(h)) {
         draw(page, h, unit);
     }
+    true
 }
 
 fn table(page: &mut Page, sets: &[Set]) {
@@ -83,7 +88,8 @@ fn table(page: &mut Page, sets: &[Set]) {
         row.push(s.peak.map(|f| f.count.to_string()).unwrap_or_default());
         row
     };
-    let peak = sets.iter().find_map(|s| s.peak).map_or("peak", |f| if f.unit == "ns" { "peak ns" } else { "peak" });
+    let peak =
+        sets.iter().find_map(|s| s.peak).map_or("peak", |f| if f.unit == "ns" { "peak ns" } else { "peak" });
     let columns = [
         right("working set"),
         right("TLB"),
@@ -111,27 +117,47 @@ fn draw(page: &mut Page, h: &Histogram, unit: &str) {
     if total == 0 {
         return;
     }
-    let what = if h.loads_per_sample > 1 { format!("means of {} loads", h.loads_per_sample) } else { "single loads".into() };
+    let what = if h.loads_per_sample > 1 {
+        format!("means of {} loads", h.loads_per_sample)
+    } else {
+        "single loads".into()
+    };
     page.heading(&format!(
         "{}: {total} {what}, {unit} with the bias",
         number::size(h.bytes as f64, None, None).value
     ));
     let (bars, rest) = joined(&h.counts, total);
     let most = bars.iter().map(|b| b.2).max().unwrap_or(1);
-    let room = page.style().width.saturating_sub(34).max(8);
-    for (low, high, n) in &bars {
-        let label = if high > low { format!("{low:.0} to {high:.0}") } else { short(*low) };
+    let rows: Vec<(String, u64)> = bars
+        .iter()
+        .map(|(low, high, n)| {
+            let label = if high > low { format!("{} to {}", short(*low), short(*high)) } else { short(*low) };
+            let share = format!("{:5.1} %", 100.0 * *n as f64 / total as f64);
+            (format!("{label:>14} {n:>6} {share}  "), *n)
+        })
+        .collect();
+    // All bars begin in one column, or there are none.
+    let head = rows.iter().map(|r| r.0.width()).max().unwrap_or(0);
+    let room = page.style().width.saturating_sub(head + 1);
+    for (text, n) in &rows {
+        if room < NARROWEST_BAR {
+            page.text(Ink::Plain, text.trim(), "  ", "    ");
+            continue;
+        }
         let bar = bar(room as f64 * *n as f64 / most as f64, page.style().unicode);
-        let share = format!("{:5.1} %", 100.0 * *n as f64 / total as f64);
-        page.pieces(&[(Ink::Plain, format!("{label:>14} {n:>6} {share}  ")), (Ink::Bold, bar)]);
+        page.pieces(&[(Ink::Plain, format!("{text:<head$}")), (Ink::Bold, bar)]);
     }
     if rest > 0 {
-        page.line(Ink::Dim, &format!("{:>14} {rest:>6}", "the rest"));
+        page.text(Ink::Dim, &format!("{:>14} {rest:>6}", "the rest"), "", "  ");
     }
 }
 
 fn short(v: f64) -> String {
-    if (v - v.round()).abs() < 0.005 { format!("{v:.0}") } else { format!("{v:.1}") }
+    match v {
+        v if !(v.abs() < 1e6) => number::shown(v, None, None).value,
+        v if (v - v.round()).abs() < 0.005 => format!("{v:.0}"),
+        v => format!("{v:.1}"),
+    }
 }
 
 fn bar(length: f64, unicode: bool) -> String {

@@ -57,15 +57,14 @@ pub fn terminal(report: &Report, style: &Style, next: Option<&str>) -> String {
     if report.findings.is_empty() {
         nothing(&mut page, &report);
     }
-    access::section(&mut page, &report.histograms, &mut shelf);
+    let drawn = access::section(&mut page, &report.histograms, &mut shelf);
     sections::staircase(&mut page, &report, &mut shelf);
     sections::translation(&mut page, &mut shelf);
     sections::prefetch(&mut page, &mut shelf);
     claims::section(&mut page, &report, &mut shelf);
     sections::rest(&mut page, &shelf.rest());
-    if report.histograms.iter().any(|h| !access::draws(h)) {
-        sections::histograms(&mut page, &report.histograms);
-    }
+    let others: Vec<_> = report.histograms.iter().filter(|h| !(drawn && access::draws(h))).collect();
+    sections::histograms(&mut page, &others);
     sections::warnings(&mut page, &report.warnings);
     sections::refusals(&mut page, &report.refusals);
     if let Some(next) = next {

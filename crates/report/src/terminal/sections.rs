@@ -329,12 +329,12 @@ pub fn rest(page: &mut Page, findings: &[&Finding]) {
 }
 
 /// Histograms by their ends; the counts themselves are in the JSON.
-pub fn histograms(page: &mut Page, histograms: &[Histogram]) {
+pub fn histograms(page: &mut Page, histograms: &[&Histogram]) {
     if histograms.is_empty() {
         return;
     }
     page.heading("Histograms (every count with --json)");
-    let row = |h: &Histogram| {
+    let row = |h: &&Histogram| {
         let end = |at: Option<&(f64, u64)>| {
             at.map(|(v, _)| number::shown(*v, None, None).value).unwrap_or_default()
         };

@@ -17,6 +17,19 @@ fn a_survey_of_three_tiers() {
 }
 
 #[test]
+fn single_loads_are_drawn_as_histograms() {
+    golden("latency-unicode.txt", &terminal(&samples::latency(), &UNICODE, Some(NEXT)));
+    golden("latency-ascii.txt", &terminal(&samples::latency(), &ASCII, Some(NEXT)));
+}
+
+#[test]
+fn a_histogram_without_its_peak_is_still_shown() {
+    let mut report = samples::latency();
+    report.findings.clear();
+    assert!(terminal(&report, &UNICODE, None).contains("latency.8192.single"));
+}
+
+#[test]
 fn a_survey_with_sixty_points() {
     golden("sixty-points.txt", &terminal(&samples::survey(60), &UNICODE, Some(NEXT)));
 }
@@ -214,6 +227,17 @@ proptest! {
         next in prop::option::of(samples::any_text()),
     ) {
         check_width(&report, &Style { colour: false, unicode, width }, next.as_deref())?;
+    }
+
+    #[test]
+    fn any_histogram_fits(
+        counts in prop::collection::vec((any::<f64>(), any::<u64>()), 0..60),
+        width in 40usize..130,
+        unicode in any::<bool>(),
+    ) {
+        let mut report = samples::latency();
+        report.histograms[1].counts = counts;
+        check_width(&report, &Style { colour: false, unicode, width }, None)?;
     }
 
     #[test]
