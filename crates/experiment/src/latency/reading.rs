@@ -174,11 +174,10 @@ fn access_times(sets: &[Set], bias: Option<&Bias>, measure: &Measure, report: &m
         let found = groups(&joined(&set.single), measure.step);
         let main = main_group(&found).map(|g| peak(g, set, bias));
         // Which tier: by the loads that any TLB holds, so that a walk makes none.
-        if let Some(ground) = median(&joined(&set.window)).or(mean.map(|m| m.value)) {
-            if ground >= TIER * level {
-                tier += 1;
-                level = ground;
-            }
+        let ground = median(&joined(&set.window)).or(mean.map(|m| m.value));
+        if let Some(ground) = ground.filter(|g| *g >= TIER * level) {
+            tier += 1;
+            level = ground;
         }
         let name = |what: &str| format!("latency.{}.{what}", set.bytes);
         let condition = condition(tier, set, mean);

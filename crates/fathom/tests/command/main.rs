@@ -4,6 +4,7 @@
 
 mod common;
 mod death;
+mod latency;
 mod output;
 mod records;
 mod serving;

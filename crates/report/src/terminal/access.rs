@@ -154,9 +154,9 @@ fn draw(page: &mut Page, h: &Histogram, unit: &str) {
 
 fn short(v: f64) -> String {
     match v {
-        v if !(v.abs() < 1e6) => number::shown(v, None, None).value,
-        v if (v - v.round()).abs() < 0.005 => format!("{v:.0}"),
-        v => format!("{v:.1}"),
+        v if v.abs() < 1e6 && (v - v.round()).abs() < 0.005 => format!("{v:.0}"),
+        v if v.abs() < 1e6 => format!("{v:.1}"),
+        v => number::shown(v, None, None).value,
     }
 }
 

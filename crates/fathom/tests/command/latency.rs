@@ -1,0 +1,76 @@
+//! Single loads as a user asks for them.
+
+use serde_json::Value;
+
+use crate::common::User;
+
+const ASK: [&str; 7] = ["latency", "--on", "bcm2835", "--bytes", "8K,64KiB", "--budget", "4s"];
+
+fn document(text: &str) -> Value {
+    serde_json::from_str(text).expect("JSON")
+}
+
+#[test]
+fn a_described_machine_shows_its_histograms() {
+    let user = User::new();
+    let did = user.run(&ASK);
+    let text = did.ended(0);
+    for wanted in ["8 KiB: 3000 single loads, cycles with the bias", "64 KiB: ", "bias.sample", "100.0 %"] {
+        assert!(text.contains(wanted), "{wanted} is not in\n{text}");
+    }
+    let json = user.run(&[&ASK[..], &["--json", "--record", "A"]].concat());
+    let found = document(json.ended(0));
+    assert_eq!(found["experiment"], "latency");
+    let histograms = found["histograms"].as_array().expect("a list");
+    // The reference that tells the bias, and the two that were asked for.
+    let bytes: Vec<u64> = histograms.iter().filter_map(|h| h["bytes"].as_u64()).collect();
+    assert_eq!(bytes, [4096, 8192, 65536]);
+    assert_eq!(histograms[1]["counts"], serde_json::json!([[9.0, 3000]]));
+    // Judged again, the same; measured again, the same record but for its end.
+    assert_eq!(user.run(&["report", "A", "--json"]).out, json.out);
+    user.run(&[&ASK[..], &["--record", "B"]].concat()).ended(0);
+    let head = |name: &str| {
+        user.read(name).lines().filter(|l| !l.starts_with("end ")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(head("A"), head("B"));
+    assert!(head("A")[1].contains("bytes=8192,65536"), "{}", head("A")[1]);
+}
+
+#[test]
+fn sizes_that_are_none_are_refused_with_what_to_say() {
+    let user = User::new();
+    for (size, hint) in
+        [("8KB", "8192, 8K, 64MiB"), ("64", "128 bytes"), ("8K,,", "no size"), ("-1", "--bytes")]
+    {
+        let bytes = format!("--bytes={size}");
+        user.run(&["latency", "--on", "bcm2835", &bytes]).failed(2, &[hint]);
+    }
+}
+
+#[test]
+fn what_cannot_be_measured_is_told_and_lowers_the_status() {
+    let user = User::new();
+    let did = user.run(&["latency", "--on", "imxrt1062", "--bytes", "8K,64G", "--budget", "1s"]);
+    let text = did.ended(3);
+    assert!(text.contains("not measured within the budget or the memory: 64 GiB"), "{text}");
+}
+
+#[test]
+fn this_host_times_single_loads() {
+    let user = User::new();
+    let did = user.run(&["latency", "--bytes", "8K", "--budget", "2s", "--json"]);
+    if did.status == 5 || did.status == 1 {
+        println!("SKIPPED on this host: {}{}", did.out, did.err);
+        return;
+    }
+    assert!(matches!(did.status, 0 | 3), "{did:?}");
+    let found = document(&did.out);
+    let rows: Vec<&str> =
+        found["findings"].as_array().expect("a list").iter().filter_map(|f| f["name"].as_str()).collect();
+    for wanted in ["bias.sample", "latency.8192.peak", "latency.8192.time", "latency.8192.tlb"] {
+        assert!(rows.contains(&wanted), "{wanted} is not in {rows:?}");
+    }
+    let counts = found["histograms"][1]["counts"].as_array().expect("a list");
+    let n: u64 = counts.iter().filter_map(|c| c[1].as_u64()).sum();
+    assert!(n >= 1000, "{n} samples");
+}
