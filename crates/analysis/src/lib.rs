@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod claims;
+pub mod compare;
 pub mod findings;
 pub mod histogram;
 pub mod interval;

@@ -59,6 +59,16 @@ peaks are without it, the histograms with it. Exit status: as of the survey.")]
   fathom report here.fathom
   fathom report - --json < here.fathom")]
     Report(Report),
+    /// Two or more records side by side: what differs, by how much, and how surely.
+    #[command(after_help = "Examples:
+  fathom compare before.fathom after.fathom
+  fathom compare quiet.fathom loaded.fathom --fail-if 5%   for a script: 4 if so
+  fathom compare pi3.fathom pi4.fathom pi5.fathom --all
+
+Every record after the first is compared with the first. What was asked
+differently is listed before any figure. Exit status: 0 compared, 2 wrong
+command line or file, 4 a difference surely beyond --fail-if")]
+    Compare(Compare),
     /// Lists the described machines, or shows the effective description of one.
     Machines {
         /// Name of a described machine, or a description's file.
@@ -132,6 +142,20 @@ pub struct Output {
     /// Print the findings as JSON (its schema: `fathom schema --json`).
     #[arg(long)]
     pub json: bool,
+}
+
+/// Options of the comparison.
+#[derive(Debug, Args)]
+pub struct Compare {
+    /// The records; one may be `-`, stdin.
+    #[arg(required = true, num_args = 2.., value_name = "RECORD")]
+    pub files: Vec<PathBuf>,
+    /// Exit with 4 where a finding surely differs by more than this, e.g. 5%: the whole interval is beyond.
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub fail_if: Option<f64>,
+    /// Every finding, with each point of the curves, clocks and claims.
+    #[arg(long)]
+    pub all: bool,
 }
 
 /// Options of the report.
@@ -227,6 +251,15 @@ pub fn size(text: &str) -> Result<u64, String> {
     };
     let value: u64 = digits.parse().map_err(|_| hint())?;
     value.checked_mul(1 << shift).ok_or_else(hint)
+}
+
+/// `5%` or `5`, as a share.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim();
+    match number.parse::<f64>() {
+        Ok(v) if (0.0..=1e6).contains(&v) => Ok(v / 100.0),
+        _ => Err(format!("'{text}' is no share: use percent, as in 5%")),
+    }
 }
 
 /// A working set: at least two cells of a chain, and no more than the wire takes.

@@ -10,7 +10,9 @@ pub const FAILED: u8 = 1;
 pub const USAGE: u8 = 2;
 /// Done below the quality bar: disturbed, or less certain than promised.
 pub const BELOW_THE_BAR: u8 = 3;
-/// Nothing could be measured: all refused.
+/// A comparison found a difference beyond what was allowed.
+pub const DIFFERS: u8 = 4;
+/// Nothing could be measured: everything was refused.
 pub const REFUSED: u8 = 5;
 
 /// A failure with its exit status and what can be done about it.

@@ -45,6 +45,7 @@ fn run(cli: &Cli, out: &Out) -> Result<u8, Failure> {
             run_experiment(&o.run, &o.out, latency::NAME, latency::plan, &o.bytes, cli.quiet, out)
         }
         Some(Verb::Report(options)) => report(options, out),
+        Some(Verb::Compare(options)) => compare(options, out),
         Some(Verb::Machines { name: Some(name) }) => out.text(&subjects::description(name)?.to_toml()),
         Some(Verb::Machines { name: None }) => {
             out.text(&output::columns(subjects::machines().iter().map(|(n, a)| (n.as_str(), a.as_str()))))
@@ -100,21 +101,62 @@ fn run_experiment(
 }
 
 fn report(options: &cli::Report, out: &Out) -> Result<u8, Failure> {
-    let shown = options.file.display();
-    let record = if options.file.as_os_str() == "-" {
+    out.report(&fathom_experiment::read(&record(&options.file)?), options.out.json, None)
+}
+
+/// Findings that a comparison leaves out unless all are asked for: points of curves, clocks, claims.
+const DETAILS: [&str; 5] = ["pages.", "clock.", "bias.timer", "claim.", "bias.walk"];
+
+fn compare(options: &cli::Compare, out: &Out) -> Result<u8, Failure> {
+    if options.files.iter().filter(|f| f.as_os_str() == "-").count() > 1 {
+        return Err(Failure::usage("stdin is there only once", "name a file in the place of one -"));
+    }
+    let mut reports = Vec::new();
+    for file in &options.files {
+        reports.push((file.display().to_string(), fathom_experiment::read(&record(file)?)));
+    }
+    let Some(((first_name, first), others)) = reports.split_first().map(|(f, o)| ((&f.0, &f.1), o)) else {
+        return Err(Failure::usage("nothing to compare", "name two records"));
+    };
+    let survey = first.experiment == survey::NAME;
+    let wanted = |name: &str| {
+        options.all
+            || !(DETAILS.iter().any(|d| name.starts_with(d)) || survey && name.starts_with("latency."))
+    };
+    let mut failed = false;
+    let mut text = String::new();
+    for (name, other) in others {
+        if other.experiment != first.experiment {
+            let what = format!(
+                "{name} is a record of '{}', {first_name} of '{}'",
+                other.experiment, first.experiment
+            );
+            return Err(Failure::usage(what, "compare records of one experiment"));
+        }
+        let comparison = fathom_analysis::compare::compare(first, other, wanted);
+        failed |= options.fail_if.is_some_and(|share| comparison.beyond(share).next().is_some());
+        text += &fathom_report::comparison(&comparison, [first_name, name], options.fail_if, out.style());
+    }
+    out.text(&text)?;
+    Ok(if failed { failure::DIFFERS } else { failure::DONE })
+}
+
+/// Reads the record in a file, or on stdin for `-`.
+fn record(file: &std::path::Path) -> Result<Record, Failure> {
+    let shown = file.display();
+    let record = if file.as_os_str() == "-" {
         read_record(std::io::stdin().lock())
     } else {
-        match std::fs::File::open(&options.file) {
+        match std::fs::File::open(file) {
             Ok(file) => read_record(std::io::BufReader::new(file)),
             Err(e) => {
                 return Err(Failure::usage(format!("{shown}: {e}"), "name a record, or - for stdin"));
             }
         }
     };
-    let record = record.map_err(|what| {
+    record.map_err(|what| {
         Failure::usage(format!("{shown}: {what}"), "records are written by `fathom survey --record FILE`")
-    })?;
-    out.report(&fathom_experiment::read(&record), options.out.json, None)
+    })
 }
 
 /// No record is longer; an endless stdin ends here.

@@ -37,6 +37,11 @@ impl Out {
         Out { style: Style { colour, unicode, width: 80 } }
     }
 
+    /// How text may look.
+    pub fn style(&self) -> &Style {
+        &self.style
+    }
+
     /// Prints text. A reader that closed the pipe has had enough: that is no failure.
     pub fn text(&self, text: &str) -> Result<u8, Failure> {
         let mut stdout = std::io::stdout().lock();

@@ -130,11 +130,13 @@ impl Measure {
         let set = sets.iter().find(|s| s.bytes == REFERENCE)?;
         let sampled = median_interval(&joined(&set.single))?;
         let mean = median_interval(&joined(&set.random))?.scaled(set.timed as f64);
+        let value = sampled.value - mean.value;
+        // The clock's step is in the sampled median, however many samples agree.
+        let half = self.step / 2.0;
         let value = Interval {
-            value: sampled.value - mean.value,
-            // The clock's step is in the sampled median, however many samples agree.
-            low: sampled.low - mean.high,
-            high: sampled.high - mean.low,
+            value,
+            low: value - (sampled.value - sampled.low).hypot(mean.high - mean.value).hypot(half),
+            high: value + (sampled.high - sampled.value).hypot(mean.value - mean.low).hypot(half),
         };
         let trials = [ids(&set.single), ids(&set.random)].concat();
         Some(Bias { value, count: joined(&set.single).len(), trials })
@@ -172,7 +174,7 @@ fn access_times(sets: &[Set], bias: Option<&Bias>, measure: &Measure, report: &m
         let random = joined(&set.random);
         let mean = median_interval(&random);
         let found = groups(&joined(&set.single), measure.step);
-        let main = main_group(&found).map(|g| peak(g, set, bias));
+        let main = main_group(&found).map(|g| peak(g, set, bias, measure));
         // Which tier: by the loads that any TLB holds, so that a walk makes none.
         let ground = median(&joined(&set.window)).or(mean.map(|m| m.value));
         if let Some(ground) = ground.filter(|g| *g >= TIER * level) {
@@ -221,11 +223,18 @@ fn access_times(sets: &[Set], bias: Option<&Bias>, measure: &Measure, report: &m
     }
 }
 
-/// The main peak without the bias, a load.
-fn peak(group: &Group, set: &Set, bias: Option<&Bias>) -> Interval {
-    let off = bias.map_or(0.0, |b| b.value.value);
-    let i = group.median;
-    Interval { value: i.value - off, low: i.low - off, high: i.high - off }.scaled(1.0 / set.timed as f64)
+/// The main peak without the bias, a load. A clock that moves in steps shows a time to half of one, however
+/// many samples agree; with that, the bias's own interval is in the peak's.
+fn peak(group: &Group, set: &Set, bias: Option<&Bias>, measure: &Measure) -> Interval {
+    let off = bias.map_or(Interval { value: 0.0, low: 0.0, high: 0.0 }, |b| b.value);
+    let (i, half) = (group.median, measure.step / 2.0);
+    let value = i.value - off.value;
+    Interval {
+        value,
+        low: value - (i.value - i.low).hypot(off.high - off.value).hypot(half),
+        high: value + (i.high - i.value).hypot(off.value - off.low).hypot(half),
+    }
+    .scaled(1.0 / set.timed as f64)
 }
 
 /// Do random loads walk? `None` where one of the orders was not measured.

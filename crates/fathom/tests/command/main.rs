@@ -3,6 +3,7 @@
 #![cfg(target_os = "linux")]
 
 mod common;
+mod compare;
 mod death;
 mod latency;
 mod output;

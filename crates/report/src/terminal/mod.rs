@@ -2,6 +2,7 @@
 
 mod access;
 mod claims;
+mod compare;
 mod number;
 mod page;
 mod picture;
@@ -11,6 +12,7 @@ mod text;
 
 use fathom_analysis::findings::{Finding, Report, Value};
 
+pub use compare::comparison;
 use page::{Ink, Page};
 use shelf::Shelf;
 

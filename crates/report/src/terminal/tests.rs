@@ -2,6 +2,7 @@ use fathom_analysis::findings::{Report, Value};
 use proptest::prelude::*;
 use unicode_width::UnicodeWidthStr;
 
+use super::comparison;
 use super::number::{in_cells, short_size, shown, shown_ratio, size};
 use super::{Style, terminal, text};
 use crate::samples::{self, golden};
@@ -20,6 +21,33 @@ fn a_survey_of_three_tiers() {
 fn single_loads_are_drawn_as_histograms() {
     golden("latency-unicode.txt", &terminal(&samples::latency(), &UNICODE, Some(NEXT)));
     golden("latency-ascii.txt", &terminal(&samples::latency(), &ASCII, Some(NEXT)));
+}
+
+/// Two records of the latency sample: the second is slower in memory, asked of another machine.
+fn compared() -> fathom_analysis::compare::Comparison {
+    let (a, mut b) = (samples::latency(), samples::latency());
+    b.subject = "pi2".to_string();
+    for f in b.findings.iter_mut().filter(|f| f.name.contains("1048576")) {
+        match &mut f.value {
+            Value::Number(v) => *v *= 1.3,
+            Value::Text(word) => *word = "hit".to_string(),
+        }
+        (f.low, f.high) = (f.low.map(|v| v * 1.3), f.high.map(|v| v * 1.3));
+    }
+    b.findings.push(samples::number("tier.1.capacity", 4096.0, "bytes", None, 9));
+    fathom_analysis::compare::compare(&a, &b, |_| true)
+}
+
+#[test]
+fn two_reports_stand_side_by_side() {
+    let names = ["here.fathom", "there.fathom"];
+    golden("compare-unicode.txt", &comparison(&compared(), names, Some(0.05), &UNICODE));
+    golden("compare-ascii.txt", &comparison(&compared(), names, None, &ASCII));
+    let (a, c) = (samples::latency(), compared());
+    let none = comparison(&fathom_analysis::compare::compare(&a, &a, |_| true), names, None, &UNICODE);
+    assert!(none.contains("Asked alike.") && none.contains("No difference in any of"), "{none}");
+    assert_eq!(c.beyond(0.05).count(), 2, "{c:#?}");
+    assert_eq!(c.beyond(0.5).count(), 0);
 }
 
 #[test]
@@ -227,6 +255,22 @@ proptest! {
         next in prop::option::of(samples::any_text()),
     ) {
         check_width(&report, &Style { colour: false, unicode, width }, next.as_deref())?;
+    }
+
+    #[test]
+    fn any_comparison_fits(
+        a in samples::any_report(),
+        b in samples::any_report(),
+        width in 40usize..130,
+        unicode in any::<bool>(),
+    ) {
+        let style = Style { colour: false, unicode, width };
+        let c = fathom_analysis::compare::compare(&a, &b, |_| true);
+        let text = comparison(&c, [&a.subject, &b.subject], Some(0.01), &style);
+        for line in text.lines() {
+            prop_assert!(UnicodeWidthStr::width(line) <= width, "{line:?}");
+        }
+        prop_assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "control characters");
     }
 
     #[test]

@@ -1,0 +1,49 @@
+//! Records side by side as a user asks for them.
+
+use crate::common::User;
+
+/// Two surveys of one machine with different seeds, and one of another machine.
+fn records(user: &User) {
+    for (machine, seed, name) in [("bcm2835", "1", "A"), ("bcm2835", "2", "B"), ("cortex-a8", "1", "C")] {
+        let ask = ["survey", "--on", machine, "--seed", seed, "--budget", "1s", "--record", name, "-q"];
+        let did = user.run(&ask);
+        assert!(matches!(did.status, 0 | 3), "{did:?}");
+    }
+}
+
+#[test]
+fn what_differs_is_told_and_what_was_asked_differently_comes_first() {
+    let user = User::new();
+    records(&user);
+    let same = user.run(&["compare", "A", "A", "--fail-if", "0%"]);
+    assert!(
+        same.ended(0).contains("Asked alike.") && same.out.contains("No difference in any of"),
+        "{}",
+        same.out
+    );
+    // Another seed is another measurement of the same machine.
+    let seeds = user.run(&["compare", "A", "B", "--fail-if", "2%"]);
+    assert!(seeds.ended(0).contains("Asked alike."), "{}", seeds.out);
+    let machines = user.run(&["compare", "A", "C", "--fail-if", "5%"]);
+    let text = machines.ended(4);
+    let asked = text.find("subject: bcm2835 against cortex-a8").expect("the difference in what was asked");
+    assert!(asked < text.find("tier.1.latency").expect("a row"), "{text}");
+    assert!(text.contains("BEYOND"), "{text}");
+    // The same difference without a limit is no failure; from a pipe, and three at once.
+    assert!(user.run(&["compare", "A", "C"]).ended(0).contains("differ"));
+    let three = user.shell("fathom compare - B C <A");
+    assert_eq!(three.ended(0).matches("A: -").count(), 2, "{}", three.out);
+}
+
+#[test]
+fn what_cannot_be_compared_is_a_usage_error_that_says_why() {
+    let user = User::new();
+    records(&user);
+    user.run(&["latency", "--on", "bcm2835", "--bytes", "8K", "--budget", "1s", "--record", "L", "-q"])
+        .ended(0);
+    user.run(&["compare", "A", "L"]).failed(2, &["L is a record of 'latency', A of 'survey'"]);
+    user.run(&["compare", "A", "nowhere"]).failed(2, &["nowhere: ", "name a record"]);
+    user.run(&["compare", "-", "-"]).failed(2, &["stdin is there only once"]);
+    user.run(&["compare", "A"]).failed(2, &["RECORD"]);
+    user.run(&["compare", "A", "B", "--fail-if", "much"]).failed(2, &["'much' is no share", "5%"]);
+}

@@ -1,0 +1,97 @@
+//! Two reports side by side.
+
+use fathom_analysis::compare::{Comparison, Row, Verdict};
+
+use super::number;
+use super::page::{INTERVAL, Ink, Page, left, measured, right};
+use super::{Style, text};
+
+/// The comparison as text under the names of the two records. `beyond` is the share from which on a difference
+/// counts for the exit status.
+#[must_use]
+pub fn comparison(c: &Comparison, names: [&str; 2], beyond: Option<f64>, style: &Style) -> String {
+    let style = Style { width: style.width.clamp(Style::NARROWEST, Style::WIDEST), ..*style };
+    let clean = |t: &str| text::clean(t, style.unicode);
+    let mut page = Page::new(style);
+    page.text(Ink::Bold, &format!("A: {}", clean(names[0])), "", "   ");
+    page.text(Ink::Bold, &format!("B: {}", clean(names[1])), "", "   ");
+    if c.plans.is_empty() {
+        page.line(Ink::Dim, "Asked alike.");
+    } else {
+        page.text(Ink::Bad, "Not asked alike: what follows may be that and nothing else.", "", "  ");
+        for plan in &c.plans {
+            page.text(Ink::Warn, &clean(plan), "- ", "  ");
+        }
+    }
+    if !c.rows.is_empty() {
+        page.heading("Change from A to B");
+        let rows: Vec<Vec<String>> = c.rows.iter().map(|r| row(r, beyond, &clean(&r.name))).collect();
+        let columns =
+            [left("finding"), right("A"), right("B"), measured("change %"), INTERVAL, left("differs")];
+        page.table(&columns, &rows, &[("BEYOND", Ink::Bad), (" yes", Ink::Warn)]);
+    }
+    for (name, a, b) in &c.words {
+        page.text(Ink::Warn, &format!("{}: {} in A, {} in B", clean(name), clean(a), clean(b)), "", "  ");
+    }
+    for (which, only) in ["A", "B"].iter().zip(&c.only) {
+        if !only.is_empty() {
+            page.text(Ink::Plain, &format!("only in {which}: {}", clean(&only.join(", "))), "", "  ");
+        }
+    }
+    summary(&mut page, c, beyond);
+    page.finish()
+}
+
+fn row(r: &Row, beyond: Option<f64>, name: &str) -> Vec<String> {
+    let cell = |i: fathom_analysis::interval::Interval| match r.unit {
+        "bytes" => number::size(i.value, None, None).value,
+        _ => number::shown(i.value, None, None).value,
+    };
+    let far = beyond.is_some_and(|share| r.change.low > share || r.change.high < -share);
+    let verdict = match r.verdict {
+        Verdict::Differs if far => "BEYOND",
+        Verdict::Differs => "yes",
+        Verdict::Same => "no",
+        Verdict::Untested => "untested",
+    };
+    // Hundredths of a percent where they mean something; nobody reads more.
+    let [value, low, high] = [r.change.value, r.change.low, r.change.high].map(|v| 100.0 * v);
+    let digits = if high - low < 0.2 { 2 } else { 1 };
+    // What rounds to nothing has no sign.
+    let unsigned =
+        |t: String| if t.bytes().any(|b| (b'1'..=b'9').contains(&b)) { t } else { t.replace('-', "") };
+    let shown = |v: f64| if v.abs() < 1e5 { unsigned(format!("{v:.digits$}")) } else { format!("{v:.1e}") };
+    let interval = match r.verdict {
+        Verdict::Untested => String::new(),
+        _ => format!("({}..{})", shown(low), shown(high)),
+    };
+    let unit = if r.unit == "bytes" || name.ends_with(r.unit) { "" } else { r.unit };
+    let [a, b] = r.values.map(cell);
+    vec![
+        name.to_string(),
+        format!("{a} {unit}").trim_end().to_string(),
+        b,
+        shown(value),
+        interval,
+        verdict.to_string(),
+    ]
+}
+
+fn summary(page: &mut Page, c: &Comparison, beyond: Option<f64>) {
+    let of = |verdict: Verdict| c.rows.iter().filter(|r| r.verdict == verdict).count();
+    let (differ, same) = (of(Verdict::Differs), of(Verdict::Same));
+    page.line(Ink::Plain, "");
+    let mut text = match (differ, same) {
+        (0, 0) => "Nothing that could be tested.".to_string(),
+        (0, n) => format!("No difference in any of {n}: the intervals say how large a one could hide."),
+        (d, n) => format!("{d} of {} differ; 5 % is the chance that among equals even one would.", d + n),
+    };
+    if let Some(share) = beyond {
+        let far = c.beyond(share).count();
+        text += &format!(
+            " Surely beyond {}: {far}.",
+            format_args!("{} %", number::shown(100.0 * share, None, None).value)
+        );
+    }
+    page.text(Ink::Bold, &text, "", "  ");
+}
