@@ -82,6 +82,15 @@ command line or file, 4 a difference surely beyond --fail-if")]
         #[arg(long)]
         json: bool,
     },
+    /// Prints the completions of a shell, or writes all manual pages into a directory.
+    #[command(after_help = "Examples:
+  fathom generate completions bash > ~/.local/share/bash-completion/completions/fathom
+  fathom generate man ~/.local/share/man/man1 && man fathom-survey")]
+    Generate {
+        /// What to generate.
+        #[command(subcommand)]
+        what: Generated,
+    },
     /// Serves a probe on stdin and stdout; a human may type trials: `trial bytes=8192`.
     Serve {
         /// What to serve.
@@ -165,6 +174,22 @@ pub struct Report {
     pub file: PathBuf,
     #[command(flatten)]
     pub out: Output,
+}
+
+/// What comes out of the command line's own definition.
+#[derive(Debug, Subcommand)]
+pub enum Generated {
+    /// Completions, to stdout.
+    Completions {
+        /// The shell.
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
+    /// Manual pages, one a verb, into a directory, which is made if it is not there.
+    Man {
+        /// The directory.
+        directory: PathBuf,
+    },
 }
 
 /// What a probe can be served over.

@@ -13,8 +13,8 @@ mod subjects;
 use std::io::{BufRead, Read as _};
 use std::process::ExitCode;
 
-use clap::Parser as _;
-use cli::{Cli, Verb};
+use clap::{CommandFactory as _, Parser as _};
+use cli::{Cli, Generated, Verb};
 use failure::Failure;
 use fathom_experiment::record::Record;
 use fathom_experiment::session::Plan;
@@ -59,8 +59,24 @@ fn run(cli: &Cli, out: &Out) -> Result<u8, Failure> {
         Some(Verb::Schema { json: false }) => {
             out.text(&fathom_report::schema::schema_text(fathom_experiment::WARNINGS))
         }
+        Some(Verb::Generate { what: Generated::Completions { shell } }) => {
+            let mut text = Vec::new();
+            clap_complete::generate(*shell, &mut Cli::command(), "fathom", &mut text);
+            out.text(&String::from_utf8_lossy(&text))
+        }
+        Some(Verb::Generate { what: Generated::Man { directory } }) => man(directory),
         Some(Verb::Serve { machine }) => serve::run(machine).map(|()| failure::DONE),
     }
+}
+
+/// Writes the manual pages.
+fn man(directory: &std::path::Path) -> Result<u8, Failure> {
+    std::fs::create_dir_all(directory)
+        .and_then(|()| clap_mangen::generate_to(Cli::command().disable_help_subcommand(true), directory))
+        .map_err(|e| {
+            Failure::usage(format!("{}: {e}", directory.display()), "name a directory that can be written")
+        })?;
+    Ok(failure::DONE)
 }
 
 /// What `fathom` alone says: what it is, what is here, what to type.

@@ -38,10 +38,10 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     let budget = Budget::of(record, budget_ms);
     let mut wanted =
         if round == 1 { vec![clock()] } else { sizes(record).flat_map(|b| at(b, &scale, record)).collect() };
-    let seed = mix(seed ^ mix(round ^ 0x1a7e));
-    shuffle(&mut wanted, seed);
-    // What does not fit into the budget any more is left out; the sizes that it leaves are told.
+    // What does not fit into the budget any more is left out, the dearest first: without the reference, which is
+    // the cheapest, there is no bias. The sizes that this loses are told.
     let cost = Cost { modelled: budget.modelled, staircase: &[] };
+    wanted.sort_by_key(|trial| cost.of(trial));
     let mut left = budget.share(LATEST).saturating_sub(budget.spent);
     wanted.retain(|trial| {
         let price = cost.of(trial);
@@ -52,6 +52,9 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     if wanted.is_empty() {
         return Vec::new();
     }
+    // Drawn apart from the survey's: the same seed must not give both the same orders.
+    let seed = mix(seed ^ mix(round ^ 0x1a7e));
+    shuffle(&mut wanted, seed);
     let yardstick =
         Trial { pattern: PatternKind::Alu, loads: OPS, samples: 5, warm: 1000, ..Trial::default() };
     let mut all = vec![yardstick.clone()];

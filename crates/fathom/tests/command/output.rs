@@ -232,3 +232,21 @@ fn the_schema_is_for_people_and_for_tools() {
     let json: Value = serde_json::from_str(user.run(&["schema", "--json"]).ended(0)).expect("JSON");
     assert!(json.to_string().contains("tier"));
 }
+
+#[test]
+fn completions_and_manual_pages_come_from_the_one_definition() {
+    let user = User::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let text = user.run(&["generate", "completions", shell]).ended(0).to_owned();
+        assert!(text.contains("latency") && text.contains("fail-if"), "{shell}: {text}");
+    }
+    user.run(&["generate", "man", "pages"]).ended(0);
+    for (page, wanted) in
+        [("fathom.1", "survey"), ("fathom-compare.1", "fail"), ("fathom-latency.1", "bytes")]
+    {
+        let text = user.read(&format!("pages/{page}"));
+        assert!(text.starts_with(".ie") && text.contains(wanted), "{page}: {text}");
+    }
+    user.run(&["generate", "man", "/dev/null/pages"]).failed(2, &["/dev/null/pages", "can be written"]);
+    user.run(&["generate", "completions", "tcl"]).failed(2, &["bash"]);
+}
