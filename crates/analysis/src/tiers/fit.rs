@@ -274,11 +274,6 @@ impl<'a> Search<'a> {
         chi
     }
 
-    /// What the three parameters of a boundary must be worth: 2 ln n each, as in the segmentation.
-    fn price(&self) -> f64 {
-        3.0 * 2.0 * (self.points.len().max(2) as f64).ln()
-    }
-
     /// How far each point lies off the stack: relative residual over what counts as explained.
     fn unexplained(&self, boundaries: &[Boundary]) -> Vec<f64> {
         let (_, levels) = self.solve(&self.columns(boundaries));
@@ -335,7 +330,7 @@ impl<'a> Search<'a> {
     /// The stack without the boundary that explains least, its neighbours fitted anew, when that costs less
     /// than the three parameters of a boundary are worth.
     fn simpler(&self, boundaries: &[Boundary], chi: f64) -> Option<(Vec<Boundary>, f64)> {
-        let penalty = self.price();
+        let penalty = 3.0 * 2.0 * (self.points.len().max(2) as f64).ln();
         let mut costs: Vec<(usize, f64)> = (0..boundaries.len())
             .map(|b| (b, self.solve(&self.columns(&without(boundaries, b))).0))
             .collect();
