@@ -15,6 +15,25 @@ pub mod survey;
 
 pub use reading::WARNINGS;
 
+/// What was asked differently for two records beside what their reports show: a sentence each. Seeds may differ;
+/// that is a repetition.
+#[must_use]
+pub fn asked_differently(a: &record::Record, b: &record::Record) -> Vec<String> {
+    let (a, b) = (a.run.clone().unwrap_or_default(), b.run.clone().unwrap_or_default());
+    let sizes = |bytes: &[u64]| match bytes {
+        [] => "its own choice".to_owned(),
+        asked => asked.iter().map(u64::to_string).collect::<Vec<_>>().join(", "),
+    };
+    let mut differ = Vec::new();
+    if a.budget_ms != b.budget_ms {
+        differ.push(format!("budget: {} ms against {} ms", a.budget_ms, b.budget_ms));
+    }
+    if a.bytes != b.bytes {
+        differ.push(format!("working sets in bytes: {} against {}", sizes(&a.bytes), sizes(&b.bytes)));
+    }
+    differ
+}
+
 /// Reads a record by the experiment that made it. Records of an experiment that this version does not know
 /// are read as a survey: what it recognises in them it shows.
 #[must_use]

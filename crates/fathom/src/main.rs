@@ -129,9 +129,10 @@ fn compare(options: &cli::Compare, out: &Out) -> Result<u8, Failure> {
     }
     let mut reports = Vec::new();
     for file in &options.files {
-        reports.push((file.display().to_string(), fathom_experiment::read(&record(file)?)));
+        let record = record(file)?;
+        reports.push((file.display().to_string(), fathom_experiment::read(&record), record));
     }
-    let Some(((first_name, first), others)) = reports.split_first().map(|(f, o)| ((&f.0, &f.1), o)) else {
+    let Some(((first_name, first, asked), others)) = reports.split_first() else {
         return Err(Failure::usage("nothing to compare", "name two records"));
     };
     let survey = first.experiment == survey::NAME;
@@ -141,7 +142,7 @@ fn compare(options: &cli::Compare, out: &Out) -> Result<u8, Failure> {
     };
     let mut failed = false;
     let mut text = String::new();
-    for (name, other) in others {
+    for (name, other, record) in others {
         if other.experiment != first.experiment {
             let what = format!(
                 "{name} is a record of '{}', {first_name} of '{}'",
@@ -149,7 +150,8 @@ fn compare(options: &cli::Compare, out: &Out) -> Result<u8, Failure> {
             );
             return Err(Failure::usage(what, "compare records of one experiment"));
         }
-        let comparison = fathom_analysis::compare::compare(first, other, wanted);
+        let mut comparison = fathom_analysis::compare::compare(first, other, wanted);
+        comparison.plans.extend(fathom_experiment::asked_differently(asked, record));
         failed |= options.fail_if.is_some_and(|share| comparison.beyond(share).next().is_some());
         text += &fathom_report::comparison(&comparison, [first_name, name], options.fail_if, out.style());
     }

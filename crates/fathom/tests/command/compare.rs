@@ -36,6 +36,23 @@ fn what_differs_is_told_and_what_was_asked_differently_comes_first() {
 }
 
 #[test]
+fn another_budget_or_other_sizes_are_not_asked_alike() {
+    let user = User::new();
+    for (bytes, budget, name) in [("8K", "1s", "A"), ("8K,16K", "1s", "B"), ("8K", "2s", "C")] {
+        let ask =
+            ["latency", "--on", "bcm2835", "--bytes", bytes, "--budget", budget, "--record", name, "-q"];
+        user.run(&ask).ended(0);
+    }
+    for (other, wanted) in
+        [("B", "working sets in bytes: 8192 against 8192, 16384"), ("C", "budget: 1000 ms against 2000 ms")]
+    {
+        let did = user.run(&["compare", "A", other]);
+        let text = did.ended(0);
+        assert!(text.contains(wanted) && !text.contains("Asked alike."), "{text}");
+    }
+}
+
+#[test]
 fn what_cannot_be_compared_is_a_usage_error_that_says_why() {
     let user = User::new();
     records(&user);
