@@ -54,10 +54,14 @@ Every sample times one load (or, where the clock is coarse, a few dependent
 ones, which is said). What the timing itself adds is the row bias.sample; the
 peaks are without it, the histograms with it. Exit status: as of the survey.")]
     Latency(Latency),
-    /// Judges a record again: the same findings, from the file alone.
+    /// Judges records again: the same findings, from the files alone.
     #[command(after_help = "Examples:
   fathom report here.fathom
-  fathom report - --json < here.fathom")]
+  fathom report here.fathom --html here.html        one page, with figures
+  fathom report pi3.fathom pi4.fathom --html pis.html
+  fathom report - --json < here.fathom
+
+A page that --html wrote is read back like a record.")]
     Report(Report),
     /// Two or more records side by side: what differs, by how much, and how surely.
     #[command(after_help = "Examples:
@@ -151,6 +155,9 @@ pub struct Output {
     /// Print the findings as JSON (its schema: `fathom schema --json`).
     #[arg(long)]
     pub json: bool,
+    /// Write one page of HTML, with figures, that works offline; `-` is stdout, in the place of the text.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
 }
 
 /// Options of the comparison.
@@ -165,13 +172,17 @@ pub struct Compare {
     /// Every finding, with each point of the curves, clocks and claims.
     #[arg(long)]
     pub all: bool,
+    /// Write all records and their changes as one page of HTML; `-` is stdout, in the place of the text.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
 }
 
 /// Options of the report.
 #[derive(Debug, Args)]
 pub struct Report {
-    /// The record; `-` is stdin.
-    pub file: PathBuf,
+    /// The records, or pages of --html; `-` is stdin.
+    #[arg(required = true, value_name = "RECORD")]
+    pub files: Vec<PathBuf>,
     #[command(flatten)]
     pub out: Output,
 }

@@ -4,24 +4,25 @@
 mod child;
 mod cli;
 mod failure;
+mod input;
 mod keep;
 mod measure;
 mod output;
+mod page;
 mod serve;
 mod subjects;
 
-use std::io::{BufRead, Read as _};
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser as _};
 use cli::{Cli, Generated, Verb};
 use failure::Failure;
-use fathom_experiment::record::Record;
 use fathom_experiment::session::Plan;
 use fathom_experiment::{latency, survey};
 use fathom_model::catalog;
-use fathom_probe::wire::MAX_LINE;
+use fathom_report::html::Change;
 use output::Out;
+use page::Target;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -98,6 +99,8 @@ fn run_experiment(
     quiet: bool,
     out: &Out,
 ) -> Result<u8, Failure> {
+    let page = Target::open(form.html.as_deref())?;
+    one_form(form)?;
     let measured = measure::measure(options, name, plan, bytes, quiet)?;
     let next =
         measured.kept.as_ref().map(|p| format!("fathom report {}", output::shell(&p.display().to_string())));
@@ -108,7 +111,11 @@ fn run_experiment(
         }
         return Err(failure);
     }
-    let status = out.report(&fathom_experiment::read(&measured.record), form.json, next.as_deref())?;
+    let report = fathom_experiment::read(&measured.record);
+    let status = out.report(&report, form, next.as_deref())?;
+    if let Some(page) = page {
+        page.write(&[(&report.subject, &report)], &[], out)?;
+    }
     match (measured.signal, measured.lost) {
         (Some(signal), _) => Ok(128u8.saturating_add(u8::try_from(signal).unwrap_or(0))),
         (None, Some(lost)) => Err(lost),
@@ -116,20 +123,55 @@ fn run_experiment(
     }
 }
 
+/// stdout takes one form.
+fn one_form(form: &cli::Output) -> Result<(), Failure> {
+    if form.json && form.html.as_deref().is_some_and(|f| f.as_os_str() == "-") {
+        return Err(Failure::usage("--json and --html - both want stdout", "name a file for --html"));
+    }
+    Ok(())
+}
+
 fn report(options: &cli::Report, out: &Out) -> Result<u8, Failure> {
-    out.report(&fathom_experiment::read(&record(&options.file)?), options.out.json, None)
+    one_form(&options.out)?;
+    one_stdin(&options.files)?;
+    let mut named = Vec::new();
+    for file in &options.files {
+        named.extend(input::reports(file)?);
+    }
+    if options.out.json && named.len() > 1 {
+        return Err(Failure::usage("--json prints one report", "name one record, or use a loop"));
+    }
+    let page = Target::open(options.out.html.as_deref())?;
+    let mut worst = failure::DONE;
+    for (name, report) in &named {
+        if named.len() > 1 && !page.as_ref().is_some_and(Target::is_stdout) {
+            out.text(&format!("==> {name} <==\n"))?;
+        }
+        worst = worst.max(out.report(report, &options.out, None)?);
+    }
+    if let Some(page) = page {
+        let named: Vec<_> = named.iter().map(|(name, report)| (name.as_str(), report)).collect();
+        page.write(&named, &[], out)?;
+    }
+    Ok(worst)
+}
+
+fn one_stdin(files: &[std::path::PathBuf]) -> Result<(), Failure> {
+    if files.iter().filter(|f| f.as_os_str() == "-").count() > 1 {
+        return Err(Failure::usage("stdin is there only once", "name a file in the place of one -"));
+    }
+    Ok(())
 }
 
 /// Findings that a comparison leaves out unless all are asked for: points of curves, clocks, claims.
 const DETAILS: [&str; 5] = ["pages.", "clock.", "bias.timer", "claim.", "bias.walk"];
 
 fn compare(options: &cli::Compare, out: &Out) -> Result<u8, Failure> {
-    if options.files.iter().filter(|f| f.as_os_str() == "-").count() > 1 {
-        return Err(Failure::usage("stdin is there only once", "name a file in the place of one -"));
-    }
+    one_stdin(&options.files)?;
+    let page = Target::open(options.html.as_deref())?;
     let mut reports = Vec::new();
     for file in &options.files {
-        let record = record(file)?;
+        let record = input::record(file)?;
         reports.push((file.display().to_string(), fathom_experiment::read(&record), record));
     }
     let Some(((first_name, first, asked), others)) = reports.split_first() else {
@@ -140,8 +182,7 @@ fn compare(options: &cli::Compare, out: &Out) -> Result<u8, Failure> {
         options.all
             || !(DETAILS.iter().any(|d| name.starts_with(d)) || survey && name.starts_with("latency."))
     };
-    let mut failed = false;
-    let mut text = String::new();
+    let mut found = Vec::new();
     for (name, other, record) in others {
         if other.experiment != first.experiment {
             let what = format!(
@@ -152,58 +193,21 @@ fn compare(options: &cli::Compare, out: &Out) -> Result<u8, Failure> {
         }
         let mut comparison = fathom_analysis::compare::compare(first, other, wanted);
         comparison.plans.extend(fathom_experiment::asked_differently(asked, record));
-        failed |= options.fail_if.is_some_and(|share| comparison.beyond(share).next().is_some());
-        text += &fathom_report::comparison(&comparison, [first_name, name], options.fail_if, out.style());
+        found.push(([first_name.as_str(), name.as_str()], comparison));
     }
-    out.text(&text)?;
-    Ok(if failed { failure::DIFFERS } else { failure::DONE })
-}
-
-/// Reads the record in a file, or on stdin for `-`.
-fn record(file: &std::path::Path) -> Result<Record, Failure> {
-    let shown = file.display();
-    let record = if file.as_os_str() == "-" {
-        read_record(std::io::stdin().lock())
-    } else {
-        match std::fs::File::open(file) {
-            Ok(file) => read_record(std::io::BufReader::new(file)),
-            Err(e) => {
-                return Err(Failure::usage(format!("{shown}: {e}"), "name a record, or - for stdin"));
-            }
-        }
-    };
-    record.map_err(|what| {
-        Failure::usage(format!("{shown}: {what}"), "records are written by `fathom survey --record FILE`")
-    })
-}
-
-/// No record is longer; an endless stdin ends here.
-const MOST_RECORD: u64 = 256 << 20;
-
-/// Reads a record line by line, so that what is none is refused at its first line, however long it is.
-fn read_record(from: impl BufRead) -> Result<Record, String> {
-    let mut from = from.take(MOST_RECORD);
-    let mut record = Record::default();
-    let mut bytes = Vec::new();
-    let mut lines = 0u64;
-    loop {
-        bytes.clear();
-        // A line that is too long is read to this length, to be a problem with its number, and skipped.
-        from.by_ref().take(MAX_LINE as u64 + 2).read_until(b'\n', &mut bytes).map_err(|e| e.to_string())?;
-        if bytes.is_empty() {
-            break;
-        }
-        lines += 1;
-        let whole = bytes.ends_with(b"\n");
-        let text = String::from_utf8_lossy(&bytes);
-        record.push(text.trim_end_matches('\n').trim_end_matches('\r'))?;
-        if !whole {
-            from.skip_until(b'\n').map_err(|e| e.to_string())?;
-        }
+    if !page.as_ref().is_some_and(Target::is_stdout) {
+        let text =
+            |(names, c): &([&str; 2], _)| fathom_report::comparison(c, *names, options.fail_if, out.style());
+        out.text(&found.iter().map(text).collect::<String>())?;
     }
-    match (lines, from.limit()) {
-        (0, _) => Record::parse(""),
-        (_, 0) => Err(format!("longer than {} MiB, as no session is", MOST_RECORD >> 20)),
-        _ => Ok(record),
+    if let Some(page) = page {
+        let named: Vec<_> = reports.iter().map(|(name, report, _)| (name.as_str(), report)).collect();
+        let changes: Vec<_> = found
+            .iter()
+            .map(|(names, comparison)| Change { names: *names, comparison, beyond: options.fail_if })
+            .collect();
+        page.write(&named, &changes, out)?;
     }
+    let beyond = |share| found.iter().any(|(_, c)| c.beyond(share).next().is_some());
+    Ok(if options.fail_if.is_some_and(beyond) { failure::DIFFERS } else { failure::DONE })
 }

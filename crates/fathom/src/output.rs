@@ -5,7 +5,7 @@ use std::io::{IsTerminal as _, Write as _};
 use fathom_analysis::findings::{Report, Value};
 use fathom_report::{Style, json, terminal};
 
-use crate::cli::Colour;
+use crate::cli::{Colour, Output};
 use crate::failure::{BELOW_THE_BAR, DONE, Failure, REFUSED};
 
 /// Where results go, and how they may look.
@@ -54,10 +54,10 @@ impl Out {
     }
 
     /// Prints a report and answers the exit status that it deserves.
-    pub fn report(&self, report: &Report, as_json: bool, next: Option<&str>) -> Result<u8, Failure> {
-        if as_json {
+    pub fn report(&self, report: &Report, form: &Output, next: Option<&str>) -> Result<u8, Failure> {
+        if form.json {
             self.text(&json(report))?;
-        } else {
+        } else if form.html.as_deref().is_none_or(|file| file.as_os_str() != "-") {
             self.text(&terminal(report, &self.style, next))?;
         }
         Ok(status(report))

@@ -15,8 +15,11 @@ pub enum ReadError {
     /// Not JSON, or a key missing, unknown or of the wrong type; the message has line and column.
     #[error("not findings: {0}; the document is described by `fathom schema`")]
     Syntax(#[from] serde_json::Error),
+    /// A page without data.
+    #[error("no data in this page: it was not made by fathom's --html, or cut off")]
+    NoData,
     /// Some other format.
-    #[error("`format` is {0:?}, wanted {FORMAT:?}: this JSON was written by something else")]
+    #[error("`format` is {0:?}, which this fathom does not read: {FORMAT:?} is what its --json prints")]
     Format(String),
     /// A version that this reader does not know.
     #[error("`version` is {0}, this reads up to {VERSION}: use a newer fathom")]

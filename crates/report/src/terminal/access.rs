@@ -4,7 +4,7 @@ use fathom_analysis::findings::{Finding, Histogram, Value};
 
 use super::notes;
 use super::number::{self, Shown};
-use super::page::{INTERVAL, Ink, Page, measured, right};
+use super::page::{Chart, INTERVAL, Ink, Page, measured, right};
 use super::shelf::{Shelf, whole};
 use unicode_width::UnicodeWidthStr as _;
 
@@ -139,17 +139,19 @@ fn draw(page: &mut Page, h: &Histogram, unit: &str) {
     // All bars begin in one column, or there are none.
     let head = rows.iter().map(|r| r.0.width()).max().unwrap_or(0);
     let room = page.style().width.saturating_sub(head + 1);
+    let mut lines = Vec::new();
     for (text, n) in &rows {
-        if room < NARROWEST_BAR {
-            page.text(Ink::Plain, text.trim(), "  ", "    ");
-            continue;
-        }
-        let bar = bar(room as f64 * *n as f64 / most as f64, page.style().unicode);
-        page.pieces(&[(Ink::Plain, format!("{text:<head$}")), (Ink::Bold, bar)]);
+        lines.push(if room < NARROWEST_BAR {
+            vec![(Ink::Plain, format!("  {}", text.trim()))]
+        } else {
+            let bar = bar(room as f64 * *n as f64 / most as f64, page.style().unicode);
+            vec![(Ink::Plain, format!("{text:<head$}")), (Ink::Bold, bar)]
+        });
     }
     if rest > 0 {
-        page.text(Ink::Dim, &format!("{:>14} {rest:>6}", "the rest"), "", "  ");
+        lines.push(vec![(Ink::Dim, format!("{:>14} {rest:>6}", "the rest"))]);
     }
+    page.picture(Chart::Histogram(h.name.clone()), lines);
 }
 
 fn short(v: f64) -> String {

@@ -3,7 +3,7 @@
 use fathom_analysis::compare::{Comparison, Row, Verdict};
 
 use super::number;
-use super::page::{INTERVAL, Ink, Page, left, measured, right};
+use super::page::{Block, INTERVAL, Ink, Page, left, measured, right};
 use super::{Style, text};
 
 /// The comparison as text under the names of the two records. `beyond` is the share from which on a difference
@@ -11,6 +11,15 @@ use super::{Style, text};
 #[must_use]
 pub fn comparison(c: &Comparison, names: [&str; 2], beyond: Option<f64>, style: &Style) -> String {
     let style = Style { width: style.width.clamp(Style::NARROWEST, Style::WIDEST), ..*style };
+    write(c, names, beyond, style).finish()
+}
+
+/// The same as blocks, for a page in another form.
+pub(crate) fn blocks(c: &Comparison, names: [&str; 2], beyond: Option<f64>) -> Vec<Block> {
+    write(c, names, beyond, Style::default()).blocks()
+}
+
+fn write(c: &Comparison, names: [&str; 2], beyond: Option<f64>, style: Style) -> Page {
     let clean = |t: &str| text::clean(t, style.unicode);
     let mut page = Page::new(style);
     page.text(Ink::Bold, &format!("A: {}", clean(names[0])), "", "   ");
@@ -39,7 +48,7 @@ pub fn comparison(c: &Comparison, names: [&str; 2], beyond: Option<f64>, style: 
         }
     }
     summary(&mut page, c, beyond);
-    page.finish()
+    page
 }
 
 fn row(r: &Row, beyond: Option<f64>, name: &str) -> Vec<String> {

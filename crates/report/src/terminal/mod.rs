@@ -3,7 +3,7 @@
 mod access;
 mod claims;
 mod compare;
-mod number;
+pub(crate) mod number;
 mod page;
 mod picture;
 mod sections;
@@ -12,9 +12,12 @@ mod text;
 
 use fathom_analysis::findings::{Finding, Report, Value};
 
+pub(crate) use compare::blocks as comparison_blocks;
 pub use compare::comparison;
-use page::{Ink, Page};
+use page::Page;
+pub(crate) use page::{Block, Chart, Ink, Pieces, Table};
 use shelf::Shelf;
+pub(crate) use text::{clean, clean_report};
 
 /// How the text may look. Who calls decides; nothing here looks at the environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,14 +62,7 @@ pub fn terminal(report: &Report, style: &Style, next: Option<&str>) -> String {
     if report.findings.is_empty() {
         nothing(&mut page, &report);
     }
-    let drawn = access::section(&mut page, &report.histograms, &mut shelf);
-    sections::staircase(&mut page, &report, &mut shelf);
-    sections::translation(&mut page, &mut shelf);
-    sections::prefetch(&mut page, &mut shelf);
-    claims::section(&mut page, &report, &mut shelf);
-    sections::rest(&mut page, &shelf.rest());
-    let others: Vec<_> = report.histograms.iter().filter(|h| !(drawn && access::draws(h))).collect();
-    sections::histograms(&mut page, &others);
+    body(&mut page, &report, shelf);
     sections::warnings(&mut page, &report.warnings);
     sections::refusals(&mut page, &report.refusals);
     if let Some(next) = next {
@@ -75,8 +71,29 @@ pub fn terminal(report: &Report, style: &Style, next: Option<&str>) -> String {
     page.finish()
 }
 
+/// What was found, section by section.
+fn body(page: &mut Page, report: &Report, mut shelf: Shelf) {
+    let drawn = access::section(page, &report.histograms, &mut shelf);
+    sections::staircase(page, report, &mut shelf);
+    sections::translation(page, &mut shelf);
+    sections::prefetch(page, &mut shelf);
+    claims::section(page, report, &mut shelf);
+    sections::rest(page, &shelf.rest());
+    let others: Vec<_> = report.histograms.iter().filter(|h| !(drawn && access::draws(h))).collect();
+    sections::histograms(page, &others);
+}
+
+/// The same sections as blocks, for a page in another form; without header, warnings and refusals.
+pub(crate) fn blocks(report: &Report) -> Vec<Block> {
+    let mut page = Page::new(Style::default());
+    let mut shelf = Shelf::new(&report.findings);
+    shelf.take("disturbed");
+    body(&mut page, report, shelf);
+    page.blocks()
+}
+
 /// What a worth below `real` means for whoever reads the figures.
-fn caveat(worth: &str) -> Option<&'static str> {
+pub(crate) fn caveat(worth: &str) -> Option<&'static str> {
     match worth {
         "virtual" => Some("A guest on real caches: the figures say what it behaves like, not what it is."),
         "emulated" => Some("Emulated: proves that code works, never how fast anything is."),
@@ -88,28 +105,38 @@ fn caveat(worth: &str) -> Option<&'static str> {
 /// Facts that say what the subject is, best first.
 const WHAT_IT_IS: [&str; 4] = ["about", "cpu", "model", "machine"];
 
-fn header(page: &mut Page, report: &Report) {
-    let what = WHAT_IT_IS
+/// Where among the facts stands what the subject is?
+fn identity(report: &Report) -> Option<usize> {
+    WHAT_IT_IS
         .iter()
         .find_map(|name| report.facts.iter().position(|(n, _)| n == name))
-        .or(if report.facts.is_empty() { None } else { Some(0) });
+        .or(if report.facts.is_empty() { None } else { Some(0) })
+}
+
+/// The first line: experiment, subject, its worth, what it is, its core clock, the time it took.
+pub(crate) fn headline(report: &Report) -> String {
     let core = report.findings.iter().find(|f| f.name == "clock.core_hz").map(number::in_cells);
     let mut line = format!("{}: {}", report.experiment, report.subject);
     if !report.worth.is_empty() {
         line += &format!(" ({})", report.worth);
     }
     let more = [
-        what.map(|at| report.facts[at].1.clone()),
+        identity(report).map(|at| report.facts[at].1.clone()),
         core.map(|(shown, unit)| format!("core {} {unit}", shown.value)),
         report.elapsed_s.is_finite().then(|| format!("{:.1} s", report.elapsed_s)),
     ];
     for part in more.into_iter().flatten() {
         line += &format!(", {part}");
     }
-    page.text(Ink::Bold, &line, "", "  ");
+    line
+}
+
+fn header(page: &mut Page, report: &Report) {
+    page.text(Ink::Bold, &headline(report), "", "  ");
     if let Some(caveat) = caveat(&report.worth) {
         page.text(Ink::Plain, caveat, "", "  ");
     }
+    let what = identity(report);
     let facts = report.facts.iter().enumerate().filter(|(at, _)| Some(*at) != what);
     let mut others: Vec<String> = facts.map(|(_, (name, value))| format!("{name} {value}")).collect();
     others.push(format!("seed {}", report.seed));
@@ -119,16 +146,21 @@ fn header(page: &mut Page, report: &Report) {
 /// A disturbance stands on top, with its causes; its absence is one quiet line.
 fn disturbed(page: &mut Page, shelf: &mut Shelf) {
     let Some(f) = shelf.take("disturbed") else { return };
-    let (ink, text) = match &f.value {
+    let (ink, text) = disturbance(f);
+    page.text(ink, &text, "", "  ");
+    for note in &f.notes {
+        page.text(if ink == Ink::Bad { Ink::Warn } else { Ink::Dim }, note, "  - ", "    ");
+    }
+}
+
+/// What the finding `disturbed` says, in words.
+pub(crate) fn disturbance(f: &Finding) -> (Ink, String) {
+    match &f.value {
         Value::Text(t) if t == "yes" => {
             (Ink::Bad, "DISTURBED: other work ran beside the measurement; figures may be wrong.".to_string())
         }
         Value::Text(t) if t == "no" => (Ink::Dim, "Undisturbed.".to_string()),
         _ => (Ink::Bad, format!("disturbed: {}", number::value(f).value)),
-    };
-    page.text(ink, &text, "", "  ");
-    for note in &f.notes {
-        page.text(if ink == Ink::Bad { Ink::Warn } else { Ink::Dim }, note, "  - ", "    ");
     }
 }
 

@@ -1,7 +1,7 @@
-//! The page that sections write on: lines are wrapped first and coloured after.
+//! The page that sections write on, and how a terminal shows it.
 
 use anstyle::{AnsiColor, Style as Ansi};
-use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
+use comfy_table::{CellAlignment, LineStyle, TableStyle};
 use unicode_width::UnicodeWidthStr;
 
 use super::{Style, text};
@@ -69,16 +69,85 @@ pub const fn measured(head: &'static str) -> Column {
 /// The column of those intervals.
 pub const INTERVAL: Column = left("(95 %)");
 
-/// The text so far.
+/// What a picture shows, for whoever draws it anew from the findings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Chart {
+    /// Latency by working set.
+    Staircase,
+    /// What translation adds by the number of pages.
+    Pages,
+    /// The histogram of this name.
+    Histogram(String),
+}
+
+/// A line in pieces of one ink each.
+pub type Pieces = Vec<(Ink, String)>;
+
+/// One thing on a page. The terminal prints all of them as text; other forms give them a shape of their own.
+#[derive(Clone, Debug)]
+pub enum Block {
+    /// A line that is known to fit.
+    Line(Pieces),
+    /// Text of any length; its first line begins with `first`, the others with `under`.
+    Text {
+        /// What it is.
+        ink: Ink,
+        /// The text, not wrapped.
+        text: String,
+        /// Begin of the first line.
+        first: &'static str,
+        /// Begin of the others.
+        under: &'static str,
+    },
+    /// A heading.
+    Heading(String),
+    /// A table.
+    Table(Table),
+    /// A picture, drawn in characters.
+    Picture {
+        /// What it shows.
+        chart: Chart,
+        /// Its lines, which fit.
+        lines: Vec<Pieces>,
+    },
+}
+
+/// A table: columns in which no row has anything are left out.
+#[derive(Clone, Debug)]
+pub struct Table {
+    columns: Vec<Column>,
+    rows: Vec<Vec<String>>,
+    colour: Vec<(&'static str, Ink)>,
+}
+
+impl Table {
+    /// The columns that are shown: head, is it of numbers, and where its cells are in a row.
+    pub fn columns(&self) -> impl Iterator<Item = (&'static str, bool, usize)> {
+        let used = |c: &usize| self.rows.iter().any(|row| !row[*c].is_empty());
+        (0..self.columns.len())
+            .filter(used)
+            .map(|c| (self.columns[c].head, self.columns[c].alignment == CellAlignment::Right, c))
+    }
+
+    /// The rows, each with the ink that a text in it asks for.
+    pub fn rows(&self) -> impl Iterator<Item = (Ink, &[String])> {
+        self.rows.iter().map(|row| {
+            let line: String = row.iter().map(|cell| format!(" {cell}")).collect();
+            (ink_of(&line, &self.colour), row.as_slice())
+        })
+    }
+}
+
+/// What has been written so far.
 pub struct Page {
-    out: String,
+    blocks: Vec<Block>,
     style: Style,
 }
 
 impl Page {
     /// An empty page.
     pub fn new(style: Style) -> Page {
-        Page { out: String::new(), style }
+        Page { blocks: Vec::new(), style }
     }
 
     /// The style in force.
@@ -86,13 +155,73 @@ impl Page {
         self.style
     }
 
-    /// The whole text.
+    /// Everything on it, in order.
+    pub fn blocks(self) -> Vec<Block> {
+        self.blocks
+    }
+
+    /// The whole as text.
     pub fn finish(self) -> String {
-        self.out
+        let mut out = Text { out: String::new(), style: self.style };
+        for block in &self.blocks {
+            out.block(block);
+        }
+        out.out
     }
 
     /// One line of pieces that together are known to fit.
     pub fn pieces(&mut self, pieces: &[(Ink, String)]) {
+        self.blocks.push(Block::Line(pieces.to_vec()));
+    }
+
+    /// One line that is known to fit.
+    pub fn line(&mut self, ink: Ink, text: &str) {
+        self.pieces(&[(ink, text.trim_end().to_string())]);
+    }
+
+    /// Text of any length, wrapped; the first line begins with `first`, the others with `under`.
+    pub fn text(&mut self, ink: Ink, text: &str, first: &'static str, under: &'static str) {
+        self.blocks.push(Block::Text { ink, text: text.to_string(), first, under });
+    }
+
+    /// An empty line and a heading.
+    pub fn heading(&mut self, text: &str) {
+        self.blocks.push(Block::Heading(text.to_string()));
+    }
+
+    /// A table. `colour` says what a line that contains a text is.
+    pub fn table(&mut self, columns: &[Column], rows: &[Vec<String>], colour: &[(&'static str, Ink)]) {
+        let (columns, rows, colour) = (columns.to_vec(), rows.to_vec(), colour.to_vec());
+        self.blocks.push(Block::Table(Table { columns, rows, colour }));
+    }
+
+    /// A picture, in lines that are known to fit.
+    pub fn picture(&mut self, chart: Chart, lines: Vec<Pieces>) {
+        self.blocks.push(Block::Picture { chart, lines });
+    }
+}
+
+/// Blocks as text: lines are wrapped first and coloured after.
+struct Text {
+    out: String,
+    style: Style,
+}
+
+impl Text {
+    fn block(&mut self, block: &Block) {
+        match block {
+            Block::Line(pieces) => self.pieces(pieces),
+            Block::Text { ink, text, first, under } => self.text(*ink, text, first, under),
+            Block::Heading(text) => {
+                self.out.push('\n');
+                self.text(Ink::Bold, text, "", "  ");
+            }
+            Block::Table(table) => self.table(table),
+            Block::Picture { lines, .. } => lines.iter().for_each(|line| self.pieces(line)),
+        }
+    }
+
+    fn pieces(&mut self, pieces: &[(Ink, String)]) {
         for (ink, text) in pieces {
             let ansi = ansi(*ink);
             if self.style.colour && !text.is_empty() && ansi != Ansi::new() {
@@ -104,60 +233,50 @@ impl Page {
         self.out.push('\n');
     }
 
-    /// One line that is known to fit.
-    pub fn line(&mut self, ink: Ink, text: &str) {
+    fn line(&mut self, ink: Ink, text: &str) {
         self.pieces(&[(ink, text.trim_end().to_string())]);
     }
 
-    /// Text of any length, wrapped; the first line begins with `first`, the others with `under`.
-    pub fn text(&mut self, ink: Ink, text: &str, first: &str, under: &str) {
+    fn text(&mut self, ink: Ink, text: &str, first: &str, under: &str) {
         for line in text::wrap(text, self.style.width, first, under) {
             self.line(ink, &line);
         }
     }
 
-    /// An empty line and a heading.
-    pub fn heading(&mut self, text: &str) {
-        self.out.push('\n');
-        self.text(Ink::Bold, text, "", "  ");
-    }
-
-    /// A table. Columns in which no row has anything are left out. Where the whole would be too
-    /// wide, each row becomes a sentence instead: a number that is broken in two misleads.
-    /// `colour` says what a line that contains a text is.
-    pub fn table(&mut self, columns: &[Column], rows: &[Vec<String>], colour: &[(&str, Ink)]) {
-        let used: Vec<usize> =
-            (0..columns.len()).filter(|&c| rows.iter().any(|row| !row[c].is_empty())).collect();
+    /// Where the whole would be too wide, each row becomes a sentence instead: a number that is broken in
+    /// two misleads.
+    fn table(&mut self, shown: &Table) {
+        let used: Vec<usize> = shown.columns().map(|(_, _, c)| c).collect();
         let rule = if self.style.unicode { '\u{2500}' } else { '-' };
-        let mut table = Table::new();
+        let mut table = comfy_table::Table::new();
         table
             .load_style(TableStyle::new().header_separator(LineStyle::none().fill(rule).junction(rule)))
-            .set_header(used.iter().map(|&c| columns[c].head));
-        for row in rows {
+            .set_header(used.iter().map(|&c| shown.columns[c].head));
+        for row in &shown.rows {
             table.add_row(used.iter().map(|&c| row[c].clone()));
         }
         for (at, &c) in used.iter().enumerate() {
             if let Some(column) = table.column_mut(at) {
-                let gap = if at + 1 == used.len() { 0 } else { columns[c].gap };
-                column.set_padding((0, gap)).set_cell_alignment(columns[c].alignment);
+                let gap = if at + 1 == used.len() { 0 } else { shown.columns[c].gap };
+                column.set_padding((0, gap)).set_cell_alignment(shown.columns[c].alignment);
             }
         }
         let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_string()).collect();
         if lines.iter().any(|line| line.width() > self.style.width) {
-            return self.sentences(columns, rows, colour);
+            return self.sentences(shown);
         }
         for (at, line) in lines.iter().enumerate() {
             // The head and the rule under it.
-            let ink = if at < 2 { Ink::Dim } else { ink_of(line, colour) };
+            let ink = if at < 2 { Ink::Dim } else { ink_of(line, &shown.colour) };
             self.line(ink, line);
         }
     }
 
     /// A table's rows as sentences: `tier 1, capacity 48 KiB (47..49), ...`.
-    fn sentences(&mut self, columns: &[Column], rows: &[Vec<String>], colour: &[(&str, Ink)]) {
-        for row in rows {
+    fn sentences(&mut self, table: &Table) {
+        for row in &table.rows {
             let mut text = String::new();
-            for (column, cell) in columns.iter().zip(row).filter(|(_, cell)| !cell.is_empty()) {
+            for (column, cell) in table.columns.iter().zip(row).filter(|(_, cell)| !cell.is_empty()) {
                 if column.head == INTERVAL.head {
                     text += &format!(" {cell}");
                 } else {
@@ -165,7 +284,7 @@ impl Page {
                     text += &format!("{comma}{}", format!("{} {cell}", column.head).trim_start());
                 }
             }
-            self.text(ink_of(&text, colour), text.trim_start(), "", "  ");
+            self.text(ink_of(&text, &table.colour), text.trim_start(), "", "  ");
         }
     }
 }

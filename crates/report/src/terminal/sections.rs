@@ -4,7 +4,7 @@ use fathom_analysis::findings::{Finding, Histogram, Refused, Report, Value, Warn
 
 use super::notes;
 use super::number::{self, Shown};
-use super::page::{INTERVAL, Ink, Page, left, measured, right};
+use super::page::{Chart, INTERVAL, Ink, Page, left, measured, right};
 use super::picture::{Plateau, Plot, draw};
 use super::shelf::{Shelf, whole};
 
@@ -139,9 +139,7 @@ fn picture(page: &mut Page, drawn: &[(u64, &Finding)], tiers: &[Tier]) {
         "Latency of one load (ns) by working set, {} points, both axes logarithmic",
         drawn.len()
     ));
-    for line in draw(&plot, page.style().width, page.style().unicode) {
-        page.pieces(&line);
-    }
+    page.picture(Chart::Staircase, draw(&plot, page.style().width, page.style().unicode));
 }
 
 fn table_of_tiers(page: &mut Page, report: &Report, tiers: &[Tier]) {
@@ -250,9 +248,7 @@ fn curve_of_pages(page: &mut Page, pages: &[(u64, &Finding)], marks: Vec<(f64, S
         y_label: |v| if v.abs() < 1e7 { format!("{v:.1}") } else { format!("{v:.1e}") },
     };
     page.text(Ink::Plain, "Added to a load (ns) by the number of pages it is spread over:", "", "  ");
-    for line in draw(&plot, page.style().width, page.style().unicode) {
-        page.pieces(&line);
-    }
+    page.picture(Chart::Pages, draw(&plot, page.style().width, page.style().unicode));
     let labelled: Vec<(String, &Finding)> = pages.iter().map(|(n, f)| (format!("{n} pages"), *f)).collect();
     notes(page, &labelled);
 }

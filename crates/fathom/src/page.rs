@@ -1,0 +1,85 @@
+//! The file of `--html`.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use fathom_analysis::findings::Report;
+use fathom_report::html::Change;
+
+use crate::failure::Failure;
+use crate::output::Out;
+
+/// Where a page goes. Opened before anything is measured, so that a wrong name costs nothing.
+#[derive(Debug)]
+pub enum Target {
+    /// stdout, in the place of the text.
+    Stdout,
+    /// A file.
+    File(PageFile),
+}
+
+/// A file that is left as it was until there is a page to be written.
+#[derive(Debug)]
+pub struct PageFile {
+    path: PathBuf,
+    file: File,
+    /// Was it made here, and has it nothing in it yet? Then it goes away with its target.
+    empty: bool,
+}
+
+impl Drop for PageFile {
+    fn drop(&mut self) {
+        if self.empty {
+            // Nothing was written: a failure that has been told already.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+impl Target {
+    /// The target of `--html`, if there is one.
+    pub fn open(path: Option<&Path>) -> Result<Option<Target>, Failure> {
+        let Some(path) = path else { return Ok(None) };
+        if path.as_os_str() == "-" {
+            return Ok(Some(Target::Stdout));
+        }
+        let was_there = path.exists();
+        // Not truncated: until there is a page, an older one is better than none.
+        let file = File::options().write(true).create(true).truncate(false).open(path).map_err(|e| {
+            Failure::usage(
+                format!("--html {}: {e}", path.display()),
+                "name a file that can be written, or - for stdout",
+            )
+        })?;
+        let file = PageFile { path: path.to_owned(), file, empty: !was_there };
+        Ok(Some(Target::File(file)))
+    }
+
+    /// Is the page to stand where the text would?
+    pub fn is_stdout(&self) -> bool {
+        matches!(self, Target::Stdout)
+    }
+
+    /// Writes the page.
+    pub fn write(self, named: &[(&str, &Report)], changes: &[Change], out: &Out) -> Result<(), Failure> {
+        let page = fathom_report::html(named, changes)
+            .map_err(|e| Failure::new(format!("the page cannot be made: {e}"), "--json has all of it"))?;
+        match self {
+            Target::Stdout => out.text(&page).map(|_| ()),
+            Target::File(mut to) => {
+                to.empty = false;
+                let written = to.file.write_all(page.as_bytes()).and_then(|()| {
+                    // A device or a pipe has no length; what is no file needs no cutting.
+                    if to.file.metadata()?.is_file() { to.file.set_len(page.len() as u64) } else { Ok(()) }
+                });
+                written.map_err(|e| {
+                    Failure::new(
+                        format!("--html {}: {e}", to.path.display()),
+                        "is the disk full? `fathom report RECORD --html FILE` makes the page again",
+                    )
+                })
+            }
+        }
+    }
+}

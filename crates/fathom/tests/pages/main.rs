@@ -1,0 +1,186 @@
+//! The pages of `--html`, in a real browser: figures drawn, nothing complained of, and they answer to mouse and
+//! keys at the width of a desk and of a phone. `FATHOM_SHOTS=DIR` keeps the pictures, to be looked at.
+
+mod browser;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use browser::{Browser, chromium};
+use serde_json::{Value, json};
+
+const DESK: u64 = 1280;
+const PHONE: u64 = 390;
+
+fn fathom(home: &Path, args: &[&str]) {
+    let out = Command::new(env!("CARGO_BIN_EXE_fathom"))
+        .args(args)
+        .env("XDG_DATA_HOME", home)
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
+        .output()
+        .expect("fathom runs");
+    // 3: below the quality bar, which a budget of a second may be.
+    assert!(matches!(out.status.code(), Some(0 | 3)), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
+}
+
+/// One page of each kind: its name, and what each figure in it has to be.
+fn pages(dir: &Path) -> Vec<(&'static str, Vec<&'static str>)> {
+    let file = |name: &str| dir.join(name).display().to_string();
+    let guest = "crates/fathom/tests/documents/guest.fathom";
+    fathom(dir, &["report", guest, "--html", &file("survey.html")]);
+    fathom(dir, &["report", "records/v1-bcm2835-latency.fathom", "--html", &file("latency.html")]);
+    for seed in ["1", "2"] {
+        let record = file(&format!("{seed}.fathom"));
+        fathom(dir, &["survey", "--on", "bcm2835", "--budget", "1s", "--seed", seed, "--record", &record]);
+    }
+    fathom(dir, &["compare", &file("1.fathom"), &file("2.fathom"), "--html", &file("compare.html")]);
+    fathom(dir, &["report", guest, &file("1.fathom"), "--html", &file("records.html")]);
+    let survey = ["staircase", "pages"];
+    vec![
+        ("survey", survey.to_vec()),
+        ("latency", vec!["histogram"; 3]),
+        ("compare", [&["overlay", "change"][..], &survey, &survey].concat()),
+        ("records", [&["overlay"][..], &survey, &survey].concat()),
+    ]
+}
+
+#[test]
+fn every_kind_of_page_is_drawn_and_answers() {
+    let program = match chromium() {
+        Ok(program) => program,
+        Err(why) => return eprintln!("SKIPPED: pages in a browser: {why}"),
+    };
+    let dir = tempfile::tempdir().expect("a directory");
+    let shots = std::env::var_os("FATHOM_SHOTS").map(PathBuf::from);
+    let pages = pages(dir.path());
+    let mut browser = Browser::start(&program);
+    for (name, figures) in pages {
+        let page = dir.path().join(format!("{name}.html"));
+        for (kind, width, dark) in [("desk", DESK, false), ("phone", PHONE, false), ("dark", DESK, true)] {
+            let about = format!("{name}, {kind}");
+            browser.open(&page, width, 900, dark);
+            assert_eq!(browser.complaints, Vec::<String>::new(), "{about}");
+            drawn(&mut browser, &figures, &about);
+            if let Some(dir) = &shots {
+                browser.shoot(&dir.join(format!("{name}-{kind}.png")));
+            }
+        }
+        browser.open(&page, DESK, 900, false);
+        answers(&mut browser, name);
+        assert!(browser.printed() > 10_000, "{name}: nothing is printed");
+        assert_eq!(browser.complaints, Vec::<String>::new(), "{name}, after use");
+    }
+}
+
+/// Every figure has a drawing with marks in it, and nothing is wider than the window.
+fn drawn(browser: &mut Browser, figures: &[&str], about: &str) {
+    let found = browser.value(
+        "[...document.querySelectorAll('figure.chart')].map((f) => [f.dataset.chart, \
+         f.querySelectorAll('.plot svg path').length, Number(f.dataset.items), f.querySelector('pre') === null, \
+         f.querySelector('.plot > div')?.getAttribute('aria-label') ?? f.querySelector('.plot').getAttribute('aria-label')])",
+    );
+    let found: Vec<Value> = found.as_array().expect("a list").clone();
+    let kinds: Vec<&str> = found.iter().filter_map(|f| f[0].as_str()).collect();
+    assert_eq!(kinds, figures, "{about}");
+    for f in &found {
+        assert!(f[1].as_u64() > Some(3), "{about}: an empty drawing: {f}");
+        assert!(f[2].as_u64() > Some(0) && f[3] == json!(true), "{about}: {f}");
+        assert!(f[4].as_str().is_some_and(|label| label.len() > 20), "{about}: no description: {f}");
+    }
+    let [wide, window] = ["document.documentElement.scrollWidth", "innerWidth"]
+        .map(|what| browser.value(what).as_f64().expect("a width"));
+    assert!(wide <= window, "{about}: {wide} wide in {window}");
+}
+
+/// The figure with the most to read.
+const FIRST: &str =
+    "[...document.querySelectorAll('figure.chart')].sort((a, b) => b.dataset.items - a.dataset.items)[0]";
+
+fn caption(browser: &mut Browser) -> String {
+    browser
+        .value(&format!("{FIRST}.querySelector('figcaption').textContent"))
+        .as_str()
+        .unwrap_or("")
+        .to_string()
+}
+
+/// A picture of the first figure as markup, to see that it changed.
+fn drawing(browser: &mut Browser) -> Value {
+    browser.value(&format!("{FIRST}.querySelector('svg').innerHTML"))
+}
+
+/// Keys read and zoom, the mouse shows and hides, the theme changes.
+fn answers(browser: &mut Browser, about: &str) {
+    browser.value(&format!("{FIRST}.focus(); {FIRST}.scrollIntoView(); 0"));
+    let explains = caption(browser);
+    browser.press("ArrowRight");
+    let first = caption(browser);
+    browser.press("ArrowRight");
+    let second = caption(browser);
+    assert!(first != explains && second != first, "{about}: keys do not read: {first:?}, {second:?}");
+    browser.press("Escape");
+    assert_eq!(caption(browser), explains, "{about}");
+
+    let whole = drawing(browser);
+    browser.press("+");
+    let near = drawing(browser);
+    assert_ne!(near, whole, "{about}: + does not zoom");
+    browser.press("0");
+    let again = drawing(browser);
+    assert_ne!(again, near, "{about}: 0 does not show all");
+
+    tooltip(browser, about);
+    legend(browser, about);
+
+    let ground = "getComputedStyle(document.body).backgroundColor";
+    let light = browser.value(ground);
+    browser.value("document.getElementById('theme').click(); 0");
+    assert_ne!(browser.value(ground), light, "{about}: no other theme");
+    assert_ne!(drawing(browser), again, "{about}: the figure keeps its colours");
+    browser.value("document.getElementById('theme').click(); 0");
+}
+
+/// Sweeps the mouse over the figure until a tooltip shows numbers.
+fn tooltip(browser: &mut Browser, about: &str) {
+    let place = browser.value(&format!(
+        "(() => {{ const r = {FIRST}.querySelector('.plot').getBoundingClientRect(); return [r.x, r.y, r.width, r.height]; }})()"
+    ));
+    let [x, y, width, height] = [0, 1, 2, 3].map(|i| place[i].as_f64().expect("a place"));
+    // The marks themselves: where the paths of the series are.
+    let spots = browser.value(&format!(
+        "[...{FIRST}.querySelectorAll('svg path')].map((p) => p.getBoundingClientRect()) \
+         .filter((r) => r.width > 2 && r.width < 60 && r.height > 2) \
+         .map((r) => [r.x + r.width / 2, r.y + r.height / 2])"
+    ));
+    let inside = |p: &Value| {
+        let (px, py) = (p[0].as_f64().unwrap_or(-1.0), p[1].as_f64().unwrap_or(-1.0));
+        (px > x && px < x + width && py > y + 60.0 && py < y + height - 50.0).then_some((px, py))
+    };
+    let spots: Vec<(f64, f64)> = spots.as_array().expect("spots").iter().filter_map(inside).collect();
+    assert!(!spots.is_empty(), "{about}: no marks");
+    for (px, py) in spots {
+        browser.hover(px, py);
+        let shown = browser.value(&format!(
+            "new Promise((done) => setTimeout(() => done([...{FIRST}.querySelectorAll('.plot > div')].map((d) => \
+             getComputedStyle(d).visibility === 'hidden' || d.style.opacity === '0' ? '' : d.innerText).join(' ')), 60))"
+        ));
+        if shown.as_str().is_some_and(|t| t.chars().any(|c| c.is_ascii_digit())) {
+            return;
+        }
+    }
+    panic!("{about}: no tooltip anywhere");
+}
+
+/// A click on the first name in the legend takes its series away.
+fn legend(browser: &mut Browser, about: &str) {
+    let at = browser.value(&format!(
+        "(() => {{ const f = {FIRST}; if (['change'].includes(f.dataset.chart)) return null; \
+         const t = [...f.querySelectorAll('svg text')].sort((a, b) => a.getBoundingClientRect().y - b.getBoundingClientRect().y)[0]; \
+         const r = t.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; }})()"
+    ));
+    let (Some(x), Some(y)) = (at[0].as_f64(), at[1].as_f64()) else { panic!("{about}: no legend: {at}") };
+    let before = drawing(browser);
+    browser.click(x, y);
+    assert_ne!(drawing(browser), before, "{about}: the legend does nothing");
+    browser.click(x, y);
+}

@@ -1,0 +1,231 @@
+//! Findings as one page that works offline, and back: everything that it needs is in it.
+//!
+//! The text is that of the terminal's sections, in HTML; the figures are drawn in the browser from the findings,
+//! which the page carries as JSON. Without scripts the terminal's pictures stand in their place.
+
+mod blocks;
+mod island;
+
+use std::io::Write as _;
+
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use fathom_analysis::compare::Comparison;
+use fathom_analysis::findings::{Finding, Report, Value};
+use serde::Serialize;
+
+use crate::terminal::{self, clean_report, number};
+pub use island::{is_page, reports};
+
+/// A comparison of two of a page's reports.
+#[derive(Clone, Copy, Debug)]
+pub struct Change<'a> {
+    /// What the two are called, A and B.
+    pub names: [&'a str; 2],
+    /// What was found.
+    pub comparison: &'a Comparison,
+    /// The share from which on a difference counts for the exit status.
+    pub beyond: Option<f64>,
+}
+
+const TEMPLATE: &str = include_str!("../web/page.html");
+const STYLE: &str = include_str!("../web/style.css");
+const SCRIPT: &str = include_str!("../web/page.js");
+const NOTICE: &str = include_str!("../web/NOTICE");
+
+/// Apache ECharts, only the parts in use, as gzip: made by `web/build`.
+const CHARTS: &[u8] = include_bytes!("../web/echarts.min.js.gz");
+
+#[derive(Serialize)]
+struct View {
+    title: String,
+    overlay: Option<&'static str>,
+    changes: Vec<ChangeView>,
+    sections: Vec<Section>,
+    style: &'static str,
+    script: &'static str,
+    notice: &'static str,
+    charts: String,
+    data: String,
+}
+
+#[derive(Serialize)]
+struct ChangeView {
+    a: String,
+    b: String,
+    body: String,
+}
+
+/// One report.
+#[derive(Serialize)]
+struct Section {
+    id: String,
+    name: String,
+    lead: String,
+    caveat: Option<&'static str>,
+    disturbed: Option<Banner>,
+    cautions: Vec<Caution>,
+    tiles: Vec<Tile>,
+    body: String,
+    facts: Vec<(String, String)>,
+    rows: Vec<[String; 6]>,
+}
+
+#[derive(Serialize)]
+struct Banner {
+    bad: bool,
+    text: String,
+    notes: Vec<String>,
+}
+
+/// A warning or a refusal.
+#[derive(Serialize)]
+struct Caution {
+    token: String,
+    text: String,
+    remedy: String,
+}
+
+/// One tier, for who only glances.
+#[derive(Serialize)]
+struct Tile {
+    name: String,
+    value: String,
+    under: String,
+    more: String,
+}
+
+/// The page of one report or several, under their names, and of what was found in comparing them.
+///
+/// Nothing in a report, which may come from anywhere, can become markup or script.
+///
+/// # Errors
+/// A template that does not render: a fault of this crate's, which its tests would meet.
+pub fn html(named: &[(&str, &Report)], changes: &[Change]) -> Result<String, minijinja::Error> {
+    let cleaned: Vec<Report> = named.iter().map(|(_, report)| clean_report(report, true)).collect();
+    let sections: Vec<Section> = cleaned
+        .iter()
+        .zip(named)
+        .enumerate()
+        .map(|(at, (report, (name, _)))| section(at, name, report))
+        .collect();
+    let view = View {
+        title: title(named, changes),
+        overlay: (named.len() > 1).then_some("All records in one picture: the access time of one load."),
+        changes: changes
+            .iter()
+            .map(|c| ChangeView {
+                a: terminal::clean(c.names[0], true),
+                b: terminal::clean(c.names[1], true),
+                body: blocks::body(&terminal::comparison_blocks(c.comparison, c.names, c.beyond), 0),
+            })
+            .collect(),
+        sections,
+        style: STYLE,
+        script: SCRIPT,
+        notice: NOTICE,
+        charts: BASE64_STANDARD.encode(CHARTS),
+        data: island::write(named, changes),
+    };
+    let mut env = minijinja::Environment::new();
+    env.set_auto_escape_callback(|_| minijinja::AutoEscape::Html);
+    env.set_trim_blocks(true);
+    env.render_str(TEMPLATE, view)
+}
+
+fn title(named: &[(&str, &Report)], changes: &[Change]) -> String {
+    let text = match (named, changes) {
+        ([(_, only)], _) => format!("{} of {}", capital(&only.experiment), only.subject),
+        (_, []) => format!("{} records", named.len()),
+        (all, _) => format!("{} records compared", all.len()),
+    };
+    terminal::clean(&text, true)
+}
+
+fn capital(word: &str) -> String {
+    let mut chars = word.chars();
+    chars.next().map(|c| c.to_uppercase().chain(chars).collect()).unwrap_or_default()
+}
+
+fn section(at: usize, name: &str, report: &Report) -> Section {
+    let caution = |token: &str, text: &str, remedy: &str| Caution {
+        token: token.to_string(),
+        text: text.to_string(),
+        remedy: remedy.to_string(),
+    };
+    Section {
+        id: format!("record-{at}"),
+        name: terminal::clean(name, true),
+        lead: terminal::headline(report),
+        caveat: terminal::caveat(&report.worth),
+        disturbed: report.findings.iter().find(|f| f.name == "disturbed").map(banner),
+        cautions: report
+            .warnings
+            .iter()
+            .map(|w| caution(w.token, &w.text, &w.remedy))
+            .chain(
+                report
+                    .refusals
+                    .iter()
+                    .map(|r| caution(&format!("refused: {}", r.what), &r.reason, &r.remedy)),
+            )
+            .collect(),
+        tiles: tiles(report),
+        body: blocks::body(&terminal::blocks(report), at),
+        facts: report.facts.iter().cloned().chain([("seed".to_string(), report.seed.to_string())]).collect(),
+        rows: report.findings.iter().map(row).collect(),
+    }
+}
+
+fn banner(f: &Finding) -> Banner {
+    let (ink, text) = terminal::disturbance(f);
+    Banner { bad: ink == terminal::Ink::Bad, text, notes: f.notes.clone() }
+}
+
+fn row(f: &Finding) -> [String; 6] {
+    let (shown, unit) = number::in_cells(f);
+    [f.name.clone(), shown.value, shown.interval, unit.to_string(), f.count.to_string(), f.notes.join("; ")]
+}
+
+/// The tiers of a survey: what most readers came for.
+fn tiles(report: &Report) -> Vec<Tile> {
+    let find = |n: u64, what: &str| {
+        let name = format!("tier.{n}.{what}");
+        report.findings.iter().find(|f| f.name == name && matches!(f.value, Value::Number(_)))
+    };
+    let with_unit = |f: &Finding| {
+        let (shown, unit) = number::in_cells(f);
+        format!("{} {unit}", shown.value).trim().to_string()
+    };
+    (1..)
+        .map_while(|n| Some((n, find(n, "latency")?)))
+        .map(|(n, latency)| {
+            let cycles = find(n, "latency_cycles").map(with_unit);
+            Tile {
+                name: format!("tier {n}"),
+                value: cycles.clone().unwrap_or_else(|| with_unit(latency)),
+                under: cycles.map(|_| with_unit(latency)).unwrap_or_default(),
+                more: find(n, "capacity").map(|f| format!("up to {}", with_unit(f))).unwrap_or_default(),
+            }
+        })
+        .collect()
+}
+
+/// Escapes text for an element or for an attribute in double quotes.
+fn escaped(text: &str) -> String {
+    let mut out = Vec::with_capacity(text.len());
+    for c in text.bytes() {
+        // Writing to memory does not fail.
+        let _ = match c {
+            b'&' => out.write_all(b"&amp;"),
+            b'<' => out.write_all(b"&lt;"),
+            b'>' => out.write_all(b"&gt;"),
+            b'"' => out.write_all(b"&quot;"),
+            b'\'' => out.write_all(b"&#39;"),
+            c => out.write_all(&[c]),
+        };
+    }
+    String::from_utf8(out).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

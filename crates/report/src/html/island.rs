@@ -1,0 +1,98 @@
+//! The data that a page carries: the findings themselves, by their own contract.
+
+use fathom_analysis::compare::Verdict;
+use fathom_analysis::findings::Report;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::Change;
+use crate::json::{ReadError, from_json, json as findings};
+use crate::schema::{VERSION, WarningKind};
+
+/// The `format` of the data in a page.
+const FORMAT: &str = "fathom.page";
+
+/// What the data begins with in the page, and what ends it.
+const OPEN: &str = "<script type=\"application/json\" id=\"fathom-data\">";
+const CLOSE: &str = "</script>";
+
+/// The island: `{format, version, reports: [{name, findings}], changes: [{a, b, rows}]}`.
+///
+/// Every `<` is written as an escape of JSON's own, so that nothing in it can end the element.
+pub fn write(named: &[(&str, &Report)], changes: &[Change]) -> String {
+    let reports: Vec<String> = named
+        .iter()
+        .map(|(name, report)| {
+            format!("{{\"name\": {}, \"findings\": {}}}", json!(name), findings(report).trim_end())
+        })
+        .collect();
+    let changes: Vec<Value> = changes.iter().map(change).collect();
+    format!(
+        "{{\"format\": \"{FORMAT}\", \"version\": {VERSION}, \"reports\": [{}], \"changes\": {}}}",
+        reports.join(",\n"),
+        Value::from(changes)
+    )
+    .replace('<', "\\u003c")
+}
+
+fn change(c: &Change) -> Value {
+    let rows = c.comparison.rows.iter().map(|r| {
+        let differs = match r.verdict {
+            Verdict::Differs => "yes",
+            Verdict::Same => "no",
+            Verdict::Untested => "untested",
+        };
+        let tested = r.verdict != Verdict::Untested;
+        json!({
+            "name": r.name,
+            "change": 100.0 * r.change.value,
+            "low": tested.then_some(100.0 * r.change.low),
+            "high": tested.then_some(100.0 * r.change.high),
+            "differs": differs,
+        })
+    });
+    json!({"a": c.names[0], "b": c.names[1], "rows": rows.collect::<Vec<_>>()})
+}
+
+/// Does the text begin as a page does?
+#[must_use]
+pub fn is_page(begin: &str) -> bool {
+    begin.trim_start().get(..14).is_some_and(|b| b.eq_ignore_ascii_case("<!doctype html"))
+}
+
+#[derive(Deserialize)]
+struct Island {
+    format: String,
+    version: u64,
+    reports: Vec<Named>,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    name: String,
+    findings: Box<serde_json::value::RawValue>,
+}
+
+/// The reports of a page that [`html`](super::html()) made, with their names. `warnings` as in [`from_json`].
+///
+/// # Errors
+/// A [`ReadError`]: no data in the page, another format or version, or findings that cannot be read.
+pub fn reports(page: &str, warnings: &[WarningKind]) -> Result<Vec<(String, Report)>, ReadError> {
+    let data = page
+        .split_once(OPEN)
+        .and_then(|(_, rest)| rest.split_once(CLOSE))
+        .map(|(data, _)| data)
+        .ok_or(ReadError::NoData)?;
+    let island: Island = serde_json::from_str(data)?;
+    if island.format != FORMAT {
+        return Err(ReadError::Format(island.format));
+    }
+    if island.version > VERSION {
+        return Err(ReadError::Version(island.version));
+    }
+    island
+        .reports
+        .into_iter()
+        .map(|named| Ok((named.name, from_json(named.findings.get(), warnings)?)))
+        .collect()
+}

@@ -1,0 +1,120 @@
+use fathom_analysis::compare::compare;
+use fathom_analysis::findings::{Histogram, Refused, Report, Warning};
+use proptest::prelude::*;
+
+use super::{Change, html, is_page, reports};
+use crate::json;
+use crate::samples::{self, WARNINGS, number, word};
+use crate::terminal::{Style, terminal};
+
+fn page(report: &Report) -> String {
+    html(&[("a.fathom", report)], &[]).expect("the template renders")
+}
+
+/// The page without what every page has, and without the data: what a report made of it.
+fn body(page: &str) -> &str {
+    let main = page.split_once("<main>").expect("a main part").1;
+    main.split_once("</main>").expect("an end").0
+}
+
+#[test]
+fn a_page_is_read_back_as_the_same_findings() {
+    let (a, b) = (samples::survey(33), samples::latency());
+    let text = html(&[("a.fathom", &a), ("b.fathom", &b)], &[]).expect("a page");
+    assert!(is_page(&text));
+    let back = reports(&text, WARNINGS).expect("its data");
+    assert_eq!(back.iter().map(|(n, _)| n.as_str()).collect::<Vec<_>>(), ["a.fathom", "b.fathom"]);
+    assert_eq!(json(&back[0].1), json(&a));
+    assert_eq!(json(&back[1].1), json(&b));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..samples::config() })]
+    #[test]
+    fn any_report_is_read_back(report in samples::any_report()) {
+        let back = reports(&page(&report), WARNINGS).expect("its data");
+        prop_assert_eq!(json(&back[0].1), json(&report));
+    }
+}
+
+const HOSTILE: &str = "</script></pre></td><script>alert(1)</script><img src=x onerror=alert(1)>\"'&`";
+
+/// A report in which every text that a record can bring in is hostile.
+fn hostile() -> Report {
+    let text = || HOSTILE.to_string();
+    let mut report = samples::latency();
+    (report.subject, report.worth, report.experiment) = (text(), text(), text());
+    report.facts = vec![(text(), text()), ("about".to_string(), text())];
+    report.findings.push(number(HOSTILE, 1.0, "ns", None, 1));
+    report.findings.push(word("disturbed", "yes", &[HOSTILE]));
+    report.findings.push(word(&format!("claim.sysfs.level.{HOSTILE}.size"), HOSTILE, &[HOSTILE]));
+    report.findings.iter_mut().for_each(|f| f.notes.push(text()));
+    report.histograms.push(Histogram { name: text(), ..report.histograms[0].clone() });
+    report.warnings.push(Warning { token: "no-huge-pages", text: text(), remedy: text() });
+    report.refusals.push(Refused { what: text(), reason: text(), remedy: text() });
+    report
+}
+
+#[test]
+fn nothing_in_a_record_becomes_markup_or_script() {
+    let report = hostile();
+    let mut other = report.clone();
+    other.findings[0].value = fathom_analysis::findings::Value::Text(HOSTILE.to_string());
+    let comparison = compare(&report, &other, |_| true);
+    let change = Change { names: [HOSTILE, HOSTILE], comparison: &comparison, beyond: Some(0.05) };
+    let text = html(&[(HOSTILE, &report), (HOSTILE, &other)], &[change]).expect("a page");
+    let ours = page(&samples::survey(33));
+    for tag in ["<script", "</script", "<img", "<style"] {
+        assert_eq!(text.matches(tag).count(), ours.matches(tag).count(), "{tag}");
+    }
+    assert!(!body(&text).contains("onerror=alert(1)>"), "markup in the body");
+    assert!(reports(&text, WARNINGS).is_ok());
+}
+
+#[test]
+fn a_page_needs_no_network_and_is_small_without_data() {
+    let text = page(&samples::refused());
+    assert!(text.len() < 600 << 10, "{} bytes", text.len());
+    // The licences name a project's site; nothing may be fetched.
+    for fetch in ["src=\"", "href=\"http", "@import", "url(", "fetch(", "XMLHttpRequest"] {
+        assert!(!text.contains(fetch), "{fetch}");
+    }
+    assert!(text.contains("default-src 'none'"));
+}
+
+#[test]
+fn a_page_has_every_section_of_the_terminal_with_its_figures() {
+    for report in [samples::survey(33), samples::latency(), samples::disturbed(), samples::refused()] {
+        let text = page(&report);
+        let shown = terminal(&report, &Style::default(), None);
+        for heading in ["Tiers", "Translation", "What prefetch is worth", "Access time", "Claims beside"] {
+            assert_eq!(text.contains(&format!("<h3>{heading}")), shown.contains(heading), "{heading}");
+        }
+        for h in report.histograms.iter().filter(|h| h.name.ends_with(".single")) {
+            assert!(text.contains(&format!("data-name=\"{}\"", h.name)), "{}", h.name);
+        }
+        assert_eq!(text.contains("data-chart=\"staircase\""), shown.contains("both axes logarithmic"));
+        for f in &report.findings {
+            assert!(text.contains(&format!("<tr><td>{}</td>", f.name)), "{}", f.name);
+        }
+        for w in &report.warnings {
+            assert!(text.contains(&format!("<code>{}</code>", w.token)) && text.contains("Remedy"), "{w:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_no_page_is_said_to_be_none() {
+    assert!(!is_page("fathom record") && !is_page("") && !is_page("<!doc"));
+    assert!(is_page("\n<!DOCTYPE HTML>"));
+    let whole = page(&samples::latency());
+    let island = whole.find("fathom-data\">").expect("an island");
+    for cut in [15, island - 3, island + 40] {
+        let error = reports(&whole[..cut], WARNINGS).expect_err("cut off").to_string();
+        assert!(error.contains("no data in this page"), "{error}");
+    }
+    let foreign = whole.replace("fathom.page", "other.page");
+    assert!(reports(&foreign, WARNINGS).expect_err("foreign").to_string().contains("other.page"));
+    let newer = whole.replace("\"fathom.page\", \"version\": 1", "\"fathom.page\", \"version\": 9");
+    assert!(reports(&newer, WARNINGS).expect_err("newer").to_string().contains("newer fathom"));
+}

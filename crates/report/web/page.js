@@ -1,0 +1,463 @@
+// Draws the figures from the findings in this page. Judges nothing: every number here is a finding's.
+"use strict";
+(async () => {
+  const page = JSON.parse(document.getElementById("fathom-data").textContent);
+  const figures = [...document.querySelectorAll("figure.chart")];
+  const failed = (why) => {
+    for (const f of figures) f.querySelector("figcaption").textContent = why;
+  };
+  let echarts;
+  try {
+    echarts = await load(document.getElementById("echarts").textContent.trim());
+  } catch (e) {
+    return failed(`Drawn in characters: this browser cannot unpack the charts (${e.message}).`);
+  }
+  const root = document.documentElement;
+  const charts = [];
+  for (const figure of figures) {
+    const spec = SPECS[figure.dataset.chart]?.(page, figure.dataset);
+    if (spec) charts.push(mount(echarts, figure, spec));
+    else if (!figure.querySelector("pre")) figure.remove();
+  }
+  const repaint = (light) => charts.forEach((c) => c.paint(light));
+  const button = document.getElementById("theme");
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    root.dataset.theme = dark() ? "light" : "dark";
+    repaint();
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => repaint());
+  addEventListener("beforeprint", () => repaint(true));
+  addEventListener("afterprint", () => repaint());
+  let width = innerWidth;
+  addEventListener("resize", () => {
+    charts.forEach((c) => c.resize(innerWidth !== width));
+    width = innerWidth;
+  });
+  root.dataset.drawn = charts.length;
+
+  async function load(packed) {
+    const bytes = Uint8Array.from(atob(packed), (c) => c.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const script = document.createElement("script");
+    script.textContent = await new Response(stream).text();
+    document.head.append(script);
+    return window.echarts;
+  }
+})();
+
+function dark() {
+  const set = document.documentElement.dataset.theme;
+  return set ? set === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+}
+
+// Okabe and Ito's colours, told apart by the colour-blind; lighter ones on dark ground.
+function palette(light) {
+  return light
+    ? { text: "#14202b", quiet: "#55626f", line: "#d5dbe1", ground: "#ffffff", shade: ["#0060a80f", "#0060a81f"],
+        series: ["#0072b2", "#d55e00", "#009e73", "#a8518a", "#b07a00", "#2a8ac0", "#555555"] }
+    : { text: "#e6ebf0", quiet: "#9dabb8", line: "#33404c", ground: "#19222b", shade: ["#6cb8f514", "#6cb8f528"],
+        series: ["#6cb8f5", "#ff9757", "#4fcf9f", "#e59ac6", "#f0c45a", "#8fd3ff", "#bbbbbb"] };
+}
+
+// Named, because the width of text is measured before it is drawn.
+const FONT = '"Noto Sans", "Liberation Sans", "DejaVu Sans", system-ui, sans-serif';
+
+// ---- numbers as people write them ----
+
+function size(v) {
+  for (const [unit, k] of [["GiB", 30], ["MiB", 20], ["KiB", 10]]) {
+    if (v >= 2 ** k) return `${digits(v / 2 ** k)} ${unit}`;
+  }
+  return `${digits(v)} B`;
+}
+function digits(v) {
+  if (!Number.isFinite(v)) return "none";
+  return Math.abs(v) >= 1e5 ? Math.round(v).toString() : Number(v.toPrecision(4)).toString();
+}
+function span(low, high, write = digits) {
+  return Number.isFinite(low) && Number.isFinite(high) ? ` (${write(low)}..${write(high)})` : "";
+}
+// Everything that goes into a tooltip may come from a record that somebody else wrote.
+function safe(text) {
+  return String(text).replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
+}
+
+// ---- findings ----
+
+function findings(report, pattern) {
+  const found = [];
+  for (const f of report.findings.findings) {
+    const m = pattern.exec(f.name);
+    if (m && typeof f.value === "number") found.push({ key: Number(m[1]), word: m[2] ?? m[1], ...f });
+  }
+  return found.sort((a, b) => a.key - b.key);
+}
+function tiers(report) {
+  const by = new Map();
+  for (const f of findings(report, /^tier\.(\d+)\.(latency|latency_cycles|capacity)$/)) {
+    by.set(f.key, { n: f.key, ...by.get(f.key), [f.word]: f });
+  }
+  return [...by.values()];
+}
+function points(report) {
+  const cycles = new Map(findings(report, /^latency\.(\d+)\.cycles$/).map((f) => [f.key, f]));
+  return findings(report, /^latency\.(\d+)\.time$/)
+    .filter((f) => f.value > 0)
+    .map((f) => ({ x: f.key, y: f.value, low: f.low, high: f.high, n: f.count, cycles: cycles.get(f.key) }));
+}
+function claims(report) {
+  const by = new Map();
+  for (const f of report.findings.findings) {
+    const m = /^claim\.(\w+)\.level\.(\d+)\.size$/.exec(f.name);
+    if (!m || typeof f.value !== "number" || f.notes.some((n) => /instructions/.test(n))) continue;
+    const key = `${m[2]} ${f.value}`;
+    const known = by.get(key) ?? { level: Number(m[2]), bytes: f.value, sources: [] };
+    if (!known.sources.includes(m[1])) known.sources.push(m[1]);
+    by.set(key, known);
+  }
+  return [...by.values()];
+}
+
+// ---- charts: each answers {series, x, y, caption, items} or nothing ----
+
+// A label every two octaves where there are many.
+const logarithmic = (min, max, name) => ({ type: "log", logBase: Math.log2(max / min) >= 10 ? 4 : 2, min, max, name });
+
+function marks(name, colour, list, label) {
+  return {
+    name, type: "line", data: [], color: colour, silent: true,
+    markLine: {
+      symbol: "none", animation: false, silent: true,
+      lineStyle: { color: colour, type: "dashed", width: 1.5 },
+      data: list.map((c, i) => ({
+        // Side by side they would overlap: every other one stands higher.
+        xAxis: c.x, label: { formatter: label(c), color: colour, fontSize: 11, position: "end", distance: [0, i % 2 ? 14 : 2] },
+      })),
+    },
+  };
+}
+
+// Whiskers of the 95 % intervals: a custom series, because no built-in one draws them.
+function whiskers(name, data, colour) {
+  return {
+    name, type: "custom", color: colour, silent: true, z: 1, encode: { x: 0, y: [1, 2] },
+    data: data.filter((p) => p.low > 0 && p.high > 0).map((p) => [p.x, p.low, p.high]),
+    renderItem: (_, api) => {
+      const [x, a] = api.coord([api.value(0), api.value(1)]);
+      const b = api.coord([api.value(0), api.value(2)])[1];
+      const line = (x1, y1, x2, y2) => ({ type: "line", shape: { x1, y1, x2, y2 }, style: { stroke: colour, lineWidth: 1.2 } });
+      return { type: "group", children: [line(x, a, x, b), line(x - 4, a, x + 4, a), line(x - 4, b, x + 4, b)] };
+    },
+  };
+}
+
+function curve(name, data, colour, more = {}) {
+  return {
+    name, type: "line", color: colour, data: data.map((p) => [p.x, p.y]), symbol: "circle", symbolSize: 5,
+    lineStyle: { width: 2 }, emphasis: { focus: "series" }, ...more,
+  };
+}
+
+function say(p, unit = "ns a load") {
+  const cycles = p.cycles ? `, ${digits(p.cycles.value)} cycles` : "";
+  return `${digits(p.y)} ${unit}${span(p.low, p.high)}${cycles}, n ${p.n}`;
+}
+
+const SPECS = {
+  staircase(page, data) {
+    const report = page.reports[data.report];
+    const stairs = points(report);
+    if (stairs.length < 2) return null;
+    const steps = tiers(report);
+    const [min, max] = [stairs[0].x, stairs.at(-1).x];
+    const low = Math.min(...stairs.map((p) => p.y), ...steps.map((t) => t.latency?.value ?? Infinity)) * 0.85;
+    const high = Math.max(...stairs.map((p) => p.y)) * 1.8;
+    const bandName = (n, from, to) => (Math.log2(to / from) < Math.log2(max / min) / 9 ? `${n}` : `tier ${n}`);
+    const base = Number(report.findings.subject.facts["page.base"]);
+    const walk = base > 0
+      ? findings(report, /^pages\.(\d+)\.extra$/).map((f) => ({ x: f.key * base, y: f.value, low: f.low, high: f.high, n: f.count }))
+          .filter((p) => p.y >= low && p.x >= min && p.x <= max)
+      : [];
+    const within = claims(report).map((c) => ({ ...c, x: c.bytes })).filter((c) => c.x >= min && c.x <= max);
+    const tierOf = (x) => steps.find((t) => x <= (t.capacity?.value ?? Infinity));
+    return {
+      caption: "Both axes logarithmic. Bands are tiers, their borders the capacities with their 95 % intervals.",
+      items: stairs.map((p) => ({ p, text: `${size(p.x)}: ${say(p)}${tierOf(p.x) ? `, tier ${tierOf(p.x).n}` : ""}` })),
+      x: logarithmic(min, max, "working set"), xLabel: size, y: logarithmic(low, high, "ns a load"),
+      series: (c) => {
+        const bands = steps.map((t, i) => [
+          { xAxis: i ? steps[i - 1].capacity?.value ?? min : min, name: bandName(t.n, i ? steps[i - 1].capacity?.value ?? min : min, t.capacity?.value ?? max),
+            itemStyle: { color: c.shade[i % 2] } },
+          { xAxis: t.capacity?.value ?? max },
+        ]);
+        const ends = steps.filter((t) => t.capacity?.low).map((t) => [
+          { xAxis: t.capacity.low, itemStyle: { color: c.series[0], opacity: 0.35 } }, { xAxis: t.capacity.high },
+        ]);
+        const series = [
+          curve("cache: random loads", stairs, c.series[0], {
+            z: 3,
+            markArea: { silent: true, animation: false, label: { color: c.quiet, fontSize: 11, position: "insideTop" }, data: [...bands, ...ends] },
+          }),
+          whiskers("95 % intervals", stairs, c.series[0]),
+        ];
+        if (walk.length > 1) {
+          series.push(curve(`TLB: what translation adds, at pages x ${size(base)}`, walk, c.series[1], { lineStyle: { width: 1.5, type: "dashed" }, symbolSize: 3 }));
+        }
+        if (within.length) {
+          series.push(marks("claimed sizes", c.series[3], within, (m) => `L${m.level} ${size(m.bytes)}`));
+        }
+        return series;
+      },
+    };
+  },
+
+  pages(page, data) {
+    const report = page.reports[data.report];
+    const list = findings(report, /^pages\.(\d+)\.extra$/).map((f) => ({ x: f.key, y: f.value, low: f.low, high: f.high, n: f.count }));
+    if (list.length < 2) return null;
+    const [min, max] = [list[0].x, list.at(-1).x];
+    const reach = findings(report, /^tlb\.(\d+)\.entries$/).map((f) => ({ ...f, x: f.value })).filter((f) => f.x >= min && f.x <= max);
+    return {
+      small: true,
+      caption: "What a load pays more on that many pages, one line in each, than on as many lines packed together.",
+      items: list.map((p) => ({ p, text: `${p.x} pages: ${say(p, "ns more")}` })),
+      x: logarithmic(min, max, "pages"), xLabel: digits, y: { type: "value", name: "ns more", scale: true },
+      series: (c) => [
+        curve("translation", list, c.series[1]),
+        whiskers("95 % intervals", list, c.series[1]),
+        ...(reach.length ? [marks("TLB entries", c.series[3], reach, (m) => `TLB ${m.key}: ${digits(m.x)} entries`)] : []),
+      ],
+    };
+  },
+
+  histogram(page, data) {
+    const report = page.reports[data.report];
+    const h = report.findings.histograms.find((h) => h.name === data.name);
+    const counts = h?.counts.filter(([v, n]) => Number.isFinite(v) && n > 0) ?? [];
+    if (!counts.length) return null;
+    const total = counts.reduce((sum, c) => sum + c[1], 0);
+    const [min, max] = [counts[0][0], counts.at(-1)[0]];
+    const log = min > 0 && max / min > 8;
+    const bars = binned(counts, log);
+    const bias = report.findings.findings.find((f) => f.name === "bias.sample");
+    const peak = report.findings.findings.find((f) => f.name === `latency.${h.bytes}.peak`);
+    const at = peak && bias && typeof peak.value === "number" ? peak.value * h.loads_per_sample + (bias.value ?? 0) : null;
+    const what = h.loads_per_sample > 1 ? `means of ${h.loads_per_sample} loads` : "single loads";
+    const pad = log ? 1.15 : 1;
+    // One interrupt in a thousand loads would squeeze the rest into a corner: what lies far out begins out of view.
+    let sum = 0;
+    const most = counts.find((c) => (sum += c[1]) >= 0.995 * total)[0];
+    const far = max - min > 2 * (most - min) && most > min ? counts.filter((c) => c[0] > most * 1.1) : [];
+    const beyond = far.reduce((sum, c) => sum + c[1], 0);
+    const on = log ? Math.log : (v) => v;
+    const from = log ? bars[0].from / pad : min, to = log ? bars.at(-1).to * pad : max;
+    const share = (100 * (on(most * 1.1) - on(from))) / (on(to) - on(from));
+    const room = log ? 0 : Math.max((max - min) * 0.06, bars[0].to - bars[0].from);
+    return {
+      small: true, counts: true,
+      caption: `${total} ${what}, ${h.unit} with the bias${log ? "; the axis of times is logarithmic" : ""}.${beyond ? ` ${beyond} lie beyond the right edge: press all.` : ""}`,
+      zoom: beyond ? [0, share] : undefined,
+      items: bars.map((b) => ({
+        p: { x: (b.from + b.to) / 2, y: b.n },
+        text: `${b.first === b.last ? digits(b.first) : `${digits(b.first)} to ${digits(b.last)}`} ${h.unit}: ${b.n} of ${total} (${digits((100 * b.n) / total)} %)`,
+      })),
+      x: log ? logarithmic(bars[0].from / pad, bars.at(-1).to * pad, h.unit) : { type: "value", min: min - room, max: max + room, name: h.unit },
+      xLabel: digits,
+      y: { name: "samples" },
+      series: (c, logCounts) => [
+        {
+          name: what, type: "custom", color: c.series[0], encode: { x: [0, 1], y: 2 },
+          data: bars.map((b) => [b.from, b.to, b.n]),
+          renderItem: (_, api) => {
+            const [x1, y] = api.coord([api.value(0), api.value(2)]);
+            const [x2, zero] = api.coord([api.value(1), logCounts ? 0.5 : 0]);
+            // A lone sample is still to be seen.
+            return { type: "rect", shape: { x: x1, y: Math.min(y, zero - 1), width: Math.max(x2 - x1 - 0.5, 1.5), height: Math.max(zero - y, 1) }, style: { fill: c.series[0] } };
+          },
+        },
+        ...(at ? [marks("main peak", c.series[1], [{ x: at }], () => `main peak: ${digits(peak.value)} ${peak.unit} and the bias`)] : []),
+      ],
+    };
+  },
+
+  overlay(page) {
+    const all = page.reports.map((r) => ({ name: r.name, list: points(r) })).filter((r) => r.list.length);
+    if (!all.length) return null;
+    const xs = all.flatMap((r) => r.list.map((p) => p.x));
+    const ys = all.flatMap((r) => r.list.map((p) => p.y));
+    return {
+      caption: "Random loads, one curve a record; both axes logarithmic. A name in the legend hides its curve.",
+      items: all.flatMap((r) => r.list.map((p) => ({ p, text: `${r.name}, ${size(p.x)}: ${say(p)}` }))),
+      x: logarithmic(Math.min(...xs), Math.max(...xs), "working set"), xLabel: size,
+      y: logarithmic(Math.min(...ys) * 0.85, Math.max(...ys) * 1.2, "ns a load"),
+      series: (c) => all.flatMap((r, i) => {
+        const colour = c.series[i % c.series.length];
+        return [curve(r.name, r.list, colour, { symbol: ["circle", "rect", "triangle", "diamond"][i % 4] }), whiskers(r.name, r.list, colour)];
+      }),
+    };
+  },
+
+  change(page, data) {
+    const rows = page.changes[data.change].rows.filter((r) => Number.isFinite(r.change));
+    if (!rows.length) return null;
+    const ends = rows.flatMap((r) => [r.change, r.low ?? r.change, r.high ?? r.change]);
+    const room = Math.max((Math.max(...ends) - Math.min(...ends)) * 0.1, 0.1);
+    return {
+      rows: rows.length,
+      caption: "Change in percent with its 95 % interval; filled: differs by the corrected test.",
+      items: rows.map((r, i) => ({ p: { x: r.change, y: i }, text: `${r.name}: ${digits(r.change)} %${span(r.low, r.high)}, differs: ${r.differs}` })),
+      x: { type: "value", min: Math.min(0, ...ends) - room, max: Math.max(0, ...ends) + room, name: "%" }, xLabel: digits,
+      y: { type: "category", inverse: true, data: rows.map((r) => r.name) },
+      series: (c) => [{
+        name: "change", type: "custom", color: c.series[0], encode: { x: [1, 2, 3], y: 0 },
+        data: rows.map((r, i) => [i, r.low ?? r.change, r.change, r.high ?? r.change, r.differs === "yes" ? 1 : 0]),
+        renderItem: (_, api) => {
+          const [low, y] = api.coord([api.value(1), api.value(0)]);
+          const mid = api.coord([api.value(2), api.value(0)])[0];
+          const high = api.coord([api.value(3), api.value(0)])[0];
+          const sure = api.value(4) === 1;
+          const colour = sure ? c.series[1] : c.series[0];
+          return { type: "group", children: [
+            { type: "line", shape: { x1: low, y1: y, x2: high, y2: y }, style: { stroke: colour, lineWidth: 2 } },
+            { type: "circle", shape: { cx: mid, cy: y, r: 5 }, style: { fill: sure ? colour : c.ground, stroke: colour, lineWidth: 2 } },
+          ] };
+        },
+        markLine: { symbol: "none", silent: true, animation: false, label: { show: false }, lineStyle: { color: c.quiet, type: "solid" }, data: [{ xAxis: 0 }] },
+      }],
+    };
+  },
+};
+
+// At most some 160 bars, of equal width on the axis that they stand on; as fine as the clock where that is fewer.
+function binned(counts, log) {
+  const on = log ? Math.log2 : (v) => v;
+  const off = log ? (v) => 2 ** v : (v) => v;
+  const places = counts.map((c) => on(c[0]));
+  const least = places.slice(1).reduce((m, v, i) => Math.min(m, v - places[i]), Infinity);
+  const width = Math.max((places.at(-1) - places[0]) / 160, Number.isFinite(least) ? Math.min(least, log ? 0.02 : Infinity) : log ? 0.02 : 1);
+  const bars = new Map();
+  counts.forEach(([v, n], i) => {
+    const k = Math.round((places[i] - places[0]) / width);
+    const bar = bars.get(k) ?? { from: off(places[0] + (k - 0.5) * width), to: off(places[0] + (k + 0.5) * width), n: 0, first: v, last: v };
+    bar.n += n;
+    bar.last = v;
+    bars.set(k, bar);
+  });
+  return [...bars.values()];
+}
+
+// ---- one figure ----
+
+function mount(echarts, figure, spec) {
+  const make = (tag, props) => Object.assign(document.createElement(tag), props);
+  const caption = figure.querySelector("figcaption");
+  const plot = make("div", { className: "plot" });
+  const tools = make("div", { className: "tools" });
+  const old = figure.querySelector("pre");
+  if (old) old.remove();
+  if (spec.small) figure.classList.add("small");
+  if (spec.rows) plot.style.height = `${6 + 1.6 * spec.rows}rem`;
+  figure.setAttribute("role", "group");
+  figure.prepend(tools, plot);
+  caption.setAttribute("aria-live", "polite");
+  caption.textContent = spec.caption;
+  let chart = null, logCounts = false, light = !dark(), at = -1;
+  let zoom = spec.zoom ?? [0, 100];
+
+  function option() {
+    const c = palette(light);
+    const narrow = figure.clientWidth < 520;
+    const axis = { axisLabel: { color: c.quiet, hideOverlap: true }, axisLine: { lineStyle: { color: c.quiet } }, splitLine: { lineStyle: { color: c.line, opacity: 0.6 } }, nameTextStyle: { color: c.quiet } };
+    const series = spec.series(c, logCounts);
+    const names = [...new Set(series.map((s) => s.name))];
+    const y = spec.counts ? { ...spec.y, type: logCounts ? "log" : "value", ...(logCounts ? { min: 0.5 } : { min: 0 }) } : spec.y;
+    const yLabel = y.type === "category"
+      ? { color: c.quiet, width: narrow ? 120 : 200, overflow: "truncate" }
+      : { ...axis.axisLabel, showMinLabel: y.type === "value", showMaxLabel: y.type === "value", formatter: (v) => digits(v) };
+    return {
+      animation: false, backgroundColor: "transparent", textStyle: { color: c.text, fontFamily: FONT },
+      aria: { enabled: true, label: { description: `${figure.getAttribute("aria-label")}. ${spec.caption} The numbers are in the tables below.` } },
+      legend: { show: names.length > 1, type: "scroll", top: 0, left: 0, textStyle: { color: c.text }, pageIconColor: c.text, pageTextStyle: { color: c.quiet }, data: names, inactiveColor: c.line },
+      grid: { left: 8, right: narrow ? 16 : 28, top: names.length > 1 ? 64 : 28, bottom: 52, containLabel: true },
+      tooltip: {
+        trigger: "item", confine: true, backgroundColor: c.ground, borderColor: c.line, textStyle: { color: c.text },
+        formatter: (p) => safe(nearest(p)?.text ?? p.seriesName),
+      },
+      dataZoom: [
+        { type: "inside", xAxisIndex: 0, filterMode: "none", zoomOnMouseWheel: "ctrl", moveOnMouseWheel: false, start: zoom[0], end: zoom[1] },
+        { type: "slider", xAxisIndex: 0, filterMode: "none", height: 16, bottom: 6, start: zoom[0], end: zoom[1], showDetail: false,
+          borderColor: c.line, fillerColor: c.shade[1], handleSize: "110%", textStyle: { color: c.quiet }, brushSelect: false, showDataShadow: false },
+      ],
+      xAxis: { ...axis, nameLocation: "middle", nameGap: 24, splitNumber: narrow ? 5 : 10, ...spec.x,
+        axisLabel: { ...axis.axisLabel, showMinLabel: spec.x.type === "log", showMaxLabel: spec.x.type === "log", formatter: (v) => spec.xLabel(v).replace("iB", "") } },
+      yAxis: { ...axis, ...y, axisLabel: yLabel },
+      series,
+    };
+  }
+
+  // The item that a hovered element stands for: by its place on the axes.
+  function nearest(p) {
+    const v = Array.isArray(p.value) ? p.value : [];
+    if (spec.rows) return spec.items[v[0]];
+    if (p.seriesType === "custom") return spec.items[p.dataIndex];
+    const own = spec.items.filter((i) => i.p.x === v[0] && i.p.y === v[1]);
+    return own[0] ?? { text: `${p.seriesName}: ${spec.xLabel(v[0])}, ${digits(v[1])} ns` };
+  }
+
+  function paint(forPrint) {
+    light = forPrint === true || !dark();
+    chart.setOption(option(), { notMerge: true });
+  }
+  function setZoom(from, to) {
+    const width = Math.min(Math.max(to - from, 2), 100);
+    from = Math.min(Math.max(from, 0), 100 - width);
+    chart.dispatchAction({ type: "dataZoom", start: from, end: from + width });
+  }
+  function scale(factor) {
+    const middle = (zoom[0] + zoom[1]) / 2, half = ((zoom[1] - zoom[0]) / 2) * factor;
+    setZoom(middle - half, middle + half);
+  }
+  function show(step) {
+    at = Math.min(Math.max(at + step, 0), spec.items.length - 1);
+    const item = spec.items[at];
+    caption.textContent = item.text;
+    const place = chart.convertToPixel({ xAxisIndex: 0, yAxisIndex: 0 }, [item.p.x, item.p.y]);
+    if (place?.every(Number.isFinite)) chart.dispatchAction({ type: "showTip", x: place[0], y: place[1] });
+  }
+  const KEYS = {
+    ArrowRight: () => show(1), ArrowLeft: () => show(-1), Home: () => { at = 0; show(0); }, End: () => { at = spec.items.length - 1; show(0); },
+    "+": () => scale(0.5), "=": () => scale(0.5), "-": () => scale(2), 0: () => setZoom(0, 100),
+    Escape: () => { caption.textContent = spec.caption; chart.dispatchAction({ type: "hideTip" }); },
+  };
+  figure.addEventListener("keydown", (e) => {
+    if (e.target !== figure || e.ctrlKey || e.metaKey || e.altKey || !KEYS[e.key]) return;
+    e.preventDefault();
+    KEYS[e.key]();
+  });
+  const press = (text, label, act) => {
+    const b = make("button", { type: "button", textContent: text, title: label });
+    b.setAttribute("aria-label", label);
+    b.addEventListener("click", () => act(b));
+    tools.append(b);
+  };
+  if (spec.counts) {
+    press("log counts", "Logarithmic counts, which show the tails", (b) => {
+      logCounts = !logCounts;
+      b.setAttribute("aria-pressed", logCounts);
+      paint();
+    });
+  }
+  press("+", "Zoom in (key +)", () => scale(0.5));
+  press("\u2212", "Zoom out (key -)", () => scale(2));
+  press("all", "Show all (key 0)", () => setZoom(0, 100));
+  figure.setAttribute("aria-description", "Arrow keys read the points, plus and minus zoom, 0 shows all.");
+  chart = echarts.init(plot, null, { renderer: "svg" });
+  chart.on("datazoom", () => {
+    const z = chart.getOption().dataZoom[0];
+    zoom = [z.start, z.end];
+  });
+  paint();
+  figure.dataset.items = spec.items.length;
+  return { paint, resize: (anew) => { chart.resize(); if (anew) paint(); } };
+}
