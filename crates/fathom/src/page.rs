@@ -63,7 +63,11 @@ impl Target {
 
     /// Writes the page.
     pub fn write(self, named: &[(&str, &Report)], changes: &[Change], out: &Out) -> Result<(), Failure> {
-        let page = fathom_report::html(named, changes)
+        let short = shortened(&named.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+        let of = |name: &str| named.iter().position(|(n, _)| *n == name).map_or("?", |at| short[at]);
+        let changes: Vec<Change> = changes.iter().map(|c| Change { names: c.names.map(of), ..*c }).collect();
+        let named: Vec<(&str, &Report)> = named.iter().map(|(name, report)| (of(name), *report)).collect();
+        let page = fathom_report::html(&named, &changes)
             .map_err(|e| Failure::new(format!("the page cannot be made: {e}"), "--json has all of it"))?;
         match self {
             Target::Stdout => out.text(&page).map(|_| ()),
@@ -81,5 +85,27 @@ impl Target {
                 })
             }
         }
+    }
+}
+
+/// Names of files without their directories, where that leaves them different: a page is shown to others.
+fn shortened<'a>(names: &[&'a str]) -> Vec<&'a str> {
+    let last = |name: &'a str| {
+        Path::new(name).file_name().and_then(|n| n.to_str()).filter(|n| !n.is_empty()).unwrap_or(name)
+    };
+    let short: Vec<&str> = names.iter().map(|name| last(name)).collect();
+    let unique: std::collections::BTreeSet<&&str> = short.iter().collect();
+    if unique.len() == short.len() { short } else { names.to_vec() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shortened;
+
+    #[test]
+    fn directories_are_left_out_where_names_stay_different() {
+        assert_eq!(shortened(&["/home/me/a.fathom", "b/c.fathom", "-"]), ["a.fathom", "c.fathom", "-"]);
+        assert_eq!(shortened(&["x/a.fathom", "y/a.fathom"]), ["x/a.fathom", "y/a.fathom"]);
+        assert_eq!(shortened(&["/", ""]), ["/", ""]);
     }
 }

@@ -253,7 +253,7 @@ const SPECS = {
     const on = log ? Math.log : (v) => v;
     const from = log ? bars[0].from / pad : min, to = log ? bars.at(-1).to * pad : max;
     const share = (100 * (on(most * 1.1) - on(from))) / (on(to) - on(from));
-    const room = log ? 0 : Math.max((max - min) * 0.06, bars[0].to - bars[0].from);
+    const room = log ? 0 : Math.max((max - min) * 0.06, 4 * (bars[0].to - bars[0].from));
     return {
       small: true, counts: true,
       caption: `${total} ${what}, ${h.unit} with the bias${log ? "; the axis of times is logarithmic" : ""}.${beyond ? ` ${beyond} lie beyond the right edge: press all.` : ""}`,
@@ -276,7 +276,7 @@ const SPECS = {
             return { type: "rect", shape: { x: x1, y: Math.min(y, zero - 1), width: Math.max(x2 - x1 - 0.5, 1.5), height: Math.max(zero - y, 1) }, style: { fill: c.series[0] } };
           },
         },
-        ...(at ? [marks("main peak", c.series[1], [{ x: at }], () => `main peak: ${digits(peak.value)} ${peak.unit} and the bias`)] : []),
+        ...(at ? [marks("main peak", c.series[1], [{ x: at }], () => `${digits(peak.value)} + bias`)] : []),
       ],
     };
   },
