@@ -53,8 +53,8 @@ fn unproven_sweeps(trial: &Trial, samples: &[Sample]) -> alloc::vec::Vec<usize> 
             Operation::Write | Operation::Rmw => sweep.held(reached.wrapping_sub(1) % sweep.cells, *reached),
         }
     };
-    // Only the low bits of a sum are known without adding it up.
-    let mask = if sweep.operation == Operation::Read { sweep.words() - 1 } else { u64::MAX };
+    // Of a sum only the remainder is known without adding it up.
+    let known = |end: u64| if sweep.operation == Operation::Read { end % sweep.prime() } else { end };
     let mut bad = alloc::vec::Vec::new();
     for (i, sample) in samples.iter().enumerate() {
         let (end, mut end2) = (run(&mut reached, trial.loads), run(&mut reached, 2 * trial.loads));
@@ -65,7 +65,7 @@ fn unproven_sweeps(trial: &Trial, samples: &[Sample]) -> alloc::vec::Vec<usize> 
                 return (0..samples.len()).collect();
             }
         }
-        if sample.end & mask != end || sample.end2 & mask != end2 {
+        if known(sample.end) != end || known(sample.end2) != end2 {
             bad.push(i);
         }
     }

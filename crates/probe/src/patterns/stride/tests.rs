@@ -33,23 +33,35 @@ fn sums_are_those_of_the_cells() {
         let s = sweep(cells, step, Operation::Read);
         for seed in 0..4 {
             for (from, n) in [(0, 1), (cells, cells), (5, 3 * cells + 2), (cells + 3, 1), (99, 4097)] {
-                let sum: u64 = (from..from + n).map(|p| s.laid(p % cells, seed)).sum();
-                assert_eq!(s.sum(from, n, seed), sum % s.words(), "{cells} x {step}, {from}+{n}");
+                let sum: u64 = (from..from + n).map(|p| s.laid(p % cells, seed).word).sum();
+                assert_eq!(s.sum(from, n, seed), sum % s.prime(), "{cells} x {step}, {from}+{n}");
             }
         }
     }
 }
 
 #[test]
-fn words_are_inside_the_buffer_and_differ_from_cell_to_cell() {
+fn words_are_inside_the_buffer_and_follow_each_other() {
     for (cells, step) in SHAPES {
         let s = sweep(cells, step, Operation::Read);
-        assert!(s.words() * 8 <= (cells * step).max(8));
-        let mut words: Vec<u64> = (0..cells.min(s.words())).map(|n| s.laid(n, 7)).collect();
-        assert!(words.iter().all(|w| *w < s.words()));
-        words.sort_unstable();
-        words.dedup();
-        assert_eq!(words.len() as u64, cells.min(s.words()), "{cells} x {step}");
+        let mut laid = s.laid(0, 7);
+        for number in 0..cells {
+            assert_eq!(laid, s.laid(number, 7), "{cells} x {step}, cell {number}");
+            assert!(laid.word * 8 < cells * step);
+            laid.advance();
+        }
+    }
+}
+
+#[test]
+fn primes_are_primes_and_the_largest_below_their_power() {
+    let is_prime = |n: u64| n > 1 && (2..).take_while(|d| d * d <= n).all(|d| !n.is_multiple_of(d));
+    for (bits, below) in BELOW.iter().enumerate().skip(2) {
+        assert!(is_prime((1 << bits) - below), "2^{bits} - {below}");
+        // The gap is looked through where that takes no time.
+        if bits < 24 {
+            assert!((1..*below).all(|d| !is_prime((1 << bits) - d)), "a larger one below 2^{bits}");
+        }
     }
 }
 
