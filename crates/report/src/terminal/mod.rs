@@ -8,6 +8,7 @@ mod page;
 mod picture;
 mod sections;
 mod shelf;
+mod strides;
 mod text;
 
 use fathom_analysis::findings::{Finding, Report, Value};
@@ -60,6 +61,7 @@ pub fn terminal(report: &Report, style: &Style, next: Option<&str>) -> String {
         nothing(&mut page, &report);
     }
     let drawn = access::section(&mut page, &report.histograms, &mut shelf);
+    strides::section(&mut page, &mut shelf);
     sections::staircase(&mut page, &report, &mut shelf);
     sections::translation(&mut page, &mut shelf);
     sections::prefetch(&mut page, &mut shelf);
