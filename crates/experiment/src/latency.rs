@@ -7,6 +7,8 @@
 mod plan;
 mod reading;
 
+use crate::common::STEP;
+
 pub use plan::plan;
 pub use reading::read;
 
@@ -18,6 +20,3 @@ pub const SIZES: [u64; 5] = [16 << 10, 256 << 10, 1 << 20, 16 << 20, 64 << 20];
 
 /// Working set whose single loads tell the bias, bytes: it lies in every first level.
 const REFERENCE: u64 = 4 << 10;
-
-/// Bytes from cell to cell, as in the survey's staircase.
-const STEP: u64 = 64;

@@ -6,11 +6,13 @@
 
 pub mod budget;
 mod clock;
+mod common;
 pub mod disturbance;
 pub mod latency;
 mod reading;
 pub mod record;
 pub mod session;
+pub mod stride;
 pub mod survey;
 
 pub use reading::WARNINGS;
@@ -31,6 +33,16 @@ pub fn asked_differently(a: &record::Record, b: &record::Record) -> Vec<String> 
     if a.bytes != b.bytes {
         differ.push(format!("working sets in bytes: {} against {}", sizes(&a.bytes), sizes(&b.bytes)));
     }
+    if a.steps != b.steps {
+        differ.push(format!("steps in bytes: {} against {}", sizes(&a.steps), sizes(&b.steps)));
+    }
+    if a.operations != b.operations {
+        let all = |asked: &[fathom_probe::machine::Operation]| match asked {
+            [] => "all".to_owned(),
+            asked => record::words(asked),
+        };
+        differ.push(format!("operations: {} against {}", all(&a.operations), all(&b.operations)));
+    }
     differ
 }
 
@@ -40,6 +52,7 @@ pub fn asked_differently(a: &record::Record, b: &record::Record) -> Vec<String> 
 pub fn read(record: &record::Record) -> fathom_analysis::findings::Report {
     match record.run.as_ref().map(|run| run.experiment.as_str()) {
         Some(latency::NAME) => latency::read(record),
+        Some(stride::NAME) => stride::read(record),
         _ => survey::read(record),
     }
 }

@@ -6,10 +6,10 @@ use fathom_analysis::interval::{Interval, median_interval};
 use fathom_probe::machine::Worth;
 use fathom_probe::wire::PatternKind;
 
+use crate::common::claims;
+use crate::common::scale::Scale;
 use crate::disturbance::Disturbance;
 use crate::record::Record;
-use crate::survey::claims;
-use crate::survey::curves::Scale;
 
 /// Every warning that an experiment can give: token and what it says.
 pub const WARNINGS: &[(&str, &str)] = &[

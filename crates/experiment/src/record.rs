@@ -5,7 +5,7 @@
 //! its number, and everything else still counts.
 
 use fathom_analysis::claims::{FactValue, Facts};
-use fathom_probe::machine::Worth;
+use fathom_probe::machine::{Operation, Worth};
 use fathom_probe::proof::unproven;
 use fathom_probe::wire::{Done, Line, PatternKind, Sample, Samples, Trial, VERSION, WireError};
 
@@ -32,6 +32,10 @@ pub struct Run {
     pub command: String,
     /// Working sets asked for, bytes; empty where the experiment chooses them.
     pub bytes: Vec<u64>,
+    /// Steps asked for, bytes; empty where the experiment chooses them or has none.
+    pub steps: Vec<u64>,
+    /// Operations asked for; empty where the experiment chooses them or has none.
+    pub operations: Vec<Operation>,
 }
 
 impl Run {
@@ -45,7 +49,10 @@ impl Run {
             .int("budget_ms", self.budget_ms)
             .text("build", &self.build)
             .text("command", &self.command);
-        if self.bytes.is_empty() { line } else { line.list("bytes", &self.bytes) }
+        let line = if self.bytes.is_empty() { line } else { line.list("bytes", &self.bytes) };
+        // Younger than the first records: they stand only where they say something.
+        let line = if self.steps.is_empty() { line } else { line.list("steps", &self.steps) };
+        if self.operations.is_empty() { line } else { line.text("ops", &words(&self.operations)) }
     }
 
     fn read(line: &Line) -> Result<Run, WireError> {
@@ -61,10 +68,32 @@ impl Run {
             build,
             command,
             bytes: f.list("bytes")?,
+            steps: f.list("steps")?,
+            operations: operations(f.text("ops")?.unwrap_or_default())?,
         };
         f.finish()?;
         Ok(run)
     }
+}
+
+/// Operations as they stand on a line and on a command line: `read,rmw`.
+#[must_use]
+pub fn words(operations: &[Operation]) -> String {
+    operations.iter().map(|o| o.token()).collect::<Vec<_>>().join(",")
+}
+
+fn operations(text: &str) -> Result<Vec<Operation>, WireError> {
+    let words = text.split(',').filter(|word| !word.is_empty());
+    words
+        .map(|word| {
+            Operation::from_token(word).ok_or_else(|| {
+                WireError::new(format!(
+                    "run: ops has '{word}', which is not one of: {}",
+                    Operation::choices()
+                ))
+            })
+        })
+        .collect()
 }
 
 /// How a session ended: the `end` line.

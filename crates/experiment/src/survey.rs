@@ -5,14 +5,12 @@
 //! the TLBs; a ladder of orders gives what prefetch is worth; base pages against huge ones give the
 //! share of translation. Claims are decoded from raw facts and stand beside what was measured.
 
-pub(crate) mod claims;
-pub(crate) mod cost;
-pub(crate) mod curves;
+mod claims;
+mod curves;
 mod plan;
 mod reading;
 
 pub use plan::plan;
-pub(crate) use plan::shuffle;
 pub use reading::read;
 
 /// The experiment's name.
@@ -21,14 +19,8 @@ pub const NAME: &str = "survey";
 /// One line for the help.
 pub const ABOUT: &str = "the whole memory hierarchy of a subject: tiers, TLBs, prefetch, claims";
 
-/// Bytes from cell to cell in the staircase. Smaller lines only leave sets unused, evenly; of larger ones
-/// the chain's order keeps the cells half a lap apart. The line itself is another experiment's to find.
-const STEP: u64 = 64;
+use crate::common::{STEP, WINDOW_PAGES};
 
 /// Bytes from line to line in the TLB pairs: no line is longer, so that a pair's halves touch equally many
 /// lines whatever the line is.
 const PAIR_STEP: u64 = 128;
-
-/// Pages in the staircase's window: all their lines are visited before the next window begins. Four pages
-/// stay in any first-level TLB, also in one of eight entries with random replacement.
-pub(crate) const WINDOW_PAGES: u64 = 4;

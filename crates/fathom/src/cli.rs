@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use fathom_probe::machine::Operation;
 
 /// What memory does to code: measured, with its uncertainty.
 #[derive(Debug, Parser)]
@@ -54,6 +56,16 @@ Every sample times one load (or, where the clock is coarse, a few dependent
 ones, which is said). What the timing itself adds is the row bias.sample; the
 peaks are without it, the histograms with it. Exit status: as of the survey.")]
     Latency(Latency),
+    /// Time an access and time a line touched, by working set, step and operation: independent accesses.
+    #[command(after_help = "Examples:
+  fathom stride                                    16K to 16M, steps of 8 to 4096
+  fathom stride --bytes 16K,1M,64M --steps 8,64 --op rmw --budget 20s
+  fathom stride --on am5728 --bytes 256K --json
+
+Below the line's length several accesses share a line; from there on each brings
+its own. A size between two levels tells whether the farther one is on. What the
+core overlaps and fetches ahead is in the times. Exit status: as of the survey.")]
+    Stride(Stride),
     /// Judges records again: the same findings, from the files alone.
     #[command(after_help = "Examples:
   fathom report here.fathom
@@ -118,6 +130,24 @@ pub struct Latency {
     /// Working sets, separated by commas: bytes or K, M, G (binary), as in 8K,64KiB,1M.
     #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = working_set)]
     pub bytes: Vec<u64>,
+    #[command(flatten)]
+    pub run: RunOptions,
+    #[command(flatten)]
+    pub out: Output,
+}
+
+/// Options of the strides.
+#[derive(Debug, Args)]
+pub struct Stride {
+    /// Working sets, separated by commas: bytes or K, M, G (binary), as in 16K,1M. Default: 16K,256K,1M,16M.
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = working_set)]
+    pub bytes: Vec<u64>,
+    /// Steps from access to access, powers of two from 8 to 1M. Default: 8,16,32,64,128,256,1K,4K.
+    #[arg(long, value_name = "STEPS", value_delimiter = ',', value_parser = step)]
+    pub steps: Vec<u64>,
+    /// What is done to each cell. Default: all three.
+    #[arg(long, value_delimiter = ',', value_parser = operation())]
+    pub op: Vec<Operation>,
     #[command(flatten)]
     pub run: RunOptions,
     #[command(flatten)]
@@ -238,7 +268,7 @@ pub enum Served {
 #[derive(Clone, Debug)]
 struct RecordFile;
 
-impl clap::builder::TypedValueParser for RecordFile {
+impl TypedValueParser for RecordFile {
     type Value = PathBuf;
 
     fn parse_ref(
@@ -308,6 +338,23 @@ fn working_set(text: &str) -> Result<u64, String> {
     }
 }
 
+/// A step: one that the wire takes.
+fn step(text: &str) -> Result<u64, String> {
+    let bytes = size(text)?;
+    if (8..=1 << 20).contains(&bytes) && bytes.is_power_of_two() {
+        Ok(bytes)
+    } else {
+        Err("must be a power of two from 8 bytes to 1M".to_owned())
+    }
+}
+
+/// One of the operations of a sweep.
+fn operation() -> impl TypedValueParser<Value = Operation> {
+    // What the parser before lets through has its operation; the first one stands in for none.
+    PossibleValuesParser::new(Operation::ALL.iter().map(|o| o.token()))
+        .map(|word| Operation::from_token(&word).unwrap_or_default())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -331,6 +378,15 @@ mod tests {
         assert_eq!(budget("10"), Ok(10_000));
         for bad in ["", "s", "3h", "1ms", "2000m", "-3s", "nan"] {
             assert!(budget(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn steps_are_powers_of_two() {
+        assert_eq!(step("8"), Ok(8));
+        assert_eq!(step("4K"), Ok(4096));
+        for bad in ["4", "48", "2M", "0"] {
+            assert!(step(bad).unwrap_err().contains("power of two"), "{bad}");
         }
     }
 

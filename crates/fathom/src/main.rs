@@ -17,8 +17,9 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser as _};
 use cli::{Cli, Generated, Verb};
 use failure::Failure;
+use fathom_experiment::record::Run;
 use fathom_experiment::session::Plan;
-use fathom_experiment::{latency, survey};
+use fathom_experiment::{latency, stride, survey};
 use fathom_model::catalog;
 use fathom_report::html::Change;
 use output::Out;
@@ -40,10 +41,18 @@ fn run(cli: &Cli, out: &Out) -> Result<u8, Failure> {
     match &cli.verb {
         None => out.text(&greeting()),
         Some(Verb::Survey(o)) => {
-            run_experiment(&o.run, &o.out, survey::NAME, survey::plan, &[], cli.quiet, out)
+            let asked = Run { experiment: survey::NAME.into(), ..Run::default() };
+            run_experiment(&o.run, &o.out, asked, survey::plan, cli.quiet, out)
         }
         Some(Verb::Latency(o)) => {
-            run_experiment(&o.run, &o.out, latency::NAME, latency::plan, &o.bytes, cli.quiet, out)
+            let bytes = o.bytes.clone();
+            let asked = Run { experiment: latency::NAME.into(), bytes, ..Run::default() };
+            run_experiment(&o.run, &o.out, asked, latency::plan, cli.quiet, out)
+        }
+        Some(Verb::Stride(o)) => {
+            let (bytes, steps, operations) = (o.bytes.clone(), o.steps.clone(), o.op.clone());
+            let asked = Run { experiment: stride::NAME.into(), bytes, steps, operations, ..Run::default() };
+            run_experiment(&o.run, &o.out, asked, stride::plan, cli.quiet, out)
         }
         Some(Verb::Report(options)) => report(options, out),
         Some(Verb::Compare(options)) => compare(options, out),
@@ -93,15 +102,14 @@ fn greeting() -> String {
 fn run_experiment(
     options: &cli::RunOptions,
     form: &cli::Output,
-    name: &str,
+    asked: Run,
     plan: Plan,
-    bytes: &[u64],
     quiet: bool,
     out: &Out,
 ) -> Result<u8, Failure> {
     let page = Target::open(form.html.as_deref())?;
     one_form(form)?;
-    let measured = measure::measure(options, name, plan, bytes, quiet)?;
+    let measured = measure::measure(options, asked, plan, quiet)?;
     let next =
         measured.kept.as_ref().map(|p| format!("fathom report {}", output::shell(&p.display().to_string())));
     if let Some(mut failure) = measured.failure {

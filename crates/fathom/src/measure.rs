@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use fathom_experiment::record::{Record, Run};
+use fathom_experiment::record::{self, Record, Run};
 use fathom_experiment::session::{Plan, Session};
 use fathom_probe::wire::Line;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -83,39 +83,36 @@ fn ignored() -> u64 {
     mask.and_then(|m| u64::from_str_radix(m.trim(), 16).ok()).unwrap_or(0)
 }
 
-/// Runs an experiment on the subject that the options name, over the working sets `bytes` where there are any.
-pub fn measure(
-    options: &RunOptions,
-    experiment: &str,
-    plan: Plan,
-    bytes: &[u64],
-    quiet: bool,
-) -> Result<Measured, Failure> {
+/// Runs an experiment on the subject that the options name. Of `asked` the experiment is taken and what it is to
+/// measure; the rest is filled in.
+pub fn measure(options: &RunOptions, asked: Run, plan: Plan, quiet: bool) -> Result<Measured, Failure> {
     let subject = subjects::find(options.on.as_deref())?;
     if let Some(cpu) = options.cpu.filter(|_| !subject.host) {
         let what = format!("--cpu {cpu}: '{}' is not this host", subject.name);
         return Err(Failure::usage(what, "leave --cpu out, or say it in the subject's command"));
     }
     let seed = options.seed.unwrap_or_else(|| if subject.modelled { 1 } else { clock_seed() });
+    let command = format!(
+        "fathom {} --on {} --seed {seed} --budget {}ms{}",
+        asked.experiment,
+        subject.name,
+        options.budget,
+        points(&asked)
+    );
     let run = Run {
-        experiment: experiment.to_owned(),
         subject: subject.name.clone(),
         seed,
         budget_ms: options.budget,
         build: env!("CARGO_PKG_VERSION").to_owned(),
-        command: format!(
-            "fathom {experiment} --on {} --seed {seed} --budget {}ms{}",
-            subject.name,
-            options.budget,
-            if bytes.is_empty() { String::new() } else { format!(" --bytes {}", list(bytes)) }
-        ),
-        bytes: bytes.to_vec(),
+        command,
+        ..asked
     };
+    let experiment = run.experiment.clone();
     let stop = Stop::listen()?;
     // The probe first: a subject that cannot be started leaves an earlier record of that name alone.
     let probe = Probe::start(&subject, &arguments(&subject, options, seed))?;
     let session = Session::new(plan, run);
-    let keep = Keep::open(options.record.as_deref(), experiment, &subject.name, &session.head())?;
+    let keep = Keep::open(options.record.as_deref(), &experiment, &subject.name, &session.head())?;
     let bar = progress(quiet, options.budget, &subject);
     let start = Instant::now();
     let patience = Duration::from_millis(options.patience);
@@ -133,8 +130,16 @@ fn asking_time(budget_ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-fn list(bytes: &[u64]) -> String {
-    bytes.iter().map(u64::to_string).collect::<Vec<_>>().join(",")
+/// The options that say what to measure, as they would be typed.
+fn points(asked: &Run) -> String {
+    let list = |all: &[u64]| all.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
+    let options = [
+        ("bytes", list(&asked.bytes)),
+        ("steps", list(&asked.steps)),
+        ("op", record::words(&asked.operations)),
+    ];
+    let given = options.iter().filter(|(_, value)| !value.is_empty());
+    given.map(|(option, value)| format!(" --{option} {value}")).collect()
 }
 
 /// A seed from the clock, short enough to type.

@@ -8,7 +8,8 @@ use std::hint::black_box;
 
 use fathom_host::{Host, HostCell, Options};
 use fathom_probe::chain::{Chain, Layout, Order};
-use fathom_probe::machine::{Attribute, Machine, Pages, Refusal, Wish};
+use fathom_probe::machine::{Attribute, Machine, Operation, Pages, Refusal, Wish};
+use fathom_probe::patterns::stride::Sweep;
 
 /// The loop under test.
 #[inline(never)]
@@ -28,6 +29,12 @@ fn fathom_spoiled_loop(host: &mut Host, start: HostCell, n: u64, seen: &mut [u64
     cell
 }
 
+/// The loops of a sweep: one for each operation.
+#[inline(never)]
+fn fathom_sweep_loop(host: &mut Host, sweep: &Sweep, from: u64, n: u64) -> Option<u64> {
+    host.sweep(sweep, from, n)
+}
+
 /// Ticks of `n` dependent loads.
 fn ticks(host: &mut Host, start: HostCell, n: u64) -> u64 {
     let begin = host.now();
@@ -35,6 +42,19 @@ fn ticks(host: &mut Host, start: HostCell, n: u64) -> u64 {
     let ticks = host.now().since(begin);
     black_box(end);
     ticks
+}
+
+/// Ticks an access of a sweep, n of them less from 2n.
+fn strides(host: &mut Host, sweep: &Sweep, n: u64) -> f64 {
+    let mut ticks = |n| {
+        let begin = host.now();
+        black_box(fathom_sweep_loop(host, sweep, 0, n));
+        host.now().since(begin)
+    };
+    ticks(2 * n);
+    let mut all: Vec<f64> = (0..9).map(|_| (ticks(2 * n) as f64 - ticks(n) as f64) / n as f64).collect();
+    all.sort_by(f64::total_cmp);
+    all[all.len() / 2]
 }
 
 fn ladder(host: &mut Host, kib: u64, pages: Pages) -> Result<(), Refusal> {
@@ -56,6 +76,14 @@ fn ladder(host: &mut Host, kib: u64, pages: Pages) -> Result<(), Refusal> {
     let per_load = two.saturating_sub(one) as f64 / n as f64;
     let per_cycle = alu as f64 / 1e6;
     println!("{kib:>8} KiB {pages:?}: {per_load:.3} ticks, {:.2} additions", per_load / per_cycle);
+    for &operation in Operation::ALL {
+        let sweep = Sweep { base: map.base, step: 64, cells: (kib << 10) / 64, operation };
+        let per_access = strides(host, &sweep, n);
+        println!(
+            "  {operation:?} at 64 bytes: {per_access:.3} ticks, {:.2} additions",
+            per_access / per_cycle
+        );
+    }
     let mut seen = [0];
     // A number the compiler cannot know, or there would be no loop.
     black_box(fathom_spoiled_loop(host, start, black_box(64), &mut seen));

@@ -9,9 +9,11 @@
 //! 1. *Only checked offsets.* A `HostCell` is made in two places: [`Arena::cell`], which checks that
 //!    `offset` is a multiple of 8 and that `offset + 8` is within the reservation, and
 //!    [`Arena::follow`].
-//! 2. *Only cells are stored.* The one safe way to write into the arena is [`Arena::link`], which stores
-//!    8 aligned bytes: the offset of a cell. Links are aligned to their own size, so two links never
-//!    overlap in part, and a link that is read is a link as it was written.
+//! 2. *Only cells are stored.* The safe ways to write into the arena are [`Arena::link`] and
+//!    [`Arena::sweep`], which store 8 aligned bytes: the offset of a cell. Links are aligned to their own
+//!    size, so two links never overlap in part, and a link that is read is a link as it was written. What a
+//!    modifying sweep stores is a cell with some of its bits 3 to 9 flipped: another multiple of 8 in the
+//!    same kibibyte, and a reservation is a whole number of kibibytes, so it is a cell too.
 //! 3. *Everything else is zero.* The mapping is private, anonymous and never backed by a file: memory
 //!    that was never linked, and memory given back with `MADV_DONTNEED`, reads as zero (`madvise(2)`,
 //!    `mmap(2)`), and populating writes zeros into memory that held zeros. Zero is the first cell, and
@@ -32,6 +34,9 @@ use std::io;
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
+
+use fathom_probe::machine::Operation;
+use fathom_probe::patterns::stride::{KEYS, Sweep, UNROLL};
 
 /// A place in the arena that holds one 8-byte link: an offset that [`crate::Host`] has checked or has
 /// itself written.
@@ -156,6 +161,39 @@ impl Arena {
         unsafe { self.base.as_ptr().add(at.0 as usize).cast::<u64>().write_volatile(to.0) }
     }
 
+    /// The batch form of the stride, see [`fathom_probe::patterns::stride::body`]: the same accesses, the whole
+    /// buffer checked once instead of each cell.
+    #[inline(always)]
+    pub(crate) fn sweep(&mut self, sweep: &Sweep, from: u64, n: u64) -> Option<u64> {
+        self.holds(sweep)?;
+        let mut sum = 0u64;
+        for part in sweep.parts(from, n) {
+            let (offset, step, count) = (part.offset as usize, sweep.step as usize, part.count);
+            // SAFETY: by `holds`, `offset + i * step` is a multiple of 8 inside the live reservation, with 8
+            // bytes behind it, for every i below the cells that are left in the lap, which `parts` keeps
+            // `count` to. `base + key`, which is stored, is a cell: `holds` again; key is a multiple of 8 below
+            // a kibibyte, so a flip keeps cells cells (fact 2). `&mut self` and fact 6 exclude other accesses.
+            unsafe {
+                let at = self.base.as_ptr().add(offset);
+                match sweep.operation {
+                    Operation::Read => sum = sum.wrapping_add(read(at, step, count)),
+                    Operation::Write => write(at, step, count, sweep.base + part.key),
+                    Operation::Rmw => flip(at, step, count, part.key),
+                }
+            }
+        }
+        Some(sum)
+    }
+
+    /// Are all of a sweep's cells, and all that it may store, cells of this arena?
+    fn holds(&self, sweep: &Sweep) -> Option<()> {
+        let last = sweep.cells.checked_sub(1)?.checked_mul(sweep.step)?.checked_add(sweep.base)?;
+        self.cell(last)?;
+        self.cell(sweep.base)?;
+        self.cell(sweep.base.checked_add(LINK * (KEYS - 1))?)?;
+        (sweep.step.is_multiple_of(LINK) && self.length.is_multiple_of(LINK * KEYS)).then_some(())
+    }
+
     /// Backs `range` with memory. `page` is the kernel's own page, the distance at which touching is enough.
     ///
     /// `range` must never have been populated before, or have been released since: its bytes are zero,
@@ -237,6 +275,56 @@ impl Arena {
             Err(io::Error::from(io::ErrorKind::InvalidInput))
         }
     }
+}
+
+/// Calls `one` for `count` cells from `at`, as [`fathom_probe::patterns::stride::body`] does: the odd ones first.
+///
+/// The address of the next cell is computed and not read, and may wrap beyond the last one, where nobody uses it.
+#[inline(always)]
+fn each(at: *mut u8, step: usize, count: u64, mut one: impl FnMut(*mut u64)) {
+    let mut at = at;
+    for _ in 0..count % UNROLL {
+        one(at.cast());
+        at = at.wrapping_add(step);
+    }
+    for _ in 0..count / UNROLL {
+        for _ in 0..UNROLL {
+            one(at.cast());
+            at = at.wrapping_add(step);
+        }
+    }
+}
+
+/// Loads `count` links from `at`, `step` bytes apart; their sum.
+///
+/// # Safety
+/// `at + i * step` is a multiple of 8 with 8 bytes behind it in one live arena, for all i below `count`.
+#[inline(always)]
+unsafe fn read(at: *mut u8, step: usize, count: u64) -> u64 {
+    let mut sum = 0u64;
+    // SAFETY: the caller's promise. Volatile, as in `Arena::follow`: neither left out nor joined to wider ones.
+    each(at, step, count, |at| sum = sum.wrapping_add(unsafe { at.read_volatile() }));
+    sum
+}
+
+/// Stores `link` to them.
+///
+/// # Safety
+/// As of [`read`], with nobody else at it; and `link` is the offset of a cell.
+#[inline(always)]
+unsafe fn write(at: *mut u8, step: usize, count: u64, link: u64) {
+    // SAFETY: the caller's promise; volatile as above.
+    each(at, step, count, |at| unsafe { at.write_volatile(link) });
+}
+
+/// Flips the bits of `key` in each of them: a load, an exclusive or, a store.
+///
+/// # Safety
+/// As of [`read`], with nobody else at it; and `key` is a multiple of 8 below `8 * KEYS`.
+#[inline(always)]
+unsafe fn flip(at: *mut u8, step: usize, count: u64, key: u64) {
+    // SAFETY: the caller's promise; volatile as above.
+    each(at, step, count, |at| unsafe { at.write_volatile(at.read_volatile() ^ key) });
 }
 
 impl Drop for Arena {

@@ -4,6 +4,7 @@ use fathom_probe::machine::{
     Attribute, Count, Counters, Disturb, Dma, Fact, Machine, Maintain, Mapping, Pages, Refusal, Ticks, Wake,
     Watch, Wish, Worth,
 };
+use fathom_probe::patterns::stride::Sweep;
 
 use crate::arena::HostCell;
 use crate::clock::{self, Rate, Source};
@@ -260,6 +261,12 @@ impl Machine for Host {
 
     fn watch(&mut self) -> Watch {
         self.watcher.read()
+    }
+
+    /// With one check for the whole buffer: a check of each cell would be most of what an L1 hit takes.
+    #[inline(always)]
+    fn sweep(&mut self, sweep: &Sweep, from: u64, n: u64) -> Option<u64> {
+        self.memory.arena.sweep(sweep, from, n)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The optimised chase loop is what it is said to be: k dependent loads, one decrement, one branch, and
-//! no other memory access. Checked in the machine code, on x86-64 and on AArch64.
+//! no other memory access. So are the three of the stride: an access and an address a step. Checked in the
+//! machine code, on x86-64 and on AArch64.
 
 mod disassembly {
     pub mod a64;
@@ -8,12 +9,31 @@ mod disassembly {
     pub mod x86;
 }
 
-use disassembly::check::{Instruction, Kind, hot_loop};
+use disassembly::check::{Instruction, Kind, Turn, hot_loop, sweep_loops};
 use disassembly::image::{Built, build};
+use fathom_probe::machine::Operation;
 use fathom_probe::patterns::chase::UNROLL;
+use fathom_probe::patterns::stride::{self, Sweep};
 
 const LOOP: &str = "fathom_chase_loop";
 const SPOILED: &str = "fathom_spoiled_loop";
+const SWEEP: &str = "fathom_sweep_loop";
+
+/// What a turn of each operation's loop is, with no more instructions than the pattern declares.
+fn turns() -> Vec<Turn> {
+    let of = |&operation: &Operation| {
+        let sweep = Sweep { base: 0, step: 8, cells: 1, operation };
+        let ops = stride::turn(&sweep, stride::UNROLL);
+        let n = stride::UNROLL as usize;
+        let (reads, writes) = match operation {
+            Operation::Read => (n, 0),
+            Operation::Write => (0, n),
+            Operation::Rmw => (n, n),
+        };
+        (reads, writes, (ops.alu + ops.branch) as usize)
+    };
+    Operation::ALL.iter().map(of).collect()
+}
 
 /// Checks the example built for `target` (`None`: for this machine).
 fn holds_for(target: Option<&str>) {
@@ -27,6 +47,11 @@ fn holds_for(target: Option<&str>) {
     for code in image.functions(LOOP) {
         if let Err(why) = hot_loop(&code, UNROLL as usize) {
             panic!("{LOOP}: {why}\n{}", listing(&code));
+        }
+    }
+    for code in image.functions(SWEEP) {
+        if let Err(why) = sweep_loops(&code, &turns()) {
+            panic!("{SWEEP}: {why}\n{}", listing(&code));
         }
     }
     for code in image.functions(SPOILED) {
@@ -73,7 +98,7 @@ fn the_check_accepts_only_the_bare_loop() {
     let wrong: [(&str, Vec<Instruction>); 8] = [
         ("too few loads", bare(7)),
         ("too many loads", bare(9)),
-        ("a store", with(bare(8), 3, Kind::Memory)),
+        ("a store", with(bare(8), 3, Kind::Memory { reads: 0, writes: 8 })),
         ("a second branch", with(bare(8), 3, Kind::Branch { to: 100, conditional: true })),
         ("a second decrement", with(bare(8), 3, Kind::Decrement { register: 3 })),
         ("an instruction more", with(bare(8), 3, Kind::Other { writes: vec![5] })),
@@ -90,5 +115,35 @@ fn the_check_accepts_only_the_bare_loop() {
     ];
     for (what, code) in wrong {
         assert!(hot_loop(&code, 8).is_err(), "{what} was accepted");
+    }
+}
+
+/// A loop of `n` accesses, an address after each, from address `at` on.
+fn sweep_of(at: u64, n: u64, access: &Kind) -> Vec<Instruction> {
+    let mut kinds: Vec<Kind> =
+        (0..n).flat_map(|_| [access.clone(), Kind::Other { writes: vec![1] }]).collect();
+    kinds.extend([Kind::Decrement { register: 2 }, Kind::Branch { to: at, conditional: true }]);
+    kinds.into_iter().zip(0..).map(|(kind, i)| Instruction { at: at + 4 * i, kind }).collect()
+}
+
+#[test]
+fn the_check_of_sweeps_accepts_only_words_one_by_one() {
+    let memory = |reads, writes| Kind::Memory { reads, writes };
+    let plain = Kind::Load { to: 1, address: [2, 3] };
+    let turns = [(8, 0, 10), (0, 8, 10)];
+    let good = [sweep_of(0, 8, &plain), sweep_of(1000, 8, &memory(0, 8)), sweep_of(2000, 2, &memory(0, 8))];
+    assert_eq!(sweep_loops(&good.concat(), &turns), Ok(()));
+    let wrong: [(&str, Vec<Instruction>); 7] = [
+        ("joined into wider ones", sweep_of(1000, 8, &memory(0, 16))),
+        ("half of them left out", sweep_of(1000, 5, &memory(0, 8))),
+        ("one left out", sweep_of(1000, 7, &memory(0, 8))),
+        ("one too many", with(sweep_of(1000, 8, &memory(0, 8)), 3, memory(8, 0))),
+        ("an instruction more", with(sweep_of(1000, 8, &memory(0, 8)), 3, Kind::Other { writes: vec![] })),
+        ("read back", sweep_of(1000, 8, &memory(8, 8))),
+        ("no loop at all", Vec::new()),
+    ];
+    for (what, code) in wrong {
+        let code = [sweep_of(0, 8, &plain), code].concat();
+        assert!(sweep_loops(&code, &turns).is_err(), "{what} was accepted");
     }
 }

@@ -4,9 +4,11 @@
 //! pages, three eighths for huge pages, an eighth for co-running streams; page tables behind it.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use fathom_probe::chain::{Chain, Layout, mix};
-use fathom_probe::machine::{Attribute, Mapping, Pages, Refusal, Wish};
+use fathom_probe::machine::{Attribute, Mapping, Operation, Pages, Refusal, Wish};
+use fathom_probe::patterns::stride::{self, KEYS, Sweep};
 
 use crate::cache::MOST_NUMBERS;
 use crate::description::Description;
@@ -35,6 +37,39 @@ pub(crate) struct Cursor {
     pub chain: Chain,
 }
 
+/// A sweep's buffer as laid, and the position that the sweep has reached.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Swept {
+    sweep: Sweep,
+    seed: u64,
+    reached: u64,
+}
+
+impl Swept {
+    fn range(&self) -> Range<u64> {
+        self.sweep.base..self.sweep.base + self.sweep.cells * self.sweep.step
+    }
+
+    /// What the buffer is laid with, from cell `number` on.
+    pub fn laid(&self, number: u64) -> stride::Laid {
+        self.sweep.laid(number, self.seed)
+    }
+
+    /// The offset that the cell at `offset` of the arena links to, where it is one of the sweep's.
+    fn next(&self, offset: u64) -> Option<u64> {
+        let Sweep { base, step, operation, .. } = self.sweep;
+        if !self.range().contains(&offset) || !(offset - base).is_multiple_of(step) {
+            return None;
+        }
+        let number = (offset - base) / step;
+        let word = match operation {
+            Operation::Read => self.sweep.laid(number, self.seed).word,
+            Operation::Write | Operation::Rmw => self.sweep.held(number, self.reached),
+        };
+        Some(base + 8 * word)
+    }
+}
+
 /// Mappings and the sparse content of their memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Arena {
@@ -49,6 +84,7 @@ pub(crate) struct Arena {
     /// The offset that memory never linked reads as: the first mapping's first cell.
     first: u64,
     chains: Vec<Laid>,
+    swept: Option<Swept>,
     links: HashMap<u64, u64>,
     cursor: Option<Cursor>,
 }
@@ -79,6 +115,7 @@ impl Arena {
             mapped: Vec::new(),
             first: 0,
             chains: Vec::new(),
+            swept: None,
             links: HashMap::new(),
             cursor: None,
         }
@@ -141,10 +178,45 @@ impl Arena {
             return Err(Refusal::new("the chain reaches outside the mapped memory", "ask for fewer bytes"));
         }
         self.chains.retain(|laid| laid.end <= chain.base || laid.start >= end);
+        self.swept = self.swept.filter(|s| s.range().end <= chain.base || s.range().start >= end);
         self.links.retain(|&offset, _| chain.number_at(offset).is_none());
         self.chains.push(Laid { start: chain.base, end, chain: *chain });
         self.cursor = None;
         Ok(())
+    }
+
+    /// Puts the contents of a sweep in force. Chains that it overlaps, links in its range and an earlier sweep
+    /// are gone.
+    pub fn lay_sweep(&mut self, sweep: &Sweep, seed: u64) -> Result<(), Refusal> {
+        let end = sweep.cells.checked_mul(sweep.step).and_then(|bytes| bytes.checked_add(sweep.base));
+        let aligned = sweep.base.is_multiple_of(8 * KEYS) && sweep.step.is_multiple_of(8) && sweep.cells > 0;
+        // What the laps write are words of the first kibibyte.
+        let mapped = |end: u64| self.is_mapped(sweep.base, end.max(sweep.base + 8 * KEYS));
+        let Some(end) = end.filter(|&end| aligned && sweep.step > 0 && mapped(end)) else {
+            return Err(Refusal::new("the sweep reaches outside the mapped memory", "ask for fewer bytes"));
+        };
+        self.chains.retain(|laid| laid.end <= sweep.base || laid.start >= end);
+        self.links.retain(|offset, _| !(sweep.base..end).contains(offset));
+        self.cursor = None;
+        self.swept = Some(Swept { sweep: *sweep, seed, reached: 0 });
+        Ok(())
+    }
+
+    /// The sweep in force, if it is this one, its contents are as its own accesses left them, and a run from
+    /// position `from` goes on from there.
+    pub fn going_on(&self, sweep: &Sweep, from: u64) -> Option<Swept> {
+        let swept = self.swept.filter(|s| s.sweep == *sweep && self.links.is_empty())?;
+        // Lap 0 leaves everything as it is, so it may be gone through in any order before the first.
+        let lap_0 = |position: u64| position <= sweep.cells;
+        let reads = sweep.operation == Operation::Read;
+        (reads || swept.reached == from || (lap_0(swept.reached) && lap_0(from))).then_some(swept)
+    }
+
+    /// The sweep in force has reached a position.
+    pub fn reach(&mut self, position: u64) {
+        if let Some(swept) = &mut self.swept {
+            swept.reached = position;
+        }
     }
 
     /// Writes one link, over whatever chain is there.
@@ -181,6 +253,9 @@ impl Arena {
     pub fn next(&mut self, offset: u64) -> u64 {
         if let Some(to) = self.links.get(&offset) {
             return *to;
+        }
+        if let Some(to) = self.swept.and_then(|swept| swept.next(offset)) {
+            return to;
         }
         match self.find(offset) {
             Some(mut cursor) => {

@@ -2,10 +2,11 @@
 
 use fathom_probe::chain::Chain;
 use fathom_probe::machine::{
-    Count, Counters, Disturb, Dma, Fact, FactValue, Machine, Maintain, Mapping, Ops, Refusal, Stream, Ticks,
-    Wake, Watch, Wish, Worth,
+    Count, Counters, Disturb, Dma, Fact, FactValue, Machine, Maintain, Mapping, Operation, Ops, Refusal,
+    Stream, Ticks, Wake, Watch, Wish, Worth,
 };
 use fathom_probe::patterns::chase::{self, UNROLL};
+use fathom_probe::patterns::stride::{self, Sweep};
 
 use crate::model::Model;
 use crate::time::UNITS_PER_CYCLE;
@@ -133,6 +134,82 @@ impl Machine for Model {
         }
         self.arena.keep(cursor);
         Cell(cursor.offset)
+    }
+
+    /// No load: nothing moves.
+    fn peek(&mut self, at: Cell) -> Cell {
+        Cell(self.arena.next(at.0))
+    }
+
+    /// Remembered like a chain, and caches and TLBs are empty afterwards.
+    fn lay_sweep(&mut self, sweep: &Sweep, seed: u64) -> Result<(), Refusal> {
+        self.cool();
+        self.arena.lay_sweep(sweep, seed)
+    }
+
+    /// The generic body without its cells: addresses are counted, and what is loaded is computed.
+    fn sweep(&mut self, sweep: &Sweep, from: u64, n: u64) -> Option<u64> {
+        let Some(first) = self.arena.going_on(sweep, from) else {
+            return stride::body(self, sweep, from, n);
+        };
+        let mut values = first.laid(from % sweep.cells);
+        let again = first.laid(0);
+        let mut sum = 0u64;
+        let (one, turn) = (stride::turn(sweep, 1), stride::turn(sweep, UNROLL));
+        for part in sweep.parts(from, n) {
+            let mut at = part.offset;
+            if part.offset == sweep.base {
+                values = again;
+            }
+            let odd = part.count % UNROLL;
+            for nth in 1..=part.count {
+                self.step_on(sweep.operation, at);
+                sum = sum.wrapping_add(sweep.base + 8 * values.word);
+                values.advance();
+                at += sweep.step;
+                if nth <= odd {
+                    self.spend(one);
+                } else if (nth - odd).is_multiple_of(UNROLL) {
+                    self.spend(turn);
+                }
+            }
+        }
+        self.arena.reach(from.wrapping_add(n));
+        Some(if sweep.operation == Operation::Read { sum } else { 0 })
+    }
+
+    /// Each line once: what follows in a line that was just touched changes neither its place nor what it is.
+    /// Accesses that are left out are neither counted nor paid for; a warm-up is not timed.
+    fn warm(&mut self, sweep: &Sweep, from: u64, n: u64) -> Option<()> {
+        self.arena.going_on(sweep, from)?;
+        let shift = self.narrowest_line();
+        for part in sweep.parts(from, n) {
+            let mut last = None;
+            let mut at = part.offset;
+            for _ in 0..part.count {
+                if last != Some(at >> shift) {
+                    self.step_on(sweep.operation, at);
+                    last = Some(at >> shift);
+                }
+                at += sweep.step;
+            }
+        }
+        self.arena.reach(from.wrapping_add(n));
+        Some(())
+    }
+}
+
+impl Model {
+    /// One access of a sweep.
+    #[inline(always)]
+    fn step_on(&mut self, operation: Operation, address: u64) {
+        if operation != Operation::Write {
+            self.measured_load(address);
+        }
+        if operation != Operation::Read {
+            self.catch_up();
+            self.store(0, address);
+        }
     }
 }
 

@@ -132,6 +132,11 @@ impl Model {
         &self.agents[0].tlbs
     }
 
+    /// log2 of the bytes in the narrowest line of any level; of a word where there is none.
+    pub(crate) fn narrowest_line(&self) -> u32 {
+        self.description.levels.iter().map(|l| l.line.trailing_zeros()).min().unwrap_or(3)
+    }
+
     /// Lets time pass on CPU 0.
     #[inline(always)]
     pub(crate) fn pass(&mut self, units: u64) {

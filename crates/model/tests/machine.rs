@@ -6,8 +6,11 @@ use common::{Draw, random_description};
 use fathom_model::description::Time;
 use fathom_model::{Description, Kind, Model, catalog};
 use fathom_probe::chain::{Chain, Layout, Order};
-use fathom_probe::machine::{Attribute, Counters, Disturb, FactValue, Machine, Ops, Pages, Stream, Wish};
+use fathom_probe::machine::{
+    Attribute, Counters, Disturb, FactValue, Machine, Operation, Ops, Pages, Stream, Wish,
+};
 use fathom_probe::patterns::chase;
+use fathom_probe::patterns::stride::{self, Sweep};
 use proptest::prelude::*;
 
 fn wish(bytes: u64) -> Wish {
@@ -374,6 +377,127 @@ proptest! {
             one_chunk(draw, &mut a, &mut b, &spots);
             prop_assert_eq!(seen(&mut a), seen(&mut b), "chunk {}", chunk);
         }
+    }
+}
+
+/// What a machine has gone through, and what its buffer holds.
+fn state(model: &mut Model, sweep: &Sweep) -> (u64, Vec<(String, u64)>, Vec<u64>) {
+    let (time, counts, _) = seen(model);
+    let mut held = Vec::new();
+    for number in 0..sweep.cells {
+        let cell = model.cell(sweep.base + number * sweep.step).unwrap();
+        let next = model.peek(cell);
+        held.push(model.offset(next));
+    }
+    (time, counts, held)
+}
+
+/// Two models of a random machine with the same sweep laid, where it fits.
+fn with_sweep(d: &Description, draw: &mut Draw, seed: u64) -> Option<(Model, Model, Sweep)> {
+    let (mut a, mut b) = (Model::new(d, seed), Model::new(d, seed));
+    let (step, cells) = (8 << draw.below(7), 1 + draw.below(600));
+    let operation = Operation::ALL[draw.below(3) as usize];
+    let base = a.map(&wish(cells * step)).ok()?.base;
+    b.map(&wish(cells * step)).ok()?;
+    let sweep = Sweep { base, step, cells, operation };
+    a.lay_sweep(&sweep, seed).unwrap();
+    b.lay_sweep(&sweep, seed).unwrap();
+    Some((a, b, sweep))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The batch sweep against the generic body over real links: sums, time, counters and contents, with
+    /// streams or not.
+    #[test]
+    fn batch_and_generic_sweep_are_equal(seed: u64) {
+        let d = random_description(seed);
+        let draw = &mut Draw::new(seed ^ 99);
+        let Some((mut a, mut b, sweep)) = with_sweep(&d, draw, seed) else { return Ok(()) };
+        if d.core.cpus > 1 && draw.chance(2) {
+            let streams = [Stream { cpu: 1, bytes: 1 << (10 + draw.below(5)) }];
+            a.disturb(&streams).unwrap();
+            b.disturb(&streams).unwrap();
+        }
+        let mut position = sweep.cells;
+        for _ in 0..3 {
+            let n = draw.below(3 * sweep.cells + 100);
+            let sums = (a.sweep(&sweep, position, n), stride::body(&mut b, &sweep, position, n));
+            prop_assert_eq!(sums.0, sums.1);
+            position += n;
+            prop_assert!(state(&mut a, &sweep) == state(&mut b, &sweep), "{:?} {}", sweep, position);
+        }
+    }
+
+    /// A warm-up leaves what the accesses that it stands for would have left: from there on all costs the same.
+    #[test]
+    fn a_warm_up_line_by_line_leaves_what_every_access_leaves(seed: u64) {
+        let mut d = random_description(seed);
+        // These depend on when an access comes.
+        d.memory.refresh = None;
+        d.memory.spread = Time::ZERO;
+        let Some((mut a, mut b, sweep)) = with_sweep(&d, &mut Draw::new(seed ^ 98), seed) else {
+            return Ok(());
+        };
+        let cells = sweep.cells;
+        for _ in 0..2 {
+            a.warm(&sweep, 0, cells).unwrap();
+            b.sweep(&sweep, 0, cells).unwrap();
+        }
+        let run = |model: &mut Model| {
+            let before = model.clock();
+            let sum = model.sweep(&sweep, cells, cells / 2 + 50);
+            (sum, model.clock() - before)
+        };
+        prop_assert_eq!(run(&mut a), run(&mut b));
+    }
+}
+
+#[test]
+fn looking_at_a_cell_moves_nothing() {
+    let mut model = Model::new(&bcm2837(), 1);
+    let base = model.map(&wish(4096)).expect("fits").base;
+    let sweep = Sweep { base, step: 64, cells: 64, operation: Operation::Write };
+    model.lay_sweep(&sweep, 1).expect("inside");
+    model.sweep(&sweep, 64, 40).expect("inside");
+    let before = seen(&mut model);
+    let cell = model.cell(base).expect("mapped");
+    let held = model.peek(cell);
+    // The key of lap 1.
+    assert_eq!(model.offset(held), base + 8);
+    assert_eq!(seen(&mut model), before);
+    model.follow(cell);
+    assert_ne!(seen(&mut model), before);
+}
+
+#[test]
+fn a_sweep_that_is_laid_replaces_what_it_overlaps_and_is_replaced() {
+    let mut model = Model::new(&bcm2837(), 1);
+    let base = model.map(&wish(8192)).expect("fits").base;
+    let sweep = Sweep { base, step: 64, cells: 128, operation: Operation::Rmw };
+    let chain = Chain::new(base, 128, 64, Layout::Packed, Order::Sequential, 0);
+    let second = model.cell(base).expect("mapped");
+    let next = |model: &mut Model| {
+        let held = model.peek(second);
+        model.offset(held) - base
+    };
+    model.lay(&chain).expect("inside");
+    assert_eq!(next(&mut model), 64);
+    model.lay_sweep(&sweep, 1).expect("inside");
+    assert_eq!(next(&mut model), 0);
+    model.sweep(&sweep, 128, 1).expect("inside");
+    assert_eq!(next(&mut model), 8);
+    model.lay(&chain).expect("inside");
+    assert_eq!(next(&mut model), 64);
+    for bad in [
+        Sweep { cells: 129, ..sweep },
+        Sweep { cells: 0, ..sweep },
+        Sweep { step: 0, ..sweep },
+        Sweep { base: base + 8, cells: 1, ..sweep },
+        Sweep { cells: u64::MAX, ..sweep },
+    ] {
+        assert!(model.lay_sweep(&bad, 1).is_err(), "{bad:?}");
     }
 }
 

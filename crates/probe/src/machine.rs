@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 
 use crate::chain::Chain;
 use crate::patterns;
+use crate::patterns::stride::Sweep;
 use crate::tokens::token_names;
 
 /// A reading of a machine's clock, in that clock's own ticks. A tick is not a cycle.
@@ -61,6 +62,19 @@ pub enum Pages {
     Huge,
 }
 
+/// What a sweep does to each of its cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Operation {
+    /// Loads it.
+    #[default]
+    Read,
+    /// Stores to it.
+    Write,
+    /// Loads it, changes what was loaded, and stores that: read-modify-write.
+    Rmw,
+}
+
+token_names!(Operation { Read = "read", Write = "write", Rmw = "rmw" });
 token_names!(Worth { Modelled = "modelled", Emulated = "emulated", Virtual = "virtual", Real = "real" });
 token_names!(Attribute {
     WriteBack = "write-back",
@@ -253,6 +267,33 @@ pub trait Machine: Counters + Maintain + Wake + Disturb + Dma {
     #[inline(always)]
     fn chase(&mut self, start: Self::Cell, n: u64) -> Self::Cell {
         patterns::chase::body(self, start, n)
+    }
+
+    /// What the cell `at` links to, for a look that belongs to no measurement. The model overrides it: there
+    /// it moves nothing in the caches and takes no time.
+    fn peek(&mut self, at: Self::Cell) -> Self::Cell {
+        self.follow(at)
+    }
+
+    /// Writes what the cells of `sweep` are laid with under `seed`. The model overrides it, as [`Machine::lay`].
+    ///
+    /// # Errors
+    /// A [`Refusal`] when the sweep leaves the mapping.
+    fn lay_sweep(&mut self, sweep: &Sweep, seed: u64) -> Result<(), Refusal> {
+        patterns::stride::lay(self, sweep, seed)
+    }
+
+    /// The batch form of the stride: `n` accesses from position `from`; answers the sum of the arena offsets
+    /// that were loaded, `None` where the sweep leaves the machine's memory. Overridden where a check of every
+    /// cell would cost more than the access; a differential test holds overrides equal to the generic body.
+    fn sweep(&mut self, sweep: &Sweep, from: u64, n: u64) -> Option<u64> {
+        patterns::stride::body(self, sweep, from, n)
+    }
+
+    /// A sweep that only warms, inside lap 0, which changes no contents. The model overrides it to touch each
+    /// line once.
+    fn warm(&mut self, sweep: &Sweep, from: u64, n: u64) -> Option<()> {
+        self.sweep(sweep, from, n).map(|_| ())
     }
 }
 

@@ -3,6 +3,7 @@
 //! "Came home" is no proof: a loop that never ran is home too. The harness computes, on its own and
 //! in constant time, the cell on which every timed run of a trial must end.
 
+use crate::machine::Operation;
 use crate::wire::{PatternKind, Sample, Trial};
 
 /// Numbers of the samples whose end cells are not where `n` and `2n` loads lead. Patterns that load
@@ -12,6 +13,9 @@ use crate::wire::{PatternKind, Sample, Trial};
 pub fn unproven(trial: &Trial, page_bytes: u64, samples: &[Sample]) -> alloc::vec::Vec<usize> {
     if matches!(trial.pattern, PatternKind::Clock | PatternKind::Alu) {
         return alloc::vec::Vec::new();
+    }
+    if trial.pattern == PatternKind::Stride {
+        return unproven_sweeps(trial, samples);
     }
     let chain = trial.chain(0, page_bytes);
     let cells = chain.cells();
@@ -30,6 +34,38 @@ pub fn unproven(trial: &Trial, page_bytes: u64, samples: &[Sample]) -> alloc::ve
         let first = position.wrapping_add(first_run);
         position = first.wrapping_add(second_run);
         if sample.end != chain.cell_at(first) || sample.end2 != chain.cell_at(position) {
+            bad.push(i);
+        }
+    }
+    bad
+}
+
+/// The same of sweeps: each run's sum, or what its last cell holds; and, where the buffer was written to, what
+/// all of it holds at the end. Where that is wrong, no sample of the trial is proven.
+fn unproven_sweeps(trial: &Trial, samples: &[Sample]) -> alloc::vec::Vec<usize> {
+    let sweep = trial.sweep(0);
+    let mut reached = sweep.cells;
+    let run = |reached: &mut u64, n: u64| {
+        let from = *reached;
+        *reached = from.wrapping_add(n);
+        match sweep.operation {
+            Operation::Read => sweep.sum(from, n, trial.seed),
+            Operation::Write | Operation::Rmw => sweep.held(reached.wrapping_sub(1) % sweep.cells, *reached),
+        }
+    };
+    // Of a sum only the remainder is known without adding it up.
+    let known = |end: u64| if sweep.operation == Operation::Read { end % sweep.prime() } else { end };
+    let mut bad = alloc::vec::Vec::new();
+    for (i, sample) in samples.iter().enumerate() {
+        let (end, mut end2) = (run(&mut reached, trial.loads), run(&mut reached, 2 * trial.loads));
+        let last = i + 1 == samples.len() && sweep.operation != Operation::Read;
+        if last {
+            end2 = sweep.contents(reached);
+            if sample.end2 != end2 {
+                return (0..samples.len()).collect();
+            }
+        }
+        if known(sample.end) != end || known(sample.end2) != end2 {
             bad.push(i);
         }
     }

@@ -68,6 +68,22 @@ const NAMES: &[NamePattern] = &[
         "median of the largest group of single loads, a load, less the bias",
     ),
     word("latency.BYTES.tlb", "TLB", "do the loads of random order walk"),
+    number(
+        "stride.BYTES.STEP.OP.time_per_access",
+        &["ns"],
+        "time of one of many independent accesses, STEP bytes apart, round a working set of BYTES",
+    ),
+    number(
+        "stride.BYTES.STEP.OP.time_per_line",
+        &["ns"],
+        "the same for all accesses to a line; the notes say how long a line is taken to be",
+    ),
+    number("stride.BYTES.STEP.OP.ratio", &[""], "time an access over that at the smallest step"),
+    number(
+        "stride.ratio",
+        &[""],
+        "a lap of the largest working set at the smallest step over one at 64 bytes, as study S3 has it",
+    ),
     number("tier.N.latency", &["ns"], "load-to-use time of the Nth tier, counted from the core"),
     number("tier.N.latency_cycles", &["cycles"], "the same in core cycles"),
     number("tier.N.capacity", &["bytes"], "largest working set before the rise; the last tier has none"),
@@ -99,6 +115,12 @@ const NAMES: &[NamePattern] = &[
 const TOKENS: &[TokenKind] = &[
     TokenKind { kind: "N", values: &[], about: "a whole number from 1" },
     TokenKind { kind: "BYTES", values: &[], about: "a whole number of bytes from 1" },
+    TokenKind { kind: "STEP", values: &[], about: "a whole number of bytes from an access to the next" },
+    TokenKind {
+        kind: "OP",
+        values: &["read", "write", "rmw"],
+        about: "what is done to each cell: loaded, stored to, or loaded, changed and stored",
+    },
     TokenKind {
         kind: "ORDER",
         values: &["sequential", "window", "random"],

@@ -281,6 +281,32 @@ const SPECS = {
     };
   },
 
+  stride(page, data) {
+    const report = page.reports[data.report];
+    const by = new Map();
+    for (const f of report.findings.findings) {
+      const m = /^stride\.(\d+)\.(\d+)\.(\w+)\.time_per_access$/.exec(f.name);
+      if (!m || m[3] !== data.name || !(f.value > 0)) continue;
+      const bytes = Number(m[1]);
+      by.set(bytes, [...(by.get(bytes) ?? []), { x: Number(m[2]), y: f.value, low: f.low, high: f.high, n: f.count }]);
+    }
+    const sets = [...by].sort((a, b) => a[0] - b[0]).map(([bytes, list]) => ({ bytes, list: list.sort((a, b) => a.x - b.x) }));
+    const all = sets.flatMap((s) => s.list);
+    const [least, most] = [Math.min(...all.map((p) => p.x)), Math.max(...all.map((p) => p.x))];
+    if (!(most > least)) return null;
+    const ys = all.map((p) => p.y);
+    return {
+      caption: "Time an access by step, one curve a working set; both axes logarithmic. It stops growing where each access brings a line of its own.",
+      items: sets.flatMap((s) => s.list.map((p) => ({ p, text: `${size(s.bytes)} at a step of ${p.x} B: ${say(p, "ns an access")}` }))),
+      x: logarithmic(least, most, "step"), xLabel: size,
+      y: logarithmic(Math.min(...ys) * 0.85, Math.max(...ys) * 1.2, "ns an access"),
+      series: (c) => sets.flatMap((s, i) => {
+        const colour = c.series[i % c.series.length];
+        return [curve(size(s.bytes), s.list, colour, { symbol: ["circle", "rect", "triangle", "diamond"][i % 4] }), whiskers(size(s.bytes), s.list, colour)];
+      }),
+    };
+  },
+
   overlay(page) {
     const all = page.reports.map((r) => ({ name: r.name, list: points(r) })).filter((r) => r.list.length);
     if (!all.length) return null;

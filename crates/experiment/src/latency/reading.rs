@@ -8,10 +8,10 @@ use fathom_probe::wire::{OrderKind, PatternKind};
 
 use super::{NAME, REFERENCE};
 use crate::clock::{coarse, step_ticks};
+use crate::common::scale::{Scale, believable};
 use crate::disturbance;
 use crate::reading::{begun, clocks, disturbed_row, measured, refuse_all, size, text};
 use crate::record::{Record, TrialRun};
-use crate::survey::curves::{Scale, believable};
 
 /// Reads a record. Everything that is shown follows from the record alone.
 #[must_use]
@@ -45,7 +45,7 @@ pub fn read(record: &Record) -> Report {
         });
     }
     missing(record, &sets, &mut report);
-    report.findings.extend(crate::survey::claims::rows(&decode(&record.facts)));
+    report.findings.extend(crate::common::claims::rows(&decode(&record.facts)));
     report
 }
 

@@ -5,32 +5,12 @@ use fathom_analysis::findings::{Finding, Value};
 use fathom_analysis::tiers::Reading;
 use fathom_probe::machine::Worth;
 
-use crate::reading::{number, size, text};
+use crate::reading::{size, text};
 
 /// A claim this far (relative) outside a capacity's interval is contradicted by it; nearer, the two
 /// are only not shown to agree. 10 %: an eighth, the smallest step between two geometries of one way
 /// more or less at eight ways, less a margin.
 const CLEARLY: f64 = 0.10;
-
-/// The claims' own rows, data and unified levels only, and the sources' complaints as rows of notes.
-pub(crate) fn rows(decoded: &Decoded) -> Vec<Finding> {
-    let mut rows = Vec::new();
-    for claim in decoded.claims.iter().filter(|c| c.holds.data()) {
-        let name = |key: &str| format!("claim.{}.level.{}.{key}", claim.source.token(), claim.level);
-        let mut row = |key: &str, value: Option<f64>, unit: &'static str| {
-            if let Some(value) = value {
-                let mut finding = number(name(key), value, unit);
-                finding.notes.push(format!("holds {}", claim.holds));
-                rows.push(finding);
-            }
-        };
-        row("size", claim.size.map(|v| v as f64), "bytes");
-        row("line", claim.line.map(|v| v as f64), "bytes");
-        row("ways", claim.ways.map(f64::from), "");
-        row("sets", claim.sets.map(|v| v as f64), "");
-    }
-    rows
-}
 
 /// A verdict for every level that somebody claims a size for.
 pub(crate) fn verdicts(

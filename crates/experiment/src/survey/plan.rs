@@ -5,10 +5,12 @@ use fathom_probe::chain::mix;
 use fathom_probe::machine::Pages;
 use fathom_probe::wire::{OrderKind, PatternKind, Trial};
 
-use super::cost::Cost;
-use super::curves::{At, MAX_PAIR, Scale, believable, read_pairs, read_staircase};
+use super::curves::{MAX_PAIR, read_pairs, read_staircase};
 use super::{PAIR_STEP, STEP};
 use crate::budget::Budget;
+use crate::common::cost::Cost;
+use crate::common::round::shuffle;
+use crate::common::scale::{At, Scale, believable};
 use crate::record::Record;
 
 /// Smallest working set of the staircase. No L1 data cache of interest is below 2 KiB.
@@ -388,13 +390,5 @@ impl Planner<'_> {
         }
         all.push(end);
         all
-    }
-}
-
-/// Fisher and Yates, from a seed.
-pub(crate) fn shuffle(trials: &mut [Trial], mut seed: u64) {
-    for i in (1..trials.len()).rev() {
-        seed = mix(seed);
-        trials.swap(i, (seed % (i as u64 + 1)) as usize);
     }
 }

@@ -7,8 +7,10 @@ use fathom_analysis::tiers::Reading;
 use fathom_probe::machine::Pages;
 use fathom_probe::wire::OrderKind;
 
-use super::curves::{At, Pair, Scale, believable, is_tlb, read_pairs, read_staircase, tlb_steps};
+use super::curves::{Pair, is_tlb, read_pairs, read_staircase, tlb_steps};
 use super::{NAME, claims};
+use crate::common::claims::rows;
+use crate::common::scale::{At, Scale, believable};
 use crate::disturbance;
 use crate::reading::{begun, clocks, disturbed_row, measured, number, refuse_all, size};
 use crate::record::Record;
@@ -56,7 +58,7 @@ fn measurements(record: &Record, report: &mut Report) {
     }
     tlbs(&pairs, &scale, stairs.as_ref(), report);
     orders(record, &scale, report);
-    report.findings.extend(claims::rows(&decoded));
+    report.findings.extend(rows(&decoded));
     if let Some(stairs) = &stairs {
         report.findings.extend(claims::verdicts(&decoded, stairs, record.worth, disturbance.disturbed));
     }

@@ -29,6 +29,8 @@ fn pages(dir: &Path) -> Vec<(&'static str, Vec<&'static str>)> {
     let guest = "crates/fathom/tests/documents/guest.fathom";
     fathom(dir, &["report", guest, "--html", &file("survey.html")]);
     fathom(dir, &["report", "records/v1-bcm2835-latency.fathom", "--html", &file("latency.html")]);
+    let sweep = ["stride", "--on", "am5728", "--bytes", "16K,256K", "--budget", "2s", "--html"];
+    fathom(dir, &[&sweep[..], &[&file("stride.html")]].concat());
     for seed in ["1", "2"] {
         let record = file(&format!("{seed}.fathom"));
         fathom(dir, &["survey", "--on", "bcm2835", "--budget", "1s", "--seed", seed, "--record", &record]);
@@ -39,6 +41,7 @@ fn pages(dir: &Path) -> Vec<(&'static str, Vec<&'static str>)> {
     vec![
         ("survey", survey.to_vec()),
         ("latency", vec!["histogram"; 3]),
+        ("stride", vec!["stride"; 3]),
         ("compare", [&["overlay", "change"][..], &survey, &survey].concat()),
         ("records", [&["overlay"][..], &survey, &survey].concat()),
     ]

@@ -1,5 +1,6 @@
 use fathom_probe::chain::{Chain, Layout, Order};
-use fathom_probe::machine::{Attribute, FactValue, Machine, Pages, Wish};
+use fathom_probe::machine::{Attribute, FactValue, Machine, Operation, Pages, Wish};
+use fathom_probe::patterns::stride;
 
 use super::*;
 
@@ -45,6 +46,53 @@ fn a_chase_ends_where_the_chain_says() {
             let end = host.chase(start, n);
             assert_eq!(host.offset(end), chain.at(3 + n), "{cells} cells, {order:?}, {n} loads");
         }
+    }
+}
+
+/// The host's own loop against the generic body, which checks every cell.
+#[test]
+fn a_sweep_does_what_the_generic_body_does() {
+    let mut host = host();
+    for (nth, &(cells, step)) in
+        [(1, 8), (4, 4096), (31, 64), (33, 64), (1024, 8), (5000, 16)].iter().enumerate()
+    {
+        for &operation in Operation::ALL {
+            let map = host.map(&wish(cells * step, nth as u64)).expect("memory");
+            let sweep = Sweep { base: map.base, step, cells, operation };
+            for (from, n) in [(0, 1), (cells, 0), (cells + cells / 2, 7), (cells - 1, 3 * cells + 50)] {
+                let all = |host: &mut Host| -> Vec<u64> {
+                    let cell = |host: &Host, i| host.cell(sweep.base + i * step).expect("inside");
+                    (0..cells).map(|i| host.peek(cell(host, i))).map(HostCell::offset).collect()
+                };
+                host.lay_sweep(&sweep, 7).expect("inside");
+                let sum = stride::body(&mut host, &sweep, from, n);
+                let left = all(&mut host);
+                host.lay_sweep(&sweep, 7).expect("inside");
+                assert_eq!(host.sweep(&sweep, from, n), sum, "{cells} x {step} {operation:?}");
+                assert!(all(&mut host) == left, "{cells} x {step} {operation:?}: other contents");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_sweep_that_leaves_the_arena_is_none() {
+    let mut host = host();
+    let map = host.map(&wish(4096, 0)).expect("memory");
+    let good = Sweep { base: map.base, step: 64, cells: 64, operation: Operation::Rmw };
+    assert!(host.sweep(&good, 0, 1).is_some());
+    let end = host.memory.half() * 2;
+    for bad in [
+        Sweep { cells: 0, ..good },
+        Sweep { cells: u64::MAX, ..good },
+        Sweep { cells: end / 64, base: end - 64, ..good },
+        Sweep { step: 12, ..good },
+        Sweep { step: u64::MAX / 8 * 8, ..good },
+        Sweep { base: map.base + 4, ..good },
+        // The values of its laps would be no cells.
+        Sweep { base: end - 512, cells: 1, ..good },
+    ] {
+        assert_eq!(host.sweep(&bad, 0, 1), None, "{bad:?}");
     }
 }
 

@@ -19,9 +19,18 @@ fn kind(word: u32, at: u64) -> Kind {
     if word & 0xffe0_fc00 == 0xf860_6800 {
         return Kind::Load { to: rd, address: [rn, rm] };
     }
-    // Loads and stores have op0 (bits 28:25) of the form x1x0.
+    // LDR and STR of one X register in any addressing form: size 11, bits 29:27 111, V 0, bits 25:24 00 or 01;
+    // opc 01 loads and 00 stores.
+    if word & 0xfe80_0000 == 0xf800_0000 {
+        return match word >> 22 & 1 {
+            1 => Kind::Memory { reads: 8, writes: 0 },
+            _ => Kind::Memory { reads: 0, writes: 8 },
+        };
+    }
+    // Loads and stores have op0 (bits 28:25) of the form x1x0. What they move is not looked at: no loop may
+    // have any of them.
     if word >> 25 & 0b0101 == 0b0100 {
-        return Kind::Memory;
+        return Kind::Memory { reads: u32::MAX, writes: u32::MAX };
     }
     // SUB and SUBS Xd, Xn, #1.
     if word & 0xdfff_fc00 == 0xd100_0400 && rd == rn {

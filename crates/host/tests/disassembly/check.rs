@@ -5,8 +5,8 @@
 pub enum Kind {
     /// An 8-byte load from the sum of two registers, nothing added.
     Load { to: u32, address: [u32; 2] },
-    /// Any other access to memory.
-    Memory,
+    /// Any other access to memory: the bytes that it reads and those that it writes.
+    Memory { reads: u32, writes: u32 },
     /// One subtracted from a register.
     Decrement { register: u32 },
     /// A jump inside the code.
@@ -27,7 +27,7 @@ pub fn hot_loop(code: &[Instruction], loads: usize) -> Result<(), String> {
     let hot = loops(code).max_by_key(|body| body.iter().filter(|i| is_load(i)).count());
     let Some(body) = hot else { return Err("there is no loop".into()) };
     let found = body.iter().filter(|i| is_load(i)).count();
-    if let Some(bad) = body.iter().find(|i| i.kind == Kind::Memory) {
+    if let Some(bad) = body.iter().find(|i| matches!(i.kind, Kind::Memory { .. })) {
         return Err(format!("another memory access in the loop, at {:#x}", bad.at));
     }
     if found != loads {
@@ -43,6 +43,64 @@ pub fn hot_loop(code: &[Instruction], loads: usize) -> Result<(), String> {
         ));
     }
     dependent(body)
+}
+
+/// What one turn of a sweep's loop may hold: words read, words written, and instructions beside these.
+pub type Turn = (usize, usize, usize);
+
+/// Are there, for each of `turns`, loops that do just that and 8 bytes at a time? No other innermost loop may
+/// come near as many accesses: it would be the one that runs.
+pub fn sweep_loops(code: &[Instruction], turns: &[Turn]) -> Result<(), String> {
+    let words = |body: &[Instruction]| -> Result<(usize, usize), String> {
+        let mut found = (0, 0);
+        for i in body {
+            let (reads, writes) = match i.kind {
+                Kind::Load { .. } => (8, 0),
+                Kind::Memory { reads, writes } => (reads, writes),
+                _ => continue,
+            };
+            if [reads, writes].iter().any(|b| ![0, 8].contains(b)) {
+                return Err(format!("{reads} bytes read and {writes} written at once, at {:#x}", i.at));
+            }
+            found = (found.0 + reads as usize / 8, found.1 + writes as usize / 8);
+        }
+        Ok(found)
+    };
+    let accesses = |body: &[Instruction]| {
+        body.iter().filter(|i| matches!(i.kind, Kind::Load { .. } | Kind::Memory { .. })).count()
+    };
+    let most = turns.iter().map(|t| t.0.max(t.1)).max().unwrap_or(0);
+    let mut left: Vec<Turn> = turns.to_vec();
+    for body in innermost(code) {
+        // Odd accesses have a loop of their own, unrolled less; and a jump back to where the function returns
+        // looks like a loop with the registers that are restored there.
+        if accesses(body) <= most / 2 {
+            continue;
+        }
+        let (reads, writes) = words(body)?;
+        let at = body[0].at;
+        let Some(nth) = left.iter().position(|t| (t.0, t.1) == (reads, writes)) else {
+            return Err(format!("{reads} reads and {writes} writes in a turn of the loop at {at:#x}"));
+        };
+        let others = body.len() - accesses(body);
+        let (_, _, may) = left.remove(nth);
+        if others > may {
+            return Err(format!("{others} instructions beside the accesses and not {may}, at {at:#x}"));
+        }
+    }
+    if left.is_empty() { Ok(()) } else { Err(format!("no loop does this in a turn: {left:?}")) }
+}
+
+/// Loops with no other in them.
+fn innermost(code: &[Instruction]) -> impl Iterator<Item = &[Instruction]> {
+    loops(code).filter(|body| {
+        let (first, last) = (body[0].at, body[body.len() - 1].at);
+        let back = |i: &&Instruction| match i.kind {
+            Kind::Branch { to, .. } => to >= first && to <= i.at,
+            _ => false,
+        };
+        body.iter().filter(back).all(|i| i.at == last)
+    })
 }
 
 fn is_load(instruction: &Instruction) -> bool {

@@ -30,8 +30,16 @@ fn kind(i: &iced_x86::Instruction, infos: &mut InstructionInfoFactory) -> Kind {
         return Kind::Load { to: i.op0_register() as u32, address };
     }
     let info = infos.info(i);
+    let bytes = |wanted: &[OpAccess]| -> u32 {
+        let used = info.used_memory().iter().filter(|m| wanted.contains(&m.access()));
+        used.map(|m| m.memory_size().size() as u32).sum()
+    };
+    let both = [OpAccess::ReadWrite, OpAccess::ReadCondWrite];
     if info.used_memory().iter().any(|m| m.access() != OpAccess::NoMemAccess) {
-        return Kind::Memory;
+        return Kind::Memory {
+            reads: bytes(&[OpAccess::Read, OpAccess::CondRead, both[0], both[1]]),
+            writes: bytes(&[OpAccess::Write, OpAccess::CondWrite, both[0], both[1]]),
+        };
     }
     let immediate = |n: i64| i.op_count() == 2 && i.try_immediate(1).is_ok_and(|v| v.cast_signed() == n);
     let one_less = match i.mnemonic() {

@@ -9,6 +9,7 @@ pub mod alu;
 pub mod chase;
 pub mod clock;
 pub mod single;
+pub mod stride;
 
 /// What a trial yielded.
 #[derive(Debug)]
@@ -31,6 +32,7 @@ pub fn run<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal>
         PatternKind::Alu => alu::measure(machine, trial),
         PatternKind::Chase | PatternKind::Pages => return chase::measure(machine, trial),
         PatternKind::Single => return single::measure(machine, trial),
+        PatternKind::Stride => return stride::measure(machine, trial),
     };
     Ok(Yield { samples, page_bytes: 0, base: 0 })
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::machine::{Counters, Disturb, Dma, Maintain, Mapping, Pages, Ticks, Wake, Wish, Worth};
+use crate::patterns::stride::{self, Sweep};
 use crate::proof::unproven;
 use alloc::collections::VecDeque;
 use alloc::string::ToString;
@@ -22,6 +23,16 @@ enum Cheat {
     Stuck,
     /// The batch runs, a load by itself does not.
     Unloaded,
+    /// A sweep goes round half of its cells.
+    Narrow,
+    /// A sweep does the same cell every time.
+    Hoisted,
+    /// A sweep does only what later laps of the same run do not do over.
+    LastLap,
+    /// A sweep computes, and stores nothing.
+    Lost,
+    /// A sweep does every second access, and those twice.
+    Twice,
 }
 
 struct Plain {
@@ -94,12 +105,34 @@ impl Machine for Plain {
             Cheat::Idle => 0,
             Cheat::OneShort => n - n.min(1),
             Cheat::Home => n - n % self.lap,
-            Cheat::Honest | Cheat::Stuck | Cheat::Unloaded => n,
+            _ => n,
         };
         self.in_batch = true;
         let end = patterns::chase::body(self, start, n);
         self.in_batch = false;
         end
+    }
+    fn sweep(&mut self, sweep: &Sweep, from: u64, n: u64) -> Option<u64> {
+        let one = |m: &mut Plain, position| stride::body(m, sweep, position, 1);
+        match self.cheat {
+            Cheat::Idle => Some(0),
+            Cheat::OneShort => stride::body(self, sweep, from, n - n.min(1)),
+            Cheat::Home => stride::body(self, sweep, from, n - n % sweep.cells),
+            Cheat::Narrow => stride::body(self, &Sweep { cells: sweep.cells / 2, ..*sweep }, from, n),
+            Cheat::Hoisted => (0..n).map(|_| one(self, from)).sum(),
+            Cheat::LastLap => {
+                let late = n.min(sweep.cells);
+                stride::body(self, sweep, from + n - late, late)
+            }
+            Cheat::Twice => (0..n).map(|i| one(self, from + i / 2 * 2)).sum(),
+            Cheat::Lost => {
+                let memory = self.memory.clone();
+                let sum = stride::body(self, sweep, from, n);
+                self.memory = memory;
+                sum
+            }
+            Cheat::Honest | Cheat::Stuck | Cheat::Unloaded => stride::body(self, sweep, from, n),
+        }
     }
 }
 
@@ -158,6 +191,68 @@ fn honest_samples_are_proven_and_cheats_are_caught() {
         for cheat in [Cheat::Idle, Cheat::OneShort, Cheat::Home, Cheat::Stuck] {
             assert!(!judged(&talk(cheat, &[asked])).is_empty(), "{cheat:?} got through: {asked}");
         }
+    }
+}
+
+/// Fewer accesses than a lap a run, some laps, and a lap of one cell fewer than a turn.
+const SWEEPS: [&str; 3] = [
+    "trial id=1 pattern=stride bytes=65536 step=64 loads=300 samples=3 warm=1024 seed=5",
+    "trial id=1 pattern=stride bytes=16384 step=64 loads=1111 samples=3 warm=77",
+    "trial id=1 pattern=stride bytes=1984 step=64 loads=1000 samples=3 warm=0 seed=1",
+];
+
+#[test]
+fn honest_sweeps_are_proven_and_cheats_are_caught() {
+    let all = [Cheat::Idle, Cheat::OneShort, Cheat::Home, Cheat::Narrow, Cheat::Hoisted, Cheat::LastLap];
+    for asked in SWEEPS {
+        for op in ["read", "write", "rmw"] {
+            let asked = format!("{asked} op={op}");
+            let caught = |cheat| !judged(&talk(cheat, &[&asked])).is_empty();
+            assert!(!caught(Cheat::Honest), "{asked}");
+            for cheat in all.into_iter().chain([Cheat::Lost, Cheat::Twice, Cheat::Stuck]) {
+                let harmless = match cheat {
+                    // Nothing is stored that could be lost.
+                    Cheat::Lost => op == "read",
+                    // Leaves what an honest loop leaves: the machine code is looked at for this one. A run of
+                    // less than a lap has no other lap.
+                    Cheat::LastLap => op == "write" || asked.contains("bytes=65536"),
+                    _ => false,
+                };
+                assert!(caught(cheat) || harmless, "{cheat:?} got through: {asked}");
+                assert!(!(caught(cheat) && harmless), "{cheat:?} is caught after all: {asked}");
+            }
+        }
+    }
+}
+
+#[test]
+fn stores_that_stop_half_way_through_a_trial_leave_no_sample_proven() {
+    let mut lines =
+        talk(Cheat::Honest, &["trial id=1 pattern=stride op=write bytes=8192 loads=100 samples=4"]);
+    assert_eq!(judged(&lines), []);
+    let at = lines.iter().position(|l| l.word == "sample").unwrap();
+    let mut samples = Samples::read(&lines[at]).unwrap();
+    // What the buffer holds at the end is for all samples; what a run's last cell holds, for that one.
+    samples.list[1].end += 1;
+    lines[at] = samples.lines().remove(0);
+    assert_eq!(judged(&lines), [1]);
+    samples.list[3].end2 += 1;
+    lines[at] = samples.lines().remove(0);
+    assert_eq!(judged(&lines), [0, 1, 2, 3]);
+}
+
+#[test]
+fn an_operation_is_the_strides_alone_and_old_lines_read() {
+    let words = |asked| talk(Cheat::Honest, &[asked]).iter().map(|l| l.word.clone()).collect::<Vec<_>>();
+    assert_eq!(words("trial bytes=8192 op=write")[1..], ["fault"]);
+    assert_eq!(words("trial bytes=8192 pattern=stride op=halve")[1..], ["fault"]);
+    let line = Line::parse("trial pattern=stride bytes=8192").unwrap();
+    let trial = Trial::read(&line).unwrap();
+    assert_eq!(trial.operation, crate::machine::Operation::Read);
+    assert!(!trial.line().render().contains("op="), "{}", trial.line().render());
+    for &operation in crate::machine::Operation::ALL {
+        let asked = Trial { operation, pattern: crate::wire::PatternKind::Stride, ..Trial::default() };
+        assert_eq!(Trial::read(&asked.line()), Ok(asked));
     }
 }
 

@@ -6,7 +6,8 @@ use alloc::vec::Vec;
 
 use super::line::{Fields, Line, WireError};
 use crate::chain::{Chain, Layout, Order};
-use crate::machine::{Attribute, Pages, Stream, Wish};
+use crate::machine::{Attribute, Operation, Pages, Stream, Wish};
+use crate::patterns::stride::Sweep;
 use crate::tokens::token_names;
 
 /// The pattern that a trial runs.
@@ -23,9 +24,18 @@ pub enum PatternKind {
     Pages,
     /// One timed load, or a few, after every `loads` untimed ones of a chase over packed lines.
     Single,
+    /// Independent accesses at a step through packed cells, ascending.
+    Stride,
 }
 
-token_names!(PatternKind { Clock = "clock", Alu = "alu", Chase = "chase", Pages = "pages", Single = "single" });
+token_names!(PatternKind {
+    Clock = "clock",
+    Alu = "alu",
+    Chase = "chase",
+    Pages = "pages",
+    Single = "single",
+    Stride = "stride",
+});
 
 /// The order of a chain, without its window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -54,6 +64,8 @@ pub struct Trial {
     pub bytes: u64,
     /// Bytes from a cell to the next (the line size assumed).
     pub step: u64,
+    /// What the pattern `stride` does to each cell; the others load.
+    pub operation: Operation,
     /// Order of the chain.
     pub order: OrderKind,
     /// Window of the order `window`, bytes.
@@ -87,6 +99,7 @@ impl Default for Trial {
             pattern: PatternKind::Chase,
             bytes: 32 << 10,
             step: 64,
+            operation: Operation::Read,
             order: OrderKind::Random,
             window: 4096,
             page: Pages::Base,
@@ -146,9 +159,12 @@ impl Trial {
             .int("loads", self.loads)
             .int("samples", self.samples)
             .int("warm", self.warm);
-        // Younger than the first records: it stands only where it says something.
+        // Younger than the first records: they stand only where they say something.
         if self.timed != 1 {
             line = line.int("timed", self.timed);
+        }
+        if self.operation != Operation::Read {
+            line = line.token("op", self.operation.token());
         }
         if !self.with.is_empty() {
             let cpus: Vec<u64> = self.with.iter().map(|s| u64::from(s.cpu)).collect();
@@ -171,6 +187,7 @@ impl Trial {
             pattern: choice(&mut f, "pattern", d.pattern, PatternKind::from_token, PatternKind::choices())?,
             bytes: f.int("bytes")?.unwrap_or(d.bytes),
             step: f.int("step")?.unwrap_or(d.step),
+            operation: choice(&mut f, "op", d.operation, Operation::from_token, Operation::choices())?,
             order: choice(&mut f, "order", d.order, OrderKind::from_token, OrderKind::choices())?,
             window: f.int("window")?.unwrap_or(d.window),
             page: choice(&mut f, "page", d.page, Pages::from_token, Pages::choices())?,
@@ -205,7 +222,15 @@ impl Trial {
         within("loads", self.loads, 1, MAX_LOADS)?;
         within("timed", self.timed, 1, MAX_TIMED)?;
         within("warm", self.warm, 0, MAX_LOADS)?;
-        within("samples", self.samples, 1, MAX_SAMPLES)
+        within("samples", self.samples, 1, MAX_SAMPLES)?;
+        if self.operation != Operation::Read && self.pattern != PatternKind::Stride {
+            return Err(WireError::new(format!(
+                "trial: op={} is for pattern=stride; the pattern {} only loads",
+                self.operation.token(),
+                self.pattern.token()
+            )));
+        }
+        Ok(())
     }
 
     /// Cells of the chain before a window cuts it.
@@ -227,6 +252,12 @@ impl Trial {
             OrderKind::Sequential => Order::Sequential,
         };
         Chain::new(base, self.cells(), self.step, layout, order, self.seed)
+    }
+
+    /// The sweep of this trial over a buffer that begins at arena offset `base`.
+    #[must_use]
+    pub fn sweep(&self, base: u64) -> Sweep {
+        Sweep { base, step: self.step, cells: self.cells(), operation: self.operation }
     }
 
     /// Bytes of memory that the chain needs on pages of `page_bytes`.

@@ -92,14 +92,19 @@ fn figure(chart: &Chart, lines: &[Pieces], report: usize, about: &str) -> String
         Chart::Staircase => ("staircase", ""),
         Chart::Pages => ("pages", ""),
         Chart::Histogram(name) => ("histogram", name.as_str()),
+        Chart::Stride(operation) => ("stride", operation.as_str()),
     };
     let text: String =
         lines.iter().flat_map(|line| line.iter().map(|(_, t)| t.as_str()).chain(["\n"])).collect();
+    let drawn = if lines.is_empty() {
+        String::new()
+    } else {
+        format!("<pre aria-hidden=\"true\">{}</pre>", escaped(&text))
+    };
     format!(
         "<figure class=\"chart\" data-chart=\"{kind}\" data-report=\"{report}\" data-name=\"{}\" tabindex=\"0\" \
-         aria-label=\"{}\"><pre aria-hidden=\"true\">{}</pre><figcaption></figcaption></figure>\n",
+         aria-label=\"{}\">{drawn}<figcaption></figcaption></figure>\n",
         escaped(name),
-        escaped(about),
-        escaped(&text)
+        escaped(about)
     )
 }

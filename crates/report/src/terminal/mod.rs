@@ -8,6 +8,7 @@ mod page;
 mod picture;
 mod sections;
 mod shelf;
+mod strides;
 mod text;
 
 use fathom_analysis::findings::{Finding, Report, Value};
@@ -74,6 +75,7 @@ pub fn terminal(report: &Report, style: &Style, next: Option<&str>) -> String {
 /// What was found, section by section.
 fn body(page: &mut Page, report: &Report, mut shelf: Shelf) {
     let drawn = access::section(page, &report.histograms, &mut shelf);
+    strides::section(page, &mut shelf);
     sections::staircase(page, report, &mut shelf);
     sections::translation(page, &mut shelf);
     sections::prefetch(page, &mut shelf);

@@ -78,6 +78,8 @@ pub enum Chart {
     Pages,
     /// The histogram of this name.
     Histogram(String),
+    /// Time an access by step, with this operation.
+    Stride(String),
 }
 
 /// A line in pieces of one ink each.
@@ -107,7 +109,7 @@ pub enum Block {
     Picture {
         /// What it shows.
         chart: Chart,
-        /// Its lines, which fit.
+        /// Its lines, which fit; none where only a table can be printed.
         lines: Vec<Pieces>,
     },
 }

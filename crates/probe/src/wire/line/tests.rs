@@ -112,5 +112,5 @@ fn every_token_has_its_inverse() {
     for &worth in crate::machine::Worth::ALL {
         assert_eq!(crate::machine::Worth::from_token(worth.token()), Some(worth));
     }
-    assert_eq!(vec![PatternKind::choices()], vec!["clock alu chase pages single"]);
+    assert_eq!(vec![PatternKind::choices()], vec!["clock alu chase pages single stride"]);
 }

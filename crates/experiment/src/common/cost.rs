@@ -1,8 +1,9 @@
 //! What a trial will cost, so that a round never overruns its budget.
 
+use fathom_probe::machine::Operation;
 use fathom_probe::wire::{PatternKind, Trial};
 
-use super::curves::At;
+use super::scale::At;
 
 /// Estimates costs in a budget's coin: ns on hardware, accesses on a model.
 pub(crate) struct Cost<'a> {
@@ -16,6 +17,11 @@ const LAY_NS: f64 = 30.0;
 const TOUCH_NS: f64 = 0.2;
 /// ns a trial beside its loads: two lines on a pipe, a mapping call, four readings of /proc.
 const FIXED_NS: f64 = 150_000.0;
+
+/// ns an access of a sweep, with its check: 1 to 2 on a 3 GHz guest.
+const SWEEP_NS: f64 = 2.0;
+/// The line that a sweep is reckoned to touch: the commonest.
+const LINE: u64 = 64;
 
 /// What the pauses that the real-time throttle asks for add to a trial's time: 25 % there.
 const QUIET: f64 = 1.25;
@@ -36,6 +42,9 @@ impl Cost<'_> {
 
     /// The cost of one trial.
     pub(crate) fn of(&self, trial: &Trial) -> u64 {
+        if trial.pattern == PatternKind::Stride {
+            return self.of_sweep(trial);
+        }
         let a_sample = match trial.pattern {
             PatternKind::Single => trial.loads + trial.timed,
             _ => 3 * trial.loads,
@@ -46,11 +55,25 @@ impl Cost<'_> {
             _ if self.modelled => loads,
             PatternKind::Clock => 40 * (trial.loads + 2) * trial.samples,
             PatternKind::Alu => loads,
-            PatternKind::Chase | PatternKind::Pages | PatternKind::Single => {
+            _ => {
                 let pages = if trial.pattern == PatternKind::Pages { 20.0 } else { 0.0 };
                 let lay = trial.cells() as f64 * (LAY_NS + pages) + trial.bytes as f64 * TOUCH_NS;
                 (QUIET * (FIXED_NS + lay + loads as f64 * (self.latency(trial.bytes) + pages))) as u64
             }
         }
+    }
+    /// The same of a sweep. A model warms line by line and neither pays for laying nor for the look at the end.
+    fn of_sweep(&self, trial: &Trial) -> u64 {
+        let a_line = trial.step.min(LINE) as f64 / LINE as f64;
+        let (timed, warm) = ((3 * trial.loads * trial.samples) as f64, trial.warm as f64);
+        let each = if trial.operation == Operation::Rmw { 2.0 } else { 1.0 };
+        if self.modelled {
+            return (each * (timed + warm * a_line)) as u64;
+        }
+        let looks = if trial.operation == Operation::Read { 1.0 } else { 2.0 };
+        let lay = looks * trial.cells() as f64 * SWEEP_NS + trial.bytes as f64 * TOUCH_NS;
+        // Half: what the next access brings is under way before this one is there.
+        let access = SWEEP_NS + a_line * self.latency(trial.bytes) / 2.0;
+        (QUIET * (FIXED_NS + lay + (timed + warm) * access)) as u64
     }
 }

@@ -1,0 +1,77 @@
+//! A round of an experiment whose points stand from the start: what fits the budget, shuffled, between
+//! yardsticks.
+
+use fathom_probe::chain::mix;
+use fathom_probe::wire::{PatternKind, Trial};
+
+use super::cost::Cost;
+use crate::budget::Budget;
+use crate::record::Record;
+
+/// Share of the budget that no round plans beyond: estimates err.
+const LATEST: f64 = 0.95;
+/// Operations of a yardstick. A prime: the clock's step is the greatest common divisor of what it reads.
+const OPS: u64 = 200_003;
+/// On hardware, trials between two yardsticks inside a round: some ten milliseconds, in which a core's clock
+/// seldom changes twice.
+const YARDSTICK_EVERY: usize = 12;
+/// Operations of those: an eighth, and a prime.
+const OPS_BETWEEN: u64 = 25_013;
+
+/// The trial that tells what reading the clock takes and in which steps it moves.
+pub(crate) fn clock() -> Trial {
+    Trial { pattern: PatternKind::Clock, loads: 200, samples: 200, warm: 0, ..Trial::default() }
+}
+
+/// The next round, numbered; empty when nothing fits into the budget any more. What does not fit is left out,
+/// the dearest first: what it loses is for the reading to tell. `salt` keeps the draws of two experiments with
+/// one seed apart.
+pub(crate) fn close(
+    record: &Record,
+    budget: &Budget,
+    mut wanted: Vec<Trial>,
+    seed: u64,
+    salt: u64,
+) -> Vec<Trial> {
+    let round = record.round() + 1;
+    let cost = Cost { modelled: budget.modelled, staircase: &[] };
+    wanted.sort_by_key(|trial| cost.of(trial));
+    let mut left = budget.share(LATEST).saturating_sub(budget.spent);
+    wanted.retain(|trial| {
+        let price = cost.of(trial);
+        let fits = price <= left;
+        left -= if fits { price } else { 0 };
+        fits
+    });
+    if wanted.is_empty() {
+        return Vec::new();
+    }
+    let seed = mix(seed ^ mix(round ^ salt));
+    shuffle(&mut wanted, seed);
+    let yardstick =
+        Trial { pattern: PatternKind::Alu, loads: OPS, samples: 5, warm: 1000, ..Trial::default() };
+    let mut all = vec![yardstick.clone()];
+    for (i, trial) in wanted.into_iter().enumerate() {
+        if i > 0 && i.is_multiple_of(YARDSTICK_EVERY) && !budget.modelled {
+            all.push(Trial { loads: OPS_BETWEEN, ..yardstick.clone() });
+        }
+        all.push(trial);
+    }
+    all.push(yardstick);
+    let first = record.trials.iter().map(|r| r.trial.id).max().unwrap_or(0);
+    for (i, trial) in all.iter_mut().enumerate() {
+        let nth = mix(seed ^ mix(i as u64 + 1));
+        // 48 bits of seed are plenty and keep the lines short.
+        (trial.id, trial.round, trial.seed, trial.place) =
+            (first + 1 + i as u64, round, nth >> 16, mix(nth) >> 40);
+    }
+    all
+}
+
+/// Fisher and Yates, from a seed.
+pub(crate) fn shuffle(trials: &mut [Trial], mut seed: u64) {
+    for i in (1..trials.len()).rev() {
+        seed = mix(seed);
+        trials.swap(i, (seed % (i as u64 + 1)) as usize);
+    }
+}

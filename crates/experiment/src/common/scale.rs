@@ -1,0 +1,186 @@
+//! A machine's clocks and pages as the record tells them, and what was measured at one point.
+
+use fathom_analysis::interval::{median, robust_sigma};
+use fathom_probe::machine::{Pages, Worth};
+use fathom_probe::wire::{PatternKind, Trial};
+
+use crate::common::STEP;
+use crate::record::{Record, TrialRun};
+
+/// Fewer cycles than this a load, and the whole way is clocked with the core: first- and second-level
+/// caches take 3 to 25 cycles, what is behind them (L3, mesh, memory) has clocks of its own and takes 35 and
+/// more.
+const CORE_CLOCKED: f64 = 30.0;
+
+/// Everything measured at one point.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct At {
+    /// Working set in bytes.
+    pub(crate) bytes: u64,
+    /// Time a load in ns, one list a trial.
+    pub(crate) groups: Vec<Vec<f64>>,
+    /// The same as if the core's clock had not changed: where a load is clocked with the core, its cycles
+    /// by the typical cycle; else its time.
+    pub(crate) steady: Vec<Vec<f64>>,
+    /// Time a load in core cycles, by the yardstick of each trial's own round.
+    pub(crate) cycles: Vec<f64>,
+    /// Standard error that the clock's steps alone give each trial's median, relative.
+    grain: Vec<f64>,
+    /// The trials.
+    pub(crate) trials: Vec<u64>,
+}
+
+impl At {
+    pub(crate) fn values(&self) -> Vec<f64> {
+        self.groups.concat()
+    }
+
+    /// Median time at the core's typical clock, ns: over the quieter half of the trials, where there are
+    /// three or more. What neighbours do to a cache they share only ever adds to a load.
+    pub(crate) fn time(&self) -> f64 {
+        let mut trials: Vec<(f64, &Vec<f64>)> =
+            self.steady.iter().filter_map(|g| Some((median(g)?, g))).collect();
+        trials.sort_by(|a, b| a.0.total_cmp(&b.0));
+        if trials.len() >= 3 {
+            trials.truncate(trials.len().div_ceil(2));
+        }
+        let values: Vec<f64> = trials.iter().flat_map(|t| t.1.iter().copied()).collect();
+        median(&values).unwrap_or(0.0)
+    }
+
+    /// Relative standard error of the median: 1.25 sigma / sqrt(n) for a normal distribution, from the
+    /// trials' medians where there are enough of them, because samples of one trial share a placement.
+    pub(crate) fn sigma(&self) -> f64 {
+        let medians: Vec<f64> = self.steady.iter().filter_map(|g| median(g)).collect();
+        let spread = if medians.len() >= 4 { medians } else { self.steady.concat() };
+        let centre = median(&spread).unwrap_or(0.0);
+        if centre <= 0.0 {
+            return 0.0;
+        }
+        let seen = 1.25 * robust_sigma(&spread) / (spread.len() as f64).sqrt() / centre;
+        // Few samples of a coarse clock may agree by chance.
+        let square: f64 = self.grain.iter().map(|g| g * g).sum();
+        seen.max(square.sqrt() / self.grain.len().max(1) as f64)
+    }
+}
+
+/// On hardware a rise counts from 4 % of its step on. Measured on a Sapphire Rapids guest with an L1 of 12
+/// ways: from 40 to 46 of its 48 KiB up to 2 % of the loads miss, differently in each run.
+const HARDWARE_SHARE: f64 = 0.04;
+
+/// A machine's clocks and pages, as far as the record tells.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Scale {
+    /// Length of a tick, ns.
+    pub(crate) tick_ns: f64,
+    /// Steps in which the clock moves, ticks.
+    pub(crate) resolution: f64,
+    /// Ticks a core cycle, one value a sample of the yardstick, with its round and trial.
+    pub(crate) cycle_ticks: Vec<(u64, u64, f64)>,
+    /// Share of a step that a rise must reach to count: see [`Options::share`].
+    pub(crate) share: f64,
+    /// Base page, bytes.
+    pub(crate) base: u64,
+    /// Huge page, bytes, where there is one that was not refused.
+    pub(crate) huge: Option<u64>,
+}
+
+impl Scale {
+    pub(crate) fn of(record: &Record) -> Scale {
+        let hz = record.int("clock.hz").filter(|&hz| hz > 0).unwrap_or(1_000_000_000);
+        let refused = record
+            .trials
+            .iter()
+            .any(|r| r.refusal.is_some() && r.trial.page == Pages::Huge && r.trial.bytes <= 1 << 20);
+        let resolution = record
+            .of(PatternKind::Clock)
+            .flat_map(|r| r.samples.iter().map(|s| s.ticks))
+            .filter(|&t| t > 0)
+            .min()
+            .unwrap_or(1);
+        let cycle_ticks = record
+            .of(PatternKind::Alu)
+            .flat_map(|r| r.ticks_per_op().map(|t| (r.trial.round, r.trial.id, t)))
+            .filter(|(_, _, t)| *t > 0.0)
+            .collect();
+        Scale {
+            tick_ns: 1e9 / hz as f64,
+            resolution: resolution as f64,
+            cycle_ticks,
+            share: if record.worth == Some(Worth::Modelled) { 0.0 } else { HARDWARE_SHARE },
+            base: record.int("page.base").filter(|p| p.is_power_of_two() && *p >= STEP).unwrap_or(4096),
+            huge: record.int("page.huge").filter(|p| p.is_power_of_two() && *p > STEP && !refused),
+        }
+    }
+
+    /// Ticks a cycle over all rounds.
+    pub(crate) fn cycle(&self) -> Option<f64> {
+        median(&self.cycle_ticks.iter().map(|c| c.2).collect::<Vec<_>>())
+    }
+
+    /// Ticks a cycle while trial `id` ran: between the yardsticks before and after it, by its distance from
+    /// them; over all where there are none.
+    pub(crate) fn cycle_at(&self, id: u64) -> Option<f64> {
+        let one = |id: u64| {
+            median(&self.cycle_ticks.iter().filter(|c| c.1 == id).map(|c| c.2).collect::<Vec<_>>())
+                .map(|t| (id, t))
+        };
+        let before = self.cycle_ticks.iter().map(|c| c.1).filter(|&y| y <= id).max().and_then(one);
+        let after = self.cycle_ticks.iter().map(|c| c.1).filter(|&y| y > id).min().and_then(one);
+        match (before, after) {
+            (Some((a, ta)), Some((b, tb))) => Some(ta + (tb - ta) * (id - a) as f64 / (b - a) as f64),
+            (Some((_, t)), None) | (None, Some((_, t))) => Some(t),
+            (None, None) => self.cycle(),
+        }
+    }
+
+    /// Adds what a trial measured to its point.
+    pub(crate) fn add(&self, at: &mut Vec<At>, run: &TrialRun) {
+        let bytes = run.trial.bytes;
+        let cycle = self.cycle_at(run.trial.id);
+        let ticks: Vec<f64> = run.ticks_per_op().collect();
+        let entry = match at.iter_mut().find(|a| a.bytes == bytes) {
+            Some(entry) => entry,
+            None => {
+                at.push(At { bytes, ..At::default() });
+                let last = at.len() - 1;
+                &mut at[last]
+            }
+        };
+        entry.cycles.extend(cycle.iter().flat_map(|c| ticks.iter().map(move |t| t / c)));
+        entry.groups.push(ticks.iter().map(|t| t * self.tick_ns).collect());
+        entry.steady.push(match (cycle, self.cycle()) {
+            (Some(then), Some(typical)) if ticks.iter().all(|t| t / then < CORE_CLOCKED) => {
+                ticks.iter().map(|t| t / then * typical * self.tick_ns).collect()
+            }
+            _ => ticks.iter().map(|t| t * self.tick_ns).collect(),
+        });
+        // One step of the clock in what a sample times, the difference of two intervals: their ends fall
+        // anywhere between its steps, and timers have jitter besides.
+        let timed = median(&ticks).unwrap_or(0.0) * run.trial.loads as f64;
+        if timed > 0.0 {
+            entry.grain.push(self.resolution / timed / (ticks.len() as f64).sqrt());
+        }
+        entry.trials.push(run.trial.id);
+    }
+
+    /// Everything that was measured with one pattern, ascending in bytes.
+    pub(crate) fn gather(
+        &self,
+        record: &Record,
+        pattern: PatternKind,
+        wanted: impl Fn(&Trial) -> bool,
+    ) -> Vec<At> {
+        let mut at = Vec::new();
+        for run in record.of(pattern).filter(|r| wanted(&r.trial)) {
+            self.add(&mut at, run);
+        }
+        at.sort_by_key(|a| a.bytes);
+        at
+    }
+}
+
+/// May latencies be shown at all?
+pub(crate) fn believable(record: &Record) -> bool {
+    matches!(record.worth, Some(Worth::Real | Worth::Virtual | Worth::Modelled))
+}

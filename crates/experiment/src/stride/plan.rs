@@ -1,0 +1,79 @@
+//! The plan: every working set at every step with every operation, some rounds.
+
+use fathom_probe::machine::Operation;
+use fathom_probe::wire::{PatternKind, Trial};
+
+use super::{SIZES, STEPS, operations};
+use crate::budget::Budget;
+use crate::clock::step_ticks;
+use crate::common::round;
+use crate::common::scale::{Scale, believable};
+use crate::record::Record;
+
+/// Rounds in which every point is measured, after the clock's: three placements show a placement's part.
+const ROUNDS: u64 = 3;
+/// Samples a trial. With three rounds nine, of which order statistics make an interval.
+const SAMPLES: u64 = 3;
+/// n, at least: a power of two, so that a run touches whole lines and pages.
+const LOADS: u64 = 8192;
+/// n, at most: a millisecond and more even where an access takes no time.
+const MOST_LOADS: u64 = 1 << 17;
+/// Steps of the clock in a run of accesses of one core cycle, at least.
+const CLOCK_STEPS: f64 = 32.0;
+/// Working sets up to this are warmed by two laps: where replacement is random, sets need them to settle. Farther
+/// ones by one.
+const TWO_LAPS: u64 = 1 << 20;
+
+/// The next round; empty at the end. Working sets, steps and operations are the record's own.
+#[must_use]
+pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
+    let number = record.round() + 1;
+    if number > 1 + ROUNDS || (number > 1 && !believable(record)) {
+        return Vec::new();
+    }
+    let budget = Budget::of(record, budget_ms);
+    let wanted = if number == 1 { vec![round::clock()] } else { points(record) };
+    round::close(record, &budget, wanted, seed, 0x57de)
+}
+
+/// One trial of each point that is one.
+fn points(record: &Record) -> Vec<Trial> {
+    let loads = loads(record);
+    asked(record)
+        .into_iter()
+        .filter(|(bytes, step, _)| step <= bytes)
+        .map(|(bytes, step, operation)| {
+            let laps = if bytes <= TWO_LAPS { 2 } else { 1 };
+            let warm = (bytes / step).saturating_mul(laps).min(1 << 32);
+            let pattern = PatternKind::Stride;
+            Trial { pattern, bytes, step, operation, loads, samples: SAMPLES, warm, ..Trial::default() }
+        })
+        .collect()
+}
+
+/// Every point asked for, once: (working set, step, operation).
+pub(super) fn asked(record: &Record) -> Vec<(u64, u64, Operation)> {
+    let run = record.run.clone().unwrap_or_default();
+    let sorted = |asked: Vec<u64>, otherwise: &[u64]| {
+        let mut all = if asked.is_empty() { otherwise.to_vec() } else { asked };
+        all.sort_unstable();
+        all.dedup();
+        all
+    };
+    let (sizes, mut steps) = (sorted(run.bytes, &SIZES), sorted(run.steps, &STEPS));
+    // A record may come from anywhere; the wire takes no others.
+    steps.retain(|step| step.is_power_of_two() && *step >= 8);
+    let mut points = Vec::new();
+    for &operation in Operation::ALL.iter().filter(|o| operations(&run.operations).contains(o)) {
+        for &bytes in &sizes {
+            points.extend(steps.iter().map(|&step| (bytes, step, operation)));
+        }
+    }
+    points
+}
+
+/// n: more where the clock is coarse.
+fn loads(record: &Record) -> u64 {
+    let cycles = Scale::of(record).cycle().map_or(1.0, |cycle| step_ticks(record) as f64 / cycle);
+    ((CLOCK_STEPS * cycles) as u64).next_power_of_two().clamp(LOADS, MOST_LOADS)
+}
