@@ -67,7 +67,8 @@ impl Out {
 /// The exit status of a report: 5 when nothing was measured and the session was whole, 3 below the
 /// quality bar.
 fn status(report: &Report) -> u8 {
-    let measured = report.findings.iter().any(|f| f.name.ends_with(".latency") || f.name.ends_with(".time"));
+    const FIGURES: [&str; 3] = [".latency", ".time", ".time_per_access"];
+    let measured = report.findings.iter().any(|f| FIGURES.iter().any(|end| f.name.ends_with(end)));
     let cut = report.warnings.iter().any(|w| w.token == "interrupted");
     if !measured {
         // What was cut off before its first figure was not refused.
