@@ -3,6 +3,7 @@
 mod access;
 mod claims;
 mod compare;
+mod ladders;
 mod number;
 mod page;
 mod picture;
@@ -61,6 +62,7 @@ pub fn terminal(report: &Report, style: &Style, next: Option<&str>) -> String {
         nothing(&mut page, &report);
     }
     let drawn = access::section(&mut page, &report.histograms, &mut shelf);
+    ladders::section(&mut page, &mut shelf);
     strides::section(&mut page, &mut shelf);
     sections::staircase(&mut page, &report, &mut shelf);
     sections::translation(&mut page, &mut shelf);
