@@ -1,6 +1,6 @@
 //! Ladders: the same loads under other orders, pages and placements.
 
-use fathom_analysis::findings::{Finding, Value};
+use fathom_analysis::findings::Finding;
 
 use super::notes;
 use super::number::{self, Shown};
@@ -27,7 +27,11 @@ pub fn section(page: &mut Page, shelf: &mut Shelf) {
         let parts: Vec<&str> = finding.name.split('.').collect();
         let [_, bytes, ladder, word, what] = parts.as_slice() else { continue };
         let Some(bytes) = whole(bytes) else { continue };
-        let same = |r: &Rung| (r.bytes, r.ladder.as_str(), r.word.as_str()) == (bytes, *ladder, *word);
+        // A second finding of one name is a row of its own.
+        let same = |r: &Rung| {
+            let taken = if *what == "time" { r.time } else { r.peak };
+            taken.is_none() && (r.bytes, r.ladder.as_str(), r.word.as_str()) == (bytes, *ladder, *word)
+        };
         if !rungs.last().is_some_and(same) {
             let (ladder, word) = (ladder.to_string(), word.to_string());
             rungs.push(Rung { ladder, bytes, word, time: None, peak: None });
@@ -52,7 +56,7 @@ fn table(page: &mut Page, rungs: &[&Rung]) {
         let Shown { value, interval } = f.map(number::value).unwrap_or_default();
         [value, interval]
     };
-    let refused = |f: &Finding| matches!(f.value, Value::Number(v) if !v.is_finite());
+    let refused = |f: &Finding| f.notes.iter().any(|note| note.starts_with("refused"));
     let mut before = None;
     let mut rows = Vec::new();
     for rung in rungs {
@@ -75,9 +79,9 @@ fn table(page: &mut Page, rungs: &[&Rung]) {
     page.table(&columns, &rows, &[]);
     let labelled: Vec<(String, &Finding)> = rungs
         .iter()
-        .filter_map(|r| {
-            let size = number::size(r.bytes as f64, None, None).value;
-            Some((format!("{size}, {}", r.word), r.time?))
+        .flat_map(|r| {
+            let label = format!("{}, {}", number::size(r.bytes as f64, None, None).value, r.word);
+            [r.time, r.peak].into_iter().flatten().map(move |f| (label.clone(), f))
         })
         .collect();
     notes(page, &labelled);
