@@ -43,6 +43,13 @@ pub fn asked_differently(a: &record::Record, b: &record::Record) -> Vec<String> 
         };
         differ.push(format!("operations: {} against {}", all(&a.operations), all(&b.operations)));
     }
+    if a.ladders != b.ladders {
+        let all = |asked: &[latency::ladder::Ladder]| match asked {
+            [] => "none".to_owned(),
+            asked => record::ladder_words(asked),
+        };
+        differ.push(format!("ladders: {} against {}", all(&a.ladders), all(&b.ladders)));
+    }
     differ
 }
 

@@ -4,6 +4,7 @@
 //! as they were received, the probe's. Reading stops nowhere: a damaged line is a problem that names
 //! its number, and everything else still counts.
 
+use crate::latency::ladder::Ladder;
 use fathom_analysis::claims::{FactValue, Facts};
 use fathom_probe::machine::{Operation, Worth};
 use fathom_probe::proof::unproven;
@@ -36,6 +37,8 @@ pub struct Run {
     pub steps: Vec<u64>,
     /// Operations asked for; empty where the experiment chooses them or has none.
     pub operations: Vec<Operation>,
+    /// Ladders of the latency experiment that were asked for; mostly none.
+    pub ladders: Vec<Ladder>,
 }
 
 impl Run {
@@ -52,7 +55,8 @@ impl Run {
         let line = if self.bytes.is_empty() { line } else { line.list("bytes", &self.bytes) };
         // Younger than the first records: they stand only where they say something.
         let line = if self.steps.is_empty() { line } else { line.list("steps", &self.steps) };
-        if self.operations.is_empty() { line } else { line.text("ops", &words(&self.operations)) }
+        let line = if self.operations.is_empty() { line } else { line.text("ops", &words(&self.operations)) };
+        if self.ladders.is_empty() { line } else { line.text("ladders", &ladder_words(&self.ladders)) }
     }
 
     fn read(line: &Line) -> Result<Run, WireError> {
@@ -69,7 +73,8 @@ impl Run {
             command,
             bytes: f.list("bytes")?,
             steps: f.list("steps")?,
-            operations: operations(f.text("ops")?.unwrap_or_default())?,
+            operations: list("ops", f.text("ops")?, Operation::from_token, Operation::choices())?,
+            ladders: list("ladders", f.text("ladders")?, Ladder::from_token, "order page placement")?,
         };
         f.finish()?;
         Ok(run)
@@ -82,15 +87,24 @@ pub fn words(operations: &[Operation]) -> String {
     operations.iter().map(|o| o.token()).collect::<Vec<_>>().join(",")
 }
 
-fn operations(text: &str) -> Result<Vec<Operation>, WireError> {
-    let words = text.split(',').filter(|word| !word.is_empty());
+/// The same of ladders: `order,page`.
+#[must_use]
+pub fn ladder_words(ladders: &[Ladder]) -> String {
+    ladders.iter().map(|l| l.token()).collect::<Vec<_>>().join(",")
+}
+
+/// Words separated by commas.
+fn list<T>(
+    key: &str,
+    text: Option<&str>,
+    from: fn(&str) -> Option<T>,
+    choices: &str,
+) -> Result<Vec<T>, WireError> {
+    let words = text.unwrap_or_default().split(',').filter(|word| !word.is_empty());
     words
         .map(|word| {
-            Operation::from_token(word).ok_or_else(|| {
-                WireError::new(format!(
-                    "run: ops has '{word}', which is not one of: {}",
-                    Operation::choices()
-                ))
+            from(word).ok_or_else(|| {
+                WireError::new(format!("run: {key} has '{word}', which is not one of: {choices}"))
             })
         })
         .collect()

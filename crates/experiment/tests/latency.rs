@@ -1,6 +1,7 @@
 //! Latency on described machines: what the description says comes back out of single loads.
 
 use fathom_analysis::findings::{Finding, Report, Value};
+use fathom_experiment::latency::ladder::{Ladder, PLACES};
 use fathom_experiment::record::{Record, Run};
 use fathom_experiment::session::{InProcess, Session};
 use fathom_experiment::{latency, read};
@@ -9,17 +10,29 @@ use fathom_model::{Model, catalog};
 use fathom_probe::chain::mix;
 
 fn measured(d: &Description, bytes: &[u64], seed: u64) -> (Record, Report) {
+    climbed(d, bytes, &[], 4_000, seed)
+}
+
+fn climbed(
+    d: &Description,
+    bytes: &[u64],
+    ladders: &[Ladder],
+    budget_ms: u64,
+    seed: u64,
+) -> (Record, Report) {
     let run = Run {
+        ladders: ladders.to_vec(),
         experiment: latency::NAME.into(),
         seed,
-        // Sixteen million accesses: one round and more of every size here.
-        budget_ms: 4_000,
+        // 4 s are sixteen million accesses: one round and more of every size here.
+        budget_ms,
         bytes: bytes.to_vec(),
         ..Run::default()
     };
     let (text, record) = InProcess::new(Session::new(latency::plan, run)).run(&mut Model::new(d, seed));
-    // From the file alone, the same.
-    assert_eq!(read(&Record::parse(&text.join("\n")).unwrap()), read(&record));
+    // From the file alone, the same; as text, because what was refused has no number, which equals nothing.
+    let shown = |report: Report| format!("{report:?}");
+    assert_eq!(shown(read(&Record::parse(&text.join("\n")).unwrap())), shown(read(&record)));
     let report = read(&record);
     (record, report)
 }
@@ -142,4 +155,78 @@ fn what_does_not_fit_is_told() {
     let (_, report) = measured(&d, &[8 * K, 1 << 39], 1);
     assert!(report.warnings.iter().any(|w| w.text.contains("512 GiB")), "{:?}", report.warnings);
     assert!(number(&report, "latency.8192.peak") > 0.0);
+}
+
+/// Without translation costs beyond the first page size there is nothing between pages but TLB misses.
+#[test]
+fn the_ladder_of_pages_shows_the_misses_of_a_small_tlb_and_nothing_else() {
+    let d = catalog::load("am5728").unwrap().unwrap();
+    let (_, report) = climbed(&d, &[16 * K, 1024 * K], &[Ladder::Page], 6_000, 1);
+    let cycles = |name: &str| number(&report, name) * 1.5;
+    for (bytes, level) in [(16 * K, 4.0), (1024 * K, 21.0)] {
+        near("huge", cycles(&format!("latency.{bytes}.page.huge.time")), level, 0.3);
+        near("peak", number(&report, &format!("latency.{bytes}.page.huge.peak")), level, 0.5);
+    }
+    near("base, four pages", cycles("latency.16384.page.base.time"), 4.0, 0.3);
+    // 256 pages in 32 entries, and 512 behind them: all but an eighth of random loads pay 12 cycles.
+    near(
+        "base, 256 pages",
+        cycles("latency.1048576.page.base.time"),
+        21.0 + 12.0 * (1.0 - 32.0 / 256.0),
+        0.6,
+    );
+    // What random base pages are elsewhere in the report, and one ladder was asked for.
+    assert_eq!(number(&report, "latency.1048576.time"), number(&report, "latency.1048576.page.base.time"));
+    assert!(report.findings.iter().all(|f| !f.name.contains(".order.") && !f.name.contains(".placement.")));
+}
+
+#[test]
+fn pages_that_are_not_to_be_had_are_a_row_with_the_remedy() {
+    let d = catalog::load("bcm2835").unwrap().unwrap();
+    let (_, report) = climbed(&d, &[8 * K], &[Ladder::Page], 1_000, 1);
+    let row = finding(&report, "latency.8192.page.huge.time");
+    assert!(matches!(row.value, Value::Number(v) if v.is_nan()), "{row:?}");
+    assert!(row.notes[0].contains("refused: ") && row.notes[0].contains("base pages"), "{row:?}");
+    near("base", number(&report, "latency.8192.page.base.peak"), 3.0, 0.1);
+    assert_eq!(report.refusals.len(), 1, "{:?}", report.refusals);
+}
+
+/// Ascending loads find the second cell of a line there, where the line holds two; random order keeps the two
+/// half a lap apart. Where it holds one, and nothing prefetches, order is worth the TLB's part alone.
+#[test]
+fn the_ladder_of_orders_shows_lines_of_several_cells() {
+    let original = catalog::load("am5728").unwrap().unwrap().to_toml();
+    let wide = original.replace("line = \"64\"", "line = \"128\"");
+    for (toml, sequential) in [(original, 21.0), (wide, (21.0 + 4.0) / 2.0)] {
+        let d = Description::parse("variant", &toml).unwrap();
+        let (_, report) = climbed(&d, &[512 * K], &[Ladder::Order], 6_000, 1);
+        let cycles = |order: &str| number(&report, &format!("latency.524288.order.{order}.time")) * 1.5;
+        // A page of 64 cells is translated once in order, and twice in a window.
+        near("sequential", cycles("sequential"), sequential + 12.0 / 64.0, 0.3);
+        near("window", cycles("window"), 21.0 + 12.0 / 32.0, 0.3);
+        // 128 pages in 32 entries.
+        near("random", cycles("random"), 21.0 + 12.0 * 0.75, 0.6);
+    }
+}
+
+/// Physical memory of a description is flat: where it lies makes no difference beyond what rounds differ by.
+#[test]
+fn the_ladder_of_placements_is_level_on_a_description() {
+    let d = catalog::load("neoverse-n1").unwrap().unwrap();
+    let (record, report) = climbed(&d, &[256 * K], &[Ladder::Placement], 6_000, 3);
+    let times: Vec<f64> =
+        (1..=PLACES).map(|n| number(&report, &format!("latency.262144.placement.{n}.time"))).collect();
+    let (low, high) =
+        (times.iter().copied().fold(f64::MAX, f64::min), times.iter().copied().fold(0.0, f64::max));
+    assert!(high < 1.02 * low, "{times:?}");
+    // They are places of their own, the same in every round.
+    let mut bases: Vec<(u64, u64)> = record
+        .trials
+        .iter()
+        .filter(|t| t.trial.pattern == fathom_probe::wire::PatternKind::Chase)
+        .filter_map(|t| Some((t.trial.place, t.done?.base)))
+        .collect();
+    bases.sort_unstable();
+    let often = bases.chunk_by(|a, b| a == b).filter(|same| same.len() == 3).count();
+    assert_eq!(often, PLACES, "{bases:?}");
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use fathom_experiment::latency::ladder::Ladder;
 use fathom_probe::machine::Operation;
 
 /// What memory does to code: measured, with its uncertainty.
@@ -51,6 +52,7 @@ quality bar (disturbed, cut short, less certain than promised), 5 all refused,
   fathom latency                                   16K, 256K, 1M, 16M and 64M
   fathom latency --bytes 8K,48K,2M --budget 5s
   fathom latency --on bcm2835 --bytes 8K,64K,256K,1M --json
+  fathom latency --bytes 64M --ladder order,page --budget 30s
 
 Every sample times one load (or, where the clock is coarse, a few dependent
 ones, which is said). What the timing itself adds is the row bias.sample; the
@@ -130,6 +132,9 @@ pub struct Latency {
     /// Working sets, separated by commas: bytes or K, M, G (binary), as in 8K,64KiB,1M.
     #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = working_set)]
     pub bytes: Vec<u64>,
+    /// The same loads in three orders, two page sizes or six placements too; from the same budget.
+    #[arg(long, value_delimiter = ',', value_parser = ladder())]
+    pub ladder: Vec<Ladder>,
     #[command(flatten)]
     pub run: RunOptions,
     #[command(flatten)]
@@ -353,6 +358,12 @@ fn operation() -> impl TypedValueParser<Value = Operation> {
     // What the parser before lets through has its operation; the first one stands in for none.
     PossibleValuesParser::new(Operation::ALL.iter().map(|o| o.token()))
         .map(|word| Operation::from_token(&word).unwrap_or_default())
+}
+
+/// One of the ladders of the latency experiment.
+fn ladder() -> impl TypedValueParser<Value = Ladder> {
+    PossibleValuesParser::new(Ladder::ALL.map(Ladder::token))
+        .map(|word| Ladder::from_token(&word).unwrap_or(Ladder::Order))
 }
 
 #[cfg(test)]

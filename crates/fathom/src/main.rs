@@ -45,8 +45,8 @@ fn run(cli: &Cli, out: &Out) -> Result<u8, Failure> {
             run_experiment(&o.run, &o.out, asked, survey::plan, cli.quiet, out)
         }
         Some(Verb::Latency(o)) => {
-            let bytes = o.bytes.clone();
-            let asked = Run { experiment: latency::NAME.into(), bytes, ..Run::default() };
+            let (bytes, ladders) = (o.bytes.clone(), o.ladder.clone());
+            let asked = Run { experiment: latency::NAME.into(), bytes, ladders, ..Run::default() };
             run_experiment(&o.run, &o.out, asked, latency::plan, cli.quiet, out)
         }
         Some(Verb::Stride(o)) => {

@@ -137,6 +137,7 @@ fn points(asked: &Run) -> String {
         ("bytes", list(&asked.bytes)),
         ("steps", list(&asked.steps)),
         ("op", record::words(&asked.operations)),
+        ("ladder", record::ladder_words(&asked.ladders)),
     ];
     let given = options.iter().filter(|(_, value)| !value.is_empty());
     given.map(|(option, value)| format!(" --{option} {value}")).collect()

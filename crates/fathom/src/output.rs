@@ -67,8 +67,11 @@ impl Out {
 /// The exit status of a report: 5 when nothing was measured and the session was whole, 3 below the
 /// quality bar.
 fn status(report: &Report) -> u8 {
-    const FIGURES: [&str; 3] = [".latency", ".time", ".time_per_access"];
-    let measured = report.findings.iter().any(|f| FIGURES.iter().any(|end| f.name.ends_with(end)));
+    let times = [".latency", ".time", ".time_per_access"];
+    let measured = report.findings.iter().any(|f| {
+        // What was refused may have a row, without a number.
+        times.iter().any(|t| f.name.ends_with(t)) && matches!(f.value, Value::Number(v) if v.is_finite())
+    });
     let cut = report.warnings.iter().any(|w| w.token == "interrupted");
     if !measured {
         // What was cut off before its first figure was not refused.

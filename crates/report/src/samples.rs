@@ -313,7 +313,7 @@ fn any_known() -> impl Strategy<Value = (String, &'static str, Option<&'static s
         |(at, n, pick, bytes)| {
             let pattern = &names()[at];
             let fill = |part: &str| match (part, values(part)) {
-                ("BYTES", _) => (bytes >> (bytes % 64)).max(1).to_string(),
+                ("BYTES" | "STEP", _) => (bytes >> (bytes % 64)).max(1).to_string(),
                 ("N", _) => n.to_string(),
                 (_, []) => part.to_string(),
                 (_, tokens) => tokens[pick.index(tokens.len())].to_string(),

@@ -67,6 +67,19 @@ const NAMES: &[NamePattern] = &[
         &["cycles", "ns"],
         "median of the largest group of single loads, a load, less the bias",
     ),
+    number(
+        "latency.BYTES.order.ORDER.time",
+        &["ns"],
+        "ladder of orders: load-to-use time at a working set of BYTES in this order",
+    ),
+    number("latency.BYTES.order.ORDER.peak", &["cycles", "ns"], "the main peak of its single loads"),
+    number(
+        "latency.BYTES.page.PAGE.time",
+        &["ns"],
+        "ladder of pages: the same in random order and pages of this kind; null where they were refused",
+    ),
+    number("latency.BYTES.page.PAGE.peak", &["cycles", "ns"], "the main peak of its single loads"),
+    number("latency.BYTES.placement.N.time", &["ns"], "ladder of placements: the same at the Nth place"),
     word("latency.BYTES.tlb", "TLB", "do the loads of random order walk"),
     number(
         "stride.BYTES.STEP.OP.time_per_access",
@@ -125,6 +138,11 @@ const TOKENS: &[TokenKind] = &[
         kind: "ORDER",
         values: &["sequential", "window", "random"],
         about: "order in which a chain visits its lines",
+    },
+    TokenKind {
+        kind: "PAGE",
+        values: &["base", "huge"],
+        about: "pages that the memory is mapped in: the smallest, or the largest that is handed out",
     },
     TokenKind {
         kind: "SOURCE",

@@ -62,8 +62,11 @@ pub(crate) fn close(
     for (i, trial) in all.iter_mut().enumerate() {
         let nth = mix(seed ^ mix(i as u64 + 1));
         // 48 bits of seed are plenty and keep the lines short.
-        (trial.id, trial.round, trial.seed, trial.place) =
-            (first + 1 + i as u64, round, nth >> 16, mix(nth) >> 40);
+        (trial.id, trial.round, trial.seed) = (first + 1 + i as u64, round, nth >> 16);
+        // A place that a plan has chosen stays.
+        if trial.place == 0 {
+            trial.place = mix(nth) >> 40;
+        }
     }
     all
 }

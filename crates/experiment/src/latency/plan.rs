@@ -2,7 +2,7 @@
 
 use fathom_probe::wire::{OrderKind, PatternKind, Trial};
 
-use super::{REFERENCE, SIZES, STEP};
+use super::{REFERENCE, SIZES, STEP, ladder};
 use crate::budget::Budget;
 use crate::clock::{coarse, step_ticks};
 use crate::common::WINDOW_PAGES;
@@ -33,17 +33,28 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     let wanted = if number == 1 {
         vec![round::clock()]
     } else {
-        sizes(record).flat_map(|b| at(b, &scale, record)).collect()
+        sizes(record)
+            .flat_map(|b| {
+                let base = at(b, &scale, record);
+                let rungs = ladder::trials(&base, record);
+                base.into_iter().chain(rungs)
+            })
+            .collect()
     };
     // The reference is the cheapest, so the bias is the last to be left out.
     round::close(record, &budget, wanted, seed, 0x1a7e)
 }
 
-/// The reference and the sizes asked for, whole cells, each once.
-fn sizes(record: &Record) -> impl Iterator<Item = u64> + use<> {
+/// The sizes asked for, whole cells.
+pub(super) fn asked(record: &Record) -> Vec<u64> {
     let asked = record.run.as_ref().map_or(&[][..], |r| &r.bytes);
     let asked = if asked.is_empty() { &SIZES[..] } else { asked };
-    let mut sizes: Vec<u64> = asked.iter().map(|b| (b / STEP * STEP).max(2 * STEP)).collect();
+    asked.iter().map(|b| (b / STEP * STEP).max(2 * STEP)).collect()
+}
+
+/// The reference and the sizes asked for, each once.
+fn sizes(record: &Record) -> impl Iterator<Item = u64> + use<> {
+    let mut sizes = asked(record);
     sizes.push(REFERENCE);
     sizes.sort_unstable();
     sizes.dedup();

@@ -6,7 +6,7 @@ use fathom_analysis::histogram::{Group, bars, groups, main_group};
 use fathom_analysis::interval::{Interval, median, median_interval};
 use fathom_probe::wire::{OrderKind, PatternKind};
 
-use super::{NAME, REFERENCE};
+use super::{NAME, REFERENCE, ladder};
 use crate::clock::{coarse, step_ticks};
 use crate::common::scale::{Scale, believable};
 use crate::disturbance;
@@ -33,6 +33,7 @@ pub fn read(record: &Record) -> Report {
         report.findings.push(bias.row(&measure));
     }
     access_times(&sets, bias.as_ref(), &measure, &mut report);
+    ladder::rows(record, bias.as_ref(), &measure, &mut report);
     if let Some(timed) = coarse(scale.cycle(), step_ticks(record)) {
         report.warnings.push(Warning {
             token: "coarse-clock",
@@ -50,14 +51,14 @@ pub fn read(record: &Record) -> Report {
 }
 
 /// The units that times come in here: core cycles where they were calibrated, else ns.
-struct Measure {
+pub(super) struct Measure {
     /// Ticks a unit.
     ticks: f64,
     /// Nanoseconds a tick.
     tick_ns: f64,
     /// The clock's step, units.
-    step: f64,
-    unit: &'static str,
+    pub(super) step: f64,
+    pub(super) unit: &'static str,
 }
 
 /// One working set.
@@ -73,11 +74,11 @@ struct Set {
     window: Vec<(u64, Vec<f64>)>,
 }
 
-fn joined(trials: &[(u64, Vec<f64>)]) -> Vec<f64> {
+pub(super) fn joined(trials: &[(u64, Vec<f64>)]) -> Vec<f64> {
     trials.iter().flat_map(|t| t.1.iter().copied()).collect()
 }
 
-fn ids(trials: &[(u64, Vec<f64>)]) -> Vec<u64> {
+pub(super) fn ids(trials: &[(u64, Vec<f64>)]) -> Vec<u64> {
     trials.iter().map(|t| t.0).collect()
 }
 
@@ -91,16 +92,28 @@ impl Measure {
     }
 
     /// ns of a time in units.
-    fn ns(&self, i: Interval) -> Interval {
+    pub(super) fn ns(&self, i: Interval) -> Interval {
         i.scaled(self.ticks * self.tick_ns)
     }
 
+    /// Units a load of a trial's samples, by the n/2n method.
+    pub(super) fn times(&self, run: &TrialRun) -> Vec<f64> {
+        run.ticks_per_op().map(|t| t / self.ticks).collect()
+    }
+
+    /// Units of a trial's single samples, raw.
+    pub(super) fn raw(&self, run: &TrialRun) -> Vec<f64> {
+        run.samples.iter().map(|s| s.ticks as f64 / self.ticks).collect()
+    }
+
+    /// The working sets, without what was measured for ladders alone.
     fn sets(&self, record: &Record) -> Vec<Set> {
+        let places = ladder::places(record);
         let mut sets: Vec<Set> = Vec::new();
         for run in &record.trials {
             let (single, chase) =
                 (run.trial.pattern == PatternKind::Single, run.trial.pattern == PatternKind::Chase);
-            if !(single || chase) || run.samples.is_empty() {
+            if !(single || chase) || run.samples.is_empty() || ladder::rung(&run.trial, &places).is_some() {
                 continue;
             }
             let bytes = run.trial.bytes;
@@ -110,15 +123,13 @@ impl Measure {
                 sets.len() - 1
             });
             let set = &mut sets[at];
-            let times = |of: &TrialRun| of.ticks_per_op().map(|t| t / self.ticks).collect::<Vec<f64>>();
             match (single, run.trial.order) {
                 (true, _) => {
                     (set.spacing, set.timed) = (run.trial.loads, run.trial.timed.max(1));
-                    let raw = run.samples.iter().map(|s| s.ticks as f64 / self.ticks).collect();
-                    set.single.push((run.trial.id, raw));
+                    set.single.push((run.trial.id, self.raw(run)));
                 }
-                (false, OrderKind::Window) => set.window.push((run.trial.id, times(run))),
-                (false, _) => set.random.push((run.trial.id, times(run))),
+                (false, OrderKind::Window) => set.window.push((run.trial.id, self.times(run))),
+                (false, _) => set.random.push((run.trial.id, self.times(run))),
             }
         }
         sets.sort_by_key(|s| s.bytes);
@@ -144,7 +155,7 @@ impl Measure {
 }
 
 /// What timing adds to a sample.
-struct Bias {
+pub(super) struct Bias {
     value: Interval,
     count: usize,
     trials: Vec<u64>,
@@ -174,7 +185,7 @@ fn access_times(sets: &[Set], bias: Option<&Bias>, measure: &Measure, report: &m
         let random = joined(&set.random);
         let mean = median_interval(&random);
         let found = groups(&joined(&set.single), measure.step);
-        let main = main_group(&found).map(|g| peak(g, set, bias, measure));
+        let main = main_group(&found).map(|g| peak(g, set.timed, bias, measure));
         // Which tier: by the loads that any TLB holds, so that a walk makes none.
         let ground = median(&joined(&set.window)).or(mean.map(|m| m.value));
         if let Some(ground) = ground.filter(|g| *g >= TIER * level) {
@@ -225,7 +236,7 @@ fn access_times(sets: &[Set], bias: Option<&Bias>, measure: &Measure, report: &m
 
 /// The main peak without the bias, a load. A clock that moves in steps shows a time to half of one, however
 /// many samples agree; with that, the bias's own interval is in the peak's.
-fn peak(group: &Group, set: &Set, bias: Option<&Bias>, measure: &Measure) -> Interval {
+pub(super) fn peak(group: &Group, timed: u64, bias: Option<&Bias>, measure: &Measure) -> Interval {
     let off = bias.map_or(Interval { value: 0.0, low: 0.0, high: 0.0 }, |b| b.value);
     let (i, half) = (group.median, measure.step / 2.0);
     let value = i.value - off.value;
@@ -234,7 +245,7 @@ fn peak(group: &Group, set: &Set, bias: Option<&Bias>, measure: &Measure) -> Int
         low: value - (i.value - i.low).hypot(off.high - off.value).hypot(half),
         high: value + (i.high - i.value).hypot(off.value - off.low).hypot(half),
     }
-    .scaled(1.0 / set.timed as f64)
+    .scaled(1.0 / timed as f64)
 }
 
 /// Do random loads walk? `None` where one of the orders was not measured.

@@ -4,6 +4,7 @@ use fathom_analysis::claims::decode;
 use fathom_analysis::findings::{Report, Warning};
 use fathom_analysis::interval::{Interval, median, median_interval};
 use fathom_probe::machine::Operation;
+use fathom_probe::patterns::stride::UNROLL;
 use fathom_probe::wire::PatternKind;
 
 use super::plan::asked;
@@ -114,7 +115,13 @@ fn rows(point: &Point, first: &Point, line: u64, who: &str, report: &mut Report)
     let (count, ids) = (point.count(), point.ids());
     let mut row = measured(point.name("time_per_access"), point.time, "ns", count, &ids);
     if point.lap < 1.0 {
-        row.notes.push(format!("a trial times {:.0} % of a lap", 100.0 * point.lap));
+        row.notes.push(match 100.0 * point.lap {
+            share if share < 1.0 => "a trial times less than 1 % of a lap".to_owned(),
+            share => format!("a trial times {share:.0} % of a lap"),
+        });
+    }
+    if point.bytes / point.step < UNROLL {
+        row.notes.push(format!("a lap has fewer than {UNROLL} accesses: beginning it is part of their time"));
     }
     report.findings.push(row);
     let in_a_line = (line / point.step).max(1);

@@ -11,3 +11,4 @@ mod records;
 mod serving;
 mod status;
 mod strangers;
+mod stride;

@@ -33,8 +33,8 @@ pub fn files(document: &str) -> Vec<(usize, String)> {
 }
 
 /// First parts of the names of findings that no fact shares.
-const FINDINGS: [&str; 9] =
-    ["tier.", "tlb.", "walk.", "bias.", "prefetch.", "claim.", "verdict.", "pages.", "latency."];
+const FINDINGS: [&str; 10] =
+    ["tier.", "tlb.", "walk.", "bias.", "prefetch.", "claim.", "verdict.", "pages.", "latency.", "stride."];
 
 /// Every finding that `document` names in backquotes, with its line.
 pub fn findings(document: &str) -> Vec<(usize, String)> {

@@ -3,6 +3,7 @@
 mod access;
 mod claims;
 mod compare;
+mod ladders;
 pub(crate) mod number;
 mod page;
 mod picture;
@@ -75,6 +76,7 @@ pub fn terminal(report: &Report, style: &Style, next: Option<&str>) -> String {
 /// What was found, section by section.
 fn body(page: &mut Page, report: &Report, mut shelf: Shelf) {
     let drawn = access::section(page, &report.histograms, &mut shelf);
+    ladders::section(page, &mut shelf);
     strides::section(page, &mut shelf);
     sections::staircase(page, report, &mut shelf);
     sections::translation(page, &mut shelf);

@@ -1,6 +1,6 @@
 //! Strides: a table an operation, working sets by steps.
 
-use fathom_analysis::findings::{Finding, Value};
+use fathom_analysis::findings::Finding;
 
 use super::notes;
 use super::number::{self, Shown};
@@ -84,7 +84,8 @@ fn table(page: &mut Page, operation: &str, points: &[&Point]) {
         before = Some(bytes);
         let mut row = vec![size, step.to_string()];
         row.extend(cells(point.access));
-        row.push(point.ratio.map(ratio).unwrap_or_default());
+        // Its interval follows from those beside it.
+        row.push(point.ratio.map(|f| number::value(f).value).unwrap_or_default());
         row.extend(cells(point.line));
         row.push(point.access.map(|f| f.count.to_string()).unwrap_or_default());
         rows.push(row);
@@ -104,16 +105,8 @@ fn table(page: &mut Page, operation: &str, points: &[&Point]) {
         .iter()
         .flat_map(|p| {
             let label = format!("{} at {}", number::size(p.key.1 as f64, None, None).value, p.key.2);
-            [p.access, p.line].into_iter().flatten().map(move |f| (label.clone(), f))
+            [p.access, p.line, p.ratio].into_iter().flatten().map(move |f| (label.clone(), f))
         })
         .collect();
     notes(page, &labelled);
-}
-
-/// A ratio without its interval, which the times beside it have.
-fn ratio(f: &Finding) -> String {
-    match f.value {
-        Value::Number(r) => number::shown_ratio(r),
-        Value::Text(_) => String::new(),
-    }
 }

@@ -1,0 +1,187 @@
+//! Ladders: the same loads under other orders, pages and placements, where they are asked for.
+
+use fathom_analysis::findings::{Finding, Report};
+use fathom_analysis::histogram::{groups, main_group};
+use fathom_analysis::interval::median_interval;
+use fathom_probe::chain::mix;
+use fathom_probe::machine::Pages;
+use fathom_probe::wire::{OrderKind, PatternKind, Trial};
+
+use super::plan::asked;
+use super::reading::{Bias, Measure, ids, joined, peak};
+use crate::reading::{measured, number};
+use crate::record::{Record, TrialRun};
+
+/// What is changed from rung to rung.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ladder {
+    /// The order of the loads: random, window, sequential. What prefetch, lines and rows are worth.
+    Order,
+    /// The page size: base, huge. What translation costs.
+    Page,
+    /// Where the memory lies, some places: what colliding physical pages cost.
+    Placement,
+}
+
+impl Ladder {
+    /// Every ladder.
+    pub const ALL: [Ladder; 3] = [Ladder::Order, Ladder::Page, Ladder::Placement];
+
+    /// The word for it, in findings and on the command line.
+    #[must_use]
+    pub fn token(self) -> &'static str {
+        match self {
+            Ladder::Order => "order",
+            Ladder::Page => "page",
+            Ladder::Placement => "placement",
+        }
+    }
+
+    /// The ladder that a word stands for.
+    #[must_use]
+    pub fn from_token(word: &str) -> Option<Ladder> {
+        Ladder::ALL.into_iter().find(|l| l.token() == word)
+    }
+}
+
+/// Rungs of the ladder of placements.
+pub const PLACES: usize = 6;
+/// Single loads a trial of a rung: a quarter of the main trial's, for it is the peak that is wanted.
+const SAMPLES: u64 = 250;
+
+/// One rung.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rung {
+    Order(OrderKind),
+    Page(Pages),
+    /// The nth placement, from 1.
+    Placement(usize),
+}
+
+impl Rung {
+    /// Its part of a finding's name, with the ladder's.
+    fn name(self) -> String {
+        match self {
+            Rung::Order(order) => format!("order.{}", order.token()),
+            Rung::Page(page) => format!("page.{}", page.token()),
+            Rung::Placement(n) => format!("placement.{n}"),
+        }
+    }
+}
+
+fn rungs(ladder: Ladder) -> Vec<Rung> {
+    match ladder {
+        Ladder::Order => OrderKind::ALL.iter().map(|o| Rung::Order(*o)).collect(),
+        Ladder::Page => Pages::ALL.iter().map(|p| Rung::Page(*p)).collect(),
+        Ladder::Placement => (1..=PLACES).map(Rung::Placement).collect(),
+    }
+}
+
+fn wanted(record: &Record) -> Vec<Ladder> {
+    let asked = record.run.as_ref().map_or(&[][..], |r| &r.ladders);
+    Ladder::ALL.into_iter().filter(|l| asked.contains(l)).collect()
+}
+
+/// The places of the ladder of placements: the same in every round, so that what differs from place to place is
+/// told from what differs from round to round. None where it was not asked for.
+pub(super) fn places(record: &Record) -> Vec<u64> {
+    let Some(run) = record.run.as_ref().filter(|r| r.ladders.contains(&Ladder::Placement)) else {
+        return Vec::new();
+    };
+    // As long as those that rounds draw, and never 0, which stands for none.
+    (1..=PLACES as u64).map(|n| (mix(run.seed ^ mix(n ^ 0x91ace)) >> 40) | 1).collect()
+}
+
+/// The trials of a working set's rungs that its own three (single loads, random, window) are not.
+pub(super) fn trials(base: &[Trial; 3], record: &Record) -> Vec<Trial> {
+    let [single, random, window] = base;
+    if !asked(record).contains(&random.bytes) {
+        return Vec::new();
+    }
+    let single = Trial { samples: SAMPLES, ..single.clone() };
+    let mut trials = Vec::new();
+    for ladder in wanted(record) {
+        match ladder {
+            Ladder::Order => {
+                let order = OrderKind::Sequential;
+                trials.push(Trial { order, ..random.clone() });
+                trials.push(Trial { order, ..single.clone() });
+                trials.push(Trial { order: window.order, window: window.window, ..single.clone() });
+            }
+            Ladder::Page => {
+                trials.push(Trial { page: Pages::Huge, ..random.clone() });
+                trials.push(Trial { page: Pages::Huge, ..single.clone() });
+            }
+            Ladder::Placement => {
+                trials.extend(places(record).into_iter().map(|place| Trial { place, ..random.clone() }));
+            }
+        }
+    }
+    trials
+}
+
+/// The rung that a trial was run for; none where it is one of a working set's own.
+pub(super) fn rung(trial: &Trial, places: &[u64]) -> Option<Rung> {
+    let single = trial.pattern == PatternKind::Single;
+    match (trial.page, trial.order) {
+        (Pages::Huge, _) => Some(Rung::Page(Pages::Huge)),
+        (_, order @ OrderKind::Sequential) => Some(Rung::Order(order)),
+        (_, order @ OrderKind::Window) if single => Some(Rung::Order(order)),
+        _ => places.iter().position(|p| *p == trial.place).map(|n| Rung::Placement(n + 1)),
+    }
+}
+
+/// Is a trial a part of this rung? Random order in base pages is one of two ladders, and measured once.
+fn belongs(trial: &Trial, of: Rung, places: &[u64]) -> bool {
+    match (rung(trial, places), of) {
+        (Some(own), of) => own == of,
+        (None, Rung::Order(order)) => trial.order == order,
+        (None, Rung::Page(page)) => trial.order == OrderKind::Random && page == Pages::Base,
+        (None, Rung::Placement(_)) => false,
+    }
+}
+
+/// The rows of the ladders that were asked for.
+pub(super) fn rows(record: &Record, bias: Option<&Bias>, measure: &Measure, report: &mut Report) {
+    let places = places(record);
+    let mut sizes = asked(record);
+    sizes.sort_unstable();
+    sizes.dedup();
+    for ladder in wanted(record) {
+        for &bytes in &sizes {
+            for rung in rungs(ladder) {
+                let of = |r: &&TrialRun| r.trial.bytes == bytes && belongs(&r.trial, rung, &places);
+                let runs: Vec<&TrialRun> = record.trials.iter().filter(of).collect();
+                let name = format!("latency.{bytes}.{}", rung.name());
+                report.findings.extend(one(&name, &runs, bias, measure));
+            }
+        }
+    }
+}
+
+/// A rung's mean and its main peak; a row without a value where it was refused.
+fn one(name: &str, runs: &[&TrialRun], bias: Option<&Bias>, measure: &Measure) -> Vec<Finding> {
+    let of = |pattern: PatternKind, values: &dyn Fn(&TrialRun) -> Vec<f64>| -> Vec<(u64, Vec<f64>)> {
+        let done = runs.iter().filter(|r| r.trial.pattern == pattern && !r.samples.is_empty());
+        done.map(|r| (r.trial.id, values(r))).collect()
+    };
+    let times = of(PatternKind::Chase, &|r| measure.times(r));
+    let single = of(PatternKind::Single, &|r| measure.raw(r));
+    let mut rows = Vec::new();
+    if let Some(mean) = median_interval(&joined(&times)) {
+        let name = format!("{name}.time");
+        rows.push(measured(name, measure.ns(mean), "ns", joined(&times).len(), &ids(&times)));
+    } else if let Some((reason, remedy)) = runs.iter().find_map(|r| r.refusal.as_ref()) {
+        let mut row = number(format!("{name}.time"), f64::NAN, "ns");
+        let remedy = if remedy.is_empty() { String::new() } else { format!("; {remedy}") };
+        row.notes.push(format!("refused: {reason}{remedy}"));
+        rows.push(row);
+    }
+    let timed = runs.iter().find(|r| r.trial.pattern == PatternKind::Single).map_or(1, |r| r.trial.timed);
+    let raw = joined(&single);
+    if let Some(main) = main_group(&groups(&raw, measure.step)) {
+        let main = peak(main, timed.max(1), bias, measure);
+        rows.push(measured(format!("{name}.peak"), main, measure.unit, raw.len(), &ids(&single)));
+    }
+    rows
+}

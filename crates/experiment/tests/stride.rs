@@ -1,0 +1,208 @@
+//! Strides on described machines: what the description says comes back out of them.
+
+use fathom_analysis::findings::{Finding, Report, Value};
+use fathom_experiment::record::{Record, Run};
+use fathom_experiment::session::{InProcess, Session};
+use fathom_experiment::{asked_differently, read, stride};
+use fathom_model::description::Description;
+use fathom_model::{Model, catalog};
+use fathom_probe::chain::mix;
+use fathom_probe::machine::Operation;
+
+const K: u64 = 1 << 10;
+
+fn measured(d: &Description, bytes: &[u64], steps: &[u64], budget_ms: u64, seed: u64) -> (Record, Report) {
+    let run = Run {
+        experiment: stride::NAME.into(),
+        seed,
+        budget_ms,
+        bytes: bytes.to_vec(),
+        steps: steps.to_vec(),
+        ..Run::default()
+    };
+    let (text, record) = InProcess::new(Session::new(stride::plan, run)).run(&mut Model::new(d, seed));
+    let report = read(&record);
+    // From the file alone, the same.
+    assert_eq!(read(&Record::parse(&text.join("\n")).unwrap()), report);
+    assert!(record.trials.iter().all(|t| t.cheated == 0), "a sample without proof");
+    (record, report)
+}
+
+fn finding<'a>(report: &'a Report, name: &str) -> &'a Finding {
+    report.findings.iter().find(|f| f.name == name).unwrap_or_else(|| panic!("no {name}: {report:#?}"))
+}
+
+fn number(report: &Report, name: &str) -> f64 {
+    match finding(report, name).value {
+        Value::Number(v) => v,
+        ref other => panic!("{name}: {other:?}"),
+    }
+}
+
+fn near(what: &str, value: f64, truth: f64, share: f64) {
+    assert!((value - truth).abs() <= share * truth, "{what}: {value} for {truth}");
+}
+
+fn machine(name: &str) -> Description {
+    catalog::load(name).unwrap().unwrap()
+}
+
+/// The study's question: is the L2 on? Its own working set cannot tell, one inside the L2 can.
+#[test]
+fn a_size_between_the_levels_tells_whether_the_second_is_on() {
+    let ask = |name| measured(&machine(name), &[16 * K, 256 * K, 16 << 20], &[8, 64], 3_000, 1).1;
+    let (on, off) = (ask("am5728"), ask("am5728-l2-off"));
+    let time =
+        |r: &Report, bytes: u64, op: &str| number(r, &format!("stride.{bytes}.64.{op}.time_per_access"));
+    for op in ["read", "write", "rmw"] {
+        near("L1", time(&off, 16 * K, op), time(&on, 16 * K, op), 0.03);
+        assert!(time(&off, 256 * K, op) > 5.0 * time(&on, 256 * K, op), "{op}");
+        near("beyond both", time(&off, 16 << 20, op), time(&on, 16 << 20, op), 0.03);
+    }
+    // What the study printed is the same of both.
+    near("ratio", number(&off, "stride.ratio"), number(&on, "stride.ratio"), 0.03);
+    assert!(finding(&on, "stride.ratio").notes[0].contains("16 MiB at a step of 8 over one at 64, rmw"));
+}
+
+/// What an access takes in a description with an additive first level of `near_by` cycles and a second of `far`,
+/// a TLB miss of 12 a page, and a line: cycles.
+struct Truth {
+    near_by: f64,
+    far: f64,
+    line: f64,
+    allocates: bool,
+}
+
+impl Truth {
+    fn cycles(&self, inside: bool, step: f64, operation: Operation) -> f64 {
+        let page = if inside { 0.0 } else { 12.0 * step / 4096.0 };
+        let far = if inside { self.near_by } else { self.far };
+        // Of the accesses to a line one brings it.
+        let share = (step / self.line).min(1.0);
+        let brought = share * far + (1.0 - share) * self.near_by;
+        page + match operation {
+            Operation::Read => brought,
+            // Stores go to whoever has the line; nothing brings it nearer where writes do not allocate.
+            Operation::Write if !self.allocates => self.far,
+            Operation::Write => brought,
+            Operation::Rmw => brought + self.near_by,
+        }
+    }
+}
+
+/// Lines, latencies, policies and clocks that are drawn from a seed, and come back at every step.
+#[test]
+fn forty_variants_come_back() {
+    let original = machine("am5728").to_toml();
+    for seed in 0..40 {
+        let mut state = mix(seed);
+        let mut draw = |low: u64, high: u64| {
+            state = mix(state);
+            low + state % (high - low + 1)
+        };
+        let truth = Truth {
+            near_by: draw(2, 6) as f64,
+            far: draw(12, 60) as f64,
+            line: (16 << draw(0, 3)) as f64,
+            allocates: draw(0, 1) == 1,
+        };
+        let through = draw(0, 1) == 1;
+        let (overhead, mhz) = (draw(0, 90), draw(50, 1500));
+        let (first, second) = original.split_once("name = \"L2\"").unwrap();
+        let write = format!("write = \"{}\"", if through { "through" } else { "back" });
+        let first = first
+            .replacen("write = \"back\"", &write, 1)
+            .replacen("allocate = true", &format!("allocate = {}", truth.allocates), 1)
+            .replace("latency = \"4 cycles\"", &format!("latency = \"{} cycles\"", truth.near_by))
+            .replace("overhead = \"30 cycles\"", &format!("overhead = \"{overhead} cycles\""))
+            .replace("clock = \"6.144 MHz\"", &format!("clock = \"{mhz} MHz\""));
+        let second =
+            second.replacen("latency = \"21 cycles\"", &format!("latency = \"{} cycles\"", truth.far), 1);
+        let toml = format!("{first}name = \"L2\"{second}")
+            .replace("line = \"64\"", &format!("line = \"{}\"", truth.line));
+        let d = Description::parse("variant", &toml).unwrap_or_else(|e| panic!("{e}\n{toml}"));
+        assert_eq!(d.levels[0].line, truth.line as u64, "{toml}");
+        let (_, report) = measured(&d, &[16 * K, 256 * K], &[8, 32, 128], 700, seed);
+        for &operation in Operation::ALL {
+            for step in [8, 32, 128] {
+                for (bytes, inside) in [(16 * K, true), (256 * K, false)] {
+                    let name = format!("stride.{bytes}.{step}.{}", operation.token());
+                    let found = number(&report, &format!("{name}.time_per_access")) * 1.5;
+                    let what = format!("variant {seed} (line {}, through {through}): {name}", truth.line);
+                    near(&what, found, truth.cycles(inside, step as f64, operation), 0.02);
+                    // The line is that of the claim.
+                    let line = number(&report, &format!("{name}.time_per_line")) * 1.5;
+                    near(&what, line, found * (truth.line / step as f64).max(1.0), 1e-9);
+                }
+            }
+        }
+    }
+}
+
+/// Time an access stops growing at the line, and nowhere before; what a page's translation adds goes on (5 % of
+/// the dearest here).
+#[test]
+fn the_line_shows_where_the_time_stops_growing() {
+    for (name, line) in [("am5728", 64), ("gr712rc", 16), ("imx6q", 32), ("neoverse-n1", 64)] {
+        let d = machine(name);
+        assert_eq!(d.levels[0].line, line, "{name}");
+        let steps = [8, 16, 32, 64, 128];
+        // Beyond the first level of each, inside the second where there is one.
+        let (_, report) = measured(&d, &[128 * K], &steps, 1_500, 1);
+        let time = |step: u64| number(&report, &format!("stride.131072.{step}.read.time_per_access"));
+        for step in steps.into_iter().filter(|s| *s < 128) {
+            let grows = time(2 * step) / time(step);
+            if step < line {
+                assert!(grows > 1.15, "{name}: {grows} from {step} on");
+            } else {
+                assert!(grows < 1.1, "{name}: {grows} from {step} on");
+            }
+        }
+    }
+}
+
+/// A first level that writes through and does not allocate takes every store farther, at any step; one that
+/// allocates takes it as a read.
+#[test]
+fn stores_tell_the_write_policy() {
+    let time = |name: &str, op: &str, step: u64| {
+        let (_, report) = measured(&machine(name), &[8 * K], &[8, 128], 2_000, 1);
+        number(&report, &format!("stride.8192.{step}.{op}.time_per_access"))
+    };
+    // The model has no buffer in front of memory: it says what the policy does, not how well it is hidden.
+    assert!(time("gr712rc", "write", 8) > 3.0 * time("gr712rc", "read", 8));
+    near("any step", time("gr712rc", "write", 128), time("gr712rc", "write", 8), 0.1);
+    near("allocates", time("am5728", "write", 8), time("am5728", "read", 8), 0.03);
+}
+
+#[test]
+fn what_was_not_measured_is_told_and_what_was_asked_is_compared() {
+    let d = machine("imxrt1062");
+    let (a, report) = measured(&d, &[K, 1 << 39], &[64, 4096], 1_000, 1);
+    let warning = report.warnings.iter().find(|w| w.token == "short-budget").expect("a warning");
+    assert!(warning.text.contains("1 KiB at 4096 (read)"), "{}", warning.text);
+    assert!(warning.text.contains("5 more") && warning.remedy.contains("--budget"), "{warning:?}");
+    assert!(number(&report, "stride.1024.64.read.time_per_access") > 0.0);
+    let few = &finding(&report, "stride.1024.64.read.time_per_access").notes;
+    assert!(few.iter().any(|n| n.contains("fewer than 32 accesses")), "{few:?}");
+    assert!(report.findings.iter().all(|f| f.name != "stride.ratio"), "no smaller step, no ratio");
+    let (b, _) = measured(&d, &[K, 1 << 39], &[64], 1_000, 1);
+    assert_eq!(asked_differently(&a, &b), ["steps in bytes: 64, 4096 against 64"]);
+}
+
+#[test]
+fn a_hostile_run_line_plans_nothing_odd() {
+    let line = "run experiment=\"stride\" subject=\"x\" seed=1 budget_ms=1000 build=\"\" command=\"\" \
+                bytes=0,1,18446744073709551615 steps=0,3,7,8,18446744073709551615 ops=\"rmw,read\"";
+    let mut record = Record::default();
+    record.push(&Record::first_line()).unwrap();
+    record.push(line).unwrap();
+    assert_eq!(record.problems, Vec::<String>::new());
+    record.push("probe wire=1 worth=modelled").unwrap();
+    for trial in stride::plan(&record, 1, 1000) {
+        assert!(trial.step.is_power_of_two() && trial.step <= trial.bytes, "{trial:?}");
+    }
+    let _ = read(&record);
+    record.push(&line.replace("rmw,read", "rmw,halve")).unwrap();
+    assert!(record.problems.iter().any(|p| p.contains("'halve'")), "{:?}", record.problems);
+}
