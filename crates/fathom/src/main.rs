@@ -7,20 +7,18 @@ mod failure;
 mod keep;
 mod measure;
 mod output;
+mod records;
 mod serve;
 mod subjects;
 
-use std::io::{BufRead, Read as _};
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser as _};
 use cli::{Cli, Generated, Verb};
 use failure::Failure;
-use fathom_experiment::record::Record;
 use fathom_experiment::session::Plan;
 use fathom_experiment::{latency, survey};
 use fathom_model::catalog;
-use fathom_probe::wire::MAX_LINE;
 use output::Out;
 
 fn main() -> ExitCode {
@@ -117,7 +115,7 @@ fn run_experiment(
 }
 
 fn report(options: &cli::Report, out: &Out) -> Result<u8, Failure> {
-    out.report(&fathom_experiment::read(&record(&options.file)?), options.out.json, None)
+    out.report(&fathom_experiment::read(&records::load(&options.file)?), options.out.json, None)
 }
 
 /// Findings that a comparison leaves out unless all are asked for: points of curves, clocks, claims.
@@ -129,7 +127,7 @@ fn compare(options: &cli::Compare, out: &Out) -> Result<u8, Failure> {
     }
     let mut reports = Vec::new();
     for file in &options.files {
-        let record = record(file)?;
+        let record = records::load(file)?;
         reports.push((file.display().to_string(), fathom_experiment::read(&record), record));
     }
     let Some(((first_name, first, asked), others)) = reports.split_first() else {
@@ -157,53 +155,4 @@ fn compare(options: &cli::Compare, out: &Out) -> Result<u8, Failure> {
     }
     out.text(&text)?;
     Ok(if failed { failure::DIFFERS } else { failure::DONE })
-}
-
-/// Reads the record in a file, or on stdin for `-`.
-fn record(file: &std::path::Path) -> Result<Record, Failure> {
-    let shown = file.display();
-    let record = if file.as_os_str() == "-" {
-        read_record(std::io::stdin().lock())
-    } else {
-        match std::fs::File::open(file) {
-            Ok(file) => read_record(std::io::BufReader::new(file)),
-            Err(e) => {
-                return Err(Failure::usage(format!("{shown}: {e}"), "name a record, or - for stdin"));
-            }
-        }
-    };
-    record.map_err(|what| {
-        Failure::usage(format!("{shown}: {what}"), "records are written by `fathom survey --record FILE`")
-    })
-}
-
-/// No record is longer; an endless stdin ends here.
-const MOST_RECORD: u64 = 256 << 20;
-
-/// Reads a record line by line, so that what is none is refused at its first line, however long it is.
-fn read_record(from: impl BufRead) -> Result<Record, String> {
-    let mut from = from.take(MOST_RECORD);
-    let mut record = Record::default();
-    let mut bytes = Vec::new();
-    let mut lines = 0u64;
-    loop {
-        bytes.clear();
-        // A line that is too long is read to this length, to be a problem with its number, and skipped.
-        from.by_ref().take(MAX_LINE as u64 + 2).read_until(b'\n', &mut bytes).map_err(|e| e.to_string())?;
-        if bytes.is_empty() {
-            break;
-        }
-        lines += 1;
-        let whole = bytes.ends_with(b"\n");
-        let text = String::from_utf8_lossy(&bytes);
-        record.push(text.trim_end_matches('\n').trim_end_matches('\r'))?;
-        if !whole {
-            from.skip_until(b'\n').map_err(|e| e.to_string())?;
-        }
-    }
-    match (lines, from.limit()) {
-        (0, _) => Record::parse(""),
-        (_, 0) => Err(format!("longer than {} MiB, as no session is", MOST_RECORD >> 20)),
-        _ => Ok(record),
-    }
 }

@@ -1,15 +1,15 @@
 //! Subjects: byte streams with a probe at the other end. A subject is data, not a type per kind.
 
-use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use fathom_model::description::nearest;
 use fathom_model::{Description, catalog};
-use serde::Deserialize;
 
 use crate::failure::Failure;
 use crate::keep::directory;
+
+mod own;
 
 /// A subject: its name and the command whose stdin and stdout are the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,15 +24,6 @@ pub struct Subject {
     pub modelled: bool,
     /// One line for the list.
     pub about: String,
-}
-
-/// The user's own subjects: `[NAME]` with `command = ["ssh", "pi", "fathom", "serve", "host"]`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Own {
-    command: Vec<String>,
-    #[serde(default)]
-    about: String,
 }
 
 /// The user's configuration directory for Fathom.
@@ -77,25 +68,16 @@ fn own() -> Result<Vec<Subject>, Failure> {
 }
 
 fn parse_own(file: &Path, text: &str) -> Result<Vec<Subject>, Failure> {
-    let table: BTreeMap<String, Own> = toml::from_str(text).map_err(|e| {
-        let example = "a subject is [NAME] with command = [\"ssh\", \"pi\", \"fathom\", \"serve\", \"host\"]";
-        Failure::usage(format!("{}: {}", file.display(), e.to_string().trim_end()), example)
-    })?;
-    table
-        .into_iter()
-        .map(|(name, own)| {
-            if name == "host" {
-                let what = format!("{}: 'host' is this machine, and no other subject", file.display());
-                return Err(Failure::usage(what, "give it another name"));
-            }
-            if own.command.is_empty() || own.command[0].is_empty() {
-                let what = format!("{}: subject '{name}' has an empty command", file.display());
-                return Err(Failure::usage(what, "give the program and its arguments"));
-            }
-            let about = if own.about.is_empty() { own.command.join(" ") } else { own.about };
-            Ok(Subject { name, command: own.command, host: false, modelled: false, about })
-        })
-        .collect()
+    let own = own::parse(&file.display().to_string(), text);
+    let own = own.map_err(|wrong| Failure::usage(wrong.what, wrong.remedy))?;
+    let subject = |o: own::Own| Subject {
+        name: o.name,
+        command: o.command,
+        host: false,
+        modelled: false,
+        about: o.about,
+    };
+    Ok(own.into_iter().map(subject).collect())
 }
 
 /// Everything that can be measured from here.
