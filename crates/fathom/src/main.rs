@@ -8,6 +8,7 @@ mod keep;
 mod measure;
 mod output;
 mod records;
+mod room;
 mod serve;
 mod subjects;
 
@@ -22,6 +23,10 @@ use fathom_model::catalog;
 use output::Out;
 
 fn main() -> ExitCode {
+    // A file that reaches the limit of its size (ulimit -f) is an error like a full disk, and not the end: the
+    // signal is taken, and the write that caused it fails. Where it cannot be taken, it is as it was.
+    let taken = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, taken);
     let cli = Cli::parse();
     let out = Out::new(cli.color);
     match run(&cli, &out) {
@@ -115,7 +120,7 @@ fn run_experiment(
 }
 
 fn report(options: &cli::Report, out: &Out) -> Result<u8, Failure> {
-    out.report(&fathom_experiment::read(&records::load(&options.file)?), options.out.json, None)
+    out.report(&fathom_experiment::read(&records::load(&options.file, 0)?), options.out.json, None)
 }
 
 /// Findings that a comparison leaves out unless all are asked for: points of curves, clocks, claims.
@@ -126,8 +131,10 @@ fn compare(options: &cli::Compare, out: &Out) -> Result<u8, Failure> {
         return Err(Failure::usage("stdin is there only once", "name a file in the place of one -"));
     }
     let mut reports = Vec::new();
+    let mut taken = 0;
     for file in &options.files {
-        let record = records::load(file)?;
+        let record = records::load(file, taken)?;
+        taken += record.needs();
         reports.push((file.display().to_string(), fathom_experiment::read(&record), record));
     }
     let Some(((first_name, first, asked), others)) = reports.split_first() else {

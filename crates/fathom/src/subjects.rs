@@ -1,6 +1,6 @@
 //! Subjects: byte streams with a probe at the other end. A subject is data, not a type per kind.
 
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
 use fathom_model::description::nearest;
@@ -53,10 +53,28 @@ fn model(name: &str, about: String) -> Subject {
     }
 }
 
+/// No description and no list of subjects is longer; what has no end (a device) is none.
+const MOST_TEXT: u64 = 1 << 20;
+
+/// The text of a file that a person wrote.
+fn text_of(file: &Path) -> std::io::Result<String> {
+    let mut bytes = Vec::new();
+    std::fs::File::open(file)?.take(MOST_TEXT + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MOST_TEXT {
+        let what = format!("longer than {} KiB, as no such file is", MOST_TEXT >> 10);
+        return Err(std::io::Error::new(ErrorKind::FileTooLarge, what));
+    }
+    String::from_utf8(bytes).map_err(|e| {
+        let good = &e.as_bytes()[..e.utf8_error().valid_up_to()];
+        let line = good.iter().filter(|&&b| b == b'\n').count() + 1;
+        std::io::Error::new(ErrorKind::InvalidData, format!("line {line} is not UTF-8 text"))
+    })
+}
+
 /// The subjects of the user's `subjects.toml`.
 fn own() -> Result<Vec<Subject>, Failure> {
     let Some(file) = config_dir().map(|d| d.join("subjects.toml")) else { return Ok(Vec::new()) };
-    let text = match std::fs::read_to_string(&file) {
+    let text = match text_of(&file) {
         Ok(text) => text,
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(Vec::new()),
         Err(e) => {
@@ -152,7 +170,7 @@ pub fn description(name: &str) -> Result<Description, Failure> {
 
 fn from_file(file: &Path) -> Result<Description, Failure> {
     let shown = file.display().to_string();
-    let text = std::fs::read_to_string(file)
+    let text = text_of(file)
         .map_err(|e| Failure::usage(format!("{shown}: {e}"), "give the path of a machine description"))?;
     Description::parse(&shown, &text).map_err(|e| Failure::usage(e.to_string(), ""))
 }

@@ -10,7 +10,9 @@ use fathom_probe::wire::MAX_LINE;
 const MOST_RECORD: u64 = 256 << 20;
 
 /// Reads a record line by line, so that what is none is refused at its first line, however long it is.
-pub fn read(from: impl BufRead) -> Result<Record, String> {
+///
+/// `enough` looks at the record after every line, and may end the reading with a reason.
+pub fn read(from: impl BufRead, mut enough: impl FnMut(&Record) -> Option<String>) -> Result<Record, String> {
     let mut from = from.take(MOST_RECORD);
     let mut record = Record::default();
     let mut bytes = Vec::new();
@@ -26,6 +28,9 @@ pub fn read(from: impl BufRead) -> Result<Record, String> {
         let whole = bytes.ends_with(b"\n");
         let text = String::from_utf8_lossy(&bytes);
         record.push(text.trim_end_matches('\n').trim_end_matches('\r'))?;
+        if let Some(why) = enough(&record) {
+            return Err(why);
+        }
         if !whole {
             from.skip_until(b'\n').map_err(|e| e.to_string())?;
         }

@@ -2,6 +2,9 @@
 
 use fathom_analysis::compare::compare;
 use fathom_analysis::findings::Report;
+use fathom_experiment::record::Record;
+use fathom_experiment::{latency, survey};
+use fathom_probe::wire::{Line, Trial};
 use fathom_report::{Style, comparison, from_json, json, schema, terminal};
 
 use crate::{lines, mutate};
@@ -21,13 +24,14 @@ fn style(colour: bool) -> Style {
 
 /// Reads and judges; nothing where the first line is none of a record.
 pub fn judged(data: &[u8]) -> Option<Report> {
-    let record = match lines::read(data) {
+    let record = match lines::read(data, |record| record.excess().map(str::to_owned)) {
         Ok(record) => record,
         Err(why) => {
             assert!(!why.is_empty());
             return None;
         }
     };
+    planned(&record);
     let report = fathom_experiment::read(&record);
     for finding in &report.findings {
         let known = schema::matches(&finding.name);
@@ -43,6 +47,16 @@ pub fn judged(data: &[u8]) -> Option<Report> {
     // What is not finite is null in JSON, so that the text and not the report is what comes back.
     assert_eq!(json(&again), document);
     Some(report)
+}
+
+/// A probe that is hostile shapes the record that the plans go on from: what they ask is still a trial.
+fn planned(record: &Record) {
+    for plan in [survey::plan, latency::plan] {
+        for trial in plan(record, 1, 1000) {
+            let line = Line::parse(&trial.line().render()).unwrap_or_else(|e| panic!("{e}: {trial:?}"));
+            assert_eq!(Trial::read(&line).unwrap_or_else(|e| panic!("{e}")), trial);
+        }
+    }
 }
 
 /// Eighty columns of plain text.
