@@ -27,7 +27,12 @@ pub fn read(from: impl BufRead, mut enough: impl FnMut(&Record) -> Option<String
         lines += 1;
         let whole = bytes.ends_with(b"\n");
         let text = String::from_utf8_lossy(&bytes);
-        record.push(text.trim_end_matches('\n').trim_end_matches('\r'))?;
+        let line = text.trim_end_matches('\n').trim_end_matches('\r');
+        if !whole && bytes.len() <= MAX_LINE {
+            record.push_unended(line)?
+        } else {
+            record.push(line)?
+        }
         if let Some(why) = enough(&record) {
             return Err(why);
         }

@@ -5,6 +5,7 @@
 mod common;
 mod compare;
 mod death;
+mod faults;
 mod latency;
 mod output;
 mod records;
