@@ -280,7 +280,7 @@ impl Talk {
             return Some(Failure::new(format!("the probe cannot be followed: {why}"), remedy));
         }
         if let Some(why) = self.room.look(&self.session.record, 0) {
-            let what = format!("the subject sent too much; it was ended: {why}");
+            let what = format!("the subject sent too much; it was ended: {why}{}", self.puzzle());
             return Some(Failure::new(what, "no session needs that much: is it a probe?"));
         }
         let noise = &self.noise;

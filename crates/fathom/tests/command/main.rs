@@ -7,6 +7,7 @@ mod compare;
 mod death;
 mod faults;
 mod latency;
+mod limits;
 mod output;
 mod records;
 mod serving;

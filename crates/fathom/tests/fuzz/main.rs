@@ -102,6 +102,28 @@ fn damage_that_is_sealed_again_gets_past_the_checksum() {
 }
 
 #[test]
+fn a_record_cut_at_and_inside_every_line_is_judged() {
+    let whole = seeds::record().swap_remove(1);
+    let mut ends: Vec<usize> = (0..whole.len()).filter(|&at| whole[at] == b'\n').map(|at| at + 1).collect();
+    ends.insert(0, 0);
+    let told = |cut: usize| {
+        let report = record::judged(&whole[..cut])?;
+        Some(report.warnings.iter().map(|w| w.token).collect::<Vec<_>>())
+    };
+    for pair in ends.windows(2) {
+        let inside = told(pair[0] + (pair[1] - pair[0]) / 2);
+        let at = told(pair[1]);
+        // Of the first line nothing is left but what is no record.
+        assert_eq!(inside.is_none(), pair[0] == 0);
+        let damaged = |tokens: &Option<Vec<&str>>| tokens.iter().flatten().any(|t| *t == "damaged-record");
+        assert!(inside.is_none() || damaged(&inside), "{inside:?} at {pair:?}");
+        let cut_off = at.iter().flatten().any(|t| *t == "interrupted");
+        assert_eq!(cut_off, pair[1] != whole.len(), "{at:?} at {pair:?}");
+        assert!(!damaged(&at), "{at:?} at {pair:?}");
+    }
+}
+
+#[test]
 fn seeds_for_the_long_run() {
     let Some(directory) = std::env::var_os("FATHOM_SEEDS").map(PathBuf::from) else {
         println!("SKIPPED: FATHOM_SEEDS names no directory to write them to");
