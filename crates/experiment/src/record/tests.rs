@@ -396,3 +396,21 @@ fn lines_that_say_nothing_are_given_up_in_the_end() {
         assert!(record.problems.len() <= MOST_PROBLEMS);
     }
 }
+
+/// As many as a file of a few megabytes holds; whoever looked each one up in all the others would not end.
+#[test]
+fn a_trial_of_very_many_lies_is_read() {
+    let mut record = Record::default();
+    record.push(&Record::first_line()).unwrap();
+    let lie = vec![1u64; 200];
+    let trial = Line::new("trial").int("bytes", 4096u64).int("loads", 7u64).seal(1);
+    record.push(&trial).unwrap();
+    let sample = Line::new("sample").int("trial", 0u64);
+    let sample = ["ticks", "ticks2", "end", "end2"].iter().fold(sample, |line, key| line.list(key, &lie));
+    for seq in 2..3002 {
+        record.push(&sample.seal(seq)).unwrap();
+    }
+    record.push(&Done { page_bytes: 4096, ..Done::default() }.line().seal(3002)).unwrap();
+    assert_eq!((record.problems.len(), record.trials[0].cheated), (0, 600_000));
+    assert!(record.trials[0].samples.is_empty());
+}

@@ -187,6 +187,15 @@ fn a_record_without_end_is_given_up_with_the_limit_that_it_passed() {
     user.nothing_left(Instant::now());
 }
 
+/// The record of a trial whose samples take more than 64 MiB to judge.
+pub fn many_samples() -> String {
+    let columns = ["ticks", "ticks2", "end", "end2"].map(|c| format!(" {c}={}1", "1,".repeat(199))).concat();
+    let sample = format!("sample trial=0{columns}");
+    let greeting = ["probe wire=1 worth=modelled", "facts_end count=0", "trial bytes=64 step=64"];
+    let samples = std::iter::repeat_n(sample.as_str(), 2000);
+    head("latency") + &sealed(greeting.into_iter().chain(samples))
+}
+
 #[test]
 fn sound_lines_without_end_are_given_up_as_well() {
     let user = User::new();
@@ -196,11 +205,7 @@ fn sound_lines_without_end_are_given_up_as_well() {
     user.write("A", &(head("survey") + &sealed(greeting.into_iter().chain(trials))));
     user.run(&["report", "A"]).failed(2, &["A: line 20005: more than 20000 trials, as no session has"]);
     // Samples of one trial: as much as there is room for.
-    let columns = ["ticks", "ticks2", "end", "end2"].map(|c| format!(" {c}={}1", "1,".repeat(199))).concat();
-    let sample = format!("sample trial=0{columns}");
-    let samples = std::iter::repeat_n(sample.as_str(), 2000);
-    let lines = greeting.into_iter().chain(["trial bytes=64 step=64"]).chain(samples);
-    user.write("A", &(head("latency") + &sealed(lines)));
+    user.write("A", &many_samples());
     let did = user.shell("ulimit -v 65536; fathom report A");
     did.failed(2, &["MiB may be taken here", "RLIMIT_AS", "more memory"]);
 }

@@ -229,9 +229,15 @@ fn in_a_group_of_64_mib_nothing_is_killed_for_memory() {
     }
     measured_or_refused(&user, &did);
     measured(&user, &user.shell(&format!("{join}fathom survey --on s1-8way --budget 300ms")));
-    // Sealed lines without end, which is more than fits.
     let did = user.shell(&format!("{join}fathom report {} --json", golden().display()));
     measured(&user, &did);
+    // Sound lines, and more of them than fits.
+    user.write("many", &crate::faults::many_samples());
+    let did = user.shell(&format!("{join}fathom report many"));
+    did.failed(
+        2,
+        &["MiB may be taken here, limited by half of the room left in the control group", "more memory"],
+    );
     let stream = "{ echo fathom.record version=1; cat /dev/zero; } | fathom report -";
     user.shell(&format!("echo $$ >{}/cgroup.procs; {stream}", group.0.display())).failed(2, &["256 MiB"]);
     assert_eq!(group.killed(), 0);
