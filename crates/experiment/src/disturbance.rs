@@ -91,14 +91,13 @@ fn lost_time(record: &Record, d: &mut Disturbance, remedies: &mut Vec<&str>) {
 
 fn drift(cycle_ticks: &[(u64, u64, f64)], d: &mut Disturbance, remedies: &mut Vec<&str>) {
     let mut worst: Option<(u64, f64)> = None;
-    let mut rounds: Vec<u64> = cycle_ticks.iter().map(|c| c.0).collect();
-    rounds.dedup();
-    for round in rounds {
-        let of: Vec<_> = cycle_ticks.iter().filter(|c| c.0 == round).collect();
-        let mut ids: Vec<u64> = of.iter().map(|c| c.1).collect();
-        ids.dedup();
-        let each = |id: &u64| median(&of.iter().filter(|c| c.1 == *id).map(|c| c.2).collect::<Vec<_>>());
-        let yardsticks: Vec<f64> = ids.iter().filter_map(each).collect();
+    // Sorted once: a hostile record has thousands of rounds.
+    let mut sorted = cycle_ticks.to_vec();
+    sorted.sort_by_key(|c| (c.0, c.1));
+    for of in sorted.chunk_by(|a, b| a.0 == b.0) {
+        let round = of[0].0;
+        let each = |one: &[(u64, u64, f64)]| median(&one.iter().map(|c| c.2).collect::<Vec<_>>());
+        let yardsticks: Vec<f64> = of.chunk_by(|a, b| a.1 == b.1).filter_map(each).collect();
         let low = yardsticks.iter().copied().fold(f64::INFINITY, f64::min);
         let high = yardsticks.iter().copied().fold(0.0, f64::max);
         if low.is_finite() && low > 0.0 && worst.is_none_or(|w| high / low - 1.0 > w.1) {

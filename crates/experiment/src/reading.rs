@@ -123,8 +123,11 @@ fn session(record: &Record, report: &mut Report) {
         warn(
             "damaged-record",
             format!(
-                "{} lines of the record could not be read; the first: {}",
-                record.problems.len(),
+                "{} of the record could not be read; the first: {}",
+                match record.problems.len() {
+                    1 => "1 line".to_owned(),
+                    n => format!("{n} lines"),
+                },
                 record.problems[0]
             ),
             "the findings rest on the other lines",

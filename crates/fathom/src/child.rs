@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, s
 use std::time::{Duration, Instant};
 
 use fathom_probe::wire::MAX_LINE;
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use crate::failure::Failure;
@@ -44,8 +45,10 @@ impl Probe {
     /// Starts the subject's command with `extra` arguments.
     pub fn start(subject: &Subject, extra: &[String]) -> Result<Probe, Failure> {
         let program = if subject.command[0] == "fathom" {
-            std::env::current_exe()
-                .map_err(|e| Failure::new(format!("cannot find this program's own file: {e}"), ""))?
+            std::env::current_exe().map_err(|e| {
+                let what = format!("cannot find this program's own file: {e}");
+                Failure::new(what, "mount /proc: mount -t proc proc /proc")
+            })?
         } else {
             subject.command[0].clone().into()
         };
@@ -58,22 +61,24 @@ impl Probe {
             // A group of its own: ctrl-C reaches the harness alone, which then ends the probe.
             .process_group(0)
             .spawn()
-            .map_err(|e| {
-                let what = format!("cannot start '{}': {e}", subject.command.join(" "));
-                Failure::new(what, format!("check the command of subject '{}'", subject.name))
-            })?;
+            .map_err(|e| cannot_start(subject, &e))?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         let (Some(stdin), Some(stdout)) = (stdin, stdout) else {
             return Err(Failure::new("the probe has no stdin and stdout", ""));
         };
         // Bounded, so that a probe that babbles is held back by its own pipe.
         let (sender, lines) = sync_channel(1024);
-        std::thread::spawn(move || pump(BufReader::new(stdout), &sender));
+        let pump = move || pump(BufReader::new(stdout), &sender);
         // A thread writes, so that a probe that never reads does not hold the harness up. One line is on its
         // way at a time, so this channel needs no bound.
         let (say, to_say) = channel();
-        std::thread::spawn(move || write_all(stdin, &to_say));
-        Ok(Probe { child, say: Some(say), lines, name: subject.name.clone(), reaped: false })
+        // From here on the child is ended whatever happens.
+        let probe = Probe { child, say: Some(say), lines, name: subject.name.clone(), reaped: false };
+        let thread = |work: Box<dyn FnOnce() + Send>| std::thread::Builder::new().spawn(work);
+        thread(Box::new(pump))
+            .and_then(|_| thread(Box::new(move || write_all(stdin, &to_say))))
+            .map_err(|e| cannot_start(subject, &e))?;
+        Ok(probe)
     }
 
     /// Sends a line. A probe that is gone is noticed when it is next listened to.
@@ -125,6 +130,20 @@ impl Probe {
         }
         self.child.wait().ok().filter(|_| alone)
     }
+}
+
+/// Why a subject could not be started, and what to look at: its command, or what this process is allowed.
+fn cannot_start(subject: &Subject, e: &std::io::Error) -> Failure {
+    let what = format!("cannot start '{}': {e}", subject.command.join(" "));
+    // EAGAIN, ENOMEM, ENFILE and EMFILE of fork(2), clone(2) and pipe(2).
+    let limited = Errno::from_io_error(e)
+        .is_some_and(|e| [Errno::AGAIN, Errno::NOMEM, Errno::NFILE, Errno::MFILE].contains(&e));
+    let remedy = if limited {
+        "raise the limit on processes, open files or memory (ulimit -a shows them)".to_owned()
+    } else {
+        format!("check the command of subject '{}'", subject.name)
+    };
+    Failure::new(what, remedy)
 }
 
 impl Drop for Probe {

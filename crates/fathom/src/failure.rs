@@ -42,7 +42,16 @@ impl Failure {
 /// listening there any more; that is no reason to end.
 pub fn tell(what: &impl fmt::Display) {
     use std::io::Write as _;
-    let _ = writeln!(std::io::stderr().lock(), "fathom: {what}");
+    let _ = writeln!(std::io::stderr().lock(), "fathom: {}", plain(&what.to_string()));
+}
+
+/// Text that no terminal obeys: what is told may quote a subject, a file or its name.
+fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() && c != '\n' && c != '\t' { out.extend(c.escape_unicode()) } else { out.push(c) }
+    }
+    out
 }
 
 impl fmt::Display for Failure {

@@ -61,7 +61,7 @@ impl Keep {
         if let Some(e) = append(&mut self.asked, line) {
             self.lost = Some(Failure::new(
                 format!("--record {}: the record ends early: {}", e.0.display(), e.1),
-                "name a file with room for it; the copy in the user's data directory may be whole",
+                "name a file with room for it",
             ));
         }
         if let Some(e) = append(&mut self.copy, line) {
@@ -76,9 +76,12 @@ impl Keep {
 
     /// Ends the keeping: tells once why there is no copy, and answers why the file that was asked for is
     /// not whole.
-    pub fn close(self) -> Option<Failure> {
+    pub fn close(mut self) -> Option<Failure> {
         if let Some(trouble) = &self.trouble {
             tell(trouble);
+        }
+        if let (Some(lost), Some((copy, _))) = (&mut self.lost, &self.copy) {
+            lost.remedy.push_str(&format!("; the copy is whole: {}", copy.display()));
         }
         self.lost
     }

@@ -4,11 +4,12 @@
 mod child;
 mod cli;
 mod failure;
-mod input;
 mod keep;
 mod measure;
 mod output;
 mod page;
+mod records;
+mod room;
 mod serve;
 mod subjects;
 
@@ -26,6 +27,10 @@ use output::Out;
 use page::Target;
 
 fn main() -> ExitCode {
+    // A file that reaches the limit of its size (ulimit -f) is an error like a full disk, and not the end: the
+    // signal is taken, and the write that caused it fails. Where it cannot be taken, it is as it was.
+    let taken = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, taken);
     let cli = Cli::parse();
     let out = Out::new(cli.color);
     match run(&cli, &out) {
@@ -144,7 +149,7 @@ fn report(options: &cli::Report, out: &Out) -> Result<u8, Failure> {
     one_stdin(&options.files)?;
     let mut named = Vec::new();
     for file in &options.files {
-        named.extend(input::reports(file)?);
+        named.extend(records::reports(file)?);
     }
     if options.out.json && named.len() > 1 {
         return Err(Failure::usage("--json prints one report", "name one record, or use a loop"));
@@ -178,8 +183,10 @@ fn compare(options: &cli::Compare, out: &Out) -> Result<u8, Failure> {
     one_stdin(&options.files)?;
     let page = Target::open(options.html.as_deref())?;
     let mut reports = Vec::new();
+    let mut taken = 0;
     for file in &options.files {
-        let record = input::record(file)?;
+        let record = records::load(file, taken)?;
+        taken += record.needs();
         reports.push((file.display().to_string(), fathom_experiment::read(&record), record));
     }
     let Some(((first_name, first, asked), others)) = reports.split_first() else {

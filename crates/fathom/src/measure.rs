@@ -13,6 +13,7 @@ use crate::child::{Heard, Probe};
 use crate::cli::RunOptions;
 use crate::failure::Failure;
 use crate::keep::Keep;
+use crate::room::Room;
 use crate::subjects::{self, Subject};
 
 /// How often the user's wish to stop is looked at.
@@ -118,7 +119,8 @@ pub fn measure(options: &RunOptions, asked: Run, plan: Plan, quiet: bool) -> Res
     let patience = Duration::from_millis(options.patience);
     // The plan reckons with what the trials cost; only here it shows what the whole took.
     let until = (!subject.modelled).then(|| start + asking_time(options.budget));
-    let mut talk = Talk { session, probe, keep, stop, bar, patience, until, noise: Noise::default() };
+    let mut talk =
+        Talk { session, probe, keep, stop, bar, patience, until, noise: Noise::default(), room: Room::now() };
     let outcome = talk.converse(start);
     talk.finish(outcome, start)
 }
@@ -194,6 +196,7 @@ struct Talk {
     until: Option<Instant>,
     patience: Duration,
     noise: Noise,
+    room: Room,
 }
 
 /// How many bytes a subject sent, and how many of them were no lines of the wire.
@@ -277,10 +280,14 @@ impl Talk {
     }
 
     /// A subject that speaks another language, or never comes to the point: it must not fill the disk.
-    fn hopeless(&self) -> Option<Failure> {
+    fn hopeless(&mut self) -> Option<Failure> {
         if let Some(why) = self.session.strange() {
             let remedy = "install the same version of fathom at both ends";
             return Some(Failure::new(format!("the probe cannot be followed: {why}"), remedy));
+        }
+        if let Some(why) = self.room.look(&self.session.record, 0) {
+            let what = format!("the subject sent too much; it was ended: {why}{}", self.puzzle());
+            return Some(Failure::new(what, "no session needs that much: is it a probe?"));
         }
         let noise = &self.noise;
         if noise.bytes > MOST_NOISE {

@@ -8,6 +8,7 @@ use fathom_probe::wire::MAX_LINE;
 
 use crate::cli::Served;
 use crate::failure::Failure;
+use crate::room::Room;
 use crate::subjects;
 
 /// Stdin by way of a thread that watches it, stdout.
@@ -19,11 +20,11 @@ struct Stdio {
 }
 
 impl Stdio {
-    fn new() -> Stdio {
+    fn new() -> Result<Stdio, Failure> {
         // Bounded, so that an endless input does not fill the memory; a thousand lines typed ahead are more
         // than anyone has to say, and until then the end of the input is seen at once.
         let (sender, lines) = sync_channel(1024);
-        std::thread::spawn(move || {
+        let watch = move || {
             let mut stdin = std::io::stdin().lock();
             let mut bytes = Vec::new();
             let mut leaving = false;
@@ -41,8 +42,12 @@ impl Stdio {
                     return;
                 }
             }
-        });
-        Stdio { lines }
+        };
+        std::thread::Builder::new().spawn(watch).map_err(|e| {
+            let remedy = "raise the limit on processes or memory (ulimit -a shows them)";
+            Failure::new(format!("cannot watch stdin: {e}"), remedy)
+        })?;
+        Ok(Stdio { lines })
     }
 }
 
@@ -65,8 +70,15 @@ pub fn run(served: &Served) -> Result<(), Failure> {
     let outcome = match served {
         Served::Model { name, seed } => {
             let description = subjects::description(name)?;
+            // A word of 32 bits a line or entry and one of 64 a set: at most twelve bytes a line.
+            let lines: u64 = description.levels.iter().map(|l| l.size / l.line).sum();
+            let bytes = 12 * lines;
+            if let Some(lack) = Room::now().lacks(bytes) {
+                let what = format!("no model of '{name}' can be made: {lack}");
+                return Err(Failure::new(what, "describe smaller levels, or run it on a larger machine"));
+            }
             let mut model = fathom_model::Model::new(&description, *seed);
-            serve(&mut model, &mut Stdio::new())
+            serve(&mut model, &mut Stdio::new()?)
         }
         Served::Host { .. } => return host(served),
     };
@@ -78,7 +90,7 @@ pub fn run(served: &Served) -> Result<(), Failure> {
 fn host(served: &Served) -> Result<(), Failure> {
     let Served::Host { cpu, base_page, max_bytes, no_priority, parent } = served else { return Ok(()) };
     // The lifeline first: it must not inherit the measuring thread's CPU or priority.
-    let mut stdio = Stdio::new();
+    let mut stdio = Stdio::new()?;
     let options = fathom_host::Options {
         cpu: *cpu,
         base_page: *base_page,

@@ -1,15 +1,15 @@
 //! Subjects: byte streams with a probe at the other end. A subject is data, not a type per kind.
 
-use std::collections::BTreeMap;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
 use fathom_model::description::nearest;
 use fathom_model::{Description, catalog};
-use serde::Deserialize;
 
 use crate::failure::Failure;
 use crate::keep::directory;
+
+mod own;
 
 /// A subject: its name and the command whose stdin and stdout are the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,15 +24,6 @@ pub struct Subject {
     pub modelled: bool,
     /// One line for the list.
     pub about: String,
-}
-
-/// The user's own subjects: `[NAME]` with `command = ["ssh", "pi", "fathom", "serve", "host"]`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Own {
-    command: Vec<String>,
-    #[serde(default)]
-    about: String,
 }
 
 /// The user's configuration directory for Fathom.
@@ -62,10 +53,28 @@ fn model(name: &str, about: String) -> Subject {
     }
 }
 
+/// No description and no list of subjects is longer; what has no end (a device) is none.
+const MOST_TEXT: u64 = 1 << 20;
+
+/// The text of a file that a person wrote.
+fn text_of(file: &Path) -> std::io::Result<String> {
+    let mut bytes = Vec::new();
+    std::fs::File::open(file)?.take(MOST_TEXT + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MOST_TEXT {
+        let what = format!("longer than {} KiB, as no such file is", MOST_TEXT >> 10);
+        return Err(std::io::Error::new(ErrorKind::FileTooLarge, what));
+    }
+    String::from_utf8(bytes).map_err(|e| {
+        let good = &e.as_bytes()[..e.utf8_error().valid_up_to()];
+        let line = good.iter().filter(|&&b| b == b'\n').count() + 1;
+        std::io::Error::new(ErrorKind::InvalidData, format!("line {line} is not UTF-8 text"))
+    })
+}
+
 /// The subjects of the user's `subjects.toml`.
 fn own() -> Result<Vec<Subject>, Failure> {
     let Some(file) = config_dir().map(|d| d.join("subjects.toml")) else { return Ok(Vec::new()) };
-    let text = match std::fs::read_to_string(&file) {
+    let text = match text_of(&file) {
         Ok(text) => text,
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(Vec::new()),
         Err(e) => {
@@ -77,25 +86,16 @@ fn own() -> Result<Vec<Subject>, Failure> {
 }
 
 fn parse_own(file: &Path, text: &str) -> Result<Vec<Subject>, Failure> {
-    let table: BTreeMap<String, Own> = toml::from_str(text).map_err(|e| {
-        let example = "a subject is [NAME] with command = [\"ssh\", \"pi\", \"fathom\", \"serve\", \"host\"]";
-        Failure::usage(format!("{}: {}", file.display(), e.to_string().trim_end()), example)
-    })?;
-    table
-        .into_iter()
-        .map(|(name, own)| {
-            if name == "host" {
-                let what = format!("{}: 'host' is this machine, and no other subject", file.display());
-                return Err(Failure::usage(what, "give it another name"));
-            }
-            if own.command.is_empty() || own.command[0].is_empty() {
-                let what = format!("{}: subject '{name}' has an empty command", file.display());
-                return Err(Failure::usage(what, "give the program and its arguments"));
-            }
-            let about = if own.about.is_empty() { own.command.join(" ") } else { own.about };
-            Ok(Subject { name, command: own.command, host: false, modelled: false, about })
-        })
-        .collect()
+    let own = own::parse(&file.display().to_string(), text);
+    let own = own.map_err(|wrong| Failure::usage(wrong.what, wrong.remedy))?;
+    let subject = |o: own::Own| Subject {
+        name: o.name,
+        command: o.command,
+        host: false,
+        modelled: false,
+        about: o.about,
+    };
+    Ok(own.into_iter().map(subject).collect())
 }
 
 /// Everything that can be measured from here.
@@ -170,7 +170,7 @@ pub fn description(name: &str) -> Result<Description, Failure> {
 
 fn from_file(file: &Path) -> Result<Description, Failure> {
     let shown = file.display().to_string();
-    let text = std::fs::read_to_string(file)
+    let text = text_of(file)
         .map_err(|e| Failure::usage(format!("{shown}: {e}"), "give the path of a machine description"))?;
     Description::parse(&shown, &text).map_err(|e| Failure::usage(e.to_string(), ""))
 }

@@ -25,8 +25,13 @@ impl Ceiling {
 /// The ceiling for a process that has already taken `taken` bytes of what it may have.
 pub(crate) fn ceiling(root: &Root, taken: u64) -> Ceiling {
     let start = Ceiling { bytes: u64::MAX, limit: "nothing".into() };
+    let told = root.text("/proc/meminfo").is_some();
     let system = start.and(half(available(root), taken), || {
-        "half of the memory that is available now (MemAvailable in /proc/meminfo)".into()
+        match told {
+            true => "half of the memory that is available now (MemAvailable in /proc/meminfo)",
+            false => "what is available, which nothing tells: /proc/meminfo cannot be read",
+        }
+        .into()
     });
     groups(root).into_iter().fold(system, |low, group| {
         low.and(half(group.room, taken), || {

@@ -21,8 +21,10 @@ mod process;
 mod quiet;
 mod read;
 mod redact;
+mod room;
 mod watch;
 mod worth;
 
 pub use arena::HostCell;
 pub use host::{Host, Options};
+pub use room::{Room, room};

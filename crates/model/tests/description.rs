@@ -154,3 +154,18 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn hostile_text_is_told_in_plain_and_short() {
+    // A line of megabytes with the fault at its end, and a key that a terminal would obey.
+    let long = format!("format = 1\nabout = \"{}\" oops\n", "x".repeat(1 << 20));
+    let told = Description::parse("a.toml", &long).unwrap_err().to_string();
+    assert!(told.len() < 1000 && told.contains("--> a.toml:2:") && told.contains("oops"), "{told}");
+    let marker = told.lines().find(|l| l.contains('^')).expect("a marker");
+    let line = told.lines().find(|l| l.starts_with("2 | ")).expect("the line");
+    let column = marker.chars().position(|c| c == '^').expect("a place");
+    assert_eq!(line.chars().skip(column).take(4).collect::<String>(), "oops");
+    let escape = "format = 1\n\"\\u001b[31m\u{9b}\" = 1\n";
+    let told = Description::parse("a.toml", escape).unwrap_err().to_string();
+    assert!(!told.contains(['\u{1b}', '\u{9b}']) && told.contains("unknown key"), "{told:?}");
+}

@@ -70,7 +70,8 @@ impl<M: Machine, L: Lines> Server<'_, M, L> {
     }
 
     fn fault(&mut self, what: &str) -> Result<(), L::Error> {
-        self.send(&Line::new("fault").text("what", what))
+        // What it says may quote a whole line; the answer must fit on one.
+        self.send(&Line::new("fault").text("what", split(what)[0]))
     }
 
     fn answer(&mut self, line: &Line) -> Result<(), L::Error> {

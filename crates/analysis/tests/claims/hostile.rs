@@ -1,36 +1,10 @@
 //! Hostile facts: whatever bytes come, there are claims or complaints, and never a panic.
 
-use fathom_analysis::claims::environment::environment;
-use fathom_analysis::claims::{Decoded, FactValue, Facts, decode, disagreements};
+use fathom_analysis::claims::{FactValue, Facts};
 use proptest::prelude::*;
 
+use crate::sane::sane;
 use crate::{bytes, facts, ints, one};
-
-/// Decodes, and holds what must be true of every answer.
-fn sane(facts: &Facts) -> Decoded {
-    let decoded = decode(facts);
-    for claim in &decoded.claims {
-        assert!(
-            (1..=7).contains(&claim.level)
-                || claim.source.token() == "sysfs"
-                || claim.source.token() == "description"
-        );
-        if let (Some(size), Some(line), Some(ways), Some(sets)) =
-            (claim.size, claim.line, claim.ways, claim.sets)
-        {
-            let product = line.checked_mul(u64::from(ways)).and_then(|n| n.checked_mul(sets));
-            let complained = decoded.complaints.iter().any(|c| c.contains("its own arithmetic fails"));
-            assert!(product == Some(size) || complained, "{claim:?}: {:?}", decoded.complaints);
-        }
-    }
-    for complaint in &decoded.complaints {
-        let name = complaint.split(": ").next().expect("a name");
-        assert!(name.contains('.'), "{complaint}");
-    }
-    let _ = disagreements(&decoded.claims);
-    let _ = environment(facts);
-    decoded
-}
 
 #[test]
 fn facts_of_the_wrong_kind_are_named() {

@@ -4,6 +4,7 @@
 //! instead is marked "constructed".
 
 mod hostile;
+mod sane;
 mod tables;
 
 use fathom_analysis::claims::{Claim, Decoded, FactValue, Facts, TlbClaim};

@@ -68,6 +68,14 @@ impl At {
 /// ways: from 40 to 46 of its 48 KiB up to 2 % of the loads miss, differently in each run.
 const HARDWARE_SHARE: f64 = 0.04;
 
+/// The median of each trial of the yardstick, ascending by trial.
+fn yardsticks(cycle_ticks: &[(u64, u64, f64)]) -> Vec<(u64, f64)> {
+    let mut sorted: Vec<(u64, f64)> = cycle_ticks.iter().map(|c| (c.1, c.2)).collect();
+    sorted.sort_by_key(|c| c.0);
+    let of = |one: &[(u64, f64)]| Some((one[0].0, median(&one.iter().map(|c| c.1).collect::<Vec<_>>())?));
+    sorted.chunk_by(|a, b| a.0 == b.0).filter_map(of).collect()
+}
+
 /// A machine's clocks and pages, as far as the record tells.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Scale {
@@ -77,6 +85,9 @@ pub(crate) struct Scale {
     pub(crate) resolution: f64,
     /// Ticks a core cycle, one value a sample of the yardstick, with its round and trial.
     pub(crate) cycle_ticks: Vec<(u64, u64, f64)>,
+    /// Its median over all rounds, and that of each trial of the yardstick, ascending: every step asks for them.
+    typical: Option<f64>,
+    yardsticks: Vec<(u64, f64)>,
     /// Share of a step that a rise must reach to count: see [`Options::share`].
     pub(crate) share: f64,
     /// Base page, bytes.
@@ -98,7 +109,7 @@ impl Scale {
             .filter(|&t| t > 0)
             .min()
             .unwrap_or(1);
-        let cycle_ticks = record
+        let cycle_ticks: Vec<(u64, u64, f64)> = record
             .of(PatternKind::Alu)
             .flat_map(|r| r.ticks_per_op().map(|t| (r.trial.round, r.trial.id, t)))
             .filter(|(_, _, t)| *t > 0.0)
@@ -106,6 +117,8 @@ impl Scale {
         Scale {
             tick_ns: 1e9 / hz as f64,
             resolution: resolution as f64,
+            typical: median(&cycle_ticks.iter().map(|c| c.2).collect::<Vec<_>>()),
+            yardsticks: yardsticks(&cycle_ticks),
             cycle_ticks,
             share: if record.worth == Some(Worth::Modelled) { 0.0 } else { HARDWARE_SHARE },
             base: record.int("page.base").filter(|p| p.is_power_of_two() && *p >= STEP).unwrap_or(4096),
@@ -115,18 +128,15 @@ impl Scale {
 
     /// Ticks a cycle over all rounds.
     pub(crate) fn cycle(&self) -> Option<f64> {
-        median(&self.cycle_ticks.iter().map(|c| c.2).collect::<Vec<_>>())
+        self.typical
     }
 
     /// Ticks a cycle while trial `id` ran: between the yardsticks before and after it, by its distance from
     /// them; over all where there are none.
     pub(crate) fn cycle_at(&self, id: u64) -> Option<f64> {
-        let one = |id: u64| {
-            median(&self.cycle_ticks.iter().filter(|c| c.1 == id).map(|c| c.2).collect::<Vec<_>>())
-                .map(|t| (id, t))
-        };
-        let before = self.cycle_ticks.iter().map(|c| c.1).filter(|&y| y <= id).max().and_then(one);
-        let after = self.cycle_ticks.iter().map(|c| c.1).filter(|&y| y > id).min().and_then(one);
+        let at = self.yardsticks.partition_point(|y| y.0 <= id);
+        let (before, after) =
+            (at.checked_sub(1).map(|i| self.yardsticks[i]), self.yardsticks.get(at).copied());
         match (before, after) {
             (Some((a, ta)), Some((b, tb))) => Some(ta + (tb - ta) * (id - a) as f64 / (b - a) as f64),
             (Some((_, t)), None) | (None, Some((_, t))) => Some(t),

@@ -351,3 +351,66 @@ proptest! {
         prop_assert!(read(&text).is_ok());
     }
 }
+
+#[test]
+fn half_a_number_at_the_end_of_a_file_is_no_number() {
+    let first = Record::first_line();
+    let sealed = Line::new("probe").int("wire", 1u64).token("worth", "real").seal(1);
+    let mut record = Record::default();
+    for line in [first.as_str(), &sealed] {
+        record.push(line).unwrap();
+    }
+    let mut cut = record.clone();
+    cut.push_unended("end status=complete elapsed_ms=12").unwrap();
+    assert_eq!((cut.end, cut.problems), (None, vec!["line 3: it has no newline: cut off".to_owned()]));
+    // A checksum shows that nothing is missing but the newline.
+    let mut whole = Record::default();
+    whole.push(&first).unwrap();
+    whole.push_unended(&sealed).unwrap();
+    assert!(whole.worth.is_some() && whole.problems.is_empty());
+    assert!(Record::default().push_unended("fathom.recor").is_err());
+}
+
+#[test]
+fn more_trials_than_any_session_has_are_told_and_not_taken() {
+    let mut record = Record::default();
+    record.push(&Record::first_line()).unwrap();
+    for n in 0..=MOST_TRIALS as u64 {
+        assert_eq!(record.excess(), None);
+        record.push(&Line::new("trial").int("id", n).seal(n + 1)).unwrap();
+    }
+    assert_eq!(record.excess(), Some("line 20002: more than 20000 trials, as no session has"));
+    assert_eq!(record.trials.len(), MOST_TRIALS);
+    assert!(record.needs() > (MOST_TRIALS * size_of::<TrialRun>()) as u64);
+}
+
+#[test]
+fn lines_that_say_nothing_are_given_up_in_the_end() {
+    for line in ["", "what is this"] {
+        let mut record = Record::default();
+        record.push(&Record::first_line()).unwrap();
+        (0..MOST_DAMAGED).for_each(|_| record.push(line).unwrap());
+        assert_eq!(record.excess(), None);
+        record.push(line).unwrap();
+        assert!(record.excess().is_some_and(|e| e.starts_with("line 100002: more than 100000 lines")));
+        assert!(record.problems.len() <= MOST_PROBLEMS);
+    }
+}
+
+/// As many as a file of a few megabytes holds; whoever looked each one up in all the others would not end.
+#[test]
+fn a_trial_of_very_many_lies_is_read() {
+    let mut record = Record::default();
+    record.push(&Record::first_line()).unwrap();
+    let lie = vec![1u64; 200];
+    let trial = Line::new("trial").int("bytes", 4096u64).int("loads", 7u64).seal(1);
+    record.push(&trial).unwrap();
+    let sample = Line::new("sample").int("trial", 0u64);
+    let sample = ["ticks", "ticks2", "end", "end2"].iter().fold(sample, |line, key| line.list(key, &lie));
+    for seq in 2..3002 {
+        record.push(&sample.seal(seq)).unwrap();
+    }
+    record.push(&Done { page_bytes: 4096, ..Done::default() }.line().seal(3002)).unwrap();
+    assert_eq!((record.problems.len(), record.trials[0].cheated), (0, 600_000));
+    assert!(record.trials[0].samples.is_empty());
+}

@@ -109,7 +109,8 @@ impl Scale {
         let Some((_, last)) = steps.last().filter(|_| self.huge.is_none()) else { return Vec::new() };
         // What page tables leaving the caches add is part of it; a cache conflict of one pair is not.
         let ground = pairs.first().map_or(0.0, |p| p.packed.time());
-        let most = 1.5 * (last.value - ground);
+        // A damaged record may show a walk that takes less than no time.
+        let most = (1.5 * (last.value - ground)).max(0.0);
         // A page's lines are visited in two halves, each with a translation of its own.
         let lines = (self.base / STEP / 2) as f64;
         pairs.iter().map(|p| ((p.pages * self.base) as f64, p.extra.clamp(0.0, most) / lines)).collect()

@@ -5,7 +5,9 @@
 mod common;
 mod compare;
 mod death;
+mod faults;
 mod latency;
+mod limits;
 mod output;
 mod records;
 mod serving;

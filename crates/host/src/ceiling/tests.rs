@@ -26,6 +26,7 @@ fn old_kernels_have_free_memory_only_and_none_gives_none() {
     assert_eq!(ceiling(&root, 0).bytes, 100 * MIB);
     let (_keep, root) = fixture::root(&[]);
     assert_eq!(ceiling(&root, 0).bytes, 0);
+    assert!(ceiling(&root, 0).limit.contains("cannot be read"));
 }
 
 #[test]

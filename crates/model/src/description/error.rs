@@ -47,24 +47,41 @@ impl DescriptionError {
     }
 }
 
+/// Most characters of a line, a message or a suggestion that are shown: a hostile file has lines of megabytes.
+const MOST_SHOWN: usize = 200;
+/// Characters of a long line that are shown before the place at fault.
+const BEFORE: usize = 60;
+
+/// `text` as it may go to a terminal: nothing in it is obeyed there, every character keeps its column, and the
+/// end is cut off where it is longer than anybody reads.
+fn shown(text: &str) -> String {
+    let plain = |c: char| if c.is_control() && c != '\t' { char::REPLACEMENT_CHARACTER } else { c };
+    let mut out: String = text.chars().take(MOST_SHOWN).map(plain).collect();
+    if text.chars().nth(MOST_SHOWN).is_some() {
+        out.push('…');
+    }
+    out
+}
+
 impl fmt::Display for DescriptionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let number = self.line.to_string();
         let margin = " ".repeat(number.len());
+        // Of a long line the part is shown in which the fault is.
+        let column = self.column.saturating_sub(1);
+        let skip = if column > MOST_SHOWN - BEFORE { column - BEFORE } else { 0 };
+        let part: String = self.source_line.chars().skip(skip).take(MOST_SHOWN + 1).collect();
         // Tabs are kept before the marker, so that it stands under the value whatever a tab is.
-        let before: String = self
-            .source_line
-            .chars()
-            .take(self.column - 1)
-            .map(|c| if c == '\t' { '\t' } else { ' ' })
-            .collect();
-        writeln!(f, "{}", self.message)?;
+        let before: String =
+            part.chars().take(column - skip).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+        let marked = self.value.chars().count().clamp(1, MOST_SHOWN - (column - skip));
+        writeln!(f, "{}", shown(&self.message))?;
         writeln!(f, "{margin}--> {}:{}:{}", self.file, self.line, self.column)?;
         writeln!(f, "{margin} |")?;
-        writeln!(f, "{number} | {}", self.source_line)?;
-        write!(f, "{margin} | {before}{}", "^".repeat(self.value.chars().count().max(1)))?;
+        writeln!(f, "{number} | {}", shown(&part))?;
+        write!(f, "{margin} | {before}{}", "^".repeat(marked))?;
         if !self.help.is_empty() {
-            write!(f, "\n{margin} = help: {}", self.help)?;
+            write!(f, "\n{margin} = help: {}", shown(&self.help))?;
         }
         Ok(())
     }

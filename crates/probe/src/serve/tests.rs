@@ -316,3 +316,12 @@ fn long_facts_travel_in_parts_and_come_out_whole() {
     assert_eq!(text, "\u{1}\"long\"\n".repeat(900));
     assert_eq!(blob, (0..9000u32).map(|b| b as u8).collect::<Vec<u8>>());
 }
+
+#[test]
+fn a_fault_fits_on_its_line_however_long_what_it_quotes() {
+    let keys: String = (0..60).map(|n| format!(" {}{n}=1", "k".repeat(62))).collect();
+    let lines = talk(Cheat::Honest, &[&format!("trial{keys}"), "bye"]);
+    assert_eq!(lines.iter().map(|l| l.word.as_str()).collect::<Vec<_>>(), ["probe", "fault", "gone"]);
+    let told = lines[1].fields().text("what").unwrap().unwrap().to_string();
+    assert!(told.contains("unknown key kkk") && lines[1].seal(u64::MAX).len() <= MAX_LINE, "{told}");
+}

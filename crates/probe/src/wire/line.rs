@@ -168,7 +168,7 @@ impl Line {
     /// # Errors
     /// A sentence that names the pair and what is expected.
     pub fn parse(text: &str) -> Result<Line, WireError> {
-        let text = text.trim_end_matches(['\r', '\n']);
+        let text = text.trim_end_matches(['\r', '\n', ' ']);
         if text.len() > MAX_LINE {
             return Err(WireError::new(format!("line of {} bytes; the limit is {MAX_LINE}", text.len())));
         }
@@ -183,7 +183,13 @@ impl Line {
         rest = rest[end..].trim_start();
         while !rest.is_empty() {
             let (key, value, after) = pair(rest)?;
-            if line.pairs.len() == MAX_PAIRS {
+            if key == "crc" {
+                return Err(WireError::new(
+                    "crc is the checksum: 0x and up to 8 digits, at the end of the line",
+                ));
+            }
+            // The number is the seal's, and no pair of the line.
+            if line.pairs.len() == MAX_PAIRS && key != "seq" {
                 return Err(WireError::new(format!("more than {MAX_PAIRS} pairs on one line")));
             }
             if line.pairs.iter().any(|(k, _)| k == key) {
@@ -239,8 +245,11 @@ fn check_crc(text: &str) -> Result<(&str, bool), WireError> {
     if digits.contains(['"', ' ']) {
         return Ok((text, false));
     }
+    // `from_str_radix` would take a sign as well.
     let stated = u32::from_str_radix(digits, 16)
-        .map_err(|_| WireError::new(format!("crc '{}' is not a number", shown(digits))))?;
+        .ok()
+        .filter(|_| !digits.starts_with('+'))
+        .ok_or_else(|| WireError::new(format!("crc '{}' is not a number", shown(digits))))?;
     let found = crc32fast::hash(&text.as_bytes()[..at]);
     if stated == found {
         Ok((&text[..at], true))

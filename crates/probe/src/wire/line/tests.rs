@@ -114,3 +114,23 @@ fn every_token_has_its_inverse() {
     }
     assert_eq!(vec![PatternKind::choices()], vec!["clock alu chase pages single stride"]);
 }
+
+#[test]
+fn a_checksum_is_the_end_of_the_line_or_an_error() {
+    let sealed = Line::new("done").int("trial", 1u64).seal(3);
+    let spaced = Line::parse(&format!("{sealed}  \r\n")).unwrap();
+    assert_eq!((spaced.seq, spaced.pairs.len()), (Some(3), 1), "blanks at the end hide no checksum");
+    for bad in ["done crc=5", "done crc=0x12 trial=1", "done trial=1 seq=3 crc=0x+abcdef"] {
+        assert!(Line::parse(bad).unwrap_err().what.contains("crc"), "{bad}");
+    }
+    let wrong = format!("{} ", sealed.replace("trial=1", "trial=2"));
+    assert!(Line::parse(&wrong).unwrap_err().what.contains("differs"), "{wrong}");
+}
+
+#[test]
+fn as_many_pairs_as_are_allowed_can_be_sealed() {
+    let most = (0..MAX_PAIRS).fold(Line::new("fact"), |line, n| line.int(&format!("k{n}"), n as u64));
+    assert_eq!(Line::parse(&most.seal(1)).unwrap().pairs, most.pairs);
+    let more = most.int("more", 1u64);
+    assert!(Line::parse(&more.seal(1)).unwrap_err().what.contains("64 pairs"));
+}

@@ -1,0 +1,84 @@
+//! Reading records, and pages that carry findings, from a file or a pipe.
+
+use std::io::{BufRead, Read as _};
+use std::path::Path;
+
+use fathom_analysis::findings::Report;
+use fathom_experiment::record::Record;
+use fathom_report::html;
+
+use crate::failure::Failure;
+use crate::room::Room;
+
+mod lines;
+
+/// The reports in a file, or on stdin for `-`: a record is judged, the findings of a page are taken as they are.
+pub fn reports(file: &Path) -> Result<Vec<(String, Report)>, Failure> {
+    let name = file.display().to_string();
+    match read(file, 0)? {
+        Input::Record(record) => Ok(vec![(name, fathom_experiment::read(&record))]),
+        Input::Page(text) => html::reports(&text, fathom_experiment::WARNINGS)
+            .map_err(|e| Failure::usage(format!("{name}: {e}"), "make the page again from its record")),
+    }
+}
+
+/// The record in a file, or on stdin for `-`; `taken` is the memory that earlier ones need.
+pub fn load(file: &Path, taken: u64) -> Result<Record, Failure> {
+    match read(file, taken)? {
+        Input::Record(record) => Ok(record),
+        Input::Page(_) => Err(Failure::usage(
+            format!("{}: a page has findings and no samples", file.display()),
+            "name the record that it was made from",
+        )),
+    }
+}
+
+enum Input {
+    Record(Record),
+    Page(String),
+}
+
+fn read(file: &Path, taken: u64) -> Result<Input, Failure> {
+    let shown = file.display();
+    let mut room = Room::now();
+    let mut lacking = false;
+    let enough = |record: &Record| {
+        let why = room.look(record, taken);
+        lacking = why.is_some() && record.excess().is_none();
+        why
+    };
+    let input = if file.as_os_str() == "-" {
+        read_from(std::io::stdin().lock(), enough)
+    } else {
+        match std::fs::File::open(file) {
+            Ok(file) => read_from(std::io::BufReader::new(file), enough),
+            Err(e) => {
+                return Err(Failure::usage(format!("{shown}: {e}"), "name a record, or - for stdin"));
+            }
+        }
+    };
+    input.map_err(|what| {
+        let remedy = match lacking {
+            true => "judge it on a machine with more memory",
+            false => "records are written by `fathom survey --record FILE`",
+        };
+        Failure::usage(format!("{shown}: {what}"), remedy)
+    })
+}
+
+/// No page is longer.
+const MOST_PAGE: u64 = 64 << 20;
+
+/// A page is told from a record by its first bytes.
+fn read_from(mut from: impl BufRead, enough: impl FnMut(&Record) -> Option<String>) -> Result<Input, String> {
+    let begin = from.fill_buf().map_err(|e| e.to_string())?;
+    if !html::is_page(&String::from_utf8_lossy(&begin[..begin.len().min(64)])) {
+        return lines::read(from, enough).map(Input::Record);
+    }
+    let mut page = Vec::new();
+    from.take(MOST_PAGE).read_to_end(&mut page).map_err(|e| e.to_string())?;
+    if page.len() as u64 == MOST_PAGE {
+        return Err(format!("longer than {} MiB, as no page is", MOST_PAGE >> 20));
+    }
+    Ok(Input::Page(String::from_utf8_lossy(&page).into_owned()))
+}

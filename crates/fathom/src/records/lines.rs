@@ -1,0 +1,48 @@
+//! A record line by line, whatever comes. It knows nothing else of the command, so that the fuzz targets can
+//! include it as it is.
+
+use std::io::{BufRead, Read as _};
+
+use fathom_experiment::record::Record;
+use fathom_probe::wire::MAX_LINE;
+
+/// No record is longer; an endless stdin ends here.
+const MOST_RECORD: u64 = 256 << 20;
+
+/// Reads a record line by line, so that what is none is refused at its first line, however long it is.
+///
+/// `enough` looks at the record after every line, and may end the reading with a reason.
+pub fn read(from: impl BufRead, mut enough: impl FnMut(&Record) -> Option<String>) -> Result<Record, String> {
+    let mut from = from.take(MOST_RECORD);
+    let mut record = Record::default();
+    let mut bytes = Vec::new();
+    let mut lines = 0u64;
+    loop {
+        bytes.clear();
+        // A line that is too long is read to this length, to be a problem with its number, and skipped.
+        from.by_ref().take(MAX_LINE as u64 + 2).read_until(b'\n', &mut bytes).map_err(|e| e.to_string())?;
+        if bytes.is_empty() {
+            break;
+        }
+        lines += 1;
+        let whole = bytes.ends_with(b"\n");
+        let text = String::from_utf8_lossy(&bytes);
+        let line = text.trim_end_matches('\n').trim_end_matches('\r');
+        if !whole && bytes.len() <= MAX_LINE {
+            record.push_unended(line)?
+        } else {
+            record.push(line)?
+        }
+        if let Some(why) = enough(&record) {
+            return Err(why);
+        }
+        if !whole {
+            from.skip_until(b'\n').map_err(|e| e.to_string())?;
+        }
+    }
+    match (lines, from.limit()) {
+        (0, _) => Record::parse(""),
+        (_, 0) => Err(format!("longer than {} MiB, as no session is", MOST_RECORD >> 20)),
+        _ => Ok(record),
+    }
+}

@@ -1,0 +1,274 @@
+//! Faults of files and streams: full, closed, cut off, hostile, without end. FAULTS.md shows what users see.
+
+use std::io::Write as _;
+use std::time::Instant;
+
+use fathom_probe::wire::Line;
+
+use crate::common::{Did, User};
+
+/// A short survey of a small model.
+const SURVEY: &str = "fathom survey --on s1-8way --budget 300ms";
+
+fn record() -> Vec<String> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../records/v1-bcm2835-survey.fathom");
+    std::fs::read_to_string(path).expect("a record").lines().map(str::to_owned).collect()
+}
+
+/// The lines that begin a record of this experiment.
+fn head(experiment: &str) -> String {
+    format!(
+        "fathom.record version=1\n\
+         run experiment=\"{experiment}\" subject=\"x\" seed=1 budget_ms=1000 build=\"x\" command=\"x\"\n"
+    )
+}
+
+/// These lines, sealed in order.
+fn sealed<'a>(lines: impl IntoIterator<Item = &'a str>) -> String {
+    let mut out = String::new();
+    for (n, line) in lines.into_iter().enumerate() {
+        let line = Line::parse(line).unwrap_or_else(|e| panic!("{e}: {line}"));
+        out += &(line.seal(n as u64 + 1) + "\n");
+    }
+    out
+}
+
+/// The report is whole although the record is not.
+#[track_caller]
+fn reported(did: &Did) {
+    assert!(did.out.starts_with("survey: s1-8way") && did.out.contains("Clocks and bias"), "{did:?}");
+    assert!(!did.err.contains("panicked"), "{did:?}");
+}
+
+#[test]
+fn a_disk_that_fills_up_ends_the_record_and_not_the_measurement() {
+    let user = User::new();
+    // 512 bytes a block: what is asked for and its copy end early.
+    let did = user.shell(&format!("ulimit -f 16; {SURVEY} --record A"));
+    reported(&did);
+    assert_eq!(did.status, 1, "{did:?}");
+    for words in
+        ["--record A: the record ends early: File too large", "the copy of the record, ", "with room for it"]
+    {
+        assert!(did.err.contains(words), "no '{words}' in {}", did.err);
+    }
+    assert!(!did.out.contains("Next:"), "nothing is left to report: {}", did.out);
+    // What was written is a record that was cut off.
+    let cut = user.run(&["report", "A"]);
+    assert!(matches!(cut.status, 3) && cut.out.contains("cut off"), "{cut:?}");
+    user.nothing_left(Instant::now());
+}
+
+#[test]
+fn a_full_disk_of_ones_own_leaves_the_copy_whole() {
+    let user = User::new();
+    let line = "mkdir -p full && mount -t tmpfs -o size=16k none full || exit 99; ";
+    let did = user.shell(&format!("exec unshare -m sh -c '{line}{SURVEY} --record full/A'"));
+    if !did.out.starts_with("survey: ") {
+        return println!("SKIPPED: no file system can be mounted here: {}", did.err);
+    }
+    reported(&did);
+    assert_eq!(did.status, 1, "{did:?}");
+    assert!(did.err.contains("--record full/A: the record ends early: No space left"), "{}", did.err);
+    let copy = did.err.split("the copy is whole: ").nth(1).expect("the copy's name").trim();
+    let again = user.run(&["report", copy]);
+    assert!(matches!(again.status, 0 | 3) && !again.out.contains("damaged-record"), "{again:?}");
+    assert!(did.out.replace("\\\n", "").contains(copy), "the report names the copy: {}", did.out);
+}
+
+#[test]
+fn a_reader_that_leaves_early_loses_nothing() {
+    let user = User::new();
+    user.shell(&format!("{SURVEY} --record A")).ended(0);
+    let latency = "fathom latency --on s1-8way --bytes 8K --budget 300ms --record L";
+    let survey = format!("{SURVEY} --record B");
+    for line in [
+        survey.as_str(),
+        latency,
+        "fathom report A",
+        "fathom compare A A --all",
+        "fathom generate completions bash",
+        "fathom machines",
+        "fathom subjects",
+        "fathom schema",
+    ] {
+        let did = user.shell(&format!("{{ {line}; echo $? >status; }} | true"));
+        assert_eq!((did.err.as_str(), user.read("status").trim()), ("", "0"), "{line}");
+    }
+    for record in ["B", "L"] {
+        assert!(user.read(record).contains("\nend status=complete"), "{record}");
+    }
+    user.nothing_left(Instant::now());
+}
+
+#[test]
+fn a_full_disk_behind_stdout_is_told_and_the_record_is_kept() {
+    let user = User::new();
+    let did = user.shell(&format!("{SURVEY} --record A >/dev/full"));
+    did.failed(1, &["cannot write to stdout", "No space left", "is the disk full?"]);
+    assert!(user.read("A").contains("\nend status=complete"));
+    // No stream at all: nothing else is written into whatever is opened in its place.
+    let did = user.shell(&format!("{SURVEY} --record B <&- >&- 2>&-"));
+    assert_eq!(did.status, 0);
+    let b = user.read("B");
+    assert!(b.starts_with("fathom.record ") && b.contains("\nend status=complete"));
+    assert!(b.lines().all(|l| Line::parse(l).is_ok()), "{b}");
+}
+
+#[test]
+fn a_record_cut_anywhere_is_judged_as_far_as_it_goes() {
+    let user = User::new();
+    let text = record().join("\n");
+    // Here and there, and in the number that ends it.
+    for cut in (1..text.len()).step_by(text.len() / 12).chain([text.len() - 1, text.len()]) {
+        user.write("A", &text[..cut]);
+        let did = user.run(&["report", "A"]);
+        // In the first line it is no record yet.
+        if cut < 23 {
+            did.failed(2, &["A: line 1", "a record begins with 'fathom.record version=1'"]);
+        } else {
+            assert!(did.err.is_empty() && did.out.contains("the session was cut off"), "{cut}: {did:?}");
+            assert_eq!(did.status, 3, "{cut}: {}", did.out);
+        }
+    }
+}
+
+#[test]
+fn a_hostile_record_is_judged_or_refused_with_the_line() {
+    let user = User::new();
+    let most = u64::MAX;
+    let greeting = ["probe wire=1 worth=real", "fact name=\"clock.hz\" int=1000000000", "facts_end count=1"];
+    let report = |lines: &[&str]| {
+        user.write(
+            "A",
+            &(head("survey")
+                + &sealed(greeting.iter().chain(lines).copied())
+                + "end status=complete elapsed_ms=1\n"),
+        );
+        let did = user.run(&["report", "A"]);
+        assert!(did.err.is_empty(), "{did:?}");
+        did.out.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    // Whatever is claimed, nothing is allocated for it.
+    let part = format!("fact name=\"acpi.pptt\" part=0 of={most} hex=0x00");
+    assert!(report(&[&part, "facts_end count=1"]).contains("only 1 of 18446744073709551615 parts came"));
+    let trial = format!("trial id={most} bytes=64 step=64");
+    assert!(report(&[&trial]).contains("id and round must be at most"));
+    assert!(report(&[&format!("trial loads={most}")]).contains("loads=18446744073709551615 must be from 1"));
+    assert!(
+        report(&["trial id=1", "trial id=2", "sample trial=1 ticks=1 ticks2=2 end=0 end2=0"])
+            .contains("trial 1 is not the one that runs")
+    );
+    let huge = format!("sample trial=1 ticks={most} ticks2={most} end={most} end2={most}");
+    let done = format!(
+        "done trial=1 page_bytes={most} base={most} wall_ns={most} cpu_ns={most} involuntary={most} steal_ns={most} faults={most} accesses={most}"
+    );
+    assert!(report(&["trial id=1 bytes=4096", &huge, &done]).contains("1 samples did not"));
+    let end = user.write("A", &format!("{}end status=complete elapsed_ms={most}\n", head("survey")));
+    assert!(user.run(&["report", end.to_str().expect("a name"), "--json"]).err.is_empty());
+}
+
+#[test]
+fn a_record_without_end_is_given_up_with_the_limit_that_it_passed() {
+    let user = User::new();
+    // None may take more than 64 MiB, and each has to end.
+    let lines = [
+        ("yes", "-: line 1 begins with 'y'"),
+        ("cat /dev/zero", "-: line 1: line of 4098 bytes; the limit is 4096"),
+        ("{ echo fathom.record version=1; yes; }", "more than 100000 lines are blank or none of a record"),
+        ("{ echo fathom.record version=1; yes ''; }", "more than 100000 lines are blank or none of a record"),
+        ("{ echo fathom.record version=1; cat /dev/zero; }", "longer than 256 MiB"),
+    ];
+    for (stream, words) in lines {
+        let did = user.shell(&format!("ulimit -v 65536; {stream} | fathom report -"));
+        did.failed(2, &[words, "fathom survey --record FILE"]);
+    }
+    user.run(&["report", "/dev/zero"]).failed(2, &["/dev/zero: line 1"]);
+    user.nothing_left(Instant::now());
+}
+
+/// The record of a trial whose samples take more than 64 MiB to judge.
+pub fn many_samples() -> String {
+    let columns = ["ticks", "ticks2", "end", "end2"].map(|c| format!(" {c}={}1", "1,".repeat(199))).concat();
+    let sample = format!("sample trial=0{columns}");
+    let greeting = ["probe wire=1 worth=modelled", "facts_end count=0", "trial bytes=64 step=64"];
+    let samples = std::iter::repeat_n(sample.as_str(), 2000);
+    head("latency") + &sealed(greeting.into_iter().chain(samples))
+}
+
+#[test]
+fn sound_lines_without_end_are_given_up_as_well() {
+    let user = User::new();
+    let greeting = ["probe wire=1 worth=modelled", "facts_end count=0"];
+    // Trials: as many as no session has.
+    let trials = std::iter::repeat_n("trial bytes=64 step=64", 20_001);
+    user.write("A", &(head("survey") + &sealed(greeting.into_iter().chain(trials))));
+    user.run(&["report", "A"]).failed(2, &["A: line 20005: more than 20000 trials, as no session has"]);
+    // Samples of one trial: as much as there is room for.
+    user.write("A", &many_samples());
+    let did = user.shell("ulimit -v 65536; fathom report A");
+    did.failed(2, &["MiB may be taken here", "RLIMIT_AS", "more memory"]);
+}
+
+#[test]
+fn a_subject_that_says_half_a_line_and_then_nothing() {
+    let user = User::new();
+    user.subject("odd", "printf 'probe wire=1 wor'; sleep 1000");
+    let did = user.run(&["survey", "--on", "odd", "--record", "A", "--patience", "1s"]);
+    did.failed(1, &["said nothing for 1 s", "type: facts", "fathom report A"]);
+    user.nothing_left(Instant::now());
+}
+
+#[test]
+fn a_subject_that_answers_too_late_is_given_up_and_what_it_said_is_kept() {
+    let user = User::new();
+    user.subject(
+        "late",
+        "echo 'probe wire=1 worth=real seq=1 crc=0x965bce73'; read -r l; sleep 1000; echo late",
+    );
+    for verb in ["survey", "latency"] {
+        let did = user.run(&[verb, "--on", "late", "--record", "A", "--patience", "1s"]);
+        did.failed(1, &["said nothing for 1 s", "fathom report A"]);
+        assert!(user.read("A").contains("probe wire=1 worth=real"), "{}", user.read("A"));
+        user.nothing_left(Instant::now());
+    }
+}
+
+#[test]
+fn a_subject_that_sends_sound_lines_without_end_is_ended() {
+    let user = User::new();
+    let greeting = ["probe wire=1 worth=modelled", "facts_end count=0"];
+    let trials = std::iter::repeat_n("trial bytes=64 step=64", 20_001);
+    user.write("lines", &sealed(greeting.into_iter().chain(trials)));
+    user.subject("endless", &format!("cat '{}'; sleep 1000", user.path("lines").display()));
+    let did = user.run(&["survey", "--on", "endless", "--record", "A"]);
+    did.failed(
+        1,
+        &["the subject sent too much", "more than 20000 trials", "is it a probe?", "fathom report A"],
+    );
+    user.nothing_left(Instant::now());
+}
+
+#[test]
+fn files_that_are_no_text_are_named() {
+    let user = User::new();
+    std::fs::write(user.path("bad.toml"), b"format = 1\nabout = \"\xff\xfe\"\n").expect("a file");
+    user.run(&["machines", "./bad.toml"]).failed(2, &["./bad.toml: line 2 is not UTF-8 text"]);
+    user.run(&["machines", "/dev/zero"]).failed(2, &["/dev/zero: longer than 1024 KiB"]);
+    user.run(&["machines", "."]).failed(2, &["no subject or machine is called '.'"]);
+    user.run(&["machines", "./"]).failed(2, &["./: Is a directory"]);
+    user.write("escape.toml", "format = 1\n\"\\u001b[31m\" = 1\n");
+    let did = user.run(&["machines", "./escape.toml"]);
+    did.failed(2, &["./escape.toml:2:1"]);
+    assert!(!did.err.contains('\x1b'), "{:?}", did.err);
+    // The same files as subjects.toml.
+    let own = user.write(".config/fathom/subjects.toml", "");
+    let mut file = std::fs::File::create(&own).expect("a file");
+    file.write_all(b"[a]\n\xff\n").expect("room");
+    user.run(&["subjects"]).failed(2, &["subjects.toml: line 2 is not UTF-8 text", "readable text file"]);
+    file.set_len(2 << 20).expect("its length");
+    user.run(&["survey", "--on", "a"]).failed(2, &["subjects.toml: longer than 1024 KiB"]);
+    std::fs::remove_file(&own).expect("it is there");
+    std::fs::create_dir(&own).expect("a directory");
+    user.run(&["subjects"]).failed(2, &["subjects.toml: Is a directory"]);
+}

@@ -1,0 +1,321 @@
+//! What a machine may lack: rights, memory, CPUs, processes, a home, `/proc`. FAULTS.md shows what users see.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use crate::common::{Did, User, wait};
+
+/// Nobody: the last user and group of every Linux system.
+const NOBODY: u32 = 65534;
+const SHORT: [&str; 5] = ["survey", "--on", "s1-8way", "--budget", "300ms"];
+/// 64 MiB of address space, for the shell's `ulimit -v`.
+const SMALL: &str = "ulimit -v 65536; ";
+
+fn golden() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../records/v1-guest-survey.fathom")
+}
+
+fn mode(path: &Path, mode: u32) {
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("its mode");
+}
+
+/// Somebody without rights: nobody where the tests run as root, else whoever runs them. The program is copied
+/// to where they reach it.
+struct Plain {
+    user: User,
+    root: bool,
+}
+
+impl Plain {
+    fn new() -> Plain {
+        let user = User::new();
+        let root = rustix::process::getuid().is_root();
+        std::fs::copy(env!("CARGO_BIN_EXE_fathom"), user.path("fathom")).expect("a copy");
+        mode(user.home.path(), 0o755);
+        if root {
+            std::os::unix::fs::chown(user.home.path(), Some(NOBODY), Some(NOBODY)).expect("root may");
+        }
+        Plain { user, root }
+    }
+
+    /// Runs a command line of the shell; `fathom` is the program.
+    fn shell(&self, line: &str) -> Did {
+        let mut command = self.user.command(&[]);
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", line]).current_dir(self.user.home.path()).env_clear();
+        shell.envs(command.get_envs().filter_map(|(k, v)| Some((k, v?))));
+        let path = std::env::var("PATH").unwrap_or_default();
+        shell.env("PATH", format!("{}:{path}", self.user.home.path().display()));
+        shell.stdin(std::process::Stdio::null());
+        shell.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+        if self.root {
+            shell.uid(NOBODY).gid(NOBODY);
+        }
+        command.stdin(std::process::Stdio::null());
+        wait(shell.spawn().expect("a shell"))
+    }
+}
+
+/// A measurement that came to an end of its own: a report, and nothing left running.
+#[track_caller]
+fn measured(user: &User, did: &Did) {
+    user.nothing_left(Instant::now());
+    assert!(matches!(did.status, 0 | 3), "{did:?}");
+    assert!(did.out.contains("Clocks and bias") || did.out.starts_with('{'), "{did:?}");
+}
+
+/// The same on this host, which may refuse a probe; then with a reason and a remedy.
+#[track_caller]
+fn measured_or_refused(user: &User, did: &Did) {
+    if matches!(did.status, 1 | 5) {
+        println!("SKIPPED: this host is not measured: {}{}", did.out, did.err);
+        assert!(did.err.contains("try: ") || did.out.contains("remedy: "), "{did:?}");
+        return user.nothing_left(Instant::now());
+    }
+    measured(user, did);
+}
+
+#[test]
+fn without_any_right_this_host_is_measured_and_says_what_is_missing() {
+    let plain = Plain::new();
+    // No locked memory, no priority, no core: what is left is a thread on a CPU.
+    let did = plain.shell("ulimit -l 0; ulimit -c 0; fathom survey --budget 1s --record A --json");
+    measured_or_refused(&plain.user, &did);
+    if did.status == 1 {
+        return;
+    }
+    // What was not permitted is a fact with its remedy; nothing that was not given is claimed.
+    let record = plain.user.read("A");
+    let fact = |name: &str| {
+        let wanted = format!("fact name=\"{name}\" ");
+        record.lines().find(|l| l.starts_with(&wanted)).unwrap_or_else(|| panic!("no {name} in {record}"))
+    };
+    assert!(fact("memory.locked").contains("ulimit -l"), "{}", fact("memory.locked"));
+    for (name, remedy) in [("privilege.nice", "ulimit -e"), ("privilege.fifo", "ulimit -r")] {
+        let told = fact(name);
+        assert!(told.contains(remedy) || !told.contains("not "), "{told}");
+    }
+}
+
+#[test]
+fn files_that_may_not_be_read_or_written_are_named() {
+    let plain = Plain::new();
+    for (name, text) in [("record", ""), ("bad.toml", ""), (".config/fathom/subjects.toml", "")] {
+        mode(&plain.user.write(name, text), 0);
+    }
+    let dir = plain.user.path("closed");
+    std::fs::create_dir(&dir).expect("a directory");
+    mode(&dir, 0o555);
+    for (line, words) in [
+        ("fathom report record", "record: Permission denied"),
+        ("fathom compare record record", "record: Permission denied"),
+        ("fathom machines ./bad.toml", "./bad.toml: Permission denied"),
+        ("fathom subjects", "subjects.toml: Permission denied"),
+        ("fathom survey --on s1-8way --record closed/A", "subjects.toml: Permission denied"),
+        ("fathom survey --record closed/A", "--record closed/A: Permission denied"),
+        ("fathom latency --record closed/A", "--record closed/A: Permission denied"),
+        ("fathom generate man closed/man", "closed/man: Permission denied"),
+        ("fathom generate man closed", "closed: Permission denied"),
+    ] {
+        let did = plain.shell(line);
+        did.failed(2, &[words, "try: "]);
+        plain.user.nothing_left(Instant::now());
+    }
+    mode(&dir, 0o755);
+}
+
+#[test]
+fn a_home_that_may_only_be_read_keeps_no_copy_and_loses_nothing_else() {
+    let plain = Plain::new();
+    mode(plain.user.home.path(), 0o555);
+    for variables in ["", "XDG_DATA_HOME=$HOME/x XDG_CONFIG_HOME=$HOME/y "] {
+        for verb in ["survey", "latency --bytes 8K"] {
+            let did = plain.shell(&format!("{variables}fathom {verb} --on s1-8way --budget 300ms --json"));
+            measured(&plain.user, &did);
+            assert_eq!(did.err.matches("no copy of the record is kept in ").count(), 1, "{}", did.err);
+            assert!(did.err.contains("Permission denied") && did.err.lines().count() == 1, "{}", did.err);
+        }
+    }
+    mode(plain.user.home.path(), 0o755);
+    let left: Vec<_> = std::fs::read_dir(plain.user.home.path()).expect("the home").flatten().collect();
+    assert_eq!(left.len(), 1, "only the program: {left:?}");
+}
+
+#[test]
+fn in_64_mib_everything_works_or_says_what_is_too_large() {
+    let user = User::new();
+    let guest = golden();
+    let guest = guest.display();
+    for line in [
+        "fathom survey --on s1-8way --budget 300ms --record A".to_owned(),
+        "fathom latency --on s1-8way --bytes 8K --budget 300ms".to_owned(),
+        format!("fathom report {guest} --json"),
+    ] {
+        let did = user.shell(&format!("{SMALL}{line}"));
+        measured(&user, &did);
+        assert_eq!(did.err, "", "{line}");
+    }
+    for line in
+        [format!("fathom compare {guest} {guest}"), "fathom machines zen3".into(), "fathom subjects".into()]
+    {
+        user.shell(&format!("{SMALL}{line}")).ended(0);
+    }
+    measured_or_refused(&user, &user.shell(&format!("{SMALL}fathom survey --budget 1s")));
+    // A model of more lines than fit.
+    let large = user
+        .run(&["machines", "s1-8way"])
+        .out
+        .replace("\"256K\"", "\"512M\"")
+        .replace("[memory]\nsize = \"", "[memory]\nsize = \"9");
+    user.write("large.toml", &large);
+    let did = user.shell(&format!("{SMALL}fathom survey --on ./large.toml --budget 300ms"));
+    did.failed(1, &["no model of './large.toml' can be made", "RLIMIT_AS", "describe smaller levels"]);
+    user.nothing_left(Instant::now());
+}
+
+/// A control group with 64 MiB of memory; it goes away with its last process.
+struct Group(PathBuf);
+
+impl Group {
+    fn new() -> Result<Group, String> {
+        let name = format!("fathom-test-{}", std::process::id());
+        // Version 1 has a tree of its own for memory, version 2 one for all; both may be there.
+        let places = [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
+        let mut why = String::new();
+        for (place, limit) in places {
+            if !Path::new(place).join("cgroup.procs").exists() {
+                why += &format!("{place} is no tree of control groups; ");
+                continue;
+            }
+            let group = Group(Path::new(place).join(&name));
+            let made = std::fs::create_dir(&group.0);
+            match made.and_then(|()| std::fs::write(group.0.join(limit), "67108864")) {
+                Ok(()) => return Ok(group),
+                Err(e) => why += &format!("{place}: {e}; "),
+            }
+        }
+        Err(why)
+    }
+
+    /// Processes that were killed for memory here.
+    fn killed(&self) -> u64 {
+        ["memory.oom_control", "memory.events"]
+            .iter()
+            .filter_map(|f| std::fs::read_to_string(self.0.join(f)).ok())
+            .filter_map(|t| t.lines().find_map(|l| l.strip_prefix("oom_kill ")?.trim().parse::<u64>().ok()))
+            .sum()
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn in_a_group_of_64_mib_nothing_is_killed_for_memory() {
+    let group = match Group::new() {
+        Ok(group) => group,
+        Err(why) => return println!("SKIPPED: no control group can be made here: {why}"),
+    };
+    let user = User::new();
+    let join = format!("echo $$ >{}/cgroup.procs && exec ", group.0.display());
+    let did = user.shell(&format!("{join}fathom survey --budget 1s"));
+    if did.err.contains("cgroup.procs") {
+        return println!("SKIPPED: the control group cannot be joined: {}", did.err);
+    }
+    measured_or_refused(&user, &did);
+    measured(&user, &user.shell(&format!("{join}fathom survey --on s1-8way --budget 300ms")));
+    let did = user.shell(&format!("{join}fathom report {} --json", golden().display()));
+    measured(&user, &did);
+    // Sound lines, and more of them than fits.
+    user.write("many", &crate::faults::many_samples());
+    let did = user.shell(&format!("{join}fathom report many"));
+    did.failed(
+        2,
+        &["MiB may be taken here, limited by half of the room left in the control group", "more memory"],
+    );
+    let stream = "{ echo fathom.record version=1; cat /dev/zero; } | fathom report -";
+    user.shell(&format!("echo $$ >{}/cgroup.procs; {stream}", group.0.display())).failed(2, &["256 MiB"]);
+    assert_eq!(group.killed(), 0);
+}
+
+#[test]
+fn on_one_cpu_harness_and_probe_share_it() {
+    let user = User::new();
+    let allowed = std::fs::read_to_string("/proc/self/status").expect("/proc");
+    let list = allowed.lines().find_map(|l| l.strip_prefix("Cpus_allowed_list:")).expect("the list").trim();
+    let cpu = list.split(['-', ',']).next().expect("a CPU").to_owned();
+    let did = user.shell(&format!("taskset -c {cpu} fathom machines"));
+    if did.status == 127 {
+        return println!("SKIPPED: no taskset: {}", did.err);
+    }
+    measured(&user, &user.shell(&format!("taskset -c {cpu} fathom {}", SHORT.join(" "))));
+    for line in ["survey --budget 1s", "latency --bytes 8K --budget 1s"] {
+        let did = user.shell(&format!("taskset -c {cpu} fathom {line}"));
+        if line.starts_with("latency") && did.status == 5 {
+            continue;
+        }
+        measured_or_refused(&user, &did);
+    }
+    // A CPU that is not allowed is refused by name.
+    let did = user.shell(&format!("taskset -c {cpu} fathom survey --cpu 4000"));
+    did.failed(1, &["CPU 4000", "ended before its work did"]);
+    user.nothing_left(Instant::now());
+}
+
+#[test]
+fn limits_on_processes_and_files_are_named() {
+    let plain = Plain::new();
+    // Threads count as processes; some number of them is too few for a harness and a probe.
+    let mut told = 0;
+    for processes in 1..12 {
+        let line = format!(
+            "ulimit -u {processes} 2>/dev/null || ulimit -p {processes} || exit 99; exec fathom {}",
+            SHORT.join(" ")
+        );
+        let did = plain.shell(&line);
+        plain.user.nothing_left(Instant::now());
+        assert!(!did.err.contains("panicked") && !did.err.contains("stack backtrace"), "{did:?}");
+        if matches!(did.status, 99 | 2) {
+            println!("SKIPPED: this shell sets no limit on processes: {}", did.err);
+            break;
+        }
+        if did.status == 1 {
+            assert!(did.err.contains("raise the limit on processes"), "{did:?}");
+            told += 1;
+        } else {
+            measured(&plain.user, &did);
+        }
+    }
+    println!("told {told} times");
+    for files in 3..9 {
+        let did = plain.shell(&format!("ulimit -n {files}; exec fathom {}", SHORT.join(" ")));
+        plain.user.nothing_left(Instant::now());
+        assert!(!did.err.contains("panicked"), "{did:?}");
+        assert!(did.status == 0 || did.err.contains("Too many open files") || did.status == 127, "{did:?}");
+    }
+}
+
+#[test]
+fn without_proc_and_sys_a_survey_says_so_and_records_are_still_judged() {
+    let user = User::new();
+    let hide = "mount -t tmpfs none /proc && mount -t tmpfs none /sys || exit 99; ";
+    let hidden = |line: &str| user.shell(&format!("exec unshare -m sh -c '{hide}{line}'"));
+    let did = hidden(&format!("fathom report {} --json", golden().display()));
+    if did.status != 0 && did.status != 3 {
+        return println!("SKIPPED: /proc and /sys cannot be hidden here: {}", did.err);
+    }
+    assert!(did.out.starts_with('{') && did.err.is_empty(), "{did:?}");
+    hidden("fathom survey --budget 1s").failed(1, &["/proc", "mount -t proc"]);
+    hidden("fathom survey --on s1-8way").failed(1, &["/proc", "mount -t proc"]);
+    // The probe itself needs neither to answer, and takes no memory that nothing vouches for.
+    let did = hidden("printf \"trial bytes=8192\\nbye\\n\" | fathom serve host");
+    assert!(did.status == 0 || did.status == 1 && did.err.contains("try: "), "{did:?}");
+    if did.status == 0 {
+        assert!(did.out.contains("\ndone ") || did.out.contains("\nrefusal "), "{did:?}");
+    }
+}

@@ -1,0 +1,57 @@
+//! TOML: descriptions of machines, and the user's subjects.
+
+use fathom_model::{Description, Model};
+
+use crate::{asked, own};
+
+/// A model of more lines or CPUs than this takes its time to make.
+const MOST_LINES: u64 = 1 << 14;
+
+/// Holds any bytes against what the two readers of TOML promise.
+pub fn run(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    match Description::parse("fuzz.toml", &text) {
+        Ok(description) => sound(&description),
+        Err(e) => {
+            assert!(!e.message.is_empty() && &*e.file == "fuzz.toml");
+            assert!(e.line >= 1 && e.column >= 1 && e.line <= text.matches('\n').count() + 1, "{e:?}");
+            told(&e.to_string());
+        }
+    }
+    match own::parse("fuzz.toml", &text) {
+        Ok(list) => {
+            for own in &list {
+                assert!(own.name != "host" && own.command.first().is_some_and(|c| !c.is_empty()));
+            }
+        }
+        Err(wrong) => assert!(wrong.what.starts_with("fuzz.toml: ") && !wrong.remedy.is_empty()),
+    }
+}
+
+/// What a terminal is told: nothing that it would obey, and no more than fits on it.
+fn told(message: &str) {
+    let obeyed = message.chars().find(|c| c.is_control() && *c != '\n' && *c != '\t');
+    assert!(obeyed.is_none(), "{obeyed:?} in {message:?}");
+    assert!(message.len() < 4096, "{} bytes are told", message.len());
+}
+
+/// A description shown and read again is the same, and it runs.
+fn sound(description: &Description) {
+    let shown = description.to_toml();
+    let again = Description::parse("fuzz.toml", &shown).unwrap_or_else(|e| panic!("{e}\nof\n{shown}"));
+    assert_eq!(&again, description);
+    assert_eq!(again.to_toml(), shown);
+    let lines: u64 = description.levels.iter().map(|l| l.size / l.line).sum();
+    let entries: u64 = description.tlbs.iter().map(|t| u64::from(t.entries)).sum();
+    if lines + entries > MOST_LINES {
+        return;
+    }
+    let ask = [
+        "facts",
+        "trial id=1 bytes=1000 loads=7 samples=2 warm=3",
+        "trial id=2 pattern=pages bytes=640 loads=7 samples=2 warm=3 page=huge",
+    ];
+    let answers = asked::answers(&mut Model::new(description, 1), ask.map(str::to_owned).to_vec());
+    let ended = |a: &&String| a.starts_with("done ") || a.starts_with("refusal ");
+    assert_eq!(answers.iter().filter(ended).count(), 2, "{answers:?}");
+}

@@ -1,0 +1,141 @@
+//! What must hold whatever bytes come: a bounded run over seeds and what a mutator with a fixed seed makes of
+//! them. The coverage-guided run of `fuzz/` calls the same functions (CONTRIBUTING, "Fuzzing").
+//!
+//! `FATHOM_SEEDS=fuzz/corpus cargo test -p fathom --test fuzz seeds` writes the seeds for that run.
+//! An input that is found there goes to `found/TARGET`, and every run of the tests begins with it.
+#![cfg(target_os = "linux")]
+
+#[path = "../../src/records/lines.rs"]
+mod lines;
+#[path = "../../src/subjects/own.rs"]
+mod own;
+#[path = "../../../analysis/tests/claims/sane.rs"]
+mod sane;
+
+mod asked;
+mod description;
+mod mutate;
+mod record;
+mod seeds;
+mod tables;
+mod wire;
+
+use std::path::PathBuf;
+
+use mutate::{Random, mutated};
+
+/// What all of a target's inputs together may take at most.
+const MOST_MEMORY_KIB: u64 = 512 << 10;
+
+type Target = (&'static str, fn(&[u8]), fn() -> Vec<Vec<u8>>, usize);
+
+/// Name, body, seeds, and how many mutated inputs a run of the tests has time for.
+const TARGETS: [Target; 4] = [
+    ("wire", wire::run, seeds::wire, 1500),
+    ("description", description::run, seeds::description, 3000),
+    ("record", record::run, seeds::record, 60),
+    ("tables", tables::run, seeds::tables, 20_000),
+];
+
+/// Runs one input; where it fails, the input is kept and named.
+#[track_caller]
+fn run(target: &Target, input: &[u8], what: &str) {
+    let body = target.1;
+    if let Err(why) = std::panic::catch_unwind(|| body(input)) {
+        let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{what}", target.0));
+        let kept = std::fs::write(&file, input).is_ok();
+        eprintln!("{what} of '{}' fails; kept: {kept}, {}", target.0, file.display());
+        std::panic::resume_unwind(why);
+    }
+}
+
+#[track_caller]
+fn bounded(name: &str) {
+    let target = TARGETS.iter().find(|t| t.0 == name).expect("a target");
+    let more = std::env::var("FATHOM_FUZZ").ok().and_then(|n| n.parse::<usize>().ok()).unwrap_or(1);
+    let found = seeds::found(name);
+    found.iter().enumerate().for_each(|(n, input)| run(target, input, &format!("found-{n}")));
+    let seeds = target.2();
+    assert!(seeds.len() > 3, "the seeds of {name} are gone");
+    seeds.iter().enumerate().for_each(|(n, input)| run(target, input, &format!("seed-{n}")));
+    let mut random = Random(0xfa70 + name.len() as u64);
+    for n in 0..target.3 * more {
+        let [a, b] = [0; 2].map(|_| &seeds[random.below(seeds.len())]);
+        run(target, &mutated(a, b, &mut random), &format!("mutant-{n}"));
+    }
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak =
+        status.lines().find_map(|l| l.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok());
+    let peak: u64 = peak.expect("the peak of the memory in use");
+    assert!(peak < MOST_MEMORY_KIB, "{peak} KiB");
+}
+
+#[test]
+fn any_lines_on_the_wire() {
+    bounded("wire");
+}
+
+#[test]
+fn any_description() {
+    bounded("description");
+}
+
+#[test]
+fn any_record() {
+    bounded("record");
+}
+
+#[test]
+fn any_table() {
+    bounded("tables");
+}
+
+#[test]
+fn damage_that_is_sealed_again_gets_past_the_checksum() {
+    let text = String::from_utf8(seeds::record().swap_remove(0)).expect("text");
+    let line = text.lines().find(|l| l.starts_with("trial ")).expect("a trial");
+    let damaged = text.replacen(line, &line.replacen(" bytes=", "  bytes=", 1), 1);
+    let problems = |bytes: &[u8]| lines::read(bytes, |_| None).expect("a record").problems;
+    let told = problems(damaged.as_bytes());
+    assert!(told.first().is_some_and(|p| p.contains("checksum")), "{told:?}");
+    assert_eq!(problems(&mutate::resealed(damaged.as_bytes())), Vec::<String>::new());
+}
+
+#[test]
+fn a_record_cut_at_and_inside_every_line_is_judged() {
+    let whole = seeds::record().swap_remove(1);
+    let mut ends: Vec<usize> = (0..whole.len()).filter(|&at| whole[at] == b'\n').map(|at| at + 1).collect();
+    ends.insert(0, 0);
+    let told = |cut: usize| {
+        let report = record::judged(&whole[..cut])?;
+        Some(report.warnings.iter().map(|w| w.token).collect::<Vec<_>>())
+    };
+    for pair in ends.windows(2) {
+        let inside = told(pair[0] + (pair[1] - pair[0]) / 2);
+        let at = told(pair[1]);
+        // Of the first line nothing is left but what is no record.
+        assert_eq!(inside.is_none(), pair[0] == 0);
+        let damaged = |tokens: &Option<Vec<&str>>| tokens.iter().flatten().any(|t| *t == "damaged-record");
+        assert!(inside.is_none() || damaged(&inside), "{inside:?} at {pair:?}");
+        let cut_off = at.iter().flatten().any(|t| *t == "interrupted");
+        assert_eq!(cut_off, pair[1] != whole.len(), "{at:?} at {pair:?}");
+        assert!(!damaged(&at), "{at:?} at {pair:?}");
+    }
+}
+
+#[test]
+fn seeds_for_the_long_run() {
+    let Some(directory) = std::env::var_os("FATHOM_SEEDS").map(PathBuf::from) else {
+        println!("SKIPPED: FATHOM_SEEDS names no directory to write them to");
+        return;
+    };
+    for target in &TARGETS {
+        // Tests run in their crate's directory, users stand in the repository's.
+        let directory =
+            PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(&directory).join(target.0);
+        std::fs::create_dir_all(&directory).expect("a directory");
+        for (n, seed) in seeds::found(target.0).into_iter().chain(target.2()).enumerate() {
+            std::fs::write(directory.join(format!("seed-{n}")), seed).expect("a seed");
+        }
+    }
+}

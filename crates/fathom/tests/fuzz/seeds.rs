@@ -1,0 +1,152 @@
+//! Inputs to begin with: the records, descriptions and tables that the repository has anyway.
+
+use std::path::{Path, PathBuf};
+
+use crate::{mutate, tables, wire};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The files of a directory with this ending, by name; none where there is no such directory.
+fn files(directory: &str, ending: &str) -> Vec<Vec<u8>> {
+    let entries = std::fs::read_dir(root().join(directory)).into_iter().flatten();
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|e| e.path()).collect();
+    paths.retain(|p| p.is_file() && p.to_string_lossy().ends_with(ending));
+    paths.sort();
+    paths.iter().map(|p| std::fs::read(p).unwrap_or_else(|e| panic!("{}: {e}", p.display()))).collect()
+}
+
+/// What once was found by fuzzing, and mended.
+pub fn found(target: &str) -> Vec<Vec<u8>> {
+    files(&format!("crates/fathom/tests/fuzz/found/{target}"), "")
+}
+
+fn head(text: &[u8], lines: usize) -> Vec<u8> {
+    text.split_inclusive(|&b| b == b'\n').take(lines).flatten().copied().collect()
+}
+
+const ASKED: &str = "facts
+trial bytes=8192
+trial id=1 round=1 pattern=pages bytes=640 step=64 loads=17 samples=2
+trial id=2 pattern=clock loads=1 samples=3
+trial id=3 pattern=alu loads=100 samples=3 warm=10
+trial id=4 pattern=single bytes=4096 loads=33 timed=4 samples=17
+trial id=5 bytes=65536 order=window window=4096 page=huge seed=99 place=7
+trial id=6 bytes=1024 order=sequential with_cpu=1,2 with_bytes=4096,64
+trial id=7 attribute=device
+trial size=8k
+hello text=\"a \\u{1b}[31m \\\"b\\\" \\\\ \\n\" hex=0x00ff list=-1,2,3 token=a.b-c seq=18446744073709551615
+bye
+";
+
+/// Lines: asked by hand, and as records have them.
+pub fn wire() -> Vec<Vec<u8>> {
+    let records = files("records", ".fathom");
+    let heads = records.iter().map(|r| head(r, 60));
+    let tails = records.iter().map(|r| {
+        let lines: Vec<&[u8]> = r.split_inclusive(|&b| b == b'\n').collect();
+        lines[lines.len() - 20..].concat()
+    });
+    // The wire's own lines without their seals, so that a change is not only damage.
+    let plain = records.iter().map(|r| {
+        let text = String::from_utf8_lossy(&head(r, 120)).into_owned();
+        text.lines()
+            .skip(80)
+            .flat_map(|l| [l.split(" seq=").next().unwrap_or(l), "\n"])
+            .collect::<String>()
+            .into_bytes()
+    });
+    [ASKED.as_bytes().to_vec()].into_iter().chain(heads).chain(tails).chain(plain).collect()
+}
+
+/// Every described machine, a small one, and a file of subjects.
+pub fn description() -> Vec<Vec<u8>> {
+    let own = "[pi]\ncommand = [\"ssh\", \"pi\", \"fathom\", \"serve\", \"host\"]\nabout = \"the board\"\n";
+    let mut all = files("machines", ".toml");
+    all.extend([own.as_bytes().to_vec(), wire::SMALL.as_bytes().to_vec()]);
+    all
+}
+
+/// Every committed record, whole and cut off, and one without samples enough for a tier.
+pub fn record() -> Vec<Vec<u8>> {
+    let mut all = files("records", ".fathom");
+    for n in 0..all.len() {
+        all.push(head(&all[n], 100));
+        all.push(head(&all[n], 160));
+        // Few facts and few trials: quick to judge, and every line counts.
+        let thin: Vec<u8> = all[n]
+            .split_inclusive(|&b| b == b'\n')
+            .enumerate()
+            .filter(|(n, l)| !l.starts_with(b"fact ") || n % 9 == 0)
+            .map(|(_, l)| l)
+            .take(90)
+            .flatten()
+            .copied()
+            .collect();
+        all.push(mutate::resealed(&thin));
+    }
+    all
+}
+
+/// The committed tables of real machines.
+pub fn tables() -> Vec<Vec<u8>> {
+    const FIXTURES: &str = "crates/analysis/tests/claims/fixtures";
+    let trees = files(FIXTURES, ".dtb").into_iter().map(|b| packed("devicetree.blob", 0, 0, &b));
+    let digit = |b: &u8| (*b as char).to_digit(16).map(|d| d as u8);
+    let bytes = |hex: Vec<u8>| -> Vec<u8> {
+        let lines = hex.split(|&b| b == b'\n').filter(|l| !l.starts_with(b"#"));
+        let digits: Vec<u8> = lines.flatten().filter_map(digit).collect();
+        digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect()
+    };
+    let pptt = files(FIXTURES, ".pptt.hex").into_iter().map(|b| packed("acpi.pptt", 0, 0, &bytes(b)));
+    let lists = files(FIXTURES, ".facts").into_iter().map(|b| listed(&String::from_utf8_lossy(&b)));
+    trees.chain(pptt).chain(lists).chain([arm()]).collect()
+}
+
+/// A fact as [`tables::run`] reads it.
+fn packed(name: &str, digit: u8, kind: u8, value: &[u8]) -> Vec<u8> {
+    let number =
+        tables::NAMES.iter().position(|n| *n == name).unwrap_or_else(|| panic!("{name} is not decoded"));
+    let length = u16::try_from(value.len()).unwrap_or(u16::MAX).to_le_bytes();
+    let mut out = vec![number as u8, digit, kind, length[0], length[1]];
+    out.extend_from_slice(&value[..value.len().min(usize::from(u16::MAX))]);
+    out
+}
+
+/// A fixture `NAME r REGISTERS` or `NAME t TEXT`, as the target reads it.
+fn listed(text: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    for line in text.lines().filter(|l| !l.is_empty() && !l.starts_with('#')) {
+        let mut words = line.splitn(3, ' ');
+        let (Some(name), Some(kind), Some(value)) = (words.next(), words.next(), words.next()) else {
+            continue;
+        };
+        // The one digit in a name that the target leaves to the input.
+        let known = |digit: &u8| tables::NAMES.iter().find(|n| n.replace('#', &digit.to_string()) == name);
+        let Some((digit, name)) = (0..10u8).find_map(|d| Some((d, known(&d)?))) else { continue };
+        out.extend(match kind {
+            "t" => packed(name, digit, 1, value.as_bytes()),
+            _ => {
+                let words = value.split(' ').filter_map(|w| u32::from_str_radix(w, 16).ok());
+                packed(name, digit, 0, &words.flat_map(u32::to_le_bytes).collect::<Vec<_>>())
+            }
+        });
+    }
+    out
+}
+
+/// Cortex-A72's cache registers (technical reference manual 100095, reset values with 32 KiB and 1 MiB).
+fn arm() -> Vec<u8> {
+    let int = |name, digit, value: u64| packed(name, digit, 2, &value.to_le_bytes());
+    [
+        int("arm.ctr_el0", 0, 0x8444_c004),
+        int("arm.clidr_el1", 0, 0x0a20_0023),
+        int("arm.ccsidr_el1.#.data", 1, 0x701f_e00a),
+        int("arm.ccsidr_el1.#.instructions", 1, 0x201f_e012),
+        int("arm.ccsidr_el1.#.data", 2, 0x707f_e07a),
+        int("described.level.#.size", 1, 32768),
+        packed("described.level.#.holds", 1, 1, b"data"),
+    ]
+    .concat()
+}

@@ -1,0 +1,148 @@
+//! The wire: lines are parsed, printed and parsed again, and served to a small model.
+
+use fathom_experiment::record::Record;
+use fathom_model::{Description, Model};
+use fathom_probe::wire::{Done, Line, MAX_LINE, Samples, Trial, WireError};
+
+use crate::asked::answers;
+
+/// Lines of one input that are served; each may be a trial.
+const MOST_LINES: usize = 40;
+/// The largest numbers that the record takes for a trial and a round.
+const MOST_NUMBER: u64 = 1 << 32;
+
+/// Holds any bytes against what the wire promises.
+pub fn run(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    text.split('\n').for_each(printed);
+    served(&text);
+}
+
+/// Printing a parsed line and parsing it again gives the same; so do the trials, samples and ends in it.
+fn printed(text: &str) {
+    let line = match Line::parse(text) {
+        Ok(line) => line,
+        Err(e) => return assert!(!e.what.is_empty() && !e.what.contains('\n'), "{:?}", e.what),
+    };
+    // Controls may stand raw in a text and are printed as longer escapes; nobody sends such a line.
+    let plain = line.render();
+    if plain.len() <= MAX_LINE {
+        let again = Line::parse(&plain).unwrap_or_else(|e| panic!("{e} of {plain:?}"));
+        assert_eq!((&again.word, &again.pairs), (&line.word, &line.pairs));
+    }
+    let sealed = line.seal(line.seq.unwrap_or(7));
+    if sealed.len() <= MAX_LINE {
+        let again = Line::parse(&sealed).unwrap_or_else(|e| panic!("{e} of {sealed:?}"));
+        assert_eq!((&again.word, &again.pairs), (&line.word, &line.pairs));
+        assert_eq!(again.seq, Some(line.seq.unwrap_or(7)));
+    }
+    same(Trial::read(&line), Trial::line, Trial::read);
+    same(Done::read(&line), Done::line, Done::read);
+    if let Ok(samples) = Samples::read(&line) {
+        let again = samples.lines().into_iter().flat_map(|l| {
+            let l = Line::parse(&l.seal(u64::MAX)).unwrap_or_else(|e| panic!("{e}"));
+            Samples::read(&l).unwrap_or_else(|e| panic!("{e}")).list
+        });
+        assert_eq!(again.collect::<Vec<_>>(), samples.list);
+    }
+}
+
+fn same<T: PartialEq + std::fmt::Debug>(
+    first: Result<T, WireError>,
+    line: fn(&T) -> Line,
+    read: fn(&Line) -> Result<T, WireError>,
+) {
+    let Ok(first) = first else { return };
+    let text = line(&first).seal(u64::MAX);
+    let parsed = Line::parse(&text).unwrap_or_else(|e| panic!("{e} of {text:?}"));
+    assert_eq!(read(&parsed).unwrap_or_else(|e| panic!("{e} of {text:?}")), first);
+}
+
+/// Two levels, a TLB and little of everything.
+pub const SMALL: &str = r#"
+format = 1
+about = "a small machine"
+[core]
+clock = "1 GHz"
+cpus = 4
+alu = "1 cycles"
+branch = "1 cycles"
+[timer]
+clock = "1 GHz"
+overhead = "3 cycles"
+jitter = "0 cycles"
+resolution = 1
+[[level]]
+name = "L1"
+holds = "data"
+size = "1K"
+line = "64"
+ways = 2
+latency = "3 cycles"
+replacement = "lru"
+write = "back"
+allocate = true
+inclusion = "neither"
+shared = false
+[[tlb]]
+name = "TLB"
+entries = 4
+ways = 4
+pages = ["4K", "64K"]
+latency = "0 cycles"
+replacement = "random"
+[walk]
+fetches = 2
+from = "L1"
+latency = "5 cycles"
+[memory]
+size = "64M"
+pages = ["4K", "64K"]
+latency = "100 cycles"
+spread = "0 cycles"
+"#;
+
+/// A trial that ends soon: what a machine can bear is a matter of patience and not of parsing.
+fn short(text: &str) -> String {
+    let trial = Line::parse(text).ok().filter(|line| line.word == "trial").map(|line| Trial::read(&line));
+    let Some(Ok(mut trial)) = trial else { return text.to_owned() };
+    trial.loads = trial.loads.min(67);
+    trial.samples = trial.samples.min(17);
+    trial.warm = trial.warm.min(64);
+    trial.timed = trial.timed.min(8);
+    trial.with.truncate(3);
+    trial.line().render()
+}
+
+/// Whatever is asked, what is sent is a session: lines of the wire, numbered, each trial ended, its work
+/// proven, and nothing in it that the record has to complain of.
+fn served(text: &str) {
+    let description = Description::parse("small.toml", SMALL).unwrap_or_else(|e| panic!("{e}"));
+    let lines = text.split('\n').take(MOST_LINES).map(short).collect();
+    let answers = answers(&mut Model::new(&description, 1), lines);
+    let mut record = Record::default();
+    record.push(&Record::first_line()).unwrap_or_else(|e| panic!("{e}"));
+    let mut beyond = false;
+    for (n, answer) in answers.iter().enumerate() {
+        assert!(answer.len() <= MAX_LINE, "{} bytes: {answer:?}", answer.len());
+        let line = Line::parse(answer).unwrap_or_else(|e| panic!("{e}: {answer:?}"));
+        assert_eq!(line.seq, Some(n as u64 + 1));
+        if line.word == "trial" {
+            let trial = Trial::read(&line).unwrap_or_else(|e| panic!("{e}: {answer:?}"));
+            beyond |= trial.id > MOST_NUMBER || trial.round > MOST_NUMBER;
+        }
+        record.push(answer).unwrap_or_else(|e| panic!("{e}: {answer:?}"));
+    }
+    if beyond {
+        return;
+    }
+    assert!(record.problems.is_empty(), "{:?}", record.problems);
+    for run in &record.trials {
+        let done = run.done.or_else(|| run.refusal.is_some().then(Done::default));
+        let done = done.unwrap_or_else(|| panic!("{:?} did not end", run.trial));
+        let cells = run.trial.chain(0, done.page_bytes).cells();
+        let whole_laps = run.trial.loads.max(2 * run.trial.loads).is_multiple_of(cells)
+            || run.trial.timed.max(run.trial.loads).is_multiple_of(cells);
+        assert!(run.cheated == 0 || whole_laps, "{} of {:?} are unproven", run.cheated, run.trial);
+    }
+}

@@ -1,0 +1,20 @@
+//! The target `description`: its body is that of the tests (`crates/fathom/tests/fuzz/description.rs`).
+#![no_main]
+
+#[path = "../../crates/fathom/tests/fuzz/asked.rs"]
+mod asked;
+#[path = "../../crates/fathom/tests/fuzz/description.rs"]
+mod description;
+#[path = "../../crates/fathom/tests/fuzz/mutate.rs"]
+mod mutate;
+mod mutator;
+#[path = "../../crates/fathom/src/subjects/own.rs"]
+mod own;
+
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
+
+fuzz_target!(|data: &[u8]| description::run(data));
+
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    mutator::mutate(data, size, max_size, seed)
+});

@@ -1,0 +1,18 @@
+//! The target `record`: its body is that of the tests (`crates/fathom/tests/fuzz/record.rs`).
+#![no_main]
+
+#[path = "../../crates/fathom/src/records/lines.rs"]
+mod lines;
+#[path = "../../crates/fathom/tests/fuzz/mutate.rs"]
+mod mutate;
+mod mutator;
+#[path = "../../crates/fathom/tests/fuzz/record.rs"]
+mod record;
+
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
+
+fuzz_target!(|data: &[u8]| record::run(data));
+
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    mutator::mutate(data, size, max_size, seed)
+});
