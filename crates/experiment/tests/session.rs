@@ -15,8 +15,7 @@ fn run() -> Run {
         seed: 1,
         budget_ms: 200,
         build: "x".into(),
-        command: String::new(),
-        bytes: Vec::new(),
+        ..Run::default()
     }
 }
 

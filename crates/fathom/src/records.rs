@@ -25,7 +25,7 @@ pub fn reports(file: &Path) -> Result<Vec<(String, Report)>, Failure> {
 /// The record in a file, or on stdin for `-`; `taken` is the memory that earlier ones need.
 pub fn load(file: &Path, taken: u64) -> Result<Record, Failure> {
     match read(file, taken)? {
-        Input::Record(record) => Ok(record),
+        Input::Record(record) => Ok(*record),
         Input::Page(_) => Err(Failure::usage(
             format!("{}: a page has findings and no samples", file.display()),
             "name the record that it was made from",
@@ -34,7 +34,7 @@ pub fn load(file: &Path, taken: u64) -> Result<Record, Failure> {
 }
 
 enum Input {
-    Record(Record),
+    Record(Box<Record>),
     Page(String),
 }
 
@@ -73,7 +73,7 @@ const MOST_PAGE: u64 = 64 << 20;
 fn read_from(mut from: impl BufRead, enough: impl FnMut(&Record) -> Option<String>) -> Result<Input, String> {
     let begin = from.fill_buf().map_err(|e| e.to_string())?;
     if !html::is_page(&String::from_utf8_lossy(&begin[..begin.len().min(64)])) {
-        return lines::read(from, enough).map(Input::Record);
+        return lines::read(from, enough).map(|record| Input::Record(Box::new(record)));
     }
     let mut page = Vec::new();
     from.take(MOST_PAGE).read_to_end(&mut page).map_err(|e| e.to_string())?;

@@ -14,7 +14,7 @@ fn the_command_line_is_wrong() {
         (&["serve", "host", "--base-page", "4KB"], &["--base-page", "8192, 8K"]),
         (&["serve", "hosts"], &["hosts", "host"]),
         (&["sruvey"], &["sruvey", "survey"]),
-        (&["report"], &["FILE"]),
+        (&["report"], &["RECORD"]),
         (&["--color", "maybe"], &["auto", "always", "never"]),
         (&["survey", "--on", "bcm2835", "--cpu", "0"], &["--cpu 0", "not this host"]),
     ] {
