@@ -17,6 +17,7 @@ fn session() -> Vec<String> {
         build: "x".into(),
         command: "fathom survey --on 'a b'".into(),
         bytes: vec![8192, 1 << 20],
+        ..Run::default()
     };
     let chase = Trial { id: 2, round: 1, bytes: 8192, samples: 20, ..Trial::default() };
     let chain = chase.chain(0, 4096);

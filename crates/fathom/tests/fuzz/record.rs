@@ -3,9 +3,9 @@
 use fathom_analysis::compare::compare;
 use fathom_analysis::findings::Report;
 use fathom_experiment::record::Record;
-use fathom_experiment::{latency, survey};
+use fathom_experiment::{latency, stride, survey};
 use fathom_probe::wire::{Line, Trial};
-use fathom_report::{Style, comparison, from_json, json, schema, terminal};
+use fathom_report::{Style, comparison, from_json, html, json, schema, terminal};
 
 use crate::{lines, mutate};
 
@@ -46,12 +46,22 @@ pub fn judged(data: &[u8]) -> Option<Report> {
         from_json(&document, fathom_experiment::WARNINGS).unwrap_or_else(|e| panic!("{e}\n{document}"));
     // What is not finite is null in JSON, so that the text and not the report is what comes back.
     assert_eq!(json(&again), document);
+    carried(&report, &document);
     Some(report)
+}
+
+/// A page carries the findings, and nothing in them ends an element of it.
+fn carried(report: &Report, document: &str) {
+    let page = html(&[("A", report)], &[]).unwrap_or_else(|e| panic!("{e}"));
+    let back =
+        html::reports(&page, fathom_experiment::WARNINGS).unwrap_or_else(|e| panic!("{e}\n{document}"));
+    assert_eq!(json(&back[0].1), document);
+    assert_eq!(page.matches("</script").count(), 3, "{document}");
 }
 
 /// A probe that is hostile shapes the record that the plans go on from: what they ask is still a trial.
 fn planned(record: &Record) {
-    for plan in [survey::plan, latency::plan] {
+    for plan in [survey::plan, latency::plan, stride::plan] {
         for trial in plan(record, 1, 1000) {
             let line = Line::parse(&trial.line().render()).unwrap_or_else(|e| panic!("{e}: {trial:?}"));
             assert_eq!(Trial::read(&line).unwrap_or_else(|e| panic!("{e}")), trial);
