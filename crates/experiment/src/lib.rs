@@ -7,6 +7,7 @@
 pub mod budget;
 mod clock;
 pub mod disturbance;
+mod environment;
 pub mod latency;
 mod reading;
 pub mod record;

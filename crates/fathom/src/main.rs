@@ -1,12 +1,14 @@
 //! The command: subjects, records, findings. The only crate with user-facing I/O.
 #![forbid(unsafe_code)]
 
+mod build;
 mod child;
 mod cli;
 mod failure;
 mod keep;
 mod measure;
 mod output;
+mod progress;
 mod serve;
 mod subjects;
 

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use fathom_experiment::record::{Record, Run};
 use fathom_experiment::session::{Plan, Session};
 use fathom_probe::wire::Line;
-use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::child::{Heard, Probe};
 use crate::cli::RunOptions;
 use crate::failure::Failure;
 use crate::keep::Keep;
+use crate::progress::Progress;
 use crate::subjects::{self, Subject};
 
 /// How often the user's wish to stop is looked at.
@@ -22,6 +22,9 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// How long a stream may stay open and silent after its process is gone (something that the process started
 /// holds it).
 const STRAY: Duration = Duration::from_millis(500);
+/// How long a point may go on after the user asked for the end. On hardware points take less; with what the
+/// probe then has to say and [`FAREWELL`] all is gone within two seconds.
+const LAST_POINT: Duration = Duration::from_secs(1);
 /// Most bytes that a subject may send that are no lines of the wire: a board's boot messages and a login
 /// banner are some 100 KiB, and whoever sends more is no probe.
 const MOST_NOISE: u64 = 1 << 20;
@@ -102,11 +105,12 @@ pub fn measure(
         subject: subject.name.clone(),
         seed,
         budget_ms: options.budget,
-        build: env!("CARGO_PKG_VERSION").to_owned(),
+        build: crate::build::id(),
         command: format!(
-            "fathom {experiment} --on {} --seed {seed} --budget {}ms{}",
+            "fathom {experiment} --on {} --seed {seed} --budget {}ms{}{}",
             subject.name,
             options.budget,
+            options.cpu.map_or(String::new(), |cpu| format!(" --cpu {cpu}")),
             if bytes.is_empty() { String::new() } else { format!(" --bytes {}", list(bytes)) }
         ),
         bytes: bytes.to_vec(),
@@ -116,13 +120,14 @@ pub fn measure(
     let probe = Probe::start(&subject, &arguments(&subject, options, seed))?;
     let session = Session::new(plan, run);
     let keep = Keep::open(options.record.as_deref(), experiment, &subject.name, &session.head())?;
-    let bar = progress(quiet, options.budget, &subject);
     let start = Instant::now();
+    let progress = Progress::new(quiet, start);
     let patience = Duration::from_millis(options.patience);
     // The plan reckons with what the trials cost; only here it shows what the whole took.
     let until = (!subject.modelled).then(|| start + asking_time(options.budget));
-    let mut talk = Talk { session, probe, keep, stop, bar, patience, until, noise: Noise::default() };
-    let outcome = talk.converse(start);
+    let noise = Noise::default();
+    let mut talk = Talk { session, probe, keep, stop, progress, patience, until, leaving: None, noise };
+    let outcome = talk.converse();
     talk.finish(outcome, start)
 }
 
@@ -157,20 +162,6 @@ fn arguments(subject: &Subject, options: &RunOptions, seed: u64) -> Vec<String> 
     extra
 }
 
-fn progress(quiet: bool, budget_ms: u64, subject: &Subject) -> ProgressBar {
-    if quiet || subject.modelled && budget_ms < 500 {
-        return ProgressBar::hidden();
-    }
-    // indicatif draws on stderr, and only if that is a terminal.
-    let bar = ProgressBar::new(budget_ms);
-    if let Ok(style) = ProgressStyle::with_template("{msg} [{wide_bar}] {elapsed} of at most {prefix}") {
-        bar.set_style(style);
-    }
-    bar.set_prefix(format!("{:.0} s", budget_ms as f64 / 1000.0));
-    bar.set_message(format!("measuring {}", subject.name));
-    bar
-}
-
 /// How a conversation ended.
 enum Outcome {
     Complete,
@@ -183,10 +174,12 @@ struct Talk {
     probe: Probe,
     keep: Keep,
     stop: Stop,
-    bar: ProgressBar,
+    progress: Progress,
     /// When no more trials are asked for; never of a model.
     until: Option<Instant>,
     patience: Duration,
+    /// The signal that asked for the end, and when the probe's time for its last point is over.
+    leaving: Option<(i32, Instant)>,
     noise: Noise,
 }
 
@@ -209,10 +202,10 @@ impl Noise {
 }
 
 impl Talk {
-    fn converse(&mut self, start: Instant) -> Outcome {
+    fn converse(&mut self) -> Outcome {
         let mut silent_since = Instant::now();
         loop {
-            if let Some(signal) = self.stop.signal() {
+            if let Some(signal) = self.asked_to_stop() {
                 return Outcome::Stopped(signal);
             }
             if self.session.our_turn() {
@@ -223,7 +216,7 @@ impl Talk {
                 self.probe.send(line);
                 silent_since = Instant::now();
             }
-            self.bar.set_position(start.elapsed().as_millis() as u64);
+            self.progress.show(&self.session, self.until);
             match self.probe.hear(GLANCE) {
                 Heard::Line(line) => {
                     self.keep.line(&line);
@@ -240,17 +233,37 @@ impl Talk {
                         return outcome;
                     }
                 }
-                Heard::End if self.session.over() => return Outcome::Complete,
+                Heard::End if self.session.over() => return self.said_goodbye(),
                 Heard::End => return self.ended_early(),
             }
         }
     }
 
+    /// The signal by which it ends here and now. The first one lets the probe end its point and say what has
+    /// moved, for as long as [`LAST_POINT`]; a second one of its kind has ended this process already.
+    fn asked_to_stop(&mut self) -> Option<i32> {
+        let signal = self.stop.signal()?;
+        let now = Instant::now();
+        let Some((_, until)) = self.leaving else {
+            self.leaving = Some((signal, now + LAST_POINT));
+            self.session.stop_asking();
+            // Who has not begun to measure has nothing to end.
+            let begun = self.session.our_turn() || self.session.in_trial() || self.session.over();
+            return (!begun).then_some(signal);
+        };
+        (now >= until).then_some(signal)
+    }
+
+    /// Everything was said.
+    fn said_goodbye(&self) -> Outcome {
+        self.leaving.map_or(Outcome::Complete, |(signal, _)| Outcome::Stopped(signal))
+    }
+
     /// What `silence` means, once it has been long enough to mean something.
     fn weary(&mut self, silence: Duration) -> Option<Outcome> {
         if self.session.over() && silence > FAREWELL {
-            // Everything was said; what does not leave by itself is ended.
-            return Some(Outcome::Complete);
+            // What does not leave by itself is ended.
+            return Some(self.said_goodbye());
         }
         if silence > STRAY && self.probe.gone() {
             return Some(self.ended_early());
@@ -307,7 +320,7 @@ impl Talk {
     }
 
     fn finish(mut self, outcome: Outcome, start: Instant) -> Result<Measured, Failure> {
-        self.bar.finish_and_clear();
+        self.progress.finish();
         let status = match outcome {
             Outcome::Complete => "complete",
             Outcome::Stopped(_) => "interrupted",

@@ -7,6 +7,7 @@ mod compare;
 mod death;
 mod latency;
 mod output;
+mod progress;
 mod records;
 mod serving;
 mod status;

@@ -10,6 +10,7 @@ mod sections;
 mod shelf;
 mod text;
 
+use fathom_analysis::facts;
 use fathom_analysis::findings::{Finding, Report, Value};
 
 pub use compare::comparison;
@@ -110,7 +111,8 @@ fn header(page: &mut Page, report: &Report) {
     if let Some(caveat) = caveat(&report.worth) {
         page.text(Ink::Plain, caveat, "", "  ");
     }
-    let facts = report.facts.iter().enumerate().filter(|(at, _)| Some(*at) != what);
+    let facts = report.facts.iter().enumerate();
+    let facts = facts.filter(|(at, (name, _))| Some(*at) != what && facts::is_head(name));
     let mut others: Vec<String> = facts.map(|(_, (name, value))| format!("{name} {value}")).collect();
     others.push(format!("seed {}", report.seed));
     page.text(Ink::Dim, &others.join("; "), "", "  ");
