@@ -4,6 +4,7 @@
 
 pub mod claims;
 pub mod compare;
+pub mod examination;
 pub mod facts;
 pub mod findings;
 pub mod histogram;

@@ -7,6 +7,7 @@
 pub mod budget;
 mod clock;
 pub mod disturbance;
+pub mod doctor;
 mod environment;
 pub mod latency;
 mod reading;

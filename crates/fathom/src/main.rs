@@ -4,6 +4,7 @@
 mod build;
 mod child;
 mod cli;
+mod doctor;
 mod failure;
 mod keep;
 mod measure;
@@ -39,7 +40,7 @@ fn main() -> ExitCode {
 
 fn run(cli: &Cli, out: &Out) -> Result<u8, Failure> {
     match &cli.verb {
-        None => out.text(&greeting()),
+        None => out.text(&greeting(&keep::newest(3))),
         Some(Verb::Survey(o)) => {
             run_experiment(&o.run, &o.out, survey::NAME, survey::plan, &[], cli.quiet, out)
         }
@@ -48,6 +49,7 @@ fn run(cli: &Cli, out: &Out) -> Result<u8, Failure> {
         }
         Some(Verb::Report(options)) => report(options, out),
         Some(Verb::Compare(options)) => compare(options, out),
+        Some(Verb::Doctor(options)) => doctor::run(options, out),
         Some(Verb::Machines { name: Some(name) }) => out.text(&subjects::description(name)?.to_toml()),
         Some(Verb::Machines { name: None }) => {
             out.text(&output::columns(subjects::machines().iter().map(|(n, a)| (n.as_str(), a.as_str()))))
@@ -55,10 +57,14 @@ fn run(cli: &Cli, out: &Out) -> Result<u8, Failure> {
         Some(Verb::Subjects) => {
             out.text(&output::columns(subjects::all()?.iter().map(|s| (s.name.as_str(), s.about.as_str()))))
         }
-        Some(Verb::Schema { json: true }) => {
+        Some(Verb::Share(options)) => share(options, out),
+        Some(Verb::Schema { json: true, of: cli::Document::Comparison }) => {
+            out.text(&fathom_report::json::comparison_schema())
+        }
+        Some(Verb::Schema { json: true, of: cli::Document::Findings }) => {
             out.text(&fathom_report::schema::schema_json(fathom_experiment::WARNINGS))
         }
-        Some(Verb::Schema { json: false }) => {
+        Some(Verb::Schema { json: false, .. }) => {
             out.text(&fathom_report::schema::schema_text(fathom_experiment::WARNINGS))
         }
         Some(Verb::Generate { what: Generated::Completions { shell } }) => {
@@ -81,14 +87,24 @@ fn man(directory: &std::path::Path) -> Result<u8, Failure> {
     Ok(failure::DONE)
 }
 
-/// What `fathom` alone says: what it is, what is here, what to type.
-fn greeting() -> String {
-    format!(
+/// What `fathom` alone says: what it is, what is here, what was measured last, what to type.
+fn greeting(kept: &[std::path::PathBuf]) -> String {
+    let mut text = format!(
         "Fathom measures what memory does to code: caches, TLBs and what they cost.\n\n\
-         It can measure this machine and {} described ones (`fathom subjects`).\n\n\
-         Next: fathom survey\n",
+         It can measure this machine and {} described ones (`fathom subjects`), and say\n\
+         what this machine cannot give for that (`fathom doctor`).\n",
         catalog::names().len()
-    )
+    );
+    if let [newest, ..] = kept {
+        text += "\nMeasured last, and kept:\n";
+        for record in kept {
+            let name = record.file_name().unwrap_or_default().to_string_lossy();
+            text += &format!("  {name}\n");
+        }
+        let directory = newest.parent().unwrap_or(newest).display().to_string();
+        text += &format!("in {}\n", output::shell(&directory));
+    }
+    text + "\nNext: fathom survey\n"
 }
 
 fn run_experiment(
@@ -122,6 +138,30 @@ fn report(options: &cli::Report, out: &Out) -> Result<u8, Failure> {
     out.report(&fathom_experiment::read(&record(&options.file)?), options.out.json, None)
 }
 
+/// Prints a record for others.
+fn share(options: &cli::Share, out: &Out) -> Result<u8, Failure> {
+    use fathom_report::share;
+    let report = fathom_experiment::read(&record(&options.file)?);
+    // A name that anybody has tells nothing of whoever typed it.
+    let common = report.subject == "host" || catalog::names().any(|name| name == report.subject);
+    let subject = common.then_some(report.subject.as_str());
+    let report = share::anonymous(&report, subject, fathom_experiment::WARNINGS);
+    let row =
+        || format!("{}{}", if options.header { share::header() } else { String::new() }, share::row(&report));
+    out.text(&match options.form {
+        Some(cli::Form::Row) => row(),
+        Some(cli::Form::Details) => share::details(&report),
+        Some(cli::Form::Yaml) => share::yaml(&report),
+        None => format!(
+            "<!-- a row for a table of machines (its header: --header) -->\n{}\n\
+             <!-- a block for an issue or a forum -->\n{}\n# YAML for a database\n{}",
+            row(),
+            share::details(&report),
+            share::yaml(&report)
+        ),
+    })
+}
+
 /// Findings that a comparison leaves out unless all are asked for: points of curves, clocks, claims.
 const DETAILS: [&str; 5] = ["pages.", "clock.", "bias.timer", "claim.", "bias.walk"];
 
@@ -143,7 +183,7 @@ fn compare(options: &cli::Compare, out: &Out) -> Result<u8, Failure> {
             || !(DETAILS.iter().any(|d| name.starts_with(d)) || survey && name.starts_with("latency."))
     };
     let mut failed = false;
-    let mut text = String::new();
+    let mut compared = Vec::new();
     for (name, other, record) in others {
         if other.experiment != first.experiment {
             let what = format!(
@@ -155,9 +195,16 @@ fn compare(options: &cli::Compare, out: &Out) -> Result<u8, Failure> {
         let mut comparison = fathom_analysis::compare::compare(first, other, wanted);
         comparison.plans.extend(fathom_experiment::asked_differently(asked, record));
         failed |= options.fail_if.is_some_and(|share| comparison.beyond(share).next().is_some());
-        text += &fathom_report::comparison(&comparison, [first_name, name], options.fail_if, out.style());
+        compared.push((name.clone(), comparison));
     }
-    out.text(&text)?;
+    out.text(&if options.json {
+        fathom_report::json::comparison(&first.experiment, first_name, &compared, options.fail_if)
+    } else {
+        let one = |(name, c): &(String, _)| {
+            fathom_report::comparison(c, [first_name, name], options.fail_if, out.style())
+        };
+        compared.iter().map(one).collect()
+    })?;
     Ok(if failed { failure::DIFFERS } else { failure::DONE })
 }
 

@@ -94,11 +94,7 @@ pub fn measure(
     bytes: &[u64],
     quiet: bool,
 ) -> Result<Measured, Failure> {
-    let subject = subjects::find(options.on.as_deref())?;
-    if let Some(cpu) = options.cpu.filter(|_| !subject.host) {
-        let what = format!("--cpu {cpu}: '{}' is not this host", subject.name);
-        return Err(Failure::usage(what, "leave --cpu out, or say it in the subject's command"));
-    }
+    let subject = find(options)?;
     let seed = options.seed.unwrap_or_else(|| if subject.modelled { 1 } else { clock_seed() });
     let run = Run {
         experiment: experiment.to_owned(),
@@ -129,6 +125,39 @@ pub fn measure(
     let mut talk = Talk { session, probe, keep, stop, progress, patience, until, leaving: None, noise };
     let outcome = talk.converse();
     talk.finish(outcome, start)
+}
+
+/// Asks the probe of a subject for its facts, those of the start and those of the end, and for nothing else.
+/// No record is kept.
+pub fn facts(on: Option<&str>, cpu: Option<u32>) -> Result<(Subject, Record), Failure> {
+    let patience = Duration::from_secs(60);
+    let options = RunOptions { on: on.map(str::to_owned), cpu, ..RunOptions::default() };
+    let subject = find(&options)?;
+    let stop = Stop::listen()?;
+    let probe = Probe::start(&subject, &arguments(&subject, &options, 1))?;
+    let run = Run { experiment: "doctor".into(), subject: subject.name.clone(), ..Run::default() };
+    let session = Session::new(|_, _, _| Vec::new(), run);
+    let (keep, progress) = (Keep::default(), Progress::new(true, Instant::now()));
+    let noise = Noise::default();
+    let mut talk = Talk { session, probe, keep, stop, progress, patience, until: None, leaving: None, noise };
+    match talk.converse() {
+        Outcome::Complete => Ok((subject, talk.session.record)),
+        Outcome::Failed(failure) => Err(failure),
+        Outcome::Stopped(signal) => Err(Failure {
+            status: 128u8.saturating_add(u8::try_from(signal).unwrap_or(0)),
+            ..Failure::new("interrupted", "")
+        }),
+    }
+}
+
+/// The subject that the options name.
+fn find(options: &RunOptions) -> Result<Subject, Failure> {
+    let subject = subjects::find(options.on.as_deref())?;
+    if let Some(cpu) = options.cpu.filter(|_| !subject.host) {
+        let what = format!("--cpu {cpu}: '{}' is not this host", subject.name);
+        return Err(Failure::usage(what, "leave --cpu out, or say it in the subject's command"));
+    }
+    Ok(subject)
 }
 
 /// How long a session may ask on hardware: the budget less a last trial and the reading, 0.6 s and 6 %

@@ -157,7 +157,7 @@ fn prepare(root: &Root, cpu: u32, priority: bool, facts: &mut Vec<Fact>) -> Quie
     facts.push(int("cpu.pinned", u64::from(cpu)));
     facts.push(process::pin(cpu));
     facts.push(process::volunteer(root));
-    process::raise_memlock();
+    facts.push(process::raise_memlock(root));
     if priority {
         facts.push(process::raise_nice());
     }

@@ -10,4 +10,4 @@ pub mod terminal;
 mod samples;
 
 pub use json::{from_json, json};
-pub use terminal::{Style, comparison, terminal};
+pub use terminal::{Style, comparison, examination, share, terminal};

@@ -5,10 +5,12 @@
 mod common;
 mod compare;
 mod death;
+mod doctor;
 mod latency;
 mod output;
 mod progress;
 mod records;
 mod serving;
+mod share;
 mod status;
 mod strangers;

@@ -3,10 +3,12 @@
 mod access;
 mod claims;
 mod compare;
+mod doctor;
 mod number;
 mod page;
 mod picture;
 mod sections;
+pub mod share;
 mod shelf;
 mod text;
 
@@ -14,6 +16,7 @@ use fathom_analysis::facts;
 use fathom_analysis::findings::{Finding, Report, Value};
 
 pub use compare::comparison;
+pub use doctor::examination;
 use page::{Ink, Page};
 use shelf::Shelf;
 
