@@ -51,6 +51,12 @@ impl FromIterator<(String, FactValue)> for Facts {
     }
 }
 
+impl Extend<(String, FactValue)> for Facts {
+    fn extend<I: IntoIterator<Item = (String, FactValue)>>(&mut self, iter: I) {
+        self.0.extend(iter);
+    }
+}
+
 impl Facts {
     /// The fact `name`, if the record has it.
     #[must_use]

@@ -7,6 +7,7 @@
 
 use statrs::distribution::{ContinuousCDF as _, Normal};
 
+use crate::facts;
 use crate::findings::{Finding, Report, Value};
 use crate::interval::Interval;
 
@@ -92,7 +93,7 @@ fn plans(a: &Report, b: &Report) -> Vec<String> {
     differ("experiment", &a.experiment, &b.experiment);
     differ("subject", &a.subject, &b.subject);
     differ("worth of the clock", &a.worth, &b.worth);
-    let names = a.facts.iter().chain(&b.facts).map(|f| &f.0);
+    let names = a.facts.iter().chain(&b.facts).map(|f| &f.0).filter(|name| facts::is_setting(name));
     let mut seen: Vec<&String> = Vec::new();
     for name in names {
         if seen.contains(&name) {
@@ -249,6 +250,10 @@ mod tests {
         b.facts.push(("page.base".into(), "16384".into()));
         let plans = compare(&a, &b, |_| true).plans;
         assert_eq!(plans, ["subject: host against zen3", "page.base: (none) against 16384"]);
+        b.facts.push(("env.freq.governor".into(), "powersave".into()));
+        b.facts.push(("env.loadavg".into(), "0.10".into()));
+        let plans = compare(&a, &b, |_| true).plans;
+        assert_eq!(plans[2..], ["env.freq.governor: (none) against powersave"], "load always differs");
     }
 
     #[test]

@@ -4,6 +4,8 @@
 
 pub mod claims;
 pub mod compare;
+pub mod examination;
+pub mod facts;
 pub mod findings;
 pub mod histogram;
 pub mod interval;

@@ -9,6 +9,7 @@ use fathom_analysis::interval::median;
 
 use fathom_probe::machine::Worth;
 
+use crate::environment;
 use crate::record::Record;
 
 /// Share of a trial's wall time in which its thread may be off its CPU. 2 %: a tick and a few
@@ -48,7 +49,7 @@ pub fn judge(record: &Record, cycle_ticks: &[(u64, u64, f64)], repeats: &[Vec<f6
     let mut d = Disturbance::default();
     let mut remedies: Vec<&str> = Vec::new();
     lost_time(record, &mut d, &mut remedies);
-    drift(cycle_ticks, &mut d, &mut remedies);
+    drift(cycle_ticks, environment::clock_remedy(record), &mut d, &mut remedies);
     rounds(repeats, &mut d, &mut remedies);
     let mut said = Vec::new();
     remedies.retain(|r| {
@@ -81,15 +82,24 @@ fn lost_time(record: &Record, d: &mut Disturbance, remedies: &mut Vec<&str>) {
     }
     if lost as f64 > TRIALS * done.len() as f64 {
         d.disturbed = true;
-        remedies
-            .push("stop other work on this machine, or run as root so that the probe may raise its priority");
+        // Who has given the priority already need not be told to.
+        remedies.push(if environment::has_priority(record) {
+            "stop other work on this machine"
+        } else {
+            "stop other work on this machine, or run as root so that the probe may raise its priority"
+        });
         if steal > 0 {
             remedies.push("the hypervisor gives this guest's CPU to others: choose a quieter host");
         }
     }
 }
 
-fn drift(cycle_ticks: &[(u64, u64, f64)], d: &mut Disturbance, remedies: &mut Vec<&str>) {
+fn drift(
+    cycle_ticks: &[(u64, u64, f64)],
+    remedy: &'static str,
+    d: &mut Disturbance,
+    remedies: &mut Vec<&str>,
+) {
     let mut worst: Option<(u64, f64)> = None;
     // Sorted once: a hostile record has thousands of rounds.
     let mut sorted = cycle_ticks.to_vec();
@@ -107,7 +117,7 @@ fn drift(cycle_ticks: &[(u64, u64, f64)], d: &mut Disturbance, remedies: &mut Ve
     if let Some((round, change)) = worst.filter(|w| w.1 > DRIFT) {
         d.disturbed = true;
         d.causes.push(format!("the core clock changed by {:.1} % inside round {round}", 100.0 * change));
-        remedies.push("fix the core's frequency (governor performance, no turbo)");
+        remedies.push(remedy);
     }
 }
 

@@ -8,6 +8,8 @@ pub mod budget;
 mod clock;
 mod common;
 pub mod disturbance;
+pub mod doctor;
+mod environment;
 pub mod latency;
 mod reading;
 pub mod record;

@@ -1,6 +1,7 @@
 //! What every reading shares: rows, and what the session and its clocks went through.
 
-use fathom_analysis::claims::decode;
+use fathom_analysis::claims::{FactValue, decode};
+use fathom_analysis::facts::is_background;
 use fathom_analysis::findings::{Finding, Refused, Report, Value, Warning};
 use fathom_analysis::interval::{Interval, median_interval};
 use fathom_probe::machine::Worth;
@@ -9,6 +10,7 @@ use fathom_probe::wire::PatternKind;
 use crate::common::claims;
 use crate::common::scale::Scale;
 use crate::disturbance::Disturbance;
+use crate::environment;
 use crate::record::Record;
 
 /// Every warning that an experiment can give: token and what it says.
@@ -22,6 +24,9 @@ pub const WARNINGS: &[(&str, &str)] = &[
     ("damaged-record", "lines of the record could not be read"),
     ("clock", "the probe's clock is not worth these findings"),
     ("coarse-clock", "the clock cannot resolve one load: samples are means of several dependent ones"),
+    ("frequency", "the core clock moved over the session"),
+    ("throttled", "the machine slowed itself down: temperature, power or voltage"),
+    ("pressure", "tasks waited for a CPU, for memory or for input and output while it was measured"),
     ("claims", "a source's claims contradict each other or themselves"),
 ];
 
@@ -83,13 +88,14 @@ pub(crate) fn begun(record: &Record, experiment: &str) -> Report {
         ..Report::default()
     };
     session(record, &mut report);
+    report.warnings.extend(environment::judge(record));
     report
 }
 
-/// Facts worth a line in the report's head.
+/// Facts worth a line in the report's head, and behind them the surroundings, for scripts.
 fn shown_facts(record: &Record) -> Vec<(String, String)> {
     let mut facts = Vec::new();
-    for name in ["machine.name", "env.cpu.model", "env.board", "env.kernel", "clock.name", "worth.evidence"] {
+    for name in ["machine.name", "env.cpu.model", "env.board.model", "clock.name", "worth.evidence"] {
         if let Some(value) = record.text(name) {
             facts.push((name.to_owned(), value.to_owned()));
         }
@@ -98,6 +104,14 @@ fn shown_facts(record: &Record) -> Vec<(String, String)> {
         if let Some(value) = record.int(name) {
             facts.push((name.to_owned(), value.to_string()));
         }
+    }
+    for (name, value) in record.facts.under("").filter(|(name, _)| is_background(name)) {
+        let value = match value {
+            FactValue::Int(number) => number.to_string(),
+            FactValue::Text(text) => text.clone(),
+            FactValue::Bytes(_) => continue,
+        };
+        facts.push((name.to_owned(), value));
     }
     facts
 }

@@ -362,7 +362,11 @@ impl Record {
                 f.finish()?;
                 self.close_facts();
             }
-            "gone" => line.fields().finish()?,
+            "gone" => {
+                line.fields().finish()?;
+                // What had moved by the end of the session came before it.
+                self.close_facts();
+            }
             other => return Err(WireError::new(format!("'{other}' is no word of a record"))),
         }
         Ok(())
@@ -456,7 +460,7 @@ impl Record {
     fn close_facts(&mut self) {
         self.drop_unfinished();
         if !self.pairs.is_empty() {
-            self.facts = core::mem::take(&mut self.pairs).into_iter().collect();
+            self.facts.extend(core::mem::take(&mut self.pairs));
         }
     }
 

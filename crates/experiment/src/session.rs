@@ -159,6 +159,18 @@ impl Session {
         self.queue.len()
     }
 
+    /// Does a trial run at the probe now?
+    #[must_use]
+    pub fn in_trial(&self) -> bool {
+        matches!(self.waiting, Waiting::Trial(_))
+    }
+
+    /// What has been spent of the budget, by the cost that the trials report.
+    #[must_use]
+    pub fn budget(&self) -> crate::budget::Budget {
+        crate::budget::Budget::of(&self.record, self.run.budget_ms)
+    }
+
     /// Ends the session: the line for the record.
     pub fn end(&mut self, status: &str, elapsed_ms: u64) -> String {
         self.waiting = Waiting::Over;

@@ -82,11 +82,34 @@ A page that --html wrote is read back like a record.")]
   fathom compare before.fathom after.fathom
   fathom compare quiet.fathom loaded.fathom --fail-if 5%   for a script: 4 if so
   fathom compare pi3.fathom pi4.fathom pi5.fathom --all
+  fathom compare before.fathom after.fathom --json
 
 Every record after the first is compared with the first. What was asked
 differently is listed before any figure. Exit status: 0 compared, 2 wrong
 command line or file, 4 a difference surely beyond --fail-if")]
     Compare(Compare),
+    /// A record for others: a table's row, a block for an issue, YAML; without names, paths or numbers of yours.
+    #[command(after_help = "Examples:
+  fathom share here.fathom                        all three forms
+  fathom share here.fathom --as row --header >> MACHINES.md
+  fathom share here.fathom --as details           paste it into an issue
+  fathom share - --as yaml < here.fathom > here.yaml
+
+Left out are host, user and subject names, paths, addresses, serial numbers, the
+kernel's command line and every reason of a refusal. Still: read it before you
+post it. Exit status: 0 printed, 1 failed, 2 wrong command line or file")]
+    Share(Share),
+    /// What a machine can and cannot give for measuring, what that costs, and the line that changes it.
+    #[command(after_help = "Examples:
+  fathom doctor                this machine
+  fathom doctor --on pi        a subject of yours, through its own command
+  fathom doctor --json         for a script
+  fathom doctor --restore      what a killed fathom may have left
+
+It changes nothing itself. Exit status: 0 nothing costs the measurement
+anything, 1 failed, 2 wrong command line or file, 3 something does, 5 nothing
+can be measured there")]
+    Doctor(Doctor),
     /// Lists the described machines, or shows the effective description of one.
     Machines {
         /// Name of a described machine, or a description's file.
@@ -99,6 +122,9 @@ command line or file, 4 a difference surely beyond --fail-if")]
         /// Print the JSON Schema.
         #[arg(long)]
         json: bool,
+        /// The document whose JSON Schema is printed.
+        #[arg(long, value_enum, default_value_t = Document::Findings, requires = "json")]
+        of: Document,
     },
     /// Prints the completions of a shell, or writes all manual pages into a directory.
     #[command(after_help = "Examples:
@@ -160,7 +186,7 @@ pub struct Stride {
 }
 
 /// What every experiment takes.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct RunOptions {
     /// What to measure: a subject of `fathom subjects`, a machine of `fathom machines`, or the file of a
     /// description. Default: this host.
@@ -195,6 +221,39 @@ pub struct Output {
     pub html: Option<PathBuf>,
 }
 
+/// A document with a published schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Document {
+    /// What `--json` of an experiment and of `fathom report` prints.
+    Findings,
+    /// What `fathom compare --json` prints.
+    Comparison,
+}
+
+/// Options of what is given to others.
+#[derive(Debug, Args)]
+pub struct Share {
+    /// The record; `-` is stdin.
+    pub file: PathBuf,
+    /// One form only. Default: all three, each under a comment.
+    #[arg(long = "as", value_enum, value_name = "FORM")]
+    pub form: Option<Form>,
+    /// The table's header above the row.
+    #[arg(long)]
+    pub header: bool,
+}
+
+/// A form in which a record is given to others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Form {
+    /// A row of a Markdown table of machines.
+    Row,
+    /// A collapsible block with the report, for an issue or a forum.
+    Details,
+    /// A YAML document for a database.
+    Yaml,
+}
+
 /// Options of the comparison.
 #[derive(Debug, Args)]
 pub struct Compare {
@@ -210,6 +269,26 @@ pub struct Compare {
     /// Write all records and their changes as one page of HTML; `-` is stdout, in the place of the text.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+    /// Print the comparison as JSON (its schema: `fathom schema --json --of comparison`).
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of the examination.
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// What to examine: a subject of `fathom subjects`. Default: this host.
+    #[arg(long, value_name = "SUBJECT")]
+    pub on: Option<String>,
+    /// CPU that would be measured on. Default: as for a survey.
+    #[arg(long, value_name = "N")]
+    pub cpu: Option<u32>,
+    /// Only look for what a killed fathom may have left. Settings are never among that: none is changed.
+    #[arg(long, conflicts_with_all = ["on", "cpu"])]
+    pub restore: bool,
+    /// Print the rows as JSON: {format, version, subject, rows: [{what, state, found, cost, line}]}.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Options of the report.

@@ -103,10 +103,20 @@ pub fn directory(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable).map(PathBuf::from).filter(|p| p.is_absolute())
 }
 
-fn data_dir() -> Option<PathBuf> {
+/// Where copies of records are kept.
+pub fn data_dir() -> Option<PathBuf> {
     directory("XDG_DATA_HOME")
         .or_else(|| directory("HOME").map(|h| h.join(".local/share")))
         .map(|d| d.join("fathom/records"))
+}
+
+/// The newest kept records, at most `most`, the newest first. Their names begin with the time.
+pub fn newest(most: usize) -> Vec<PathBuf> {
+    let entries = data_dir().and_then(|dir| std::fs::read_dir(dir).ok()).into_iter().flatten().flatten();
+    let mut records: Vec<PathBuf> =
+        entries.map(|e| e.path()).filter(|p| p.extension().is_some_and(|x| x == "fathom")).collect();
+    records.sort();
+    records.into_iter().rev().take(most).collect()
 }
 
 type Opened = (PathBuf, BufWriter<File>);

@@ -1,13 +1,16 @@
 //! The command: subjects, records, findings. The only crate with user-facing I/O.
 #![forbid(unsafe_code)]
 
+mod build;
 mod child;
 mod cli;
+mod doctor;
 mod failure;
 mod keep;
 mod measure;
 mod output;
 mod page;
+mod progress;
 mod records;
 mod room;
 mod serve;
@@ -44,7 +47,7 @@ fn main() -> ExitCode {
 
 fn run(cli: &Cli, out: &Out) -> Result<u8, Failure> {
     match &cli.verb {
-        None => out.text(&greeting()),
+        None => out.text(&greeting(&keep::newest(3))),
         Some(Verb::Survey(o)) => {
             let asked = Run { experiment: survey::NAME.into(), ..Run::default() };
             run_experiment(&o.run, &o.out, asked, survey::plan, cli.quiet, out)
@@ -61,6 +64,7 @@ fn run(cli: &Cli, out: &Out) -> Result<u8, Failure> {
         }
         Some(Verb::Report(options)) => report(options, out),
         Some(Verb::Compare(options)) => compare(options, out),
+        Some(Verb::Doctor(options)) => doctor::run(options, out),
         Some(Verb::Machines { name: Some(name) }) => out.text(&subjects::description(name)?.to_toml()),
         Some(Verb::Machines { name: None }) => {
             out.text(&output::columns(subjects::machines().iter().map(|(n, a)| (n.as_str(), a.as_str()))))
@@ -68,10 +72,14 @@ fn run(cli: &Cli, out: &Out) -> Result<u8, Failure> {
         Some(Verb::Subjects) => {
             out.text(&output::columns(subjects::all()?.iter().map(|s| (s.name.as_str(), s.about.as_str()))))
         }
-        Some(Verb::Schema { json: true }) => {
+        Some(Verb::Share(options)) => share(options, out),
+        Some(Verb::Schema { json: true, of: cli::Document::Comparison }) => {
+            out.text(&fathom_report::json::comparison_schema())
+        }
+        Some(Verb::Schema { json: true, of: cli::Document::Findings }) => {
             out.text(&fathom_report::schema::schema_json(fathom_experiment::WARNINGS))
         }
-        Some(Verb::Schema { json: false }) => {
+        Some(Verb::Schema { json: false, .. }) => {
             out.text(&fathom_report::schema::schema_text(fathom_experiment::WARNINGS))
         }
         Some(Verb::Generate { what: Generated::Completions { shell } }) => {
@@ -94,14 +102,24 @@ fn man(directory: &std::path::Path) -> Result<u8, Failure> {
     Ok(failure::DONE)
 }
 
-/// What `fathom` alone says: what it is, what is here, what to type.
-fn greeting() -> String {
-    format!(
+/// What `fathom` alone says: what it is, what is here, what was measured last, what to type.
+fn greeting(kept: &[std::path::PathBuf]) -> String {
+    let mut text = format!(
         "Fathom measures what memory does to code: caches, TLBs and what they cost.\n\n\
-         It can measure this machine and {} described ones (`fathom subjects`).\n\n\
-         Next: fathom survey\n",
+         It can measure this machine and {} described ones (`fathom subjects`), and say\n\
+         what this machine cannot give for that (`fathom doctor`).\n",
         catalog::names().len()
-    )
+    );
+    if let [newest, ..] = kept {
+        text += "\nMeasured last, and kept:\n";
+        for record in kept {
+            let name = record.file_name().unwrap_or_default().to_string_lossy();
+            text += &format!("  {name}\n");
+        }
+        let directory = newest.parent().unwrap_or(newest).display().to_string();
+        text += &format!("in {}\n", output::shell(&directory));
+    }
+    text + "\nNext: fathom survey\n"
 }
 
 fn run_experiment(
@@ -113,7 +131,7 @@ fn run_experiment(
     out: &Out,
 ) -> Result<u8, Failure> {
     let page = Target::open(form.html.as_deref())?;
-    one_form(form)?;
+    one_form(form.json, form.html.as_deref())?;
     let measured = measure::measure(options, asked, plan, quiet)?;
     let next =
         measured.kept.as_ref().map(|p| format!("fathom report {}", output::shell(&p.display().to_string())));
@@ -137,15 +155,15 @@ fn run_experiment(
 }
 
 /// stdout takes one form.
-fn one_form(form: &cli::Output) -> Result<(), Failure> {
-    if form.json && form.html.as_deref().is_some_and(|f| f.as_os_str() == "-") {
+fn one_form(json: bool, html: Option<&std::path::Path>) -> Result<(), Failure> {
+    if json && html.is_some_and(|f| f.as_os_str() == "-") {
         return Err(Failure::usage("--json and --html - both want stdout", "name a file for --html"));
     }
     Ok(())
 }
 
 fn report(options: &cli::Report, out: &Out) -> Result<u8, Failure> {
-    one_form(&options.out)?;
+    one_form(options.out.json, options.out.html.as_deref())?;
     one_stdin(&options.files)?;
     let mut named = Vec::new();
     for file in &options.files {
@@ -176,10 +194,35 @@ fn one_stdin(files: &[std::path::PathBuf]) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Prints a record for others.
+fn share(options: &cli::Share, out: &Out) -> Result<u8, Failure> {
+    use fathom_report::share;
+    let report = fathom_experiment::read(&records::load(&options.file, 0)?);
+    // A name that anybody has tells nothing of whoever typed it.
+    let common = report.subject == "host" || catalog::names().any(|name| name == report.subject);
+    let subject = common.then_some(report.subject.as_str());
+    let report = share::anonymous(&report, subject, fathom_experiment::WARNINGS);
+    let row =
+        || format!("{}{}", if options.header { share::header() } else { String::new() }, share::row(&report));
+    out.text(&match options.form {
+        Some(cli::Form::Row) => row(),
+        Some(cli::Form::Details) => share::details(&report),
+        Some(cli::Form::Yaml) => share::yaml(&report),
+        None => format!(
+            "<!-- a row for a table of machines (its header: --header) -->\n{}\n\
+             <!-- a block for an issue or a forum -->\n{}\n# YAML for a database\n{}",
+            row(),
+            share::details(&report),
+            share::yaml(&report)
+        ),
+    })
+}
+
 /// Findings that a comparison leaves out unless all are asked for: points of curves, clocks, claims.
 const DETAILS: [&str; 5] = ["pages.", "clock.", "bias.timer", "claim.", "bias.walk"];
 
 fn compare(options: &cli::Compare, out: &Out) -> Result<u8, Failure> {
+    one_form(options.json, options.html.as_deref())?;
     one_stdin(&options.files)?;
     let page = Target::open(options.html.as_deref())?;
     let mut reports = Vec::new();
@@ -208,18 +251,25 @@ fn compare(options: &cli::Compare, out: &Out) -> Result<u8, Failure> {
         }
         let mut comparison = fathom_analysis::compare::compare(first, other, wanted);
         comparison.plans.extend(fathom_experiment::asked_differently(asked, record));
-        found.push(([first_name.as_str(), name.as_str()], comparison));
+        found.push((name.clone(), comparison));
     }
-    if !page.as_ref().is_some_and(Target::is_stdout) {
-        let text =
-            |(names, c): &([&str; 2], _)| fathom_report::comparison(c, *names, options.fail_if, out.style());
+    if options.json {
+        out.text(&fathom_report::json::comparison(&first.experiment, first_name, &found, options.fail_if))?;
+    } else if !page.as_ref().is_some_and(Target::is_stdout) {
+        let text = |(name, c): &(String, _)| {
+            fathom_report::comparison(c, [first_name, name], options.fail_if, out.style())
+        };
         out.text(&found.iter().map(text).collect::<String>())?;
     }
     if let Some(page) = page {
         let named: Vec<_> = reports.iter().map(|(name, report, _)| (name.as_str(), report)).collect();
         let changes: Vec<_> = found
             .iter()
-            .map(|(names, comparison)| Change { names: *names, comparison, beyond: options.fail_if })
+            .map(|(name, comparison)| Change {
+                names: [first_name, name],
+                comparison,
+                beyond: options.fail_if,
+            })
             .collect();
         page.write(&named, &changes, out)?;
     }

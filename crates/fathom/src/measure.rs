@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use fathom_experiment::record::{self, Record, Run};
 use fathom_experiment::session::{Plan, Session};
 use fathom_probe::wire::Line;
-use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::child::{Heard, Probe};
 use crate::cli::RunOptions;
 use crate::failure::Failure;
 use crate::keep::Keep;
+use crate::progress::Progress;
 use crate::room::Room;
 use crate::subjects::{self, Subject};
 
@@ -23,6 +23,9 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// How long a stream may stay open and silent after its process is gone (something that the process started
 /// holds it).
 const STRAY: Duration = Duration::from_millis(500);
+/// How long a point may go on after the user asked for the end. On hardware points take less; with what the
+/// probe then has to say and [`FAREWELL`] all is gone within two seconds.
+const LAST_POINT: Duration = Duration::from_secs(1);
 /// Most bytes that a subject may send that are no lines of the wire: a board's boot messages and a login
 /// banner are some 100 KiB, and whoever sends more is no probe.
 const MOST_NOISE: u64 = 1 << 20;
@@ -87,24 +90,21 @@ fn ignored() -> u64 {
 /// Runs an experiment on the subject that the options name. Of `asked` the experiment is taken and what it is to
 /// measure; the rest is filled in.
 pub fn measure(options: &RunOptions, asked: Run, plan: Plan, quiet: bool) -> Result<Measured, Failure> {
-    let subject = subjects::find(options.on.as_deref())?;
-    if let Some(cpu) = options.cpu.filter(|_| !subject.host) {
-        let what = format!("--cpu {cpu}: '{}' is not this host", subject.name);
-        return Err(Failure::usage(what, "leave --cpu out, or say it in the subject's command"));
-    }
+    let subject = find(options)?;
     let seed = options.seed.unwrap_or_else(|| if subject.modelled { 1 } else { clock_seed() });
     let command = format!(
-        "fathom {} --on {} --seed {seed} --budget {}ms{}",
+        "fathom {} --on {} --seed {seed} --budget {}ms{}{}",
         asked.experiment,
         subject.name,
         options.budget,
+        options.cpu.map_or(String::new(), |cpu| format!(" --cpu {cpu}")),
         points(&asked)
     );
     let run = Run {
         subject: subject.name.clone(),
         seed,
         budget_ms: options.budget,
-        build: env!("CARGO_PKG_VERSION").to_owned(),
+        build: crate::build::id(),
         command,
         ..asked
     };
@@ -114,15 +114,49 @@ pub fn measure(options: &RunOptions, asked: Run, plan: Plan, quiet: bool) -> Res
     let probe = Probe::start(&subject, &arguments(&subject, options, seed))?;
     let session = Session::new(plan, run);
     let keep = Keep::open(options.record.as_deref(), &experiment, &subject.name, &session.head())?;
-    let bar = progress(quiet, options.budget, &subject);
     let start = Instant::now();
+    let progress = Progress::new(quiet, start);
     let patience = Duration::from_millis(options.patience);
     // The plan reckons with what the trials cost; only here it shows what the whole took.
     let until = (!subject.modelled).then(|| start + asking_time(options.budget));
-    let mut talk =
-        Talk { session, probe, keep, stop, bar, patience, until, noise: Noise::default(), room: Room::now() };
-    let outcome = talk.converse(start);
+    let (noise, room) = (Noise::default(), Room::now());
+    let mut talk = Talk { session, probe, keep, stop, progress, patience, until, leaving: None, noise, room };
+    let outcome = talk.converse();
     talk.finish(outcome, start)
+}
+
+/// Asks the probe of a subject for its facts, those of the start and those of the end, and for nothing else.
+/// No record is kept.
+pub fn facts(on: Option<&str>, cpu: Option<u32>) -> Result<(Subject, Record), Failure> {
+    let patience = Duration::from_secs(60);
+    let options = RunOptions { on: on.map(str::to_owned), cpu, ..RunOptions::default() };
+    let subject = find(&options)?;
+    let stop = Stop::listen()?;
+    let probe = Probe::start(&subject, &arguments(&subject, &options, 1))?;
+    let run = Run { experiment: "doctor".into(), subject: subject.name.clone(), ..Run::default() };
+    let session = Session::new(|_, _, _| Vec::new(), run);
+    let (keep, progress) = (Keep::default(), Progress::new(true, Instant::now()));
+    let (noise, room) = (Noise::default(), Room::now());
+    let mut talk =
+        Talk { session, probe, keep, stop, progress, patience, until: None, leaving: None, noise, room };
+    match talk.converse() {
+        Outcome::Complete => Ok((subject, talk.session.record)),
+        Outcome::Failed(failure) => Err(failure),
+        Outcome::Stopped(signal) => Err(Failure {
+            status: 128u8.saturating_add(u8::try_from(signal).unwrap_or(0)),
+            ..Failure::new("interrupted", "")
+        }),
+    }
+}
+
+/// The subject that the options name.
+fn find(options: &RunOptions) -> Result<Subject, Failure> {
+    let subject = subjects::find(options.on.as_deref())?;
+    if let Some(cpu) = options.cpu.filter(|_| !subject.host) {
+        let what = format!("--cpu {cpu}: '{}' is not this host", subject.name);
+        return Err(Failure::usage(what, "leave --cpu out, or say it in the subject's command"));
+    }
+    Ok(subject)
 }
 
 /// How long a session may ask on hardware: the budget less a last trial and the reading, 0.6 s and 6 %
@@ -165,20 +199,6 @@ fn arguments(subject: &Subject, options: &RunOptions, seed: u64) -> Vec<String> 
     extra
 }
 
-fn progress(quiet: bool, budget_ms: u64, subject: &Subject) -> ProgressBar {
-    if quiet || subject.modelled && budget_ms < 500 {
-        return ProgressBar::hidden();
-    }
-    // indicatif draws on stderr, and only if that is a terminal.
-    let bar = ProgressBar::new(budget_ms);
-    if let Ok(style) = ProgressStyle::with_template("{msg} [{wide_bar}] {elapsed} of at most {prefix}") {
-        bar.set_style(style);
-    }
-    bar.set_prefix(format!("{:.0} s", budget_ms as f64 / 1000.0));
-    bar.set_message(format!("measuring {}", subject.name));
-    bar
-}
-
 /// How a conversation ended.
 enum Outcome {
     Complete,
@@ -191,10 +211,12 @@ struct Talk {
     probe: Probe,
     keep: Keep,
     stop: Stop,
-    bar: ProgressBar,
+    progress: Progress,
     /// When no more trials are asked for; never of a model.
     until: Option<Instant>,
     patience: Duration,
+    /// The signal that asked for the end, and when the probe's time for its last point is over.
+    leaving: Option<(i32, Instant)>,
     noise: Noise,
     room: Room,
 }
@@ -218,10 +240,10 @@ impl Noise {
 }
 
 impl Talk {
-    fn converse(&mut self, start: Instant) -> Outcome {
+    fn converse(&mut self) -> Outcome {
         let mut silent_since = Instant::now();
         loop {
-            if let Some(signal) = self.stop.signal() {
+            if let Some(signal) = self.asked_to_stop() {
                 return Outcome::Stopped(signal);
             }
             if self.session.our_turn() {
@@ -232,7 +254,7 @@ impl Talk {
                 self.probe.send(line);
                 silent_since = Instant::now();
             }
-            self.bar.set_position(start.elapsed().as_millis() as u64);
+            self.progress.show(&self.session, self.until);
             match self.probe.hear(GLANCE) {
                 Heard::Line(line) => {
                     self.keep.line(&line);
@@ -249,17 +271,37 @@ impl Talk {
                         return outcome;
                     }
                 }
-                Heard::End if self.session.over() => return Outcome::Complete,
+                Heard::End if self.session.over() => return self.said_goodbye(),
                 Heard::End => return self.ended_early(),
             }
         }
     }
 
+    /// The signal by which it ends here and now. The first one lets the probe end its point and say what has
+    /// moved, for as long as [`LAST_POINT`]; a second one of its kind has ended this process already.
+    fn asked_to_stop(&mut self) -> Option<i32> {
+        let signal = self.stop.signal()?;
+        let now = Instant::now();
+        let Some((_, until)) = self.leaving else {
+            self.leaving = Some((signal, now + LAST_POINT));
+            self.session.stop_asking();
+            // Who has not begun to measure has nothing to end.
+            let begun = self.session.our_turn() || self.session.in_trial() || self.session.over();
+            return (!begun).then_some(signal);
+        };
+        (now >= until).then_some(signal)
+    }
+
+    /// Everything was said.
+    fn said_goodbye(&self) -> Outcome {
+        self.leaving.map_or(Outcome::Complete, |(signal, _)| Outcome::Stopped(signal))
+    }
+
     /// What `silence` means, once it has been long enough to mean something.
     fn weary(&mut self, silence: Duration) -> Option<Outcome> {
         if self.session.over() && silence > FAREWELL {
-            // Everything was said; what does not leave by itself is ended.
-            return Some(Outcome::Complete);
+            // What does not leave by itself is ended.
+            return Some(self.said_goodbye());
         }
         if silence > STRAY && self.probe.gone() {
             return Some(self.ended_early());
@@ -320,7 +362,7 @@ impl Talk {
     }
 
     fn finish(mut self, outcome: Outcome, start: Instant) -> Result<Measured, Failure> {
-        self.bar.finish_and_clear();
+        self.progress.finish();
         let status = match outcome {
             Outcome::Complete => "complete",
             Outcome::Stopped(_) => "interrupted",

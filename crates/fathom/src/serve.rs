@@ -98,6 +98,7 @@ fn host(served: &Served) -> Result<(), Failure> {
         priority: !no_priority,
         die_with_parent: parent.is_some(),
         parent: *parent,
+        build: Some(crate::build::id()),
     };
     let mut host = fathom_host::Host::open(options)
         .map_err(|r| Failure::new(r.reason.into_owned(), r.remedy.into_owned()))?;

@@ -118,6 +118,16 @@ pub fn machines() -> Vec<(String, String)> {
     names.into_iter().map(|name| (about(&name), name)).map(|(about, name)| (name, about)).collect()
 }
 
+/// The user's own descriptions that are none, each with its file and why.
+pub fn broken() -> Vec<(PathBuf, String)> {
+    let dir = config_dir().map(|d| d.join("machines")).unwrap_or_default();
+    let files = own_machines().into_iter().map(|name| dir.join(format!("{name}.toml")));
+    let wrong = |file: PathBuf| {
+        from_file(&file).err().map(|e| (file, e.what.lines().next().unwrap_or_default().to_owned()))
+    };
+    files.filter_map(wrong).collect()
+}
+
 /// Names of the user's own descriptions.
 fn own_machines() -> Vec<String> {
     let entries = config_dir().and_then(|d| std::fs::read_dir(d.join("machines")).ok());

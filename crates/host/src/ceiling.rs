@@ -34,8 +34,13 @@ pub(crate) fn ceiling(root: &Root, taken: u64) -> Ceiling {
         .into()
     });
     groups(root).into_iter().fold(system, |low, group| {
+        // Its path names containers, services and users; records are meant to be published.
         low.and(half(group.room, taken), || {
-            format!("half of the room left in the control group {} ({})", group.path, group.file)
+            let whose = match group.up {
+                0 => "the probe's own control group".to_owned(),
+                up => format!("the control group {up} above the probe's"),
+            };
+            format!("half of the room left in {whose} ({}; which one it is: /proc/self/cgroup)", group.file)
         })
     })
 }
@@ -60,8 +65,8 @@ pub(crate) fn total(root: &Root) -> u64 {
 /// A control group with a memory limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Group {
-    /// Its directory.
-    pub(crate) path: String,
+    /// How many groups it is above the process's own.
+    pub(crate) up: usize,
     /// The file that holds the limit.
     pub(crate) file: &'static str,
     /// The limit, bytes.
@@ -81,9 +86,35 @@ const V1: [(&str, &str, &str); 1] =
 /// Every memory limit of the control groups that this process is in, from its own group up to the root
 /// of the mounted hierarchy.
 pub(crate) fn groups(root: &Root) -> Vec<Group> {
+    let mut groups = Vec::new();
+    for (v2, up, directory) in directories(root, "memory") {
+        let files: &[(&'static str, &str, &str)] = if v2 { &V2 } else { &V1 };
+        for &(limit, usage, reclaimable) in files {
+            groups.extend(group(root, up, &directory, limit, usage, reclaimable));
+        }
+    }
+    groups
+}
+
+/// Every CPU quota of those groups, as version 2 writes it: microseconds in a period of microseconds.
+pub(crate) fn quotas(root: &Root) -> Vec<String> {
+    let one = |(v2, _, directory): (bool, usize, String)| {
+        if v2 {
+            return root.text(&format!("{directory}/cpu.max")).filter(|quota| !quota.starts_with("max"));
+        }
+        // -1 is no quota, and no number here.
+        let quota = root.number(&format!("{directory}/cpu.cfs_quota_us"))?;
+        Some(format!("{quota} {}", root.number(&format!("{directory}/cpu.cfs_period_us"))?))
+    };
+    directories(root, "cpu").into_iter().filter_map(one).collect()
+}
+
+/// The directories of the control groups of one controller, from the process's own upwards: is it a group of
+/// version 2, how far up, and where.
+fn directories(root: &Root, controller: &str) -> Vec<(bool, usize, String)> {
     let mounts = root.text("/proc/self/mountinfo").unwrap_or_default();
     let membership = root.text("/proc/self/cgroup").unwrap_or_default();
-    let mut groups = Vec::new();
+    let mut found = Vec::new();
     for line in membership.lines() {
         // hierarchy-ID:controller-list:path, cgroups(7); the path itself may hold colons.
         let mut parts = line.splitn(3, ':');
@@ -91,13 +122,17 @@ pub(crate) fn groups(root: &Root) -> Vec<Group> {
             continue;
         };
         let v2 = id == "0" && controllers.is_empty();
-        if v2 {
-            walk(root, &mount_of(&mounts, "cgroup2", None), path, &V2, &mut groups);
-        } else if controllers.split(',').any(|c| c == "memory") {
-            walk(root, &mount_of(&mounts, "cgroup", Some("memory")), path, &V1, &mut groups);
-        }
+        let mount = match v2 {
+            true => mount_of(&mounts, "cgroup2", None),
+            false if controllers.split(',').any(|c| c == controller) => {
+                mount_of(&mounts, "cgroup", Some(controller))
+            }
+            false => None,
+        };
+        let all = upwards(&mount, path).into_iter().enumerate();
+        found.extend(all.map(|(up, directory)| (v2, up, directory)));
     }
-    groups
+    found
 }
 
 /// Where a hierarchy is mounted: (root of the mount inside the hierarchy, mount point).
@@ -115,33 +150,32 @@ fn mount_of(mounts: &str, kind: &str, option: Option<&str>) -> Option<(String, S
     })
 }
 
-/// Reads the limits of `path` and of every group above it.
-fn walk(
-    root: &Root,
-    mount: &Option<(String, String)>,
-    path: &str,
-    files: &[(&'static str, &'static str, &'static str)],
-    groups: &mut Vec<Group>,
-) {
-    let Some((inner, point)) = mount else { return };
+/// The directory of the group `path` and of every group above it.
+fn upwards(mount: &Option<(String, String)>, path: &str) -> Vec<String> {
+    let Some((inner, point)) = mount else { return Vec::new() };
     // In a container without a namespace of its own the membership names the host's path, of which only
     // the part below the mount's root is visible.
     let below = path.strip_prefix(inner.trim_end_matches('/')).unwrap_or(path);
     let mut below = below.trim_end_matches('/');
+    let mut all = Vec::new();
     loop {
-        let directory = format!("{point}{below}");
-        for &(limit, usage, reclaimable) in files {
-            groups.extend(group(root, &directory, limit, usage, reclaimable));
-        }
+        all.push(format!("{point}{below}"));
         match below.rfind('/') {
             Some(cut) => below = &below[..cut],
-            None => return,
+            None => return all,
         }
     }
 }
 
 /// One limit of one group; nothing where it has none (`max`, or v1's largest page count).
-fn group(root: &Root, directory: &str, file: &'static str, usage: &str, reclaimable: &str) -> Option<Group> {
+fn group(
+    root: &Root,
+    up: usize,
+    directory: &str,
+    file: &'static str,
+    usage: &str,
+    reclaimable: &str,
+) -> Option<Group> {
     let limit = root.number(&format!("{directory}/{file}"))?;
     // v1 writes "no limit" as LONG_MAX rounded down to a page; no machine has 2^62 bytes.
     if limit >= 1 << 62 {
@@ -152,7 +186,7 @@ fn group(root: &Root, directory: &str, file: &'static str, usage: &str, reclaima
     let cache =
         stat.lines().find_map(|line| line.strip_prefix(reclaimable)?.trim().parse::<u64>().ok()).unwrap_or(0);
     let room = limit.saturating_sub(used.saturating_sub(cache));
-    Some(Group { path: directory.to_owned(), file, limit, room })
+    Some(Group { up, file, limit, room })
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ pub(crate) fn facts_after(root: &Root, cpu: u32) -> Vec<Fact> {
 }
 
 /// Files whose text is a fact as it stands, with the fact's name.
-const SETTINGS: [(&str, &str); 18] = [
+const SETTINGS: [(&str, &str); 20] = [
     ("env.cpus.online", "/sys/devices/system/cpu/online"),
     ("env.cpus.isolated", "/sys/devices/system/cpu/isolated"),
     ("env.cpus.nohz_full", "/sys/devices/system/cpu/nohz_full"),
@@ -54,6 +54,9 @@ const SETTINGS: [(&str, &str); 18] = [
     ("env.hypervisor", "/sys/hypervisor/type"),
     ("env.lockdown", "/sys/kernel/security/lockdown"),
     ("env.realtime", "/sys/kernel/realtime"),
+    // Documentation/admin-guide/pm/intel_pstate.rst and cpufreq.rst: 1 forbids, and 0 forbids.
+    ("env.freq.no_turbo", "/sys/devices/system/cpu/intel_pstate/no_turbo"),
+    ("env.freq.boost", "/sys/devices/system/cpu/cpufreq/boost"),
 ];
 
 fn files(root: &Root, list: &[(&str, &str)]) -> Vec<Fact> {
@@ -115,12 +118,29 @@ fn processor(root: &Root, cpu: u32) -> Vec<Fact> {
     for (key, name) in MODEL {
         facts.extend(field(own, key).or_else(|| field(&info, key)).map(|value| short(name, value)));
     }
+    let siblings = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
+    facts.extend(root.text(&siblings).map(|list| short("env.cpu.siblings", &list)));
+    facts.extend(vulnerabilities(root));
+    facts
+}
+
+/// What the kernel says of each known flaw, and in one fact which of them it mitigates and which are open:
+/// both cost time, each in its own way (flushed buffers, no speculation past a branch).
+fn vulnerabilities(root: &Root) -> Vec<Fact> {
     let directory = "/sys/devices/system/cpu/vulnerabilities";
-    for name in root.names(directory) {
-        if let Some(state) = root.text(&format!("{directory}/{name}")) {
-            facts.push(short(format!("env.vulnerability.{name}"), &state));
-        }
+    let state = |name: String| Some((root.text(&format!("{directory}/{name}"))?, name));
+    let all: Vec<(String, String)> = root.names(directory).into_iter().filter_map(state).collect();
+    if all.is_empty() {
+        return Vec::new();
     }
+    let named = |word: &str| {
+        let names: Vec<&str> =
+            all.iter().filter(|(state, _)| state.contains(word)).map(|(_, n)| n.as_str()).collect();
+        if names.is_empty() { "none".to_owned() } else { names.join(",") }
+    };
+    let words = format!("mitigated {}; open {}", named("Mitigation"), named("Vulnerable"));
+    let mut facts = vec![short("env.mitigations", &words)];
+    facts.extend(all.iter().map(|(state, name)| short(format!("env.vulnerability.{name}"), state)));
     facts
 }
 
@@ -157,6 +177,10 @@ fn groups(root: &Root) -> Vec<Fact> {
     for (n, group) in ceiling::groups(root).iter().enumerate() {
         facts.push(int(format!("env.cgroup.{n}.{}.bytes", group.file), group.limit));
         facts.push(int(format!("env.cgroup.{n}.room.bytes"), group.room));
+    }
+    // Above its quota a group stands still until the next period.
+    for (n, quota) in ceiling::quotas(root).iter().enumerate() {
+        facts.push(short(format!("env.cgroup.{n}.cpu.max"), quota));
     }
     facts
 }
@@ -208,6 +232,11 @@ fn frequency(root: &Root, cpu: u32, prefix: &str) -> Vec<Fact> {
             facts.push(int(format!("{prefix}.freq.{name}.khz"), khz));
         }
     }
+    // Where nothing scales, the kernel's own word, which in a guest is what the hypervisor wrote.
+    let info = root.text("/proc/cpuinfo").unwrap_or_default();
+    let own = info.split("\n\n").find(|p| field(p, "processor") == Some(cpu.to_string().as_str()));
+    let mhz = own.and_then(|p| field(p, "cpu MHz"));
+    facts.extend(mhz.map(|mhz| short(format!("{prefix}.cpuinfo.mhz"), mhz)));
     facts
 }
 

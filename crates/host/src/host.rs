@@ -38,6 +38,8 @@ pub struct Options {
     /// Without it a parent that died before the probe's first instruction goes unnoticed until the probe's
     /// input ends.
     pub parent: Option<u32>,
+    /// Version and hash of the program that this is part of: the fact `env.build`.
+    pub build: Option<String>,
 }
 
 impl Default for Options {
@@ -49,6 +51,7 @@ impl Default for Options {
             priority: true,
             die_with_parent: true,
             parent: None,
+            build: None,
         }
     }
 }
@@ -95,6 +98,7 @@ impl Host {
         let cpu = process::choose_cpu(&root, &allowed, options.cpu)?;
         let sizes = pages::sizes(&root, rustix::param::page_size() as u64, options.base_page)
             .map_err(|reason| Refusal::new(reason, "choose 4096, 16384 or 65536"))?;
+        facts.extend(options.build.as_ref().map(|build| text("env.build", build)));
         // Before pinning, which changes what the affinity and the load look like.
         facts.extend(environment::facts(&root, cpu, &allowed));
         let quiet = prepare(&root, cpu, options.priority, &mut facts);
@@ -115,13 +119,6 @@ impl Host {
         facts.extend(watch_facts(&mut watcher));
         facts.extend(throttle_facts(&root));
         Ok(Host { memory, clock, root, cpu, worth, watcher, quiet, events, facts })
-    }
-
-    /// What may have moved since the start: frequency, temperature, throttling, load and pressure under
-    /// `env.after`, and what memory was taken and locked under `memory.after`. For the end of a session.
-    pub fn facts_after(&self, sink: &mut dyn FnMut(Fact)) {
-        let memory = self.memory_facts("memory.after");
-        environment::facts_after(&self.root, self.cpu).into_iter().chain(memory).for_each(sink);
     }
 
     /// The CPU that the thread is pinned to.
@@ -161,7 +158,7 @@ fn prepare(root: &Root, cpu: u32, priority: bool, facts: &mut Vec<Fact>) -> Quie
     facts.push(int("cpu.pinned", u64::from(cpu)));
     facts.push(process::pin(cpu));
     facts.push(process::volunteer(root));
-    process::raise_memlock();
+    facts.push(process::raise_memlock(root));
     if priority {
         facts.push(process::raise_nice());
     }
@@ -215,6 +212,13 @@ impl Machine for Host {
 
     fn facts(&mut self, sink: &mut dyn FnMut(Fact)) {
         self.facts.iter().cloned().chain(self.memory_facts("memory")).for_each(sink);
+    }
+
+    /// Frequency, temperature, throttling, load and pressure under `env.after`, and what memory was taken and
+    /// locked under `memory.after`.
+    fn facts_after(&mut self, sink: &mut dyn FnMut(Fact)) {
+        let memory = self.memory_facts("memory.after");
+        environment::facts_after(&self.root, self.cpu).into_iter().chain(memory).for_each(sink);
     }
 
     fn quiet_begin(&mut self) {

@@ -115,12 +115,22 @@ pub(crate) fn volunteer(root: &Root) -> Fact {
     }
 }
 
-/// Raises the soft limit of locked memory to the hard one.
-pub(crate) fn raise_memlock() {
+/// Raises the soft limit of locked memory to the hard one, and tells what may then be locked: a number of bytes,
+/// or why there is no limit.
+pub(crate) fn raise_memlock(root: &Root) -> Fact {
     let now = rustix::process::getrlimit(Resource::Memlock);
     // A failure leaves the limit as it was, and locking then says how far it came.
     let _ =
         rustix::process::setrlimit(Resource::Memlock, Rlimit { current: now.maximum, maximum: now.maximum });
+    let status = root.text("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let effective = effective.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    // CAP_IPC_LOCK is capability 14 (capabilities(7), linux/capability.h), and knows no limit.
+    match (effective >> 14 & 1, rustix::process::getrlimit(Resource::Memlock).current) {
+        (1, _) => privilege("memlock", "without limit (CAP_IPC_LOCK)"),
+        (_, None) => privilege("memlock", "without limit"),
+        (_, Some(bytes)) => privilege("memlock", bytes.to_string()),
+    }
 }
 
 /// Room for new address space under `RLIMIT_AS` and `RLIMIT_DATA`, bytes, with the tighter one's name.

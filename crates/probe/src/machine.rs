@@ -211,6 +211,12 @@ pub trait Machine: Counters + Maintain + Wake + Disturb + Dma {
     /// Raw facts, one call of `sink` each.
     fn facts(&mut self, sink: &mut dyn FnMut(Fact));
 
+    /// What may have moved since [`Machine::facts`] (frequency, temperature, load), under other names: for the
+    /// end of a session. Nothing by default.
+    fn facts_after(&mut self, sink: &mut dyn FnMut(Fact)) {
+        let _ = sink;
+    }
+
     /// Maps memory.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! The server: lines in, lines out, a machine between.
 //!
-//! The probe greets, answers `facts` and `trial`, and leaves on `bye` or at the end of its input. It
-//! times and never judges. What it cannot parse it answers with a `fault` line and goes on.
+//! The probe greets, answers `facts` and `trial`, and leaves on `bye` or at the end of its input. Before it
+//! leaves on `bye` it says what has moved since the facts, to whoever asked for those. It times and never judges. What it cannot parse it answers with a `fault` line and goes on.
 
 use alloc::format;
 use alloc::string::String;
@@ -36,6 +36,8 @@ struct Server<'a, M, L> {
     machine: &'a mut M,
     lines: &'a mut L,
     seq: u64,
+    /// Were the facts asked for? Whoever typed a trial by hand is not told what has moved since.
+    told: bool,
 }
 
 /// Serves `machine` on `lines` until `bye` or the end of the input.
@@ -43,7 +45,7 @@ struct Server<'a, M, L> {
 /// # Errors
 /// When the stream fails.
 pub fn serve<M: Machine, L: Lines>(machine: &mut M, lines: &mut L) -> Result<(), L::Error> {
-    let mut server = Server { machine, lines, seq: 0 };
+    let mut server = Server { machine, lines, seq: 0, told: false };
     let worth = server.machine.worth();
     server.send(&Line::new("probe").int("wire", VERSION).token("worth", worth.token()))?;
     let mut text = String::new();
@@ -56,7 +58,10 @@ pub fn serve<M: Machine, L: Lines>(machine: &mut M, lines: &mut L) -> Result<(),
             continue;
         }
         match Line::parse(&text) {
-            Ok(line) if line.word == "bye" => return server.send(&Line::new("gone")),
+            Ok(line) if line.word == "bye" => {
+                server.facts_after()?;
+                return server.send(&Line::new("gone"));
+            }
             Ok(line) => server.answer(&line)?,
             Err(e) => server.fault(&e.what)?,
         }
@@ -92,7 +97,17 @@ impl<M: Machine, L: Lines> Server<'_, M, L> {
         for fact in facts {
             self.fact(&fact)?;
         }
+        self.told = true;
         self.send(&Line::new("facts_end").int("count", count))
+    }
+
+    /// No line ends these but `gone`: an older reader takes `facts_end` for the end of all facts there are.
+    fn facts_after(&mut self) -> Result<(), L::Error> {
+        let mut facts = alloc::vec::Vec::new();
+        if self.told {
+            self.machine.facts_after(&mut |fact| facts.push(fact));
+        }
+        facts.iter().try_for_each(|fact| self.fact(fact))
     }
 
     fn fact(&mut self, fact: &Fact) -> Result<(), L::Error> {

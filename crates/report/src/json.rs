@@ -3,11 +3,16 @@
 //! Every top-level key and every row stands on a line of its own, so that the document can be
 //! compared and searched by line.
 
+mod comparison;
+
+use fathom_analysis::examination::Row;
 use fathom_analysis::findings::{self, Finding, Histogram, Refused, Report, Warning};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::schema::{self, FORMAT, VERSION};
+
+pub use comparison::{COMPARISON, COMPARISON_VERSION, comparison, comparison_schema};
 
 /// Why a document cannot be read as findings.
 #[derive(Debug, thiserror::Error)]
@@ -45,7 +50,7 @@ fn known(values: &[&str]) -> String {
 
 /// A number that reads back as the same f64; null where it is not finite. Whole numbers are
 /// printed without a fraction (exactly: below 2^53 an i64 and an f64 name the same number).
-fn number(v: f64) -> Value {
+pub(crate) fn number(v: f64) -> Value {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if v.fract() == 0.0 && v.abs() < EXACT && !(v == 0.0 && v.is_sign_negative()) {
         return Value::from(v as i64);
@@ -149,6 +154,20 @@ pub fn json(report: &Report) -> String {
     ];
     let lines: Vec<String> = keys.iter().map(|(key, value)| format!("  \"{key}\": {value}")).collect();
     format!("{{\n{}\n}}\n", lines.join(",\n"))
+}
+
+/// The `format` of the document that [`examination`] prints.
+pub const EXAMINATION: &str = "fathom.doctor";
+
+/// The document that `fathom doctor --json` prints: format, version, subject and one flat row a line.
+#[must_use]
+pub fn examination(subject: &str, found: &[Row]) -> String {
+    let row = |r: &Row| json!({"what": r.what, "state": r.state.token(), "found": r.found, "cost": r.cost, "line": r.line});
+    let (format, subject) = (json!(EXAMINATION), json!(subject));
+    let rows = rows(found, row);
+    format!(
+        "{{\n  \"format\": {format},\n  \"version\": 1,\n  \"subject\": {subject},\n  \"rows\": {rows}\n}}\n"
+    )
 }
 
 /// What must be known before the rest can be judged.

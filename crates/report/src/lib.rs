@@ -12,4 +12,4 @@ mod samples;
 
 pub use html::html;
 pub use json::{from_json, json};
-pub use terminal::{Style, comparison, terminal};
+pub use terminal::{Style, comparison, examination, share, terminal};

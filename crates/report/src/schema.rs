@@ -240,6 +240,10 @@ pub fn schema_text(warnings: &[WarningKind]) -> String {
             if list.is_empty() { k.about.to_string() } else { format!("{}: {}", k.about, list.join(", ")) };
         out += &entry(k.kind, &text);
     }
+    out += "\nOther documents\n";
+    for (format, about) in DOCUMENTS {
+        out += &entry(format, about);
+    }
     if !warnings.is_empty() {
         out += "\nWarnings\n";
         for (token, about) in warnings {
@@ -248,6 +252,19 @@ pub fn schema_text(warnings: &[WarningKind]) -> String {
     }
     out
 }
+
+/// What else is printed for scripts, all of version 1.
+const DOCUMENTS: [(&str, &str); 3] = [
+    (
+        crate::json::COMPARISON,
+        "`fathom compare --json`; its JSON Schema: `fathom schema --json --of comparison`",
+    ),
+    (
+        crate::json::EXAMINATION,
+        "`fathom doctor --json`: subject, and rows of what, state, found, cost and line",
+    ),
+    ("fathom.share", "`fathom share --as yaml`: an anonymous summary"),
+];
 
 /// Columns that [`schema_text`] keeps within.
 const TEXT_WIDTH: usize = 100;
@@ -277,7 +294,7 @@ fn regex(pattern: &str) -> String {
 }
 
 /// A closed object: every property required, none other allowed.
-fn closed(about: &str, properties: Value) -> Value {
+pub(crate) fn closed(about: &str, properties: Value) -> Value {
     let keys: Vec<&str> =
         properties.as_object().map_or(Vec::new(), |o| o.keys().map(String::as_str).collect());
     json!({

@@ -1,3 +1,4 @@
+use fathom_analysis::claims::FactValue;
 use fathom_probe::machine::Watch;
 use fathom_probe::wire::{Done, Trial};
 
@@ -60,6 +61,11 @@ fn stolen_time_counts_even_where_the_guest_thinks_it_ran() {
     let stolen = Watch { cpu_ns: 1_000_000, steal_ns: 500_000, ..QUIET };
     let d = judge(&some(20, stolen), &[], &[]);
     assert!(d.disturbed && d.remedy.contains("hypervisor"), "{d:?}");
+    assert!(d.remedy.contains("as root"), "{d:?}");
+    let mut raised = some(20, stolen);
+    let fifo = FactValue::Text("priority 1 during trials".into());
+    raised.facts.extend([("privilege.fifo".to_owned(), fifo)]);
+    assert!(!judge(&raised, &[], &[]).remedy.contains("as root"), "who has the priority need not ask for it");
     assert!(d.causes[0].contains("10.0 ms stolen"), "{d:?}");
 }
 
@@ -73,9 +79,14 @@ fn the_yardstick_may_drift_between_rounds_but_not_inside_one() {
     let between = [(1, 1, 1.0), (1, 9, 1.0), (2, 10, 1.3), (2, 19, 1.3)];
     assert!(!judge(&record([QUIET]), &between, &[]).disturbed);
     let inside = [(1, 1, 1.0), (1, 9, 1.0), (2, 10, 1.0), (2, 19, 1.02)];
-    let d = judge(&record([QUIET]), &inside, &[]);
+    let mut scaled = record([QUIET]);
+    let governor = |word: &str| ("env.freq.governor".to_owned(), FactValue::Text(word.to_owned()));
+    scaled.facts.extend([governor("ondemand")]);
+    let d = judge(&scaled, &inside, &[]);
     assert!(d.disturbed && d.causes[0].contains("2.0 % inside round 2"), "{d:?}");
-    assert!(d.remedy.contains("governor"), "{d:?}");
+    assert!(d.remedy.starts_with("echo performance"), "{d:?}");
+    scaled.facts.extend([governor("performance")]);
+    assert!(!judge(&scaled, &inside, &[]).remedy.contains("echo performance"), "that was done already");
 }
 
 #[test]

@@ -56,6 +56,7 @@ fn session() -> Vec<String> {
         Trial { id: 3, round: 2, ..Trial::default() }.line(),
         Line::new("refusal").int("trial", 3u64).text("reason", "no pages").text("remedy", "free some"),
         Line::new("fault").text("what", "'x' is not asked here"),
+        Line::new("fact").text("name", "env.after.loadavg").text("text", "1.00"),
         Line::new("gone"),
     ]);
     let mut lines = vec![Record::first_line(), run.line().render()];
@@ -91,6 +92,7 @@ fn every_line_of_a_session_is_read() {
     assert_eq!(record.worth, Some(Worth::Virtual));
     assert_eq!(record.int("page.base"), Some(4096));
     assert_eq!(record.text("env.cpu.model"), Some("naïve \"core\""));
+    assert_eq!(record.text("env.after.loadavg"), Some("1.00"), "beside those of the start, not instead");
     assert_eq!(record.facts.get("dt"), Some(&FactValue::Bytes(vec![1, 2, 3])));
     assert_eq!(record.trials.len(), 3);
     assert_eq!((record.trials[1].samples.len(), record.trials[1].cheated), (20, 0));

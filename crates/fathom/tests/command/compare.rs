@@ -36,6 +36,35 @@ fn what_differs_is_told_and_what_was_asked_differently_comes_first() {
 }
 
 #[test]
+fn a_script_gets_the_comparison_as_rows() {
+    let user = User::new();
+    records(&user);
+    let did = user.run(&["compare", "A", "B", "C", "--json", "--fail-if", "5%"]);
+    let document: serde_json::Value = serde_json::from_str(did.ended(4)).expect("JSON");
+    assert_eq!((&document["format"], &document["version"]), (&"fathom.comparison".into(), &1.into()));
+    assert_eq!((&document["a"], &document["fail_if"]), (&"A".into(), &0.05.into()));
+    let [same, other] = document["comparisons"].as_array().expect("a list").as_slice() else {
+        panic!("two are compared with the first: {document}")
+    };
+    let row = |of: &serde_json::Value, name: &str| {
+        let rows = of["rows"].as_array().expect("rows");
+        rows.iter().find(|r| r["name"] == name).unwrap_or_else(|| panic!("{name}")).clone()
+    };
+    assert_eq!(row(same, "tier.1.latency")["differs"], "no");
+    let far = row(other, "tier.1.latency");
+    assert!(far["differs"] == "yes" && far["beyond"] == true, "{far}");
+    let change = far["change"].as_f64().expect("a number");
+    let (a, b) = (far["a"].as_f64().expect("a number"), far["b"].as_f64().expect("a number"));
+    assert!((b / a - 1.0 - change).abs() < 1e-9, "a share, not percent: {far}");
+    assert!(same["asked_differently"].as_array().is_some_and(Vec::is_empty), "{same}");
+    assert!(other["asked_differently"].to_string().contains("bcm2835 against cortex-a8"), "{other}");
+    let schema: serde_json::Value =
+        serde_json::from_str(user.run(&["schema", "--json", "--of", "comparison"]).ended(0)).expect("JSON");
+    assert_eq!(schema["title"], "fathom.comparison");
+    assert!(user.run(&["schema"]).ended(0).contains("fathom.comparison"));
+}
+
+#[test]
 fn another_budget_or_other_sizes_are_not_asked_alike() {
     let user = User::new();
     for (bytes, budget, name) in [("8K", "1s", "A"), ("8K,16K", "1s", "B"), ("8K", "2s", "C")] {

@@ -5,12 +5,15 @@
 mod common;
 mod compare;
 mod death;
+mod doctor;
 mod faults;
 mod latency;
 mod limits;
 mod output;
+mod progress;
 mod records;
 mod serving;
+mod share;
 mod status;
 mod strangers;
 mod stride;

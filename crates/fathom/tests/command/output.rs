@@ -161,6 +161,16 @@ fn fathom_alone_says_what_it_is_and_what_to_type() {
     assert!(out.starts_with("Fathom measures what memory does to code"), "{out}");
     assert_eq!(out.lines().last(), Some("Next: fathom survey"));
     narrow(out, "fathom");
+    assert!(out.contains("fathom doctor") && !out.contains("Measured last"), "{out}");
+    // Who has measured is told what there is, the newest first and no more than three.
+    for second in 1..=4 {
+        user.write(&format!(".local/share/fathom/records/2026010{second}T000000-1-survey-host.fathom"), "");
+    }
+    let out = user.run(&[]).ended(0).to_owned();
+    let kept: Vec<&str> = out.lines().filter(|l| l.contains("-survey-host")).map(str::trim).collect();
+    assert_eq!(kept.len(), 3, "{out}");
+    assert!(kept[0].starts_with("20260104") && kept[2].starts_with("20260102"), "{out}");
+    assert_eq!(out.lines().last(), Some("Next: fathom survey"));
 }
 
 #[test]
@@ -175,6 +185,9 @@ fn help_fits_and_shows_examples_and_statuses() {
         &["machines", "--help"],
         &["subjects", "--help"],
         &["schema", "--help"],
+        &["doctor", "--help"],
+        &["share", "--help"],
+        &["compare", "--help"],
         &["serve", "--help"],
         &["serve", "host", "--help"],
         &["serve", "model", "--help"],

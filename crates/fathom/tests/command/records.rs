@@ -158,3 +158,38 @@ fn golden_records_name_nobody() {
         }
     }
 }
+
+/// The probe says what has moved when it is told `bye`, outside of every trial; the record has it at its end, and
+/// the findings among the facts.
+#[test]
+fn a_record_of_this_host_ends_with_what_has_moved() {
+    let user = User::new();
+    let did = user.run(&["survey", "--budget", "500ms", "--record", "A", "--json"]);
+    if did.status == 1 || did.status == 5 {
+        println!("SKIPPED: this host refuses a probe or its times: {}", did.err);
+        return;
+    }
+    let text = user.read("A");
+    let at = |word: &str| text.lines().position(|line| line.contains(word));
+    let last = text.lines().count() - 1;
+    let done =
+        text.lines().enumerate().filter(|(_, line)| line.starts_with("done ")).last().expect("a trial").0;
+    let after = at("fact name=\"env.after.").expect("what has moved");
+    assert!(done < after && Some(last - 1) == at("gone seq="), "{done} {after} {last}");
+    let document: Value = serde_json::from_str(&did.out).expect("JSON");
+    let facts = &document["subject"]["facts"];
+    let Some(before) = facts["env.loadavg"].as_str() else {
+        println!("SKIPPED: this kernel tells no load");
+        return;
+    };
+    assert!(
+        facts["env.after.loadavg"]
+            .as_str()
+            .is_some_and(|a| a.split(' ').count() == before.split(' ').count())
+    );
+    // Both builds are named: the one that asked and the one that measured are the same here.
+    let build = facts["env.build"].as_str().expect("a build");
+    assert!(text.contains(&format!("build=\"{build}\"")), "{build}");
+    // The report is compact: its head has none of it.
+    assert!(!user.run(&["report", "A"]).out.contains("loadavg"));
+}

@@ -46,7 +46,9 @@ fn the_tightest_group_of_the_hierarchy_rules() {
     // 200 MiB less 100 used of which 50 are inactive page cache: room of 150, half of it.
     let ceiling = ceiling(&root, 0);
     assert_eq!(ceiling.bytes, 75 * MIB);
-    assert!(ceiling.limit.contains("/a/b ") && ceiling.limit.contains("memory.max"), "{}", ceiling.limit);
+    let limit = &ceiling.limit;
+    assert!(limit.contains("group 1 above") && limit.contains("memory.max"), "{limit}");
+    assert!(!limit.contains("/a/b"), "a group's path names containers and users: {limit}");
     assert_eq!(groups(&root).len(), 2, "a group without limit is none");
 }
 
@@ -84,6 +86,30 @@ fn version_1_and_hybrid_hierarchies() {
         ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"),
     ]);
     assert_eq!(ceiling(&root, 0).bytes, 30 * MIB);
+}
+
+#[test]
+fn quotas_of_the_processor_are_told_in_one_form() {
+    let (_keep, root) = fixture::root(&[
+        ("/proc/self/mountinfo", V2_MOUNT),
+        ("/proc/self/cgroup", "0::/a/b\n"),
+        ("/sys/fs/cgroup/a/b/cpu.max", "max 100000\n"),
+        ("/sys/fs/cgroup/a/cpu.max", "50000 100000\n"),
+    ]);
+    assert_eq!(quotas(&root), ["50000 100000"]);
+    let (_keep, root) = fixture::root(&[
+        (
+            "/proc/self/mountinfo",
+            "40 30 0:33 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n\
+             41 30 0:34 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n",
+        ),
+        ("/proc/self/cgroup", "4:memory:/\n1:cpu,cpuacct:/job\n"),
+        ("/sys/fs/cgroup/cpu/job/cpu.cfs_quota_us", "20000\n"),
+        ("/sys/fs/cgroup/cpu/job/cpu.cfs_period_us", "100000\n"),
+        ("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n"),
+        ("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n"),
+    ]);
+    assert_eq!(quotas(&root), ["20000 100000"]);
 }
 
 #[test]

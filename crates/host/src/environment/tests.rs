@@ -8,7 +8,7 @@ fn board_root() -> (tempfile::TempDir, Root) {
     fixture::root(&[
         (
             "/proc/cpuinfo",
-            "processor\t: 0\nmodel name\t: Little\nCPU part\t: 0xd03\n\nprocessor\t: 2\nmodel name\t: Big\n\
+            "processor\t: 0\nmodel name\t: Little\nCPU part\t: 0xd03\n\nprocessor\t: 2\nmodel name\t: Big\ncpu MHz\t\t: 1500.000\n\
              CPU part\t: 0xd08\n\nHardware\t: BCM2711\nRevision\t: c03112\nSerial\t\t: 10000000deadbeef\n",
         ),
         ("/proc/cmdline", "quiet root=PARTUUID=deadbeef-02 isolcpus=2\n"),
@@ -28,6 +28,13 @@ fn board_root() -> (tempfile::TempDir, Root) {
         ("/sys/class/thermal/thermal_zone0/type", "cpu-thermal\n"),
         ("/sys/devices/platform/soc/soc:firmware/get_throttled", "50005\n"),
         ("/sys/devices/system/cpu/vulnerabilities/meltdown", "Not affected\n"),
+        ("/sys/devices/system/cpu/vulnerabilities/spectre_v1", "Mitigation: __user pointer sanitization\n"),
+        ("/sys/devices/system/cpu/vulnerabilities/spectre_v2", "Vulnerable\n"),
+        ("/sys/devices/system/cpu/cpufreq/boost", "1\n"),
+        (&format!("{cpu}/topology/thread_siblings_list"), "2-3\n"),
+        ("/proc/self/mountinfo", "31 23 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
+        ("/proc/self/cgroup", "0::/bob.service\n"),
+        ("/sys/fs/cgroup/bob.service/cpu.max", "50000 100000\n"),
         ("/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n"),
         ("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "4\n"),
         ("/proc/pressure/memory", "some avg10=0.00 total=1\nfull avg10=0.00 total=0\n"),
@@ -68,8 +75,15 @@ fn a_board_is_described() {
     assert_eq!(told(&all, "env.affinity"), "0,2");
     assert_eq!(told(&all, "env.loadavg"), "0.50 0.40 0.30 2/120");
     assert_eq!(told(&all, "env.cmdline"), "quiet root=[left out] isolcpus=2");
+    assert_eq!(told(&all, "env.mitigations"), "mitigated spectre_v1; open spectre_v2");
+    assert_eq!(told(&all, "env.freq.boost"), "1");
+    assert_eq!(told(&all, "env.cpu.siblings"), "2-3");
+    assert_eq!(told(&all, "env.cgroup.0.cpu.max"), "50000 100000");
+    assert_eq!(told(&all, "env.cpuinfo.mhz"), "1500.000");
+    assert!(!format!("{all:?}").contains("bob"), "a group's path names its owner");
     let after = facts_after(&root, 2);
     assert_eq!(value(&after, "env.after.freq.cur.khz"), FactValue::Int(600_000));
+    assert_eq!(told(&after, "env.after.cpuinfo.mhz"), "1500.000");
     assert!(told(&after, "env.after.pressure.memory").contains("full"));
 }
 

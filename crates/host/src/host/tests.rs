@@ -272,6 +272,7 @@ fn facts_fit_the_wire() {
         "worth.evidence",
         "memory.locked",
         "privilege.fifo",
+        "privilege.memlock",
         "privilege.counters",
         "env.kernel.release",
         "env.affinity",

@@ -69,6 +69,9 @@ impl Machine for Plain {
             value: FactValue::Bytes((0..9000u32).map(|b| b as u8).collect()),
         });
     }
+    fn facts_after(&mut self, sink: &mut dyn FnMut(Fact)) {
+        sink(Fact { name: "a.after".to_string(), value: FactValue::Int(6) });
+    }
     fn map(&mut self, wish: &Wish) -> Result<Mapping, Refusal> {
         if wish.pages == Pages::Huge || wish.bytes > 1 << 18 {
             return Err(Refusal::new("too much", "ask for less"));
@@ -299,6 +302,21 @@ fn a_conversation_goes_on_after_nonsense_and_refusals() {
         words,
         ["probe", "facts_end", "fault", "fault", "trial", "refusal", "trial", "sample", "done", "gone"]
     );
+}
+
+#[test]
+fn what_has_moved_is_said_last_and_only_to_whoever_asked_for_facts() {
+    let last = |asked: &[&str]| {
+        let lines = talk(Cheat::Honest, asked);
+        let [.., before, gone] = lines.as_slice() else { panic!("{lines:?}") };
+        assert_eq!(gone.word, "gone");
+        before.clone()
+    };
+    let after = last(&["facts", "trial loads=8 samples=1", "bye"]);
+    assert_eq!(after.fields().text("name").unwrap(), Some("a.after"));
+    assert_eq!(last(&["trial loads=8 samples=1", "bye"]).word, "done");
+    // The end of the input is no farewell: whoever would read it is gone.
+    assert_eq!(talk(Cheat::Honest, &["facts"]).last().unwrap().word, "facts_end");
 }
 
 #[test]

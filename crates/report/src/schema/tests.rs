@@ -154,6 +154,7 @@ fn check(schema: &Value, value: &Value, at: &str) -> Result<(), String> {
 fn is_type(name: &Value, value: &Value) -> bool {
     match name.as_str() {
         Some("null") => value.is_null(),
+        Some("boolean") => value.is_boolean(),
         Some("number") => value.is_number(),
         Some("integer") => value.is_u64() || value.is_i64(),
         Some("string") => value.is_string(),
@@ -174,6 +175,32 @@ fn hand_built_reports_follow_the_schema_but_for_names_of_tomorrow() {
     follows(&json(&samples::refused())).expect("the refused one follows");
     let error = follows(&json(&samples::disturbed())).expect_err("two names are not in the schema");
     assert!(error.contains("some.name.of.tomorrow"), "{error}");
+}
+
+#[test]
+fn comparisons_follow_their_own_schema() {
+    let schema: Value = serde_json::from_str(&crate::json::comparison_schema()).expect("JSON");
+    let follows = |text: &str| check(&schema, &serde_json::from_str(text).expect("JSON"), "document");
+    let (a, b) = (samples::survey(20), samples::disturbed());
+    let with = |x, y| fathom_analysis::compare::compare(x, y, |_| true);
+    let others = [("B".to_owned(), with(&a, &b)), ("A again".to_owned(), with(&a, &a))];
+    for beyond in [None, Some(0.05)] {
+        let text = crate::json::comparison("survey", "A", &others, beyond);
+        follows(&text).expect("it follows");
+        let document: Value = serde_json::from_str(&text).expect("JSON");
+        let rows = document["comparisons"][1]["rows"].as_array().expect("rows");
+        assert!(rows.len() > 20, "{}", rows.len());
+        for row in rows {
+            // A record beside itself: no change, and nothing differs or is beyond anything.
+            assert!(row["change"] == 0 && row["differs"] != "yes" && row["beyond"] != true, "{row}");
+            assert_eq!(row["p"].is_null(), row["differs"] == "untested", "{row}");
+        }
+        for (from, to) in
+            [("\"no\"", "\"perhaps\""), ("\"version\": 1", "\"version\": 2"), ("\"p\":", "\"q\":")]
+        {
+            assert!(follows(&text.replacen(from, to, 1)).is_err(), "{from} -> {to}");
+        }
+    }
 }
 
 #[test]

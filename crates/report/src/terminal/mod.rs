@@ -3,19 +3,23 @@
 mod access;
 mod claims;
 mod compare;
+mod doctor;
 mod ladders;
 pub(crate) mod number;
 mod page;
 mod picture;
 mod sections;
+pub mod share;
 mod shelf;
 mod strides;
 mod text;
 
+use fathom_analysis::facts;
 use fathom_analysis::findings::{Finding, Report, Value};
 
 pub(crate) use compare::blocks as comparison_blocks;
 pub use compare::comparison;
+pub use doctor::examination;
 use page::Page;
 pub(crate) use page::{Block, Chart, Ink, Pieces, Table};
 use shelf::Shelf;
@@ -141,7 +145,8 @@ fn header(page: &mut Page, report: &Report) {
         page.text(Ink::Plain, caveat, "", "  ");
     }
     let what = identity(report);
-    let facts = report.facts.iter().enumerate().filter(|(at, _)| Some(*at) != what);
+    let facts = report.facts.iter().enumerate();
+    let facts = facts.filter(|(at, (name, _))| Some(*at) != what && facts::is_head(name));
     let mut others: Vec<String> = facts.map(|(_, (name, value))| format!("{name} {value}")).collect();
     others.push(format!("seed {}", report.seed));
     page.text(Ink::Dim, &others.join("; "), "", "  ");

@@ -97,9 +97,9 @@ pub enum Block {
         /// The text, not wrapped.
         text: String,
         /// Begin of the first line.
-        first: &'static str,
+        first: String,
         /// Begin of the others.
-        under: &'static str,
+        under: String,
     },
     /// A heading.
     Heading(String),
@@ -182,8 +182,9 @@ impl Page {
     }
 
     /// Text of any length, wrapped; the first line begins with `first`, the others with `under`.
-    pub fn text(&mut self, ink: Ink, text: &str, first: &'static str, under: &'static str) {
-        self.blocks.push(Block::Text { ink, text: text.to_string(), first, under });
+    pub fn text(&mut self, ink: Ink, text: &str, first: &str, under: &str) {
+        let [text, first, under] = [text, first, under].map(str::to_string);
+        self.blocks.push(Block::Text { ink, text, first, under });
     }
 
     /// An empty line and a heading.

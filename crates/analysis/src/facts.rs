@@ -1,0 +1,69 @@
+//! Which facts are for whom: a report's head has room for a few, a comparison asks for what may explain a
+//! difference, and the rest are for scripts.
+
+/// Beginnings of the names of facts about surroundings and about the probe itself.
+const BACKGROUND: [&str; 7] = ["env.", "privilege.", "memory.", "counter.", "throttle", "watch.", "clock."];
+
+/// What stands in a report's head all the same.
+const HEAD: [&str; 3] = ["env.cpu.model", "env.board.model", "clock.name"];
+
+/// Surroundings that hold for a whole session and change what it measures.
+const SETTINGS: [&str; 17] = [
+    "env.affinity",
+    "env.build",
+    "env.clocksource",
+    "env.cmdline",
+    "env.container",
+    "env.cpu.microcode",
+    "env.cpus.isolated",
+    "env.freq.boost",
+    "env.freq.driver",
+    "env.freq.governor",
+    "env.freq.no_turbo",
+    "env.kernel.release",
+    "env.mitigations",
+    "env.smt",
+    "env.thp.enabled",
+    "memory.locked",
+    "privilege.fifo",
+];
+
+/// Does the fact say what was measured, so that every report begins with it?
+#[must_use]
+pub fn is_head(name: &str) -> bool {
+    HEAD.contains(&name) || !BACKGROUND.iter().any(|b| name.starts_with(b))
+}
+
+/// Is the fact one of the surroundings, which a document for scripts has beside those of the head?
+#[must_use]
+pub fn is_background(name: &str) -> bool {
+    !is_head(name)
+}
+
+/// May a difference in this fact explain a difference between two measurements? Load, temperature and the like
+/// always differ, and explain nothing by that.
+#[must_use]
+pub fn is_setting(name: &str) -> bool {
+    is_head(name) || SETTINGS.contains(&name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn head_settings_and_what_moves() {
+        for name in ["machine.name", "env.cpu.model", "clock.name", "page.base", "cpu.pinned"] {
+            assert!(is_head(name) && is_setting(name), "{name}");
+        }
+        for name in ["env.freq.governor", "env.kernel.release", "privilege.fifo"] {
+            assert!(!is_head(name) && is_setting(name), "{name}");
+        }
+        for name in
+            ["env.loadavg", "env.after.freq.governor", "env.pressure.cpu", "memory.after.locked", "clock.hz"]
+        {
+            assert!(is_background(name) && !is_setting(name), "{name}");
+        }
+        assert!(SETTINGS.iter().all(|s| is_background(s)), "what is in the head needs no second mention");
+    }
+}

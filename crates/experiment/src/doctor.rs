@@ -1,0 +1,258 @@
+//! What a machine can and cannot give for measuring: from the probe's facts alone, so that a remote machine is
+//! examined like this one, and an old record too.
+//!
+//! Nothing is changed here or anywhere: each row carries the line that would change it, for the user to type.
+
+use fathom_analysis::claims::FactValue;
+use fathom_analysis::examination::{Row, State};
+use fathom_probe::machine::Worth;
+
+use crate::environment::clock_remedy;
+use crate::record::Record;
+
+/// Raises the limits of the shell that it is typed into, and of what is then started from there
+/// (prlimit(1), util-linux): the two priorities and locked memory.
+const LIMITS: &str = "sudo prlimit --pid $$ --rtprio=1 --nice=40 --memlock=unlimited";
+
+/// Examines the machine that these facts are of.
+#[must_use]
+pub fn examine(record: &Record) -> Vec<Row> {
+    let mut rows = vec![worth(record), clock(record)];
+    if record.worth == Some(Worth::Modelled) {
+        return rows;
+    }
+    rows.extend([priority(record), locked(record), huge_pages(record), counters(record)]);
+    rows.push(frequency(record));
+    rows.extend([cpus(record), smt(record), memory(record)].into_iter().flatten());
+    rows.extend([quota(record), numa(record), heat(record)].into_iter().flatten());
+    rows.extend(load(record));
+    rows
+}
+
+fn worth(record: &Record) -> Row {
+    let evidence = record.text("worth.evidence").unwrap_or_default();
+    match record.worth {
+        Some(Worth::Real) => Row::good("machine", format!("the bare machine: {evidence}")),
+        Some(Worth::Virtual) => Row::note(
+            "machine",
+            format!("a guest: {evidence}"),
+            "it shows how the guest behaves, not what the silicon is; its host may take the CPU away",
+        ),
+        Some(Worth::Modelled) => Row::good("machine", "described: nothing runs beside it"),
+        Some(Worth::Emulated) | None => Row {
+            state: State::Prevents,
+            ..Row::costs(
+                "machine",
+                format!("an emulator: {evidence}"),
+                "every measurement is refused: its times are not those of what it shows",
+                "fathom survey --on NAME   (a described machine: fathom machines)",
+            )
+        },
+    }
+}
+
+fn clock(record: &Record) -> Row {
+    let name = record.text("clock.name").unwrap_or("none");
+    let why = record.text("clock.choice").map(|w| format!(": {w}")).unwrap_or_default();
+    let hz = record.int("clock.hz").unwrap_or(0) as f64;
+    let found = format!("{name}, {:.1} MHz{why}", hz / 1e6);
+    // `Source::name` in fathom-host: the clock of last resort is a system call's.
+    if name.contains("monotonic") {
+        return Row::note("clock", found, "coarser than a cycle counter: small working sets take more loads");
+    }
+    Row::good("clock", found)
+}
+
+fn priority(record: &Record) -> Row {
+    let fifo = record.text("privilege.fifo").unwrap_or("not tried");
+    let nice = record.text("privilege.nice").unwrap_or_default();
+    if fifo.starts_with("priority") {
+        return Row::good("priority", format!("real-time {fifo}, nice {nice}"));
+    }
+    let reason = fifo.split(": ").next().unwrap_or(fifo);
+    let cost = "whatever else runs may take the CPU in the middle of a trial: samples are lost to it";
+    Row::costs("priority", format!("real-time priority {reason}"), cost, LIMITS)
+}
+
+/// Locked memory that holds most of what a survey maps: 256 MiB.
+const LOCKED_ENOUGH: u64 = 256 << 20;
+
+fn locked(record: &Record) -> Row {
+    let cost = "pages may be moved or taken away between two samples";
+    let limit = record.text("privilege.memlock").unwrap_or("of unknown size");
+    match record.text("memory.locked") {
+        Some("yes") if limit.parse::<u64>().is_ok_and(|bytes| bytes < LOCKED_ENOUGH) => {
+            let cost =
+                "what is mapped beyond that stays unlocked: the kernel may move it between two samples";
+            Row::costs("locked-memory", format!("permitted up to {limit} bytes"), cost, LIMITS)
+        }
+        Some("yes") => Row::good("locked-memory", format!("permitted, {limit}")),
+        told => {
+            let told = told.unwrap_or("not tried").split(": ").next().unwrap_or_default();
+            Row::costs("locked-memory", told, cost, LIMITS)
+        }
+    }
+}
+
+fn huge_pages(record: &Record) -> Row {
+    let chosen = record.text("env.thp.enabled").unwrap_or("absent");
+    let chosen = chosen.split(['[', ']']).nth(1).unwrap_or(chosen);
+    let cost = "translation is part of the staircase, and subtracted from its tiers";
+    match (record.int("page.huge"), chosen) {
+        (_, "never") => Row::costs(
+            "huge-pages",
+            "transparent ones are switched off",
+            cost,
+            "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled",
+        ),
+        (Some(size), _) => Row::good("huge-pages", format!("{} KiB, transparent, {chosen}", size >> 10)),
+        (None, _) => Row::note("huge-pages", "this kernel has no transparent ones", cost),
+    }
+}
+
+fn counters(record: &Record) -> Row {
+    let told = record.text("privilege.counters").unwrap_or("none: not tried");
+    let paranoid = record.text("env.perf_event_paranoid").unwrap_or("absent");
+    let Some(why) = told.strip_prefix("none: ") else {
+        return Row::good("counters", format!("they count: {told} (perf_event_paranoid {paranoid})"));
+    };
+    let cost = "core cycles are calibrated and not counted";
+    let reason = why.split("; ").next().unwrap_or(why);
+    if paranoid.trim().parse::<i64>().is_ok_and(|level| level > 2) {
+        return Row::costs("counters", reason, cost, "sudo sysctl kernel.perf_event_paranoid=2");
+    }
+    // What no setting of this machine gives: the remedy is in words.
+    let remedy = why.split_once("; ").map_or("", |(_, remedy)| remedy);
+    Row::note("counters", reason, &format!("{cost}. {remedy}"))
+}
+
+fn frequency(record: &Record) -> Row {
+    let Some(governor) = record.text("env.freq.governor") else {
+        let mhz = record.text("env.cpuinfo.mhz").map(|mhz| format!("; the kernel says {mhz} MHz"));
+        let found = format!("not to be seen from here (no cpufreq){}", mhz.unwrap_or_default());
+        return Row::note("frequency", found, "if it moves, the yardstick of each round shows it");
+    };
+    let driver = record.text("env.freq.driver").unwrap_or("unknown driver");
+    let range = |name: &str| record.int(name).map_or("?".to_owned(), |khz| (khz / 1000).to_string());
+    let (low, high) = (range("env.freq.min.khz"), range("env.freq.max.khz"));
+    let turbo = match (record.text("env.freq.no_turbo"), record.text("env.freq.boost")) {
+        (Some("0"), _) | (None, Some("1")) => ", turbo on",
+        (Some(_), _) | (None, Some(_)) => ", turbo off",
+        (None, None) => "",
+    };
+    let found = format!("governor {governor} ({driver}), {low} to {high} MHz{turbo}");
+    let cost = "the core clock moves while it is measured: nanoseconds wander, cycles less";
+    match clock_remedy(record) {
+        line if line.starts_with("echo ") => Row::costs("frequency", found, cost, line),
+        _ => Row::good("frequency", found),
+    }
+}
+
+fn cpus(record: &Record) -> Option<Row> {
+    let pinned = record.int("cpu.pinned")?;
+    let isolated = record.text("env.cpus.isolated").unwrap_or_default().trim();
+    let online = record.text("env.cpus.online").unwrap_or("?");
+    if isolated.is_empty() {
+        let cost = "interrupts and other tasks share the CPU that is measured";
+        let found = format!("CPU {pinned} of {online}, none is isolated");
+        // A boot parameter is a line for a file, and what it isolates is lost to everything else.
+        let cost = format!(
+            "{cost}; on a machine kept for measuring, boot with isolcpus={pinned} nohz_full={pinned}"
+        );
+        return Some(Row::note("cpu", found, &cost));
+    }
+    Some(Row::good("cpu", format!("CPU {pinned} of {online}, isolated: {isolated}")))
+}
+
+fn smt(record: &Record) -> Option<Row> {
+    let siblings = record.text("env.cpu.siblings")?;
+    if record.text("env.smt") != Some("on") || !siblings.contains([',', '-']) {
+        return None;
+    }
+    let cost = "the other thread of the core shares its first levels";
+    let line = "echo off | sudo tee /sys/devices/system/cpu/smt/control";
+    Some(Row::costs("smt", format!("on: CPUs {siblings} are one core"), cost, line))
+}
+
+fn memory(record: &Record) -> Option<Row> {
+    let (bytes, limit) = (record.int("memory.ceiling.bytes")?, record.text("memory.ceiling.limit")?);
+    let found = format!("up to {} MiB: {limit}", bytes >> 20);
+    // Eight times a last level of 32 MiB, which most machines have less than.
+    if bytes >= 256 << 20 {
+        return Some(Row::good("memory", found));
+    }
+    let cost = "the curve may end before its last plateau";
+    if limit.contains("control group") {
+        return Some(Row::note("memory", found, &format!("{cost}; raise the group's limit")));
+    }
+    Some(Row::note("memory", found, cost))
+}
+
+/// The tightest CPU quota above the probe.
+fn quota(record: &Record) -> Option<Row> {
+    let share = |value: &FactValue| match value {
+        FactValue::Text(text) => {
+            let (quota, period) = text.split_once(' ')?;
+            Some((quota.parse::<f64>().ok()? / period.parse::<f64>().ok()?, text.clone()))
+        }
+        _ => None,
+    };
+    let all = record.facts.under("env.cgroup.").filter(|(name, _)| name.ends_with("cpu.max"));
+    let (share, text) = all.filter_map(|(_, v)| share(v)).min_by(|a, b| a.0.total_cmp(&b.0))?;
+    let found = format!("{:.0} % of one CPU ({text} us)", 100.0 * share);
+    if share >= 2.0 {
+        return Some(Row::good("cpu-quota", found));
+    }
+    let cost = "whoever uses it up stands still until the next period: trials lose time at once";
+    Some(Row::note("cpu-quota", found, &format!("{cost}; measure outside that container")))
+}
+
+fn numa(record: &Record) -> Option<Row> {
+    let nodes = record.text("env.numa.nodes").filter(|nodes| nodes.contains([',', '-']))?;
+    if matches!(record.text("env.numa.balancing"), None | Some("0")) {
+        return Some(Row::good("numa", format!("nodes {nodes}, pages stay where they are")));
+    }
+    let cost = "the kernel unmaps pages to see who uses them, and moves them";
+    Some(Row::costs(
+        "numa",
+        format!("nodes {nodes}, balancing on"),
+        cost,
+        "sudo sysctl kernel.numa_balancing=0",
+    ))
+}
+
+fn heat(record: &Record) -> Option<Row> {
+    let zones = record.facts.under("env.thermal_zone").filter_map(|(name, value)| match value {
+        FactValue::Text(text) if name.ends_with(".millidegrees") => {
+            let (milli, kind) = text.split_once(' ').unwrap_or((text, ""));
+            Some((milli.parse::<i64>().ok()?, kind.to_owned()))
+        }
+        _ => None,
+    });
+    let (milli, kind) = zones.max_by_key(|zone| zone.0)?;
+    Some(Row::note("temperature", format!("{:.1} C at the warmest ({kind})", milli as f64 / 1000.0), ""))
+}
+
+/// Share of the last ten seconds in which some task waited, in percent, from which on it costs something.
+const BUSY: [(&str, f64); 3] = [("cpu", 10.0), ("memory", 1.0), ("io", 10.0)];
+
+fn load(record: &Record) -> Vec<Row> {
+    let average = |resource: &str| {
+        let text = record.text(&format!("env.pressure.{resource}"))?;
+        text.split(' ').find_map(|word| word.strip_prefix("avg10="))?.parse::<f64>().ok()
+    };
+    let all: Vec<(&str, f64, f64)> =
+        BUSY.iter().filter_map(|(name, most)| Some((*name, average(name)?, *most))).collect();
+    let load = record.text("env.loadavg").and_then(|l| l.split(' ').next()).unwrap_or("unknown");
+    let waits: Vec<String> = all.iter().map(|(name, share, _)| format!("{name} {share} %")).collect();
+    let waits = if waits.is_empty() { "no pressure figures".to_owned() } else { waits.join(", ") };
+    let found = format!("load {load}; tasks waited in the last 10 s: {waits}");
+    if all.iter().any(|(_, share, most)| share > most) {
+        let cost = "what else runs takes the CPU, and shares caches and memory with what is measured";
+        return vec![Row::costs("load", found, cost, "top   (and stop what stands on top)")];
+    }
+    vec![Row::good("load", found)]
+}
+
+#[cfg(test)]
+mod tests;

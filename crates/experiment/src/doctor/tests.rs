@@ -1,0 +1,133 @@
+use super::*;
+
+/// A machine with these facts, beside those of one on which everything is as it should be.
+fn record(worth: Worth, facts: &[(&str, &str)]) -> Record {
+    let best = [
+        ("worth.evidence", "nothing says otherwise"),
+        ("clock.name", "tsc"),
+        ("clock.hz", "2000000000"),
+        ("privilege.fifo", "priority 1 during trials"),
+        ("privilege.nice", "-20"),
+        ("privilege.memlock", "without limit (CAP_IPC_LOCK)"),
+        ("memory.locked", "yes"),
+        ("page.huge", "2097152"),
+        ("env.thp.enabled", "always [madvise] never"),
+        ("privilege.counters", "cycles,instructions"),
+        ("env.perf_event_paranoid", "2"),
+        ("env.freq.governor", "performance"),
+        ("env.freq.no_turbo", "1"),
+        ("cpu.pinned", "3"),
+        ("env.cpus.isolated", "3"),
+        ("env.cpus.online", "0-3"),
+        ("memory.ceiling.bytes", "8589934592"),
+        ("memory.ceiling.limit", "half of the memory that is available now"),
+        ("env.loadavg", "0.10 0.10 0.10 1/99"),
+        ("env.pressure.cpu", "some avg10=0.00 avg60=0.00 avg300=0.00 total=5; full avg10=0.00"),
+    ];
+    let mut record = bare(worth);
+    for (name, text) in best.iter().chain(facts) {
+        let number = ["clock.hz", "page.huge", "cpu.pinned", "memory.ceiling.bytes"].contains(name);
+        let value = match text.parse() {
+            Ok(value) if number => FactValue::Int(value),
+            _ => FactValue::Text((*text).to_owned()),
+        };
+        record.facts.extend([((*name).to_owned(), value)]);
+    }
+    record
+}
+
+fn bare(worth: Worth) -> Record {
+    let mut record = Record::default();
+    record.worth = Some(worth);
+    record
+}
+
+fn row(facts: &[(&str, &str)], what: &str) -> Row {
+    let rows = examine(&record(Worth::Real, facts));
+    rows.iter().find(|r| r.what == what).unwrap_or_else(|| panic!("{what} in {rows:?}")).clone()
+}
+
+#[test]
+fn on_a_machine_that_gives_everything_nothing_costs_anything() {
+    let rows = examine(&record(Worth::Real, &[]));
+    assert!(rows.len() >= 9, "{rows:?}");
+    for row in rows {
+        assert_eq!((row.state, row.cost.as_str(), row.line.as_str()), (State::Good, "", ""), "{row:?}");
+    }
+}
+
+#[test]
+fn what_costs_something_says_what_and_has_its_line() {
+    for (facts, what, line) in [
+        (
+            &[("privilege.fifo", "not permitted (EPERM): run as root")][..],
+            "priority",
+            "sudo prlimit --pid $$ ",
+        ),
+        (&[("memory.locked", "no (ENOMEM): run as root")], "locked-memory", "sudo prlimit --pid $$ "),
+        (&[("privilege.memlock", "8388608")], "locked-memory", "sudo prlimit --pid $$ "),
+        (
+            &[("env.thp.enabled", "always madvise [never]")],
+            "huge-pages",
+            "echo madvise | sudo tee /sys/kernel/mm/",
+        ),
+        (
+            &[("privilege.counters", "none: not permitted; sysctl"), ("env.perf_event_paranoid", "3")],
+            "counters",
+            "sudo sysctl kernel.perf_event_paranoid=2",
+        ),
+        (&[("env.freq.governor", "powersave")], "frequency", "echo performance | sudo tee "),
+        (&[("env.freq.no_turbo", "0")], "frequency", "echo 1 | sudo tee "),
+        (&[("env.smt", "on"), ("env.cpu.siblings", "3,7")], "smt", "echo off | sudo tee "),
+        (
+            &[("env.numa.nodes", "0-1"), ("env.numa.balancing", "1")],
+            "numa",
+            "sudo sysctl kernel.numa_balancing=0",
+        ),
+        (&[("env.pressure.cpu", "some avg10=93.00 avg60=0.00 total=5")], "load", "top "),
+    ] {
+        let row = row(facts, what);
+        assert_eq!(row.state, State::Costs, "{row:?}");
+        assert!(row.line.starts_with(line) && !row.cost.is_empty(), "{row:?}");
+    }
+}
+
+#[test]
+fn what_no_line_gives_is_a_note_with_its_cost() {
+    for (facts, what, word) in [
+        (&[("clock.name", "monotonic-raw")][..], "clock", "coarser"),
+        (&[("privilege.counters", "none: this kernel has none; give the guest a PMU")], "counters", "a PMU"),
+        (&[("env.cpus.isolated", "")], "cpu", "isolcpus=3 nohz_full=3"),
+        (&[("env.cgroup.0.cpu.max", "50000 100000")], "cpu-quota", "outside that container"),
+        (
+            &[
+                ("memory.ceiling.bytes", "1048576"),
+                ("memory.ceiling.limit", "half of the room in the control group"),
+            ],
+            "memory",
+            "raise the group",
+        ),
+    ] {
+        let row = row(facts, what);
+        assert_eq!((row.state, row.line.as_str()), (State::Note, ""), "{row:?}");
+        assert!(row.cost.contains(word), "{row:?}");
+    }
+}
+
+#[test]
+fn an_emulator_prevents_everything_and_unknown_facts_nothing() {
+    let state = |worth| examine(&record(worth, &[])).iter().map(|r| r.state).max();
+    assert_eq!(state(Worth::Emulated), Some(State::Prevents));
+    assert_eq!(state(Worth::Virtual), Some(State::Note));
+    assert_eq!(state(Worth::Real), Some(State::Good));
+    // A description needs no priority, whatever else is not known of it.
+    assert!(examine(&bare(Worth::Modelled)).iter().all(|r| r.state == State::Good));
+    // A record without any fact, and facts of the wrong kind: rows, and no panic.
+    let mut odd = record(Worth::Real, &[]);
+    for name in ["env.freq.governor", "env.cgroup.0.cpu.max", "env.thp.enabled", "privilege.fifo"] {
+        odd.facts.extend([(name.to_owned(), FactValue::Bytes(vec![0xff]))]);
+    }
+    for record in [bare(Worth::Real), odd] {
+        assert!(!examine(&record).is_empty());
+    }
+}

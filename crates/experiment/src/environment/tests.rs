@@ -1,0 +1,122 @@
+use fathom_analysis::claims::FactValue;
+use fathom_probe::wire::{Done, Sample, Trial};
+
+use super::*;
+use crate::record::{End, TrialRun};
+
+/// A record with these facts, ten seconds long.
+fn record(facts: &[(&str, &str)]) -> Record {
+    let value = |name: &str, text: &str| match text.parse() {
+        Ok(number) if name.ends_with("khz") || name.ends_with("count") => FactValue::Int(number),
+        _ => FactValue::Text(text.to_owned()),
+    };
+    let mut record = Record::default();
+    record.facts.extend(facts.iter().map(|(name, text)| ((*name).to_owned(), value(name, text))));
+    record.end = Some(End { status: "complete".into(), elapsed_ms: 10_000 });
+    record
+}
+
+/// Adds a yardstick of so many ticks an operation in a round of its own.
+fn yardstick(record: &mut Record, ticks: u64) {
+    let id = record.trials.len() as u64 + 1;
+    let trial = Trial { id, round: id, pattern: PatternKind::Alu, loads: 1000, ..Trial::default() };
+    let sample = Sample { ticks: 50, ticks2: 50 + ticks, ..Sample::default() };
+    let done = Done { trial: id, ..Done::default() };
+    record.trials.push(TrialRun {
+        trial,
+        samples: vec![sample; 5],
+        cheated: 0,
+        done: Some(done),
+        refusal: None,
+    });
+}
+
+fn tokens(record: &Record) -> Vec<&'static str> {
+    judge(record).iter().map(|w| w.token).collect()
+}
+
+#[test]
+fn nothing_known_is_nothing_to_warn_of() {
+    assert_eq!(tokens(&Record::default()), [""; 0]);
+    let still = [
+        ("env.core_throttle_count", "3"),
+        ("env.after.core_throttle_count", "3"),
+        ("env.pressure.cpu", "some avg10=0.00 total=1000; full total=0"),
+        ("env.after.pressure.cpu", "some avg10=0.00 total=900000; full total=0"),
+        ("env.get_throttled", "50005"),
+        ("env.after.get_throttled", "50000"),
+        // The first reading may be of a core that was just woken: no evidence.
+        ("env.freq.cur.khz", "600000"),
+        ("env.after.freq.cur.khz", "1500000"),
+    ];
+    let mut record = record(&still);
+    yardstick(&mut record, 1000);
+    yardstick(&mut record, 1010);
+    assert_eq!(tokens(&record), [""; 0], "{:?}", judge(&record));
+}
+
+#[test]
+fn a_clock_that_moved_is_told_with_what_has_not_been_done_yet() {
+    let governor = "env.freq.governor";
+    for (facts, wanted) in [
+        (&[][..], "no cpufreq"),
+        (&[(governor, "ondemand"), ("env.freq.no_turbo", "0")], "scaling_governor"),
+        (
+            &[(governor, "performance"), ("env.freq.no_turbo", "0")],
+            "echo 1 | sudo tee /sys/devices/system/cpu/intel",
+        ),
+        (&[(governor, "performance"), ("env.freq.boost", "1")], "echo 0 | sudo tee"),
+        (&[(governor, "performance"), ("env.freq.no_turbo", "1")], "already"),
+        (&[(governor, "performance")], "already"),
+    ] {
+        let mut record = record(facts);
+        yardstick(&mut record, 1000);
+        yardstick(&mut record, 1100);
+        let told = judge(&record);
+        assert_eq!((told.len(), told[0].token), (1, "frequency"), "{told:?}");
+        assert!(told[0].text.contains("10.0 %"), "{told:?}");
+        assert!(told[0].remedy.contains(wanted), "{told:?}");
+    }
+}
+
+#[test]
+fn throttling_counts_from_the_start_of_the_session() {
+    let record = record(&[("env.core_throttle_count", "3"), ("env.after.core_throttle_count", "5")]);
+    let told = judge(&record);
+    assert!(told[0].token == "throttled" && told[0].text.contains("2 times"), "{told:?}");
+    // Bit 18: throttled since the machine started, and not before this session.
+    let pi = self::record(&[("env.get_throttled", "0x10000"), ("env.after.get_throttled", "0x50001")]);
+    let told = judge(&pi);
+    assert!(told[0].text.contains("of throttling") && told[0].text.contains("under-voltage"), "{told:?}");
+    assert!(told[0].remedy.contains("power supply"), "{told:?}");
+}
+
+#[test]
+fn who_waited_is_told_with_a_remedy_that_knows_what_was_done() {
+    let waited = |resource: &str, us: u64| {
+        vec![
+            (format!("env.pressure.{resource}"), "some avg10=9.00 total=5; full total=0".to_owned()),
+            (
+                format!("env.after.pressure.{resource}"),
+                format!("some avg10=9.00 total={}; full total=0", us + 5),
+            ),
+        ]
+    };
+    let with = |facts: Vec<(String, String)>, more: &[(&str, &str)]| {
+        let mut all: Vec<(&str, &str)> = facts.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+        all.extend(more);
+        judge(&record(&all))
+    };
+    let told = with(waited("cpu", 4_000_000), &[]);
+    assert!(told[0].token == "pressure" && told[0].text.contains("40 %"), "{told:?}");
+    assert!(told[0].remedy.starts_with("stop other work"), "{told:?}");
+    let told = with(waited("cpu", 4_000_000), &[("env.cpus.isolated", "2-3")]);
+    assert!(told[0].remedy.starts_with("CPUs are isolated already"), "{told:?}");
+    assert!(with(waited("memory", 200_000), &[])[0].text.contains("reclaim"));
+    assert!(with(waited("io", 200_000), &[]).is_empty());
+    // A session that was cut off does not say how long it took.
+    let mut cut = record(&[]);
+    cut.facts.extend(waited("cpu", 9_000_000).into_iter().map(|(n, v)| (n, FactValue::Text(v))));
+    cut.end = None;
+    assert_eq!(tokens(&cut), [""; 0]);
+}

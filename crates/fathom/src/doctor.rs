@@ -1,0 +1,245 @@
+//! `fathom doctor`: the examination of a machine, and of what Fathom itself needs and may have left here.
+
+use std::path::{Path, PathBuf};
+
+use fathom_analysis::examination::{Row, State};
+use fathom_experiment::doctor::examine;
+use rustix::fs::{Access, access};
+
+use crate::cli::Doctor;
+use crate::failure::{BELOW_THE_BAR, DONE, Failure, REFUSED};
+use crate::output::{Out, shell};
+use crate::{keep, measure, subjects};
+
+/// What is said of restoring: there is no journal, because there is nothing that one would be about.
+const NOTHING: &str = "Fathom changes no setting of a machine: priority, affinity, locked memory and the probe \
+    itself end with their processes, however those end. There is nothing to restore.";
+
+/// Examines, prints, and answers the exit status.
+pub fn run(options: &Doctor, out: &Out) -> Result<u8, Failure> {
+    let mut rows = Vec::new();
+    let mut name = "host".to_owned();
+    if !options.restore {
+        let (subject, record) = measure::facts(options.on.as_deref(), options.cpu)?;
+        rows.extend(examine(&record));
+        name = subject.name;
+    }
+    if options.on.is_none() {
+        if !options.restore {
+            rows.extend([records_kept(), own_subjects()]);
+        }
+        rows.extend([probes_left(Path::new("/proc")), records_cut()]);
+    }
+    let worst = rows.iter().map(|row| row.state).max().unwrap_or(State::Good);
+    if options.json {
+        out.text(&fathom_report::json::examination(&name, &rows))?;
+    } else {
+        let on = options.on.as_ref().map(|on| format!(" --on {}", shell(on))).unwrap_or_default();
+        let next = format!("fathom survey{on}");
+        let title = if options.restore {
+            "what a killed fathom may have left".into()
+        } else {
+            format!("doctor: {name}")
+        };
+        out.text(&fathom_report::examination(&title, &rows, &closing(options, &rows), &next, out.style()))?;
+    }
+    Ok(match worst {
+        State::Good | State::Note => DONE,
+        State::Costs => BELOW_THE_BAR,
+        State::Prevents => REFUSED,
+    })
+}
+
+fn closing(options: &Doctor, rows: &[Row]) -> String {
+    if options.restore {
+        return NOTHING.to_owned();
+    }
+    match rows.iter().filter(|row| row.state >= State::Costs).count() {
+        0 => "Nothing here costs the measurement anything that could be changed.".to_owned(),
+        1 => "One thing costs the measurement something; nothing was changed.".to_owned(),
+        n => format!("{n} things cost the measurement something; nothing was changed."),
+    }
+}
+
+/// Can copies of records be kept?
+fn records_kept() -> Row {
+    let cost = "no copy of a record is kept; --record FILE still works";
+    let Some(dir) = keep::data_dir() else {
+        return Row::costs(
+            "records",
+            "neither XDG_DATA_HOME nor HOME names a directory",
+            cost,
+            "export HOME=DIRECTORY",
+        );
+    };
+    // The nearest directory that is there: the rest is made when it is needed.
+    let there = dir.ancestors().find(|d| d.exists()).unwrap_or(&dir);
+    let shown = there.display();
+    if !there.is_dir() {
+        let line = format!("mv {0} {0}.old", quoted(there));
+        return Row::costs("records", format!("{shown} is no directory"), cost, &line);
+    }
+    match access(there, Access::WRITE_OK | Access::EXEC_OK) {
+        Ok(()) => Row::good("records", format!("copies are kept in {}", dir.display())),
+        Err(e) => {
+            let line = format!("sudo chown -R \"$(id -u)\" {}", quoted(there));
+            Row::costs("records", format!("{shown} cannot be written: {e}"), cost, &line)
+        }
+    }
+}
+
+fn quoted(path: &Path) -> String {
+    shell(&path.display().to_string())
+}
+
+/// Are the user's own subjects and descriptions sound?
+fn own_subjects() -> Row {
+    let list = match subjects::all() {
+        Ok(list) => list,
+        Err(e) => {
+            let file = subjects::config_dir().map(|d| d.join("subjects.toml")).unwrap_or_default();
+            let line = format!("${{EDITOR:-vi}} {}", quoted(&file));
+            return Row::costs("subjects", e.what, "no subject but this host can be named", &line);
+        }
+    };
+    let broken = subjects::broken();
+    if let Some((file, why)) = broken.first() {
+        let found = format!("{} of your machine descriptions cannot be read: {why}", broken.len());
+        let line = format!("fathom machines {}", quoted(file));
+        return Row::costs("subjects", found, "that machine cannot be measured", &line);
+    }
+    Row::good("subjects", format!("{} can be measured (`fathom subjects`)", list.len()))
+}
+
+/// Probes whose harness is gone. They end by themselves with their input; one that is still there hangs.
+fn probes_left(proc: &Path) -> Row {
+    let left: Vec<u32> = std::fs::read_dir(proc)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| orphan(&entry.path()))
+        .collect();
+    if left.is_empty() {
+        return Row::good("probes-left", "none: no probe runs without its harness");
+    }
+    let list = left.iter().map(u32::to_string).collect::<Vec<_>>().join(" ");
+    let found = format!("probes that process 1 has inherited: {list}");
+    Row::costs("probes-left", found, "they may take the CPU that is measured", &format!("kill {list}"))
+}
+
+/// The number of the process in this directory of `/proc`, if it is a probe whose harness is gone: one that was
+/// told its harness and has another parent now, or whose parent is process 1.
+fn orphan(process: &Path) -> Option<u32> {
+    let pid: u32 = process.file_name()?.to_str()?.parse().ok()?;
+    let line = std::fs::read(process.join("cmdline")).ok()?;
+    let words: Vec<&[u8]> = line.split(|&b| b == 0).collect();
+    let program = Path::new(std::str::from_utf8(words.first()?).ok()?).file_name()?;
+    if program != "fathom" || *words.get(1)? != b"serve" {
+        return None;
+    }
+    let status = std::fs::read_to_string(process.join("status")).ok()?;
+    let parent: u32 = status.lines().find_map(|l| l.strip_prefix("PPid:"))?.trim().parse().ok()?;
+    let at = words.iter().position(|w| *w == b"--parent");
+    let told = at.and_then(|at| std::str::from_utf8(words.get(at + 1)?).ok()?.parse::<u32>().ok());
+    (told.is_some_and(|told| told != parent) || told.is_none() && parent == 1).then_some(pid)
+}
+
+/// Kept records without an end whose fathom is gone: it was killed. They are whole up to there.
+fn records_cut() -> Row {
+    let cut: Vec<PathBuf> = keep::data_dir().map(|dir| cut_in(&dir)).unwrap_or_default();
+    match cut.last() {
+        None => Row::good("records-cut", "none: every kept record has its end"),
+        Some(last) => Row {
+            line: format!("fathom report {}", quoted(last)),
+            ..Row::note(
+                "records-cut",
+                format!("{} end early; the last one below", cut.len()),
+                "they are read like any other",
+            )
+        },
+    }
+}
+
+fn cut_in(dir: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut cut: Vec<PathBuf> = entries
+        .filter(|path| path.extension().is_some_and(|x| x == "fathom") && !is_growing(path) && !has_end(path))
+        .collect();
+    cut.sort();
+    cut
+}
+
+/// Is the fathom whose number is in the record's name (TIME-PID-...) still there?
+fn is_growing(path: &Path) -> bool {
+    let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
+    let pid = name.split('-').nth(1).filter(|pid| pid.parse::<u32>().is_ok());
+    pid.is_some_and(|pid| Path::new("/proc").join(pid).exists())
+}
+
+/// Does the record's last line say how it ended? The harness writes it last of all.
+fn has_end(path: &Path) -> bool {
+    use std::io::{Read as _, Seek as _, SeekFrom};
+    // An `end` line is some forty bytes long.
+    let tail = || -> std::io::Result<Vec<u8>> {
+        let mut file = std::fs::File::open(path)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(256)))?;
+        let mut bytes = Vec::new();
+        file.take(256).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    // What cannot be read cannot be said to have been cut.
+    tail().map_or(true, |bytes| {
+        String::from_utf8_lossy(&bytes).lines().any(|line| line.starts_with("end status="))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(proc: &Path, pid: u32, command: &str, parent: u32) {
+        let dir = proc.join(pid.to_string());
+        std::fs::create_dir_all(&dir).expect("a directory");
+        std::fs::write(dir.join("cmdline"), command.replace(' ', "\0") + "\0").expect("a file");
+        std::fs::write(dir.join("status"), format!("Name:\tfathom\nPPid:\t{parent}\n")).expect("a file");
+    }
+
+    #[test]
+    fn only_probes_without_their_harness_are_named() {
+        let proc = tempfile::tempdir().expect("a directory");
+        let proc = proc.path();
+        process(proc, 10, "/usr/bin/fathom serve host --parent 9", 9);
+        process(proc, 11, "fathom serve host", 8);
+        process(proc, 12, "fathom survey", 1);
+        process(proc, 13, "sleep serve", 1);
+        std::fs::create_dir_all(proc.join("self")).expect("a directory");
+        assert_eq!(probes_left(proc).state, State::Good);
+        process(proc, 20, "/usr/bin/fathom serve host --parent 9", 700);
+        process(proc, 21, "fathom serve model zen3", 1);
+        let row = probes_left(proc);
+        assert_eq!(row.state, State::Costs);
+        let mut left: Vec<&str> = row.line.split(' ').skip(1).collect();
+        left.sort_unstable();
+        assert_eq!(left, ["20", "21"]);
+    }
+
+    #[test]
+    fn a_record_without_its_end_is_named_unless_it_grows() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let own = std::process::id();
+        for (name, text) in [
+            ("1-4294967294-survey-host.fathom".to_owned(), "fathom.record version=1\ntrial\n"),
+            (
+                "2-4294967294-survey-host.fathom".to_owned(),
+                "fathom.record version=1\nend status=complete elapsed_ms=1\n",
+            ),
+            (format!("3-{own}-survey-host.fathom"), "fathom.record version=1\n"),
+            ("notes.txt".to_owned(), "mine"),
+        ] {
+            std::fs::write(dir.path().join(name), text).expect("a file");
+        }
+        assert_eq!(cut_in(dir.path()), [dir.path().join("1-4294967294-survey-host.fathom")]);
+        assert!(cut_in(&dir.path().join("none")).is_empty());
+    }
+}

@@ -1,0 +1,100 @@
+//! The examination as a user asks for it.
+
+use serde_json::Value;
+
+use crate::common::User;
+
+/// The rows of `fathom doctor --json` with these arguments, and its status; nothing where this host refuses a
+/// probe.
+fn rows(user: &User, arguments: &[&str]) -> Option<(i32, Vec<Value>)> {
+    let did = user.run(&[&["doctor", "--json"][..], arguments].concat());
+    if did.status == 1 {
+        println!("SKIPPED: this host refuses a probe: {}", did.err);
+        return None;
+    }
+    let document: Value = serde_json::from_str(&did.out).expect("JSON");
+    assert_eq!((&document["format"], &document["version"]), (&"fathom.doctor".into(), &1.into()));
+    Some((did.status, document["rows"].as_array().expect("rows").clone()))
+}
+
+fn find<'a>(rows: &'a [Value], what: &str) -> &'a Value {
+    rows.iter().find(|row| row["what"] == what).unwrap_or_else(|| panic!("{what} in {rows:?}"))
+}
+
+#[test]
+fn this_host_is_examined_and_nothing_is_left_behind() {
+    let user = User::new();
+    let Some((status, rows)) = rows(&user, &[]) else { return };
+    for what in ["machine", "clock", "priority", "locked-memory", "huge-pages", "counters", "load", "records"]
+    {
+        let row = find(&rows, what);
+        assert!(row["found"].as_str().is_some_and(|found| !found.is_empty()), "{row}");
+    }
+    // The status is that of the worst row, and what costs something says what it costs.
+    let worst = |state: &str| rows.iter().any(|row| row["state"] == state);
+    assert_eq!(
+        status,
+        if worst("prevents") {
+            5
+        } else if worst("costs") {
+            3
+        } else {
+            0
+        }
+    );
+    for row in rows.iter().filter(|row| row["state"] == "costs") {
+        assert!(row["cost"] != "" && row["line"] != "", "{row}");
+    }
+    assert!(!user.path(".local").exists(), "an examination keeps no record and makes no directory");
+
+    let text = user.run(&["doctor", "--color", "never"]);
+    assert!(text.out.starts_with("doctor: host\n"), "{text:?}");
+    for line in text.out.lines() {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+    assert!(text.out.trim_end().ends_with("Next: fathom survey"), "{}", text.out);
+}
+
+#[test]
+fn what_is_wrong_in_the_users_own_files_is_named_with_its_line() {
+    let user = User::new();
+    user.write(".config/fathom/subjects.toml", "[pi]\ncomand = [\"ssh\"]\n");
+    user.write(".local/share/fathom", "a file where a directory should be");
+    let Some((status, found)) = rows(&user, &[]) else { return };
+    assert!(matches!(status, 3 | 5), "{status}");
+    let subjects = find(&found, "subjects");
+    assert!(subjects["found"].to_string().contains("line 2"), "{subjects}");
+    assert!(subjects["line"].to_string().contains("subjects.toml"), "{subjects}");
+    let records = find(&found, "records");
+    assert!(
+        records["state"] == "costs" && records["found"].to_string().contains("no directory"),
+        "{records}"
+    );
+}
+
+#[test]
+fn there_is_nothing_to_restore_and_what_was_left_is_named() {
+    let user = User::new();
+    let record = ".local/share/fathom/records/20200101T000000-4294967294-survey-host.fathom";
+    user.write(record, "fathom.record version=1\n");
+    let did = user.run(&["doctor", "--restore"]);
+    let words: Vec<&str> = did.out.split_whitespace().collect();
+    assert!(words.join(" ").contains("There is nothing to restore."), "{did:?}");
+    assert!(did.out.contains("records-cut") && did.out.contains("1 end early"), "{did:?}");
+    // Whatever else runs on this machine may have left a probe; that is a status of its own.
+    assert!(matches!(did.status, 0 | 3), "{did:?}");
+    user.run(&["doctor", "--restore", "--on", "zen3"]).failed(2, &["--restore", "--on"]);
+}
+
+#[test]
+fn a_subject_is_examined_through_its_own_command() {
+    let user = User::new();
+    let did = user.run(&["doctor", "--on", "zen3"]);
+    did.ended(0);
+    assert!(did.out.starts_with("doctor: zen3\n") && did.out.contains("described"), "{did:?}");
+    assert!(!did.out.contains("probes-left"), "what is left here is not left there: {}", did.out);
+    user.subject("broken", "exit 3");
+    user.run(&["doctor", "--on", "broken"]).failed(1, &["broken", "ended before its work did"]);
+    user.run(&["doctor", "--on", "zen4"]).failed(2, &["zen4", "did you mean"]);
+    user.run(&["doctor", "--on", "zen3", "--cpu", "0"]).failed(2, &["--cpu 0"]);
+}

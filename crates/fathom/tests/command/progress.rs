@@ -1,0 +1,43 @@
+//! Progress: on a terminal, and nowhere else.
+
+use std::process::Stdio;
+
+use crate::common::{SOON, User};
+
+/// A survey on a pseudo-terminal: all three streams are it.
+fn on_a_terminal(user: &User, arguments: &[&str], term: &str) -> rexpect::session::PtySession {
+    let mut command = user.command(arguments);
+    command.env("TERM", term).stdin(Stdio::inherit()).stdout(Stdio::inherit()).stderr(Stdio::inherit());
+    rexpect::session::spawn_command(command, Some(SOON.as_millis() as u64)).expect("a terminal")
+}
+
+#[test]
+fn a_terminal_sees_the_question_the_points_and_the_time_that_is_left() {
+    let user = User::new();
+    let ask = ["survey", "--on", "bcm2711", "--budget", "4s", "--color", "never"];
+    let shown = on_a_terminal(&user, &ask, "xterm").exp_eof().expect("its end");
+    let (progress, report) = shown.split_once("survey: ").expect("a report behind the progress");
+    for word in ["capacities", "TLBs", " points", " s left at most", "[="] {
+        assert!(progress.contains(word), "no '{word}' in {progress:?}");
+    }
+    // What is finished is taken away: the report is the report.
+    assert!(!report.contains("left at most"), "{report}");
+    assert!(report.contains("tier 1"), "{report}");
+}
+
+#[test]
+fn who_wants_none_or_cannot_show_any_sees_none() {
+    let user = User::new();
+    let ask = ["survey", "--on", "bcm2835", "--budget", "500ms", "--color", "never"];
+    for (more, term) in [(&["--quiet"][..], "xterm"), (&["-q"], "xterm"), (&[], "dumb")] {
+        let shown = on_a_terminal(&user, &[&ask[..], more].concat(), term).exp_eof().expect("its end");
+        assert!(shown.starts_with("survey: "), "{more:?} {term}: {shown:?}");
+        assert!(
+            !shown.contains("at most") && !shown.contains("capacities") && !shown.contains('\x1b'),
+            "{more:?} {term}: {shown:?}"
+        );
+    }
+    // A pipe, whatever the terminal is called.
+    let output = user.command(&ask).env("TERM", "xterm").output().expect("it runs");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}

@@ -1,0 +1,135 @@
+//! Comparisons as JSON, and the schema of that document.
+
+use fathom_analysis::compare::{Comparison, Row, Verdict};
+use serde_json::{Value, json};
+
+use super::number;
+use crate::schema::{self, closed};
+
+/// The `format` of the document that `fathom compare --json` prints.
+pub const COMPARISON: &str = "fathom.comparison";
+
+/// Its `version`: grows only when an old reader would misread a new document.
+pub const COMPARISON_VERSION: u64 = 1;
+
+/// The verdict's stable token.
+fn token(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Differs => "yes",
+        Verdict::Same => "no",
+        Verdict::Untested => "untested",
+    }
+}
+
+/// Every verdict, for the schema.
+const VERDICTS: [Verdict; 3] = [Verdict::Differs, Verdict::Same, Verdict::Untested];
+
+/// The document that `fathom compare --json` prints, with a final newline: each of `others` (its name, and what
+/// the comparison with `first` said) in the order given. `beyond` is the share that counts for the exit status.
+#[must_use]
+pub fn comparison(
+    experiment: &str,
+    first: &str,
+    others: &[(String, Comparison)],
+    beyond: Option<f64>,
+) -> String {
+    let one = |(name, c): &(String, Comparison)| {
+        let lines: Vec<String> = c.rows.iter().map(|r| format!("        {}", row(r, beyond, c))).collect();
+        let rows =
+            if lines.is_empty() { "[]".to_owned() } else { format!("[\n{}\n      ]", lines.join(",\n")) };
+        let words: Vec<Value> =
+            c.words.iter().map(|(name, a, b)| json!({"name": name, "a": a, "b": b})).collect();
+        format!(
+            "    {{\n      \"b\": {},\n      \"asked_differently\": {},\n      \"rows\": {rows},\n      \
+             \"words\": {},\n      \"only_a\": {},\n      \"only_b\": {}\n    }}",
+            json!(name),
+            json!(c.plans),
+            json!(words),
+            json!(c.only[0]),
+            json!(c.only[1])
+        )
+    };
+    let all: Vec<String> = others.iter().map(one).collect();
+    format!(
+        "{{\n  \"format\": {},\n  \"version\": {COMPARISON_VERSION},\n  \"experiment\": {},\n  \"a\": {},\n  \
+         \"fail_if\": {},\n  \"comparisons\": [\n{}\n  ]\n}}\n",
+        json!(COMPARISON),
+        json!(experiment),
+        json!(first),
+        json!(beyond.map(number)),
+        all.join(",\n")
+    )
+}
+
+fn row(r: &Row, beyond: Option<f64>, c: &Comparison) -> Value {
+    let tested = |v: f64| (r.verdict != Verdict::Untested).then(|| number(v));
+    let far = beyond.map(|share| c.beyond(share).any(|far| far.name == r.name));
+    json!({
+        "name": r.name,
+        "unit": r.unit,
+        "a": number(r.values[0].value),
+        "b": number(r.values[1].value),
+        "change": number(r.change.value),
+        "low": tested(r.change.low),
+        "high": tested(r.change.high),
+        "p": r.p.map(number),
+        "differs": token(r.verdict),
+        "beyond": far,
+    })
+}
+
+/// The JSON Schema (draft 2020-12) of that document, indented.
+#[must_use]
+pub fn comparison_schema() -> String {
+    let share = |about: &str| json!({"description": about, "type": ["number", "null"]});
+    let texts = |about: &str| json!({"description": about, "type": "array", "items": {"type": "string"}});
+    let row = closed(
+        "One finding that both records have as a number: a flat row.",
+        json!({
+            "name": {"description": "The finding's name, as in fathom.findings.", "type": "string"},
+            "unit": {"enum": schema::values("UNIT")},
+            "a": {"description": "Its value in A, in `unit`.", "type": ["number", "null"]},
+            "b": {"description": "Its value in B, in `unit`.", "type": ["number", "null"]},
+            "change": share("B less A over A: 0.01 is 1 %."),
+            "low": share("Lower end of the change's 95 % interval; null where nothing was tested."),
+            "high": share("Upper end of it."),
+            "p": share("Chance of such a difference between equals, corrected for the number of rows (Holm)."),
+            "differs": {"enum": VERDICTS.map(token)},
+            "beyond": {
+                "description": "Is the whole interval beyond `fail_if`? null without that.",
+                "type": ["boolean", "null"],
+            },
+        }),
+    );
+    let word = closed(
+        "A finding that is a word, and another one in B.",
+        json!({"name": {"type": "string"}, "a": {"type": "string"}, "b": {"type": "string"}}),
+    );
+    let one = closed(
+        "A record beside the first one.",
+        json!({
+            "b": {"description": "The record's file.", "type": "string"},
+            "asked_differently": texts("What was asked or could be believed differently: read these first."),
+            "rows": {"type": "array", "items": row},
+            "words": {"type": "array", "items": word},
+            "only_a": texts("Findings that only A has."),
+            "only_b": texts("Findings that only B has."),
+        }),
+    );
+    let mut document = closed(
+        "Records side by side: each after the first is compared with the first.",
+        json!({
+            "format": {"const": COMPARISON},
+            "version": {"const": COMPARISON_VERSION},
+            "experiment": {"type": "string"},
+            "a": {"description": "The first record's file.", "type": "string"},
+            "fail_if": {"description": "The share of --fail-if.", "type": ["number", "null"]},
+            "comparisons": {"type": "array", "items": one},
+        }),
+    );
+    let mut schema = json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "title": COMPARISON});
+    if let (Some(head), Some(rest)) = (schema.as_object_mut(), document.as_object_mut()) {
+        head.append(rest);
+    }
+    format!("{schema:#}\n")
+}

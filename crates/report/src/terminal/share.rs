@@ -1,0 +1,291 @@
+//! A report for others to see: a row for a table of machines, a collapsible block for an issue or a forum, a
+//! YAML document for a database. Anonymous, and safe to paste whatever the record holds.
+//!
+//! What may be shared is listed, and everything else is left out: names of findings that the schema has, the
+//! facts of [`FACTS`], sentences that analysis made. Whatever text is left is then searched for what names one
+//! owner or one specimen. A record is a stranger's file; nothing of it may end the table's row or the block.
+
+use fathom_analysis::findings::{Finding, Refused, Report, Value, Warning};
+
+use super::{Style, number, terminal};
+use crate::schema::{self, WarningKind};
+
+/// Facts that say what the machine is and how it was set, and not whose it is. The kernel's release is cut to
+/// its numbers, because what follows them is whatever its builder typed.
+const FACTS: [&str; 12] = [
+    "env.cpu.model",
+    "env.board.model",
+    "env.machine",
+    "env.cpu.microcode",
+    "env.kernel.release",
+    "env.freq.governor",
+    "env.thp.enabled",
+    "env.mitigations",
+    "clock.name",
+    "page.base",
+    "page.huge",
+    "privilege.fifo",
+];
+
+/// What stands where something was left out.
+const GONE: &str = "[left out]";
+
+/// A report of which nothing names an owner, a user, a host or a specimen. `subject` is a name that anybody has
+/// (`host`, a built-in machine); without it the subject is "a machine". `warnings` are those that may occur.
+#[must_use]
+pub fn anonymous(report: &Report, subject: Option<&str>, warnings: &[WarningKind]) -> Report {
+    let plain =
+        |word: &str| !word.is_empty() && word.len() <= 20 && word.bytes().all(|b| b.is_ascii_lowercase());
+    let known = |text: &str, kind: &str| schema::values(kind).contains(&text);
+    let experiment = if plain(&report.experiment) { report.experiment.as_str() } else { "unknown" };
+    let worth = if known(&report.worth, "WORTH") { report.worth.as_str() } else { "unknown" };
+    let facts = report.facts.iter().filter(|(name, _)| {
+        FACTS.contains(&name.as_str()) || name == "machine.name" && subject.is_some_and(|s| s != "host")
+    });
+    let about = |token: &str| warnings.iter().find(|w| w.0 == token).map_or("", |w| w.1);
+    Report {
+        experiment: experiment.to_owned(),
+        subject: subject.unwrap_or("a machine").to_owned(),
+        worth: worth.to_owned(),
+        facts: facts.map(|(name, value)| (name.clone(), fact(name, value))).collect(),
+        seed: report.seed,
+        elapsed_s: report.elapsed_s,
+        findings: report.findings.iter().filter_map(finding).collect(),
+        histograms: report.histograms.iter().filter(|h| schema_like(&h.name)).cloned().collect(),
+        // Reasons quote paths, limits and whatever a probe said.
+        refusals: report.refusals.iter().map(|_| refused()).collect(),
+        warnings: report
+            .warnings
+            .iter()
+            .map(|w| Warning { token: w.token, text: about(w.token).to_owned(), remedy: String::new() })
+            .collect(),
+    }
+}
+
+fn refused() -> Refused {
+    Refused {
+        what: "a trial".to_owned(),
+        reason: "its reason is in the record, and is not shared".to_owned(),
+        remedy: String::new(),
+    }
+}
+
+fn fact(name: &str, value: &str) -> String {
+    if name == "env.kernel.release" {
+        let numbers = |c: char| c.is_ascii_digit() || c == '.';
+        return value.chars().take_while(|c| numbers(*c)).take(20).collect();
+    }
+    without_names(value)
+}
+
+/// Letters, digits and dots: a name that our own code made.
+fn schema_like(name: &str) -> bool {
+    name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'.' || b == b'_')
+}
+
+/// A finding of the schema; a word only where it is a token of its kind.
+fn finding(f: &Finding) -> Option<Finding> {
+    let pattern = schema::matches(&f.name)?;
+    if let (Value::Text(text), Some(kind)) = (&f.value, pattern.value)
+        && !schema::values(kind).contains(&text.as_str())
+    {
+        return None;
+    }
+    if matches!(f.value, Value::Text(_)) != pattern.value.is_some() {
+        return None;
+    }
+    Some(Finding { notes: f.notes.iter().map(|note| without_names(note)).collect(), ..f.clone() })
+}
+
+/// Text without words that look as if they named one owner, place or specimen.
+fn without_names(text: &str) -> String {
+    let mut out: Vec<&str> = Vec::new();
+    let mut next_too = false;
+    for word in text.split_whitespace() {
+        let bare = word.trim_matches(|c: char| "\"'`(),;:.[]{}<>".contains(c));
+        let announces = LABELS.contains(&bare.to_ascii_lowercase().as_str());
+        if next_too || announces || names_something(bare) || is_labelled(bare) {
+            if out.last() != Some(&GONE) {
+                out.push(GONE);
+            }
+        } else {
+            out.push(word);
+        }
+        next_too = announces;
+    }
+    out.join(" ")
+}
+
+/// Words that announce a name or a number of one specimen.
+const LABELS: [&str; 10] =
+    ["serial", "s/n", "sn", "uuid", "hostname", "user", "username", "owner", "mac", "imei"];
+
+/// Is it `serial:4711`, `owner=bob` or `SN4711`?
+fn is_labelled(word: &str) -> bool {
+    let word = word.to_ascii_lowercase();
+    let value = |label: &&str| word.strip_prefix(*label).and_then(|rest| rest.chars().next());
+    LABELS.iter().filter_map(value).any(|c| c.is_ascii_digit() || ":=#".contains(c))
+}
+
+/// Places that are the same on every Linux.
+const COMMON: [&str; 4] = ["/proc/", "/sys/devices/", "/sys/kernel/", "/sys/firmware/"];
+
+/// Is it an address, a path, a UUID, or a long number?
+fn names_something(word: &str) -> bool {
+    let path = word.starts_with(['/', '~', '\\'])
+        || word.starts_with("./")
+        || word.starts_with("../")
+        || ["=/", "/home/", "/root/", "/Users/", ":\\"].iter().any(|p| word.contains(p));
+    if path && !COMMON.iter().any(|place| word.starts_with(place))
+        || word.contains('@')
+        || word.contains("://")
+    {
+        return true;
+    }
+    // `name=value` and `model-SERIAL` are searched part by part.
+    word.split(['=', '_', '/', ',', ';']).any(looks_unique)
+}
+
+/// A hexadecimal run of twelve or more (dashes aside) with a digit in it, as of a UUID, a serial number or a
+/// disk; pairs or groups with colons; four numbers with dots. `fathom-host` has the same test where facts are
+/// made; nothing that both could depend on has a use for it.
+fn looks_unique(word: &str) -> bool {
+    let hex = |c: char| c.is_ascii_hexdigit();
+    let long = |c: char| hex(c) || c == '-';
+    let digits = word.chars().filter(|c| hex(*c)).count();
+    let number = word.chars().all(long) && digits >= 12 && word.chars().any(|c| c.is_ascii_digit());
+    let colons = word.matches(':').count();
+    let groups = word.chars().all(|c| hex(c) || ":.%".contains(c)) && (colons >= 3 || word.contains("::"));
+    let dashed = word.split('-').filter(|p| p.len() == 2 && p.chars().all(hex)).count() >= 6;
+    let host = word.split(':').next().unwrap_or(word);
+    let quad: Vec<&str> = host.split('.').collect();
+    number || groups || dashed || quad.len() == 4 && quad.iter().all(|q| q.parse::<u8>().is_ok())
+}
+
+/// What the machine is called: by its board, its processor, or its description.
+fn machine(report: &Report) -> &str {
+    let of = |name: &str| report.facts.iter().find(|f| f.0 == name).map(|f| f.1.as_str());
+    let known = ["env.board.model", "env.cpu.model", "machine.name"].iter().find_map(|name| of(name));
+    known.filter(|name| !name.is_empty()).unwrap_or("unnamed")
+}
+
+/// A number of the report with its unit, as in a cell.
+fn cell(report: &Report, name: &str) -> Option<String> {
+    let f = report.findings.iter().find(|f| f.name == name)?;
+    let (shown, unit) = number::in_cells(f);
+    Some(format!("{} {unit}", shown.value).trim_end().to_owned())
+}
+
+/// The columns of a row.
+const COLUMNS: [&str; 7] =
+    ["machine", "worth", "core", "tiers (capacity, latency)", "TLBs", "walk", "disturbed"];
+
+/// The two lines above the rows of a Markdown table.
+#[must_use]
+pub fn header() -> String {
+    format!("| {} |\n|{}\n", COLUMNS.join(" | "), " --- |".repeat(COLUMNS.len()))
+}
+
+/// One row of that table, of an [`anonymous`] report.
+#[must_use]
+pub fn row(report: &Report) -> String {
+    let tiers = (1..).map_while(|n| {
+        let latency = cell(report, &format!("tier.{n}.latency"))?;
+        let capacity = cell(report, &format!("tier.{n}.capacity")).unwrap_or_else(|| "beyond".to_owned());
+        Some(format!("{capacity} {latency}"))
+    });
+    let tlbs = (1..).map_while(|n| cell(report, &format!("tlb.{n}.entries")));
+    let cells = [
+        machine(report).to_owned(),
+        report.worth.clone(),
+        cell(report, "clock.core_hz").unwrap_or_default(),
+        tiers.collect::<Vec<_>>().join("; "),
+        tlbs.collect::<Vec<_>>().join(", "),
+        cell(report, "walk.latency").unwrap_or_default(),
+        cell(report, "disturbed").unwrap_or_default(),
+    ];
+    format!("| {} |\n", cells.map(|cell| markdown(&cell)).join(" | "))
+}
+
+/// Text inside a Markdown table: nothing in it is markup or ends the cell.
+fn markdown(text: &str) -> String {
+    let mut out = String::new();
+    for c in super::text::clean(text, true).chars() {
+        match c {
+            '<' => out += "&lt;",
+            '>' => out += "&gt;",
+            '&' => out += "&amp;",
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '~' | '#' | '!' => {
+                out.push('\\');
+                out.push(c);
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A collapsible block with the whole report, of an [`anonymous`] report.
+#[must_use]
+pub fn details(report: &Report) -> String {
+    let text = terminal(report, &Style::default(), None);
+    // Longer than any run of backticks in it, so that no line of it closes the fence.
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    let summary = markdown(&format!("{}: {} ({})", report.experiment, machine(report), report.worth));
+    format!("<details>\n<summary>{summary}</summary>\n\n{fence}text\n{text}{fence}\n\n</details>\n")
+}
+
+/// Findings that a database has no use for: points of curves and claims that it can look up.
+const DETAILS: [&str; 3] = ["pages.", "claim.", "bias."];
+
+/// A YAML document (1.2) of an [`anonymous`] report.
+///
+/// By hand, because every scalar here is a number or a text in double quotes, and JSON's quoted text is YAML's
+/// (YAML 1.2.2, 1.2): the tests read it back with a parser.
+#[must_use]
+pub fn yaml(report: &Report) -> String {
+    let quoted = |text: &str| serde_json::Value::from(super::text::clean(text, true)).to_string();
+    let number = |v: f64| if v.is_finite() { crate::json::number(v).to_string() } else { "null".to_owned() };
+    let mut out = format!(
+        "format: \"fathom.share\"\nversion: 1\nexperiment: {}\nmachine: {}\nsubject: {}\nworth: {}\nseed: {}\n\
+         elapsed_s: {}\n",
+        quoted(&report.experiment),
+        quoted(machine(report)),
+        quoted(&report.subject),
+        quoted(&report.worth),
+        report.seed,
+        number(report.elapsed_s)
+    );
+    out += if report.facts.is_empty() { "facts: {}\n" } else { "facts:\n" };
+    for (name, value) in &report.facts {
+        out += &format!("  {}: {}\n", quoted(name), quoted(value));
+    }
+    let survey = report.experiment == "survey";
+    let wanted = |f: &&Finding| {
+        let points = survey && f.name.starts_with("latency.");
+        !points && !DETAILS.iter().any(|d| f.name.starts_with(d))
+    };
+    let findings: Vec<&Finding> = report.findings.iter().filter(wanted).collect();
+    out += if findings.is_empty() { "findings: []\n" } else { "findings:\n" };
+    for f in findings {
+        let value = match &f.value {
+            Value::Number(v) => number(*v),
+            Value::Text(text) => quoted(text),
+        };
+        let end = |v: Option<f64>| v.map_or("null".to_owned(), number);
+        out += &format!(
+            "  - {{name: {}, value: {value}, unit: {}, low: {}, high: {}, count: {}}}\n",
+            quoted(&f.name),
+            quoted(f.unit),
+            end(f.low),
+            end(f.high),
+            f.count
+        );
+    }
+    let tokens: Vec<String> = report.warnings.iter().map(|w| quoted(w.token)).collect();
+    out + &format!("warnings: [{}]\n", tokens.join(", "))
+}
+
+#[cfg(test)]
+mod tests;

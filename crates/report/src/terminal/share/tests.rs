@@ -1,0 +1,159 @@
+use proptest::prelude::*;
+use yaml_rust2::{Yaml, YamlLoader};
+
+use super::*;
+use crate::samples::{self, WARNINGS};
+
+/// What must not be told, wherever a record has it.
+const SECRETS: [&str; 14] = [
+    "bobs-laptop",
+    "/home/bob/src/mine.toml",
+    "bob@example.org",
+    "https://example.org/bob",
+    "de:ad:be:ef:00:01",
+    "de-ad-be-ef-00-01",
+    "192.168.7.23",
+    "fe80::dead:beef",
+    "2001:db8:0:0:1:2:3:4",
+    "123e4567-e89b-12d3-a456-426614174000",
+    "10000000deadbeef",
+    "root=UUID=123e4567-e89b-12d3-a456-426614174000",
+    "SN4711BOB",
+    "/sys/fs/cgroup/user.slice/bob.service",
+];
+
+/// A survey into which somebody has planted all of them, in every place where a record's text can come to stand.
+fn planted() -> Report {
+    let mut report = samples::survey(20);
+    let all = format!("serial SN4711BOB, host {}", SECRETS.join(" "));
+    report.subject = "bobs-laptop".into();
+    for name in [
+        "env.cmdline",
+        "env.hostname",
+        "env.kernel.version",
+        "env.cpu.serial",
+        "virt.dmi",
+        "worth.evidence",
+        "memory.ceiling.limit",
+        "machine.name",
+    ] {
+        report.facts.push((name.into(), all.clone()));
+    }
+    report.facts.push(("env.kernel.release".into(), "6.1.0-bobs-laptop".into()));
+    let findable = SECRETS
+        .iter()
+        .filter(|s| !["bobs-laptop", "SN4711BOB"].contains(s))
+        .copied()
+        .collect::<Vec<_>>()
+        .join(" ");
+    report.facts.push(("env.board.model".into(), format!("A Board serial SN4711BOB {findable}")));
+    report.findings.push(samples::word("verdict.level.1.size", &all, &[]));
+    report.findings.push(samples::word("bobs-laptop", "yes", &[]));
+    report.findings[0].notes.push(format!("s/n:SN4711BOB, owner=bob. {findable}"));
+    report.refusals.push(Refused { what: all.clone(), reason: all.clone(), remedy: all.clone() });
+    report.warnings.push(Warning { token: "budget-spent", text: all.clone(), remedy: all });
+    report
+}
+
+fn forms(report: &Report) -> [String; 3] {
+    [row(report), details(report), yaml(report)]
+}
+
+#[test]
+fn nothing_that_names_anybody_is_shared() {
+    let shared = anonymous(&planted(), None, WARNINGS);
+    for text in forms(&shared) {
+        for secret in SECRETS.iter().chain(&["bob", "SN4711", "deadbeef"]) {
+            assert!(!text.contains(secret), "{secret} in {text}");
+        }
+    }
+    // What the machine is, and what it measured, is still there.
+    assert!(row(&shared).contains("A Board") && row(&shared).contains("48 KiB"), "{}", row(&shared));
+    assert!(details(&shared).contains("6.1.0") && details(&shared).contains("budget-spent"));
+    // The subject's name is told where anybody has it.
+    assert!(yaml(&anonymous(&planted(), Some("zen3"), WARNINGS)).contains("subject: \"zen3\""));
+}
+
+#[test]
+fn places_and_numbers_that_everybody_has_stay() {
+    for text in
+        ["n/2n at 16 MiB (0.5..0.7)", "see /proc/meminfo", "5.10.0 at 2.4 GHz", "page 4096 of 2097152"]
+    {
+        assert_eq!(without_names(text), text);
+    }
+}
+
+#[test]
+fn a_table_has_as_many_cells_as_columns() {
+    let unescaped = |line: &str| line.replace("\\|", "").matches('|').count();
+    let shared = anonymous(&samples::survey(20), Some("host"), WARNINGS);
+    for line in header().lines().chain([row(&shared).trim_end()]) {
+        assert_eq!(unescaped(line), COLUMNS.len() + 1, "{line}");
+    }
+    assert!(row(&anonymous(&samples::refused(), None, WARNINGS)).starts_with("| "));
+}
+
+/// The text between the fences, if the block is whole: the fence is opened once and closed once.
+fn inside(block: &str) -> Option<String> {
+    let rest = block.strip_prefix("<details>\n<summary>")?;
+    let (summary, rest) = rest.split_once("</summary>\n\n")?;
+    assert!(!summary.contains(['<', '>', '\n', '\r']), "{summary}");
+    let (fence, rest) = rest.split_once("text\n")?;
+    assert!(fence.len() >= 3 && fence.bytes().all(|b| b == b'`'), "{fence}");
+    let text = rest.strip_suffix(&format!("{fence}\n\n</details>\n"))?;
+    text.lines().all(|line| !line.trim_start().starts_with(fence)).then(|| text.to_owned())
+}
+
+#[test]
+fn hostile_text_neither_ends_the_row_nor_the_block_nor_the_document() {
+    for hostile in [
+        "a | b",
+        "</details><script>alert(1)</script>",
+        "```\n```",
+        "a\nb\r\nc\u{2028}d",
+        "``````",
+        "\"\\\u{0}",
+    ] {
+        let mut report = samples::survey(5);
+        report.facts.insert(0, ("env.board.model".into(), hostile.into()));
+        report.findings[0].notes.push(hostile.into());
+        let shared = anonymous(&report, None, WARNINGS);
+        let line = row(&shared);
+        assert_eq!(line.lines().count(), 1, "{line:?}");
+        assert_eq!(line.replace("\\|", "").matches('|').count(), COLUMNS.len() + 1, "{line}");
+        assert!(!line.contains('<') && !line.replace("\\`", "").contains('`'), "{line}");
+        assert!(inside(&details(&shared)).is_some(), "{}", details(&shared));
+        assert!(YamlLoader::load_from_str(&yaml(&shared)).is_ok(), "{}", yaml(&shared));
+    }
+}
+
+#[test]
+fn the_yaml_reads_back_as_what_was_measured() {
+    let shared = anonymous(&samples::survey(20), Some("host"), WARNINGS);
+    let all = YamlLoader::load_from_str(&yaml(&shared)).expect("YAML");
+    let [document] = all.as_slice() else { panic!("{} documents", all.len()) };
+    assert_eq!(document["format"].as_str(), Some("fathom.share"));
+    assert_eq!(document["worth"].as_str(), Some(shared.worth.as_str()));
+    let findings = document["findings"].as_vec().expect("a list");
+    for f in shared.findings.iter().filter(|f| f.name.starts_with("tier.")) {
+        let found = findings.iter().find(|y| y["name"].as_str() == Some(&f.name));
+        let value = found.map(|y| match &y["value"] {
+            Yaml::Integer(v) => *v as f64,
+            other => other.as_f64().expect("a number"),
+        });
+        let Value::Number(wanted) = f.value else { panic!("{f:?}") };
+        assert_eq!(value, Some(wanted), "{}", f.name);
+    }
+}
+
+proptest! {
+    #[test]
+    fn whatever_a_record_holds_the_three_forms_stay_whole(report in samples::any_report()) {
+        let shared = anonymous(&report, None, WARNINGS);
+        let [row, details, yaml] = forms(&shared);
+        prop_assert_eq!(row.lines().count(), 1);
+        prop_assert_eq!(row.replace("\\\\", "").replace("\\|", "").matches('|').count(), COLUMNS.len() + 1);
+        prop_assert!(inside(&details).is_some(), "{}", details);
+        prop_assert!(YamlLoader::load_from_str(&yaml).is_ok(), "{}", yaml);
+    }
+}
