@@ -16,7 +16,7 @@ fn run() -> Run {
         budget_ms: 200,
         build: "x".into(),
         command: String::new(),
-        bytes: Vec::new(),
+        ..Run::default()
     }
 }
 
