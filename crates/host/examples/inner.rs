@@ -29,12 +29,6 @@ fn fathom_spoiled_loop(host: &mut Host, start: HostCell, n: u64, seen: &mut [u64
     cell
 }
 
-/// The loops of a sweep: one for each operation.
-#[inline(never)]
-fn fathom_sweep_loop(host: &mut Host, sweep: &Sweep, from: u64, n: u64) -> Option<u64> {
-    host.sweep(sweep, from, n)
-}
-
 /// Ticks of `n` dependent loads.
 fn ticks(host: &mut Host, start: HostCell, n: u64) -> u64 {
     let begin = host.now();
@@ -48,7 +42,7 @@ fn ticks(host: &mut Host, start: HostCell, n: u64) -> u64 {
 fn strides(host: &mut Host, sweep: &Sweep, n: u64) -> f64 {
     let mut ticks = |n| {
         let begin = host.now();
-        black_box(fathom_sweep_loop(host, sweep, 0, n));
+        black_box(host.sweep(sweep, 0, n));
         host.now().since(begin)
     };
     ticks(2 * n);

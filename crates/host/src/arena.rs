@@ -10,7 +10,7 @@
 //!    `offset` is a multiple of 8 and that `offset + 8` is within the reservation, and
 //!    [`Arena::follow`].
 //! 2. *Only cells are stored.* The safe ways to write into the arena are [`Arena::link`] and
-//!    [`Arena::sweep`], which store 8 aligned bytes: the offset of a cell. Links are aligned to their own
+//!    [`Arena::sweep_loops`], which store 8 aligned bytes: the offset of a cell. Links are aligned to their own
 //!    size, so two links never overlap in part, and a link that is read is a link as it was written. What a
 //!    modifying sweep stores is a cell with some of its bits 3 to 9 flipped: another multiple of 8 in the
 //!    same kibibyte, and a reservation is a whole number of kibibytes, so it is a cell too.
@@ -163,8 +163,12 @@ impl Arena {
 
     /// The batch form of the stride, see [`fathom_probe::patterns::stride::body`]: the same accesses, the whole
     /// buffer checked once instead of each cell.
-    #[inline(always)]
-    pub(crate) fn sweep(&mut self, sweep: &Sweep, from: u64, n: u64) -> Option<u64> {
+    ///
+    /// Never inlined, so that it is compiled with this crate, optimised in every profile: what is inlined into
+    /// the generic patterns is compiled with whoever uses them, and took twice the time in a debug build. And
+    /// this is the function whose machine code a test looks at.
+    #[inline(never)]
+    pub(crate) fn sweep_loops(&mut self, sweep: &Sweep, from: u64, n: u64) -> Option<u64> {
         self.holds(sweep)?;
         let mut sum = 0u64;
         for part in sweep.parts(from, n) {

@@ -268,9 +268,8 @@ impl Machine for Host {
     }
 
     /// With one check for the whole buffer: a check of each cell would be most of what an L1 hit takes.
-    #[inline(always)]
     fn sweep(&mut self, sweep: &Sweep, from: u64, n: u64) -> Option<u64> {
-        self.memory.arena.sweep(sweep, from, n)
+        self.memory.arena.sweep_loops(sweep, from, n)
     }
 }
 

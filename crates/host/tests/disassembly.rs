@@ -17,7 +17,8 @@ use fathom_probe::patterns::stride::{self, Sweep};
 
 const LOOP: &str = "fathom_chase_loop";
 const SPOILED: &str = "fathom_spoiled_loop";
-const SWEEP: &str = "fathom_sweep_loop";
+/// The host's own, in the crate itself.
+const SWEEP: &str = "sweep_loops";
 
 /// What a turn of each operation's loop is, with no more instructions than the pattern declares.
 fn turns() -> Vec<Turn> {

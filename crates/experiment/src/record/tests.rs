@@ -5,7 +5,9 @@ use fathom_probe::wire::{Sample, Value};
 use proptest::prelude::*;
 
 use super::*;
+use crate::latency::ladder::Ladder;
 use crate::{budget::Budget, disturbance, survey};
+use fathom_probe::machine::Operation;
 
 /// A small whole session: facts (one in parts), a clock trial, a proven chase, a refusal, the end.
 fn session() -> Vec<String> {
@@ -17,7 +19,9 @@ fn session() -> Vec<String> {
         build: "x".into(),
         command: "fathom survey --on 'a b'".into(),
         bytes: vec![8192, 1 << 20],
-        ..Run::default()
+        steps: vec![8, 4096],
+        operations: vec![Operation::Rmw, Operation::Read],
+        ladders: vec![Ladder::Page],
     };
     let chase = Trial { id: 2, round: 1, bytes: 8192, samples: 20, ..Trial::default() };
     let chain = chase.chain(0, 4096);

@@ -91,7 +91,7 @@ fn table(page: &mut Page, operation: &str, points: &[&Point]) {
         rows.push(row);
     }
     let columns = [
-        right("working set"),
+        right("size"),
         right("step"),
         measured("ns"),
         INTERVAL,
