@@ -2,7 +2,7 @@
 //! YAML document for a database. Anonymous, and safe to paste whatever the record holds.
 //!
 //! What may be shared is listed, and everything else is left out: names of findings that the schema has, the
-//! facts of [`FACTS`], sentences that analysis made. Whatever text is left is then searched for what names one
+//! facts of `FACTS`, sentences that analysis made. Whatever text is left is then searched for what names one
 //! owner or one specimen. A record is a stranger's file; nothing of it may end the table's row or the block.
 
 use fathom_analysis::findings::{Finding, Refused, Report, Value, Warning};
