@@ -196,6 +196,23 @@ pub fn many_samples() -> String {
     head("latency") + &sealed(greeting.into_iter().chain(samples))
 }
 
+/// The record of that many hundred single loads, no two of which took the same time. Their chain has one cell,
+/// on which every proof ends.
+pub fn all_different(hundreds: u64) -> String {
+    let list = |from: u64| (from..from + 100).map(|t| t.to_string()).collect::<Vec<_>>().join(",");
+    let zeros = format!("0{}", ",0".repeat(99));
+    let samples = (0..hundreds).map(|n| {
+        format!("sample trial=0 ticks={} ticks2={} end={zeros} end2={zeros}", list(n * 100), list(n * 100))
+    });
+    let greeting =
+        ["probe wire=1 worth=modelled", "facts_end count=0", "trial pattern=single bytes=64 step=64"];
+    let done =
+        "done trial=0 page_bytes=4096 base=0 wall_ns=1 cpu_ns=1 involuntary=0 steal_ns=0 faults=0 accesses=1";
+    let lines: Vec<String> =
+        greeting.map(str::to_owned).into_iter().chain(samples).chain([done.to_owned()]).collect();
+    head("latency") + &sealed(lines.iter().map(String::as_str)) + "end status=complete elapsed_ms=1\n"
+}
+
 #[test]
 fn sound_lines_without_end_are_given_up_as_well() {
     let user = User::new();

@@ -42,7 +42,7 @@ impl Plain {
 
     /// Runs a command line of the shell; `fathom` is the program.
     fn shell(&self, line: &str) -> Did {
-        let mut command = self.user.command(&[]);
+        let command = self.user.command(&[]);
         let mut shell = std::process::Command::new("sh");
         shell.args(["-c", line]).current_dir(self.user.home.path()).env_clear();
         shell.envs(command.get_envs().filter_map(|(k, v)| Some((k, v?))));
@@ -53,7 +53,6 @@ impl Plain {
         if self.root {
             shell.uid(NOBODY).gid(NOBODY);
         }
-        command.stdin(std::process::Stdio::null());
         wait(shell.spawn().expect("a shell"))
     }
 }
@@ -163,6 +162,23 @@ fn in_64_mib_everything_works_or_says_what_is_too_large() {
         user.shell(&format!("{SMALL}{line}")).ended(0);
     }
     measured_or_refused(&user, &user.shell(&format!("{SMALL}fathom survey --budget 1s")));
+    // The costliest records to judge, from one that fits easily to one that does not: each is judged or refused,
+    // and none is begun that cannot be ended.
+    let mut refused = 0;
+    for hundreds in [100, 400, 700, 1000, 1300, 1600] {
+        user.write("different", &crate::faults::all_different(hundreds));
+        for form in ["", " --json"] {
+            let did = user.shell(&format!("{SMALL}fathom report different{form}"));
+            if did.status == 2 {
+                did.failed(2, &["MiB may be taken here", "RLIMIT_AS"]);
+                refused += 1;
+            } else {
+                assert!(matches!(did.status, 0 | 3 | 5) && did.err.is_empty(), "{hundreds}: {did:?}");
+                assert!(did.out.contains("single"), "{hundreds}: {}", did.out);
+            }
+        }
+    }
+    assert!((1..12).contains(&refused), "{refused} of 12 are refused");
     // A model of more lines than fit.
     let large = user
         .run(&["machines", "s1-8way"])

@@ -123,6 +123,22 @@ fn a_record_cut_at_and_inside_every_line_is_judged() {
     }
 }
 
+/// The other workspace is not built here; what it includes from this one must be there all the same.
+#[test]
+fn the_long_run_has_these_bodies() {
+    let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/fuzz_targets");
+    for (name, ..) in TARGETS {
+        let file = directory.join(name).with_extension("rs");
+        let text = std::fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+        let paths: Vec<&str> =
+            text.lines().filter_map(|l| l.strip_prefix("#[path = \"")?.strip_suffix("\"]")).collect();
+        assert!(paths.iter().any(|p| p.ends_with(&format!("tests/fuzz/{name}.rs"))), "{name}: {paths:?}");
+        for path in paths {
+            assert!(directory.join(path).is_file(), "{name} includes {path}");
+        }
+    }
+}
+
 #[test]
 fn seeds_for_the_long_run() {
     let Some(directory) = std::env::var_os("FATHOM_SEEDS").map(PathBuf::from) else {
