@@ -252,7 +252,10 @@ fn in_a_group_of_64_mib_nothing_is_killed_for_memory() {
     let did = user.shell(&format!("{join}fathom report many"));
     did.failed(
         2,
-        &["MiB may be taken here, limited by half of the room left in the probe's own control group", "more memory"],
+        &[
+            "MiB may be taken here, limited by half of the room left in the probe's own control group",
+            "more memory",
+        ],
     );
     let stream = "{ echo fathom.record version=1; cat /dev/zero; } | fathom report -";
     user.shell(&format!("echo $$ >{}/cgroup.procs; {stream}", group.0.display())).failed(2, &["256 MiB"]);
