@@ -4,11 +4,14 @@
 //! as they were received, the probe's. Reading stops nowhere: a damaged line is a problem that names
 //! its number, and everything else still counts.
 
-use crate::latency::ladder::Ladder;
 use fathom_analysis::claims::{FactValue, Facts};
-use fathom_probe::machine::{Operation, Worth};
+use fathom_probe::machine::Worth;
 use fathom_probe::proof::unproven;
 use fathom_probe::wire::{Done, Line, PatternKind, Sample, Samples, Trial, VERSION, WireError};
+
+mod own;
+
+pub use own::{End, Run, ladder_words, words};
 
 /// Most problems that are kept one by one; a hostile file has no more to say after that.
 const MOST_PROBLEMS: usize = 100;
@@ -23,125 +26,6 @@ const MOST_DAMAGED: u64 = 100_000;
 /// What judging a record takes, as a multiple of what it holds: rows, histograms, text. Measured on 180 000
 /// single loads no two of which take the same time, as JSON: 8.5, the most of any record tried.
 const JUDGING: u64 = 12;
-
-/// What the harness was asked to do: the `run` line.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Run {
-    /// The experiment's name.
-    pub experiment: String,
-    /// The subject as the user typed it.
-    pub subject: String,
-    /// Seed of the plan.
-    pub seed: u64,
-    /// Budget, ms.
-    pub budget_ms: u64,
-    /// Version of the program that measured.
-    pub build: String,
-    /// The command line.
-    pub command: String,
-    /// Working sets asked for, bytes; empty where the experiment chooses them.
-    pub bytes: Vec<u64>,
-    /// Steps asked for, bytes; empty where the experiment chooses them or has none.
-    pub steps: Vec<u64>,
-    /// Operations asked for; empty where the experiment chooses them or has none.
-    pub operations: Vec<Operation>,
-    /// Ladders of the latency experiment that were asked for; mostly none.
-    pub ladders: Vec<Ladder>,
-}
-
-impl Run {
-    /// The line that says it.
-    #[must_use]
-    pub fn line(&self) -> Line {
-        let line = Line::new("run")
-            .text("experiment", &self.experiment)
-            .text("subject", &self.subject)
-            .int("seed", self.seed)
-            .int("budget_ms", self.budget_ms)
-            .text("build", &self.build)
-            .text("command", &self.command);
-        let line = if self.bytes.is_empty() { line } else { line.list("bytes", &self.bytes) };
-        // Younger than the first records: they stand only where they say something.
-        let line = if self.steps.is_empty() { line } else { line.list("steps", &self.steps) };
-        let line = if self.operations.is_empty() { line } else { line.text("ops", &words(&self.operations)) };
-        if self.ladders.is_empty() { line } else { line.text("ladders", &ladder_words(&self.ladders)) }
-    }
-
-    fn read(line: &Line) -> Result<Run, WireError> {
-        let mut f = line.fields();
-        let mut text = |key: &str| Ok::<_, WireError>(f.text(key)?.unwrap_or_default().to_owned());
-        let (experiment, subject) = (text("experiment")?, text("subject")?);
-        let (build, command) = (text("build")?, text("command")?);
-        let run = Run {
-            experiment,
-            subject,
-            seed: f.need_int("seed")?,
-            budget_ms: f.need_int("budget_ms")?,
-            build,
-            command,
-            bytes: f.list("bytes")?,
-            steps: f.list("steps")?,
-            operations: list("ops", f.text("ops")?, Operation::from_token, Operation::choices())?,
-            ladders: list("ladders", f.text("ladders")?, Ladder::from_token, "order page placement")?,
-        };
-        f.finish()?;
-        Ok(run)
-    }
-}
-
-/// Operations as they stand on a line and on a command line: `read,rmw`.
-#[must_use]
-pub fn words(operations: &[Operation]) -> String {
-    operations.iter().map(|o| o.token()).collect::<Vec<_>>().join(",")
-}
-
-/// The same of ladders: `order,page`.
-#[must_use]
-pub fn ladder_words(ladders: &[Ladder]) -> String {
-    ladders.iter().map(|l| l.token()).collect::<Vec<_>>().join(",")
-}
-
-/// Words separated by commas.
-fn list<T>(
-    key: &str,
-    text: Option<&str>,
-    from: fn(&str) -> Option<T>,
-    choices: &str,
-) -> Result<Vec<T>, WireError> {
-    let words = text.unwrap_or_default().split(',').filter(|word| !word.is_empty());
-    words
-        .map(|word| {
-            from(word).ok_or_else(|| {
-                WireError::new(format!("run: {key} has '{word}', which is not one of: {choices}"))
-            })
-        })
-        .collect()
-}
-
-/// How a session ended: the `end` line.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct End {
-    /// `complete`, `interrupted` or `failed`.
-    pub status: String,
-    /// Wall time of the measurement, ms.
-    pub elapsed_ms: u64,
-}
-
-impl End {
-    /// The line that says it.
-    #[must_use]
-    pub fn line(&self) -> Line {
-        Line::new("end").token("status", &self.status).int("elapsed_ms", self.elapsed_ms)
-    }
-
-    fn read(line: &Line) -> Result<End, WireError> {
-        let mut f = line.fields();
-        let status = f.token("status")?.unwrap_or("failed").to_owned();
-        let end = End { status, elapsed_ms: f.need_int("elapsed_ms")? };
-        f.finish()?;
-        Ok(end)
-    }
-}
 
 /// One trial and all that came of it.
 #[derive(Clone, Debug, PartialEq)]

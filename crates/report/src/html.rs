@@ -13,7 +13,9 @@ use fathom_analysis::compare::Comparison;
 use fathom_analysis::findings::{Finding, Report, Value};
 use serde::Serialize;
 
-use crate::terminal::{self, clean_report, number};
+use crate::page::Ink;
+use crate::text::{clean, clean_report};
+use crate::{number, sections};
 pub use island::{is_page, reports};
 
 /// A comparison of two of a page's reports.
@@ -114,9 +116,9 @@ pub fn html(named: &[(&str, &Report)], changes: &[Change]) -> Result<String, min
         changes: changes
             .iter()
             .map(|c| ChangeView {
-                a: terminal::clean(c.names[0], true),
-                b: terminal::clean(c.names[1], true),
-                body: blocks::body(&terminal::comparison_blocks(c.comparison, c.names, c.beyond), 0),
+                a: clean(c.names[0], true),
+                b: clean(c.names[1], true),
+                body: blocks::body(&sections::compare::blocks(c.comparison, c.names, c.beyond), 0),
             })
             .collect(),
         sections,
@@ -138,7 +140,7 @@ fn title(named: &[(&str, &Report)], changes: &[Change]) -> String {
         (_, []) => format!("{} records", named.len()),
         (all, _) => format!("{} records compared", all.len()),
     };
-    terminal::clean(&text, true)
+    clean(&text, true)
 }
 
 fn capital(word: &str) -> String {
@@ -154,9 +156,9 @@ fn section(at: usize, name: &str, report: &Report) -> Section {
     };
     Section {
         id: format!("record-{at}"),
-        name: terminal::clean(name, true),
-        lead: terminal::headline(report),
-        caveat: terminal::caveat(&report.worth),
+        name: clean(name, true),
+        lead: sections::headline(report),
+        caveat: sections::caveat(&report.worth),
         disturbed: report.findings.iter().find(|f| f.name == "disturbed").map(banner),
         cautions: report
             .warnings
@@ -170,15 +172,15 @@ fn section(at: usize, name: &str, report: &Report) -> Section {
             )
             .collect(),
         tiles: tiles(report),
-        body: blocks::body(&terminal::blocks(report), at),
+        body: blocks::body(&sections::blocks(report), at),
         facts: report.facts.iter().cloned().chain([("seed".to_string(), report.seed.to_string())]).collect(),
         rows: report.findings.iter().map(row).collect(),
     }
 }
 
 fn banner(f: &Finding) -> Banner {
-    let (ink, text) = terminal::disturbance(f);
-    Banner { bad: ink == terminal::Ink::Bad, text, notes: f.notes.clone() }
+    let (ink, text) = sections::disturbance(f);
+    Banner { bad: ink == Ink::Bad, text, notes: f.notes.clone() }
 }
 
 fn row(f: &Finding) -> [String; 6] {

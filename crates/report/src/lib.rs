@@ -4,12 +4,18 @@
 
 pub mod html;
 pub mod json;
+mod number;
+mod page;
 pub mod schema;
+mod sections;
+pub mod share;
 pub mod terminal;
+mod text;
 
 #[cfg(test)]
 mod samples;
 
 pub use html::html;
 pub use json::{from_json, json};
-pub use terminal::{Style, comparison, examination, share, terminal};
+pub use sections::compare::comparison;
+pub use terminal::{Style, examination, terminal};

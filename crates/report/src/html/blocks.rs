@@ -1,7 +1,7 @@
 //! The terminal's sections as HTML.
 
 use super::escaped;
-use crate::terminal::{Block, Chart, Ink, Pieces, Table};
+use crate::page::{Block, Chart, Ink, Pieces, Table};
 
 fn class(ink: Ink) -> &'static str {
     match ink {

@@ -2,8 +2,9 @@
 
 use fathom_analysis::examination::{Row, State};
 
-use super::page::{Ink, Page};
-use super::{Style, text};
+use super::Style;
+use crate::page::{Ink, Page};
+use crate::text;
 
 /// The rows as text under `title`, `closing` below them, and the next command to type. A line to type stands alone, so that it can be
 /// pasted; where it must be cut, it is cut with backslashes.

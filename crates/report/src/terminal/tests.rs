@@ -2,10 +2,11 @@ use fathom_analysis::findings::{Report, Value};
 use proptest::prelude::*;
 use unicode_width::UnicodeWidthStr;
 
-use super::comparison;
-use super::number::{in_cells, short_size, shown, shown_ratio, size};
-use super::{Style, terminal, text};
+use super::{Style, terminal};
+use crate::number::{in_cells, short_size, shown, shown_ratio, size};
 use crate::samples::{self, golden};
+use crate::sections::compare::comparison;
+use crate::text;
 
 const ASCII: Style = Style { colour: false, unicode: false, width: 80 };
 const UNICODE: Style = Style { colour: false, unicode: true, width: 80 };

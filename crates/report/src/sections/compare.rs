@@ -2,9 +2,10 @@
 
 use fathom_analysis::compare::{Comparison, Row, Verdict};
 
-use super::number;
-use super::page::{Block, INTERVAL, Ink, Page, left, measured, right};
-use super::{Style, text};
+use crate::number;
+use crate::page::{Block, INTERVAL, Ink, Page, left, measured, right};
+use crate::terminal::Style;
+use crate::text;
 
 /// The comparison as text under the names of the two records. `beyond` is the share from which on a difference
 /// counts for the exit status.

@@ -7,8 +7,9 @@
 
 use fathom_analysis::findings::{Finding, Refused, Report, Value, Warning};
 
-use super::{Style, number, terminal};
+use crate::number;
 use crate::schema::{self, WarningKind};
+use crate::terminal::{Style, terminal};
 
 /// Facts that say what the machine is and how it was set, and not whose it is. The kernel's release is cut to
 /// its numbers, because what follows them is whatever its builder typed.

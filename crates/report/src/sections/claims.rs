@@ -4,9 +4,9 @@ use fathom_analysis::claims::Holds;
 use fathom_analysis::findings::{Finding, Report, Value};
 
 use super::notes;
-use super::number;
-use super::page::{Ink, Page, left, right};
 use super::shelf::{Shelf, whole};
+use crate::number;
+use crate::page::{Ink, Page, left, right};
 use crate::schema;
 
 /// Everything that one source claims of one level.

@@ -3,9 +3,9 @@
 use fathom_analysis::findings::Finding;
 
 use super::notes;
-use super::number::{self, Shown};
-use super::page::{INTERVAL, Page, measured, right};
 use super::shelf::{Shelf, whole};
+use crate::number::{self, Shown};
+use crate::page::{INTERVAL, Page, measured, right};
 
 /// One rung: its place in the table, its word, the mean and the peak.
 struct Rung<'a> {

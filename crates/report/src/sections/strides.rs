@@ -3,9 +3,9 @@
 use fathom_analysis::findings::Finding;
 
 use super::notes;
-use super::number::{self, Shown};
-use super::page::{Chart, INTERVAL, Ink, Page, measured, right};
 use super::shelf::{Shelf, whole};
+use crate::number::{self, Shown};
+use crate::page::{Chart, INTERVAL, Ink, Page, measured, right};
 use crate::schema::values;
 
 /// What is known of one working set at one step with one operation.

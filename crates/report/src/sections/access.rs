@@ -3,9 +3,9 @@
 use fathom_analysis::findings::{Finding, Histogram, Value};
 
 use super::notes;
-use super::number::{self, Shown};
-use super::page::{Chart, INTERVAL, Ink, Page, measured, right};
 use super::shelf::{Shelf, whole};
+use crate::number::{self, Shown};
+use crate::page::{Chart, INTERVAL, Ink, Page, measured, right};
 use unicode_width::UnicodeWidthStr as _;
 
 /// Most rows of one histogram; bars beyond are joined into wider ones.

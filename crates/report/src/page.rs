@@ -4,7 +4,8 @@ use anstyle::{AnsiColor, Style as Ansi};
 use comfy_table::{CellAlignment, LineStyle, TableStyle};
 use unicode_width::UnicodeWidthStr;
 
-use super::{Style, text};
+use crate::terminal::Style;
+use crate::text;
 
 /// What a piece of text is, from which its colour follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

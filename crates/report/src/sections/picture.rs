@@ -1,7 +1,7 @@
 //! The staircase as a picture: a curve of braille dots (asterisks in ASCII) over a logarithmic
 //! axis of sizes, plateaus drawn across from their value, capacities drawn down to their size.
 
-use super::page::Ink;
+use crate::page::Ink;
 
 /// One plateau.
 pub struct Plateau {

@@ -3,10 +3,10 @@
 use fathom_analysis::findings::{Finding, Histogram, Refused, Report, Value, Warning};
 
 use super::notes;
-use super::number::{self, Shown};
-use super::page::{Chart, INTERVAL, Ink, Page, left, measured, right};
 use super::picture::{Plateau, Plot, draw};
 use super::shelf::{Shelf, whole};
+use crate::number::{self, Shown};
+use crate::page::{Chart, INTERVAL, Ink, Page, left, measured, right};
 
 /// Rows of text that the staircase takes.
 const STAIRS: usize = 12;

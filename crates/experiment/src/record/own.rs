@@ -1,0 +1,125 @@
+//! The harness's own lines: what was asked, and how it ended.
+
+use fathom_probe::machine::Operation;
+use fathom_probe::wire::{Line, WireError};
+
+use crate::latency::ladder::Ladder;
+
+/// What the harness was asked to do: the `run` line.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Run {
+    /// The experiment's name.
+    pub experiment: String,
+    /// The subject as the user typed it.
+    pub subject: String,
+    /// Seed of the plan.
+    pub seed: u64,
+    /// Budget, ms.
+    pub budget_ms: u64,
+    /// Version of the program that measured.
+    pub build: String,
+    /// The command line.
+    pub command: String,
+    /// Working sets asked for, bytes; empty where the experiment chooses them.
+    pub bytes: Vec<u64>,
+    /// Steps asked for, bytes; empty where the experiment chooses them or has none.
+    pub steps: Vec<u64>,
+    /// Operations asked for; empty where the experiment chooses them or has none.
+    pub operations: Vec<Operation>,
+    /// Ladders of the latency experiment that were asked for; mostly none.
+    pub ladders: Vec<Ladder>,
+}
+
+impl Run {
+    /// The line that says it.
+    #[must_use]
+    pub fn line(&self) -> Line {
+        let line = Line::new("run")
+            .text("experiment", &self.experiment)
+            .text("subject", &self.subject)
+            .int("seed", self.seed)
+            .int("budget_ms", self.budget_ms)
+            .text("build", &self.build)
+            .text("command", &self.command);
+        let line = if self.bytes.is_empty() { line } else { line.list("bytes", &self.bytes) };
+        // Younger than the first records: they stand only where they say something.
+        let line = if self.steps.is_empty() { line } else { line.list("steps", &self.steps) };
+        let line = if self.operations.is_empty() { line } else { line.text("ops", &words(&self.operations)) };
+        if self.ladders.is_empty() { line } else { line.text("ladders", &ladder_words(&self.ladders)) }
+    }
+
+    pub(super) fn read(line: &Line) -> Result<Run, WireError> {
+        let mut f = line.fields();
+        let mut text = |key: &str| Ok::<_, WireError>(f.text(key)?.unwrap_or_default().to_owned());
+        let (experiment, subject) = (text("experiment")?, text("subject")?);
+        let (build, command) = (text("build")?, text("command")?);
+        let run = Run {
+            experiment,
+            subject,
+            seed: f.need_int("seed")?,
+            budget_ms: f.need_int("budget_ms")?,
+            build,
+            command,
+            bytes: f.list("bytes")?,
+            steps: f.list("steps")?,
+            operations: list("ops", f.text("ops")?, Operation::from_token, Operation::choices())?,
+            ladders: list("ladders", f.text("ladders")?, Ladder::from_token, "order page placement")?,
+        };
+        f.finish()?;
+        Ok(run)
+    }
+}
+
+/// Operations as they stand on a line and on a command line: `read,rmw`.
+#[must_use]
+pub fn words(operations: &[Operation]) -> String {
+    operations.iter().map(|o| o.token()).collect::<Vec<_>>().join(",")
+}
+
+/// The same of ladders: `order,page`.
+#[must_use]
+pub fn ladder_words(ladders: &[Ladder]) -> String {
+    ladders.iter().map(|l| l.token()).collect::<Vec<_>>().join(",")
+}
+
+/// Words separated by commas.
+fn list<T>(
+    key: &str,
+    text: Option<&str>,
+    from: fn(&str) -> Option<T>,
+    choices: &str,
+) -> Result<Vec<T>, WireError> {
+    let words = text.unwrap_or_default().split(',').filter(|word| !word.is_empty());
+    words
+        .map(|word| {
+            from(word).ok_or_else(|| {
+                WireError::new(format!("run: {key} has '{word}', which is not one of: {choices}"))
+            })
+        })
+        .collect()
+}
+
+/// How a session ended: the `end` line.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct End {
+    /// `complete`, `interrupted` or `failed`.
+    pub status: String,
+    /// Wall time of the measurement, ms.
+    pub elapsed_ms: u64,
+}
+
+impl End {
+    /// The line that says it.
+    #[must_use]
+    pub fn line(&self) -> Line {
+        Line::new("end").token("status", &self.status).int("elapsed_ms", self.elapsed_ms)
+    }
+
+    pub(super) fn read(line: &Line) -> Result<End, WireError> {
+        let mut f = line.fields();
+        let status = f.token("status")?.unwrap_or("failed").to_owned();
+        let end = End { status, elapsed_ms: f.need_int("elapsed_ms")? };
+        f.finish()?;
+        Ok(end)
+    }
+}

@@ -1,0 +1,118 @@
+//! What a report says, section by section, on a page that a terminal or a browser may show.
+
+mod access;
+mod claims;
+pub(crate) mod compare;
+mod ladders;
+mod picture;
+pub(crate) mod shelf;
+mod strides;
+pub(crate) mod survey;
+
+use fathom_analysis::findings::{Finding, Report, Value};
+
+use crate::number;
+use crate::page::{Block, Ink, Page};
+use crate::terminal::Style;
+use shelf::Shelf;
+
+/// What was found, section by section.
+pub(crate) fn body(page: &mut Page, report: &Report, mut shelf: Shelf) {
+    let drawn = access::section(page, &report.histograms, &mut shelf);
+    ladders::section(page, &mut shelf);
+    strides::section(page, &mut shelf);
+    survey::staircase(page, report, &mut shelf);
+    survey::translation(page, &mut shelf);
+    survey::prefetch(page, &mut shelf);
+    claims::section(page, report, &mut shelf);
+    survey::rest(page, &shelf.rest());
+    let others: Vec<_> = report.histograms.iter().filter(|h| !(drawn && access::draws(h))).collect();
+    survey::histograms(page, &others);
+}
+
+/// The same sections as blocks, for a page in another form; without header, warnings and refusals.
+pub(crate) fn blocks(report: &Report) -> Vec<Block> {
+    let mut page = Page::new(Style::default());
+    let mut shelf = Shelf::new(&report.findings);
+    shelf.take("disturbed");
+    body(&mut page, report, shelf);
+    page.blocks()
+}
+
+/// What a worth below `real` means for whoever reads the figures.
+pub(crate) fn caveat(worth: &str) -> Option<&'static str> {
+    match worth {
+        "virtual" => Some("A guest on real caches: the figures say what it behaves like, not what it is."),
+        "emulated" => Some("Emulated: proves that code works, never how fast anything is."),
+        "modelled" => Some("Modelled: exact, and about the description only."),
+        _ => None,
+    }
+}
+
+/// Facts that say what the subject is, best first.
+const WHAT_IT_IS: [&str; 4] = ["about", "cpu", "model", "machine"];
+
+/// Where among the facts stands what the subject is?
+pub(crate) fn identity(report: &Report) -> Option<usize> {
+    WHAT_IT_IS
+        .iter()
+        .find_map(|name| report.facts.iter().position(|(n, _)| n == name))
+        .or(if report.facts.is_empty() { None } else { Some(0) })
+}
+
+/// The first line: experiment, subject, its worth, what it is, its core clock, the time it took.
+pub(crate) fn headline(report: &Report) -> String {
+    let core = report.findings.iter().find(|f| f.name == "clock.core_hz").map(number::in_cells);
+    let mut line = format!("{}: {}", report.experiment, report.subject);
+    if !report.worth.is_empty() {
+        line += &format!(" ({})", report.worth);
+    }
+    let more = [
+        identity(report).map(|at| report.facts[at].1.clone()),
+        core.map(|(shown, unit)| format!("core {} {unit}", shown.value)),
+        report.elapsed_s.is_finite().then(|| format!("{:.1} s", report.elapsed_s)),
+    ];
+    for part in more.into_iter().flatten() {
+        line += &format!(", {part}");
+    }
+    line
+}
+
+/// What the finding `disturbed` says, in words.
+pub(crate) fn disturbance(f: &Finding) -> (Ink, String) {
+    match &f.value {
+        Value::Text(t) if t == "yes" => {
+            (Ink::Bad, "DISTURBED: other work ran beside the measurement; figures may be wrong.".to_string())
+        }
+        Value::Text(t) if t == "no" => (Ink::Dim, "Undisturbed.".to_string()),
+        _ => (Ink::Bad, format!("disturbed: {}", number::value(f).value)),
+    }
+}
+
+/// Notes under a table: each note once, with what it is about.
+pub(crate) fn notes(page: &mut Page, of: &[(String, &Finding)]) {
+    let mut told: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (label, f) in of {
+        for note in &f.notes {
+            let at = told.iter().position(|(n, _)| n == note).unwrap_or_else(|| {
+                told.push((note, Vec::new()));
+                told.len() - 1
+            });
+            if !told[at].1.contains(&label.as_str()) {
+                told[at].1.push(label);
+            }
+        }
+    }
+    let all = of.iter().map(|(label, _)| label).collect::<std::collections::BTreeSet<_>>().len();
+    for (note, labels) in told {
+        let about = match labels.as_slice() {
+            [only] => format!("{only}: "),
+            many if many.len() == all => String::new(),
+            [a, b] => format!("{a}, {b}: "),
+            // A list of sixty working sets says no more than its ends.
+            [first, .., last] => format!("{first} to {last} ({} of {all}): ", labels.len()),
+            [] => String::new(),
+        };
+        page.text(Ink::Dim, &format!("{about}{note}"), "  ", "    ");
+    }
+}
