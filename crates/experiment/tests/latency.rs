@@ -1,12 +1,14 @@
 //! Latency on described machines: what the description says comes back out of single loads.
 
-use fathom_analysis::findings::{Finding, Report, Value};
+mod common;
+
+use common::{finding, number};
+use fathom_analysis::findings::{Report, Value};
+use fathom_experiment::latency;
 use fathom_experiment::latency::ladder::{Ladder, PLACES};
 use fathom_experiment::record::{Record, Run};
-use fathom_experiment::session::{InProcess, Session};
-use fathom_experiment::{latency, read};
+use fathom_model::catalog;
 use fathom_model::description::Description;
-use fathom_model::{Model, catalog};
 use fathom_probe::chain::mix;
 
 fn measured(d: &Description, bytes: &[u64], seed: u64) -> (Record, Report) {
@@ -29,23 +31,7 @@ fn climbed(
         bytes: bytes.to_vec(),
         ..Run::default()
     };
-    let (text, record) = InProcess::new(Session::new(latency::plan, run)).run(&mut Model::new(d, seed));
-    // From the file alone, the same; as text, because what was refused has no number, which equals nothing.
-    let shown = |report: Report| format!("{report:?}");
-    assert_eq!(shown(read(&Record::parse(&text.join("\n")).unwrap())), shown(read(&record)));
-    let report = read(&record);
-    (record, report)
-}
-
-fn finding<'a>(report: &'a Report, name: &str) -> &'a Finding {
-    report.findings.iter().find(|f| f.name == name).unwrap_or_else(|| panic!("no {name}: {report:#?}"))
-}
-
-fn number(report: &Report, name: &str) -> f64 {
-    match finding(report, name).value {
-        Value::Number(v) => v,
-        ref other => panic!("{name}: {other:?}"),
-    }
+    common::measured(d, latency::plan, run)
 }
 
 fn near(what: &str, value: f64, truth: f64, slack: f64) {

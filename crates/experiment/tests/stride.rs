@@ -1,11 +1,13 @@
 //! Strides on described machines: what the description says comes back out of them.
 
-use fathom_analysis::findings::{Finding, Report, Value};
+mod common;
+
+use common::{finding, number};
+use fathom_analysis::findings::{Report, Value};
 use fathom_experiment::record::{Record, Run};
-use fathom_experiment::session::{InProcess, Session};
 use fathom_experiment::{asked_differently, read, stride};
+use fathom_model::catalog;
 use fathom_model::description::Description;
-use fathom_model::{Model, catalog};
 use fathom_probe::chain::mix;
 use fathom_probe::machine::Operation;
 
@@ -20,23 +22,7 @@ fn measured(d: &Description, bytes: &[u64], steps: &[u64], budget_ms: u64, seed:
         steps: steps.to_vec(),
         ..Run::default()
     };
-    let (text, record) = InProcess::new(Session::new(stride::plan, run)).run(&mut Model::new(d, seed));
-    let report = read(&record);
-    // From the file alone, the same.
-    assert_eq!(read(&Record::parse(&text.join("\n")).unwrap()), report);
-    assert!(record.trials.iter().all(|t| t.cheated == 0), "a sample without proof");
-    (record, report)
-}
-
-fn finding<'a>(report: &'a Report, name: &str) -> &'a Finding {
-    report.findings.iter().find(|f| f.name == name).unwrap_or_else(|| panic!("no {name}: {report:#?}"))
-}
-
-fn number(report: &Report, name: &str) -> f64 {
-    match finding(report, name).value {
-        Value::Number(v) => v,
-        ref other => panic!("{name}: {other:?}"),
-    }
+    common::measured(d, stride::plan, run)
 }
 
 fn near(what: &str, value: f64, truth: f64, share: f64) {

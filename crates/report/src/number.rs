@@ -142,6 +142,12 @@ pub fn value(f: &Finding) -> Shown {
     }
 }
 
+/// Value and interval, or two empty cells where there is no finding.
+pub fn cells(f: Option<&Finding>) -> [String; 2] {
+    let Shown { value, interval } = f.map(value).unwrap_or_default();
+    [value, interval]
+}
+
 /// The interval of a finding whose value is a word.
 fn interval_alone(f: &Finding) -> String {
     let middle = match (f.low, f.high) {

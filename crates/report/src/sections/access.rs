@@ -4,7 +4,7 @@ use fathom_analysis::findings::{Finding, Histogram, Value};
 
 use super::notes;
 use super::shelf::{Shelf, whole};
-use crate::number::{self, Shown};
+use crate::number;
 use crate::page::{Chart, INTERVAL, Ink, Page, measured, right};
 use unicode_width::UnicodeWidthStr as _;
 
@@ -72,19 +72,15 @@ pub fn section(page: &mut Page, histograms: &[Histogram], shelf: &mut Shelf) -> 
 }
 
 fn table(page: &mut Page, sets: &[Set]) {
-    let cells = |f: Option<&Finding>| {
-        let Shown { value, interval } = f.map(number::value).unwrap_or_default();
-        [value, interval]
-    };
     let row = |s: &Set| {
         let tlb = match s.tlb.map(|f| &f.value) {
             Some(Value::Text(t)) => t.clone(),
             _ => String::new(),
         };
         let mut row = vec![number::size(s.bytes as f64, None, None).value, tlb];
-        row.extend(cells(s.time));
-        row.push(cells(s.cycles)[0].clone());
-        row.extend(cells(s.peak));
+        row.extend(number::cells(s.time));
+        row.push(number::cells(s.cycles)[0].clone());
+        row.extend(number::cells(s.peak));
         row.push(s.peak.map(|f| f.count.to_string()).unwrap_or_default());
         row
     };

@@ -4,7 +4,7 @@ use fathom_analysis::findings::Finding;
 
 use super::notes;
 use super::shelf::{Shelf, whole};
-use crate::number::{self, Shown};
+use crate::number;
 use crate::page::{INTERVAL, Page, measured, right};
 
 /// One rung: its place in the table, its word, the mean and the peak.
@@ -52,10 +52,6 @@ pub fn section(page: &mut Page, shelf: &mut Shelf) {
 }
 
 fn table(page: &mut Page, rungs: &[&Rung]) {
-    let cells = |f: Option<&Finding>| {
-        let Shown { value, interval } = f.map(number::value).unwrap_or_default();
-        [value, interval]
-    };
     let refused = |f: &Finding| f.notes.iter().any(|note| note.starts_with("refused"));
     let mut before = None;
     let mut rows = Vec::new();
@@ -66,9 +62,9 @@ fn table(page: &mut Page, rungs: &[&Rung]) {
         before = Some(rung.bytes);
         row.extend(match rung.time {
             Some(f) if refused(f) => ["refused".to_owned(), String::new()],
-            f => cells(f),
+            f => number::cells(f),
         });
-        row.extend(cells(rung.peak));
+        row.extend(number::cells(rung.peak));
         row.push(rung.time.filter(|f| !refused(f)).map(|f| f.count.to_string()).unwrap_or_default());
         rows.push(row);
     }

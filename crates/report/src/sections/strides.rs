@@ -70,10 +70,6 @@ fn table(page: &mut Page, operation: &str, points: &[&Point]) {
     page.heading(&format!("{} at a step: time an access, and all accesses to a line", spoken(operation)));
     // The table is the picture that characters can give.
     page.picture(Chart::Stride(operation.to_string()), Vec::new());
-    let cells = |f: Option<&Finding>| {
-        let Shown { value, interval } = f.map(number::value).unwrap_or_default();
-        [value, interval]
-    };
     let mut before = None;
     let mut rows = Vec::new();
     for point in points {
@@ -83,10 +79,10 @@ fn table(page: &mut Page, operation: &str, points: &[&Point]) {
             if before == Some(bytes) { String::new() } else { number::size(bytes as f64, None, None).value };
         before = Some(bytes);
         let mut row = vec![size, step.to_string()];
-        row.extend(cells(point.access));
+        row.extend(number::cells(point.access));
         // Its interval follows from those beside it.
         row.push(point.ratio.map(|f| number::value(f).value).unwrap_or_default());
-        row.extend(cells(point.line));
+        row.extend(number::cells(point.line));
         row.push(point.access.map(|f| f.count.to_string()).unwrap_or_default());
         rows.push(row);
     }

@@ -22,12 +22,6 @@ fn finite(f: &Finding) -> Option<f64> {
     }
 }
 
-/// Value and interval, or two empty cells.
-fn cells(f: Option<&Finding>) -> [String; 2] {
-    let Shown { value, interval } = f.map(number::value).unwrap_or_default();
-    [value, interval]
-}
-
 fn count(f: Option<&Finding>) -> String {
     f.map(|f| f.count.to_string()).unwrap_or_default()
 }
@@ -149,12 +143,12 @@ fn table_of_tiers(page: &mut Page, report: &Report, tiers: &[Tier]) {
     });
     let row = |t: &Tier| {
         let mut row = vec![t.n.to_string()];
-        row.extend(cells(t.capacity));
+        row.extend(number::cells(t.capacity));
         if t.capacity.is_none() {
             row[1] = "-".to_string();
         }
-        row.extend(cells(t.latency));
-        row.extend(cells(t.cycles));
+        row.extend(number::cells(t.latency));
+        row.extend(number::cells(t.cycles));
         row.push(count(t.latency.or(t.capacity).or(t.cycles)));
         row
     };
@@ -203,13 +197,13 @@ pub fn translation(page: &mut Page, shelf: &mut Shelf) {
         let get = |what: &str| found.iter().find(|((m, w), _)| *m == n && w == what).map(|(_, f)| *f);
         let (entries, penalty) = (get("entries"), get("penalty"));
         let name = format!("TLB {n}");
-        let [[reach, reach_95], [cost, cost_95]] = [cells(entries), cells(penalty)];
+        let [[reach, reach_95], [cost, cost_95]] = [number::cells(entries), number::cells(penalty)];
         table.push(vec![name.clone(), reach.clone(), reach_95, cost, cost_95, count(penalty.or(entries))]);
         labelled.extend([entries, penalty].into_iter().flatten().map(|f| (name.clone(), f)));
         marks.extend(entries.and_then(finite).filter(|v| *v >= 1.0).map(|v| (v, reach)));
     }
     if let Some(walk) = walk {
-        let [cost, cost_95] = cells(Some(walk));
+        let [cost, cost_95] = number::cells(Some(walk));
         table.push(vec!["walk".into(), String::new(), String::new(), cost, cost_95, count(Some(walk))]);
         labelled.push(("walk".to_string(), walk));
     }
@@ -218,7 +212,7 @@ pub fn translation(page: &mut Page, shelf: &mut Shelf) {
         page.table(&columns, &table, &[]);
     }
     if let Some(share) = share {
-        let [value, interval] = cells(Some(share));
+        let [value, interval] = number::cells(Some(share));
         let text = format!("Share of a far random load that is translation: {value} {interval}");
         page.text(Ink::Plain, &text, "", "  ");
         labelled.push(("share".to_string(), share));
@@ -276,7 +270,7 @@ pub fn prefetch(page: &mut Page, shelf: &mut Shelf) {
     let most = steps.iter().filter_map(|(_, f)| positive(f)).fold(0.0, f64::max);
     let block = if page.style().unicode { "\u{2588}" } else { "#" };
     let row = |((_, order), f): &((usize, String), &Finding)| {
-        let [value, interval] = cells(Some(f));
+        let [value, interval] = number::cells(Some(f));
         let ratio = match (random, positive(f)) {
             (Some(random), Some(own)) => format!("{}x", number::shown_ratio(random / own)),
             _ => String::new(),
