@@ -3,7 +3,7 @@
 mod common;
 
 use common::{finding, number};
-use fathom_analysis::findings::{Report, Value};
+use fathom_analysis::findings::Report;
 use fathom_experiment::record::{Record, Run};
 use fathom_experiment::{asked_differently, read, stride};
 use fathom_model::catalog;
