@@ -40,6 +40,8 @@ const CHARTS: &[u8] = include_bytes!("../web/echarts.min.js.gz");
 #[derive(Serialize)]
 struct View {
     title: String,
+    /// Of the headings of sections.
+    level: u8,
     overlay: Option<&'static str>,
     changes: Vec<ChangeView>,
     sections: Vec<Section>,
@@ -104,21 +106,25 @@ struct Tile {
 /// A template that does not render: a fault of this crate's, which its tests would meet.
 pub fn html(named: &[(&str, &Report)], changes: &[Change]) -> Result<String, minijinja::Error> {
     let cleaned: Vec<Report> = named.iter().map(|(_, report)| clean_report(report, true)).collect();
+    // Under the name of its record a section is a level deeper.
+    let level = if named.len() > 1 { 3 } else { 2 };
+    let curves = cleaned.iter().filter(|r| has_curve(r)).count();
     let sections: Vec<Section> = cleaned
         .iter()
         .zip(named)
         .enumerate()
-        .map(|(at, (report, (name, _)))| section(at, name, report))
+        .map(|(at, (report, (name, _)))| section(at, name, report, level))
         .collect();
     let view = View {
         title: title(named, changes),
-        overlay: (named.len() > 1).then_some("All records in one picture: the access time of one load."),
+        level,
+        overlay: (curves > 1).then_some("All records in one picture: the access time of one load."),
         changes: changes
             .iter()
             .map(|c| ChangeView {
                 a: clean(c.names[0], true),
                 b: clean(c.names[1], true),
-                body: blocks::body(&sections::compare::blocks(c.comparison, c.names, c.beyond), 0),
+                body: blocks::body(&sections::compare::blocks(c.comparison, c.names, c.beyond), 0, 3),
             })
             .collect(),
         sections,
@@ -143,12 +149,17 @@ fn title(named: &[(&str, &Report)], changes: &[Change]) -> String {
     clean(&text, true)
 }
 
+/// Has it points that can be laid over another record's?
+fn has_curve(report: &Report) -> bool {
+    report.findings.iter().any(|f| f.name.starts_with("latency.") && f.name.ends_with(".time"))
+}
+
 fn capital(word: &str) -> String {
     let mut chars = word.chars();
     chars.next().map(|c| c.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
 
-fn section(at: usize, name: &str, report: &Report) -> Section {
+fn section(at: usize, name: &str, report: &Report, level: u8) -> Section {
     let caution = |token: &str, text: &str, remedy: &str| Caution {
         token: token.to_string(),
         text: text.to_string(),
@@ -172,7 +183,7 @@ fn section(at: usize, name: &str, report: &Report) -> Section {
             )
             .collect(),
         tiles: tiles(report),
-        body: blocks::body(&sections::blocks(report), at),
+        body: blocks::body(&sections::blocks(report), at, level),
         facts: report.facts.iter().cloned().chain([("seed".to_string(), report.seed.to_string())]).collect(),
         rows: report.findings.iter().map(row).collect(),
     }

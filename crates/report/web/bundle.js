@@ -1,6 +1,6 @@
 // The parts of Apache ECharts that the page uses, and no more: see build.
 import { init, use } from "echarts/core";
-import { CustomChart, HeatmapChart, LineChart } from "echarts/charts";
+import { CustomChart, LineChart } from "echarts/charts";
 import {
   AriaComponent,
   DataZoomComponent,
@@ -9,14 +9,13 @@ import {
   MarkAreaComponent,
   MarkLineComponent,
   TooltipComponent,
-  VisualMapComponent,
 } from "echarts/components";
 import { SVGRenderer } from "echarts/renderers";
 
 use([
-  CustomChart, HeatmapChart, LineChart,
+  CustomChart, LineChart,
   AriaComponent, DataZoomComponent, GridComponent, LegendComponent, MarkAreaComponent, MarkLineComponent,
-  TooltipComponent, VisualMapComponent,
+  TooltipComponent,
   SVGRenderer,
 ]);
 

@@ -121,28 +121,30 @@ function claims(report) {
 
 // ---- charts: each answers {series, x, y, caption, items} or nothing ----
 
-// A label every two octaves where there are many.
+// A logarithmic axis of x is a linear one of octaves, because zooming works in what the axis is linear in.
+const OCTAVES = (min, max, name) => ({ on: Math.log2, off: (v) => 2 ** v, min, max, name });
+const LINEAR = (min, max, name) => ({ on: (v) => v, off: (v) => v, min, max, name });
 const logarithmic = (min, max, name) => ({ type: "log", logBase: Math.log2(max / min) >= 10 ? 4 : 2, min, max, name });
 
-function marks(name, colour, list, label) {
+function marks(name, on, c, colour, list, label) {
   return {
     name, type: "line", data: [], color: colour, silent: true,
     markLine: {
       symbol: "none", animation: false, silent: true,
       lineStyle: { color: colour, type: "dashed", width: 1.5 },
-      data: list.map((c, i) => ({
+      data: list.map((m, i) => ({
         // Side by side they would overlap: every other one stands higher.
-        xAxis: c.x, label: { formatter: label(c), color: colour, fontSize: 11, position: "end", distance: [0, i % 2 ? 14 : 2] },
+        xAxis: on(m.x), label: { formatter: label(m), color: c.text, fontSize: 11, position: "end", distance: [0, i % 2 ? 14 : 2] },
       })),
     },
   };
 }
 
 // Whiskers of the 95 % intervals: a custom series, because no built-in one draws them.
-function whiskers(name, data, colour) {
+function whiskers(name, on, data, colour) {
   return {
-    name, type: "custom", color: colour, silent: true, z: 1, encode: { x: 0, y: [1, 2] },
-    data: data.filter((p) => p.low > 0 && p.high > 0).map((p) => [p.x, p.low, p.high]),
+    name, type: "custom", clip: true, color: colour, silent: true, z: 1, encode: { x: 0, y: [1, 2] },
+    data: data.filter((p) => p.low > 0 && p.high > 0).map((p) => [on(p.x), p.low, p.high]),
     renderItem: (_, api) => {
       const [x, a] = api.coord([api.value(0), api.value(1)]);
       const b = api.coord([api.value(0), api.value(2)])[1];
@@ -152,9 +154,9 @@ function whiskers(name, data, colour) {
   };
 }
 
-function curve(name, data, colour, more = {}) {
+function curve(name, on, data, colour, more = {}) {
   return {
-    name, type: "line", color: colour, data: data.map((p) => [p.x, p.y]), symbol: "circle", symbolSize: 5,
+    name, type: "line", color: colour, data: data.map((p) => [on(p.x), p.y]), symbol: "circle", symbolSize: 5,
     lineStyle: { width: 2 }, emphasis: { focus: "series" }, ...more,
   };
 }
@@ -184,28 +186,28 @@ const SPECS = {
     return {
       caption: "Both axes logarithmic. Bands are tiers, their borders the capacities with their 95 % intervals.",
       items: stairs.map((p) => ({ p, text: `${size(p.x)}: ${say(p)}${tierOf(p.x) ? `, tier ${tierOf(p.x).n}` : ""}` })),
-      x: logarithmic(min, max, "working set"), xLabel: size, y: logarithmic(low, high, "ns a load"),
+      x: OCTAVES(min, max, "working set"), xLabel: size, y: logarithmic(low, high, "ns a load"),
       series: (c) => {
         const bands = steps.map((t, i) => [
-          { xAxis: i ? steps[i - 1].capacity?.value ?? min : min, name: bandName(t.n, i ? steps[i - 1].capacity?.value ?? min : min, t.capacity?.value ?? max),
+          { xAxis: Math.log2(i ? steps[i - 1].capacity?.value ?? min : min), name: bandName(t.n, i ? steps[i - 1].capacity?.value ?? min : min, t.capacity?.value ?? max),
             itemStyle: { color: c.shade[i % 2] } },
-          { xAxis: t.capacity?.value ?? max },
+          { xAxis: Math.log2(t.capacity?.value ?? max) },
         ]);
         const ends = steps.filter((t) => t.capacity?.low).map((t) => [
-          { xAxis: t.capacity.low, itemStyle: { color: c.series[0], opacity: 0.35 } }, { xAxis: t.capacity.high },
+          { xAxis: Math.log2(t.capacity.low), itemStyle: { color: c.series[0], opacity: 0.35 } }, { xAxis: Math.log2(t.capacity.high) },
         ]);
         const series = [
-          curve("cache: random loads", stairs, c.series[0], {
+          curve("cache: random loads", Math.log2, stairs, c.series[0], {
             z: 3,
             markArea: { silent: true, animation: false, label: { color: c.quiet, fontSize: 11, position: "insideTop" }, data: [...bands, ...ends] },
           }),
-          whiskers("95 % intervals", stairs, c.series[0]),
+          whiskers("95 % intervals", Math.log2, stairs, c.series[0]),
         ];
         if (walk.length > 1) {
-          series.push(curve(`TLB: what translation adds, at pages x ${size(base)}`, walk, c.series[1], { lineStyle: { width: 1.5, type: "dashed" }, symbolSize: 3 }));
+          series.push(curve(`TLB: what translation adds, at pages x ${size(base)}`, Math.log2, walk, c.series[1], { lineStyle: { width: 1.5, type: "dashed" }, symbolSize: 3 }));
         }
         if (within.length) {
-          series.push(marks("claimed sizes", c.series[3], within, (m) => `L${m.level} ${size(m.bytes)}`));
+          series.push(marks("claimed sizes", Math.log2, c, c.series[3], within, (m) => `L${m.level} ${size(m.bytes)}`));
         }
         return series;
       },
@@ -222,11 +224,11 @@ const SPECS = {
       small: true,
       caption: "What a load pays more on that many pages, one line in each, than on as many lines packed together.",
       items: list.map((p) => ({ p, text: `${p.x} pages: ${say(p, "ns more")}` })),
-      x: logarithmic(min, max, "pages"), xLabel: digits, y: { type: "value", name: "ns more", scale: true },
+      x: OCTAVES(min, max, "pages"), xLabel: digits, y: { type: "value", name: "ns more", scale: true },
       series: (c) => [
-        curve("translation", list, c.series[1]),
-        whiskers("95 % intervals", list, c.series[1]),
-        ...(reach.length ? [marks("TLB entries", c.series[3], reach, (m) => `TLB ${m.key}: ${digits(m.x)} entries`)] : []),
+        curve("translation", Math.log2, list, c.series[1]),
+        whiskers("95 % intervals", Math.log2, list, c.series[1]),
+        ...(reach.length ? [marks("TLB entries", Math.log2, c, c.series[3], reach, (m) => `TLB ${m.key}: ${digits(m.x)} entries`)] : []),
       ],
     };
   },
@@ -244,31 +246,29 @@ const SPECS = {
     const peak = report.findings.findings.find((f) => f.name === `latency.${h.bytes}.peak`);
     const at = peak && bias && typeof peak.value === "number" ? peak.value * h.loads_per_sample + (bias.value ?? 0) : null;
     const what = h.loads_per_sample > 1 ? `means of ${h.loads_per_sample} loads` : "single loads";
-    const pad = log ? 1.15 : 1;
+    const room = Math.max((max - min) * 0.06, 4 * (bars[0].to - bars[0].from));
+    const axis = log ? OCTAVES(bars[0].from / 1.15, bars.at(-1).to * 1.15, h.unit) : LINEAR(min - room, max + room, h.unit);
     // One interrupt in a thousand loads would squeeze the rest into a corner: what lies far out begins out of view.
     let sum = 0;
     const most = counts.find((c) => (sum += c[1]) >= 0.995 * total)[0];
-    const far = max - min > 2 * (most - min) && most > min ? counts.filter((c) => c[0] > most * 1.1) : [];
-    const beyond = far.reduce((sum, c) => sum + c[1], 0);
-    const on = log ? Math.log : (v) => v;
-    const from = log ? bars[0].from / pad : min, to = log ? bars.at(-1).to * pad : max;
-    const share = (100 * (on(most * 1.1) - on(from))) / (on(to) - on(from));
-    const room = log ? 0 : Math.max((max - min) * 0.06, 4 * (bars[0].to - bars[0].from));
+    const edge = axis.on(most) + Math.max(0.1 * (axis.on(most) - axis.on(min)), axis.on(bars[0].to) - axis.on(bars[0].from));
+    const beyond = counts.reduce((sum, c) => sum + (axis.on(c[0]) > edge ? c[1] : 0), 0);
+    const share = (100 * (edge - axis.on(axis.min))) / (axis.on(axis.max) - axis.on(axis.min));
     return {
       small: true, counts: true,
-      caption: `${total} ${what}, ${h.unit} with the bias${log ? "; the axis of times is logarithmic" : ""}.${beyond ? ` ${beyond} lie beyond the right edge: press all.` : ""}`,
-      zoom: beyond ? [0, share] : undefined,
+      caption: `${total} ${what}, ${h.unit} with the bias${log ? "; the axis of times is logarithmic" : ""}.${beyond && share < 60 ? ` ${beyond} lie beyond the right edge: press all.` : ""}`,
+      zoom: beyond && share < 60 ? [0, share] : undefined,
       items: bars.map((b) => ({
         p: { x: (b.from + b.to) / 2, y: b.n },
         text: `${b.first === b.last ? digits(b.first) : `${digits(b.first)} to ${digits(b.last)}`} ${h.unit}: ${b.n} of ${total} (${digits((100 * b.n) / total)} %)`,
       })),
-      x: log ? logarithmic(bars[0].from / pad, bars.at(-1).to * pad, h.unit) : { type: "value", min: min - room, max: max + room, name: h.unit },
+      x: axis,
       xLabel: digits,
       y: { name: "samples" },
       series: (c, logCounts) => [
         {
-          name: what, type: "custom", color: c.series[0], encode: { x: [0, 1], y: 2 },
-          data: bars.map((b) => [b.from, b.to, b.n]),
+          name: what, type: "custom", clip: true, color: c.series[0], encode: { x: [0, 1], y: 2 },
+          data: bars.map((b) => [axis.on(b.from), axis.on(b.to), b.n]),
           renderItem: (_, api) => {
             const [x1, y] = api.coord([api.value(0), api.value(2)]);
             const [x2, zero] = api.coord([api.value(1), logCounts ? 0.5 : 0]);
@@ -276,7 +276,7 @@ const SPECS = {
             return { type: "rect", shape: { x: x1, y: Math.min(y, zero - 1), width: Math.max(x2 - x1 - 0.5, 1.5), height: Math.max(zero - y, 1) }, style: { fill: c.series[0] } };
           },
         },
-        ...(at ? [marks("main peak", c.series[1], [{ x: at }], () => `${digits(peak.value)} + bias`)] : []),
+        ...(at ? [marks("main peak", axis.on, c, c.series[1], [{ x: at }], () => `${digits(peak.value)} + bias`)] : []),
       ],
     };
   },
@@ -298,11 +298,11 @@ const SPECS = {
     return {
       caption: "Time an access by step, one curve a working set; both axes logarithmic. It stops growing where each access brings a line of its own.",
       items: sets.flatMap((s) => s.list.map((p) => ({ p, text: `${size(s.bytes)} at a step of ${p.x} B: ${say(p, "ns an access")}` }))),
-      x: logarithmic(least, most, "step"), xLabel: size,
+      x: OCTAVES(least, most, "step"), xLabel: size,
       y: logarithmic(Math.min(...ys) * 0.85, Math.max(...ys) * 1.2, "ns an access"),
       series: (c) => sets.flatMap((s, i) => {
         const colour = c.series[i % c.series.length];
-        return [curve(size(s.bytes), s.list, colour, { symbol: ["circle", "rect", "triangle", "diamond"][i % 4] }), whiskers(size(s.bytes), s.list, colour)];
+        return [curve(size(s.bytes), Math.log2, s.list, colour, { symbol: ["circle", "rect", "triangle", "diamond"][i % 4] }), whiskers(size(s.bytes), Math.log2, s.list, colour)];
       }),
     };
   },
@@ -315,11 +315,11 @@ const SPECS = {
     return {
       caption: "Random loads, one curve a record; both axes logarithmic. A name in the legend hides its curve.",
       items: all.flatMap((r) => r.list.map((p) => ({ p, text: `${r.name}, ${size(p.x)}: ${say(p)}` }))),
-      x: logarithmic(Math.min(...xs), Math.max(...xs), "working set"), xLabel: size,
+      x: OCTAVES(Math.min(...xs), Math.max(...xs), "working set"), xLabel: size,
       y: logarithmic(Math.min(...ys) * 0.85, Math.max(...ys) * 1.2, "ns a load"),
       series: (c) => all.flatMap((r, i) => {
         const colour = c.series[i % c.series.length];
-        return [curve(r.name, r.list, colour, { symbol: ["circle", "rect", "triangle", "diamond"][i % 4] }), whiskers(r.name, r.list, colour)];
+        return [curve(r.name, Math.log2, r.list, colour, { symbol: ["circle", "rect", "triangle", "diamond"][i % 4] }), whiskers(r.name, Math.log2, r.list, colour)];
       }),
     };
   },
@@ -333,10 +333,10 @@ const SPECS = {
       rows: rows.length,
       caption: "Change in percent with its 95 % interval; filled: differs by the corrected test.",
       items: rows.map((r, i) => ({ p: { x: r.change, y: i }, text: `${r.name}: ${digits(r.change)} %${span(r.low, r.high)}, differs: ${r.differs}` })),
-      x: { type: "value", min: Math.min(0, ...ends) - room, max: Math.max(0, ...ends) + room, name: "%" }, xLabel: digits,
+      x: LINEAR(Math.min(0, ...ends) - room, Math.max(0, ...ends) + room, "%"), xLabel: digits,
       y: { type: "category", inverse: true, data: rows.map((r) => r.name) },
       series: (c) => [{
-        name: "change", type: "custom", color: c.series[0], encode: { x: [1, 2, 3], y: 0 },
+        name: "change", type: "custom", clip: true, color: c.series[0], encode: { x: [1, 2, 3], y: 0 },
         data: rows.map((r, i) => [i, r.low ?? r.change, r.change, r.high ?? r.change, r.differs === "yes" ? 1 : 0]),
         renderItem: (_, api) => {
           const [low, y] = api.coord([api.value(1), api.value(0)]);
@@ -375,6 +375,9 @@ function binned(counts, log) {
 
 // ---- one figure ----
 
+// Width of a figure on paper, CSS pixels: A4 and Letter less their margins.
+const PAPER = 680;
+
 function mount(echarts, figure, spec) {
   const make = (tag, props) => Object.assign(document.createElement(tag), props);
   const caption = figure.querySelector("figcaption");
@@ -388,35 +391,42 @@ function mount(echarts, figure, spec) {
   figure.prepend(tools, plot);
   caption.setAttribute("aria-live", "polite");
   caption.textContent = spec.caption;
+  const legend = make("div", { className: "legend" });
+  const selected = {};
+  let sheet = null;
   let chart = null, logCounts = false, light = !dark(), at = -1;
   let zoom = spec.zoom ?? [0, 100];
 
   function option() {
     const c = palette(light);
-    const narrow = figure.clientWidth < 520;
+    const narrow = (sheet ?? figure.clientWidth) < 520;
     const axis = { axisLabel: { color: c.quiet, hideOverlap: true }, axisLine: { lineStyle: { color: c.quiet } }, splitLine: { lineStyle: { color: c.line, opacity: 0.6 } }, nameTextStyle: { color: c.quiet } };
     const series = spec.series(c, logCounts);
-    const names = [...new Set(series.map((s) => s.name))];
     const y = spec.counts ? { ...spec.y, type: logCounts ? "log" : "value", ...(logCounts ? { min: 0.5 } : { min: 0 }) } : spec.y;
     const yLabel = y.type === "category"
       ? { color: c.quiet, width: narrow ? 120 : 200, overflow: "truncate" }
       : { ...axis.axisLabel, showMinLabel: y.type === "value", showMaxLabel: y.type === "value", formatter: (v) => digits(v) };
+    const { on, off } = spec.x;
     return {
       animation: false, backgroundColor: "transparent", textStyle: { color: c.text, fontFamily: FONT },
       aria: { enabled: true, label: { description: `${figure.getAttribute("aria-label")}. ${spec.caption} The numbers are in the tables below.` } },
-      legend: { show: names.length > 1, type: "scroll", top: 0, left: 0, textStyle: { color: c.text }, pageIconColor: c.text, pageTextStyle: { color: c.quiet }, data: names, inactiveColor: c.line },
-      grid: { left: 8, right: narrow ? 16 : 28, top: names.length > 1 ? 64 : 28, bottom: 52, containLabel: true },
+      // The names are buttons above the plot, for keys too; this keeps what they chose.
+      legend: { show: false, data: names(series), selected },
+      grid: { left: 8, right: narrow ? 16 : 28, top: 44, bottom: 52, containLabel: true },
       tooltip: {
         trigger: "item", confine: true, backgroundColor: c.ground, borderColor: c.line, textStyle: { color: c.text },
         formatter: (p) => safe(nearest(p)?.text ?? p.seriesName),
       },
       dataZoom: [
-        { type: "inside", xAxisIndex: 0, filterMode: "none", zoomOnMouseWheel: "ctrl", moveOnMouseWheel: false, start: zoom[0], end: zoom[1] },
+        // A finger that moves over the plot scrolls the page; the slider moves the view.
+        { type: "inside", xAxisIndex: 0, filterMode: "none", zoomOnMouseWheel: "ctrl", moveOnMouseWheel: false, moveOnMouseMove: false, preventDefaultMouseMove: false, start: zoom[0], end: zoom[1] },
         { type: "slider", xAxisIndex: 0, filterMode: "none", height: 16, bottom: 6, start: zoom[0], end: zoom[1], showDetail: false,
           borderColor: c.line, fillerColor: c.shade[1], handleSize: "110%", textStyle: { color: c.quiet }, brushSelect: false, showDataShadow: false },
       ],
-      xAxis: { ...axis, nameLocation: "middle", nameGap: 24, splitNumber: narrow ? 5 : 10, ...spec.x,
-        axisLabel: { ...axis.axisLabel, showMinLabel: spec.x.type === "log", showMaxLabel: spec.x.type === "log", formatter: (v) => spec.xLabel(v).replace("iB", "") } },
+      xAxis: {
+        ...axis, type: "value", min: on(spec.x.min), max: on(spec.x.max), name: spec.x.name, nameLocation: "middle", nameGap: 24, splitNumber: narrow ? 5 : 10,
+        axisLabel: { ...axis.axisLabel, showMinLabel: Number.isInteger(on(spec.x.min)), showMaxLabel: Number.isInteger(on(spec.x.max)), formatter: (v) => spec.xLabel(Number(off(v).toPrecision(3))).replace("iB", "") },
+      },
       yAxis: { ...axis, ...y, axisLabel: yLabel },
       series,
     };
@@ -427,13 +437,23 @@ function mount(echarts, figure, spec) {
     const v = Array.isArray(p.value) ? p.value : [];
     if (spec.rows) return spec.items[v[0]];
     if (p.seriesType === "custom") return spec.items[p.dataIndex];
-    const own = spec.items.filter((i) => i.p.x === v[0] && i.p.y === v[1]);
-    return own[0] ?? { text: `${p.seriesName}: ${spec.xLabel(v[0])}, ${digits(v[1])} ns` };
+    const own = spec.items.filter((i) => spec.x.on(i.p.x) === v[0] && i.p.y === v[1]);
+    return own[0] ?? { text: `${p.seriesName}: ${spec.xLabel(Number(spec.x.off(v[0]).toPrecision(12)))}, ${digits(v[1])} ns` };
   }
 
+  // For paper in its width and in light colours, whatever the window is.
   function paint(forPrint) {
     light = forPrint === true || !dark();
+    sheet = forPrint === true ? PAPER : null;
+    chart.resize({ width: sheet ?? "auto" });
     chart.setOption(option(), { notMerge: true });
+    const series = spec.series(palette(light), logCounts);
+    legend.querySelectorAll("button").forEach((b, i) => {
+      b.firstChild.style.background = series.find((s) => s.name === names(series)[i])?.color ?? "";
+    });
+  }
+  function names(series) {
+    return [...new Set(series.map((s) => s.name))];
   }
   function setZoom(from, to) {
     const width = Math.min(Math.max(to - from, 2), 100);
@@ -448,7 +468,13 @@ function mount(echarts, figure, spec) {
     at = Math.min(Math.max(at + step, 0), spec.items.length - 1);
     const item = spec.items[at];
     caption.textContent = item.text;
-    const place = chart.convertToPixel({ xAxisIndex: 0, yAxisIndex: 0 }, [item.p.x, item.p.y]);
+    const [low, high] = [spec.x.on(spec.x.min), spec.x.on(spec.x.max)];
+    const percent = (100 * (spec.x.on(item.p.x) - low)) / (high - low);
+    if (percent < zoom[0] || percent > zoom[1]) {
+      const half = (zoom[1] - zoom[0]) / 2;
+      setZoom(percent - half, percent + half);
+    }
+    const place = chart.convertToPixel({ xAxisIndex: 0, yAxisIndex: 0 }, [spec.x.on(item.p.x), item.p.y]);
     if (place?.every(Number.isFinite)) chart.dispatchAction({ type: "showTip", x: place[0], y: place[1] });
   }
   const KEYS = {
@@ -461,6 +487,19 @@ function mount(echarts, figure, spec) {
     e.preventDefault();
     KEYS[e.key]();
   });
+  tools.append(legend);
+  const all = names(spec.series(palette(light), false));
+  for (const name of all.length > 1 ? all : []) {
+    const b = make("button", { type: "button" });
+    b.append(make("i", {}), name);
+    b.setAttribute("aria-pressed", "true");
+    b.addEventListener("click", () => {
+      selected[name] = selected[name] === false;
+      b.setAttribute("aria-pressed", selected[name]);
+      chart.dispatchAction({ type: selected[name] ? "legendSelect" : "legendUnSelect", name });
+    });
+    legend.append(b);
+  }
   const press = (text, label, act) => {
     const b = make("button", { type: "button", textContent: text, title: label });
     b.setAttribute("aria-label", label);

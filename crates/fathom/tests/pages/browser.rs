@@ -154,8 +154,15 @@ impl Browser {
 
     /// Presses a key on whatever has the focus.
     pub fn press(&mut self, key: &str) {
-        let text = if key.chars().count() == 1 { json!(key) } else { Value::Null };
+        let text = match key {
+            "Enter" => json!("\r"),
+            key if key.chars().count() == 1 => json!(key),
+            _ => Value::Null,
+        };
         let mut down = json!({"type": "keyDown", "key": key});
+        if key == "Enter" {
+            down["windowsVirtualKeyCode"] = json!(13);
+        }
         if !text.is_null() {
             down["text"] = text;
         }

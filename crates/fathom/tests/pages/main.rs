@@ -140,6 +140,15 @@ fn answers(browser: &mut Browser, about: &str) {
     let whole = drawing(browser);
     browser.press("+");
     let near = redrawn(browser, &whole).unwrap_or_else(|| panic!("{about}: + does not zoom"));
+    // What is read is brought into view, wherever the view was.
+    browser.press("+");
+    browser.press("+");
+    browser.press("Home");
+    let (tip, plot) = (tip(browser), frame(browser));
+    assert!(
+        tip[0] >= plot[0] - 5.0 && tip[0] <= plot[0] + plot[2] + 5.0,
+        "{about}: the tooltip at {tip:?} is outside of the plot {plot:?}"
+    );
     browser.press("0");
     assert!(redrawn(browser, &near).is_some(), "{about}: 0 does not show all");
 
@@ -155,12 +164,32 @@ fn answers(browser: &mut Browser, about: &str) {
     browser.value("document.getElementById('theme').click(); 0");
 }
 
-/// Sweeps the mouse over the figure until a tooltip shows numbers.
-fn tooltip(browser: &mut Browser, about: &str) {
+/// Place and size of the plot in the window.
+fn frame(browser: &mut Browser) -> [f64; 4] {
     let place = browser.value(&format!(
         "(() => {{ const r = {FIRST}.querySelector('.plot').getBoundingClientRect(); return [r.x, r.y, r.width, r.height]; }})()"
     ));
-    let [x, y, width, height] = [0, 1, 2, 3].map(|i| place[i].as_f64().expect("a place"));
+    [0, 1, 2, 3].map(|i| place[i].as_f64().expect("a place"))
+}
+
+/// Place of the tooltip that is shown.
+fn tip(browser: &mut Browser) -> [f64; 2] {
+    for _ in 0..250 {
+        let place = browser.value(&format!(
+            "(() => {{ const t = [...{FIRST}.querySelectorAll('.plot > div')].find((d) => /\\d/.test(d.innerText) && d.style.visibility !== 'hidden'); \
+             if (!t) return null; const r = t.getBoundingClientRect(); return [r.x, r.y]; }})()"
+        ));
+        if let (Some(x), Some(y)) = (place[0].as_f64(), place[1].as_f64()) {
+            return [x, y];
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    panic!("no tooltip");
+}
+
+/// Sweeps the mouse over the figure until a tooltip shows numbers.
+fn tooltip(browser: &mut Browser, about: &str) {
+    let [x, y, width, height] = frame(browser);
     // The marks themselves: where the paths of the series are.
     let spots = browser.value(&format!(
         "[...{FIRST}.querySelectorAll('svg path')].map((p) => p.getBoundingClientRect()) \
@@ -186,16 +215,27 @@ fn tooltip(browser: &mut Browser, about: &str) {
     panic!("{about}: no tooltip anywhere");
 }
 
-/// A click on the first name in the legend takes its series away.
+/// The first name in the legend takes its series away, by key, and a repaint leaves it away.
 fn legend(browser: &mut Browser, about: &str) {
-    let at = browser.value(&format!(
-        "(() => {{ const f = {FIRST}; if (['change'].includes(f.dataset.chart)) return null; \
-         const t = [...f.querySelectorAll('svg text')].sort((a, b) => a.getBoundingClientRect().y - b.getBoundingClientRect().y)[0]; \
-         const r = t.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; }})()"
-    ));
-    let (Some(x), Some(y)) = (at[0].as_f64(), at[1].as_f64()) else { panic!("{about}: no legend: {at}") };
+    let button = format!("{FIRST}.querySelector('.legend button')");
+    if browser.value(&format!("{button} === null")) == json!(true) {
+        return assert_eq!(about, "compare", "{about}: no legend");
+    }
     let before = drawing(browser);
-    browser.click(x, y);
-    assert!(redrawn(browser, &before).is_some(), "{about}: the legend does nothing");
-    browser.click(x, y);
+    browser.value(&format!("{button}.focus(); 0"));
+    browser.press("Enter");
+    let without = redrawn(browser, &before).unwrap_or_else(|| panic!("{about}: the legend does nothing"));
+    assert_eq!(browser.value(&format!("{button}.getAttribute('aria-pressed')")), json!("false"), "{about}");
+    browser.value("document.getElementById('theme').click(); 0");
+    redrawn(browser, &without).unwrap_or_else(|| panic!("{about}: no other theme"));
+    browser.value("document.getElementById('theme').click(); 0");
+    // The same marks, in the same colours: what was taken away did not come back.
+    let count = format!("{FIRST}.querySelectorAll('svg path').length");
+    let away = browser.value(&count);
+    browser.press("Enter");
+    let back = (0..250).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        browser.value(&count).as_u64() > away.as_u64()
+    });
+    assert!(back, "{about}: the legend brings nothing back");
 }

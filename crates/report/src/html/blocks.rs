@@ -14,8 +14,8 @@ fn class(ink: Ink) -> &'static str {
     }
 }
 
-/// The blocks as markup; `report` is the number of the report that figures draw from.
-pub fn body(blocks: &[Block], report: usize) -> String {
+/// The blocks as markup; `report` is the number of the report that figures draw from, `level` that of headings.
+pub fn body(blocks: &[Block], report: usize, level: u8) -> String {
     let mut out = String::new();
     // What a table or a figure is about: the text before it.
     let mut about = String::new();
@@ -23,7 +23,7 @@ pub fn body(blocks: &[Block], report: usize) -> String {
         match block {
             Block::Heading(text) => {
                 about.clone_from(text);
-                out += &format!("<h3>{}</h3>\n", escaped(text));
+                out += &format!("<h{level}>{}</h{level}>\n", escaped(text));
             }
             Block::Text { ink, text, .. } => out += &paragraph(*ink, text),
             Block::Line(pieces) => {

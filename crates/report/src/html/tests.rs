@@ -88,7 +88,7 @@ fn a_page_has_every_section_of_the_terminal_with_its_figures() {
         let text = page(&report);
         let shown = terminal(&report, &Style::default(), None);
         for heading in ["Tiers", "Translation", "What prefetch is worth", "Access time", "Claims beside"] {
-            assert_eq!(text.contains(&format!("<h3>{heading}")), shown.contains(heading), "{heading}");
+            assert_eq!(text.contains(&format!("<h2>{heading}")), shown.contains(heading), "{heading}");
         }
         for h in report.histograms.iter().filter(|h| h.name.ends_with(".single")) {
             assert!(text.contains(&format!("data-name=\"{}\"", h.name)), "{}", h.name);
