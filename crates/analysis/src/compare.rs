@@ -22,6 +22,18 @@ pub enum Verdict {
     Untested,
 }
 
+impl Verdict {
+    /// The stable word for it.
+    #[must_use]
+    pub fn token(self) -> &'static str {
+        match self {
+            Verdict::Differs => "yes",
+            Verdict::Same => "no",
+            Verdict::Untested => "untested",
+        }
+    }
+}
+
 /// One finding that both reports have as a number.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {

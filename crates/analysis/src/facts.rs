@@ -2,7 +2,8 @@
 //! difference, and the rest are for scripts.
 
 /// Beginnings of the names of facts about surroundings and about the probe itself.
-const BACKGROUND: [&str; 7] = ["env.", "privilege.", "memory.", "counter.", "throttle", "watch.", "clock."];
+const BACKGROUND: [&str; 8] =
+    ["run.", "env.", "privilege.", "memory.", "counter.", "throttle", "watch.", "clock."];
 
 /// What stands in a report's head all the same.
 const HEAD: [&str; 3] = ["env.cpu.model", "env.board.model", "clock.name"];

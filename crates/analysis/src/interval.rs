@@ -87,6 +87,20 @@ pub fn median_interval(values: &[f64]) -> Option<Interval> {
     Some(Interval { value, low: v[low], high: v[n - 1 - low] })
 }
 
+/// Median of all values, with the interval of the groups' medians: values of one group share what moves them all (a
+/// trial its placement), and many of them make that no surer. Of a single group, its own interval.
+#[must_use]
+pub fn grouped_interval(groups: &[Vec<f64>]) -> Option<Interval> {
+    let all = median_interval(&groups.concat())?;
+    let medians: Vec<f64> = groups.iter().filter_map(|g| median(g)).collect();
+    if medians.len() < 2 {
+        return Some(all);
+    }
+    let between = median_interval(&medians)?;
+    let (low, high) = (between.low.min(all.value), between.high.max(all.value));
+    Some(Interval { value: all.value, low, high })
+}
+
 /// The 95 % percentile-bootstrap interval of `statistic` over resamples of `groups`, drawn whole: the
 /// groups (rounds, trials) are what is independent, the samples inside one are not. `seed` makes it
 /// repeatable. `None` when there are no groups or the statistic is undefined.

@@ -44,8 +44,9 @@ fn worth(record: &Record) -> Row {
             ..Row::costs(
                 "machine",
                 format!("an emulator: {evidence}"),
-                "every measurement is refused: its times are not those of what it shows",
-                "fathom survey --on NAME   (a described machine: fathom machines)",
+                "every measurement is refused: its times are not those of what it shows; a described machine can be \
+                 surveyed (--on NAME)",
+                "fathom machines",
             )
         },
     }
@@ -248,8 +249,9 @@ fn load(record: &Record) -> Vec<Row> {
     let waits = if waits.is_empty() { "no pressure figures".to_owned() } else { waits.join(", ") };
     let found = format!("load {load}; tasks waited in the last 10 s: {waits}");
     if all.iter().any(|(_, share, most)| share > most) {
-        let cost = "what else runs takes the CPU, and shares caches and memory with what is measured";
-        return vec![Row::costs("load", found, cost, "top   (and stop what stands on top)")];
+        let cost = "what else runs takes the CPU, and shares caches and memory with what is measured: stop what \
+                    stands on top of the list";
+        return vec![Row::costs("load", found, cost, "top")];
     }
     vec![Row::good("load", found)]
 }

@@ -105,6 +105,15 @@ fn shown_facts(record: &Record) -> Vec<(String, String)> {
             facts.push((name.to_owned(), value.to_string()));
         }
     }
+    if let Some(run) = &record.run {
+        for (name, value) in [
+            ("command", run.command.clone()),
+            ("budget_ms", run.budget_ms.to_string()),
+            ("build", run.build.clone()),
+        ] {
+            facts.push((format!("run.{name}"), value));
+        }
+    }
     for (name, value) in record.facts.under("").filter(|(name, _)| is_background(name)) {
         let value = match value {
             FactValue::Int(number) => number.to_string(),

@@ -35,7 +35,10 @@ pub fn run(options: &Doctor, out: &Out) -> Result<u8, Failure> {
         out.text(&fathom_report::json::examination(&name, &rows))?;
     } else {
         let on = options.on.as_ref().map(|on| format!(" --on {}", shell(on))).unwrap_or_default();
-        let next = format!("fathom survey{on}");
+        let next = match worst {
+            State::Prevents => "fathom machines".to_owned(),
+            _ => format!("fathom survey{on}"),
+        };
         let title = if options.restore {
             "what a killed fathom may have left".into()
         } else {
@@ -53,6 +56,9 @@ pub fn run(options: &Doctor, out: &Out) -> Result<u8, Failure> {
 fn closing(options: &Doctor, rows: &[Row]) -> String {
     if options.restore {
         return NOTHING.to_owned();
+    }
+    if rows.iter().any(|row| row.state == State::Prevents) {
+        return "Nothing can be measured here as it is; nothing was changed.".to_owned();
     }
     match rows.iter().filter(|row| row.state >= State::Costs).count() {
         0 => "Nothing here costs the measurement anything that could be changed.".to_owned(),

@@ -1,7 +1,7 @@
 //! The file of `--html`.
 
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use fathom_analysis::findings::Report;
@@ -38,13 +38,19 @@ impl Drop for PageFile {
 }
 
 impl Target {
-    /// The target of `--html`, if there is one.
-    pub fn open(path: Option<&Path>) -> Result<Option<Target>, Failure> {
+    /// The target of `--html`, if there is one; `others` are files of the same command, which it must not be.
+    pub fn open(path: Option<&Path>, others: &[&Path]) -> Result<Option<Target>, Failure> {
         let Some(path) = path else { return Ok(None) };
         if path.as_os_str() == "-" {
             return Ok(Some(Target::Stdout));
         }
         let was_there = path.exists();
+        if others.iter().any(|other| same(path, other)) || holds_record(path) {
+            return Err(Failure::usage(
+                format!("--html {}: that is a record", path.display()),
+                "name another file: a page has no samples, and cannot be judged again",
+            ));
+        }
         // Not truncated: until there is a page, an older one is better than none.
         let file = File::options().write(true).create(true).truncate(false).open(path).map_err(|e| {
             Failure::usage(
@@ -86,6 +92,20 @@ impl Target {
             }
         }
     }
+}
+
+/// Are both names of one file, be it there or not?
+fn same(a: &Path, b: &Path) -> bool {
+    let place = |p: &Path| p.canonicalize().or_else(|_| std::path::absolute(p));
+    a == b || matches!((place(a), place(b)), (Ok(a), Ok(b)) if a == b)
+}
+
+/// Does the file begin as a record does?
+fn holds_record(path: &Path) -> bool {
+    let mut begin = [0; 13];
+    path.is_file()
+        && File::open(path).and_then(|mut file| file.read_exact(&mut begin)).is_ok()
+        && begin == *b"fathom.record"
 }
 
 /// Names of files without their directories, where that leaves them different: a page is shown to others.

@@ -57,8 +57,7 @@ impl Progress {
             until.map(|u| u.saturating_duration_since(Instant::now())),
         );
         self.bar.set_position((share * STEPS as f64) as u64);
-        let left =
-            left.map_or(String::new(), |left| format!(", {} s left at most", left.as_secs_f64().ceil()));
+        let left = left.map_or(String::new(), |left| format!(", about {} s left", left.as_secs_f64().ceil()));
         self.bar.set_message(format!("{}{left}", self.points));
     }
 

@@ -170,8 +170,8 @@ fn memory(root: &Root) -> Vec<Fact> {
     facts
 }
 
-/// Limits of the control groups above this process. Their paths name containers and users, so each is told
-/// by its distance from the process only.
+/// Limits of the control groups above this process, the nearest first. Their paths name containers and users, so
+/// each is told by its number only; memory and CPU are counted apart, because not every group limits both.
 fn groups(root: &Root) -> Vec<Fact> {
     let mut facts = Vec::new();
     for (n, group) in ceiling::groups(root).iter().enumerate() {

@@ -53,17 +53,19 @@ fn identifies(value: &str, host: &str) -> bool {
     named || value.split(|c: char| !c.is_ascii_hexdigit() && !":-.".contains(c)).any(looks_unique)
 }
 
-/// A UUID or another run of hexadecimal digits, dashes aside, of 12 or more with a digit among them; six
-/// pairs with colons; four numbers with dots.
+/// A UUID or another run of hexadecimal digits, dashes aside, of 12 or more with a digit among them; six pairs
+/// with dashes; groups with colons, as of a MAC or an IPv6 address; four numbers with dots.
 fn looks_unique(word: &str) -> bool {
     let digits = word.chars().filter(char::is_ascii_hexdigit).count();
     let plain = word.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
     let long = plain && digits >= 12 && word.chars().any(|c| c.is_ascii_digit());
-    let pairs = word.split(':').filter(|p| p.len() == 2).count() >= 6;
+    let hex = |p: &str| p.chars().all(|c| c.is_ascii_hexdigit());
+    let groups = word.split(':').all(hex) && (word.matches(':').count() >= 3 || word.contains("::"));
+    let dashed = word.split('-').filter(|p| p.len() == 2 && hex(p)).count() >= 6;
     // A port may follow an address.
     let quad: Vec<&str> = word.split(':').next().unwrap_or(word).split('.').collect();
     let address = quad.len() == 4 && quad.iter().all(|q| q.parse::<u8>().is_ok());
-    long || pairs || address
+    long || groups || dashed || address
 }
 
 /// Properties of a devicetree that are private: values are overwritten with zeros.

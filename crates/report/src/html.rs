@@ -10,6 +10,7 @@ use std::io::Write as _;
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use fathom_analysis::compare::Comparison;
+use fathom_analysis::facts;
 use fathom_analysis::findings::{Finding, Report, Value};
 use serde::Serialize;
 
@@ -71,6 +72,7 @@ struct Section {
     tiles: Vec<Tile>,
     body: String,
     facts: Vec<(String, String)>,
+    background: Vec<(String, String)>,
     rows: Vec<[String; 6]>,
 }
 
@@ -165,6 +167,12 @@ fn section(at: usize, name: &str, report: &Report, level: u8) -> Section {
         text: text.to_string(),
         remedy: remedy.to_string(),
     };
+    // What was measured, and how it can be done again, for everybody; the rest for who asks.
+    let (head, background) = report
+        .facts
+        .iter()
+        .cloned()
+        .partition::<Vec<_>, _>(|(name, _)| facts::is_head(name) || name.starts_with("run."));
     Section {
         id: format!("record-{at}"),
         name: clean(name, true),
@@ -184,7 +192,8 @@ fn section(at: usize, name: &str, report: &Report, level: u8) -> Section {
             .collect(),
         tiles: tiles(report),
         body: blocks::body(&sections::blocks(report), at, level),
-        facts: report.facts.iter().cloned().chain([("seed".to_string(), report.seed.to_string())]).collect(),
+        facts: head.into_iter().chain([("seed".to_string(), report.seed.to_string())]).collect(),
+        background,
         rows: report.findings.iter().map(row).collect(),
     }
 }

@@ -95,7 +95,9 @@ fn finding(f: &Finding) -> Option<Finding> {
     if matches!(f.value, Value::Text(_)) != pattern.value.is_some() {
         return None;
     }
-    Some(Finding { notes: f.notes.iter().map(|note| without_names(note)).collect(), ..f.clone() })
+    // A reason of a refusal is whatever the probe said.
+    let notes = f.notes.iter().filter(|note| !note.starts_with("refused"));
+    Some(Finding { notes: notes.map(|note| without_names(note)).collect(), ..f.clone() })
 }
 
 /// Text without words that look as if they named one owner, place or specimen.

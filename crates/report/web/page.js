@@ -425,7 +425,7 @@ function mount(echarts, figure, spec) {
       ],
       xAxis: {
         ...axis, type: "value", min: on(spec.x.min), max: on(spec.x.max), name: spec.x.name, nameLocation: "middle", nameGap: 24, splitNumber: narrow ? 5 : 10,
-        axisLabel: { ...axis.axisLabel, showMinLabel: Number.isInteger(on(spec.x.min)), showMaxLabel: Number.isInteger(on(spec.x.max)), formatter: (v) => spec.xLabel(Number(off(v).toPrecision(3))).replace("iB", "") },
+        axisLabel: { ...axis.axisLabel, showMinLabel: Number.isInteger(on(spec.x.min)), showMaxLabel: Number.isInteger(on(spec.x.max)), formatter: (v) => spec.xLabel(off(v)).replace("iB", "") },
       },
       yAxis: { ...axis, ...y, axisLabel: yLabel },
       series,

@@ -24,18 +24,18 @@ pub(crate) fn clock() -> Trial {
 }
 
 /// The next round, numbered; empty when nothing fits into the budget any more. What does not fit is left out,
-/// the dearest first: what it loses is for the reading to tell. `salt` keeps the draws of two experiments with
+/// the dearest first and what is `needed` by all others last: what it loses is for the reading to tell. `salt` keeps the draws of two experiments with
 /// one seed apart.
 pub(crate) fn close(
     record: &Record,
     budget: &Budget,
     mut wanted: Vec<Trial>,
-    seed: u64,
-    salt: u64,
+    needed: impl Fn(&Trial) -> bool,
+    (seed, salt): (u64, u64),
 ) -> Vec<Trial> {
     let round = record.round() + 1;
     let cost = Cost { modelled: budget.modelled, staircase: &[] };
-    wanted.sort_by_key(|trial| cost.of(trial));
+    wanted.sort_by_key(|trial| (!needed(trial), cost.of(trial)));
     let mut left = budget.share(LATEST).saturating_sub(budget.spent);
     wanted.retain(|trial| {
         let price = cost.of(trial);

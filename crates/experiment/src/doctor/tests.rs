@@ -84,7 +84,7 @@ fn what_costs_something_says_what_and_has_its_line() {
             "numa",
             "sudo sysctl kernel.numa_balancing=0",
         ),
-        (&[("env.pressure.cpu", "some avg10=93.00 avg60=0.00 total=5")], "load", "top "),
+        (&[("env.pressure.cpu", "some avg10=93.00 avg60=0.00 total=5")], "load", "top"),
     ] {
         let row = row(facts, what);
         assert_eq!(row.state, State::Costs, "{row:?}");

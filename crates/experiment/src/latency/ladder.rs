@@ -2,13 +2,13 @@
 
 use fathom_analysis::findings::{Finding, Report};
 use fathom_analysis::histogram::{groups, main_group};
-use fathom_analysis::interval::median_interval;
+use fathom_analysis::interval::grouped_interval;
 use fathom_probe::chain::mix;
 use fathom_probe::machine::Pages;
 use fathom_probe::wire::{OrderKind, PatternKind, Trial};
 
 use super::plan::asked;
-use super::reading::{Bias, Measure, ids, joined, peak};
+use super::reading::{Bias, Measure, by_trial, ids, joined, peak};
 use crate::reading::{measured, number};
 use crate::record::{Record, TrialRun};
 
@@ -168,7 +168,7 @@ fn one(name: &str, runs: &[&TrialRun], bias: Option<&Bias>, measure: &Measure) -
     let times = of(PatternKind::Chase, &|r| measure.times(r));
     let single = of(PatternKind::Single, &|r| measure.raw(r));
     let mut rows = Vec::new();
-    if let Some(mean) = median_interval(&joined(&times)) {
+    if let Some(mean) = grouped_interval(&by_trial(&times)) {
         let name = format!("{name}.time");
         rows.push(measured(name, measure.ns(mean), "ns", joined(&times).len(), &ids(&times)));
     } else if let Some((reason, remedy)) = runs.iter().find_map(|r| r.refusal.as_ref()) {
@@ -179,7 +179,7 @@ fn one(name: &str, runs: &[&TrialRun], bias: Option<&Bias>, measure: &Measure) -
     }
     let timed = runs.iter().find(|r| r.trial.pattern == PatternKind::Single).map_or(1, |r| r.trial.timed);
     let raw = joined(&single);
-    if let Some(main) = main_group(&groups(&raw, measure.step)) {
+    if let Some((main, bias)) = main_group(&groups(&raw, measure.step)).zip(bias) {
         let main = peak(main, timed.max(1), bias, measure);
         rows.push(measured(format!("{name}.peak"), main, measure.unit, raw.len(), &ids(&single)));
     }

@@ -3,7 +3,7 @@
 use fathom_analysis::claims::decode;
 use fathom_analysis::findings::{Finding, Histogram, Report, Warning};
 use fathom_analysis::histogram::{Group, bars, groups, main_group};
-use fathom_analysis::interval::{Interval, median, median_interval};
+use fathom_analysis::interval::{Interval, grouped_interval, median, median_interval};
 use fathom_probe::wire::{OrderKind, PatternKind};
 
 use super::{NAME, REFERENCE, ladder};
@@ -78,6 +78,11 @@ pub(super) fn joined(trials: &[(u64, Vec<f64>)]) -> Vec<f64> {
     trials.iter().flat_map(|t| t.1.iter().copied()).collect()
 }
 
+/// The values of each trial by itself.
+pub(super) fn by_trial(trials: &[(u64, Vec<f64>)]) -> Vec<Vec<f64>> {
+    trials.iter().map(|t| t.1.clone()).collect()
+}
+
 pub(super) fn ids(trials: &[(u64, Vec<f64>)]) -> Vec<u64> {
     trials.iter().map(|t| t.0).collect()
 }
@@ -140,7 +145,7 @@ impl Measure {
     fn bias(&self, sets: &[Set]) -> Option<Bias> {
         let set = sets.iter().find(|s| s.bytes == REFERENCE)?;
         let sampled = median_interval(&joined(&set.single))?;
-        let mean = median_interval(&joined(&set.random))?.scaled(set.timed as f64);
+        let mean = grouped_interval(&by_trial(&set.random))?.scaled(set.timed as f64);
         let value = sampled.value - mean.value;
         // The clock's step is in the sampled median, however many samples agree.
         let half = self.step / 2.0;
@@ -183,9 +188,10 @@ fn access_times(sets: &[Set], bias: Option<&Bias>, measure: &Measure, report: &m
     let mut level = 0.0;
     for set in sets {
         let random = joined(&set.random);
-        let mean = median_interval(&random);
+        let mean = grouped_interval(&by_trial(&set.random));
         let found = groups(&joined(&set.single), measure.step);
-        let main = main_group(&found).map(|g| peak(g, set.timed, bias, measure));
+        // With the bias still in it a peak would be wrong by all of that.
+        let main = main_group(&found).zip(bias).map(|(g, bias)| peak(g, set.timed, bias, measure));
         // Which tier: by the loads that any TLB holds, so that a walk makes none.
         let ground = median(&joined(&set.window)).or(mean.map(|m| m.value));
         if let Some(ground) = ground.filter(|g| *g >= TIER * level) {
@@ -236,8 +242,8 @@ fn access_times(sets: &[Set], bias: Option<&Bias>, measure: &Measure, report: &m
 
 /// The main peak without the bias, a load. A clock that moves in steps shows a time to half of one, however
 /// many samples agree; with that, the bias's own interval is in the peak's.
-pub(super) fn peak(group: &Group, timed: u64, bias: Option<&Bias>, measure: &Measure) -> Interval {
-    let off = bias.map_or(Interval { value: 0.0, low: 0.0, high: 0.0 }, |b| b.value);
+pub(super) fn peak(group: &Group, timed: u64, bias: &Bias, measure: &Measure) -> Interval {
+    let off = bias.value;
     let (i, half) = (group.median, measure.step / 2.0);
     let value = i.value - off.value;
     Interval {
@@ -287,13 +293,21 @@ fn shape(found: &[Group], count: usize, set: &Set, measure: &Measure) -> String 
 
 /// Sizes that were asked for and not measured.
 fn missing(record: &Record, sets: &[Set], report: &mut Report) {
-    let Some(run) = &record.run else { return };
-    let lost: Vec<String> = run
-        .bytes
-        .iter()
-        .filter(|b| sets.iter().all(|s| s.bytes != **b / super::STEP * super::STEP || s.single.is_empty()))
-        .map(|b| size(*b as f64))
+    if record.run.is_none() {
+        return;
+    }
+    let lost: Vec<String> = super::plan::asked(record)
+        .into_iter()
+        .filter(|b| sets.iter().all(|s| s.bytes != *b || s.single.is_empty()))
+        .map(|b| size(b as f64))
         .collect();
+    if !report.findings.iter().any(|f| f.name == "bias.sample") && sets.iter().any(|s| !s.single.is_empty()) {
+        report.warnings.push(Warning {
+            token: "short-budget",
+            text: "what timing adds was not measured, so there are no peaks without it".into(),
+            remedy: "give it a larger --budget".into(),
+        });
+    }
     if !lost.is_empty() {
         report.warnings.push(Warning {
             token: "short-budget",

@@ -35,7 +35,7 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
         return Vec::new();
     }
     let wanted = if number == 1 { vec![round::clock()] } else { points(record) };
-    round::close(record, &budget, wanted, seed, 0x57de)
+    round::close(record, &budget, wanted, |_| false, (seed, 0x57de))
 }
 
 /// One trial of each point that is one.

@@ -2,7 +2,7 @@
 
 use fathom_analysis::claims::decode;
 use fathom_analysis::findings::{Report, Warning};
-use fathom_analysis::interval::{Interval, median, median_interval};
+use fathom_analysis::interval::{Interval, grouped_interval, median};
 use fathom_probe::machine::Operation;
 use fathom_probe::patterns::stride::UNROLL;
 use fathom_probe::wire::PatternKind;
@@ -87,8 +87,8 @@ fn points(record: &Record, scale: &Scale) -> Vec<Point> {
                 grain = grain.max(step_ns / t.loads as f64);
                 lap = lap.max(3.0 * t.loads as f64 * t.samples as f64 / t.cells() as f64);
             }
-            let all: Vec<f64> = trials.iter().flat_map(|t: &(u64, Vec<f64>)| t.1.iter().copied()).collect();
-            let i = median_interval(&all)?;
+            let groups: Vec<Vec<f64>> = trials.iter().map(|t: &(u64, Vec<f64>)| t.1.clone()).collect();
+            let i = grouped_interval(&groups)?;
             let time = Interval {
                 value: i.value,
                 low: i.value - (i.value - i.low).hypot(grain / 2.0),

@@ -74,3 +74,11 @@ fn this_host_times_single_loads() {
     let n: u64 = counts.iter().filter_map(|c| c[1].as_u64()).sum();
     assert!(n >= 1000, "{n} samples");
 }
+
+#[test]
+fn sizes_that_the_budget_leaves_out_are_told_by_default_too() {
+    let user = User::new();
+    let did = user.run(&["latency", "--on", "bcm2711", "--budget", "200ms", "-q"]);
+    assert!(did.out.contains("not measured within the budget"), "{}", did.out);
+    did.ended(3);
+}

@@ -263,3 +263,31 @@ fn completions_and_manual_pages_come_from_the_one_definition() {
     user.run(&["generate", "man", "/dev/null/pages"]).failed(2, &["/dev/null/pages", "can be written"]);
     user.run(&["generate", "completions", "tcl"]).failed(2, &["bash"]);
 }
+
+#[test]
+fn a_page_goes_where_it_may_and_comes_back() {
+    let user = User::new();
+    let ask = ["survey", "--on", "bcm2835", "--budget", "400ms", "--record", "R", "-q"];
+    user.run(&ask);
+    let record = user.read("R");
+    // A record is never overwritten by its page: of the findings alone nothing can be judged again.
+    user.run(&["report", "R", "--html", "R"]).failed(2, &["--html R: that is a record"]);
+    user.run(&["survey", "--on", "bcm2835", "--record", "N", "--html", "./N"])
+        .failed(2, &["that is a record"]);
+    assert!(!user.path("N").exists(), "nothing was measured");
+    assert_eq!(user.read("R"), record);
+    user.run(&["report", "R", "--html", "no/such/P"]).failed(2, &["no/such/P", "No such file"]);
+    user.run(&["report", "R", "--html", "-", "--json"]).failed(2, &["both want stdout"]);
+
+    let text = user.run(&["report", "R", "--html", "P"]).out.clone();
+    let page = user.read("P");
+    assert_eq!(user.run(&["report", "R", "--html", "-"]).out, page);
+    assert_eq!(user.run(&["report", "P"]).out, text);
+    user.run(&["compare", "P", "R"]).failed(2, &["P: a page has findings and no samples"]);
+    let half = &page[..page.find("fathom-data").expect("the data")];
+    user.write("H", half);
+    user.run(&["report", "H"]).failed(2, &["H: no data in this page"]);
+    // What needs more memory than there is says so.
+    user.write("L", &format!("{half}{}", " ".repeat(9 << 20)));
+    user.shell("ulimit -v 131072; fathom report L").failed(2, &["L: it needs", "MiB may be taken here"]);
+}

@@ -175,15 +175,6 @@ impl Browser {
         self.ask("Input.dispatchMouseEvent", json!({"type": "mouseMoved", "x": x, "y": y}));
     }
 
-    /// Clicks at a point of the window.
-    pub fn click(&mut self, x: f64, y: f64) {
-        self.hover(x, y);
-        for kind in ["mousePressed", "mouseReleased"] {
-            let event = json!({"type": kind, "x": x, "y": y, "button": "left", "clickCount": 1});
-            self.ask("Input.dispatchMouseEvent", event);
-        }
-    }
-
     /// The whole page as a picture, into a file.
     pub fn shoot(&mut self, file: &Path) {
         let answer = self.ask("Page.captureScreenshot", json!({"captureBeyondViewport": true}));

@@ -190,17 +190,24 @@ fn tip(browser: &mut Browser) -> [f64; 2] {
 /// Sweeps the mouse over the figure until a tooltip shows numbers.
 fn tooltip(browser: &mut Browser, about: &str) {
     let [x, y, width, height] = frame(browser);
-    // The marks themselves: where the paths of the series are.
-    let spots = browser.value(&format!(
-        "[...{FIRST}.querySelectorAll('svg path')].map((p) => p.getBoundingClientRect()) \
-         .filter((r) => r.width > 2 && r.width < 60 && r.height > 2) \
-         .map((r) => [r.x + r.width / 2, r.y + r.height / 2])"
-    ));
+    // The marks themselves: where the paths of the series are, once the view has settled.
     let inside = |p: &Value| {
         let (px, py) = (p[0].as_f64().unwrap_or(-1.0), p[1].as_f64().unwrap_or(-1.0));
-        (px > x && px < x + width && py > y + 60.0 && py < y + height - 50.0).then_some((px, py))
+        (px > x && px < x + width && py > y + 30.0 && py < y + height - 50.0).then_some((px, py))
     };
-    let spots: Vec<(f64, f64)> = spots.as_array().expect("spots").iter().filter_map(inside).collect();
+    let mut spots: Vec<(f64, f64)> = Vec::new();
+    for _ in 0..250 {
+        let all = browser.value(&format!(
+            "[...{FIRST}.querySelectorAll('svg path')].map((p) => p.getBoundingClientRect()) \
+             .filter((r) => r.width > 2 && r.width < 60 && r.height > 2) \
+             .map((r) => [r.x + r.width / 2, r.y + r.height / 2])"
+        ));
+        spots = all.as_array().expect("spots").iter().filter_map(inside).collect();
+        if !spots.is_empty() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
     assert!(!spots.is_empty(), "{about}: no marks");
     for (px, py) in spots {
         browser.hover(px, py);

@@ -37,18 +37,13 @@ pub fn write(named: &[(&str, &Report)], changes: &[Change]) -> String {
 
 fn change(c: &Change) -> Value {
     let rows = c.comparison.rows.iter().map(|r| {
-        let differs = match r.verdict {
-            Verdict::Differs => "yes",
-            Verdict::Same => "no",
-            Verdict::Untested => "untested",
-        };
         let tested = r.verdict != Verdict::Untested;
         json!({
             "name": r.name,
             "change": 100.0 * r.change.value,
             "low": tested.then_some(100.0 * r.change.low),
             "high": tested.then_some(100.0 * r.change.high),
-            "differs": differs,
+            "differs": r.verdict.token(),
         })
     });
     json!({"a": c.names[0], "b": c.names[1], "rows": rows.collect::<Vec<_>>()})

@@ -12,15 +12,6 @@ pub const COMPARISON: &str = "fathom.comparison";
 /// Its `version`: grows only when an old reader would misread a new document.
 pub const COMPARISON_VERSION: u64 = 1;
 
-/// The verdict's stable token.
-fn token(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Differs => "yes",
-        Verdict::Same => "no",
-        Verdict::Untested => "untested",
-    }
-}
-
 /// Every verdict, for the schema.
 const VERDICTS: [Verdict; 3] = [Verdict::Differs, Verdict::Same, Verdict::Untested];
 
@@ -73,7 +64,7 @@ fn row(r: &Row, beyond: Option<f64>, c: &Comparison) -> Value {
         "low": tested(r.change.low),
         "high": tested(r.change.high),
         "p": r.p.map(number),
-        "differs": token(r.verdict),
+        "differs": r.verdict.token(),
         "beyond": far,
     })
 }
@@ -94,7 +85,7 @@ pub fn comparison_schema() -> String {
             "low": share("Lower end of the change's 95 % interval; null where nothing was tested."),
             "high": share("Upper end of it."),
             "p": share("Chance of such a difference between equals, corrected for the number of rows (Holm)."),
-            "differs": {"enum": VERDICTS.map(token)},
+            "differs": {"enum": VERDICTS.map(Verdict::token)},
             "beyond": {
                 "description": "Is the whole interval beyond `fail_if`? null without that.",
                 "type": ["boolean", "null"],

@@ -60,9 +60,7 @@ fn row(r: &Row, beyond: Option<f64>, name: &str) -> Vec<String> {
     let far = beyond.is_some_and(|share| r.change.low > share || r.change.high < -share);
     let verdict = match r.verdict {
         Verdict::Differs if far => "BEYOND",
-        Verdict::Differs => "yes",
-        Verdict::Same => "no",
-        Verdict::Untested => "untested",
+        other => other.token(),
     };
     // Hundredths of a percent where they mean something; nobody reads more.
     let [value, low, high] = [r.change.value, r.change.low, r.change.high].map(|v| 100.0 * v);
