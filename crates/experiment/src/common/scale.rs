@@ -10,7 +10,7 @@ use crate::record::{Record, TrialRun};
 /// Fewer cycles than this a load, and the whole way is clocked with the core: first- and second-level
 /// caches take 3 to 25 cycles, what is behind them (L3, mesh, memory) has clocks of its own and takes 35 and
 /// more.
-const CORE_CLOCKED: f64 = 30.0;
+pub(crate) const CORE_CLOCKED: f64 = 30.0;
 
 /// Everything measured at one point.
 #[derive(Clone, Debug, Default, PartialEq)]

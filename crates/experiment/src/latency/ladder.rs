@@ -142,7 +142,7 @@ fn belongs(trial: &Trial, of: Rung, places: &[u64]) -> bool {
 }
 
 /// The rows of the ladders that were asked for.
-pub(super) fn rows(record: &Record, bias: Option<&Bias>, measure: &Measure, report: &mut Report) {
+pub(super) fn rows(record: &Record, bias: Option<&Bias>, measure: &Measure<'_>, report: &mut Report) {
     let places = places(record);
     let mut sizes = asked(record);
     sizes.sort_unstable();
@@ -160,17 +160,17 @@ pub(super) fn rows(record: &Record, bias: Option<&Bias>, measure: &Measure, repo
 }
 
 /// A rung's mean and its main peak; a row without a value where it was refused.
-fn one(name: &str, runs: &[&TrialRun], bias: Option<&Bias>, measure: &Measure) -> Vec<Finding> {
+fn one(name: &str, runs: &[&TrialRun], bias: Option<&Bias>, measure: &Measure<'_>) -> Vec<Finding> {
     let of = |pattern: PatternKind, values: &dyn Fn(&TrialRun) -> Vec<f64>| -> Vec<(u64, Vec<f64>)> {
         let done = runs.iter().filter(|r| r.trial.pattern == pattern && !r.samples.is_empty());
         done.map(|r| (r.trial.id, values(r))).collect()
     };
-    let times = of(PatternKind::Chase, &|r| measure.times(r));
+    let times = of(PatternKind::Chase, &|r| measure.nanoseconds(r));
     let single = of(PatternKind::Single, &|r| measure.raw(r));
     let mut rows = Vec::new();
     if let Some(mean) = grouped_interval(&by_trial(&times)) {
         let name = format!("{name}.time");
-        rows.push(measured(name, measure.ns(mean), "ns", joined(&times).len(), &ids(&times)));
+        rows.push(measured(name, mean, "ns", joined(&times).len(), &ids(&times)));
     } else if let Some((reason, remedy)) = runs.iter().find_map(|r| r.refusal.as_ref()) {
         let mut row = number(format!("{name}.time"), f64::NAN, "ns");
         let remedy = if remedy.is_empty() { String::new() } else { format!("; {remedy}") };

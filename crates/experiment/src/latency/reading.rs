@@ -4,11 +4,12 @@ use fathom_analysis::claims::decode;
 use fathom_analysis::findings::{Finding, Histogram, Report, Warning};
 use fathom_analysis::histogram::{Group, bars, groups, main_group};
 use fathom_analysis::interval::{Interval, grouped_interval, median, median_interval};
+use fathom_probe::machine::Worth;
 use fathom_probe::wire::{OrderKind, PatternKind};
 
 use super::{NAME, REFERENCE, ladder};
 use crate::clock::{coarse, step_ticks};
-use crate::common::scale::{Scale, believable};
+use crate::common::scale::{CORE_CLOCKED, Scale, believable};
 use crate::disturbance;
 use crate::reading::{begun, clocks, disturbed_row, measured, refuse_all, size, text};
 use crate::record::{Record, TrialRun};
@@ -51,11 +52,12 @@ pub fn read(record: &Record) -> Report {
 }
 
 /// The units that times come in here: core cycles where they were calibrated, else ns.
-pub(super) struct Measure {
-    /// Ticks a unit.
+pub(super) struct Measure<'a> {
+    scale: &'a Scale,
+    /// Ticks a unit, typically.
     ticks: f64,
-    /// Nanoseconds a tick.
-    tick_ns: f64,
+    /// May the core's clock move? A described one does not.
+    moving: bool,
     /// The clock's step, units.
     pub(super) step: f64,
     pub(super) unit: &'static str,
@@ -71,6 +73,8 @@ struct Set {
     single: Vec<(u64, Vec<f64>)>,
     /// Units a load of the n/2n method: random order, and an order that any TLB holds.
     random: Vec<(u64, Vec<f64>)>,
+    /// Nanoseconds a load of random order.
+    random_ns: Vec<(u64, Vec<f64>)>,
     window: Vec<(u64, Vec<f64>)>,
 }
 
@@ -87,28 +91,39 @@ pub(super) fn ids(trials: &[(u64, Vec<f64>)]) -> Vec<u64> {
     trials.iter().map(|t| t.0).collect()
 }
 
-impl Measure {
-    fn of(record: &Record, scale: &Scale) -> Measure {
+impl<'a> Measure<'a> {
+    fn of(record: &Record, scale: &'a Scale) -> Measure<'a> {
         let (ticks, unit) = match scale.cycle() {
             Some(cycle) => (cycle, "cycles"),
             None => (1.0 / scale.tick_ns, "ns"),
         };
-        Measure { ticks, tick_ns: scale.tick_ns, step: step_ticks(record) as f64 / ticks, unit }
+        let moving = unit == "cycles" && record.worth != Some(Worth::Modelled);
+        Measure { scale, ticks, moving, step: step_ticks(record) as f64 / ticks, unit }
     }
 
-    /// ns of a time in units.
-    pub(super) fn ns(&self, i: Interval) -> Interval {
-        i.scaled(self.ticks * self.tick_ns)
+    /// Ticks a unit while trial `id` ran: by the yardsticks around it, because a core's clock moves.
+    fn ticks_at(&self, id: u64) -> f64 {
+        self.scale.cycle_at(id).filter(|_| self.moving).unwrap_or(self.ticks)
     }
 
     /// Units a load of a trial's samples, by the n/2n method.
     pub(super) fn times(&self, run: &TrialRun) -> Vec<f64> {
-        run.ticks_per_op().map(|t| t / self.ticks).collect()
+        let ticks = self.ticks_at(run.trial.id);
+        run.ticks_per_op().map(|t| t / ticks).collect()
+    }
+
+    /// The same in nanoseconds: what is clocked with the core as at its typical clock, the rest as it was.
+    pub(super) fn nanoseconds(&self, run: &TrialRun) -> Vec<f64> {
+        let ticks = self.ticks_at(run.trial.id);
+        let with_core = run.ticks_per_op().all(|t| t / ticks < CORE_CLOCKED);
+        let tick_ns = self.scale.tick_ns * if with_core { self.ticks / ticks } else { 1.0 };
+        run.ticks_per_op().map(|t| t * tick_ns).collect()
     }
 
     /// Units of a trial's single samples, raw.
     pub(super) fn raw(&self, run: &TrialRun) -> Vec<f64> {
-        run.samples.iter().map(|s| s.ticks as f64 / self.ticks).collect()
+        let ticks = self.ticks_at(run.trial.id);
+        run.samples.iter().map(|s| s.ticks as f64 / ticks).collect()
     }
 
     /// The working sets, without what was measured for ladders alone.
@@ -123,8 +138,8 @@ impl Measure {
             }
             let bytes = run.trial.bytes;
             let at = sets.iter().position(|s| s.bytes == bytes).unwrap_or_else(|| {
-                let (random, window) = (Vec::new(), Vec::new());
-                sets.push(Set { bytes, spacing: 0, timed: 1, single: Vec::new(), random, window });
+                let (random, random_ns, window) = (Vec::new(), Vec::new(), Vec::new());
+                sets.push(Set { bytes, spacing: 0, timed: 1, single: Vec::new(), random, random_ns, window });
                 sets.len() - 1
             });
             let set = &mut sets[at];
@@ -134,7 +149,10 @@ impl Measure {
                     set.single.push((run.trial.id, self.raw(run)));
                 }
                 (false, OrderKind::Window) => set.window.push((run.trial.id, self.times(run))),
-                (false, _) => set.random.push((run.trial.id, self.times(run))),
+                (false, _) => {
+                    set.random.push((run.trial.id, self.times(run)));
+                    set.random_ns.push((run.trial.id, self.nanoseconds(run)));
+                }
             }
         }
         sets.sort_by_key(|s| s.bytes);
@@ -167,7 +185,7 @@ pub(super) struct Bias {
 }
 
 impl Bias {
-    fn row(&self, measure: &Measure) -> Finding {
+    fn row(&self, measure: &Measure<'_>) -> Finding {
         let mut row = measured("bias.sample", self.value, measure.unit, self.count, &self.trials);
         row.notes.push(format!(
             "median of single loads in {} less their time by the n/2n method; taken off every peak, not off the \
@@ -183,7 +201,7 @@ impl Bias {
 const TIER: f64 = 1.25;
 const TRANSLATION: f64 = 1.06;
 
-fn access_times(sets: &[Set], bias: Option<&Bias>, measure: &Measure, report: &mut Report) {
+fn access_times(sets: &[Set], bias: Option<&Bias>, measure: &Measure<'_>, report: &mut Report) {
     let mut tier = 0;
     let mut level = 0.0;
     for set in sets {
@@ -200,8 +218,8 @@ fn access_times(sets: &[Set], bias: Option<&Bias>, measure: &Measure, report: &m
         }
         let name = |what: &str| format!("latency.{}.{what}", set.bytes);
         let condition = condition(tier, set, mean);
-        if let Some(mean) = mean {
-            let mut row = measured(name("time"), measure.ns(mean), "ns", random.len(), &ids(&set.random));
+        if let Some((mean, ns)) = mean.zip(grouped_interval(&by_trial(&set.random_ns))) {
+            let mut row = measured(name("time"), ns, "ns", random.len(), &ids(&set.random));
             row.notes.push(condition.clone());
             report.findings.push(row);
             if measure.unit == "cycles" {
@@ -242,7 +260,7 @@ fn access_times(sets: &[Set], bias: Option<&Bias>, measure: &Measure, report: &m
 
 /// The main peak without the bias, a load. A clock that moves in steps shows a time to half of one, however
 /// many samples agree; with that, the bias's own interval is in the peak's.
-pub(super) fn peak(group: &Group, timed: u64, bias: &Bias, measure: &Measure) -> Interval {
+pub(super) fn peak(group: &Group, timed: u64, bias: &Bias, measure: &Measure<'_>) -> Interval {
     let off = bias.value;
     let (i, half) = (group.median, measure.step / 2.0);
     let value = i.value - off.value;
@@ -272,7 +290,7 @@ fn condition(tier: u64, set: &Set, mean: Option<Interval>) -> String {
 }
 
 /// The groups of a histogram as a sentence, raw as in the histogram: the largest first.
-fn shape(found: &[Group], count: usize, set: &Set, measure: &Measure) -> String {
+fn shape(found: &[Group], count: usize, set: &Set, measure: &Measure<'_>) -> String {
     let mut by_count: Vec<&Group> = found.iter().collect();
     by_count.sort_by_key(|g| core::cmp::Reverse(g.count));
     let parts: Vec<String> = by_count
