@@ -30,7 +30,10 @@ fn child(test: &str) -> bool {
     };
     open(directory.path());
     let program = directory.path().join("child");
-    std::fs::copy(std::env::current_exe().expect("this program"), &program).expect("a copy");
+    // By another process: a test beside this one that forks while a copy is open for writing here would hold it
+    // open, and what is open for writing cannot be executed (ETXTBSY).
+    let this = std::env::current_exe().expect("this program");
+    assert!(Command::new("cp").arg(this).arg(&program).status().expect("cp").success(), "a copy");
     open(&program);
     let output = match start(Command::new(&program), test) {
         // ENOEXEC: this program runs under a user-mode emulator that the kernel does not call by itself.

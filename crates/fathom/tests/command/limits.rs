@@ -32,7 +32,12 @@ impl Plain {
     fn new() -> Plain {
         let user = User::new();
         let root = rustix::process::getuid().is_root();
-        std::fs::copy(env!("CARGO_BIN_EXE_fathom"), user.path("fathom")).expect("a copy");
+        // Not by this process, whose other tests fork: what they hold open for writing cannot be executed.
+        let copied = std::process::Command::new("cp")
+            .arg(env!("CARGO_BIN_EXE_fathom"))
+            .arg(user.path("fathom"))
+            .status();
+        assert!(copied.expect("cp").success(), "a copy");
         mode(user.home.path(), 0o755);
         if root {
             std::os::unix::fs::chown(user.home.path(), Some(NOBODY), Some(NOBODY)).expect("root may");
