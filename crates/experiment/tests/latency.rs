@@ -4,12 +4,13 @@ mod common;
 
 use common::{finding, number};
 use fathom_analysis::findings::{Report, Value};
-use fathom_experiment::latency;
 use fathom_experiment::latency::ladder::{Ladder, PLACES};
 use fathom_experiment::record::{Record, Run};
+use fathom_experiment::{latency, read};
 use fathom_model::catalog;
 use fathom_model::description::Description;
 use fathom_probe::chain::mix;
+use fathom_probe::machine::Worth;
 
 fn measured(d: &Description, bytes: &[u64], seed: u64) -> (Record, Report) {
     climbed(d, bytes, &[], 4_000, seed)
@@ -215,4 +216,25 @@ fn the_ladder_of_placements_is_level_on_a_description() {
     bases.sort_unstable();
     let often = bases.chunk_by(|a, b| a == b).filter(|same| same.len() == 3).count();
     assert_eq!(often, PLACES, "{bases:?}");
+}
+
+/// A core whose clock moves: as a record of hardware on which every second round ran at five sixths of the clock.
+/// By the yardsticks of its own round each sample still has its cycles.
+#[test]
+fn cycles_are_those_of_the_clock_of_their_time() {
+    let d = catalog::load("bcm2835").unwrap().unwrap();
+    let (mut record, still) = measured(&d, &[8 * K, 64 * K], 1);
+    let rounds = record.round();
+    assert!(rounds >= 2, "{rounds} rounds");
+    record.worth = Some(Worth::Real);
+    for run in record.trials.iter_mut().filter(|run| run.trial.round % 2 == 0) {
+        for sample in &mut run.samples {
+            (sample.ticks, sample.ticks2) = (sample.ticks * 6 / 5, sample.ticks2 * 6 / 5);
+        }
+    }
+    let moved = read(&record);
+    for name in ["latency.8192.cycles", "latency.65536.cycles", "latency.8192.peak", "latency.65536.peak"] {
+        // Whole ticks: a fifth more of 9 is 10.
+        near(name, number(&moved, name), number(&still, name), 1.0);
+    }
 }

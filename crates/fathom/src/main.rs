@@ -130,8 +130,7 @@ fn run_experiment(
     quiet: bool,
     out: &Out,
 ) -> Result<u8, Failure> {
-    let page =
-        Target::open(form.html.as_deref(), &options.record.iter().map(|p| p.as_path()).collect::<Vec<_>>())?;
+    let page = Target::open(form.html.as_deref(), options.record.as_deref())?;
     one_form(form.json, form.html.as_deref())?;
     let measured = measure::measure(options, asked, plan, quiet)?;
     let next =
@@ -173,7 +172,7 @@ fn report(options: &cli::Report, out: &Out) -> Result<u8, Failure> {
     if options.out.json && named.len() > 1 {
         return Err(Failure::usage("--json prints one report", "name one record, or use a loop"));
     }
-    let page = Target::open(options.out.html.as_deref(), &[])?;
+    let page = Target::open(options.out.html.as_deref(), None)?;
     let mut worst = failure::DONE;
     for (name, report) in &named {
         if named.len() > 1 && !page.as_ref().is_some_and(Target::is_stdout) {
@@ -225,7 +224,7 @@ const DETAILS: [&str; 5] = ["pages.", "clock.", "bias.timer", "claim.", "bias.wa
 fn compare(options: &cli::Compare, out: &Out) -> Result<u8, Failure> {
     one_form(options.json, options.html.as_deref())?;
     one_stdin(&options.files)?;
-    let page = Target::open(options.html.as_deref(), &[])?;
+    let page = Target::open(options.html.as_deref(), None)?;
     let mut reports = Vec::new();
     let mut taken = 0;
     for file in &options.files {

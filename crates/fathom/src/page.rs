@@ -1,7 +1,7 @@
 //! The file of `--html`.
 
 use std::fs::File;
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use fathom_analysis::findings::Report;
@@ -19,47 +19,33 @@ pub enum Target {
     File(PageFile),
 }
 
-/// A file that is left as it was until there is a page to be written.
+/// A file that is left as it was, or is not made, until there is a page to be written: a run that is killed
+/// leaves nothing.
 #[derive(Debug)]
 pub struct PageFile {
     path: PathBuf,
-    file: File,
-    /// Was it made here, and has it nothing in it yet? Then it goes away with its target.
-    empty: bool,
-}
-
-impl Drop for PageFile {
-    fn drop(&mut self) {
-        if self.empty {
-            // Nothing was written: a failure that has been told already.
-            let _ = std::fs::remove_file(&self.path);
-        }
-    }
 }
 
 impl Target {
-    /// The target of `--html`, if there is one; `others` are files of the same command, which it must not be.
-    pub fn open(path: Option<&Path>, others: &[&Path]) -> Result<Option<Target>, Failure> {
+    /// The target of `--html`, if there is one; `record` is the file of the same command's record, which it must not be.
+    pub fn open(path: Option<&Path>, record: Option<&Path>) -> Result<Option<Target>, Failure> {
         let Some(path) = path else { return Ok(None) };
         if path.as_os_str() == "-" {
             return Ok(Some(Target::Stdout));
         }
-        let was_there = path.exists();
-        if others.iter().any(|other| same(path, other)) || holds_record(path) {
+        if record.is_some_and(|record| same(path, record)) || holds_record(path) {
             return Err(Failure::usage(
                 format!("--html {}: that is a record", path.display()),
                 "name another file: a page has no samples, and cannot be judged again",
             ));
         }
-        // Not truncated: until there is a page, an older one is better than none.
-        let file = File::options().write(true).create(true).truncate(false).open(path).map_err(|e| {
+        writable(path).map_err(|e| {
             Failure::usage(
                 format!("--html {}: {e}", path.display()),
                 "name a file that can be written, or - for stdout",
             )
         })?;
-        let file = PageFile { path: path.to_owned(), file, empty: !was_there };
-        Ok(Some(Target::File(file)))
+        Ok(Some(Target::File(PageFile { path: path.to_owned() })))
     }
 
     /// Is the page to stand where the text would?
@@ -77,12 +63,8 @@ impl Target {
             .map_err(|e| Failure::new(format!("the page cannot be made: {e}"), "--json has all of it"))?;
         match self {
             Target::Stdout => out.text(&page).map(|_| ()),
-            Target::File(mut to) => {
-                to.empty = false;
-                let written = to.file.write_all(page.as_bytes()).and_then(|()| {
-                    // A device or a pipe has no length; what is no file needs no cutting.
-                    if to.file.metadata()?.is_file() { to.file.set_len(page.len() as u64) } else { Ok(()) }
-                });
+            Target::File(to) => {
+                let written = std::fs::write(&to.path, &page);
                 written.map_err(|e| {
                     Failure::new(
                         format!("--html {}: {e}", to.path.display()),
@@ -92,6 +74,15 @@ impl Target {
             }
         }
     }
+}
+
+/// May the file be written, or made? Nothing is changed by asking.
+fn writable(path: &Path) -> std::io::Result<()> {
+    if path.exists() {
+        return File::options().write(true).open(path).map(|_| ());
+    }
+    let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Ok(rustix::fs::access(directory, rustix::fs::Access::WRITE_OK)?)
 }
 
 /// Are both names of one file, be it there or not?

@@ -279,6 +279,10 @@ fn a_page_goes_where_it_may_and_comes_back() {
     user.run(&["report", "R", "--html", "no/such/P"]).failed(2, &["no/such/P", "No such file"]);
     user.run(&["report", "R", "--html", "-", "--json"]).failed(2, &["both want stdout"]);
 
+    // Killed on its way, a run leaves no page, not even an empty one.
+    let killed = "fathom survey --on neoverse-n1 --html K -q & p=$!; sleep 0.5; kill -9 $p; test ! -e K";
+    user.shell(killed).ended(0);
+
     let text = user.run(&["report", "R", "--html", "P"]).out.clone();
     let page = user.read("P");
     assert_eq!(user.run(&["report", "R", "--html", "-"]).out, page);
