@@ -266,7 +266,9 @@ impl Trial {
         within("step", self.step, 8, MAX_PERIOD)?;
         self.check_layout()?;
         within("bytes", self.bytes, self.step, MAX_BYTES)?;
-        within("window", self.window, self.step, MAX_BYTES)?;
+        if self.order == OrderKind::Window {
+            within("window", self.window, self.step, MAX_BYTES)?;
+        }
         within("loads", self.loads, 1, MAX_LOADS)?;
         within("timed", self.timed, 1, MAX_TIMED)?;
         within("warm", self.warm, 0, MAX_LOADS)?;
