@@ -50,10 +50,11 @@ pub(crate) fn wanted(
     let cells = 2 * pairs;
     let miss = (step.next - step.here).max(0.1);
     let clock = (200.0 * scale.resolution * scale.tick_ns / miss) as u64;
-    let mut loads = clock.clamp(4096, 1 << 17).div_ceil(cells) * cells + 1;
-    if cells > 1 << 16 {
-        loads = clock.clamp(1 << 15, 1 << 17) + 1;
-    }
+    // Whole laps where a lap is short; else parts of one, of which each begins where the last one ended.
+    let mut loads = match clock.clamp(4096, 1 << 17) {
+        least if cells <= least => least.div_ceil(cells) * cells + 1,
+        least => least.max(1 << 14) + 1,
+    };
     while cells > 2 && (2 * loads).is_multiple_of(cells) {
         loads += 1;
     }
@@ -69,7 +70,9 @@ pub(crate) fn wanted(
                 page: pages(scale).0,
                 loads,
                 samples: if modelled { 2 } else { 3 },
-                warm: (3 * cells).min(1 << 18),
+                warm: if cells <= loads { 3 * cells } else { loads },
+                // One place for all: what differs between two distances is the distance.
+                place: 1,
                 ..Trial::default()
             });
         }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use fathom_analysis::interval::median;
 use fathom_analysis::sets::{self, Conflict, GRAIN, Geometry, Question, Verdict};
+use fathom_probe::chain::mix;
 use fathom_probe::wire::{OrderKind, PatternKind, Trial};
 
 use super::{Step, pages};
@@ -41,6 +42,12 @@ const CLOCK_SHARE: f64 = 0.006;
 const SHARE_ERROR: f64 = 0.008;
 /// Times this near to a tier's are its own.
 const NEAR: f64 = 0.04;
+/// First cells are at a multiple of this, so that none of the distances of [`super::line`] crosses a line's end
+/// by chance.
+const ALIGNED: u64 = 256;
+/// Places of the first cell in its page: a set that other work needs (the stack, the kernel's own) is met by a
+/// few trials only.
+const PLACES: u64 = 16;
 /// Geometries that are told apart by trials of their own, at most.
 const MOST_TOLD: usize = 12;
 
@@ -86,7 +93,8 @@ impl Arrangement {
         self.groups * self.group
     }
 
-    pub(super) fn trial(self, scale: &Scale, step: &Step, modelled: bool) -> Trial {
+    /// Its `nth` trial: each in another set.
+    fn trial(self, scale: &Scale, step: &Step, modelled: bool, nth: u64) -> Trial {
         let cells = self.cells();
         let miss = (step.next - step.here).max(0.1);
         let clock = 2.0 * scale.resolution * scale.tick_ns / (CLOCK_SHARE * miss);
@@ -100,6 +108,7 @@ impl Arrangement {
             step: self.step,
             group: self.group,
             period: self.period,
+            offset: mix(self.period ^ mix(self.groups ^ mix(nth))) % PLACES * ALIGNED,
             order: OrderKind::Random,
             page: pages(scale).0,
             loads,
@@ -173,7 +182,7 @@ pub(super) fn unasked(
 ) -> Vec<Trial> {
     let page = pages(scale).0;
     // Whatever was asked counts, so that nothing that is refused is asked again and again.
-    let mut had: HashMap<Arrangement, usize> = HashMap::new();
+    let mut had: HashMap<Arrangement, u64> = HashMap::new();
     for run in
         record.trials.iter().filter(|r| r.trial.pattern == PatternKind::Conflict && r.trial.page == page)
     {
@@ -184,7 +193,7 @@ pub(super) fn unasked(
     for a in all {
         let have = had.entry(a).or_default();
         while *have < times {
-            wanted.push(a.trial(scale, step, modelled));
+            wanted.push(a.trial(scale, step, modelled, *have));
             *have += 1;
         }
     }
