@@ -9,4 +9,6 @@ pub mod facts;
 pub mod findings;
 pub mod histogram;
 pub mod interval;
+pub mod pages;
+pub mod replacement;
 pub mod tiers;
