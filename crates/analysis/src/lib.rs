@@ -11,4 +11,5 @@ pub mod histogram;
 pub mod interval;
 pub mod pages;
 pub mod replacement;
+pub mod sets;
 pub mod tiers;
