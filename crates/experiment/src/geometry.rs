@@ -7,15 +7,18 @@
 
 pub(crate) mod line;
 pub(crate) mod pair;
+pub(crate) mod policy;
 pub(crate) mod scan;
 
 use fathom_analysis::interval::Interval;
+use fathom_analysis::replacement::{self, Observation, Policy};
 use fathom_analysis::sets::{Geometry, Verdict};
 use fathom_analysis::tiers::Reading;
 use fathom_probe::machine::Pages;
 use fathom_probe::wire::Trial;
 
 use self::pair::Pairs;
+use self::policy::Asked;
 use crate::common::scale::Scale;
 use crate::record::Record;
 
@@ -82,6 +85,55 @@ pub(crate) fn levels(record: &Record, scale: &Scale, steps: &[Step]) -> Vec<Leve
     all
 }
 
+/// Levels whose replacement is asked: behind a second one too much filters what arrives.
+const ASKED: usize = 2;
+
+/// What is known of a level's replacement.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Replacement {
+    /// It was asked.
+    Asked(replacement::Verdict, Vec<Observation>),
+    /// It cannot be asked, for this reason.
+    Refused(String),
+}
+
+/// The replacement of the nearest levels, as far as the record has got.
+pub(crate) fn replacements(
+    record: &Record,
+    scale: &Scale,
+    steps: &[Step],
+    levels: &[Level],
+) -> Vec<Replacement> {
+    let mut all: Vec<Replacement> = Vec::new();
+    for index in 0..levels.len().min(ASKED) {
+        let before = all.last().map(|r| consistent(r).to_vec()).unwrap_or_default();
+        let Some(asked) = asked(steps, levels, index, &before) else { break };
+        all.push(match (asked.obstacle(scale), policy::read(record, scale, &asked)) {
+            (Some(obstacle), _) => Replacement::Refused(obstacle),
+            (None, Some((verdict, observations))) => Replacement::Asked(verdict, observations),
+            (None, None) => Replacement::Refused("not asked, or hits and misses were not told apart".into()),
+        });
+    }
+    all
+}
+
+fn consistent(replacement: &Replacement) -> &[Policy] {
+    if let Replacement::Asked(verdict, _) = replacement { &verdict.consistent } else { &[] }
+}
+
+/// The question to a level whose sets and ways are known; `policies` are those of the nearer one.
+fn asked<'a>(steps: &'a [Step], levels: &[Level], index: usize, policies: &'a [Policy]) -> Option<Asked<'a>> {
+    let level = levels.get(index)?;
+    let nearer = index.checked_sub(1).and_then(|nearer| levels[nearer].geometry());
+    Some(Asked {
+        step: &steps[index],
+        geometry: level.geometry()?,
+        line: level.line()?,
+        nearer: nearer.map(|nearer| (nearer, policies)),
+        next: steps.get(index + 1).map(|step| step.capacity.value),
+    })
+}
+
 /// The pages that cells lie in: huge ones, whose addresses are known far enough, where there are any.
 pub(crate) fn pages(scale: &Scale) -> (Pages, u64) {
     scale.huge.map_or((Pages::Base, scale.base), |huge| (Pages::Huge, huge))
@@ -106,6 +158,17 @@ pub(crate) fn wanted(record: &Record, scale: &Scale, steps: &[Step], modelled: b
             return wanted;
         }
         nearer = Some(one);
+    }
+    let levels = levels(record, scale, steps);
+    let mut policies: Vec<Policy> = Vec::new();
+    for index in 0..levels.len().min(ASKED) {
+        let Some(asked) = asked(steps, &levels, index, &policies) else { break };
+        let wanted = policy::wanted(record, scale, &asked, modelled);
+        if !wanted.is_empty() {
+            return wanted;
+        }
+        policies =
+            policy::read(record, scale, &asked).map(|(verdict, _)| verdict.consistent).unwrap_or_default();
     }
     Vec::new()
 }
