@@ -5,13 +5,17 @@
 //! miss ([`scan`]). No single threshold decides: every cache that could be there is asked what it would do with
 //! each arrangement, and those that are contradicted are dropped ([`fathom_analysis::sets`]).
 
+pub(crate) mod line;
+pub(crate) mod pair;
 pub(crate) mod scan;
 
 use fathom_analysis::interval::Interval;
 use fathom_analysis::sets::{Geometry, Verdict};
 use fathom_analysis::tiers::Reading;
 use fathom_probe::machine::Pages;
+use fathom_probe::wire::Trial;
 
+use self::pair::Pairs;
 use crate::common::scale::Scale;
 use crate::record::Record;
 
@@ -37,17 +41,43 @@ pub(crate) fn steps(stairs: &Reading) -> Vec<Step> {
         .collect()
 }
 
+/// What is known of a level.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Level {
+    /// Its sets and ways.
+    pub(crate) verdict: Verdict,
+    /// Its line, bytes, by what falls into another set.
+    pub(crate) line: Option<u64>,
+    /// What pairs of addresses say.
+    pub(crate) pairs: Option<Pairs>,
+}
+
+impl Level {
+    /// Its sets and ways, where they are known.
+    pub(crate) fn geometry(&self) -> Option<Geometry> {
+        if let Verdict::One(one) = self.verdict { Some(one) } else { None }
+    }
+
+    /// Its line, bytes: by sets, else by pairs.
+    pub(crate) fn line(&self) -> Option<u64> {
+        self.line.or_else(|| self.pairs.as_ref()?.reach)
+    }
+}
+
 /// What is known of the levels behind a staircase, nearest first; as far as the record has got.
-pub(crate) fn levels(record: &Record, scale: &Scale, steps: &[Step]) -> Vec<Verdict> {
+pub(crate) fn levels(record: &Record, scale: &Scale, steps: &[Step]) -> Vec<Level> {
     let mut nearer: Option<Geometry> = None;
     let mut all = Vec::new();
     for (index, step) in steps.iter().enumerate() {
-        if index > 0 && nearer.is_none() {
-            break;
+        let pairs = pair::read(record, scale, step, steps.get(index + 1), steps[0].here);
+        let mut level = Level { verdict: Verdict::Silent, line: None, pairs };
+        if index == 0 || nearer.is_some() {
+            level.verdict = scan::read(record, scale, step, nearer);
+            let one = level.geometry();
+            level.line = one.and_then(|one| line::read(record, scale, step, (one, nearer)));
+            nearer = one;
         }
-        let verdict = scan::read(record, scale, step, nearer);
-        nearer = if let Verdict::One(one) = verdict { Some(one) } else { None };
-        all.push(verdict);
+        all.push(level);
     }
     all
 }
@@ -58,15 +88,24 @@ pub(crate) fn pages(scale: &Scale) -> (Pages, u64) {
 }
 
 /// The trials that are wanted next; none when nothing more can be asked.
-pub(crate) fn wanted(record: &Record, scale: &Scale, steps: &[Step], modelled: bool) -> Vec<fathom_probe::wire::Trial> {
-    let known = levels(record, scale, steps);
+pub(crate) fn wanted(record: &Record, scale: &Scale, steps: &[Step], modelled: bool) -> Vec<Trial> {
+    let pairs = |index: usize| pair::wanted(record, scale, &steps[index], steps.get(index + 1), modelled);
+    let wanted: Vec<Trial> = (0..steps.len()).flat_map(pairs).collect();
+    if !wanted.is_empty() {
+        return wanted;
+    }
     let mut nearer = None;
-    for (index, verdict) in known.iter().enumerate() {
-        let wanted = scan::wanted(record, scale, &steps[index], nearer, modelled);
+    for step in steps {
+        let wanted = scan::wanted(record, scale, step, nearer, modelled);
         if !wanted.is_empty() {
             return wanted;
         }
-        nearer = if let Verdict::One(one) = verdict { Some(*one) } else { None };
+        let Verdict::One(one) = scan::read(record, scale, step, nearer) else { break };
+        let wanted = line::wanted(record, scale, step, (one, nearer), modelled);
+        if !wanted.is_empty() {
+            return wanted;
+        }
+        nearer = Some(one);
     }
     Vec::new()
 }
