@@ -1,4 +1,5 @@
-//! The plan: the staircase first, as a survey of a share of the budget; then each level by its conflicts.
+//! The plan: the staircase first, as a survey of a share of the budget; then each level by its
+//! conflicts, then the TLBs.
 
 use fathom_probe::wire::{PatternKind, Trial};
 
@@ -28,5 +29,10 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     let budget = Budget::of(record, budget_ms);
     let steps = survey::steps(record, &scale);
     let wanted = geometry::wanted(record, &scale, &steps, budget.modelled);
+    let next = round::close(record, &budget, wanted, |_| false, (seed, 0xc0f1));
+    if !next.is_empty() {
+        return next;
+    }
+    let wanted = geometry::tlb::wanted(record, &scale, &steps, &budget, budget_ms);
     round::close(record, &budget, wanted, |_| false, (seed, 0xc0f1))
 }

@@ -60,5 +60,6 @@ pub fn read(record: &Record) -> Report {
             });
         }
     }
+    geometry::tlb::rows(record, &scale, &mut report);
     report
 }
