@@ -12,4 +12,5 @@ pub mod findings;
 pub mod hierarchy;
 pub mod histogram;
 pub mod interval;
+pub mod sets;
 pub mod tiers;

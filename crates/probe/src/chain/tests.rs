@@ -22,11 +22,20 @@ proptest! {
     fn every_chain_is_one_cycle_with_a_known_end(
         cells in 1u64..3000,
         window in prop_oneof![Just(None), Just(Some(0u64)), (64u64..8192).prop_map(Some)],
-        paged: bool,
+        groups in prop_oneof![Just(None), (1u64..20).prop_map(Some)],
+        layout in prop_oneof![
+            Just(Layout::Packed),
+            Just(Layout::OnePerPage { page: 4096 }),
+            (1u64..9, 65u64..900).prop_map(|(group, words)| Layout::Grouped { group, period: 8 * words }),
+        ],
         seed: u64,
     ) {
-        let order = match window { None => Order::Random, Some(0) => Order::Sequential, Some(w) => Order::Window(w) };
-        let layout = if paged { Layout::OnePerPage { page: 4096 } } else { Layout::Packed };
+        let order = match (groups, window) {
+            (Some(groups), _) => Order::Groups(groups),
+            (None, None) => Order::Random,
+            (None, Some(0)) => Order::Sequential,
+            (None, Some(w)) => Order::Window(w),
+        };
         let chain = Chain::new(8192, cells, 64, layout, order, seed);
         let mut seen = vec![false; chain.cells() as usize];
         for i in 0..chain.cells() {
@@ -47,6 +56,15 @@ proptest! {
             for i in 0..32 {
                 prop_assert_eq!(chain.at(w * 32 + i) / 4096, first);
             }
+        }
+    }
+
+    #[test]
+    fn groups_are_finished_ascending_before_they_are_left(groups in 1u64..40, per in 1u64..9, seed: u64) {
+        let layout = Layout::Grouped { group: per, period: 1024 };
+        let chain = Chain::new(0, groups * per, 64, layout, Order::Groups(per), seed);
+        for i in 0..groups * per {
+            prop_assert_eq!(chain.at(i), chain.at(i - i % per) / 1024 * 1024 + i % per * 64);
         }
     }
 

@@ -300,7 +300,7 @@ fn undisturbed<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refu
     let mut reached = sweep.cells;
     let mut samples = Vec::with_capacity(trial.samples as usize);
     for _ in 0..trial.samples {
-        samples.push(timed(machine, &sweep, &mut reached, trial.loads).ok_or_else(outside)?);
+        samples.push(timed(machine, &sweep, &mut reached, trial).ok_or_else(outside)?);
     }
     if sweep.operation != Operation::Read
         && let Some(last) = samples.last_mut()
@@ -311,27 +311,29 @@ fn undisturbed<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refu
 }
 
 /// One sample: n accesses, then 2n more.
-fn timed<M: Machine>(machine: &mut M, sweep: &Sweep, reached: &mut u64, n: u64) -> Option<Sample> {
-    let from = *reached;
+fn timed<M: Machine>(machine: &mut M, sweep: &Sweep, reached: &mut u64, trial: &Trial) -> Option<Sample> {
+    let (from, n) = (*reached, trial.loads);
     let (middle, to) = (from.wrapping_add(n), from.wrapping_add(3 * n));
-    let before = super::cycles(machine);
+    let before = super::counters(machine, trial);
     let a = machine.now();
     let first = machine.sweep(sweep, from, n)?;
     let b = machine.now();
-    let between = super::cycles(machine);
+    let between = super::counters(machine, trial);
     // Here and not after both runs, which may come by the same cell.
     let end = proof(machine, sweep, middle, n, first)?;
     let b2 = machine.now();
     let second = machine.sweep(sweep, middle, 2 * n)?;
     let c = machine.now();
-    let after = super::cycles(machine);
+    let after = super::counters(machine, trial);
     *reached = to;
+    let (cycles, misses) = before.since(between, after);
     Some(Sample {
         ticks: b.since(a),
         ticks2: c.since(b2),
         end,
         end2: proof(machine, sweep, to, 2 * n, second)?,
-        cycles: super::counted(before, between, after),
+        cycles,
+        misses,
     })
 }
 
