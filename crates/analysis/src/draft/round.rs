@@ -98,8 +98,8 @@ mod tests {
                 prop_assert!(i.low <= n as f64 && n as f64 <= i.high, "{n} in {i:?}");
                 // None inside has a smaller odd part.
                 let odd = n >> n.trailing_zeros();
-                let smaller = (1..odd).step_by(2).flat_map(|m| (0..40).map(move |shift| (m << shift) as f64));
-                let inside = smaller.filter(|v| i.low <= *v && *v <= i.high).next();
+                let mut smaller = (1..odd).step_by(2).flat_map(|m| (0..40).map(move |shift| (m << shift) as f64));
+                let inside = smaller.find(|v| i.low <= *v && *v <= i.high);
                 prop_assert_eq!(inside, None, "{} in {:?}", n, i);
             } else {
                 prop_assert!(i.low.ceil() > i.high.floor());
