@@ -12,5 +12,7 @@ pub mod findings;
 pub mod hierarchy;
 pub mod histogram;
 pub mod interval;
+pub mod pages;
+pub mod replacement;
 pub mod sets;
 pub mod tiers;

@@ -26,7 +26,10 @@ use crate::common::{STEP, WINDOW_PAGES};
 const PAIR_STEP: u64 = 128;
 
 /// The steps of the record's staircase.
-pub(crate) fn steps(record: &crate::record::Record, scale: &crate::common::scale::Scale) -> Vec<crate::geometry::Step> {
+pub(crate) fn steps(
+    record: &crate::record::Record,
+    scale: &crate::common::scale::Scale,
+) -> Vec<crate::geometry::Step> {
     let translation = scale.translation(&scale.pairs(record));
     let stairs = curves::read_staircase(&scale.staircase(record), &translation, scale.share);
     stairs.as_ref().map(crate::geometry::steps).unwrap_or_default()

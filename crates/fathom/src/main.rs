@@ -25,7 +25,7 @@ use cli::{Cli, Generated, Verb};
 use failure::Failure;
 use fathom_experiment::record::Run;
 use fathom_experiment::session::Plan;
-use fathom_experiment::{latency, stride, survey};
+use fathom_experiment::{conflict, latency, stride, survey};
 use fathom_model::catalog;
 use fathom_report::html::Change;
 use output::Out;
@@ -63,6 +63,10 @@ fn run(cli: &Cli, out: &Out) -> Result<u8, Failure> {
             let (bytes, steps, operations) = (o.bytes.clone(), o.steps.clone(), o.op.clone());
             let asked = Run { experiment: stride::NAME.into(), bytes, steps, operations, ..Run::default() };
             run_experiment(&o.run, &o.out, asked, stride::plan, cli.quiet, out)
+        }
+        Some(Verb::Conflict(o)) => {
+            let asked = Run { experiment: conflict::NAME.into(), ..Run::default() };
+            run_experiment(&o.run, &o.out, asked, conflict::plan, cli.quiet, out)
         }
         Some(Verb::Report(options)) => report(options, out),
         Some(Verb::Describe(options)) => describe::run(options, out),

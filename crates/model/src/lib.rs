@@ -10,6 +10,7 @@ mod cache;
 pub mod catalog;
 pub mod description;
 pub mod expected;
+mod frames;
 mod hierarchy;
 mod machine;
 mod memory;

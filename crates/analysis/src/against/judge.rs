@@ -213,15 +213,11 @@ impl<'a> Judge<'a> {
 
     fn geometry(&mut self, n: usize, level: &Level) {
         let h = self.hierarchy;
-        // A line is asked for as a whole: it is that of the nearest level.
-        if let Some(line) = h.number("line").filter(|_| n == 1) {
-            self.count(
-                "level.1.line".into(),
-                &format!("the line of {}", level.name),
-                "bytes",
-                level.line,
-                line,
-            );
+        // A line that was measured as a whole is that of the nearest level.
+        let line = h.number(&format!("tier.{n}.line")).or_else(|| h.number("line").filter(|_| n == 1));
+        if let Some(line) = line {
+            let of = format!("the line of {}", level.name);
+            self.count(format!("level.{n}.line"), &of, "bytes", level.line, line);
         }
         for (key, described) in [("ways", u64::from(level.ways)), ("sets", level.sets)] {
             if let Some(found) = h.number(&format!("tier.{n}.{key}")) {
@@ -251,7 +247,7 @@ impl<'a> Judge<'a> {
         let has = |name: String| self.hierarchy.report().findings.iter().any(|f| f.name == name);
         let any = |what: &str| (1..=self.described.levels.len()).any(|n| has(format!("tier.{n}.{what}")));
         let asked = [
-            ("line", has("line".to_owned())),
+            ("line", has("line".to_owned()) || any("line")),
             ("ways", any("ways")),
             ("sets", any("sets")),
             ("replacement", any("policies")),

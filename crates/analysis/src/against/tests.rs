@@ -169,6 +169,7 @@ fn geometry_is_checked_where_it_was_measured() {
         finding("line", 64.0, "bytes", 0.0),
         finding("tier.1.ways", 8.0, "", 0.0),
         finding("tier.1.sets", 64.0, "", 0.0),
+        finding("tier.2.line", 64.0, "bytes", 0.0),
         finding("tier.2.ways", 15.0, "", 1.0),
         finding("tlb.1.ways", 4.0, "", 0.0),
         word("tier.1.policies", "fifo, lru"),
@@ -182,9 +183,10 @@ fn geometry_is_checked_where_it_was_measured() {
     let mut other = described();
     other.levels[0].line = 32;
     other.levels[0].sets = 128;
+    other.levels[1].line = 128;
     other.tlbs[0].ways = 2;
     let odd = odd(&report, &other);
-    for name in ["level.1.line", "level.1.sets", "tlb.1.ways"] {
+    for name in ["level.1.line", "level.1.sets", "level.2.line", "tlb.1.ways"] {
         assert!(odd.contains(&format!("{name} disagrees")), "{odd:?}");
     }
 }

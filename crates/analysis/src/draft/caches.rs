@@ -51,7 +51,7 @@ fn level(h: &Hierarchy, n: usize, tier: &Tier, least: u64, policies: &[&str]) ->
     let name = if holds.0 == Holds::Data && n == 1 { "L1D".to_owned() } else { format!("L{n}") };
     table.word("name", &name, Grounds::said("a word for it; rename it"));
     table.word("holds", holds.0.token(), holds.1);
-    let (line, of_line) = line(h, &claims, least);
+    let (line, of_line) = line(h, n, &claims, least);
     let g = geometry(h, n, line, capacity, &fitting);
     let beside = claimed::beside(&claims, |c| c.size, g.size, capacity, bytes);
     let of_size = match tier.capacity {
@@ -77,9 +77,10 @@ fn level(h: &Hierarchy, n: usize, tier: &Tier, least: u64, policies: &[&str]) ->
 }
 
 /// The line: measured, claimed or assumed; no shorter than a nearer level's, which no machine has.
-fn line(h: &Hierarchy, claims: &[claimed::Claim], least: u64) -> (u64, Grounds) {
+fn line(h: &Hierarchy, n: usize, claims: &[claimed::Claim], least: u64) -> (u64, Grounds) {
     let sound = |line: u64| line.is_power_of_two() && (16..=4096).contains(&line);
-    let (line, grounds) = if let Some(f) = h.number("line").filter(|f| sound(value(f).max(0.0) as u64)) {
+    let measured = h.number(&format!("tier.{n}.line")).or_else(|| h.number("line"));
+    let (line, grounds) = if let Some(f) = measured.filter(|f| sound(value(f).max(0.0) as u64)) {
         let line = value(f) as u64;
         let beside = claimed::beside(claims, |c| c.line, line, interval(f), bytes);
         (line, Grounds::found(f, beside.trim_start_matches("; ")))

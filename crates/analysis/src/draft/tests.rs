@@ -137,6 +137,10 @@ fn a_claim_is_called_one_and_a_measurement_wins_over_it() {
         (line, why.as_str()),
         (Written::Size(64), "line: 128 bytes claimed by sysfs is not what was measured")
     );
+    // A tier's own line goes before that of the whole.
+    report.findings.push(finding("tier.2.line", 128.0, "bytes", 0.0));
+    let (line, why) = key(&drafted(&report), "level", 2, "line");
+    assert_eq!((line, why.as_str()), (Written::Size(128), "tier.2.line: as claimed by sysfs"));
 }
 
 #[test]
