@@ -25,51 +25,5 @@ use crate::common::{STEP, WINDOW_PAGES};
 /// lines whatever the line is.
 pub(crate) const PAIR_STEP: u64 = 128;
 
-/// The steps of the record's staircase.
-pub(crate) fn steps(
-    record: &crate::record::Record,
-    scale: &crate::common::scale::Scale,
-) -> Vec<crate::geometry::Step> {
-    let translation = scale.translation(&scale.pairs(record));
-    let stairs = curves::read_staircase(&scale.staircase(record), &translation, scale.share);
-    stairs.as_ref().map(crate::geometry::steps).unwrap_or_default()
-}
-
-/// The TLBs that the record's pairs show, as steps: capacities in bytes of base pages, times of a load that hits in
-/// the nearest cache.
-pub(crate) fn tlbs(
-    record: &crate::record::Record,
-    scale: &crate::common::scale::Scale,
-) -> Vec<crate::geometry::Step> {
-    let Some(reading) = curves::read_pairs(&scale.pairs(record), scale.share) else { return Vec::new() };
-    let mut here = reading.tiers[0].latency.value;
-    let mut all = Vec::new();
-    for (capacity, beyond) in curves::tlb_steps(&reading) {
-        let (capacity, next) = (capacity.onset.scaled(scale.base as f64), beyond.value);
-        all.push(crate::geometry::Step { capacity, here, next });
-        here = next;
-    }
-    all
-}
-
-/// The rows of the TLBs that the record's pairs show: entries, penalty, walk.
-pub(crate) fn tlb_rows(
-    record: &crate::record::Record,
-    scale: &crate::common::scale::Scale,
-    report: &mut fathom_analysis::findings::Report,
-) {
-    let pairs = scale.pairs(record);
-    let stairs = curves::read_staircase(&scale.staircase(record), &scale.translation(&pairs), scale.share);
-    reading::tlbs(&pairs, scale, stairs.as_ref(), report);
-}
-
-/// A sentence where a rise of translation at so many pages may be none of a TLB's.
-pub(crate) fn tlb_note(
-    record: &crate::record::Record,
-    scale: &crate::common::scale::Scale,
-    pages: f64,
-) -> Option<String> {
-    let translation = scale.translation(&scale.pairs(record));
-    let stairs = curves::read_staircase(&scale.staircase(record), &translation, scale.share)?;
-    reading::leaves_a_tier(pages, &stairs)
-}
+pub(crate) use curves::Stairs;
+pub(crate) use reading::{leaves_a_tier, repeats, tiers as tier_rows, tlbs as tlb_rows};

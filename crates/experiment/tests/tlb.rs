@@ -5,8 +5,6 @@
 
 #[path = "oracle/random.rs"]
 mod random;
-#[path = "oracle/truth.rs"]
-mod truth;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -77,7 +75,7 @@ fn judge(d: &Description) -> Tally {
         let found = number(&report, &format!("tlb.{n}.ways")).zip(number(&report, &format!("tlb.{n}.sets")));
         let of = |t: &&&Tlb| (f64::from(t.entries) / entries - 1.0).abs() < 0.15;
         let is = truth.iter().find(of).map(|t| (f64::from(t.ways), f64::from(t.entries / t.ways)));
-        let what = format!("ways and sets of TLB {n}");
+        let what = format!("tlb.{n}.ways");
         let reason = report.refusals.iter().find(|r| r.what == what).map(|r| r.reason.as_str());
         let kind = match (found, is) {
             (Some(found), Some(is)) if found == is => {

@@ -12,13 +12,13 @@ use fathom_analysis::sets::{self, Conflict, Geometry, Verdict};
 use fathom_probe::machine::Pages;
 use fathom_probe::wire::{PatternKind, Trial};
 
-use super::Step;
 use super::scan::{self, Arrangement, Domain, Times};
+use super::{Level, Step};
 use crate::budget::Budget;
 use crate::common::scale::Scale;
 use crate::reading::{number, size};
 use crate::record::Record;
-use crate::survey;
+use crate::survey::{self, Stairs};
 
 /// Cells that keep the nearer TLB busy for every group, at most: a nearer one without sets has up to 64 entries, and
 /// random replacement lets some loads hit until twice as many are in use.
@@ -52,14 +52,22 @@ fn domain(record: &Record, scale: &Scale, step: &Step) -> Domain {
     }
 }
 
-/// What takes as long but for translation: the same cells in huge pages, where a few hold them all; else equally many
-/// lines packed.
-fn twin(scale: &Scale, of: Arrangement) -> Arrangement {
-    let inside = |huge: &u64| of.groups.saturating_mul(of.period) <= TWIN_PAGES * huge;
+/// What takes as long but for translation: the same cells in huge pages, groups so near each other that a few of
+/// these hold them all; else equally many lines packed.
+fn twin(scale: &Scale, domain: &Domain, of: Arrangement) -> Arrangement {
+    let huge = scale.huge.unwrap_or(0);
+    let mut period = domain.period(of);
+    let drift = of.period - period;
+    let too_far = |period: u64| of.groups.saturating_mul(period + drift) > TWIN_PAGES * huge;
+    // Groups stay whole pages apart: what cells share a set of a first-level cache does not change.
+    while too_far(period) && period / 2 >= of.group * of.step && (period / 2).is_multiple_of(domain.grain) {
+        period /= 2;
+    }
+    if !too_far(period) {
+        return Arrangement { period: period + drift, ..of };
+    }
     // The step of a group of one cell places nothing; this one tells these trials from those of a cache's scan.
-    let packed = Arrangement { groups: of.cells(), group: 1, step: 2 * APART, period: APART };
-    let of = if scale.huge.is_some_and(|huge| inside(&huge)) { of } else { packed };
-    of
+    Arrangement { groups: of.cells(), group: 1, step: 2 * APART, period: APART }
 }
 
 /// Every time that the conflicts of a TLB rest on, ns.
@@ -97,7 +105,7 @@ impl Measured {
             if !self.rises(time, step, nearer) {
                 return Some(time);
             }
-            Some(time - (self.twins.get(&twin(scale, *of))? - self.hit).max(0.0))
+            Some(time - (self.twins.get(&twin(scale, domain, *of))? - self.hit).max(0.0))
         };
         scan::conflicts(&self.own, less, scale, domain, (step, self.hit), nearer)
     }
@@ -113,18 +121,6 @@ struct Tlb {
 fn read(record: &Record, scale: &Scale, step: &Step, nearer: Option<Geometry>) -> Tlb {
     let domain = domain(record, scale, step);
     let conflicts = Measured::of(record, scale, &domain, step).conflicts(scale, &domain, step, nearer);
-        eprintln!("step {step:?} nearer {nearer:?}");
-        for c in &conflicts {
-            eprintln!(
-                "{} x {} @ {} : {:.4} +- {:.4}",
-                c.groups,
-                c.group,
-                nominal(&domain, c) / scale.base,
-                c.share,
-                c.error
-            );
-        }
-    }
     let verdict = sets::read(&conflicts, &scan::question(&domain, step, nearer));
     Tlb { verdict, conflicts, domain }
 }
@@ -152,21 +148,21 @@ fn twins(
     let own = |of: &&Arrangement| domain.arrange(of.groups, domain.period(**of), nearer) == **of;
     let mut rising: Vec<Arrangement> = rising.map(|(of, _)| of).filter(own).copied().collect();
     rising.sort_by_key(|of| (of.period, of.groups));
-    let twins: Vec<Arrangement> = rising.into_iter().map(|of| twin(scale, of)).collect();
+    let twins: Vec<Arrangement> = rising.into_iter().map(|of| twin(scale, domain, of)).collect();
     let pages = super::pages(scale);
     scan::unasked(record, scale, &Domain { pages, ..*domain }, step, modelled, twins)
 }
 
-/// The trials that are wanted next: TLBs nearest first, then huge pages. `steps` are those of the caches.
+/// The trials that are wanted next: TLBs nearest first, then huge pages.
 pub(crate) fn wanted(
     record: &Record,
     scale: &Scale,
-    steps: &[Step],
+    stairs: &Stairs,
     budget: &Budget,
     budget_ms: u64,
 ) -> Vec<Trial> {
     let mut nearer = None;
-    for step in survey::tlbs(record, scale) {
+    for step in stairs.tlbs(scale) {
         let wanted = scan(record, scale, &step, nearer, budget.modelled);
         if !wanted.is_empty() {
             return wanted;
@@ -174,17 +170,16 @@ pub(crate) fn wanted(
         let Verdict::One(one) = read(record, scale, &step, nearer).verdict else { break };
         nearer = Some(one);
     }
-    huge::wanted(record, scale, steps, budget.modelled, budget_ms)
+    huge::wanted(record, scale, stairs, budget.modelled, budget_ms)
 }
 
 /// The rows of TLBs: what the pairs show, and how each is built.
-pub(crate) fn rows(record: &Record, scale: &Scale, report: &mut Report) {
-    survey::tlb_rows(record, scale, report);
+pub(crate) fn rows(record: &Record, scale: &Scale, stairs: &Stairs, report: &mut Report) {
+    survey::tlb_rows(&stairs.pairs, scale, stairs.reading.as_ref(), report);
+    let levels = super::levels(record, scale, &stairs.steps());
     let mut nearer = None;
-        eprintln!("ROWS {}", record.trials.len());
-    }
     let mut known = true;
-    for (index, step) in survey::tlbs(record, scale).iter().enumerate() {
+    for (index, step) in stairs.tlbs(scale).iter().enumerate() {
         let n = index + 1;
         if !known {
             let reason = "a nearer TLB's ways are not known, and what hits there never arrives here";
@@ -192,7 +187,11 @@ pub(crate) fn rows(record: &Record, scale: &Scale, report: &mut Report) {
             continue;
         }
         let tlb = read(record, scale, step, nearer);
-        if let Verdict::One(one) = tlb.verdict {
+        let one = if let Verdict::One(one) = tlb.verdict { Some(one) } else { None };
+        if let Some(reason) = one.and_then(|one| page_tables(scale, stairs, step, one, &levels)) {
+            refuse(report, n, reason, String::new());
+            known = false;
+        } else if let Some(one) = one {
             decided(record, scale, (n, step), (&tlb, one), report);
             nearer = Some(one);
         } else {
@@ -200,11 +199,33 @@ pub(crate) fn rows(record: &Record, scale: &Scale, report: &mut Report) {
             known = false;
         }
     }
-    huge::rows(record, scale, report);
+    huge::rows(record, scale, stairs, report);
+}
+
+/// Bytes of a page's descriptor in the tables of every 64-bit architecture.
+const DESCRIPTOR: u64 = 8;
+
+/// Why what conflicts may be page tables that leave a cache, and no TLB: pages conflict as their descriptors do there,
+/// or as no TLB is built, at a reach that fills a cache.
+fn page_tables(
+    scale: &Scale,
+    stairs: &Stairs,
+    step: &Step,
+    one: Geometry,
+    levels: &[Level],
+) -> Option<String> {
+    let sets = one.way_bytes / scale.base;
+    let alike = |level: &Geometry| level.ways == one.ways && level.way_bytes == sets * DESCRIPTOR;
+    if let Some(at) = levels.iter().position(|level| level.geometry().is_some_and(|g| alike(&g))) {
+        return Some(format!("pages conflict as their descriptors do in cache {}: it may be no TLB", at + 1));
+    }
+    let note = survey::leaves_a_tier(step.capacity.value / scale.base as f64, stairs.reading.as_ref()?)?;
+    (!sets.is_power_of_two())
+        .then(|| format!("{note}; {} ways of {sets} entries would explain what conflicts", one.ways))
 }
 
 fn refuse(report: &mut Report, n: usize, reason: String, remedy: String) {
-    report.refusals.push(Refused { what: format!("ways and sets of TLB {n}"), reason, remedy });
+    report.refusals.push(Refused { what: format!("tlb.{n}.ways"), reason, remedy });
 }
 
 /// Trials that the conflicts of a TLB rest on.
@@ -280,10 +301,18 @@ fn apart(scale: &Scale, tlb: &Tlb, period: u64) -> Option<String> {
 }
 
 fn undecided(scale: &Scale, (n, step): (usize, &Step), tlb: &Tlb, report: &mut Report) {
-    let longest = tlb.conflicts.iter().map(|c| nominal(&tlb.domain, c)).max();
-    let seen =
-        longest.and_then(|period| apart(scale, tlb, period)).map_or_else(String::new, |s| format!("; {s}"));
-    let (reason, remedy) = match &tlb.verdict {
+    // Of the periods as long as half of it and more, where pages of any number of sets meet soonest, the shortest.
+    let periods = tlb.conflicts.iter().map(|c| nominal(&tlb.domain, c));
+    let long = periods.filter(|&period| 2.0 * period as f64 >= step.capacity.value).min();
+    let seen = long.and_then(|period| apart(scale, tlb, period));
+    let (reason, remedy) = why_not(scale, step, &tlb.verdict);
+    let reason = seen.map_or_else(|| reason.clone(), |seen| format!("{reason}; {seen}"));
+    refuse(report, n, reason, remedy.into());
+}
+
+/// Why a TLB's sets are not told, and what would help.
+fn why_not(scale: &Scale, step: &Step, verdict: &Verdict) -> (String, &'static str) {
+    match verdict {
         Verdict::Several(several) => {
             let one = |g: &Geometry| format!("{} ways of {} entries", g.ways, g.way_bytes / scale.base);
             let shown: Vec<String> = several.iter().take(SHOWN).map(one).collect();
@@ -311,8 +340,7 @@ fn undecided(scale: &Scale, (n, step): (usize, &Step), tlb: &Tlb, report: &mut R
             ),
             "a larger --budget",
         ),
-    };
-    refuse(report, n, reason + &seen, remedy.into());
+    }
 }
 
 /// Geometries that are listed.

@@ -8,6 +8,7 @@ use fathom_probe::wire::{OrderKind, PatternKind, Trial};
 
 use super::{PAIR_STEP, STEP, WINDOW_PAGES};
 use crate::common::scale::{At, Scale};
+use crate::geometry::{Step, steps};
 use crate::record::Record;
 
 impl Scale {
@@ -83,6 +84,48 @@ impl Scale {
             let known = pairs[..i].iter().rfind(|p| p.pages <= pages).map_or(0.0, |p| p.extra.max(0.0));
             pairs[i].extra += known / (lines / 2) as f64;
         }
+    }
+}
+
+/// A record's staircase, read.
+pub(crate) struct Stairs {
+    /// Its steps as measured.
+    pub(crate) staircase: Vec<At>,
+    /// The TLB pairs.
+    pub(crate) pairs: Vec<Pair>,
+    /// What translation adds to the steps.
+    pub(crate) translation: Translation,
+    /// Its tiers; `None` with too few points.
+    pub(crate) reading: Option<Reading>,
+}
+
+impl Stairs {
+    /// The staircase of a record.
+    pub(crate) fn of(record: &Record, scale: &Scale) -> Stairs {
+        let staircase = scale.staircase(record);
+        let pairs = scale.pairs(record);
+        let translation = scale.translation(&pairs);
+        let reading = read_staircase(&staircase, &translation, scale.share);
+        Stairs { staircase, pairs, translation, reading }
+    }
+
+    /// Where its tiers end.
+    pub(crate) fn steps(&self) -> Vec<Step> {
+        self.reading.as_ref().map(steps).unwrap_or_default()
+    }
+
+    /// The TLBs that the pairs show, as steps: capacities in bytes of base pages, times of a load that hits in the
+    /// nearest cache.
+    pub(crate) fn tlbs(&self, scale: &Scale) -> Vec<Step> {
+        let Some(reading) = read_pairs(&self.pairs, scale.share) else { return Vec::new() };
+        let mut here = reading.tiers[0].latency.value;
+        let mut all = Vec::new();
+        for (capacity, beyond) in tlb_steps(&reading) {
+            let (capacity, next) = (capacity.onset.scaled(scale.base as f64), beyond.value);
+            all.push(Step { capacity, here, next });
+            here = next;
+        }
+        all
     }
 }
 

@@ -8,13 +8,12 @@ use fathom_analysis::interval::Interval;
 use fathom_probe::machine::Pages;
 use fathom_probe::wire::{OrderKind, PatternKind, Trial};
 
-use super::Step;
 use super::scan;
 use crate::common::scale::Scale;
 use crate::reading::{measured, number, size};
 use crate::record::Record;
 use crate::survey::curves::{MAX_PAIR, read_pairs, tlb_steps};
-use crate::survey::{PAIR_STEP, tlb_note};
+use crate::survey::{PAIR_STEP, Stairs, leaves_a_tier};
 
 /// Memory of the curve by milliseconds of budget, bytes: 256 MiB of the default ten seconds. First touch of a huge
 /// page takes 0.2 ns a byte, and a curve's largest points touch four times its last one's pages.
@@ -31,7 +30,7 @@ const EACH: usize = 3;
 const CLOCK_ERROR: f64 = 0.02;
 
 /// Most huge pages of the curve.
-fn most(record: &Record, huge: u64, steps: &[Step], modelled: bool, budget_ms: u64) -> u64 {
+fn most(record: &Record, huge: u64, stairs: &Stairs, modelled: bool, budget_ms: u64) -> u64 {
     let mappable = record.int("memory.mappable.huge.bytes");
     let mappable = mappable.or_else(|| record.int("memory.ceiling.bytes").map(|bytes| bytes / 2));
     // What refused is a ceiling too.
@@ -40,6 +39,7 @@ fn most(record: &Record, huge: u64, steps: &[Step], modelled: bool, budget_ms: u
     let wish = budget_ms.saturating_mul(BYTES_PER_MS) / huge;
     // A model's memory costs nothing.
     let wish = if modelled { MAX_PAIR } else { wish.max(LEAST_PAGES).min(MAX_PAIR) };
+    let steps = stairs.steps();
     let cached = steps.last().map_or(f64::INFINITY, |last| CACHED * last.capacity.value / PAIR_STEP as f64);
     wish.min(mappable.unwrap_or(0) / huge).min(refused.unwrap_or(u64::MAX)).min(cached as u64)
 }
@@ -52,12 +52,12 @@ fn is_spread(trial: &Trial) -> bool {
 pub(crate) fn wanted(
     record: &Record,
     scale: &Scale,
-    steps: &[Step],
+    stairs: &Stairs,
     modelled: bool,
     budget_ms: u64,
 ) -> Vec<Trial> {
     let Some(huge) = scale.huge else { return Vec::new() };
-    let most = most(record, huge, steps, modelled, budget_ms);
+    let most = most(record, huge, stairs, modelled, budget_ms);
     // Two points an octave.
     let mut points: Vec<u64> =
         (2..).map(|i| (f64::from(i) / 2.0).exp2() as u64).take_while(|&n| n <= most).collect();
@@ -109,7 +109,7 @@ fn pair(scale: &Scale, n: u64, modelled: bool) -> (Trial, Trial) {
 }
 
 /// The rows of huge pages.
-pub(crate) fn rows(record: &Record, scale: &Scale, report: &mut Report) {
+pub(crate) fn rows(record: &Record, scale: &Scale, stairs: &Stairs, report: &mut Report) {
     let Some(huge) = scale.huge else { return };
     let pairs = scale.pairs_in(record, Pages::Huge);
     let kind = format!("huge pages of {}", size(huge as f64));
@@ -131,7 +131,7 @@ pub(crate) fn rows(record: &Record, scale: &Scale, report: &mut Report) {
         let entries = Interval { value: o.value.floor(), low: o.low.floor(), high: o.high.ceil() };
         let mut row = measured(format!("tlb.huge.{n}.entries"), entries, "", count, &trials);
         row.notes.push(kind.clone());
-        row.notes.extend(tlb_note(record, scale, o.value));
+        row.notes.extend(stairs.reading.as_ref().and_then(|s| leaves_a_tier(o.value, s)));
         report.findings.push(row);
         let above =
             Interval { value: beyond.value - first, low: beyond.low - first, high: beyond.high - first };
