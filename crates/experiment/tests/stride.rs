@@ -3,11 +3,11 @@
 mod common;
 
 use common::{finding, number};
-use fathom_analysis::findings::Report;
+use fathom_analysis::findings::{Report, Value};
 use fathom_experiment::record::{Record, Run};
 use fathom_experiment::{asked_differently, read, stride};
 use fathom_model::catalog;
-use fathom_model::description::Description;
+use fathom_model::description::{Description, Holds, Inclusion};
 use fathom_probe::chain::mix;
 use fathom_probe::machine::Operation;
 
@@ -191,4 +191,63 @@ fn a_hostile_run_line_plans_nothing_odd() {
     let _ = read(&record);
     record.push(&line.replace("rmw,read", "rmw,halve")).unwrap();
     assert!(record.problems.iter().any(|p| p.contains("'halve'")), "{:?}", record.problems);
+}
+
+/// What answers at a working set by the description: `nearest`, `level` or `memory`; none where a part of it may be
+/// answered nearer, within twice a capacity (random replacement) or where two levels hold different lines.
+fn truth(d: &Description, bytes: u64) -> Option<&'static str> {
+    let mut reach = 0;
+    let mut ends = Vec::new();
+    for level in d.levels.iter().filter(|l| l.holds != Holds::Instructions) {
+        reach = if level.inclusion == Inclusion::Exclusive { reach + level.size } else { level.size };
+        ends.push(reach);
+    }
+    if ends.iter().any(|end| *end < bytes && bytes < 4 * end) {
+        return None;
+    }
+    Some(match ends.iter().position(|end| bytes <= *end) {
+        Some(0) => "nearest",
+        Some(_) => "level",
+        None => "memory",
+    })
+}
+
+/// The sentence of each size is right on every committed machine: the sketch chooses sizes and says what answers
+/// there, and sees no description.
+#[test]
+fn what_answers_at_each_size_is_what_is_described() {
+    let (mut right, mut open, mut wrong) = (0, 0, Vec::new());
+    for name in catalog::names() {
+        let d = machine(name);
+        // Levels farther than the sketch goes are behind its last size.
+        if d.levels.iter().any(|l| l.size > 8 << 20) {
+            continue;
+        }
+        let run = Run {
+            experiment: stride::NAME.into(),
+            seed: 1,
+            budget_ms: 10_000,
+            steps: vec![64],
+            operations: vec![Operation::Read],
+            ..Run::default()
+        };
+        let (_, report) = common::measured(&d, stride::plan, run);
+        let mut told = 0;
+        for f in &report.findings {
+            let parts: Vec<&str> = f.name.split('.').collect();
+            let (["stride", bytes, "answer"], Value::Text(answer)) = (parts.as_slice(), &f.value) else {
+                continue;
+            };
+            told += 1;
+            match (truth(&d, bytes.parse().unwrap()), answer.as_str()) {
+                (Some(truth), answer) if truth == answer => right += 1,
+                (None, _) => open += 1,
+                (truth, _) => wrong.push(format!("{name}: {truth:?}, and {}", f.notes[0])),
+            }
+        }
+        assert!(told >= 3, "{name}: {told} sizes");
+    }
+    println!("{right} right, {open} undecidable, {} wrong: {wrong:#?}", wrong.len());
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(right >= 3 * open && right > 30, "{right} right and {open} undecidable");
 }

@@ -59,7 +59,15 @@ fn run(cli: &Cli, out: &Out) -> Result<u8, Failure> {
         }
         Some(Verb::Stride(o)) => {
             let (bytes, steps, operations) = (o.bytes.clone(), o.steps.clone(), o.op.clone());
-            let asked = Run { experiment: stride::NAME.into(), bytes, steps, operations, ..Run::default() };
+            let asked = Run {
+                experiment: stride::NAME.into(),
+                bytes,
+                steps,
+                operations,
+                unfaulted: o.unfaulted,
+                prefetch: o.ladder,
+                ..Run::default()
+            };
             run_experiment(&o.run, &o.out, asked, stride::plan, cli.quiet, out)
         }
         Some(Verb::Report(options)) => report(options, out),

@@ -116,6 +116,12 @@ pub enum Order {
     Window(u64),
     /// One random cycle over all cells.
     Random,
+    /// The same, to be walked once: its links are written by their addresses ([`Chain::walked_once`]), so that
+    /// nobody has seen the order before the loads do.
+    Once,
+    /// Every nth cell, ascending where n is positive and descending where it is negative, in as many passes
+    /// side by side: each cell once a lap, and all jumps but those from pass to pass alike. 0 counts as 1.
+    Strided(i8),
 }
 
 /// Where the cells of a chain sit.
@@ -141,11 +147,17 @@ pub struct Chain {
     pub layout: Layout,
     cells: u64,
     walk: Walk,
+    once: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Walk {
     Sequential,
+    /// Passes of every `by`th cell.
+    Strided {
+        by: u64,
+        descending: bool,
+    },
     /// Pairs in random order.
     Random(Bijection),
     /// `whole` pairs in full windows of `per`, then the rest in a window of its own.
@@ -163,7 +175,7 @@ impl Walk {
     #[inline]
     fn pair_at(&self, i: u64) -> u64 {
         match self {
-            Walk::Sequential => i,
+            Walk::Sequential | Walk::Strided { .. } => i,
             Walk::Random(p) => p.at(i),
             Walk::Window { per, whole, outer, inner, rest } => {
                 if i < *whole {
@@ -179,7 +191,7 @@ impl Walk {
     #[inline]
     fn position_of(&self, pair: u64) -> u64 {
         match self {
-            Walk::Sequential => pair,
+            Walk::Sequential | Walk::Strided { .. } => pair,
             Walk::Random(p) => p.index(pair),
             Walk::Window { per, whole, outer, inner, rest } => {
                 if pair < *whole {
@@ -201,7 +213,10 @@ impl Chain {
         let pairs = (cells / 2).max(1);
         let walk = match order {
             Order::Sequential => Walk::Sequential,
-            Order::Random => Walk::Random(Bijection::new(pairs, seed)),
+            Order::Strided(by) => {
+                Walk::Strided { by: u64::from(by.unsigned_abs()).max(1), descending: by < 0 }
+            }
+            Order::Random | Order::Once => Walk::Random(Bijection::new(pairs, seed)),
             Order::Window(bytes) => {
                 let per = (bytes / step.max(1) / 2).max(1);
                 if per >= pairs {
@@ -218,13 +233,19 @@ impl Chain {
                 }
             }
         };
-        Chain { base, step, layout, cells, walk }
+        Chain { base, step, layout, cells, walk, once: order == Order::Once }
     }
 
     /// Cells in the cycle.
     #[must_use]
     pub fn cells(&self) -> u64 {
         self.cells
+    }
+
+    /// Are its links to be written by their addresses, and not in its own order, which would show it once?
+    #[must_use]
+    pub fn walked_once(&self) -> bool {
+        self.once
     }
 
     /// Bytes from `base` to the end of the last cell's line or page.
@@ -242,6 +263,9 @@ impl Chain {
     pub fn cell_at(&self, i: u64) -> u64 {
         // A walk keeps its position below the cycle's length; a division is for those who do not.
         let i = if i < self.cells { i } else { i % self.cells };
+        if let Walk::Strided { by, descending } = self.walk {
+            return strided(i, self.cells, by, descending);
+        }
         let half = self.cells / 2;
         // An odd cell is left over: it ends the lap.
         if matches!(self.walk, Walk::Sequential) || i == 2 * half {
@@ -257,6 +281,9 @@ impl Chain {
     #[inline]
     #[must_use]
     pub fn position_of(&self, j: u64) -> u64 {
+        if let Walk::Strided { by, descending } = self.walk {
+            return strided_position(j, self.cells, by, descending);
+        }
         let half = self.cells / 2;
         if matches!(self.walk, Walk::Sequential) || j == 2 * half {
             j
@@ -297,6 +324,29 @@ impl Chain {
         };
         (j < self.cells && self.place(j) == offset).then_some(j)
     }
+}
+
+/// The cell at position `i` of passes over `cells` cells, every `by`th in each. The first `cells % by` passes
+/// have a cell more than the others.
+#[inline]
+fn strided(i: u64, cells: u64, by: u64, descending: bool) -> u64 {
+    let (short, longer) = (cells / by, cells % by);
+    let (pass, nth) = match i.checked_sub(longer * (short + 1)) {
+        None => (i / (short + 1), i % (short + 1)),
+        // Where passes are of no cells, no position is beyond the longer ones.
+        Some(rest) => (longer + rest / short.max(1), rest % short.max(1)),
+    };
+    let cell = nth * by + pass;
+    if descending { cells - 1 - cell } else { cell }
+}
+
+/// The position at which they visit cell `j`.
+#[inline]
+fn strided_position(j: u64, cells: u64, by: u64, descending: bool) -> u64 {
+    let j = if descending { cells - 1 - j } else { j };
+    let (short, longer) = (cells / by, cells % by);
+    let (pass, nth) = (j % by, j / by);
+    pass * short + pass.min(longer) + nth
 }
 
 /// The line of page `j` of those with `lines` lines, a power of two: an XOR of `j`'s base-`lines` digits,

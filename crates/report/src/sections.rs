@@ -3,6 +3,7 @@
 mod access;
 mod claims;
 pub(crate) mod compare;
+mod heat;
 mod ladders;
 mod picture;
 pub(crate) mod shelf;

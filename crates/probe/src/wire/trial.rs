@@ -5,7 +5,7 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use super::line::{Fields, Line, WireError};
-use crate::chain::{Chain, Layout, Order};
+use crate::chain::{Chain, Layout, Order, mix};
 use crate::machine::{Attribute, Operation, Pages, Stream, Wish};
 use crate::patterns::stride::Sweep;
 use crate::tokens::token_names;
@@ -47,9 +47,87 @@ pub enum OrderKind {
     Window,
     /// Ascending.
     Sequential,
+    /// Descending.
+    Reversed,
+    /// Every second, third, ... cell ascending, in passes side by side.
+    Forward2,
+    /// See [`OrderKind::Forward2`].
+    Forward3,
+    /// See [`OrderKind::Forward2`].
+    Forward4,
+    /// See [`OrderKind::Forward2`].
+    Forward5,
+    /// See [`OrderKind::Forward2`].
+    Forward6,
+    /// See [`OrderKind::Forward2`].
+    Forward7,
+    /// See [`OrderKind::Forward2`].
+    Forward8,
+    /// Every second, third, ... cell descending.
+    Backward2,
+    /// See [`OrderKind::Backward2`].
+    Backward3,
+    /// See [`OrderKind::Backward2`].
+    Backward4,
+    /// See [`OrderKind::Backward2`].
+    Backward5,
+    /// See [`OrderKind::Backward2`].
+    Backward6,
+    /// See [`OrderKind::Backward2`].
+    Backward7,
+    /// See [`OrderKind::Backward2`].
+    Backward8,
+    /// Random, and another cycle for each sample, of which no part is walked twice.
+    Repermuted,
 }
 
-token_names!(OrderKind { Random = "random", Window = "window", Sequential = "sequential" });
+token_names!(OrderKind {
+    Random = "random",
+    Window = "window",
+    Sequential = "sequential",
+    Reversed = "reversed",
+    Forward2 = "forward2",
+    Forward3 = "forward3",
+    Forward4 = "forward4",
+    Forward5 = "forward5",
+    Forward6 = "forward6",
+    Forward7 = "forward7",
+    Forward8 = "forward8",
+    Backward2 = "backward2",
+    Backward3 = "backward3",
+    Backward4 = "backward4",
+    Backward5 = "backward5",
+    Backward6 = "backward6",
+    Backward7 = "backward7",
+    Backward8 = "backward8",
+    Repermuted = "repermuted",
+});
+
+impl OrderKind {
+    /// The constant jump, in cells, of an order that has one: 1 of `sequential`, -3 of `backward3`.
+    #[must_use]
+    pub fn stride(self) -> Option<i8> {
+        Some(match self {
+            OrderKind::Random | OrderKind::Window | OrderKind::Repermuted => return None,
+            OrderKind::Sequential => 1,
+            OrderKind::Reversed => -1,
+            OrderKind::Forward2 => 2,
+            OrderKind::Forward3 => 3,
+            OrderKind::Forward4 => 4,
+            OrderKind::Forward5 => 5,
+            OrderKind::Forward6 => 6,
+            OrderKind::Forward7 => 7,
+            OrderKind::Forward8 => 8,
+            OrderKind::Backward2 => -2,
+            OrderKind::Backward3 => -3,
+            OrderKind::Backward4 => -4,
+            OrderKind::Backward5 => -5,
+            OrderKind::Backward6 => -6,
+            OrderKind::Backward7 => -7,
+            OrderKind::Backward8 => -8,
+        })
+    }
+}
 
 /// One point of a plan. Lengths in bytes; `loads` is the n of the n/2n method.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,6 +144,9 @@ pub struct Trial {
     pub step: u64,
     /// What the pattern `stride` does to each cell; the others load.
     pub operation: Operation,
+    /// Is the buffer of the pattern `stride` given back before each sample, so that the timed runs touch every
+    /// page of it for the first time?
+    pub unfaulted: bool,
     /// Order of the chain.
     pub order: OrderKind,
     /// Window of the order `window`, bytes.
@@ -100,6 +181,7 @@ impl Default for Trial {
             bytes: 32 << 10,
             step: 64,
             operation: Operation::Read,
+            unfaulted: false,
             order: OrderKind::Random,
             window: 4096,
             page: Pages::Base,
@@ -166,6 +248,9 @@ impl Trial {
         if self.operation != Operation::Read {
             line = line.token("op", self.operation.token());
         }
+        if self.unfaulted {
+            line = line.int("unfaulted", 1);
+        }
         if !self.with.is_empty() {
             let cpus: Vec<u64> = self.with.iter().map(|s| u64::from(s.cpu)).collect();
             let bytes: Vec<u64> = self.with.iter().map(|s| s.bytes).collect();
@@ -188,6 +273,7 @@ impl Trial {
             bytes: f.int("bytes")?.unwrap_or(d.bytes),
             step: f.int("step")?.unwrap_or(d.step),
             operation: choice(&mut f, "op", d.operation, Operation::from_token, Operation::choices())?,
+            unfaulted: f.int("unfaulted")?.map_or(Ok(d.unfaulted), flag)?,
             order: choice(&mut f, "order", d.order, OrderKind::from_token, OrderKind::choices())?,
             window: f.int("window")?.unwrap_or(d.window),
             page: choice(&mut f, "page", d.page, Pages::from_token, Pages::choices())?,
@@ -230,6 +316,26 @@ impl Trial {
                 self.pattern.token()
             )));
         }
+        self.check_once()
+    }
+
+    /// What is touched once, or walked once, ends before it comes round again.
+    fn check_once(&self) -> Result<(), WireError> {
+        let (what, pattern, needs) = match (self.unfaulted, self.order) {
+            (true, _) => ("unfaulted=1", PatternKind::Stride, 0),
+            (_, OrderKind::Repermuted) => ("order=repermuted", PatternKind::Chase, self.warm),
+            _ => return Ok(()),
+        };
+        if self.pattern != pattern {
+            return Err(WireError::new(format!("trial: {what} is for pattern={}", pattern.token())));
+        }
+        let needs = needs + 3 * self.loads;
+        if needs > self.cells() {
+            return Err(WireError::new(format!(
+                "trial: {what} takes {needs} cells, warm and three times loads, and there are {}",
+                self.cells()
+            )));
+        }
         Ok(())
     }
 
@@ -242,6 +348,12 @@ impl Trial {
     /// The chain of this trial on pages of `page_bytes`, from arena offset `base`.
     #[must_use]
     pub fn chain(&self, base: u64, page_bytes: u64) -> Chain {
+        self.chain_of(0, base, page_bytes)
+    }
+
+    /// The chain of the nth sample, from 0: another one for each in the order `repermuted`, else the same.
+    #[must_use]
+    pub fn chain_of(&self, nth: u64, base: u64, page_bytes: u64) -> Chain {
         let layout = match self.pattern {
             PatternKind::Pages => Layout::OnePerPage { page: page_bytes.max(self.step) },
             _ => Layout::Packed,
@@ -250,8 +362,11 @@ impl Trial {
             OrderKind::Random => Order::Random,
             OrderKind::Window => Order::Window(self.window),
             OrderKind::Sequential => Order::Sequential,
+            OrderKind::Repermuted => Order::Once,
+            other => Order::Strided(other.stride().unwrap_or(1)),
         };
-        Chain::new(base, self.cells(), self.step, layout, order, self.seed)
+        let seed = if order == Order::Once { mix(self.seed ^ mix(nth)) } else { self.seed };
+        Chain::new(base, self.cells(), self.step, layout, order, seed)
     }
 
     /// The sweep of this trial over a buffer that begins at arena offset `base`.
@@ -278,6 +393,15 @@ impl Trial {
             attribute: self.attribute,
             place: self.place,
         }
+    }
+}
+
+/// A key that is 0 or 1.
+fn flag(value: u64) -> Result<bool, WireError> {
+    match value {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(WireError::new(format!("trial: unfaulted={value} must be from 0 to 1"))),
     }
 }
 
