@@ -66,8 +66,10 @@ peaks are without it, the histograms with it. Exit status: as of the survey.")]
   fathom stride --unfaulted --ladder --budget 30s  page faults, and prefetch
 
 Below the line's length several accesses share a line; from there on each brings
-its own. A size between two levels tells whether the farther one is on. What the
-core overlaps and fetches ahead is in the times. Exit status: as of the survey.")]
+its own. A size between two levels tells whether the farther one is on; without
+--bytes a sketch of dependent loads finds such sizes, and a sentence at each says
+what answers there. What the core overlaps and fetches ahead is in the times of
+sweeps. Exit status: as of the survey.")]
     Stride(Stride),
     /// Judges records again: the same findings, from the files alone.
     #[command(after_help = "Examples:
