@@ -9,4 +9,5 @@ pub mod facts;
 pub mod findings;
 pub mod histogram;
 pub mod interval;
+pub mod sets;
 pub mod tiers;

@@ -7,9 +7,11 @@
 pub mod budget;
 mod clock;
 mod common;
+pub mod conflict;
 pub mod disturbance;
 pub mod doctor;
 mod environment;
+mod geometry;
 pub mod latency;
 mod reading;
 pub mod record;
@@ -71,6 +73,7 @@ pub fn read(record: &record::Record) -> fathom_analysis::findings::Report {
     match record.run.as_ref().map(|run| run.experiment.as_str()) {
         Some(latency::NAME) => latency::read(record),
         Some(stride::NAME) => stride::read(record),
+        Some(conflict::NAME) => conflict::read(record),
         _ => survey::read(record),
     }
 }

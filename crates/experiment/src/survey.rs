@@ -24,3 +24,13 @@ use crate::common::{STEP, WINDOW_PAGES};
 /// Bytes from line to line in the TLB pairs: no line is longer, so that a pair's halves touch equally many
 /// lines whatever the line is.
 const PAIR_STEP: u64 = 128;
+
+/// The steps of the record's staircase.
+pub(crate) fn steps(
+    record: &crate::record::Record,
+    scale: &crate::common::scale::Scale,
+) -> Vec<crate::geometry::Step> {
+    let translation = scale.translation(&scale.pairs(record));
+    let stairs = curves::read_staircase(&scale.staircase(record), &translation, scale.share);
+    stairs.as_ref().map(crate::geometry::steps).unwrap_or_default()
+}

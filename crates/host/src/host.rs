@@ -279,6 +279,12 @@ impl Counters for Host {
     fn counters(&mut self) -> Result<Vec<Count>, Refusal> {
         self.events.read()
     }
+
+    /// The kernel knows an event for the first level alone.
+    fn refills(&mut self, level: u64) -> Option<u64> {
+        let counts = self.events.read().ok().filter(|_| level == 1)?;
+        counts.into_iter().find(|count| count.name == "refill.L1D").map(|count| count.value)
+    }
 }
 
 impl Maintain for Host {}

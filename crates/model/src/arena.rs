@@ -86,6 +86,8 @@ pub(crate) struct Arena {
     chains: Vec<Laid>,
     swept: Option<Swept>,
     links: HashMap<u64, u64>,
+    /// The links of a lap through single cells.
+    lap: HashMap<u64, u64>,
     cursor: Option<Cursor>,
 }
 
@@ -117,6 +119,7 @@ impl Arena {
             chains: Vec::new(),
             swept: None,
             links: HashMap::new(),
+            lap: HashMap::new(),
             cursor: None,
         }
     }
@@ -177,12 +180,20 @@ impl Arena {
         if !self.is_mapped(chain.base, end) {
             return Err(Refusal::new("the chain reaches outside the mapped memory", "ask for fewer bytes"));
         }
+        self.lap.clear();
         self.chains.retain(|laid| laid.end <= chain.base || laid.start >= end);
         self.swept = self.swept.filter(|s| s.range().end <= chain.base || s.range().start >= end);
         self.links.retain(|&offset, _| chain.number_at(offset).is_none());
         self.chains.push(Laid { start: chain.base, end, chain: *chain });
         self.cursor = None;
         Ok(())
+    }
+
+    /// Puts a lap through cells in force, over whatever is there, until something else is laid.
+    pub fn lay_cells(&mut self, cells: &[u64]) {
+        let next = cells.iter().cycle().skip(1);
+        self.lap = cells.iter().copied().zip(next.copied()).collect();
+        self.cursor = None;
     }
 
     /// Puts the contents of a sweep in force. Chains that it overlaps, links in its range and an earlier sweep
@@ -195,6 +206,7 @@ impl Arena {
         let Some(end) = end.filter(|&end| aligned && sweep.step > 0 && mapped(end)) else {
             return Err(Refusal::new("the sweep reaches outside the mapped memory", "ask for fewer bytes"));
         };
+        self.lap.clear();
         self.chains.retain(|laid| laid.end <= sweep.base || laid.start >= end);
         self.links.retain(|offset, _| !(sweep.base..end).contains(offset));
         self.cursor = None;
@@ -221,12 +233,13 @@ impl Arena {
 
     /// Writes one link, over whatever chain is there.
     pub fn link(&mut self, at: u64, to: u64) {
+        self.lap.remove(&at);
         self.links.insert(at, to);
     }
 
     /// Where the cell at `offset` stands in a chain in force, if only chains say what follows it.
     pub fn cursor(&self, offset: u64) -> Option<Cursor> {
-        if !self.links.is_empty() {
+        if !(self.links.is_empty() && self.lap.is_empty()) {
             return None;
         }
         self.find(offset)
@@ -251,7 +264,7 @@ impl Arena {
 
     /// What the cell at `offset` links to.
     pub fn next(&mut self, offset: u64) -> u64 {
-        if let Some(to) = self.links.get(&offset) {
+        if let Some(to) = self.lap.get(&offset).or_else(|| self.links.get(&offset)) {
             return *to;
         }
         if let Some(to) = self.swept.and_then(|swept| swept.next(offset)) {
@@ -290,6 +303,7 @@ fn end_of(chain: &Chain) -> Result<u64, Refusal> {
             Layout::OnePerPage { page } => {
                 aligned(page) && page.is_multiple_of(chain.step) && (page / chain.step).is_power_of_two()
             }
+            Layout::Grouped { group, period } => group > 0 && aligned(period),
         };
     if !sound {
         return Err(Refusal::new(
@@ -297,10 +311,7 @@ fn end_of(chain: &Chain) -> Result<u64, Refusal> {
             "base, step and page must be multiples of 8 bytes, page / step a power of two",
         ));
     }
-    let each = match chain.layout {
-        Layout::Packed => chain.step,
-        Layout::OnePerPage { page } => page,
-    };
-    let end = chain.cells().checked_mul(each).and_then(|bytes| bytes.checked_add(chain.base));
+    let extent = chain.layout.extent(chain.cells(), chain.step);
+    let end = extent.and_then(|bytes| bytes.checked_add(chain.base));
     end.ok_or_else(|| Refusal::new("the chain is longer than any memory", "ask for fewer bytes"))
 }

@@ -8,6 +8,7 @@ use fathom_probe::machine::{
 use fathom_probe::patterns::chase::{self, UNROLL};
 use fathom_probe::patterns::stride::{self, Sweep};
 
+use crate::description::Holds;
 use crate::model::Model;
 use crate::time::UNITS_PER_CYCLE;
 
@@ -136,6 +137,12 @@ impl Machine for Model {
         Cell(cursor.offset)
     }
 
+    /// Remembered without a store, and caches and TLBs are empty afterwards.
+    fn lay_cells(&mut self, cells: &[Cell]) {
+        self.cool();
+        self.arena.lay_cells(&cells.iter().map(|cell| cell.0).collect::<Vec<u64>>());
+    }
+
     /// No load: nothing moves.
     fn peek(&mut self, at: Cell) -> Cell {
         Cell(self.arena.next(at.0))
@@ -232,6 +239,17 @@ impl Counters for Model {
         count("memory.reads".into(), self.memory.reads);
         count("memory.writes".into(), self.hierarchy.memory_writes);
         Ok(counts)
+    }
+
+    fn refills(&mut self, level: u64) -> Option<u64> {
+        let data = self
+            .description
+            .levels
+            .iter()
+            .enumerate()
+            .filter(|(_, level)| level.holds != Holds::Instructions);
+        let index = data.map(|(index, _)| index).nth(usize::try_from(level.checked_sub(1)?).ok()?)?;
+        Some(self.hierarchy.cache(0, index).refills)
     }
 }
 

@@ -122,6 +122,9 @@ pub enum Order {
     /// Every nth cell, ascending where n is positive and descending where it is negative, in as many passes
     /// side by side: each cell once a lap, and all jumps but those from pass to pass alike. 0 counts as 1.
     Strided(i8),
+    /// Group after group of this many cells, the groups in random order, a group's cells ascending: the one
+    /// order that keeps neighbours together, for what one access brings along for the next.
+    Groups(u64),
 }
 
 /// Where the cells of a chain sit.
@@ -134,6 +137,42 @@ pub enum Layout {
         /// Bytes in a page: a power of two.
         page: u64,
     },
+    /// Cell `j` at `(j / group) * period + (j % group) * step`: groups of cells at a step, the groups at a
+    /// period. With groups of one cell, cells at a step that need not be a power of two.
+    Grouped {
+        /// Cells in a group, at least 1.
+        group: u64,
+        /// Bytes from a group to the next.
+        period: u64,
+    },
+}
+
+impl Layout {
+    /// The offset of cell `j`, of a chain with this step, from the chain's base.
+    #[inline]
+    fn offset(self, j: u64, step: u64) -> u64 {
+        match self {
+            Layout::Packed => j * step,
+            Layout::OnePerPage { page } => j * page + spread(j, page / step) * step,
+            Layout::Grouped { group, period } => (j / group) * period + (j % group) * step,
+        }
+    }
+
+    /// Bytes from the base to the end of the last of `cells` cells' lines or pages; `None` where that is more
+    /// than a number holds. A group ends with its last word: whoever knows no line can say no more.
+    #[must_use]
+    pub fn extent(self, cells: u64, step: u64) -> Option<u64> {
+        match self {
+            Layout::Packed => cells.checked_mul(step),
+            Layout::OnePerPage { page } => cells.checked_mul(page),
+            Layout::Grouped { group, period } => {
+                let group = group.max(1);
+                let last = cells.max(1) - 1;
+                let inside = last.min(group - 1).checked_mul(step)?;
+                (last / group).checked_mul(period)?.checked_add(inside)?.checked_add(8)
+            }
+        }
+    }
 }
 
 /// A chain: its cells, their layout and the order through them.
@@ -168,6 +207,11 @@ enum Walk {
         inner: Bijection,
         rest: Bijection,
     },
+    /// Groups of `per` cells in random order; what is left over, fewer than a group, last.
+    Groups {
+        per: u64,
+        outer: Bijection,
+    },
 }
 
 impl Walk {
@@ -175,7 +219,7 @@ impl Walk {
     #[inline]
     fn pair_at(&self, i: u64) -> u64 {
         match self {
-            Walk::Sequential | Walk::Strided { .. } => i,
+            Walk::Sequential | Walk::Strided { .. } | Walk::Groups { .. } => i,
             Walk::Random(p) => p.at(i),
             Walk::Window { per, whole, outer, inner, rest } => {
                 if i < *whole {
@@ -191,7 +235,7 @@ impl Walk {
     #[inline]
     fn position_of(&self, pair: u64) -> u64 {
         match self {
-            Walk::Sequential | Walk::Strided { .. } => pair,
+            Walk::Sequential | Walk::Strided { .. } | Walk::Groups { .. } => pair,
             Walk::Random(p) => p.index(pair),
             Walk::Window { per, whole, outer, inner, rest } => {
                 if pair < *whole {
@@ -217,6 +261,10 @@ impl Chain {
                 Walk::Strided { by: u64::from(by.unsigned_abs()).max(1), descending: by < 0 }
             }
             Order::Random | Order::Once => Walk::Random(Bijection::new(pairs, seed)),
+            Order::Groups(per) => {
+                let per = per.clamp(1, cells);
+                Walk::Groups { per, outer: Bijection::new(cells / per, seed) }
+            }
             Order::Window(bytes) => {
                 let per = (bytes / step.max(1) / 2).max(1);
                 if per >= pairs {
@@ -248,13 +296,11 @@ impl Chain {
         self.once
     }
 
-    /// Bytes from `base` to the end of the last cell's line or page.
+    /// Bytes from `base` to the end of the last cell's line or page; the largest number where that is more
+    /// than a number holds.
     #[must_use]
     pub fn extent(&self) -> u64 {
-        match self.layout {
-            Layout::Packed => self.cells * self.step,
-            Layout::OnePerPage { page } => self.cells * page,
-        }
+        self.layout.extent(self.cells, self.step).unwrap_or(u64::MAX)
     }
 
     /// The cell number at position `i` (taken modulo the cycle).
@@ -265,6 +311,9 @@ impl Chain {
         let i = if i < self.cells { i } else { i % self.cells };
         if let Walk::Strided { by, descending } = self.walk {
             return strided(i, self.cells, by, descending);
+        }
+        if let Walk::Groups { per, outer } = &self.walk {
+            return if i / per < outer.count() { outer.at(i / per) * per + i % per } else { i };
         }
         let half = self.cells / 2;
         // An odd cell is left over: it ends the lap.
@@ -284,6 +333,9 @@ impl Chain {
         if let Walk::Strided { by, descending } = self.walk {
             return strided_position(j, self.cells, by, descending);
         }
+        if let Walk::Groups { per, outer } = &self.walk {
+            return if j / per < outer.count() { outer.index(j / per) * per + j % per } else { j };
+        }
         let half = self.cells / 2;
         if matches!(self.walk, Walk::Sequential) || j == 2 * half {
             j
@@ -301,10 +353,7 @@ impl Chain {
     #[inline]
     #[must_use]
     pub fn place(&self, j: u64) -> u64 {
-        match self.layout {
-            Layout::Packed => self.base + j * self.step,
-            Layout::OnePerPage { page } => self.base + j * page + spread(j, page / self.step) * self.step,
-        }
+        self.base + self.layout.offset(j, self.step)
     }
 
     /// The arena offset of position `i`.
@@ -321,6 +370,7 @@ impl Chain {
         let j = match self.layout {
             Layout::Packed => rel / self.step,
             Layout::OnePerPage { page } => rel / page,
+            Layout::Grouped { group, period } => rel / period * group + rel % period / self.step,
         };
         (j < self.cells && self.place(j) == offset).then_some(j)
     }

@@ -12,6 +12,7 @@ pub mod chain;
 pub mod machine;
 pub mod patterns;
 pub mod proof;
+pub mod sequence;
 pub mod serve;
 mod tokens;
 pub mod wire;

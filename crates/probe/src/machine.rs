@@ -268,6 +268,14 @@ pub trait Machine: Counters + Maintain + Fresh + Wake + Disturb + Dma {
         patterns::chase::lay(self, chain)
     }
 
+    /// Writes the links of a lap through `cells`, each to the next and the last to the first. The model
+    /// overrides it, as [`Machine::lay`].
+    fn lay_cells(&mut self, cells: &[Self::Cell]) {
+        for (i, &at) in cells.iter().enumerate() {
+            self.link(at, cells[(i + 1) % cells.len()]);
+        }
+    }
+
     /// The batch form of the chase: `n` dependent loads from `start`; answers where it ended.
     /// Overridable for speed; a differential test holds the override equal to the generic body.
     #[inline(always)]
@@ -320,6 +328,13 @@ pub trait Counters {
     /// A [`Refusal`] where there are no counters.
     fn counters(&mut self) -> Result<Vec<Count>, Refusal> {
         Err(Refusal::new("this machine offers no event counters", ""))
+    }
+
+    /// Refills of the cache that is `level`-th on the way of data, from 1, since the machine was opened. `None`
+    /// where nobody counts them.
+    fn refills(&mut self, level: u64) -> Option<u64> {
+        let _ = level;
+        None
     }
 }
 

@@ -21,6 +21,9 @@ pub fn unproven(trial: &Trial, page_bytes: u64, samples: &[Sample]) -> alloc::ve
             false => unproven_sweeps(trial, samples),
         };
     }
+    if trial.pattern == PatternKind::Probe {
+        return unproven_probes(trial, samples);
+    }
     let mut chain = trial.chain(0, page_bytes);
     let cells = chain.cells();
     // The first run of a sample and the second, in loads.
@@ -61,6 +64,26 @@ fn unproven_touches(trial: &Trial, page_bytes: u64, samples: &[Sample]) -> alloc
         sample.end >= first && second
     };
     (0..samples.len()).filter(|i| !proven(&samples[*i])).collect()
+}
+
+/// The same of probes: the numbers of the accesses that were reached.
+fn unproven_probes(trial: &Trial, samples: &[Sample]) -> alloc::vec::Vec<usize> {
+    let cells = trial.sequence.accesses().len() as u64;
+    let asked = trial.sequence.asked();
+    if asked.is_empty() && (2 * trial.loads).is_multiple_of(cells) && cells > 2 {
+        return (0..samples.len()).collect();
+    }
+    let mut position = trial.warm % cells;
+    let expected = |(i, _): (usize, &Sample)| match asked.get(i % asked.len().max(1)) {
+        Some(&at) => (at as u64, (at as u64 + 1) % cells),
+        None => {
+            let middle = position.wrapping_add(trial.loads) % cells;
+            position = middle.wrapping_add(2 * trial.loads) % cells;
+            (middle, position)
+        }
+    };
+    let ends: alloc::vec::Vec<(u64, u64)> = samples.iter().enumerate().map(expected).collect();
+    (0..samples.len()).filter(|&i| (samples[i].end, samples[i].end2) != ends[i]).collect()
 }
 
 /// The same of sweeps: each run's sum, or what its last cell holds; and, where the buffer was written to, what

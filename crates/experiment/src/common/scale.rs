@@ -144,6 +144,17 @@ impl Scale {
         }
     }
 
+    /// A trial's times a load in ns, as if the core's clock had not changed: see [`At::steady`].
+    pub(crate) fn steady(&self, run: &TrialRun) -> Vec<f64> {
+        let ticks: Vec<f64> = run.ticks_per_op().collect();
+        match (self.cycle_at(run.trial.id), self.cycle()) {
+            (Some(then), Some(typical)) if ticks.iter().all(|t| t / then < CORE_CLOCKED) => {
+                ticks.iter().map(|t| t / then * typical * self.tick_ns).collect()
+            }
+            _ => ticks.iter().map(|t| t * self.tick_ns).collect(),
+        }
+    }
+
     /// Adds what a trial measured to its point.
     pub(crate) fn add(&self, at: &mut Vec<At>, run: &TrialRun) {
         let bytes = run.trial.bytes;
@@ -159,12 +170,7 @@ impl Scale {
         };
         entry.cycles.extend(cycle.iter().flat_map(|c| ticks.iter().map(move |t| t / c)));
         entry.groups.push(ticks.iter().map(|t| t * self.tick_ns).collect());
-        entry.steady.push(match (cycle, self.cycle()) {
-            (Some(then), Some(typical)) if ticks.iter().all(|t| t / then < CORE_CLOCKED) => {
-                ticks.iter().map(|t| t / then * typical * self.tick_ns).collect()
-            }
-            _ => ticks.iter().map(|t| t * self.tick_ns).collect(),
-        });
+        entry.steady.push(self.steady(run));
         // One step of the clock in what a sample times, the difference of two intervals: their ends fall
         // anywhere between its steps, and timers have jitter besides.
         let timed = median(&ticks).unwrap_or(0.0) * run.trial.loads as f64;

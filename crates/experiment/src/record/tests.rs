@@ -30,7 +30,13 @@ fn session() -> Vec<String> {
         .map(|i| {
             let end = chain.cell_at(at + chase.loads);
             at += 3 * chase.loads;
-            Sample { ticks: 12_000 + i, ticks2: 24_000 + i, end, end2: chain.cell_at(at), cycles: None }
+            Sample {
+                ticks: 12_000 + i,
+                ticks2: 24_000 + i,
+                end,
+                end2: chain.cell_at(at),
+                ..Sample::default()
+            }
         })
         .collect();
     let clock =
@@ -245,7 +251,14 @@ fn huge_numbers_are_read_or_refused_and_sums_do_not_overflow() {
             }
             .line(),
         );
-        let sample = Sample { ticks: max, ticks2: 0, end: max, end2: max, cycles: Some((max, 0)) };
+        let sample = Sample {
+            ticks: max,
+            ticks2: 0,
+            end: max,
+            end2: max,
+            cycles: Some((max, 0)),
+            misses: Some((max, 0)),
+        };
         push(Samples { trial: id, list: vec![sample] }.lines().remove(0));
         let watch =
             Watch { wall_ns: max, cpu_ns: max, involuntary: max, steal_ns: max, faults: max, accesses: max };

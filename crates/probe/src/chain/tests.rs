@@ -27,11 +27,15 @@ proptest! {
             Just(Order::Sequential),
             (64u64..8192).prop_map(Order::Window),
             (-12i8..12).prop_map(Order::Strided),
+            (1u64..20).prop_map(Order::Groups),
         ],
-        paged: bool,
+        layout in prop_oneof![
+            Just(Layout::Packed),
+            Just(Layout::OnePerPage { page: 4096 }),
+            (1u64..9, 65u64..900).prop_map(|(group, words)| Layout::Grouped { group, period: 8 * words }),
+        ],
         seed: u64,
     ) {
-        let layout = if paged { Layout::OnePerPage { page: 4096 } } else { Layout::Packed };
         let chain = Chain::new(8192, cells, 64, layout, order, seed);
         let mut seen = vec![false; chain.cells() as usize];
         for i in 0..chain.cells() {
@@ -63,6 +67,15 @@ proptest! {
         let odd = (0..cells - 1).filter(|i| jump(*i) != i64::from(n)).count() as u64;
         prop_assert_eq!(odd, u64::from(by as u8).min(cells) - 1);
         prop_assert_eq!(chain.cell_at(0), if descending { cells - 1 } else { 0 });
+    }
+
+    #[test]
+    fn groups_are_finished_ascending_before_they_are_left(groups in 1u64..40, per in 1u64..9, seed: u64) {
+        let layout = Layout::Grouped { group: per, period: 1024 };
+        let chain = Chain::new(0, groups * per, 64, layout, Order::Groups(per), seed);
+        for i in 0..groups * per {
+            prop_assert_eq!(chain.at(i), chain.at(i - i % per) / 1024 * 1024 + i % per * 64);
+        }
     }
 
     #[test]

@@ -10,21 +10,17 @@ pub fn measure<M: Machine>(machine: &mut M, trial: &Trial) -> Vec<Sample> {
     machine.alu(trial.warm);
     (0..trial.samples)
         .map(|_| {
-            let cycles = super::cycles(machine);
+            let before = super::counters(machine, trial);
             let a = machine.now();
             machine.alu(trial.loads);
             let b = machine.now();
-            let cycles1 = super::cycles(machine);
+            let between = super::counters(machine, trial);
             let b2 = machine.now();
             machine.alu(2 * trial.loads);
             let c = machine.now();
-            let cycles2 = super::cycles(machine);
-            Sample {
-                ticks: b.since(a),
-                ticks2: c.since(b2),
-                cycles: super::counted(cycles, cycles1, cycles2),
-                ..Sample::default()
-            }
+            let after = super::counters(machine, trial);
+            let (cycles, _) = before.since(between, after);
+            Sample { ticks: b.since(a), ticks2: c.since(b2), cycles, ..Sample::default() }
         })
         .collect()
 }

@@ -57,7 +57,7 @@ pub fn lay<M: Machine + ?Sized>(machine: &mut M, chain: &Chain) -> Result<(), Re
     Ok(())
 }
 
-/// Runs a trial of the patterns `chase` and `pages`: the same loads round another layout.
+/// Runs a trial of the patterns `chase`, `pages`, `conflict` and `pair`: the same loads round other layouts.
 ///
 /// Each sample times n loads and then 2n more, from where the last one stopped; analysis takes the
 /// difference, in which every fixed cost cancels. The clock is read between the two runs and, because
@@ -66,7 +66,7 @@ pub fn lay<M: Machine + ?Sized>(machine: &mut M, chain: &Chain) -> Result<(), Re
 /// # Errors
 /// The machine's refusal of the memory or of the co-running streams.
 pub fn measure<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal> {
-    on_chain(machine, trial, one)
+    on_chain(machine, trial, on_cells)
 }
 
 /// One sample from a cell on; leaves the cell where it ended. `None` when the loads led off the chain, which
@@ -111,23 +111,30 @@ fn begin<M: Machine>(machine: &mut M, chain: &Chain, trial: &Trial) -> Result<Op
 }
 
 /// One sample: n loads, then 2n more.
-fn one<M: Machine>(machine: &mut M, chain: &Chain, cell: &mut M::Cell, trial: &Trial) -> Option<Sample> {
+fn on_cells<M: Machine>(machine: &mut M, chain: &Chain, cell: &mut M::Cell, trial: &Trial) -> Option<Sample> {
+    let (sample, middle, last) = one(machine, cell, trial);
+    let number = |cell| chain.number_at(machine.offset(cell));
+    Some(Sample { end: number(middle)?, end2: number(last)?, ..sample })
+}
+
+/// The same without the numbers of the cells where the two runs ended, and these.
+pub(super) fn one<M: Machine>(
+    machine: &mut M,
+    cell: &mut M::Cell,
+    trial: &Trial,
+) -> (Sample, M::Cell, M::Cell) {
     let n = trial.loads;
-    let before = super::cycles(machine);
+    let before = super::counters(machine, trial);
     let a = machine.now();
     let middle = machine.chase(*cell, n);
     let b = machine.now();
-    let between = super::cycles(machine);
+    let between = super::counters(machine, trial);
     let b2 = machine.now();
     let last = machine.chase(middle, 2 * n);
     let c = machine.now();
-    let after = super::cycles(machine);
+    let after = super::counters(machine, trial);
     *cell = last;
-    Some(Sample {
-        ticks: b.since(a),
-        ticks2: c.since(b2),
-        end: chain.number_at(machine.offset(middle))?,
-        end2: chain.number_at(machine.offset(last))?,
-        cycles: super::counted(before, between, after),
-    })
+    let (cycles, misses) = before.since(between, after);
+    let sample = Sample { ticks: b.since(a), ticks2: c.since(b2), cycles, misses, ..Sample::default() };
+    (sample, middle, last)
 }

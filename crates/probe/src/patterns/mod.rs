@@ -8,6 +8,7 @@ use crate::wire::{PatternKind, Sample, Trial};
 pub mod alu;
 pub mod chase;
 pub mod clock;
+pub mod probe;
 pub mod single;
 pub mod stride;
 
@@ -30,19 +31,37 @@ pub fn run<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal>
     let samples = match trial.pattern {
         PatternKind::Clock => clock::measure(machine, trial),
         PatternKind::Alu => alu::measure(machine, trial),
-        PatternKind::Chase | PatternKind::Pages => return chase::measure(machine, trial),
+        PatternKind::Chase | PatternKind::Pages | PatternKind::Conflict | PatternKind::Pair => {
+            return chase::measure(machine, trial);
+        }
+        PatternKind::Probe => return probe::measure(machine, trial),
         PatternKind::Single => return single::measure(machine, trial),
         PatternKind::Stride => return stride::measure(machine, trial),
     };
     Ok(Yield { samples, page_bytes: 0, base: 0 })
 }
 
-/// The counter `cycles`, where the machine has one.
-fn cycles<M: Machine>(machine: &mut M) -> Option<u64> {
-    machine.counters().ok()?.into_iter().find(|c| c.name == "cycles").map(|c| c.value)
+/// What the machine's counters read, where it has them.
+#[derive(Clone, Copy, Default)]
+struct Counted {
+    cycles: Option<u64>,
+    misses: Option<u64>,
 }
 
-/// The increases over the two runs of a sample.
-fn counted(before: Option<u64>, between: Option<u64>, after: Option<u64>) -> Option<(u64, u64)> {
-    Some((between?.wrapping_sub(before?), after?.wrapping_sub(between?)))
+/// Reads the counter `cycles` and, where the trial asks for it, the refills of a level.
+fn counters<M: Machine>(machine: &mut M, trial: &Trial) -> Counted {
+    let counts = machine.counters().unwrap_or_default();
+    Counted {
+        cycles: counts.into_iter().find(|c| c.name == "cycles").map(|c| c.value),
+        misses: if trial.counted > 0 { machine.refills(trial.counted) } else { None },
+    }
+}
+
+impl Counted {
+    /// The increases from this reading over the two runs of a sample.
+    fn since(self, between: Counted, after: Counted) -> (Option<(u64, u64)>, Option<(u64, u64)>) {
+        let over =
+            |a: Option<u64>, b: Option<u64>, c: Option<u64>| Some((b?.wrapping_sub(a?), c?.wrapping_sub(b?)));
+        (over(self.cycles, between.cycles, after.cycles), over(self.misses, between.misses, after.misses))
+    }
 }

@@ -43,13 +43,13 @@ fn one<M: Machine>(machine: &mut M, chain: &Chain, cell: &mut M::Cell, trial: &T
         ticks2,
         end: chain.number_at(machine.offset(reached))?,
         end2: chain.number_at(machine.offset(last))?,
-        cycles: None,
+        ..Sample::default()
     })
 }
 
 /// The time of `n` dependent loads, and where they end.
 #[inline(always)]
-fn timed<M: Machine>(machine: &mut M, from: M::Cell, n: u64) -> (u64, M::Cell) {
+pub(super) fn timed<M: Machine>(machine: &mut M, from: M::Cell, n: u64) -> (u64, M::Cell) {
     // The loop of the batch would be most of what one load takes.
     if n == 1 {
         let a = machine.now();

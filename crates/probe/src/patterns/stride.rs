@@ -313,7 +313,7 @@ fn undisturbed<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refu
     let mut reached = sweep.cells;
     let mut samples = Vec::with_capacity(trial.samples as usize);
     for _ in 0..trial.samples {
-        samples.push(timed(machine, &sweep, &mut reached, trial.loads).ok_or_else(outside)?);
+        samples.push(timed(machine, &sweep, &mut reached, trial).ok_or_else(outside)?);
     }
     if sweep.operation != Operation::Read
         && let Some(last) = samples.last_mut()
@@ -324,27 +324,29 @@ fn undisturbed<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refu
 }
 
 /// One sample: n accesses, then 2n more.
-fn timed<M: Machine>(machine: &mut M, sweep: &Sweep, reached: &mut u64, n: u64) -> Option<Sample> {
-    let from = *reached;
+fn timed<M: Machine>(machine: &mut M, sweep: &Sweep, reached: &mut u64, trial: &Trial) -> Option<Sample> {
+    let (from, n) = (*reached, trial.loads);
     let (middle, to) = (from.wrapping_add(n), from.wrapping_add(3 * n));
-    let before = super::cycles(machine);
+    let before = super::counters(machine, trial);
     let a = machine.now();
     let first = machine.sweep(sweep, from, n)?;
     let b = machine.now();
-    let between = super::cycles(machine);
+    let between = super::counters(machine, trial);
     // Here and not after both runs, which may come by the same cell.
     let end = proof(machine, sweep, middle, n, first)?;
     let b2 = machine.now();
     let second = machine.sweep(sweep, middle, 2 * n)?;
     let c = machine.now();
-    let after = super::cycles(machine);
+    let after = super::counters(machine, trial);
     *reached = to;
+    let (cycles, misses) = before.since(between, after);
     Some(Sample {
         ticks: b.since(a),
         ticks2: c.since(b2),
         end,
         end2: proof(machine, sweep, to, 2 * n, second)?,
-        cycles: super::counted(before, between, after),
+        cycles,
+        misses,
     })
 }
 
@@ -382,27 +384,28 @@ fn first_touches<M: Machine>(
     let mut samples = Vec::with_capacity(trial.samples as usize);
     for _ in 0..trial.samples {
         machine.give_back(mapping)?;
-        samples.push(first_touch(machine, sweep, trial.loads).ok_or_else(outside)?);
+        samples.push(first_touch(machine, sweep, trial).ok_or_else(outside)?);
     }
     // Nobody reckons with what the last sample left.
     machine.give_back(mapping)?;
     Ok(Yield { samples, page_bytes: mapping.page_bytes, base: mapping.base })
 }
 
-fn first_touch<M: Machine>(machine: &mut M, sweep: &Sweep, n: u64) -> Option<Sample> {
+fn first_touch<M: Machine>(machine: &mut M, sweep: &Sweep, trial: &Trial) -> Option<Sample> {
+    let n = trial.loads;
     // Lap 1: lap 0 leaves everything as it is.
     let (from, middle) = (sweep.cells, sweep.cells + n);
     let fresh = machine.watch().faults;
-    let before = super::cycles(machine);
+    let before = super::counters(machine, trial);
     let a = machine.now();
     let first = machine.sweep(sweep, from, n)?;
     let b = machine.now();
-    let between = super::cycles(machine);
+    let between = super::counters(machine, trial);
     let reached = machine.watch().faults;
     let b2 = machine.now();
     let second = machine.sweep(sweep, middle, 2 * n)?;
     let c = machine.now();
-    let after = super::cycles(machine);
+    let after = super::counters(machine, trial);
     let faults = [reached.wrapping_sub(fresh), machine.watch().faults.wrapping_sub(reached)];
     let [end, end2] = match sweep.operation {
         // What was not zero was not fresh.
@@ -410,13 +413,8 @@ fn first_touch<M: Machine>(machine: &mut M, sweep: &Sweep, n: u64) -> Option<Sam
         Operation::Read => faults,
         Operation::Write | Operation::Rmw => [faults[0], left(machine, sweep, 3 * n)?],
     };
-    Some(Sample {
-        ticks: b.since(a),
-        ticks2: c.since(b2),
-        end,
-        end2,
-        cycles: super::counted(before, between, after),
-    })
+    let (cycles, misses) = before.since(between, after);
+    Some(Sample { ticks: b.since(a), ticks2: c.since(b2), end, end2, cycles, misses })
 }
 
 /// What the first `n` cells of fresh memory hold once lap 1 has come by: in words its number, each times the

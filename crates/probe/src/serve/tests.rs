@@ -126,6 +126,12 @@ impl Machine for Plain {
         self.lap = chain.cells();
         patterns::chase::lay(self, chain)
     }
+    fn lay_cells(&mut self, cells: &[usize]) {
+        self.lap = cells.len() as u64;
+        for (i, &at) in cells.iter().enumerate() {
+            self.link(at, cells[(i + 1) % cells.len()]);
+        }
+    }
     fn chase(&mut self, start: usize, n: u64) -> usize {
         let n = match self.cheat {
             Cheat::Idle => 0,
@@ -200,7 +206,7 @@ fn judged(lines: &[Line]) -> Vec<usize> {
     unproven(&trial, done.page_bytes, &samples.list)
 }
 
-const ASKED: [&str; 10] = [
+const ASKED: [&str; 16] = [
     "trial id=1 pattern=chase bytes=8192 loads=300 samples=4 warm=77",
     "trial id=1 pattern=chase bytes=17024 order=window window=4096 loads=100 samples=4",
     "trial id=1 pattern=chase bytes=8192 order=sequential loads=300 samples=4 warm=1",
@@ -208,6 +214,12 @@ const ASKED: [&str; 10] = [
     "trial id=1 pattern=single bytes=8192 loads=77 samples=4 seed=3",
     "trial id=1 pattern=single bytes=8192 loads=77 timed=5 samples=4",
     "trial id=1 pattern=single bytes=8192 loads=3 timed=5 samples=4",
+    "trial id=1 pattern=conflict bytes=576 period=4096 offset=192 loads=301 samples=4",
+    "trial id=1 pattern=conflict bytes=36864 step=4096 group=4 period=24576 loads=301 samples=4 warm=5",
+    "trial id=1 pattern=pair bytes=960 step=24 period=1000 loads=301 samples=4 seed=8",
+    "trial id=1 pattern=single bytes=576 period=4096 loads=77 samples=4",
+    "trial id=1 pattern=probe period=4096 step=1024 sequence=\"A-I B a-d A\" loads=301 samples=4 warm=3",
+    "trial id=1 pattern=probe period=4096 sequence=\"A-I B? A C?\" samples=5 warm=3",
     "trial id=1 pattern=chase bytes=8192 order=backward3 loads=300 samples=4",
     "trial id=1 pattern=chase bytes=65600 order=forward8 loads=300 samples=4 warm=9",
     "trial id=1 pattern=chase bytes=131072 order=repermuted loads=300 samples=4 warm=900",
@@ -317,7 +329,7 @@ fn what_is_walked_once_has_room_for_it_and_the_right_pattern() {
 
 #[test]
 fn each_sample_of_a_chain_walked_once_has_an_order_of_its_own() {
-    let lines = talk(Cheat::Honest, &[ASKED[9]]);
+    let lines = talk(Cheat::Honest, &[ASKED[15]]);
     let ends: Vec<u64> = samples_of(&lines).iter().map(|s| s.end).collect();
     assert!(ends.windows(2).all(|pair| pair[0] != pair[1]), "{ends:?}");
 }
@@ -355,8 +367,30 @@ fn an_operation_is_the_strides_alone_and_old_lines_read() {
 
 #[test]
 fn a_timed_load_that_never_ran_is_caught() {
-    let lines = talk(Cheat::Unloaded, &[ASKED[4]]);
-    assert_eq!(judged(&lines), [0, 1, 2, 3]);
+    for asked in [ASKED[4], ASKED[12]] {
+        let all: Vec<usize> = (0..if asked == ASKED[4] { 4 } else { 5 }).collect();
+        assert_eq!(judged(&talk(Cheat::Unloaded, &[asked])), all);
+    }
+}
+
+#[test]
+fn an_asked_load_is_timed_after_all_that_come_before_it() {
+    let lines = talk(Cheat::Honest, &[ASKED[12]]);
+    let list = Samples::read(lines.iter().find(|l| l.word == "sample").unwrap()).unwrap().list;
+    // B is the tenth access, C the twelfth, and so round again. A load takes 3 here, a reading of the clock 1.
+    assert_eq!(
+        list.iter().map(|s| (s.end, s.end2)).collect::<Vec<_>>(),
+        [(9, 10), (11, 0), (9, 10), (11, 0), (9, 10)]
+    );
+    assert!(list.iter().all(|s| (s.ticks, s.ticks2) == (3 + 1, 1)));
+}
+
+#[test]
+fn refills_are_counted_where_a_trial_asks_and_somebody_counts() {
+    // Nobody does here, and the line says nothing of them.
+    let lines = talk(Cheat::Honest, &["trial id=1 counted=1 loads=300 samples=2"]);
+    let line = lines.iter().find(|l| l.word == "sample").unwrap();
+    assert!(!line.render().contains("misses"), "{}", line.render());
 }
 
 #[test]

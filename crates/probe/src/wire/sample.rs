@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use super::line::{Line, WireError};
 use crate::machine::Watch;
 
-/// Samples a line: four columns of up to 20 digits stay below the line's limit.
+/// Samples a line: eight columns of up to 20 digits stay below the line's limit.
 pub const SAMPLES_A_LINE: usize = 16;
 
 /// One timed run of a trial: n operations, then 2n.
@@ -21,6 +21,8 @@ pub struct Sample {
     pub end2: u64,
     /// Core cycles counted over n and over 2n operations, where a counter exists.
     pub cycles: Option<(u64, u64)>,
+    /// Refills of the level that the trial has counted, over n and over 2n operations, where they are counted.
+    pub misses: Option<(u64, u64)>,
 }
 
 /// Samples of one trial, in the order in which they were taken.
@@ -52,6 +54,11 @@ impl Samples {
                 .list("cycles", &column(|s| s.cycles.map_or(0, |c| c.0)))
                 .list("cycles2", &column(|s| s.cycles.map_or(0, |c| c.1)));
         }
+        if chunk.iter().all(|s| s.misses.is_some()) {
+            line = line
+                .list("misses", &column(|s| s.misses.map_or(0, |c| c.0)))
+                .list("misses2", &column(|s| s.misses.map_or(0, |c| c.1)));
+        }
         line
     }
 
@@ -65,11 +72,13 @@ impl Samples {
         let (ticks, ticks2) = (f.list("ticks")?, f.list("ticks2")?);
         let (end, end2) = (f.list("end")?, f.list("end2")?);
         let (cycles, cycles2) = (f.list("cycles")?, f.list("cycles2")?);
+        let (misses, misses2) = (f.list("misses")?, f.list("misses2")?);
         f.finish()?;
         let n = ticks.len();
-        let counted = !cycles.is_empty();
+        let whole = |a: &[u64], b: &[u64]| (a.is_empty() && b.is_empty()) || (a.len() == n && b.len() == n);
         if [&ticks2, &end, &end2].iter().any(|c| c.len() != n)
-            || (counted && (cycles.len() != n || cycles2.len() != n))
+            || !whole(&cycles, &cycles2)
+            || !whole(&misses, &misses2)
         {
             return Err(WireError::new("sample: columns of different lengths"));
         }
@@ -79,7 +88,8 @@ impl Samples {
                 ticks2: ticks2[i],
                 end: end[i],
                 end2: end2[i],
-                cycles: counted.then(|| (cycles[i], cycles2[i])),
+                cycles: cycles.get(i).copied().zip(cycles2.get(i).copied()),
+                misses: misses.get(i).copied().zip(misses2.get(i).copied()),
             })
             .collect();
         Ok(Samples { trial, list })

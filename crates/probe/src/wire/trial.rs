@@ -5,9 +5,11 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use super::line::{Fields, Line, WireError};
+use super::order::OrderKind;
 use crate::chain::{Chain, Layout, Order, mix};
 use crate::machine::{Attribute, Operation, Pages, Stream, Wish};
 use crate::patterns::stride::Sweep;
+use crate::sequence::Sequence;
 use crate::tokens::token_names;
 
 /// The pattern that a trial runs.
@@ -26,6 +28,12 @@ pub enum PatternKind {
     Single,
     /// Independent accesses at a step through packed cells, ascending.
     Stride,
+    /// Dependent loads round a chain over cells `period` bytes apart, or groups of them.
+    Conflict,
+    /// Dependent loads of two cells `step` bytes apart, then of the next such pair, a `period` from it.
+    Pair,
+    /// Dependent loads of a `sequence` over blocks of one set, round and round.
+    Probe,
 }
 
 token_names!(PatternKind {
@@ -35,99 +43,10 @@ token_names!(PatternKind {
     Pages = "pages",
     Single = "single",
     Stride = "stride",
+    Conflict = "conflict",
+    Pair = "pair",
+    Probe = "probe",
 });
-
-/// The order of a chain, without its window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum OrderKind {
-    /// One random cycle.
-    #[default]
-    Random,
-    /// Random inside windows of `window` bytes.
-    Window,
-    /// Ascending.
-    Sequential,
-    /// Descending.
-    Reversed,
-    /// Every second, third, ... cell ascending, in passes side by side.
-    Forward2,
-    /// See [`OrderKind::Forward2`].
-    Forward3,
-    /// See [`OrderKind::Forward2`].
-    Forward4,
-    /// See [`OrderKind::Forward2`].
-    Forward5,
-    /// See [`OrderKind::Forward2`].
-    Forward6,
-    /// See [`OrderKind::Forward2`].
-    Forward7,
-    /// See [`OrderKind::Forward2`].
-    Forward8,
-    /// Every second, third, ... cell descending.
-    Backward2,
-    /// See [`OrderKind::Backward2`].
-    Backward3,
-    /// See [`OrderKind::Backward2`].
-    Backward4,
-    /// See [`OrderKind::Backward2`].
-    Backward5,
-    /// See [`OrderKind::Backward2`].
-    Backward6,
-    /// See [`OrderKind::Backward2`].
-    Backward7,
-    /// See [`OrderKind::Backward2`].
-    Backward8,
-    /// Random, and another cycle for each sample, of which no part is walked twice.
-    Repermuted,
-}
-
-token_names!(OrderKind {
-    Random = "random",
-    Window = "window",
-    Sequential = "sequential",
-    Reversed = "reversed",
-    Forward2 = "forward2",
-    Forward3 = "forward3",
-    Forward4 = "forward4",
-    Forward5 = "forward5",
-    Forward6 = "forward6",
-    Forward7 = "forward7",
-    Forward8 = "forward8",
-    Backward2 = "backward2",
-    Backward3 = "backward3",
-    Backward4 = "backward4",
-    Backward5 = "backward5",
-    Backward6 = "backward6",
-    Backward7 = "backward7",
-    Backward8 = "backward8",
-    Repermuted = "repermuted",
-});
-
-impl OrderKind {
-    /// The constant jump, in cells, of an order that has one: 1 of `sequential`, -3 of `backward3`.
-    #[must_use]
-    pub fn stride(self) -> Option<i8> {
-        Some(match self {
-            OrderKind::Random | OrderKind::Window | OrderKind::Repermuted => return None,
-            OrderKind::Sequential => 1,
-            OrderKind::Reversed => -1,
-            OrderKind::Forward2 => 2,
-            OrderKind::Forward3 => 3,
-            OrderKind::Forward4 => 4,
-            OrderKind::Forward5 => 5,
-            OrderKind::Forward6 => 6,
-            OrderKind::Forward7 => 7,
-            OrderKind::Forward8 => 8,
-            OrderKind::Backward2 => -2,
-            OrderKind::Backward3 => -3,
-            OrderKind::Backward4 => -4,
-            OrderKind::Backward5 => -5,
-            OrderKind::Backward6 => -6,
-            OrderKind::Backward7 => -7,
-            OrderKind::Backward8 => -8,
-        })
-    }
-}
 
 /// One point of a plan. Lengths in bytes; `loads` is the n of the n/2n method.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,6 +70,17 @@ pub struct Trial {
     pub order: OrderKind,
     /// Window of the order `window`, bytes.
     pub window: u64,
+    /// Bytes from a group of cells to the next (patterns `conflict` and `pair`), or from block to block
+    /// (`probe`); 0 elsewhere.
+    pub period: u64,
+    /// Cells in a group of the pattern `conflict`, `step` bytes apart.
+    pub group: u64,
+    /// Bytes from the mapping's beginning to the first cell: which set it is.
+    pub offset: u64,
+    /// What the pattern `probe` loads.
+    pub sequence: Sequence,
+    /// The level on the way of data, from 1, whose refills are counted; 0 for none.
+    pub counted: u64,
     /// Page size wanted.
     pub page: Pages,
     /// Attribute wanted.
@@ -184,6 +114,11 @@ impl Default for Trial {
             unfaulted: false,
             order: OrderKind::Random,
             window: 4096,
+            period: 0,
+            group: 1,
+            offset: 0,
+            sequence: Sequence::default(),
+            counted: 0,
             page: Pages::Base,
             attribute: Attribute::WriteBack,
             place: 0,
@@ -206,6 +141,12 @@ const MAX_SAMPLES: u64 = 1000;
 /// Enough for a clock of one microsecond over an L1 hit of one nanosecond.
 const MAX_TIMED: u64 = 1 << 16;
 const MAX_STREAMS: usize = 64;
+const MAX_STEP: u64 = 1 << 20;
+/// Blocks a gigabyte apart are more than any cache's way or any TLB's set asks for.
+const MAX_PERIOD: u64 = 1 << 30;
+const MAX_GROUP: u64 = 1 << 20;
+/// Caches on the way of data.
+const MAX_LEVELS: u64 = 8;
 
 fn choice<T: Copy>(
     fields: &mut Fields<'_>,
@@ -251,6 +192,19 @@ impl Trial {
         if self.unfaulted {
             line = line.int("unfaulted", 1);
         }
+        for (key, value, absent) in [
+            ("period", self.period, 0),
+            ("group", self.group, 1),
+            ("offset", self.offset, 0),
+            ("counted", self.counted, 0),
+        ] {
+            if value != absent {
+                line = line.int(key, value);
+            }
+        }
+        if !self.sequence.accesses().is_empty() {
+            line = line.text("sequence", &self.sequence.to_string());
+        }
         if !self.with.is_empty() {
             let cpus: Vec<u64> = self.with.iter().map(|s| u64::from(s.cpu)).collect();
             let bytes: Vec<u64> = self.with.iter().map(|s| s.bytes).collect();
@@ -276,6 +230,11 @@ impl Trial {
             unfaulted: f.int("unfaulted")?.map_or(Ok(d.unfaulted), flag)?,
             order: choice(&mut f, "order", d.order, OrderKind::from_token, OrderKind::choices())?,
             window: f.int("window")?.unwrap_or(d.window),
+            period: f.int("period")?.unwrap_or(d.period),
+            group: f.int("group")?.unwrap_or(d.group),
+            offset: f.int("offset")?.unwrap_or(d.offset),
+            sequence: sequence(&mut f)?,
+            counted: f.int("counted")?.unwrap_or(d.counted),
             page: choice(&mut f, "page", d.page, Pages::from_token, Pages::choices())?,
             attribute: choice(&mut f, "attribute", d.attribute, Attribute::from_token, Attribute::choices())?,
             place: f.int("place")?.unwrap_or(d.place),
@@ -299,16 +258,17 @@ impl Trial {
                 Err(WireError::new(format!("trial: {key}={value} must be from {low} to {high}")))
             }
         };
-        within("step", self.step, 8, 1 << 20)?;
-        if !self.step.is_power_of_two() {
-            return Err(WireError::new(format!("trial: step={} must be a power of two", self.step)));
-        }
+        within("step", self.step, 8, MAX_PERIOD)?;
+        self.check_layout()?;
         within("bytes", self.bytes, self.step, MAX_BYTES)?;
-        within("window", self.window, self.step, MAX_BYTES)?;
+        if self.order == OrderKind::Window {
+            within("window", self.window, self.step, MAX_BYTES)?;
+        }
         within("loads", self.loads, 1, MAX_LOADS)?;
         within("timed", self.timed, 1, MAX_TIMED)?;
         within("warm", self.warm, 0, MAX_LOADS)?;
         within("samples", self.samples, 1, MAX_SAMPLES)?;
+        within("counted", self.counted, 0, MAX_LEVELS)?;
         if self.operation != Operation::Read && self.pattern != PatternKind::Stride {
             return Err(WireError::new(format!(
                 "trial: op={} is for pattern=stride; the pattern {} only loads",
@@ -339,6 +299,60 @@ impl Trial {
         Ok(())
     }
 
+    /// Where cells lie: the patterns that place them a period apart, and the others.
+    fn check_layout(&self) -> Result<(), WireError> {
+        let wrong = |what: alloc::string::String| Err(WireError::new(format!("trial: {what}")));
+        let pattern = self.pattern.token();
+        let apart = matches!(self.pattern, PatternKind::Conflict | PatternKind::Pair | PatternKind::Probe);
+        if (self.pattern == PatternKind::Probe) == self.sequence.accesses().is_empty() {
+            return wrong(format!("pattern=probe and sequence= go together; the pattern is {pattern}"));
+        }
+        if !apart && !(self.pattern == PatternKind::Single && self.period > 0) {
+            if (self.period, self.group, self.offset) != (0, 1, 0) {
+                return wrong(format!("period=, group= and offset= are not for pattern={pattern}"));
+            }
+            if !self.step.is_power_of_two() || self.step > MAX_STEP {
+                return wrong(format!("step={} must be a power of two up to {MAX_STEP}", self.step));
+            }
+            return Ok(());
+        }
+        for (key, value, least) in
+            [("step", self.step, 8), ("period", self.period, 8), ("offset", self.offset, 0)]
+        {
+            if !(least..=MAX_PERIOD).contains(&value) || !value.is_multiple_of(8) {
+                return wrong(format!("{key}={value} must be a multiple of 8 from {least} to {MAX_PERIOD}"));
+            }
+        }
+        if !(1..=MAX_GROUP).contains(&self.group) || (self.group > 1 && self.pattern != PatternKind::Conflict)
+        {
+            return wrong(format!(
+                "group={} must be 1, or up to {MAX_GROUP} with pattern=conflict",
+                self.group
+            ));
+        }
+        let group = self.cells_in_group();
+        if (group - 1) * self.step + 8 > self.period {
+            return wrong(format!(
+                "{group} cells at a step of {} are more than a period of {}",
+                self.step, self.period
+            ));
+        }
+        if self.pattern == PatternKind::Pair && !self.cells().is_multiple_of(2) {
+            return wrong(format!("bytes={} must be pairs of cells, each of step bytes", self.bytes));
+        }
+        if self.pattern == PatternKind::Probe && self.sequence.places(self.period, self.step).is_none() {
+            return wrong(format!(
+                "the blocks of a-z need a period of two steps or more; they are {} and {}",
+                self.period, self.step
+            ));
+        }
+        Ok(())
+    }
+
+    fn cells_in_group(&self) -> u64 {
+        if self.pattern == PatternKind::Pair { 2 } else { self.group }
+    }
+
     /// Cells of the chain before a window cuts it.
     #[must_use]
     pub fn cells(&self) -> u64 {
@@ -356,9 +370,11 @@ impl Trial {
     pub fn chain_of(&self, nth: u64, base: u64, page_bytes: u64) -> Chain {
         let layout = match self.pattern {
             PatternKind::Pages => Layout::OnePerPage { page: page_bytes.max(self.step) },
+            _ if self.period > 0 => Layout::Grouped { group: self.cells_in_group(), period: self.period },
             _ => Layout::Packed,
         };
         let order = match self.order {
+            _ if self.pattern == PatternKind::Pair => Order::Groups(2),
             OrderKind::Random => Order::Random,
             OrderKind::Window => Order::Window(self.window),
             OrderKind::Sequential => Order::Sequential,
@@ -366,7 +382,7 @@ impl Trial {
             other => Order::Strided(other.stride().unwrap_or(1)),
         };
         let seed = if order == Order::Once { mix(self.seed ^ mix(nth)) } else { self.seed };
-        Chain::new(base, self.cells(), self.step, layout, order, seed)
+        Chain::new(base + self.offset, self.cells(), self.step, layout, order, seed)
     }
 
     /// The sweep of this trial over a buffer that begins at arena offset `base`.
@@ -375,13 +391,23 @@ impl Trial {
         Sweep { base, step: self.step, cells: self.cells(), operation: self.operation }
     }
 
-    /// Bytes of memory that the chain needs on pages of `page_bytes`.
+    /// Bytes of memory that the trial needs on pages of `page_bytes`; the largest number where that is more
+    /// than a number holds.
     #[must_use]
     pub fn extent(&self, page_bytes: u64) -> u64 {
-        match self.pattern {
-            PatternKind::Pages => self.cells().saturating_mul(page_bytes.max(self.step)),
-            _ => self.cells() * self.step,
-        }
+        let bytes = match self.pattern {
+            PatternKind::Pages => self.cells().checked_mul(page_bytes.max(self.step)),
+            PatternKind::Probe => {
+                let places = self.sequence.places(self.period, self.step).unwrap_or_default();
+                places.into_iter().max().and_then(|last| last.checked_add(8))
+            }
+            _ if self.period > 0 => {
+                let layout = Layout::Grouped { group: self.cells_in_group(), period: self.period };
+                layout.extent(self.cells(), self.step)
+            }
+            _ => self.cells().checked_mul(self.step),
+        };
+        bytes.and_then(|bytes| bytes.checked_add(self.offset)).unwrap_or(u64::MAX)
     }
 
     /// The wish for the memory it needs on pages of `page_bytes`.
@@ -402,6 +428,15 @@ fn flag(value: u64) -> Result<bool, WireError> {
         0 => Ok(false),
         1 => Ok(true),
         _ => Err(WireError::new(format!("trial: unfaulted={value} must be from 0 to 1"))),
+    }
+}
+
+fn sequence(f: &mut Fields<'_>) -> Result<Sequence, WireError> {
+    match f.text("sequence")? {
+        None => Ok(Sequence::default()),
+        Some(text) => {
+            Sequence::parse(text).map_err(|what| WireError::new(format!("trial: sequence: {what}")))
+        }
     }
 }
 

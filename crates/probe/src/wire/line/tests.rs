@@ -53,13 +53,14 @@ proptest! {
     }
 
     #[test]
-    fn hostile_pairs_are_an_error_or_a_trial(text in "trial( (id|bytes|step|loads|with_cpu|with_bytes|order|page)=[-a-z0-9,]{0,24}){0,9}") {
+    fn hostile_pairs_are_an_error_or_a_trial(text in "trial( pattern=(conflict|pair|single|probe))?( (id|bytes|step|loads|with_cpu|with_bytes|order|page|period|group|offset|counted)=[-a-z0-9,]{0,24}){0,9}( sequence=\"[A-Fa-f?0-9 -]{0,24}\")?") {
         if let Ok(line) = Line::parse(&text)
             && let Ok(trial) = Trial::read(&line)
         {
             // Whatever was accepted can be laid out without overflow.
             prop_assert!(trial.chain(0, 4096).cells() >= 1);
-            prop_assert!(trial.extent(1 << 16) >= trial.cells());
+            prop_assert!(trial.pattern == PatternKind::Probe || trial.extent(1 << 16) >= trial.cells());
+            prop_assert_eq!(Trial::read(&trial.line()), Ok(trial));
         }
     }
 
@@ -67,7 +68,7 @@ proptest! {
     fn samples_survive_the_wire(list in prop::collection::vec(any::<(u64, u64, u64, u64)>(), 0..50), counted: bool) {
         let list: Vec<Sample> = list
             .into_iter()
-            .map(|(ticks, ticks2, end, end2)| Sample { ticks, ticks2, end, end2, cycles: counted.then_some((end, ticks)) })
+            .map(|(ticks, ticks2, end, end2)| Sample { ticks, ticks2, end, end2, cycles: counted.then_some((end, ticks)), misses: counted.then_some((ticks, end)) })
             .collect();
         let sent = Samples { trial: 3, list };
         let mut got = Vec::new();
@@ -99,7 +100,18 @@ fn errors_name_the_key() {
         "'bytes=8k': expected an integer, a list of integers, a lower-case token, \"text\" or 0x-bytes"
     );
     assert!(error("trial order=up").starts_with("trial: order=up is not one of: random window sequential "));
-    assert_eq!(error("trial step=48"), "trial: step=48 must be a power of two");
+    assert_eq!(error("trial step=48"), "trial: step=48 must be a power of two up to 1048576");
+    assert_eq!(
+        error("trial pattern=conflict period=4100"),
+        "trial: period=4100 must be a multiple of 8 from 8 to 1073741824"
+    );
+    assert_eq!(error("trial period=4096"), "trial: period=, group= and offset= are not for pattern=chase");
+    assert!(error("trial pattern=pair period=64 step=64 bytes=128").contains("2 cells at a step of 64"));
+    assert!(error("trial pattern=pair period=640 step=64 bytes=192").contains("pairs"));
+    assert!(error("trial pattern=probe period=64").contains("sequence= go together"));
+    assert!(error("trial pattern=probe period=64 sequence=\"A a\"").contains("two steps"));
+    assert!(error("trial pattern=probe period=64 sequence=\"A ?\"").contains("'?'"));
+    assert!(error("trial pattern=pair group=3 period=640").contains("group=3"));
     assert_eq!(error("trial bytes=1 bytes=2"), "key 'bytes' stands twice");
     assert!(error("trial with_cpu=0 with_bytes=64").contains("with_cpu"));
 }
@@ -112,7 +124,7 @@ fn every_token_has_its_inverse() {
     for &worth in crate::machine::Worth::ALL {
         assert_eq!(crate::machine::Worth::from_token(worth.token()), Some(worth));
     }
-    assert_eq!(vec![PatternKind::choices()], vec!["clock alu chase pages single stride"]);
+    assert_eq!(vec![PatternKind::choices()], vec!["clock alu chase pages single stride conflict pair probe"]);
 }
 
 #[test]

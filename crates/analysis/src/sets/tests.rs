@@ -1,0 +1,143 @@
+//! Geometries that are known, and conflicts as they would see them.
+
+use super::*;
+use proptest::prelude::*;
+
+/// What a cycle of loads does in a real cache of LRU sets, and in one that replaces at random.
+fn share(conflict: &Conflict, geometry: Geometry, random: bool) -> f64 {
+    let mut sets: Vec<Vec<u64>> = vec![Vec::new(); (geometry.way_bytes / GRAIN) as usize];
+    let mut seed = 88_172_645_463_325_252u64;
+    let (mut misses, mut loads) = (0, 0);
+    for lap in 0..if random { 400 } else { 3 } {
+        for offset in conflict.offsets() {
+            let set = &mut sets[(offset % geometry.way_bytes / GRAIN) as usize];
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            let hit = set.iter().position(|&held| held == offset);
+            if lap > 1 {
+                loads += 1;
+                misses += u64::from(hit.is_none());
+            }
+            match hit {
+                Some(at) if !random => drop({
+                    let held = set.remove(at);
+                    set.push(held)
+                }),
+                Some(_) => {}
+                None => {
+                    if set.len() as u64 == geometry.ways {
+                        set.remove(if random { (seed % geometry.ways) as usize } else { 0 });
+                    }
+                    set.push(offset);
+                }
+            }
+        }
+    }
+    misses as f64 / loads as f64
+}
+
+/// The arrangements of a scan: at each period as many groups as might speak.
+fn scan(capacity: u64) -> Vec<Conflict> {
+    let mut all = Vec::new();
+    for odd in ODD {
+        let mut period = odd * 512;
+        while period <= 2 * capacity {
+            if period * 64 >= capacity {
+                let one =
+                    |groups| Conflict { groups, group: 1, step: GRAIN, period, share: 0.0, error: 0.005 };
+                all.extend((1..=24).chain([28, 32, 33, 40, 48, 64, 65]).map(one));
+            }
+            period *= 2;
+        }
+    }
+    all
+}
+
+fn measured(geometry: Geometry, random: bool) -> Vec<Conflict> {
+    let capacity = geometry.bytes();
+    scan(capacity).into_iter().map(|c| Conflict { share: share(&c, geometry, random), ..c }).collect()
+}
+
+fn question(capacity: u64) -> Question {
+    Question { grain: GRAIN, capacity: (capacity as f64, 0.1 * capacity as f64), nearer: None }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    #[test]
+    fn any_power_of_two_of_sets_comes_back(ways in 1u64..=20, sets in 3u32..8, random: bool) {
+        let geometry = Geometry { ways, way_bytes: GRAIN << sets };
+        let read = read(&measured(geometry, random), &question(geometry.bytes()));
+        prop_assert_eq!(read, Verdict::One(geometry));
+    }
+
+    #[test]
+    fn noise_and_damage_are_survived(
+        shares in prop::collection::vec((0u64..80, 0u64..9, any::<u32>(), any::<u32>(), any::<f64>(), any::<f64>()), 0..40),
+        capacity in any::<f64>(),
+    ) {
+        let conflicts: Vec<Conflict> = shares
+            .into_iter()
+            .map(|(groups, group, step, period, share, error)| Conflict {
+                groups, group, step: step.into(), period: period.into(), share, error,
+            })
+            .collect();
+        let _ = read(&conflicts, &Question { grain: GRAIN, capacity: (capacity, 0.1), nearer: None });
+    }
+}
+
+#[test]
+fn three_times_a_power_of_two_of_sets_is_told_from_more_ways() {
+    let geometry = Geometry { ways: 4, way_bytes: 3 * 2048 };
+    assert_eq!(read(&measured(geometry, false), &question(geometry.bytes())), Verdict::One(geometry));
+    // Without the odd periods it is not: sixteen sets of twelve ways conflict alike at any power of two.
+    let mut even = measured(geometry, false);
+    even.retain(|c| c.period.is_power_of_two());
+    let Verdict::Several(left) = read(&even, &question(geometry.bytes())) else { panic!() };
+    assert!(left.contains(&geometry) && left.contains(&Geometry { ways: 12, way_bytes: 2048 }), "{left:?}");
+}
+
+#[test]
+fn where_nothing_conflicts_there_is_no_modulo() {
+    let quiet: Vec<Conflict> = scan(1 << 20).into_iter().map(|c| Conflict { share: 0.001, ..c }).collect();
+    assert_eq!(read(&quiet, &question(1 << 20)), Verdict::NoModulo);
+}
+
+#[test]
+fn what_contradicts_everything_is_no_geometry_and_silence_is_silence() {
+    let mut odd = measured(Geometry { ways: 8, way_bytes: 4096 }, false);
+    odd.iter_mut().filter(|c| c.groups % 3 == 0).for_each(|c| c.share = 1.0 - c.share.min(1.0));
+    assert_eq!(read(&odd, &question(32 << 10)), Verdict::None);
+    assert_eq!(read(&[], &question(32 << 10)), Verdict::Silent);
+    // A capacity that no conflict comes near.
+    assert_eq!(read(&scan(1 << 10), &question(1 << 30)), Verdict::Silent);
+}
+
+#[test]
+fn an_error_too_large_for_any_conflict_leaves_it_open() {
+    let mut loud = measured(Geometry { ways: 8, way_bytes: 4096 }, false);
+    loud.iter_mut().for_each(|c| c.error = 0.6);
+    assert_eq!(read(&loud, &question(32 << 10)), Verdict::Silent);
+}
+
+#[test]
+fn behind_a_nearer_cache_only_what_misses_there_speaks() {
+    let nearer = Geometry { ways: 12, way_bytes: 4096 };
+    let geometry = Geometry { ways: 8, way_bytes: 65536 };
+    let both = |c: &Conflict| {
+        // Whole LRU sets: what fits the nearer cache never arrives.
+        let most = counts(c, nearer.way_bytes, GRAIN).into_iter().max().unwrap();
+        if most <= nearer.ways { 0.0 } else { share(c, geometry, false) }
+    };
+    let mut conflicts = Vec::new();
+    for period in [8192, 16384, 32768, 65536, 131_072, 262_144, 3 * 65536, 5 * 65536] {
+        let group = period / 2 / nearer.way_bytes;
+        for groups in 1..=24 {
+            let c = Conflict { groups, group, step: nearer.way_bytes, period, share: 0.0, error: 0.005 };
+            conflicts.push(Conflict { share: both(&c), ..c });
+        }
+    }
+    let question = Question { nearer: Some(nearer), ..question(geometry.bytes()) };
+    assert_eq!(read(&conflicts, &question), Verdict::One(geometry));
+}

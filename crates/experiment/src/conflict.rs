@@ -1,0 +1,10 @@
+//! Conflict: how is each level built, and what does it cost when lines compete for a set?
+
+mod plan;
+mod reading;
+
+pub use plan::plan;
+pub use reading::read;
+
+/// The experiment's name.
+pub const NAME: &str = "conflict";

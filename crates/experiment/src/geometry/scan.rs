@@ -1,0 +1,245 @@
+//! The scan of a level: conflicts at many periods, and what they say of its sets and ways.
+
+use std::collections::HashMap;
+
+use fathom_analysis::interval::median;
+use fathom_analysis::sets::{self, Conflict, GRAIN, Geometry, Question, Verdict};
+use fathom_probe::wire::{OrderKind, PatternKind, Trial};
+
+use super::{Step, pages};
+use crate::common::scale::Scale;
+use crate::record::Record;
+
+/// Groups up to this many are all tried: the ways of nearly every cache.
+const ALL_GROUPS: u64 = 24;
+/// No more groups than this are.
+const MOST_GROUPS: u64 = 72;
+/// Cells of one trial, at most.
+const MOST_CELLS: u64 = 512;
+/// Cells that keep the nearer level busy for every group, at most.
+const MOST_GROUP: u64 = 32;
+/// Bytes between the first and the last cell, at most.
+const MOST_SPAN: u64 = 512 << 20;
+/// No period is shorter: the longest line known is 128 bytes, adjacent ones are fetched together.
+const LEAST_PERIOD: u64 = 512;
+/// The longest period where there are no huge pages to say how far addresses are known.
+const LONGEST_PERIOD: u64 = 2 << 20;
+/// Cells on more pages than this have a twin on as many pages and in other sets: it tells what translation
+/// adds. The smallest first-level TLB known has 8 entries.
+const UNTRANSLATED: u64 = 4;
+/// What a twin's cells are moved apart by.
+const APART: u64 = GRAIN;
+/// What a staircase's capacity may be off by at least, relative: its onset is found within 6 % on models, and on
+/// hardware shared levels keep a part of theirs.
+const CAPACITY_ERROR: f64 = 0.12;
+/// What the time of a hit may be off by, relative.
+const HIT_ERROR: f64 = 0.003;
+/// A share of misses may be off by this beside what its ends are off by.
+const SHARE_ERROR: f64 = 0.008;
+/// Times this near to a tier's are its own.
+const NEAR: f64 = 0.04;
+/// Geometries that are told apart by trials of their own, at most.
+const MOST_TOLD: usize = 12;
+
+/// An arrangement of cells: (groups, group, step, period).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Arrangement {
+    groups: u64,
+    group: u64,
+    step: u64,
+    period: u64,
+}
+
+impl Arrangement {
+    /// `groups` groups at a period. Behind a nearer cache a group is as many cells of one of its sets as half a
+    /// period has: enough to keep that busy; half, so that a period of two ways is told from one of one.
+    fn new(groups: u64, period: u64, nearer: Option<Geometry>) -> Arrangement {
+        let Some(nearer) = nearer else { return Arrangement { groups, group: 1, step: GRAIN, period } };
+        let group = (period / 2 / nearer.way_bytes).clamp(1, MOST_GROUP.min((MOST_CELLS / groups).max(1)));
+        Arrangement { groups, group, step: nearer.way_bytes, period }
+    }
+
+    /// The same number of cells on as many pages, in other sets.
+    fn twin(self) -> Arrangement {
+        Arrangement { step: self.step + APART, period: self.period + APART * self.group, ..self }
+    }
+
+    /// Does a lap go through more pages than any TLB holds?
+    fn translates(self, page: u64) -> bool {
+        let pages = match (self.step >= page, self.period >= page) {
+            (true, _) => self.cells(),
+            (false, true) => self.groups,
+            (false, false) => self.groups * self.period / page + 1,
+        };
+        pages > UNTRANSLATED
+    }
+
+    fn of(trial: &Trial) -> Arrangement {
+        let group = trial.group.max(1);
+        Arrangement { groups: trial.cells() / group, group, step: trial.step, period: trial.period }
+    }
+
+    fn cells(self) -> u64 {
+        self.groups * self.group
+    }
+
+    fn trial(self, scale: &Scale, step: &Step, modelled: bool) -> Trial {
+        let cells = self.cells();
+        // A step of the clock is a hundredth of what a miss adds, over all loads of a sample.
+        let clock = scale.resolution * scale.tick_ns / (0.01 * (step.next - step.here).max(0.1));
+        let mut loads = (clock as u64).clamp(2048, 1 << 17).div_ceil(cells) * cells + 1;
+        while cells > 2 && (2 * loads).is_multiple_of(cells) {
+            loads += 1;
+        }
+        Trial {
+            pattern: PatternKind::Conflict,
+            bytes: cells * self.step,
+            step: self.step,
+            group: self.group,
+            period: self.period,
+            order: OrderKind::Random,
+            page: pages(scale).0,
+            loads,
+            samples: if modelled { 1 } else { 3 },
+            // Random replacement takes laps to settle.
+            warm: (32 * cells).min(1 << 14),
+            ..Trial::default()
+        }
+    }
+}
+
+/// Every arrangement of a level's scan: periods that are powers of two, from one at which every cache of that
+/// capacity holds some thirty cells to twice the capacity, at which none holds more than its ways.
+fn scan(scale: &Scale, step: &Step, nearer: Option<Geometry>) -> Vec<Arrangement> {
+    let capacity = step.capacity.value.clamp(1.0, 1e12) as u64;
+    let longest = scale.huge.unwrap_or(LONGEST_PERIOD).min(2 * capacity.next_power_of_two());
+    let least = nearer.map_or(LEAST_PERIOD, |n| n.way_bytes.next_power_of_two());
+    let mut period = (capacity / 32).next_power_of_two().max(least).min(longest);
+    let mut all = Vec::new();
+    while period <= longest {
+        let most = (23 * capacity / period / 10 + 2).clamp(ALL_GROUPS, MOST_GROUPS);
+        let groups = (1..=ALL_GROUPS).chain((ALL_GROUPS + 1..=most).step_by(3));
+        all.extend(groups.map(|groups| Arrangement::new(groups, period, nearer)));
+        period *= 2;
+    }
+    all.retain(|a| a.groups * a.period <= MOST_SPAN);
+    all
+}
+
+/// Arrangements that tell geometries apart: at the length of each one's way (or the multiple of it that is long
+/// enough) exactly its ways, and one more.
+fn telling(several: &[Geometry], nearer: Option<Geometry>) -> Vec<Arrangement> {
+    let mut all = Vec::new();
+    for one in several.iter().take(MOST_TOLD) {
+        let least = nearer.map_or(LEAST_PERIOD, |n| n.way_bytes);
+        let period = one.way_bytes * least.div_ceil(one.way_bytes).next_power_of_two();
+        all.extend([one.ways, one.ways + 1, 2 * one.ways].map(|n| Arrangement::new(n, period, nearer)));
+    }
+    all.retain(|a| a.groups * a.period <= MOST_SPAN);
+    all
+}
+
+/// The trials of a level that are wanted next; none when its scan is done and nothing more can be told.
+pub(crate) fn wanted(
+    record: &Record,
+    scale: &Scale,
+    step: &Step,
+    nearer: Option<Geometry>,
+    modelled: bool,
+) -> Vec<Trial> {
+    let (page, page_bytes) = pages(scale);
+    let mut all = scan(scale, step, nearer);
+    if let Verdict::Several(several) = read(record, scale, step, nearer) {
+        all.extend(telling(&several, nearer));
+    }
+    // A twin's cells must all hit in the nearest level, wherever they lie.
+    let fit = nearer.map_or(step.capacity.value, |nearest| nearest.bytes() as f64);
+    let in_reach = |a: &Arrangement| (a.cells() * 2 * GRAIN) as f64 <= fit;
+    all.retain(|a| !a.translates(page_bytes) || in_reach(a));
+    all.extend(all.iter().filter(|a| a.translates(page_bytes)).map(|a| a.twin()).collect::<Vec<_>>());
+    // Whatever was asked counts, so that nothing that is refused is asked again and again.
+    let mut had: HashMap<Arrangement, usize> = HashMap::new();
+    for run in
+        record.trials.iter().filter(|r| r.trial.pattern == PatternKind::Conflict && r.trial.page == page)
+    {
+        *had.entry(Arrangement::of(&run.trial)).or_default() += 1;
+    }
+    let times = if modelled { 1 } else { 2 };
+    let mut wanted = Vec::new();
+    for a in all {
+        let have = had.entry(a).or_default();
+        while *have < times {
+            wanted.push(a.trial(scale, step, modelled));
+            *have += 1;
+        }
+    }
+    wanted
+}
+
+/// What a level's conflicts say of its sets and ways.
+pub(crate) fn read(record: &Record, scale: &Scale, step: &Step, nearer: Option<Geometry>) -> Verdict {
+    let capacity = step.capacity;
+    let off = (capacity.high - capacity.low).max(CAPACITY_ERROR * capacity.value);
+    let question = Question { grain: GRAIN, capacity: (capacity.value, off), nearer };
+    sets::read(&conflicts(&times(record, scale), scale, step, nearer), &question)
+}
+
+/// Times a load of every arrangement that was measured, ns.
+type Times = HashMap<Arrangement, f64>;
+
+fn times(record: &Record, scale: &Scale) -> Times {
+    let page = pages(scale).0;
+    let mut times = Times::new();
+    for run in record.of(PatternKind::Conflict).filter(|r| r.trial.page == page) {
+        let Some(time) = median(&scale.steady(run)) else { continue };
+        // The least: what other work does to a cache only ever adds.
+        times.entry(Arrangement::of(&run.trial)).and_modify(|t| *t = t.min(time)).or_insert(time);
+    }
+    times
+}
+
+/// The conflicts of a level, with the share of their loads that missed.
+fn conflicts(times: &Times, scale: &Scale, step: &Step, nearer: Option<Geometry>) -> Vec<Conflict> {
+    let page = pages(scale).1;
+    // A line by itself hits in the nearest level.
+    let alone = times.iter().filter(|(a, _)| a.cells() == 1).map(|(_, time)| *time);
+    let hit = alone.min_by(f64::total_cmp).unwrap_or(step.here);
+    let untranslated = |a: &Arrangement, time: f64| {
+        if !a.translates(page) {
+            return Some(time);
+        }
+        Some(time - (times.get(&a.twin())? - hit).max(0.0))
+    };
+    let mut own: Vec<(Arrangement, f64)> = times
+        .iter()
+        .filter(|(a, _)| **a == Arrangement::new(a.groups, a.period, nearer))
+        .filter_map(|(a, time)| Some((*a, untranslated(a, *time)?)))
+        .collect();
+    own.sort_by_key(|(a, _)| (a.period, a.groups));
+    let base = if nearer.is_none() { (hit, HIT_ERROR) } else { base(&own, step) };
+    let rise = step.next - base.0;
+    if rise <= 0.0 {
+        return Vec::new();
+    }
+    let error = SHARE_ERROR + base.1 * base.0 / rise;
+    let one = |(a, time): &(Arrangement, f64)| Conflict {
+        groups: a.groups,
+        group: a.group,
+        step: a.step,
+        period: a.period,
+        share: (time - base.0) / rise,
+        error,
+    };
+    own.iter().map(one).collect()
+}
+
+/// The time of loads that the level answers, ns, and how far it may be off: the median of all that are near the
+/// tier's own, else the tier's.
+fn base(own: &[(Arrangement, f64)], step: &Step) -> (f64, f64) {
+    let near = |time: &f64| (time / step.here - 1.0).abs() < NEAR;
+    let times: Vec<f64> = own.iter().map(|(_, time)| *time).filter(near).collect();
+    match median(&times) {
+        Some(base) if times.len() >= 6 => (base, 1.5 * HIT_ERROR),
+        _ => (step.here, 5.0 * HIT_ERROR),
+    }
+}

@@ -1,0 +1,85 @@
+//! One cache set under the probe: conflicts that are counted, and probes that ask which line left.
+
+use fathom_model::description::Replacement::{self, Fifo, Lru, Random, TreePlru};
+use fathom_model::description::{Description, Level, Time};
+use fathom_model::{Model, catalog};
+use fathom_probe::machine::Pages;
+use fathom_probe::patterns;
+use fathom_probe::proof::unproven;
+use fathom_probe::sequence::Sequence;
+use fathom_probe::wire::{PatternKind, Trial};
+
+/// bcm2837 with a clock that reads cycles.
+fn fine_clock() -> Description {
+    let mut d = catalog::load("bcm2837").expect("embedded").expect("sound");
+    d.timer.jitter = Time::ZERO;
+    d.timer.clock_hz = d.core.clock_hz;
+    d.timer.resolution = 1;
+    d
+}
+
+/// Misses a round of `n` lines at a step of 4 KiB in an L1 of 64 sets and 8 ways, as counted by the machine
+/// and as told from single loads.
+fn misses_a_round(replacement: Replacement, n: u64) -> (f64, f64) {
+    let mut d = fine_clock();
+    d.levels[0] = Level { ways: 8, replacement, ..d.levels[0].clone() };
+    let mut model = Model::new(&d, 5);
+    let trial = Trial {
+        pattern: PatternKind::Conflict,
+        bytes: 64 * n,
+        period: 4096,
+        page: Pages::Huge,
+        loads: 10_000 * n + 1,
+        samples: 3,
+        counted: 1,
+        ..Trial::default()
+    };
+    let run = |model: &mut Model, trial: &Trial| {
+        let outcome = patterns::run(model, trial).unwrap();
+        assert_eq!(unproven(trial, outcome.page_bytes, &outcome.samples), []);
+        outcome.samples
+    };
+    let counted = run(&mut model, &trial).iter().map(|s| s.misses.unwrap().1 as f64).sum::<f64>();
+    let a_round = counted / 3.0 / (2.0 * trial.loads as f64 / n as f64);
+    let single = Trial { pattern: PatternKind::Single, loads: 51 * n - 2, samples: 1000, ..trial };
+    // Whoever reads the clock reads its overhead too; a hit takes 3 cycles here and a miss 15.
+    let slow = run(&mut model, &single).iter().filter(|s| s.ticks - s.ticks2 > 9).count();
+    (a_round, slow as f64 / 1000.0 * n as f64)
+}
+
+#[test]
+fn nine_lines_in_eight_ways_miss_as_the_policy_says() {
+    for (policy, expected) in [(Lru, 9.0), (Fifo, 9.0), (TreePlru, 9.0), (Random, 2.0)] {
+        let (counted, told) = misses_a_round(policy, 9);
+        assert!((counted - expected).abs() < 0.05, "{policy:?}: {counted} counted");
+        assert!((told - expected).abs() < 0.5, "{policy:?}: {told} told from single loads");
+        let (counted, told) = misses_a_round(policy, 8);
+        assert!(counted < 0.001 && told == 0.0, "{policy:?}: {counted} and {told} where all fit");
+    }
+}
+
+#[test]
+fn a_probe_finds_the_line_that_left() {
+    let mut d = fine_clock();
+    d.levels[0] = Level { ways: 4, replacement: Lru, ..d.levels[0].clone() };
+    let mut model = Model::new(&d, 5);
+    let mut left = |sequence: &str| {
+        let sequence = Sequence::parse(sequence).unwrap();
+        let trial = Trial {
+            pattern: PatternKind::Probe,
+            period: 8192,
+            page: Pages::Huge,
+            samples: 20,
+            sequence,
+            ..Trial::default()
+        };
+        let outcome = patterns::run(&mut model, &trial).unwrap();
+        assert_eq!(unproven(&trial, outcome.page_bytes, &outcome.samples), []);
+        outcome.samples.iter().filter(|s| s.ticks - s.ticks2 > 9).count()
+    };
+    // Least recently used of A to D, A touched again, is B.
+    assert_eq!(left("A-D A E A?"), 0);
+    assert_eq!(left("A-D A E B?"), 20);
+    assert_eq!(left("A-D A E C?"), 0);
+    assert_eq!(left("A-D E A?"), 20);
+}

@@ -1,0 +1,231 @@
+//! Sequences: which blocks of one cache set are loaded, in which order, and which of these loads are timed.
+//!
+//! The notation is one word an access: `A B C A?` loads A, B and C and then A once more, timed. Upper-case
+//! blocks fall into the set under test; lower-case ones wash them out of nearer levels, where they share a set
+//! with them, and stay out of the set under test. A letter may carry a number (`A1` is the block after `Z`),
+//! and `A-L` is A to L.
+//!
+//! A sequence runs round and round as a chain: each visit of a block has a word of its own in the block's
+//! line, and the word links to the next visit. So the inner loop is the bare chase, and nothing but the blocks
+//! themselves is loaded.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+/// Accesses in a sequence, at most: several times what telling the policies of 20 ways takes.
+pub const MAX_ACCESSES: usize = 1024;
+/// Visits of one block in a lap, at most: words of the longest line, 128 bytes.
+pub const MAX_VISITS: u64 = 16;
+/// Blocks of one kind, at most.
+const MAX_BLOCKS: u64 = 1024;
+
+/// A block: one line of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Block {
+    /// Does it only wash the nearer levels?
+    pub washes: bool,
+    /// Its number among those of its kind, from 0.
+    pub number: u64,
+}
+
+impl fmt::Display for Block {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let first = if self.washes { b'a' } else { b'A' };
+        write!(f, "{}", char::from(first + (self.number % 26) as u8))?;
+        match self.number / 26 {
+            0 => Ok(()),
+            more => write!(f, "{more}"),
+        }
+    }
+}
+
+/// One load of a sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// What is loaded.
+    pub block: Block,
+    /// Is this load timed?
+    pub asked: bool,
+}
+
+/// Loads of blocks, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sequence {
+    accesses: Vec<Access>,
+}
+
+impl Sequence {
+    /// Reads the notation.
+    ///
+    /// # Errors
+    /// A sentence that names the word which is none, or the limit.
+    pub fn parse(text: &str) -> Result<Sequence, String> {
+        let mut accesses = Vec::new();
+        for word in text.split_ascii_whitespace() {
+            let (name, asked) = word.strip_suffix('?').map_or((word, false), |name| (name, true));
+            let (from, to) = name.split_once('-').unwrap_or((name, name));
+            let ends = block(from).zip(block(to)).filter(|(from, to)| from.washes == to.washes && from <= to);
+            let Some((from, to)) = ends.filter(|(from, to)| !asked || from == to) else {
+                return Err(format!(
+                    "'{word}' is no access; a block is a letter (A to Z in the set, a to z beside it), or one with a number (A1 follows Z), A-L is a range, and a ? asks for one"
+                ));
+            };
+            if accesses.len() as u64 + to.number - from.number >= MAX_ACCESSES as u64 {
+                return Err(format!("a sequence has at most {MAX_ACCESSES} accesses"));
+            }
+            let one = |number| Access { block: Block { number, ..from }, asked };
+            accesses.extend((from.number..=to.number).map(one));
+        }
+        let sequence = Sequence { accesses };
+        match sequence.visits().into_iter().max() {
+            None => Err("a sequence needs an access".into()),
+            Some(most) if most >= MAX_VISITS => {
+                Err(format!("a block may be visited {MAX_VISITS} times in a lap, once a word of its line"))
+            }
+            Some(_) => Ok(sequence),
+        }
+    }
+
+    /// Its accesses.
+    #[must_use]
+    pub fn accesses(&self) -> &[Access] {
+        &self.accesses
+    }
+
+    /// Numbers of the accesses that are asked for.
+    #[must_use]
+    pub fn asked(&self) -> Vec<usize> {
+        (0..self.accesses.len()).filter(|&i| self.accesses[i].asked).collect()
+    }
+
+    /// Of each access, how often its block was visited in the lap before.
+    fn visits(&self) -> Vec<u64> {
+        let of = |i: usize| self.accesses[..i].iter().filter(|a| a.block == self.accesses[i].block).count();
+        (0..self.accesses.len()).map(|i| of(i) as u64).collect()
+    }
+
+    /// The offset of each access's word from the first block, bytes: blocks of the set lie at multiples of
+    /// `period`, those beside it at multiples of `wash` that are none of `period`. `None` where there are no
+    /// such multiples, or an offset is more than a number holds.
+    #[must_use]
+    pub fn places(&self, period: u64, wash: u64) -> Option<Vec<u64>> {
+        // Of every `every` multiples one belongs to the set under test.
+        let every = period.checked_div(wash).unwrap_or(0);
+        let place = |block: Block| match block {
+            Block { washes: false, number } => number.checked_mul(period),
+            Block { number, .. } if every >= 2 => (number + number / (every - 1) + 1).checked_mul(wash),
+            _ => None,
+        };
+        let visits = self.visits();
+        self.accesses.iter().zip(visits).map(|(a, visit)| place(a.block)?.checked_add(8 * visit)).collect()
+    }
+}
+
+/// A block's name.
+fn block(name: &str) -> Option<Block> {
+    let letter = name.bytes().next().filter(u8::is_ascii_alphabetic)?;
+    let more = match &name[1..] {
+        "" => 0,
+        digits
+            if digits.len() <= 3
+                && digits.bytes().all(|b| b.is_ascii_digit())
+                && !digits.starts_with('0') =>
+        {
+            digits.parse::<u64>().ok()?
+        }
+        _ => return None,
+    };
+    let number = u64::from(letter.to_ascii_lowercase() - b'a') + 26 * more;
+    (number < MAX_BLOCKS).then_some(Block { washes: letter.is_ascii_lowercase(), number })
+}
+
+impl fmt::Display for Sequence {
+    /// The shortest notation: three ascending blocks and more are a range.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut i = 0;
+        while let Some(first) = self.accesses.get(i) {
+            let follows = |n: usize| {
+                let next = Block { number: first.block.number + n as u64, ..first.block };
+                self.accesses.get(i + n) == Some(&Access { block: next, asked: false })
+            };
+            let run = if first.asked { 1 } else { (1..).take_while(|&n| follows(n)).count() + 1 };
+            let space = if i > 0 { " " } else { "" };
+            if run >= 3 {
+                write!(f, "{space}{}-{}", first.block, self.accesses[i + run - 1].block)?;
+                i += run;
+            } else {
+                write!(f, "{space}{}{}", first.block, if first.asked { "?" } else { "" })?;
+                i += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_notation_is_read() {
+        let s = Sequence::parse("A B C A? a Z A1").unwrap();
+        assert_eq!(s.accesses().len(), 7);
+        assert_eq!(s.asked(), [3]);
+        let numbers: Vec<u64> = s.accesses().iter().map(|a| a.block.number).collect();
+        assert_eq!(numbers, [0, 1, 2, 0, 0, 25, 26]);
+        assert!(s.accesses()[4].block.washes);
+        // A's second visit is its second word; a lies a wash away, at no multiple of the period.
+        assert_eq!(s.places(4096, 1024).unwrap(), [0, 4096, 8192, 8, 1024, 25 * 4096, 26 * 4096]);
+        assert_eq!(s.places(4096, 4096), None, "nowhere to wash");
+        let wash = Sequence::parse("a-f").unwrap();
+        assert_eq!(wash.places(4096, 1024).unwrap(), [1024, 2048, 3072, 5120, 6144, 7168]);
+    }
+
+    #[test]
+    fn what_is_no_sequence_is_told() {
+        for (text, names) in [
+            ("", "needs an access"),
+            ("A ? B", "'?'"),
+            ("A 7", "'7'"),
+            ("A-c", "'A-c'"),
+            ("C-A", "'C-A'"),
+            ("A-C?", "'A-C?'"),
+            ("A01", "'A01'"),
+            ("A-Z99 A-Z99", "'A-Z99'"),
+            ("A-Z30 A-Z30", "at most 1024"),
+            ("A A A A A A A A A A A A A A A A A", "visited 16 times"),
+            ("Ä", "'Ä'"),
+        ] {
+            let error = Sequence::parse(text).unwrap_err();
+            assert!(error.contains(names), "{text}: {error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_back(blocks in proptest::collection::vec((any::<bool>(), 0u64..60, any::<bool>()), 1..60)) {
+            let accesses = blocks.iter().map(|&(washes, number, asked)| Access { block: Block { washes, number }, asked });
+            let sequence = Sequence { accesses: accesses.collect() };
+            prop_assert_eq!(Sequence::parse(&sequence.to_string()), Ok(sequence));
+        }
+
+        #[test]
+        fn no_two_visits_share_a_word(blocks in proptest::collection::vec((any::<bool>(), 0u64..60), 1..60)) {
+            let accesses = blocks.iter().map(|&(washes, number)| Access { block: Block { washes, number }, asked: false });
+            let sequence = Sequence { accesses: accesses.collect() };
+            let mut places = sequence.places(4096, 512).unwrap();
+            places.sort_unstable();
+            places.dedup();
+            prop_assert_eq!(places.len(), sequence.accesses().len());
+        }
+
+        #[test]
+        fn anything_is_read_or_refused(text in "[A-Za-z0-9? -]{0,60}") {
+            let _ = Sequence::parse(&text);
+        }
+    }
+}
