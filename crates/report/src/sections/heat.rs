@@ -33,7 +33,7 @@ impl Heat {
         if self.rows.len() < 2 || self.columns.len() < 2 || values.is_empty() {
             return Vec::new();
         }
-        let cell = ((width - MARGIN) / self.columns.len()).min(NUMBERED).max(1);
+        let cell = ((width - MARGIN) / self.columns.len()).clamp(1, NUMBERED);
         let pens = if unicode { UNICODE } else { ASCII };
         let mut lines = vec![vec![(Ink::Dim, self.head(cell, width))]];
         for (size, row) in self.rows.iter().zip(&self.cells) {
