@@ -243,10 +243,11 @@ fn compare(options: &cli::Compare, out: &Out) -> Result<u8, Failure> {
     let Some(((first_name, first, asked), others)) = reports.split_first() else {
         return Err(Failure::usage("nothing to compare", "name two records"));
     };
-    let survey = first.experiment == survey::NAME;
+    // Everywhere else they are points of a curve.
+    let loads = first.experiment == latency::NAME;
     let wanted = |name: &str| {
         options.all
-            || !(DETAILS.iter().any(|d| name.starts_with(d)) || survey && name.starts_with("latency."))
+            || !(DETAILS.iter().any(|d| name.starts_with(d)) || !loads && name.starts_with("latency."))
     };
     let mut found = Vec::new();
     for (name, other, record) in others {

@@ -60,7 +60,11 @@ const NAMES: &[NamePattern] = &[
     ),
     number("clock.core_hz", &["Hz"], "core clock while measuring, from a chain of dependent instructions"),
     number("clock.tick_hz", &["Hz"], "rate of the counter that was read"),
-    number("latency.BYTES.time", &["ns"], "load-to-use time at a working set of BYTES, random order"),
+    number(
+        "latency.BYTES.time",
+        &["ns"],
+        "load-to-use time at a working set of BYTES, in an order that no prefetch foresees",
+    ),
     number("latency.BYTES.cycles", &["cycles"], "the same in core cycles"),
     number(
         "latency.BYTES.peak",

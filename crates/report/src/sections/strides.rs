@@ -213,7 +213,8 @@ fn touched(page: &mut Page, touches: &[&Touch]) {
         let mut row = vec![size, step.to_string()];
         row.extend(number::cells(touch.access));
         row.push(touch.faults.map(|f| number::value(f).value).unwrap_or_default());
-        row.extend(number::cells(touch.added));
+        // Its interval follows from that of the access.
+        row.push(touch.added.map(|f| number::value(f).value).unwrap_or_default());
         row.push(touch.access.map(|f| f.count.to_string()).unwrap_or_default());
         rows.push(row);
     }
@@ -223,8 +224,7 @@ fn touched(page: &mut Page, touches: &[&Touch]) {
         measured("ns"),
         INTERVAL,
         right("faults a page"),
-        measured("ns more a page"),
-        INTERVAL,
+        right("ns more a page"),
         right("n"),
     ];
     page.table(&columns, &rows, &[]);
