@@ -9,5 +9,7 @@ pub mod facts;
 pub mod findings;
 pub mod histogram;
 pub mod interval;
+pub mod pages;
+pub mod replacement;
 pub mod sets;
 pub mod tiers;

@@ -68,6 +68,21 @@ pub struct Question {
     pub nearer: Option<Geometry>,
 }
 
+impl Question {
+    /// Has it a power of two of sets?
+    fn is_power(&self, of: Geometry) -> bool {
+        (of.way_bytes / self.grain).is_power_of_two()
+    }
+
+    /// What else would conflict alike: an exclusive cache with no more sets than the nearer one has, because
+    /// what conflicts in the one does in the other, and it holds as many lines more as that one has ways.
+    fn disguise(&self, of: Geometry) -> Option<Geometry> {
+        let nearer = self.nearer.filter(|nearer| nearer.way_bytes >= of.way_bytes)?;
+        let ways = of.ways.checked_sub(nearer.bytes() / of.way_bytes).filter(|&ways| ways > 0)?;
+        Some(Geometry { ways, ..of })
+    }
+}
+
 /// The line that is reckoned with: arrangements keep cells 512 bytes and more apart, so that shorter lines and
 /// those of up to 512 bytes count alike.
 pub const GRAIN: u64 = 64;
@@ -186,11 +201,35 @@ impl Hearing {
     }
 }
 
+/// Longest periods that may be left out.
+const LEFT_OUT: usize = 4;
+
 /// What the conflicts leave of all candidates.
+///
+/// Where no candidate explains them all, the longest periods are left out, one after the other: an inclusive
+/// level farther out takes from this one what conflicts there, and it does so at periods of its own ways first.
 #[must_use]
 pub fn read(conflicts: &[Conflict], question: &Question) -> Verdict {
     let sound = |c: &&Conflict| c.share.is_finite() && c.error.is_finite() && c.cells() <= 1 << 16;
-    let conflicts: Vec<&Conflict> = conflicts.iter().filter(sound).collect();
+    let mut conflicts: Vec<&Conflict> = conflicts.iter().filter(sound).collect();
+    let whole = explained(&conflicts, question);
+    if whole != Verdict::None {
+        return whole;
+    }
+    for _ in 0..LEFT_OUT {
+        let longest = conflicts.iter().map(|c| c.period).max().unwrap_or(0);
+        conflicts.retain(|c| c.period < longest);
+        match explained(&conflicts, question) {
+            // Fewer arrangements say less: only what any cache might be is believed on them.
+            Verdict::One(one) if !question.is_power(one) => return Verdict::None,
+            part @ (Verdict::One(_) | Verdict::Several(_)) => return part,
+            _ => {}
+        }
+    }
+    whole
+}
+
+fn explained(conflicts: &[&Conflict], question: &Question) -> Verdict {
     let in_nearer = |conflict: &Conflict| {
         let nearer = question.nearer?;
         let counts = counts(conflict, nearer.way_bytes, question.grain);
@@ -242,12 +281,16 @@ fn decide(heard: &[(Geometry, Hearing)], question: &Question) -> Verdict {
     let best: Vec<Geometry> =
         left.iter().filter(|(_, h)| Some(h.against.iter().sum()) == best).map(|l| l.0).collect();
     match best.as_slice() {
-        [one] => return Verdict::One(*one),
+        [one] => {
+            return question
+                .disguise(*one)
+                .map_or(Verdict::One(*one), |other| Verdict::Several(vec![other, *one]));
+        }
         [_, _, ..] => return Verdict::Several(best),
         [] => {}
     }
     // With a power of two of sets some few lines would conflict, whatever the ways; and none do.
-    let power = |g: Geometry| (g.way_bytes / question.grain).is_power_of_two() && g.ways <= MOST_WAYS / 2;
+    let power = |g: Geometry| question.is_power(g) && g.ways <= MOST_WAYS / 2;
     let powers: Vec<&Hearing> = heard.iter().filter(|(g, _)| power(*g)).map(|(_, h)| h).collect();
     let quiet = powers.iter().all(|h| h.few_missed == 0);
     if quiet && powers.iter().map(|h| h.few_hit).sum::<usize>() >= SPEAKING {

@@ -5,13 +5,20 @@
 //! miss ([`scan`]). No single threshold decides: every cache that could be there is asked what it would do with
 //! each arrangement, and those that are contradicted are dropped ([`fathom_analysis::sets`]).
 
+pub(crate) mod line;
+pub(crate) mod pair;
+pub(crate) mod policy;
 pub(crate) mod scan;
 
 use fathom_analysis::interval::Interval;
+use fathom_analysis::replacement::{self, Observation, Policy};
 use fathom_analysis::sets::{Geometry, Verdict};
 use fathom_analysis::tiers::Reading;
 use fathom_probe::machine::Pages;
+use fathom_probe::wire::Trial;
 
+use self::pair::Pairs;
+use self::policy::Asked;
 use crate::common::scale::Scale;
 use crate::record::Record;
 
@@ -37,19 +44,94 @@ pub(crate) fn steps(stairs: &Reading) -> Vec<Step> {
         .collect()
 }
 
+/// What is known of a level.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Level {
+    /// Its sets and ways.
+    pub(crate) verdict: Verdict,
+    /// Its line, bytes, by what falls into another set.
+    pub(crate) line: Option<u64>,
+    /// What pairs of addresses say.
+    pub(crate) pairs: Option<Pairs>,
+}
+
+impl Level {
+    /// Its sets and ways, where they are known.
+    pub(crate) fn geometry(&self) -> Option<Geometry> {
+        if let Verdict::One(one) = self.verdict { Some(one) } else { None }
+    }
+
+    /// Its line, bytes: by sets, else by pairs.
+    pub(crate) fn line(&self) -> Option<u64> {
+        self.line.or_else(|| self.pairs.as_ref()?.reach)
+    }
+}
+
 /// What is known of the levels behind a staircase, nearest first; as far as the record has got.
-pub(crate) fn levels(record: &Record, scale: &Scale, steps: &[Step]) -> Vec<Verdict> {
+pub(crate) fn levels(record: &Record, scale: &Scale, steps: &[Step]) -> Vec<Level> {
     let mut nearer: Option<Geometry> = None;
     let mut all = Vec::new();
     for (index, step) in steps.iter().enumerate() {
-        if index > 0 && nearer.is_none() {
-            break;
+        let pairs = pair::read(record, scale, step, steps.get(index + 1), steps[0].here);
+        let mut level = Level { verdict: Verdict::Silent, line: None, pairs };
+        if index == 0 || nearer.is_some() {
+            level.verdict = scan::read(record, scale, step, nearer);
+            let one = level.geometry();
+            level.line = one.and_then(|one| line::read(record, scale, step, (one, nearer)));
+            nearer = one;
         }
-        let verdict = scan::read(record, scale, step, nearer);
-        nearer = if let Verdict::One(one) = verdict { Some(one) } else { None };
-        all.push(verdict);
+        all.push(level);
     }
     all
+}
+
+/// Levels whose replacement is asked: behind a second one too much filters what arrives.
+const ASKED: usize = 2;
+
+/// What is known of a level's replacement.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Replacement {
+    /// It was asked.
+    Asked(replacement::Verdict, Vec<Observation>),
+    /// It cannot be asked, for this reason.
+    Refused(String),
+}
+
+/// The replacement of the nearest levels, as far as the record has got.
+pub(crate) fn replacements(
+    record: &Record,
+    scale: &Scale,
+    steps: &[Step],
+    levels: &[Level],
+) -> Vec<Replacement> {
+    let mut all: Vec<Replacement> = Vec::new();
+    for index in 0..levels.len().min(ASKED) {
+        let before = all.last().map(|r| consistent(r).to_vec()).unwrap_or_default();
+        let Some(asked) = asked(steps, levels, index, &before) else { break };
+        all.push(match (asked.obstacle(scale), policy::read(record, scale, &asked)) {
+            (Some(obstacle), _) => Replacement::Refused(obstacle),
+            (None, Some((verdict, observations))) => Replacement::Asked(verdict, observations),
+            (None, None) => Replacement::Refused("not asked, or hits and misses were not told apart".into()),
+        });
+    }
+    all
+}
+
+fn consistent(replacement: &Replacement) -> &[Policy] {
+    if let Replacement::Asked(verdict, _) = replacement { &verdict.consistent } else { &[] }
+}
+
+/// The question to a level whose sets and ways are known; `policies` are those of the nearer one.
+fn asked<'a>(steps: &'a [Step], levels: &[Level], index: usize, policies: &'a [Policy]) -> Option<Asked<'a>> {
+    let level = levels.get(index)?;
+    let nearer = index.checked_sub(1).and_then(|nearer| levels[nearer].geometry());
+    Some(Asked {
+        step: &steps[index],
+        geometry: level.geometry()?,
+        line: level.line()?,
+        nearer: nearer.map(|nearer| (nearer, policies)),
+        next: steps.get(index + 1).map(|step| step.capacity.value),
+    })
 }
 
 /// The pages that cells lie in: huge ones, whose addresses are known far enough, where there are any.
@@ -58,20 +140,35 @@ pub(crate) fn pages(scale: &Scale) -> (Pages, u64) {
 }
 
 /// The trials that are wanted next; none when nothing more can be asked.
-pub(crate) fn wanted(
-    record: &Record,
-    scale: &Scale,
-    steps: &[Step],
-    modelled: bool,
-) -> Vec<fathom_probe::wire::Trial> {
-    let known = levels(record, scale, steps);
+pub(crate) fn wanted(record: &Record, scale: &Scale, steps: &[Step], modelled: bool) -> Vec<Trial> {
+    let pairs = |index: usize| pair::wanted(record, scale, &steps[index], steps.get(index + 1), modelled);
+    let wanted: Vec<Trial> = (0..steps.len()).flat_map(pairs).collect();
+    if !wanted.is_empty() {
+        return wanted;
+    }
     let mut nearer = None;
-    for (index, verdict) in known.iter().enumerate() {
-        let wanted = scan::wanted(record, scale, &steps[index], nearer, modelled);
+    for step in steps {
+        let wanted = scan::wanted(record, scale, step, nearer, modelled);
         if !wanted.is_empty() {
             return wanted;
         }
-        nearer = if let Verdict::One(one) = verdict { Some(*one) } else { None };
+        let Verdict::One(one) = scan::read(record, scale, step, nearer) else { break };
+        let wanted = line::wanted(record, scale, step, (one, nearer), modelled);
+        if !wanted.is_empty() {
+            return wanted;
+        }
+        nearer = Some(one);
+    }
+    let levels = levels(record, scale, steps);
+    let mut policies: Vec<Policy> = Vec::new();
+    for index in 0..levels.len().min(ASKED) {
+        let Some(asked) = asked(steps, &levels, index, &policies) else { break };
+        let wanted = policy::wanted(record, scale, &asked, modelled);
+        if !wanted.is_empty() {
+            return wanted;
+        }
+        policies =
+            policy::read(record, scale, &asked).map(|(verdict, _)| verdict.consistent).unwrap_or_default();
     }
     Vec::new()
 }

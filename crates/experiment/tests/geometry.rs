@@ -46,11 +46,21 @@ fn show(d: &Description) -> String {
         let r =
             report.refusals.iter().find(|r| r.what == format!("tier {}", n + 1)).map(|r| r.reason.clone());
         let ok = f("ways") == Some(format!("{:?}", fathom_analysis::findings::Value::Number(l.ways.into())))
-            && f("sets")
-                == Some(format!(
-                    "{:?}",
-                    fathom_analysis::findings::Value::Number((l.sets() * l.line / 64) as f64)
-                ));
+            && f("sets") == Some(format!("{:?}", fathom_analysis::findings::Value::Number(l.sets() as f64)));
+        let pol = f("policies").or_else(|| {
+            report
+                .refusals
+                .iter()
+                .find(|r| r.what == format!("tier.{}.policies", n + 1))
+                .map(|r| format!("REF {}", r.reason))
+        });
+        let polok = match &pol {
+            None => "POLNONE",
+            Some(p) if p.starts_with("REF") => "POLREF",
+            Some(p) if p.contains(&format!("{}", l.replacement.word())) => "POLOK",
+            Some(_) => "POLBAD",
+        };
+        out += &format!("      {polok} {pol:?}\n");
         out += &format!(
             "   {} {} {}K line {} ways {} sets {} {:?} {:?} lat {:?} -> {:?} {:?} {}\n",
             if ok {
@@ -69,7 +79,7 @@ fn show(d: &Description) -> String {
             l.inclusion,
             l.latency,
             f("ways"),
-            f("sets"),
+            (f("sets"), f("line")),
             r.unwrap_or_default()
         );
     }
@@ -104,4 +114,5 @@ fn scratch() {
     }
     let c = |w: &str| out.iter().map(|o| o.matches(w).count()).sum::<usize>();
     println!("OK {} BAD {} ref {}", c("   OK "), c("   BAD "), c("   ref "));
+    println!("POL OK {} BAD {} REF {} NONE {}", c("POLOK"), c("POLBAD"), c("POLREF"), c("POLNONE"));
 }

@@ -71,6 +71,16 @@ its own. A size between two levels tells whether the farther one is on; without
 what answers there. What the core overlaps and fetches ahead is in the times of
 sweeps. Exit status: as of the survey.")]
     Stride(Stride),
+    /// How each level is built: ways, sets, line, replacement; and what lines that compete for a set cost.
+    #[command(after_help = "Examples:
+  fathom conflict                                  this machine
+  fathom conflict --on cortex-a72-like --json
+  fathom conflict --colours 1,2,4                  pages of so many colours
+  fathom conflict --sequence 'A-H I A?'            which line left?
+
+Lines at a step of 4 KiB fall into the same sets of most first levels; with one
+more of them than ways, some miss. Exit status: as of the survey.")]
+    Conflict(Conflict),
     /// Judges records again: the same findings, from the files alone.
     #[command(after_help = "Examples:
   fathom report here.fathom
@@ -190,6 +200,15 @@ pub struct Stride {
     /// far it reaches. From the same budget.
     #[arg(long)]
     pub ladder: bool,
+    #[command(flatten)]
+    pub run: RunOptions,
+    #[command(flatten)]
+    pub out: Output,
+}
+
+/// Options of the conflicts.
+#[derive(Debug, Args)]
+pub struct Conflict {
     #[command(flatten)]
     pub run: RunOptions,
     #[command(flatten)]

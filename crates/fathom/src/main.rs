@@ -23,7 +23,7 @@ use cli::{Cli, Generated, Verb};
 use failure::Failure;
 use fathom_experiment::record::Run;
 use fathom_experiment::session::Plan;
-use fathom_experiment::{latency, stride, survey};
+use fathom_experiment::{conflict, latency, stride, survey};
 use fathom_model::catalog;
 use fathom_report::html::Change;
 use output::Out;
@@ -69,6 +69,10 @@ fn run(cli: &Cli, out: &Out) -> Result<u8, Failure> {
                 ..Run::default()
             };
             run_experiment(&o.run, &o.out, asked, stride::plan, cli.quiet, out)
+        }
+        Some(Verb::Conflict(o)) => {
+            let asked = Run { experiment: conflict::NAME.into(), ..Run::default() };
+            run_experiment(&o.run, &o.out, asked, conflict::plan, cli.quiet, out)
         }
         Some(Verb::Report(options)) => report(options, out),
         Some(Verb::Compare(options)) => compare(options, out),

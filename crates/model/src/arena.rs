@@ -1,7 +1,8 @@
 //! The arena: where mappings lie, and what their cells hold.
 //!
-//! One range of physical addresses, identical to offsets in the arena: the first half for base
-//! pages, three eighths for huge pages, an eighth for co-running streams; page tables behind it.
+//! One range of addresses, the offsets in the arena: the first half for base pages, three eighths for
+//! huge pages, an eighth for co-running streams; page tables behind it. Which physical page is under
+//! which of its pages is said in `frames`.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -166,6 +167,12 @@ impl Arena {
         });
         let at = self.mapped.partition_point(|&(s, _)| s < start);
         self.mapped.insert(at, (start, end));
+    }
+
+    /// Bytes in a page at an offset.
+    pub fn page_at(&self, offset: u64) -> u64 {
+        let huge = self.huge.filter(|part| (part.start..part.start + part.bytes).contains(&offset));
+        huge.unwrap_or(self.base).page
     }
 
     /// Whether all of `start..end` is mapped.

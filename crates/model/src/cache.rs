@@ -1,9 +1,14 @@
 //! One set-associative store with its replacement policy: a cache's tags, or a TLB's.
 
+mod index;
+mod words;
+
 use wide::u32x4;
 
-use crate::description::Replacement;
+use crate::description::{Index, Replacement};
 use crate::rng::Rng;
+use index::Hash;
+use words::Ages;
 
 /// An entry's line (or page) was written here and not yet further out.
 pub(crate) const DIRTY: u32 = 1;
@@ -37,8 +42,10 @@ pub(crate) struct Cache {
     /// Groups in a set.
     stride: usize,
     sets: u32,
-    /// sets - 1 where the sets are a power of two, so that the modulo is a mask; else all ones.
+    /// sets - 1 where the sets are a power of two and indexed by bits, so that the modulo is a mask;
+    /// else all ones.
     mask: u32,
+    hash: Option<Hash>,
     state: State,
     rng: Rng,
     /// Free entries in all: with none, a fill need not look for one.
@@ -58,17 +65,46 @@ enum State {
     Moved { uses: bool },
     /// Bits of a word.
     Tree,
-    /// A bit a way of a word.
-    Referenced,
+    /// A bit a way of a word; when no bit is clear at a replacement, all are cleared.
+    Referenced { random: bool },
+    /// A bit a way of a word; when a use would leave no bit clear, it clears all others.
+    Recent,
+    /// The way of the last use, as a number.
+    Last,
+    /// Two bits a way, in a word for the low ones and a word for the high ones.
+    Ages(Ages),
     /// None.
     Nothing,
 }
 
 impl State {
-    /// The word of a set that nothing has been put in.
+    /// The words of a set that nothing has been put in.
     fn start(self) -> u64 {
-        // The nibble at each place is the place's number.
-        if let State::Nibbles { .. } = self { 0xfedc_ba98_7654_3210 } else { 0 }
+        match self {
+            // The nibble at each place is the place's number.
+            State::Nibbles { .. } => 0xfedc_ba98_7654_3210,
+            // Every age is 3: what a policy that ages looks for.
+            State::Ages(_) => u64::MAX,
+            _ => 0,
+        }
+    }
+
+    /// Words a set.
+    fn words(self) -> usize {
+        match self {
+            State::Moved { .. } | State::Nothing => 0,
+            State::Ages(_) => 2,
+            _ => 1,
+        }
+    }
+}
+
+impl Replacement {
+    /// Whether a use that follows on a fill of the same line changes no state. A use that follows on a use
+    /// never does.
+    pub(crate) fn rests_after_a_fill(self) -> bool {
+        // These two fill with one age and set another at a hit.
+        !matches!(self, Replacement::Srrip | Replacement::Qlru)
     }
 }
 
@@ -78,7 +114,8 @@ const GROUP: usize = 4;
 const NIBBLES: usize = 16;
 
 impl Cache {
-    pub fn new(sets: u64, ways: u32, policy: Replacement, rng: Rng) -> Cache {
+    /// A store of `sets` sets, which are a power of two where the index is hashed.
+    pub fn new(sets: u64, ways: u32, policy: Replacement, index: Index, rng: Rng) -> Cache {
         let sets = u32::try_from(sets).expect("checked: at most 2^24 lines");
         let ways = ways as usize;
         let short = ways <= NIBBLES;
@@ -88,13 +125,16 @@ impl Cache {
             Replacement::Lru => State::Moved { uses: true },
             Replacement::Fifo => State::Moved { uses: false },
             Replacement::TreePlru => State::Tree,
-            Replacement::Nru => State::Referenced,
+            Replacement::Nru => State::Referenced { random: false },
+            Replacement::NruRandom => State::Referenced { random: true },
+            Replacement::BitPlru => State::Recent,
+            Replacement::NotMruRandom => State::Last,
+            Replacement::Srrip => State::Ages(Ages::Srrip),
+            Replacement::Qlru => State::Ages(Ages::Qlru),
             Replacement::Random => State::Nothing,
         };
-        let words = match state {
-            State::Moved { .. } | State::Nothing => Vec::new(),
-            _ => vec![state.start(); sets as usize],
-        };
+        let words = vec![state.start(); sets as usize * state.words()];
+        let masked = index == Index::Bits && sets.is_power_of_two();
         let stride = ways.div_ceil(GROUP);
         Cache {
             groups: vec![[FREE; GROUP]; sets as usize * stride],
@@ -102,7 +142,8 @@ impl Cache {
             ways,
             stride,
             sets,
-            mask: if sets.is_power_of_two() { sets - 1 } else { u32::MAX },
+            mask: if masked { sets - 1 } else { u32::MAX },
+            hash: (index == Index::Hashed).then(|| Hash::new(sets)),
             state,
             rng,
             free: sets as usize * ways,
@@ -121,7 +162,16 @@ impl Cache {
     /// The set of a line or page number.
     #[inline(always)]
     pub fn set_of(&self, number: u32) -> usize {
-        (if self.mask == u32::MAX { number % self.sets } else { number & self.mask }) as usize
+        (if self.mask == u32::MAX { self.far_set_of(number) } else { number & self.mask }) as usize
+    }
+
+    /// The same where the set is not some bits of the number; out of the way of those where it is.
+    #[inline(always)]
+    fn far_set_of(&self, number: u32) -> u32 {
+        match &self.hash {
+            Some(hash) => hash.of(number),
+            None => number % self.sets,
+        }
     }
 
     #[inline(always)]
@@ -166,8 +216,8 @@ impl Cache {
     #[inline(always)]
     pub fn touch_in_set(&mut self, set: usize, number: u32) -> bool {
         let Some(way) = self.find(set, number) else { return false };
-        if self.state == (State::Nibbles { uses: true }) {
-            self.words[set] = youngest(self.words[set], way as u64);
+        if matches!(self.state, State::Nibbles { uses: true }) {
+            self.words[set] = words::youngest(self.words[set], way as u64);
         } else {
             self.note(set, way);
         }
@@ -237,7 +287,7 @@ impl Cache {
         }
         let way = self.way_for(set);
         let old = std::mem::replace(&mut self.set(set)[way], entry);
-        self.note(set, way);
+        self.note_fill(set, way);
         old
     }
 
@@ -248,10 +298,10 @@ impl Cache {
         let flags = self.set(set)[way] & FLAGS;
         self.set(set)[way] = FREE;
         match self.state {
-            State::Nibbles { .. } => self.words[set] = eldest(self.words[set], way as u64, self.ways),
+            State::Nibbles { .. } => self.words[set] = words::eldest(self.words[set], way as u64, self.ways),
             State::Moved { .. } => self.set(set)[way..].rotate_left(1),
-            State::Referenced => self.words[set] &= !(1 << way),
-            State::Tree | State::Nothing => {}
+            State::Referenced { .. } | State::Recent => self.words[set] &= !(1 << way),
+            State::Tree | State::Last | State::Ages(_) | State::Nothing => {}
         }
         self.free += 1;
         Some(flags)
@@ -260,31 +310,79 @@ impl Cache {
     /// The way that a fill takes, under the policies that keep entries in place.
     fn way_for(&mut self, set: usize) -> usize {
         if self.free > 0
-            && let Some(way) = self.set(set).iter().position(|&entry| entry == FREE)
+            && let Some(way) = self.free_way(set)
         {
             return way;
         }
+        let ways = self.ways;
         match self.state {
-            State::Tree => tree_victim(self.words[set], self.ways),
-            State::Referenced => {
-                let all = u64::MAX >> (64 - self.ways);
+            State::Tree => words::tree_victim(self.words[set], ways),
+            State::Referenced { random } => {
+                let all = words::all(ways);
                 if self.words[set] == all {
                     self.words[set] = 0;
                 }
-                self.words[set].trailing_ones() as usize
+                let clear = !self.words[set] & all;
+                let skip = if random { self.rng.below(u64::from(clear.count_ones())) } else { 0 };
+                words::set_bit(clear, skip as u32)
             }
-            _ => self.rng.below(self.ways as u64) as usize,
+            // A single way has no other to be clear.
+            State::Recent => (self.words[set].trailing_ones() as usize).min(ways - 1),
+            State::Last if ways > 1 => {
+                let other = self.rng.below(ways as u64 - 1) as usize;
+                other + usize::from(other as u64 >= self.words[set])
+            }
+            State::Last => 0,
+            State::Ages(_) => words::oldest(self.ages(set), ways),
+            _ => self.rng.below(ways as u64) as usize,
         }
+    }
+
+    /// The free way that is filled first.
+    fn free_way(&mut self, set: usize) -> Option<usize> {
+        let last = self.state == State::Ages(Ages::Qlru);
+        let mut entries = self.set(set).iter();
+        let free = |&entry: &u32| entry == FREE;
+        if last { entries.rposition(free) } else { entries.position(free) }
+    }
+
+    /// The two words of a set's ages.
+    fn ages(&mut self, set: usize) -> &mut [u64; 2] {
+        &mut self.words.as_chunks_mut::<2>().0[set]
     }
 
     /// Notes a use of `way`, which under LRU in nibbles is done on the spot.
     #[inline]
     fn note(&mut self, set: usize, way: usize) {
+        let ways = self.ways;
         match self.state {
-            State::Tree => self.words[set] = tree_use(self.words[set], self.ways, way),
-            State::Referenced => self.words[set] |= 1 << way,
+            State::Tree => self.words[set] = words::tree_use(self.words[set], ways, way),
+            State::Referenced { .. } => self.words[set] |= 1 << way,
             State::Moved { uses: true } => self.set(set)[..=way].rotate_right(1),
+            State::Moved { .. } | State::Nibbles { .. } | State::Nothing => {}
+            _ => self.note_more(set, way),
+        }
+    }
+
+    /// The same for the policies that need more of it, out of the way of the others' inner loop.
+    #[inline(never)]
+    fn note_more(&mut self, set: usize, way: usize) {
+        let ways = self.ways;
+        match self.state {
+            State::Recent => self.words[set] = words::recent_use(self.words[set], ways, way),
+            State::Last => self.words[set] = way as u64,
+            State::Ages(ages) => ages.put(self.ages(set), ways, way, 0),
             _ => {}
+        }
+    }
+
+    /// Notes that `way` was filled.
+    #[inline]
+    fn note_fill(&mut self, set: usize, way: usize) {
+        let ways = self.ways;
+        match self.state {
+            State::Ages(ages) => ages.put(self.ages(set), ways, way, ages.filled()),
+            _ => self.note(set, way),
         }
     }
 }
@@ -302,66 +400,6 @@ fn find_long(groups: &[[u32; GROUP]], wanted: u32) -> Option<usize> {
         let hits = equal(group, wanted);
         (hits != 0).then(|| index * GROUP + hits.trailing_zeros() as usize)
     })
-}
-
-/// Ones in every nibble.
-const ONES: u64 = 0x1111_1111_1111_1111;
-
-/// Four times the lowest position at which a nibble stands in a word that has it.
-#[inline(always)]
-fn bit_of(word: u64, nibble: u64) -> u32 {
-    // The nibble's own place becomes zero, and the lowest borrow is there.
-    let differs = word ^ nibble.wrapping_mul(ONES);
-    let zero = differs.wrapping_sub(ONES) & !differs & (ONES << 3);
-    zero.trailing_zeros() & !3
-}
-
-/// A word of nibbles with one of them moved to the youngest place.
-#[inline(always)]
-fn youngest(word: u64, nibble: u64) -> u64 {
-    let bit = bit_of(word, nibble);
-    let younger = word & ((1 << bit) - 1);
-    let older = word >> bit >> 4 << bit << 4;
-    older | younger << 4 | nibble
-}
-
-/// A word of nibbles with one of them moved to the oldest of `ways` places; what is beyond those
-/// means nothing.
-fn eldest(word: u64, nibble: u64, ways: usize) -> u64 {
-    let bit = bit_of(word, nibble);
-    let younger = word & ((1 << bit) - 1);
-    let top = 4 * (ways as u32 - 1);
-    let between = (word >> bit >> 4 << bit) & ((1 << top) - 1);
-    nibble << top | between | younger
-}
-
-/// The word of a tree after a use of `way`: every node on its path points to the other half.
-/// Node 1 is the root, the children of `n` are `2n` and `2n + 1`; a set bit points right.
-#[inline]
-fn tree_use(mut word: u64, ways: usize, way: usize) -> u64 {
-    let mut node = 1usize;
-    let mut span = ways.next_power_of_two();
-    while span > 1 {
-        span /= 2;
-        let right = usize::from(way & span != 0);
-        word = word & !(1 << node) | ((1 - right as u64) << node);
-        node = 2 * node + right;
-    }
-    word
-}
-
-/// The way that a tree points to; a half without ways is never entered.
-#[inline]
-fn tree_victim(word: u64, ways: usize) -> usize {
-    let (mut node, mut way) = (1usize, 0);
-    let mut span = ways.next_power_of_two();
-    while span > 1 {
-        span /= 2;
-        let right = word >> node & 1 == 1 && way + span < ways;
-        way += if right { span } else { 0 };
-        node = 2 * node + usize::from(right);
-    }
-    way
 }
 
 #[cfg(test)]

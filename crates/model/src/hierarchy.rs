@@ -144,7 +144,7 @@ impl Hierarchy {
             let number = (index as u64) << 32 | if level.shared { 0 } else { u64::from(cpu) };
             let rng = Rng::new(self.seed, Use::Level, number);
             self.slots.push(self.caches.len());
-            self.caches.push(Cache::new(level.sets(), level.ways, level.replacement, rng));
+            self.caches.push(Cache::new(level.sets(), level.ways, level.replacement, level.index, rng));
         }
         self.agents += 1;
         for &level in self.data.iter().chain(&self.code) {

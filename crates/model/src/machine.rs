@@ -61,7 +61,9 @@ impl Machine for Model {
     }
 
     fn map(&mut self, wish: &Wish) -> Result<Mapping, Refusal> {
-        self.arena.map(wish)
+        let mapping = self.arena.map(wish)?;
+        self.unalias();
+        Ok(mapping)
     }
 
     fn cell(&self, offset: u64) -> Option<Cell> {
@@ -185,18 +187,21 @@ impl Machine for Model {
         Some(if sweep.operation == Operation::Read { sum } else { 0 })
     }
 
-    /// Each line once: what follows in a line that was just touched changes neither its place nor what it is.
-    /// Accesses that are left out are neither counted nor paid for; a warm-up is not timed.
+    /// Each line once, or twice where a policy says that a use after a fill counts: what follows in a line that
+    /// was just touched changes neither its place nor what it is. Accesses that are left out are neither counted nor paid for; a warm-up is not timed.
     fn warm(&mut self, sweep: &Sweep, from: u64, n: u64) -> Option<()> {
         self.arena.going_on(sweep, from)?;
-        let shift = self.narrowest_line();
+        let (shift, most) = (self.narrowest_line(), self.accesses_to_rest());
         for part in sweep.parts(from, n) {
-            let mut last = None;
+            let (mut last, mut times) = (None, 0);
             let mut at = part.offset;
             for _ in 0..part.count {
                 if last != Some(at >> shift) {
+                    (last, times) = (Some(at >> shift), 0);
+                }
+                if times < most {
                     self.step_on(sweep.operation, at);
-                    last = Some(at >> shift);
+                    times += 1;
                 }
                 at += sweep.step;
             }

@@ -5,10 +5,11 @@ mod trace;
 
 pub use trace::{Kind, Outcome};
 
-use fathom_probe::machine::Ops;
+use fathom_probe::machine::{Ops, Refusal};
 
 use crate::arena::Arena;
 use crate::description::Description;
+use crate::frames::Frames;
 use crate::hierarchy::{Hierarchy, MEMORY, Path};
 use crate::memory::Memory;
 use crate::time::{Scale, Timer, UNITS_PER_CYCLE};
@@ -21,8 +22,8 @@ struct Agent {
     cpu: u32,
     clock: u64,
     tlbs: Tlbs,
-    /// The line of the last load, when that was in the nearest level and nothing has happened there
-    /// since. A second load of it changes no state under any of the policies.
+    /// The line of the last load, by its address in the arena, when that was in the nearest level and nothing
+    /// has happened there since. A second load of it changes no state under the policies where it is kept.
     last_line: u64,
     /// What a second load of it costs in units, translation included.
     repeat_cost: u64,
@@ -40,6 +41,7 @@ pub struct Model {
     pub(crate) memory: Memory,
     paging: Paging,
     pub(crate) arena: Arena,
+    frames: Frames,
     pub(crate) timer: Timer,
     /// What one operation and one taken branch cost, in units.
     ops: (u64, u64),
@@ -47,7 +49,9 @@ pub struct Model {
     pub(crate) accesses: u64,
     /// log2 of the nearest data level's line.
     filter_shift: u32,
-    /// That level's latency in units, where it is private and so the last-line shortcut is exact.
+    /// That level's latency in units, where the last-line shortcut is exact: it is private, and a load that
+    /// follows on a fill changes no state. (Under the policies where only a load after a hit changes none there
+    /// is no shortcut: a check of which of the two it was costs all other loads a twentieth of their time.)
     filter_latency: Option<u64>,
     /// Whether CPUs have been given addresses of their own choosing, and so may share lines.
     sharing: bool,
@@ -75,13 +79,16 @@ impl Model {
             agents: Vec::new(),
             memory: Memory::new(description, seed, scale),
             paging: Paging::new(description, arena.bytes, huge, scale),
+            frames: Frames::new(description, &arena, seed),
             arena,
             timer: Timer::new(description, seed),
             ops: (scale.units(description.core.alu), scale.units(description.core.branch)),
             streams: Vec::new(),
             accesses: 0,
             filter_shift: nearest.map_or(0, |level| hierarchy.line_shift(level)),
-            filter_latency: nearest.map(|level| hierarchy.latency(level)),
+            filter_latency: nearest
+                .filter(|&level| description.levels[level].replacement.rests_after_a_fill())
+                .map(|level| hierarchy.latency(level)),
             sharing: false,
             hierarchy,
         };
@@ -127,9 +134,53 @@ impl Model {
         }
     }
 
+    /// Lets `pages` pages from `base` on, which is the start of a page that is mapped, lie in the frames of
+    /// the first `frames` of them: page `i` in the frame of page `i % frames`, as many read-only mappings
+    /// share one page of zeros. Caches, which go by physical addresses, then see `frames` pages, TLBs and
+    /// walks `pages`. Caches and TLBs are empty afterwards, as after any change of translations here.
+    ///
+    /// The next [`map`](fathom_probe::machine::Machine::map) that is granted undoes it, and so does another
+    /// alias. It is meant for memory that is only read: what is laid or linked there is kept by the
+    /// arena's addresses, not by frames.
+    ///
+    /// # Errors
+    /// A [`Refusal`] when `base` is not the start of a page, a page of the range is not mapped, or `frames`
+    /// is not from 1 to `pages`.
+    pub fn alias(&mut self, base: u64, pages: u64, frames: u64) -> Result<(), Refusal> {
+        let page = self.arena.page_at(base);
+        if frames == 0 || frames > pages {
+            let remedy = format!("from 1 to as many as there are pages: {pages}");
+            return Err(Refusal::new(format!("{pages} pages cannot lie in {frames} frames"), remedy));
+        }
+        let end = pages.checked_mul(page).and_then(|bytes| bytes.checked_add(base));
+        let Some(end) = end.filter(|&end| base.is_multiple_of(page) && self.arena.is_mapped(base, end))
+        else {
+            let reason = format!("{pages} pages of {page} bytes from {base} on are not all mapped");
+            return Err(Refusal::new(reason, "ask for whole pages of one mapping"));
+        };
+        self.frames.alias(base..end, frames * page);
+        self.cool();
+        Ok(())
+    }
+
+    /// Gives every page its own frame again.
+    pub(crate) fn unalias(&mut self) {
+        if self.frames.unalias() {
+            self.cool();
+        }
+    }
+
     /// The TLBs of CPU 0.
     pub(crate) fn tlbs(&self) -> &Tlbs {
         &self.agents[0].tlbs
+    }
+
+    /// Accesses of one line in a row after which more of them change no state: see
+    /// [`rests_after_a_fill`](crate::description::Replacement::rests_after_a_fill).
+    pub(crate) fn accesses_to_rest(&self) -> u32 {
+        let levels = self.description.levels.iter().map(|l| l.replacement);
+        let mut all = levels.chain(self.description.tlbs.iter().map(|t| t.replacement));
+        if all.all(|policy| policy.rests_after_a_fill()) { 1 } else { 2 }
     }
 
     /// log2 of the bytes in the narrowest line of any level; of a word where there is none.
@@ -168,13 +219,14 @@ impl Model {
         if FULL {
             self.translate(agent, address);
         }
+        let physical = self.frames.of(address);
         let purges = self.hierarchy.purges;
-        let level = self.hierarchy.read(agent, Path::Data, 0, address);
+        let level = self.hierarchy.read(agent, Path::Data, 0, physical);
         if self.hierarchy.purges != purges {
             self.forget_lines();
         }
         if FULL {
-            self.pay(agent, level, address);
+            self.pay(agent, level, physical);
         } else if level == MEMORY {
             self.memory.reads += 1;
         }
@@ -192,7 +244,7 @@ impl Model {
     fn begin(&mut self, agent: usize, address: u64, store: bool) {
         self.accesses += 1;
         if self.sharing {
-            self.hierarchy.snoop(agent, address, store);
+            self.hierarchy.snoop(agent, self.frames.of(address), store);
         }
     }
 
@@ -207,9 +259,10 @@ impl Model {
     pub(crate) fn store(&mut self, agent: usize, address: u64) -> usize {
         self.begin(agent, address, true);
         self.translate(agent, address);
-        let (level, read) = self.hierarchy.store(agent, Path::Data, address);
+        let physical = self.frames.of(address);
+        let (level, read) = self.hierarchy.store(agent, Path::Data, physical);
         self.forget_lines();
-        self.pay(agent, level, address);
+        self.pay(agent, level, physical);
         // A store that went straight to memory was paid for as an access, and read nothing.
         self.memory.reads -= u64::from(level == MEMORY && !read);
         level
@@ -218,19 +271,20 @@ impl Model {
     fn fetch(&mut self, agent: usize, address: u64) -> usize {
         self.begin(agent, address, false);
         self.translate(agent, address);
-        let level = self.hierarchy.read(agent, Path::Code, 0, address);
+        let physical = self.frames.of(address);
+        let level = self.hierarchy.read(agent, Path::Code, 0, physical);
         self.forget_lines();
-        self.pay(agent, level, address);
+        self.pay(agent, level, physical);
         level
     }
 
     /// Lets pass what a read takes that `level` answered.
     #[inline(always)]
-    fn pay(&mut self, agent: usize, level: usize, address: u64) {
+    fn pay(&mut self, agent: usize, level: usize, physical: u64) {
         let clock = self.agents[agent].clock;
         let cost = if level == MEMORY {
             self.memory.reads += 1;
-            self.memory.cost(clock, address)
+            self.memory.cost(clock, physical)
         } else {
             self.hierarchy.latency(level)
         };

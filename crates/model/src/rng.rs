@@ -16,6 +16,8 @@ pub(crate) enum Use {
     Jitter = 4,
     /// The order of a co-running stream: number `cpu`.
     Stream = 5,
+    /// The frames of base pages: number 0 for mappings, 1 for co-running streams.
+    Frames = 6,
 }
 
 /// SplitMix64 (Steele, Lea and Flood 2014): one addition and one finaliser a draw.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::cache::Cache;
-use crate::description::{Description, Holds, WalkFrom};
+use crate::description::{Description, Holds, Index, WalkFrom};
 use crate::rng::{Rng, Use};
 use crate::time::Scale;
 
@@ -46,6 +46,9 @@ struct Table {
 struct Reach {
     holds: [bool; 2],
     latency: u64,
+    /// What is added to the bits of a page's key to remember it as the last: all of them, which make no page,
+    /// where a use that follows on a fill changes state and so may not be left out.
+    no_repeat: u32,
 }
 
 /// A page: the number that TLBs are searched for, and the one that selects their set.
@@ -66,8 +69,8 @@ impl Page {
 #[derive(Clone, Debug)]
 pub(crate) struct Tlbs {
     pub stores: Vec<Cache>,
-    /// The page translated last, whose entry is the nearest TLB's most recent use. A second use in a
-    /// row changes no state under any of the policies, so its cost may be answered from here.
+    /// The page translated last, whose entry is the nearest TLB's most recent use, when another use in a
+    /// row changes no state there, so that its cost may be answered from here.
     pub last: u32,
     /// What that costs in units.
     pub last_cost: u64,
@@ -115,6 +118,7 @@ impl Paging {
                 .map(|tlb| Reach {
                     holds: [tlb.pages.contains(&base), tlb.pages.contains(&huge)],
                     latency: scale.units(tlb.latency),
+                    no_repeat: if tlb.replacement.rests_after_a_fill() { 0 } else { Page::NONE },
                 })
                 .collect(),
             costs: !description.tlbs.is_empty(),
@@ -157,7 +161,7 @@ impl Paging {
             store.fill_in_set(store.set_of(page.number), page.key, 0);
         }
         let nearest = (0..self.tlbs.len()).find(|&i| able(i));
-        tlbs.last = if nearest.is_some() { page.key } else { Page::NONE };
+        tlbs.last = nearest.map_or(Page::NONE, |index| page.key | self.tlbs[index].no_repeat);
         tlbs.last_cost = nearest.map_or(0, |index| self.tlbs[index].latency);
         answered.map(|index| self.tlbs[index].latency)
     }
@@ -167,7 +171,7 @@ impl Tlbs {
     pub fn new(description: &Description, seed: u64, cpu: u32) -> Tlbs {
         let stores = description.tlbs.iter().enumerate().map(|(index, tlb)| {
             let rng = Rng::new(seed, Use::Tlb, (index as u64) << 32 | u64::from(cpu));
-            Cache::new(u64::from(tlb.entries / tlb.ways), tlb.ways, tlb.replacement, rng)
+            Cache::new(u64::from(tlb.entries / tlb.ways), tlb.ways, tlb.replacement, Index::Bits, rng)
         });
         Tlbs { stores: stores.collect(), last: Page::NONE, last_cost: 0, walks: 0 }
     }

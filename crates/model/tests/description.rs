@@ -3,6 +3,7 @@
 mod common;
 
 use common::random_description;
+use fathom_model::description::{Frames, Index, Replacement};
 use fathom_model::{Description, DescriptionError};
 use proptest::prelude::*;
 
@@ -66,6 +67,13 @@ fn a_wrong_unit_says_what_is_expected() {
         ("ways = 4 ", "ways = -4", "integer"),
         ("ways = 4 ", "ways = 0", "ways"),
         ("replacement = \"random\"", "replacement = \"lur\"", "\"lru\""),
+        ("replacement = \"random\"", "replacement = \"bit-lru\"", "\"bit-plru\""),
+        ("replacement = \"random\"", "replacement = \"qlru\"", "qlru-h00-m1-r2-u1"),
+        ("replacement = \"random\"", "replacement = \"not-mru\"", "not-mru-random"),
+        ("index = \"bits\"", "index = \"hash\"", "\"hashed\""),
+        ("index = \"bits\"", "index = 1", "text"),
+        ("frames = \"contiguous\"", "frames = \"scatterd\"", "\"scattered\""),
+        ("frames = \"contiguous\"", "frame = \"scattered\"", "`frames`"),
         ("write = \"back\"", "write = \"write-back\"", "back"),
         ("allocate = true", "allocate = \"true\"", "true or false"),
         ("shared = false", "# shared", "lacks `shared`"),
@@ -87,6 +95,45 @@ fn a_wrong_unit_says_what_is_expected() {
         let shown = e.to_string();
         assert!(shown.contains(expected), "{new}: {shown}");
         assert!(e.line > 0 && e.column > 0 && shown.contains("m.toml:"), "{shown}");
+    }
+}
+
+#[test]
+fn what_is_left_out_is_by_bits_and_contiguous_and_is_written_out() {
+    let text = example().replace("index = \"bits\"", "").replace("frames = \"contiguous\"", "");
+    let d = Description::parse("m", &text).unwrap();
+    assert_eq!((d.levels[0].index, d.memory.frames), (Index::Bits, Frames::Contiguous));
+    let shown = d.to_toml();
+    assert!(shown.contains("index = \"bits\"") && shown.contains("frames = \"contiguous\""), "{shown}");
+    for policy in Replacement::ALL {
+        let text = with("replacement = \"random\"", &format!("replacement = \"{}\"", policy.word()));
+        let d = Description::parse("m", &text).unwrap();
+        assert_eq!(d.levels[0].replacement, *policy);
+        assert_eq!(Description::parse("m", &d.to_toml()).unwrap(), d);
+    }
+}
+
+#[test]
+fn a_hash_onto_sets_that_are_no_power_of_two_is_refused() {
+    let hashed = with("index = \"bits\"", "index = \"hashed\"");
+    assert!(Description::parse("m", &hashed).is_ok());
+    let e = fault(&hashed.replace("size = \"32K\"", "size = \"33K\""));
+    assert_eq!(&*e.value, "\"hashed\"");
+    assert!(e.message.contains("132 sets"), "{e}");
+    assert!(e.help.contains("32K (128 sets)") && e.help.contains("64K (256 sets)"), "{e}");
+}
+
+#[test]
+fn a_policy_with_a_bit_a_way_has_at_most_64_ways() {
+    let wide = |policy: &str| {
+        with("ways = 4 ", "ways = 65 ").replace("\"32K\"", "\"65K\"").replace("\"random\"", policy)
+    };
+    for policy in ["nru", "bit-plru", "nru-random", "srrip", "qlru-h00-m1-r2-u1", "tree-plru"] {
+        let e = fault(&wide(&format!("\"{policy}\"")));
+        assert!(e.message.contains(policy) && e.help.contains("64 ways"), "{e}");
+    }
+    for policy in ["lru", "fifo", "random", "not-mru-random"] {
+        assert!(Description::parse("m", &wide(&format!("\"{policy}\""))).is_ok(), "{policy}");
     }
 }
 

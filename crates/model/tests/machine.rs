@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Draw, random_description};
-use fathom_model::description::Time;
+use fathom_model::description::{Replacement, Time};
 use fathom_model::{Description, Kind, Model, catalog};
 use fathom_probe::chain::{Chain, Layout, Order};
 use fathom_probe::machine::{
@@ -220,7 +220,7 @@ fn tiny(levels: usize) -> Description {
     let mut d = quiet(bcm2837());
     let mut level = d.levels[0].clone();
     level.holds = fathom_model::description::Holds::Unified;
-    level.replacement = fathom_model::description::Replacement::Lru;
+    level.replacement = Replacement::Lru;
     level.ways = 2;
     d.levels = (0..levels)
         .map(|n| {
@@ -437,16 +437,19 @@ proptest! {
         // These depend on when an access comes.
         d.memory.refresh = None;
         d.memory.spread = Time::ZERO;
-        let Some((mut a, mut b, sweep)) = with_sweep(&d, &mut Draw::new(seed ^ 98), seed) else {
-            return Ok(());
-        };
+        let draw = &mut Draw::new(seed ^ 98);
+        let Some((mut a, mut b, sweep)) = with_sweep(&d, draw, seed) else { return Ok(()) };
         let cells = sweep.cells;
-        for _ in 0..2 {
+        for _ in 0..1 + draw.below(2) {
             a.warm(&sweep, 0, cells).unwrap();
             b.sweep(&sweep, 0, cells).unwrap();
         }
+        // Other lines than the sweep's show which of its lines would leave first.
+        let others: Vec<u64> =
+            (0..draw.below(300)).map(|_| (sweep.base + draw.below(1 << 15) / 8 * 8).min(a.arena_bytes() - 8)).collect();
         let run = |model: &mut Model| {
             let before = model.clock();
+            model.loads(&others).unwrap();
             let sum = model.sweep(&sweep, cells, cells / 2 + 50);
             (sum, model.clock() - before)
         };
@@ -518,6 +521,29 @@ fn the_agent_with_the_smallest_clock_moves_next() {
     let before = model.watch().accesses;
     model.chase(warm, 1000);
     assert_eq!(model.watch().accesses - before, 1000, "stopped");
+}
+
+#[test]
+fn a_warm_up_counts_the_use_after_a_fill() {
+    let mut d = tiny(1);
+    d.levels[0].replacement = Replacement::Srrip;
+    let line = d.levels[0].line;
+    let after = |warm: bool| {
+        let mut model = Model::new(&d, 1);
+        let base = model.map(&wish(4096)).unwrap().base;
+        let sweep = Sweep { base, step: 8, cells: 2 * line / 8, operation: Operation::Read };
+        model.lay_sweep(&sweep, 1).unwrap();
+        if warm {
+            model.warm(&sweep, 0, sweep.cells).unwrap();
+        } else {
+            model.sweep(&sweep, 0, sweep.cells).unwrap();
+        }
+        // Two more lines of the first one's set: the one that was used after its fill stays.
+        let mut load = |n: u64| model.access(0, base + n * line, Kind::Load).unwrap().level;
+        (load(2), load(4), load(0))
+    };
+    assert_eq!(after(false), (None, None, Some(0)));
+    assert_eq!(after(true), after(false));
 }
 
 /// A step between cells that suits the description.

@@ -5,7 +5,7 @@ mod common;
 mod reference;
 
 use common::{Draw, random_description};
-use fathom_model::description::{Inclusion, Replacement, WalkFrom, Write};
+use fathom_model::description::{Frames, Inclusion, Index, Replacement, WalkFrom, Write};
 use fathom_model::{Description, Kind, Model, catalog};
 use fathom_probe::machine::{Attribute, Counters, Machine, Pages, Wish};
 use reference::{Reference, Seen};
@@ -120,21 +120,35 @@ fn levels(d: &mut Description, change: fn(&mut fathom_model::description::Level)
     d.levels.iter_mut().map(change).fold(false, |any, one| any | one)
 }
 
+/// Levels of one policy, with enough ways to show it, replace as another.
+fn replaced(d: &mut Description, from: Replacement, to: Replacement) -> bool {
+    let mut any = false;
+    for level in d.levels.iter_mut().filter(|l| l.replacement == from && l.ways > 2) {
+        (level.replacement, any) = (to, true);
+    }
+    any
+}
+
 /// The bugs that the comparison must see, each planted in the naive model's description.
 const BUGS: &[(&str, Mutation)] = &[
-    ("lru levels replace as fifo", |d| {
+    ("lru levels replace as fifo", |d| replaced(d, Replacement::Lru, Replacement::Fifo)),
+    ("nru levels replace as tree-plru", |d| replaced(d, Replacement::Nru, Replacement::TreePlru)),
+    ("bit-plru levels replace as nru", |d| replaced(d, Replacement::BitPlru, Replacement::Nru)),
+    ("nru-random levels replace as nru", |d| replaced(d, Replacement::NruRandom, Replacement::Nru)),
+    ("not-mru-random levels replace as random", |d| {
+        replaced(d, Replacement::NotMruRandom, Replacement::Random)
+    }),
+    ("srrip levels replace as qlru", |d| replaced(d, Replacement::Srrip, Replacement::Qlru)),
+    ("qlru levels replace as srrip", |d| replaced(d, Replacement::Qlru, Replacement::Srrip)),
+    ("hashed levels are indexed by bits", |d| {
         levels(d, |l| {
-            let hit = l.replacement == Replacement::Lru && l.ways > 1;
-            l.replacement = if hit { Replacement::Fifo } else { l.replacement };
-            hit
+            l.size > l.line * u64::from(l.ways)
+                && std::mem::replace(&mut l.index, Index::Bits) == Index::Hashed
         })
     }),
-    ("nru levels replace as tree-plru", |d| {
-        levels(d, |l| {
-            let hit = l.replacement == Replacement::Nru && l.ways > 2;
-            l.replacement = if hit { Replacement::TreePlru } else { l.replacement };
-            hit
-        })
+    ("frames are contiguous", |d| {
+        !d.levels.is_empty()
+            && std::mem::replace(&mut d.memory.frames, Frames::Contiguous) == Frames::Scattered
     }),
     ("lru TLBs replace as fifo", |d| {
         let hit = |t: &mut fathom_model::description::Tlb| {
@@ -176,7 +190,7 @@ const BUGS: &[(&str, Mutation)] = &[
 fn a_planted_bug_is_caught() {
     for (bug, plant) in BUGS {
         let (mut planted, mut caught) = (0, 0);
-        for seed in 0..120 {
+        for seed in 0..240 {
             let machine = random_description(seed);
             let mut wrong = machine.clone();
             if plant(&mut wrong) {

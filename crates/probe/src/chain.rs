@@ -309,20 +309,16 @@ impl Chain {
     pub fn cell_at(&self, i: u64) -> u64 {
         // A walk keeps its position below the cycle's length; a division is for those who do not.
         let i = if i < self.cells { i } else { i % self.cells };
-        if let Walk::Strided { by, descending } = self.walk {
-            return strided(i, self.cells, by, descending);
-        }
-        if let Walk::Groups { per, outer } = &self.walk {
-            return if i / per < outer.count() { outer.at(i / per) * per + i % per } else { i };
-        }
         let half = self.cells / 2;
-        // An odd cell is left over: it ends the lap.
-        if matches!(self.walk, Walk::Sequential) || i == 2 * half {
-            i
-        } else if i < half {
-            2 * self.walk.pair_at(i)
-        } else {
-            2 * self.walk.pair_at(i - half) + 1
+        match &self.walk {
+            Walk::Sequential => i,
+            Walk::Groups { per, outer } if i / per < outer.count() => outer.at(i / per) * per + i % per,
+            Walk::Groups { .. } => i,
+            &Walk::Strided { by, descending } => strided(i, self.cells, by, descending),
+            // An odd cell is left over: it ends the lap.
+            _ if i == 2 * half => i,
+            walk if i < half => 2 * walk.pair_at(i),
+            walk => 2 * walk.pair_at(i - half) + 1,
         }
     }
 
@@ -330,17 +326,14 @@ impl Chain {
     #[inline]
     #[must_use]
     pub fn position_of(&self, j: u64) -> u64 {
-        if let Walk::Strided { by, descending } = self.walk {
-            return strided_position(j, self.cells, by, descending);
-        }
-        if let Walk::Groups { per, outer } = &self.walk {
-            return if j / per < outer.count() { outer.index(j / per) * per + j % per } else { j };
-        }
         let half = self.cells / 2;
-        if matches!(self.walk, Walk::Sequential) || j == 2 * half {
-            j
-        } else {
-            self.walk.position_of(j / 2) + (j % 2) * half
+        match &self.walk {
+            Walk::Sequential => j,
+            Walk::Groups { per, outer } if j / per < outer.count() => outer.index(j / per) * per + j % per,
+            Walk::Groups { .. } => j,
+            &Walk::Strided { by, descending } => strided_position(j, self.cells, by, descending),
+            _ if j == 2 * half => j,
+            walk => walk.position_of(j / 2) + (j % 2) * half,
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use fathom_analysis::interval::median;
 use fathom_analysis::sets::{self, Conflict, GRAIN, Geometry, Question, Verdict};
+use fathom_probe::chain::mix;
 use fathom_probe::wire::{OrderKind, PatternKind, Trial};
 
 use super::{Step, pages};
@@ -34,20 +35,29 @@ const APART: u64 = GRAIN;
 const CAPACITY_ERROR: f64 = 0.12;
 /// What the time of a hit may be off by, relative.
 const HIT_ERROR: f64 = 0.003;
+/// So many loads are timed that two steps of the clock are no more than this share of what they take longer when
+/// they miss: what a sample's two ends may be off by.
+const CLOCK_SHARE: f64 = 0.006;
 /// A share of misses may be off by this beside what its ends are off by.
 const SHARE_ERROR: f64 = 0.008;
 /// Times this near to a tier's are its own.
 const NEAR: f64 = 0.04;
+/// First cells are at a multiple of this, so that none of the distances of [`super::line`] crosses a line's end
+/// by chance.
+const ALIGNED: u64 = 256;
+/// Places of the first cell in its page: a set that other work needs (the stack, the kernel's own) is met by a
+/// few trials only.
+const PLACES: u64 = 16;
 /// Geometries that are told apart by trials of their own, at most.
 const MOST_TOLD: usize = 12;
 
 /// An arrangement of cells: (groups, group, step, period).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Arrangement {
-    groups: u64,
-    group: u64,
-    step: u64,
-    period: u64,
+pub(super) struct Arrangement {
+    pub(super) groups: u64,
+    pub(super) group: u64,
+    pub(super) step: u64,
+    pub(super) period: u64,
 }
 
 impl Arrangement {
@@ -74,19 +84,20 @@ impl Arrangement {
         pages > UNTRANSLATED
     }
 
-    fn of(trial: &Trial) -> Arrangement {
+    pub(super) fn of(trial: &Trial) -> Arrangement {
         let group = trial.group.max(1);
         Arrangement { groups: trial.cells() / group, group, step: trial.step, period: trial.period }
     }
 
-    fn cells(self) -> u64 {
+    pub(super) fn cells(self) -> u64 {
         self.groups * self.group
     }
 
-    fn trial(self, scale: &Scale, step: &Step, modelled: bool) -> Trial {
+    /// Its `nth` trial: each in another set.
+    fn trial(self, scale: &Scale, step: &Step, modelled: bool, nth: u64) -> Trial {
         let cells = self.cells();
-        // A step of the clock is a hundredth of what a miss adds, over all loads of a sample.
-        let clock = scale.resolution * scale.tick_ns / (0.01 * (step.next - step.here).max(0.1));
+        let miss = (step.next - step.here).max(0.1);
+        let clock = 2.0 * scale.resolution * scale.tick_ns / (CLOCK_SHARE * miss);
         let mut loads = (clock as u64).clamp(2048, 1 << 17).div_ceil(cells) * cells + 1;
         while cells > 2 && (2 * loads).is_multiple_of(cells) {
             loads += 1;
@@ -97,6 +108,7 @@ impl Arrangement {
             step: self.step,
             group: self.group,
             period: self.period,
+            offset: mix(self.period ^ mix(self.groups ^ mix(nth))) % PLACES * ALIGNED,
             order: OrderKind::Random,
             page: pages(scale).0,
             loads,
@@ -147,7 +159,7 @@ pub(crate) fn wanted(
     nearer: Option<Geometry>,
     modelled: bool,
 ) -> Vec<Trial> {
-    let (page, page_bytes) = pages(scale);
+    let page_bytes = pages(scale).1;
     let mut all = scan(scale, step, nearer);
     if let Verdict::Several(several) = read(record, scale, step, nearer) {
         all.extend(telling(&several, nearer));
@@ -157,8 +169,20 @@ pub(crate) fn wanted(
     let in_reach = |a: &Arrangement| (a.cells() * 2 * GRAIN) as f64 <= fit;
     all.retain(|a| !a.translates(page_bytes) || in_reach(a));
     all.extend(all.iter().filter(|a| a.translates(page_bytes)).map(|a| a.twin()).collect::<Vec<_>>());
+    unasked(record, scale, step, modelled, all)
+}
+
+/// Those of the arrangements that were not asked for as often as they should be.
+pub(super) fn unasked(
+    record: &Record,
+    scale: &Scale,
+    step: &Step,
+    modelled: bool,
+    all: Vec<Arrangement>,
+) -> Vec<Trial> {
+    let page = pages(scale).0;
     // Whatever was asked counts, so that nothing that is refused is asked again and again.
-    let mut had: HashMap<Arrangement, usize> = HashMap::new();
+    let mut had: HashMap<Arrangement, u64> = HashMap::new();
     for run in
         record.trials.iter().filter(|r| r.trial.pattern == PatternKind::Conflict && r.trial.page == page)
     {
@@ -169,7 +193,7 @@ pub(crate) fn wanted(
     for a in all {
         let have = had.entry(a).or_default();
         while *have < times {
-            wanted.push(a.trial(scale, step, modelled));
+            wanted.push(a.trial(scale, step, modelled, *have));
             *have += 1;
         }
     }
@@ -185,9 +209,9 @@ pub(crate) fn read(record: &Record, scale: &Scale, step: &Step, nearer: Option<G
 }
 
 /// Times a load of every arrangement that was measured, ns.
-type Times = HashMap<Arrangement, f64>;
+pub(super) type Times = HashMap<Arrangement, f64>;
 
-fn times(record: &Record, scale: &Scale) -> Times {
+pub(super) fn times(record: &Record, scale: &Scale) -> Times {
     let page = pages(scale).0;
     let mut times = Times::new();
     for run in record.of(PatternKind::Conflict).filter(|r| r.trial.page == page) {
@@ -202,8 +226,8 @@ fn times(record: &Record, scale: &Scale) -> Times {
 fn conflicts(times: &Times, scale: &Scale, step: &Step, nearer: Option<Geometry>) -> Vec<Conflict> {
     let page = pages(scale).1;
     // A line by itself hits in the nearest level.
-    let alone = times.iter().filter(|(a, _)| a.cells() == 1).map(|(_, time)| *time);
-    let hit = alone.min_by(f64::total_cmp).unwrap_or(step.here);
+    let alone: Vec<f64> = times.iter().filter(|(a, _)| a.cells() == 1).map(|(_, time)| *time).collect();
+    let hit = median(&alone).unwrap_or(step.here);
     let untranslated = |a: &Arrangement, time: f64| {
         if !a.translates(page) {
             return Some(time);
@@ -221,7 +245,9 @@ fn conflicts(times: &Times, scale: &Scale, step: &Step, nearer: Option<Geometry>
     if rise <= 0.0 {
         return Vec::new();
     }
-    let error = SHARE_ERROR + base.1 * base.0 / rise;
+    // `share` is 0 on a model.
+    let neighbours = if scale.share > 0.0 { SHARE_ERROR } else { 0.0 };
+    let error = neighbours + CLOCK_SHARE + base.1 * base.0 / rise;
     let one = |(a, time): &(Arrangement, f64)| Conflict {
         groups: a.groups,
         group: a.group,

@@ -1,8 +1,8 @@
 //! Random descriptions from a seed: levels at least 2x apart in size and 1.3x in latency.
 
 use fathom_model::description::{
-    Core, Description, Holds, Inclusion, Level, Memory, Refresh, Replacement, Rows, Time, Timer, Tlb, Walk,
-    WalkFrom, Write,
+    Core, Description, Frames, Holds, Inclusion, Index, Level, Memory, Refresh, Replacement, Rows, Time,
+    Timer, Tlb, Walk, WalkFrom, Write,
 };
 use fathom_probe::chain::mix;
 
@@ -112,6 +112,7 @@ fn attempt(rng: &mut Rng, seed: u64, spacing: Spacing) -> Description {
         memory: Memory {
             size: 2 << 30,
             pages,
+            frames: Frames::Contiguous,
             latency: Time::ns(memory),
             spread: Time::ns(rng.between(0.0, 0.1 * memory)),
             rows: rng.chance(0.3).then(|| Rows {
@@ -168,6 +169,7 @@ fn level(rng: &mut Rng, n: usize, size: f64, latency: f64, cpus: u32) -> Level {
         size: line * u64::from(ways) * sets,
         line,
         ways,
+        index: Index::Bits,
         latency: Time::cycles(latency),
         replacement: rng.pick(POLICIES),
         write: rng.pick(&[Write::Back, Write::Through]),

@@ -1,11 +1,12 @@
 //! Replacement, one set at a time.
 
+use super::words::{eldest, tree_use, tree_victim, youngest};
 use super::*;
 use crate::rng::Use;
 
 /// Misses a round, after warming, of `lines` lines cycling in one set of `ways`.
 fn misses_a_round(policy: Replacement, ways: u32, lines: u32) -> f64 {
-    let mut cache = Cache::new(1, ways, policy, Rng::new(7, Use::Level, 0));
+    let mut cache = Cache::new(1, ways, policy, Index::Bits, Rng::new(7, Use::Level, 0));
     let round = |cache: &mut Cache| {
         for line in 0..lines {
             if !cache.touch(line) {
@@ -17,22 +18,36 @@ fn misses_a_round(policy: Replacement, ways: u32, lines: u32) -> f64 {
         round(&mut cache);
     }
     let before = cache.refills;
-    for _ in 0..20_000 {
+    for _ in 0..100_000 {
         round(&mut cache);
     }
-    (cache.refills - before) as f64 / 20_000.0
+    (cache.refills - before) as f64 / 100_000.0
 }
+
+/// Misses a round of nine lines cycling in eight ways, from a prototype that shares no code with this one,
+/// and how far a count of rounds may be off: nothing where no draw is made but what two decimals leave out.
+const NINE_IN_EIGHT: &[(Replacement, f64, f64)] = &[
+    (Replacement::Lru, 9.0, 0.0),
+    (Replacement::Fifo, 9.0, 0.0),
+    (Replacement::TreePlru, 9.0, 0.0),
+    (Replacement::Nru, 9.0, 0.0),
+    (Replacement::Srrip, 9.0, 0.0),
+    (Replacement::BitPlru, 5.14, 0.005),
+    (Replacement::Qlru, 4.09, 0.005),
+    (Replacement::NruRandom, 3.06, 0.02),
+    (Replacement::NotMruRandom, 2.25, 0.02),
+    (Replacement::Random, 2.0, 0.02),
+];
 
 #[test]
 fn one_line_too_many_costs_what_the_policies_are_known_for() {
-    for policy in [Replacement::Lru, Replacement::Fifo, Replacement::TreePlru, Replacement::Nru] {
+    assert_eq!(NINE_IN_EIGHT.len(), Replacement::ALL.len());
+    for &(policy, expected, within) in NINE_IN_EIGHT {
         assert_eq!(misses_a_round(policy, 8, 8), 0.0, "{policy:?}");
+        let seen = misses_a_round(policy, 8, 9);
+        println!("{policy:?} {seen}");
+        assert!((seen - expected).abs() <= within, "{policy:?}: {seen}");
     }
-    for policy in [Replacement::Lru, Replacement::Fifo, Replacement::TreePlru, Replacement::Nru] {
-        assert_eq!(misses_a_round(policy, 8, 9), 9.0, "{policy:?}");
-    }
-    let random = misses_a_round(Replacement::Random, 8, 9);
-    assert!((random - 2.0).abs() < 0.05, "{random}");
 }
 
 #[test]
@@ -46,7 +61,7 @@ fn every_policy_works_with_any_number_of_ways() {
 
 /// Refills in a round over as many lines as there are ways, once they are in.
 fn misses_a_round_short(policy: Replacement, ways: u32) -> u64 {
-    let mut cache = Cache::new(1, ways, policy, Rng::new(7, Use::Level, 0));
+    let mut cache = Cache::new(1, ways, policy, Index::Bits, Rng::new(7, Use::Level, 0));
     for _ in 0..3 {
         for line in 0..ways {
             if !cache.touch(line) {
@@ -60,7 +75,7 @@ fn misses_a_round_short(policy: Replacement, ways: u32) -> u64 {
 #[test]
 fn a_free_way_is_taken_before_any_victim() {
     for policy in Replacement::ALL {
-        let mut cache = Cache::new(1, 5, *policy, Rng::new(3, Use::Level, 0));
+        let mut cache = Cache::new(1, 5, *policy, Index::Bits, Rng::new(3, Use::Level, 0));
         for line in 0..5 {
             assert_eq!(cache.fill(line, 0), None);
         }
@@ -83,7 +98,7 @@ fn a_tree_of_three_ways_never_points_into_the_void() {
 
 #[test]
 fn a_dirty_victim_is_counted_and_carries_its_flag() {
-    let mut cache = Cache::new(1, 1, Replacement::Lru, Rng::new(3, Use::Level, 0));
+    let mut cache = Cache::new(1, 1, Replacement::Lru, Index::Bits, Rng::new(3, Use::Level, 0));
     cache.fill(1, 0);
     cache.mark(1, DIRTY);
     assert_eq!(cache.fill(2, 0), Some(Evicted { number: 1, flags: DIRTY }));
@@ -123,4 +138,84 @@ fn ages_kept_in_words_and_in_the_order_of_entries_are_the_same() {
             assert_eq!(misses_a_round(policy, ways, ways + 1), f64::from(ways + 1), "{policy:?} {ways}");
         }
     }
+}
+
+#[test]
+fn a_use_in_a_row_changes_nothing_where_it_is_said_to() {
+    for &policy in Replacement::ALL {
+        let mut moved_after_a_fill = false;
+        for ways in 1..=20 {
+            let mut cache = Cache::new(1, ways, policy, Index::Bits, Rng::new(7, Use::Level, 0));
+            let mut rng = Rng::new(u64::from(ways), Use::Level, 1);
+            for _ in 0..2000 {
+                let line = rng.below(u64::from(ways) * 2) as u32;
+                if rng.below(20) == 0 {
+                    cache.remove(line);
+                    continue;
+                }
+                let hit = cache.touch(line);
+                if !hit {
+                    cache.fill(line, 0);
+                }
+                let (words, groups) = (cache.words.clone(), cache.groups.clone());
+                assert!(cache.touch(line));
+                let moved = (words, groups) != (cache.words.clone(), cache.groups.clone());
+                assert!(!moved || !hit && !policy.rests_after_a_fill(), "{policy:?} {ways}");
+                moved_after_a_fill |= moved;
+            }
+        }
+        assert_eq!(moved_after_a_fill, !policy.rests_after_a_fill(), "{policy:?}");
+    }
+}
+
+/// The ages of four ways after a text: a letter is a line used or filled, a letter and `!` one taken out.
+fn ages_after(policy: Replacement, text: &str) -> (String, Vec<u64>) {
+    let mut cache = Cache::new(1, 4, policy, Index::Bits, Rng::new(7, Use::Level, 0));
+    for word in text.split_whitespace() {
+        let line = u32::from(word.as_bytes()[0]);
+        if word.ends_with('!') {
+            cache.remove(line);
+        } else if !cache.touch(line) {
+            cache.fill(line, 0);
+        }
+    }
+    let lines: Vec<u32> = cache.set(0).to_vec();
+    let name = |&entry: &u32| if entry == FREE { '.' } else { char::from((entry >> FLAG_BITS) as u8) };
+    let [low, high] = *cache.ages(0);
+    (lines.iter().map(name).collect(), (0..4).map(|way| (low >> way & 1) + 2 * (high >> way & 1)).collect())
+}
+
+#[test]
+fn ages_grow_as_the_papers_say() {
+    // Worked by hand from the definitions.
+    let cases = [
+        (Replacement::Srrip, "A B C D", "ABCD", [2, 2, 2, 2]),
+        (Replacement::Srrip, "A B C D B", "ABCD", [2, 0, 2, 2]),
+        (Replacement::Srrip, "A B C D B E", "EBCD", [2, 1, 3, 3]),
+        (Replacement::Srrip, "A B C D A B C D E", "EBCD", [2, 3, 3, 3]),
+        (Replacement::Srrip, "A B C D B! E", "AECD", [2, 2, 2, 2]),
+        // The last free way first; before the set is full an empty way has age 3.
+        (Replacement::Qlru, "A B", "..BA", [3, 3, 1, 1]),
+        (Replacement::Qlru, "A B C D", "DCBA", [1, 3, 3, 3]),
+        (Replacement::Qlru, "A B C D E", "DEBA", [1, 1, 3, 3]),
+        (Replacement::Qlru, "A B C D E B", "DEBA", [1, 1, 0, 3]),
+        (Replacement::Qlru, "A B C D E B A", "DEBA", [3, 3, 2, 0]),
+        (Replacement::Qlru, "A B C D E B! F G", "DEFG", [3, 3, 3, 1]),
+    ];
+    for (policy, text, lines, ages) in cases {
+        assert_eq!(ages_after(policy, text), (lines.to_string(), ages.to_vec()), "{policy:?}: {text}");
+    }
+}
+
+#[test]
+fn bit_plru_clears_the_others_when_no_bit_would_be_clear() {
+    let mut cache = Cache::new(1, 4, Replacement::BitPlru, Index::Bits, Rng::new(7, Use::Level, 0));
+    for (line, bits) in [(0, 0b0001), (1, 0b0011), (2, 0b0111), (3, 0b1000), (1, 0b1010), (4, 0b1011)] {
+        if !cache.touch(line) {
+            cache.fill(line, 0);
+        }
+        assert_eq!(cache.words[0], bits, "{line}");
+    }
+    assert_eq!(cache.fill(5, 0), Some(Evicted { number: 2, flags: 0 }));
+    assert_eq!(cache.words[0], 0b0100);
 }

@@ -1,9 +1,9 @@
 //! What no machine can be: the checks, with what would work instead.
 
 use super::units::show_size;
-use super::{Description, Flaw, Holds, Inclusion, Level, Replacement, Time, Tlb, WalkFrom, nearest};
+use super::{Description, Flaw, Holds, Inclusion, Index, Level, Replacement, Time, Tlb, WalkFrom, nearest};
 
-/// The widest set of a policy that keeps its state in one 64-bit word.
+/// The widest set of a policy that keeps a bit of each way in a 64-bit word.
 const WORD_WAYS: u32 = 64;
 /// Bounds that keep every sum of costs far inside 64 bits; no machine is near them.
 const MOST_CYCLES: f64 = 1e6;
@@ -121,7 +121,25 @@ fn check_level(at: At, level: &Level) -> Check {
         );
         return Err(at.flaw("size", message, help));
     }
-    Ok(())
+    check_index(at, level)
+}
+
+/// A hash onto sets that are no power of two is no exclusive-or of bits.
+fn check_index(at: At, level: &Level) -> Check {
+    let sets = level.sets();
+    if level.index == Index::Bits || sets.is_power_of_two() {
+        return Ok(());
+    }
+    let message = format!("a hashed index onto {sets} sets");
+    let way = level.line * u64::from(level.ways);
+    let near = |sets: u64| format!("{} ({sets} sets)", show_size(sets.saturating_mul(way)));
+    let above = sets.checked_next_power_of_two().unwrap_or(sets);
+    let help = format!(
+        "hashed sets are a power of two: size = {} or {}, or index = \"bits\"",
+        near(above / 2),
+        near(above)
+    );
+    Err(at.flaw("index", message, help))
 }
 
 fn check_name(at: At, name: &str) -> Check {
@@ -142,11 +160,13 @@ fn check_ways(at: At, ways: u32, replacement: Replacement) -> Check {
             "from 1; the number of entries for fully associative",
         ));
     }
-    let in_a_word = matches!(replacement, Replacement::TreePlru | Replacement::Nru);
+    use Replacement::{Fifo, Lru, NotMruRandom, Random};
+    let in_a_word = !matches!(replacement, Lru | Fifo | Random | NotMruRandom);
     if in_a_word && ways > WORD_WAYS {
         let message = format!("{} with {ways} ways", replacement.word());
-        let help =
-            format!("this policy is modelled up to {WORD_WAYS} ways; lru, fifo and random have no limit");
+        let help = format!(
+            "this policy is modelled up to {WORD_WAYS} ways; lru, fifo, random and not-mru-random have no limit"
+        );
         return Err(at.flaw("replacement", message, help));
     }
     Ok(())

@@ -62,6 +62,44 @@ words! {
         /// One reference bit a way, set by a use. The victim is the lowest way whose bit is clear;
         /// when none is, all are cleared first.
         Nru = "nru",
+        /// One bit a way, set by a use; a use that would leave no bit clear clears all others. The victim
+        /// is the lowest way whose bit is clear. Also called MRU (Abel and Reineke's nanoBench).
+        BitPlru = "bit-plru",
+        /// The bits of [`Nru`](Replacement::Nru); the victim is any way whose bit is clear, from a seeded
+        /// generator.
+        NruRandom = "nru-random",
+        /// Any way but that of the last use, from a seeded generator.
+        NotMruRandom = "not-mru-random",
+        /// SRRIP with hit priority (Jaleel, Theobald, Steely and Emer, ISCA 2010): a 2-bit re-reference
+        /// value a way, 2 by a fill and 0 by a hit. The victim is the lowest way of value 3; until there
+        /// is one, every value grows by 1.
+        Srrip = "srrip",
+        /// QLRU_H00_M1_R2_U1 in the naming of uops.info and nanoBench (Abel and Reineke, ISPASS 2020): a
+        /// 2-bit age a way, 3 when empty, 1 by a fill and 0 by a hit; after each use and fill the other
+        /// ways' ages grow alike until one of them is 3. Of free ways the highest is filled first; the
+        /// victim is the lowest way of age 3.
+        Qlru = "qlru-h00-m1-r2-u1",
+    }
+}
+
+words! {
+    /// How the set of a line follows from its number (physical address / line).
+    Index {
+        /// The number modulo the sets: its low bits, where the sets are a power of two.
+        Bits = "bits",
+        /// An exclusive-or of all bits of the number, as in sliced last-level caches: the number as a
+        /// polynomial over GF(2), modulo the smallest primitive polynomial of log2(sets) degrees.
+        Hashed = "hashed",
+    }
+}
+
+words! {
+    /// Which physical page lies under which page of a mapping.
+    Frames {
+        /// Consecutive ones, from a start that depends on the placement.
+        Contiguous = "contiguous",
+        /// Base pages lie in pages of memory by a seeded bijection; a huge page is contiguous.
+        Scattered = "scattered",
     }
 }
 
@@ -147,6 +185,8 @@ pub struct Level {
     pub line: u64,
     /// Ways.
     pub ways: u32,
+    /// How a line finds its set; absent in a file means by bits.
+    pub index: Index,
     /// Load-to-use of an access that this level answers, in all.
     pub latency: Time,
     /// Replacement policy.
@@ -215,6 +255,8 @@ pub struct Memory {
     pub size: u64,
     /// Page sizes that mappings get, ascending: the first is the base page, the last the huge page.
     pub pages: Vec<u64>,
+    /// Physical pages under a mapping's; absent in a file means contiguous.
+    pub frames: Frames,
     /// Load-to-use, in all; the mean of the spread.
     pub latency: Time,
     /// Half-width of a uniform variation.

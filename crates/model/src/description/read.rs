@@ -7,8 +7,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::units::{self, Misread};
 use super::{
-    Core, Description, DescriptionError, Holds, Inclusion, Level, Memory, Refresh, Replacement, Rows, Time,
-    Timer, Tlb, Walk, WalkFrom, Write, nearest,
+    Core, Description, DescriptionError, Frames, Holds, Inclusion, Index, Level, Memory, Refresh,
+    Replacement, Rows, Time, Timer, Tlb, Walk, WalkFrom, Write, nearest,
 };
 
 type Spanned<T> = toml::Spanned<T>;
@@ -23,6 +23,7 @@ const LEVEL: &[&str] = &[
     "size",
     "line",
     "ways",
+    "index",
     "latency",
     "replacement",
     "write",
@@ -33,7 +34,7 @@ const LEVEL: &[&str] = &[
 const TLB: &[&str] = &["name", "entries", "ways", "pages", "latency", "replacement"];
 const WALK: &[&str] = &["fetches", "from", "latency"];
 const MEMORY: &[&str] =
-    &["size", "pages", "latency", "spread", "row", "banks", "open", "refresh", "refresh_takes"];
+    &["size", "pages", "frames", "latency", "spread", "row", "banks", "open", "refresh", "refresh_takes"];
 
 /// The file under the reader.
 struct Source<'a> {
@@ -160,6 +161,11 @@ impl<'a> Table<'a> {
         Err(self.source.fault(span, format!("`{key}` knows no \"{text}\""), help))
     }
 
+    /// The same where absence of the key means the first word.
+    fn word_or_first<T: Copy>(&self, key: &'static str, all: &[T], word: fn(T) -> &'static str) -> Result<T> {
+        if self.value(key).is_some() { self.word(key, all, word) } else { Ok(all[0]) }
+    }
+
     /// A list of sizes.
     fn sizes(&self, key: &'static str) -> Result<Vec<u64>> {
         let value = self.required(key)?;
@@ -208,6 +214,8 @@ fn example(key: &str) -> String {
         "name" => "name = \"L1D\"",
         "holds" => "holds = \"data\"",
         "replacement" => "replacement = \"lru\"",
+        "index" => "index = \"bits\"",
+        "frames" => "frames = \"contiguous\"",
         "write" => "write = \"back\"",
         "inclusion" => "inclusion = \"neither\"",
         "from" => "from = \"memory\"",
@@ -321,6 +329,7 @@ fn read_level(t: &Table) -> Result<Level> {
         size: t.quantity("size", units::size)?,
         line: t.quantity("line", units::size)?,
         ways: t.count32("ways")?,
+        index: t.word_or_first("index", Index::ALL, Index::word)?,
         latency: t.quantity("latency", units::time)?,
         replacement: t.word("replacement", Replacement::ALL, Replacement::word)?,
         write: t.word("write", Write::ALL, Write::word)?,
@@ -369,6 +378,7 @@ fn read_memory(t: &Table) -> Result<Memory> {
     Ok(Memory {
         size: t.quantity("size", units::size)?,
         pages: t.sizes("pages")?,
+        frames: t.word_or_first("frames", Frames::ALL, Frames::word)?,
         latency: t.quantity("latency", units::time)?,
         spread: t.time_or_zero("spread")?,
         rows,

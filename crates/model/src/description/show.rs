@@ -59,6 +59,7 @@ impl Level {
         writeln!(f, "size = \"{}\"", show_size(self.size))?;
         writeln!(f, "line = \"{}\"", show_size(self.line))?;
         writeln!(f, "ways = {}", self.ways)?;
+        writeln!(f, "index = \"{}\"", self.index.word())?;
         writeln!(f, "latency = \"{}\"", self.latency)?;
         writeln!(f, "replacement = \"{}\"", self.replacement.word())?;
         writeln!(f, "write = \"{}\"", self.write.word())?;
@@ -99,6 +100,7 @@ impl Memory {
         writeln!(f, "\n[memory]")?;
         writeln!(f, "size = \"{}\"", show_size(self.size))?;
         writeln!(f, "pages = {}", sizes(&self.pages))?;
+        writeln!(f, "frames = \"{}\"", self.frames.word())?;
         writeln!(f, "latency = \"{}\"", self.latency)?;
         writeln!(f, "spread = \"{}\"", self.spread)?;
         if let Some(rows) = &self.rows {

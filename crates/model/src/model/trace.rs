@@ -58,7 +58,7 @@ impl Model {
             Kind::Store => self.store(agent, offset),
             Kind::Fetch => self.fetch(agent, offset),
         };
-        let stale = kind != Kind::Store && self.hierarchy.is_stale(agent, path, offset);
+        let stale = kind != Kind::Store && self.hierarchy.is_stale(agent, path, self.frames.of(offset));
         let agent = &self.agents[agent];
         Ok(Outcome {
             stale,
@@ -76,7 +76,9 @@ impl Model {
     /// A [`Refusal`] when the range leaves the arena.
     pub fn written_behind(&mut self, offset: u64, bytes: u64) -> Result<(), Refusal> {
         self.check_range(offset, bytes)?;
-        self.hierarchy.written_behind(offset, bytes);
+        for (physical, bytes) in self.frames.pieces(offset, bytes) {
+            self.hierarchy.written_behind(physical, bytes);
+        }
         Ok(())
     }
 
@@ -87,7 +89,8 @@ impl Model {
     /// A [`Refusal`] when the range leaves the arena.
     pub fn memory_is_current(&mut self, offset: u64, bytes: u64) -> Result<bool, Refusal> {
         self.check_range(offset, bytes)?;
-        Ok(self.hierarchy.memory_is_current(offset, bytes))
+        let pieces = self.frames.pieces(offset, bytes);
+        Ok(pieces.into_iter().all(|(physical, bytes)| self.hierarchy.memory_is_current(physical, bytes)))
     }
 
     fn check_range(&self, offset: u64, bytes: u64) -> Result<(), Refusal> {

@@ -2,8 +2,8 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use fathom_model::description::{
-    Core, Description, Holds, Inclusion, Level, Memory, Refresh, Replacement, Rows, Time, Timer, Tlb, Walk,
-    WalkFrom, Write,
+    Core, Description, Frames, Holds, Inclusion, Index, Level, Memory, Refresh, Replacement, Rows, Time,
+    Timer, Tlb, Walk, WalkFrom, Write,
 };
 use fathom_probe::chain::mix;
 
@@ -92,7 +92,8 @@ fn random_memory(d: &mut Draw, page: u64) -> Memory {
         every: Time::ns(1000.0 + d.below(7000) as f64),
         takes: Time::ns(50.0 + d.below(300) as f64),
     });
-    Memory { size: page * 512 * (32 + d.below(64)), pages, latency, spread, rows, refresh }
+    let frames = d.one_of(Frames::ALL);
+    Memory { size: page * 512 * (32 + d.below(64)), pages, frames, latency, spread, rows, refresh }
 }
 
 fn random_level(d: &mut Draw, name: &str, holds: Holds, line: u64, sets: u64) -> Level {
@@ -103,6 +104,7 @@ fn random_level(d: &mut Draw, name: &str, holds: Holds, line: u64, sets: u64) ->
         size: line * u64::from(ways) * sets,
         line,
         ways,
+        index: if sets.is_power_of_two() { d.one_of(Index::ALL) } else { Index::Bits },
         latency: d.time(12),
         replacement: d.one_of(Replacement::ALL),
         write: d.one_of(Write::ALL),

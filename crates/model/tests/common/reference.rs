@@ -6,8 +6,9 @@ use std::ops::Range;
 
 use fathom_model::Kind;
 use fathom_model::description::{
-    Description, Holds, Inclusion, Level, Replacement, Time, Tlb, WalkFrom, Write,
+    Description, Frames, Holds, Inclusion, Index, Level, Replacement, Time, Tlb, WalkFrom, Write,
 };
+use fathom_probe::chain::Bijection;
 
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -18,7 +19,7 @@ fn scramble(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// The documented streams of draws: purposes 1 (level), 2 (TLB), 3 (spread).
+/// The documented streams of draws: purposes 1 (level), 2 (TLB), 3 (spread), 6 (frames).
 struct Dice(u64);
 
 impl Dice {
@@ -48,7 +49,12 @@ struct Store {
     /// Tree bits by set, lower and upper end of the node's ways: true points to the upper half.
     tree: BTreeMap<(usize, usize, usize), bool>,
     referenced: Vec<Vec<bool>>,
+    /// The ages of SRRIP and QLRU.
+    ages: Vec<Vec<u32>>,
     policy: Replacement,
+    index: Index,
+    /// What a hashed index divides by.
+    divisor: u64,
     dice: Dice,
     moment: u64,
     refills: u64,
@@ -56,12 +62,15 @@ struct Store {
 }
 
 impl Store {
-    fn new(sets: u64, ways: u32, policy: Replacement, dice: Dice) -> Store {
+    fn new(sets: u64, ways: u32, policy: Replacement, index: Index, dice: Dice) -> Store {
         Store {
             sets: vec![vec![None; ways as usize]; sets as usize],
             tree: BTreeMap::new(),
             referenced: vec![vec![false; ways as usize]; sets as usize],
+            ages: vec![vec![3; ways as usize]; sets as usize],
             policy,
+            index,
+            divisor: if index == Index::Hashed { primitive(sets) } else { 1 },
             dice,
             moment: 0,
             refills: 0,
@@ -70,7 +79,11 @@ impl Store {
     }
 
     fn place(&self, block: (u64, u64)) -> (usize, Option<usize>) {
-        let set = (block.1 % self.sets.len() as u64) as usize;
+        let sets = self.sets.len() as u64;
+        let set = match self.index {
+            Index::Bits => block.1 % sets,
+            Index::Hashed => remainder(block.1, self.divisor, sets),
+        } as usize;
         let way = self.sets[set].iter().position(|slot| slot.is_some_and(|s| s.block == block));
         (set, way)
     }
@@ -80,10 +93,27 @@ impl Store {
         self.sets[set][way?].as_mut()
     }
 
-    fn used(&mut self, set: usize, way: usize) {
+    fn used(&mut self, set: usize, way: usize, by_a_fill: bool) {
         self.moment += 1;
         self.sets[set][way].as_mut().unwrap().used = self.moment;
         self.referenced[set][way] = true;
+        if self.policy == Replacement::BitPlru && self.referenced[set].iter().all(|&r| r) {
+            self.referenced[set].fill(false);
+            self.referenced[set][way] = true;
+        }
+        self.ages[set][way] = match self.policy {
+            Replacement::Srrip if by_a_fill => 2,
+            Replacement::Qlru if by_a_fill => 1,
+            _ => 0,
+        };
+        if self.policy == Replacement::Qlru {
+            let others = |(w, age): (usize, &mut u32)| (w != way).then_some(*age);
+            let oldest = self.ages[set].iter_mut().enumerate().filter_map(others).max().unwrap_or(3);
+            self.ages[set]
+                .iter_mut()
+                .enumerate()
+                .for_each(|(w, a)| *a += if w == way { 0 } else { 3 - oldest });
+        }
         self.point_away(set, way, 0, self.sets[set].len().next_power_of_two());
     }
 
@@ -116,7 +146,7 @@ impl Store {
     fn look(&mut self, block: (u64, u64)) -> bool {
         let (set, way) = self.place(block);
         if let Some(way) = way {
-            self.used(set, way);
+            self.used(set, way, false);
         }
         way.is_some()
     }
@@ -130,6 +160,12 @@ impl Store {
             Replacement::Lru => oldest(self, |s| s.used),
             Replacement::Fifo => oldest(self, |s| s.filled),
             Replacement::Random => self.dice.throw(ways as u64) as usize,
+            Replacement::NotMruRandom if ways == 1 => 0,
+            Replacement::NotMruRandom => {
+                let latest = (0..ways).max_by_key(|&w| self.sets[set][w].unwrap().used);
+                let others: Vec<usize> = (0..ways).filter(|&w| Some(w) != latest).collect();
+                others[self.dice.throw(others.len() as u64) as usize]
+            }
             Replacement::TreePlru => self.pointed_to(set, 0, ways.next_power_of_two()),
             Replacement::Nru => {
                 if self.referenced[set].iter().all(|&r| r) {
@@ -137,6 +173,21 @@ impl Store {
                 }
                 self.referenced[set].iter().position(|&r| !r).unwrap()
             }
+            Replacement::NruRandom => {
+                if self.referenced[set].iter().all(|&r| r) {
+                    self.referenced[set].fill(false);
+                }
+                let clear: Vec<usize> = (0..ways).filter(|&w| !self.referenced[set][w]).collect();
+                clear[self.dice.throw(clear.len() as u64) as usize]
+            }
+            // The only way is the last one used, whose bit is set.
+            Replacement::BitPlru => self.referenced[set].iter().position(|&r| !r).unwrap_or(0),
+            Replacement::Srrip | Replacement::Qlru => loop {
+                if let Some(way) = self.ages[set].iter().position(|&age| age == 3) {
+                    break way;
+                }
+                self.ages[set].iter_mut().for_each(|age| *age += 1);
+            },
         }
     }
 
@@ -144,12 +195,15 @@ impl Store {
     fn put(&mut self, block: (u64, u64), dirty: bool) -> Option<Slot> {
         let (set, _) = self.place(block);
         self.refills += 1;
-        let free = self.sets[set].iter().position(Option::is_none);
+        let free = match self.policy {
+            Replacement::Qlru => self.sets[set].iter().rposition(Option::is_none),
+            _ => self.sets[set].iter().position(Option::is_none),
+        };
         let way = free.unwrap_or_else(|| self.victim(set));
         let old = self.sets[set][way];
         self.moment += 1;
         self.sets[set][way] = Some(Slot { block, dirty, used: 0, filled: self.moment });
-        self.used(set, way);
+        self.used(set, way, true);
         self.writebacks += u64::from(old.is_some_and(|s| s.dirty));
         old
     }
@@ -161,6 +215,23 @@ impl Store {
         self.writebacks += u64::from(old.is_some_and(|s| s.dirty));
         old
     }
+}
+
+/// The remainder of a polynomial over GF(2) by another of log2(sets) degrees: long division.
+fn remainder(mut number: u64, by: u64, sets: u64) -> u64 {
+    for shift in (0..40).rev() {
+        number ^= if number >= sets << shift { by << shift } else { 0 };
+    }
+    number
+}
+
+/// The smallest polynomial of log2(sets) degrees by which the powers of x are all different.
+fn primitive(sets: u64) -> u64 {
+    let is = |by: &u64| {
+        let powers = std::iter::successors(Some(1), |&power| Some(remainder(power << 1, *by, sets)));
+        powers.skip(1).take(sets as usize).position(|power| power == 1) == Some(sets as usize - 2)
+    };
+    (sets + 1..2 * sets).find(is).unwrap_or(1)
 }
 
 /// What an access did, to be compared.
@@ -223,7 +294,7 @@ impl Reference {
         self.caches.entry((level, owner)).or_insert_with(|| {
             let dice = Dice::new(seed, 1, (level as u64) << 32 | u64::from(owner));
             let sets = described.size / described.line / u64::from(described.ways);
-            Store::new(sets, described.ways, described.replacement, dice)
+            Store::new(sets, described.ways, described.replacement, described.index, dice)
         })
     }
 
@@ -232,7 +303,7 @@ impl Reference {
         let seed = self.seed;
         self.tlbs.entry((index, cpu)).or_insert_with(|| {
             let dice = Dice::new(seed, 2, (index as u64) << 32 | u64::from(cpu));
-            Store::new(u64::from(entries / ways), ways, replacement, dice)
+            Store::new(u64::from(entries / ways), ways, replacement, Index::Bits, dice)
         })
     }
 
@@ -438,6 +509,24 @@ impl Reference {
         }
     }
 
+    /// The physical address: the first half of the arena and what is behind seven eighths of it are in base
+    /// pages, each with its frames to itself.
+    fn physical(&self, address: u64) -> u64 {
+        let page = self.d.memory.pages[0];
+        let (half, tail) = (self.arena / 2 / page, self.arena / 8 * 7 / page);
+        let (part, first, pages) = match address / page {
+            number if number < half => (0, 0, half),
+            number if number >= tail => (1, tail, self.arena / page - tail),
+            _ => return address,
+        };
+        if self.d.memory.frames == Frames::Contiguous {
+            return address;
+        }
+        // The stream's first draw, whole.
+        let key = scramble(Dice::new(self.seed, 6, part).0);
+        (first + Bijection::new(pages, key).at(address / page - first)) * page + address % page
+    }
+
     /// Where a walk finds descriptor `depth`, counted from the last level.
     fn descriptor(&self, huge: bool, page: u64, number: u64, depth: u32) -> u64 {
         let base = self.d.memory.pages[0];
@@ -518,7 +607,8 @@ impl Reference {
         }
     }
 
-    pub fn access(&mut self, cpu: u32, address: u64, kind: Kind) -> Seen {
+    pub fn access(&mut self, cpu: u32, virtual_address: u64, kind: Kind) -> Seen {
+        let address = self.physical(virtual_address);
         // CPU 0 is there from the beginning; the order in which others come is the order in which
         // the crate purges them, and makes no difference to what is left.
         self.clocks.entry(0).or_default();
@@ -528,7 +618,7 @@ impl Reference {
             self.snoop(cpu, address, kind == Kind::Store);
         }
         let before = now;
-        let (translation, walked) = self.translate(cpu, address, now);
+        let (translation, walked) = self.translate(cpu, virtual_address, now);
         now += translation;
         let path = self.path(kind == Kind::Fetch);
         let level = if kind == Kind::Store {

@@ -57,9 +57,12 @@ fn counters<M: Machine>(machine: &mut M, trial: &Trial) -> Counted {
     }
 }
 
+/// What a counter counted over n and over 2n operations, where there is one.
+type OverBoth = Option<(u64, u64)>;
+
 impl Counted {
     /// The increases from this reading over the two runs of a sample.
-    fn since(self, between: Counted, after: Counted) -> (Option<(u64, u64)>, Option<(u64, u64)>) {
+    fn since(self, between: Counted, after: Counted) -> (OverBoth, OverBoth) {
         let over =
             |a: Option<u64>, b: Option<u64>, c: Option<u64>| Some((b?.wrapping_sub(a?), c?.wrapping_sub(b?)));
         (over(self.cycles, between.cycles, after.cycles), over(self.misses, between.misses, after.misses))

@@ -307,7 +307,8 @@ impl Trial {
         if (self.pattern == PatternKind::Probe) == self.sequence.accesses().is_empty() {
             return wrong(format!("pattern=probe and sequence= go together; the pattern is {pattern}"));
         }
-        if !apart && !(self.pattern == PatternKind::Single && self.period > 0) {
+        let apart = apart || (self.pattern == PatternKind::Single && self.period > 0);
+        if !apart {
             if (self.period, self.group, self.offset) != (0, 1, 0) {
                 return wrong(format!("period=, group= and offset= are not for pattern={pattern}"));
             }

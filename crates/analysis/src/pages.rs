@@ -1,0 +1,167 @@
+//! Pages at random frames in a physically indexed cache.
+//!
+//! Where a way is larger than a page, the frame that a page got decides in which of the cache's page sets (its
+//! colours) its lines lie, and user space does not know it. One line of each of `pages` pages, at the same offset,
+//! then falls into `colours` sets at random: a set holds a binomial number of them, and what it misses a round is
+//! what the policy lets a cycle of so many lines miss. So the share of lines that miss rises smoothly over the pages
+//! where on contiguous memory it would step, and its shape tells ways and colours all the same. The method is that of
+//! Servet (J. Gonzalez-Dominguez et al., "Servet: a benchmark suite for autotuning on multicore clusters", IPDPS 2010),
+//! which takes the sets with more lines than ways for wholly missing, as they are under LRU; here each policy has its
+//! own misses.
+
+use statrs::function::{factorial::ln_binomial, gamma::gamma_ur};
+
+use crate::interval::Interval;
+use crate::replacement::{Policy, misses_per_round};
+
+/// A cache as pages see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Geometry {
+    /// Ways of a set.
+    pub ways: usize,
+    /// Page sets: bytes of a way / bytes of a page.
+    pub colours: usize,
+}
+
+impl Geometry {
+    /// Pages that the cache holds.
+    #[must_use]
+    pub fn pages(self) -> usize {
+        self.ways * self.colours
+    }
+}
+
+/// A measured point: one line of each of so many pages, round and round.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// Pages.
+    pub pages: usize,
+    /// Share of the loads that miss, 0 to 1, the mean of several placements.
+    pub share: f64,
+    /// Its standard error, that of the placements included.
+    pub error: f64,
+}
+
+/// The misses of one set under a policy, tabulated for many points.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Curve {
+    ways: usize,
+    /// Misses a round of so many lines.
+    misses: Vec<f64>,
+}
+
+/// Lines in a set beyond which all are taken to miss, in ways: random replacement still hits on 2 % of them.
+const TIMES: usize = 4;
+/// Occupancies this many standard deviations from the mean are left out: together below 1e-8 of the sets.
+const WIDTH: f64 = 8.0;
+
+impl Curve {
+    /// Simulates one set of `ways` ways (at least 1) with 0 to four times as many lines.
+    #[must_use]
+    pub fn new(policy: Policy, ways: usize) -> Curve {
+        let ways = ways.max(1);
+        Curve { ways, misses: (0..=TIMES * ways).map(|n| misses_per_round(policy, ways, n)).collect() }
+    }
+
+    /// Expected share of lines that miss, 0 to 1, of one line of each of `pages` pages at random in `colours` page sets.
+    #[must_use]
+    pub fn share(&self, colours: usize, pages: usize) -> f64 {
+        let in_set = |lines: usize| self.misses.get(lines).copied().unwrap_or(lines as f64);
+        if pages == 0 {
+            return 0.0;
+        }
+        if colours <= 1 {
+            return in_set(pages) / pages as f64;
+        }
+        let (n, one) = (pages as f64, 1.0 / colours as f64);
+        let (mean, sigma) = (n * one, (n * one * (1.0 - one)).sqrt());
+        let from = ((mean - WIDTH * sigma - WIDTH).max(0.0) as usize).max(self.ways + 1);
+        let to = ((mean + WIDTH * sigma + WIDTH) as usize).min(pages);
+        let missed = (from..=to).map(|k| {
+            let chance =
+                ln_binomial(pages as u64, k as u64) + k as f64 * one.ln() + (n - k as f64) * (1.0 - one).ln();
+            chance.exp() * in_set(k)
+        });
+        (missed.sum::<f64>() * colours as f64 / n).min(1.0)
+    }
+}
+
+/// Expected share of lines that miss, 0 to 1. Of many points, [`Curve::new`] once and [`Curve::share`] each.
+#[must_use]
+pub fn miss_share(policy: Policy, geometry: Geometry, pages: usize) -> f64 {
+    Curve::new(policy, geometry.ways).share(geometry.colours, pages)
+}
+
+/// What fits a measured curve.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fit {
+    /// The best, which is no finding where not `decided`.
+    pub best: (Geometry, Policy),
+    /// Pages that the cache holds: the best's, from the least to the most of all that explain the curve.
+    pub pages: Interval,
+    /// All that explain it, the best first.
+    pub consistent: Vec<(Geometry, Policy)>,
+    /// Is there one geometry, and only one, that explains it?
+    pub decided: bool,
+    /// One clause that says why.
+    pub reason: String,
+}
+
+/// A point's error is at least this: a share is not told better (0.5 %).
+const FLOOR: f64 = 0.005;
+/// What chi-squared may lose against the best: 3 standard errors of one parameter.
+const LOSS: f64 = 9.0;
+/// Chance at which even the best is rejected.
+const REJECT: f64 = 1e-4;
+/// Points that must lie on the rise (a share from 2 to 98 %) of the best: two parameters and one to spare.
+const LEAST_POINTS: usize = 3;
+
+/// Fits the candidates, each under each of the policies, to measured points. `None` without points or candidates.
+#[must_use]
+pub fn fit(points: &[Point], candidates: &[Geometry], policies: &[Policy]) -> Option<Fit> {
+    let mut ways: Vec<usize> = candidates.iter().map(|c| c.ways).collect();
+    ways.sort_unstable();
+    ways.dedup();
+    let mut fits: Vec<(f64, Geometry, Policy)> = Vec::new();
+    for (policy, ways) in policies.iter().flat_map(|p| ways.iter().map(move |w| (*p, *w))) {
+        let curve = Curve::new(policy, ways);
+        for geometry in candidates.iter().filter(|c| c.ways == ways) {
+            fits.push((chi_squared(points, &curve, geometry.colours), *geometry, policy));
+        }
+    }
+    fits.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let &(least, geometry, policy) = fits.first().filter(|_| !points.is_empty())?;
+    let degrees = points.len().saturating_sub(2).max(1) as f64;
+    // Errors that were given too small show in the best fit, and count for the others.
+    let scale = (least / degrees).max(1.0);
+    let explain = fits.iter().filter(|f| (f.0 - least) / scale <= LOSS);
+    let consistent: Vec<(Geometry, Policy)> = explain.map(|f| (f.1, f.2)).collect();
+    let sizes = || consistent.iter().map(|c| c.0.pages() as f64);
+    let value = geometry.pages() as f64;
+    let pages = Interval { value, low: sizes().fold(value, f64::min), high: sizes().fold(value, f64::max) };
+    let curve = Curve::new(policy, geometry.ways);
+    let rising =
+        points.iter().filter(|p| (0.02..0.98).contains(&curve.share(geometry.colours, p.pages))).count();
+    let others = consistent.iter().filter(|c| c.0 != geometry).count();
+    let (decided, reason) = if gamma_ur(degrees / 2.0, least / 2.0) < REJECT {
+        (false, format!("no candidate explains the curve: chi-squared {least:.0} of {degrees:.0} degrees"))
+    } else if rising < LEAST_POINTS {
+        (false, format!("too few points on the rise: {rising} of {LEAST_POINTS}"))
+    } else if others > 0 {
+        (false, format!("{others} other candidates explain the curve as well"))
+    } else {
+        (true, format!("only {} ways and {} page sets explain the curve", geometry.ways, geometry.colours))
+    };
+    Some(Fit { best: (geometry, policy), pages, consistent, decided, reason })
+}
+
+fn chi_squared(points: &[Point], curve: &Curve, colours: usize) -> f64 {
+    let off = |p: &Point| {
+        let variance = p.error * p.error + FLOOR * FLOOR;
+        (p.share - curve.share(colours, p.pages)).powi(2) / variance
+    };
+    points.iter().map(off).sum()
+}
+
+#[cfg(test)]
+mod tests;

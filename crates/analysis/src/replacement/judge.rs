@@ -1,0 +1,487 @@
+//! Which policies the observations do not reject.
+//!
+//! # The criterion
+//!
+//! Under a policy each asked access misses in a share p of the laps ([`predict`]). It is told as a miss in a share
+//! q = p (1 - lost) + (1 - p) stray, because a neighbour evicts a line now and then, an interrupt makes a hit slow,
+//! and a miss may be told as a hit. `stray` and `lost` come from the asks that hit, or miss, under every policy: the
+//! calibration. Laps are not independent (a neighbour comes in bursts, and no error rate is the same everywhere), so
+//! the misses told in n laps are taken as beta-binomial: variance n q (1 - q) (1 + (n - 1) rho), rho from the scatter
+//! of the calibration. So many laps never make a rate surer than the square root of rho q (1 - q).
+//!
+//! A policy is rejected
+//!
+//! - absolutely, when it does not fit. Its deviance is twice what its log-likelihood lacks to that of the saturated
+//!   model, in which every ask has the share that explains it best (from 0 to 1, with the same error rates). Where the
+//!   policy is the true one that is about chi-squared with one degree an ask. It must not be improbably large in all,
+//!   nor in any one program: chances below [`REJECT`], the latter times the number of programs. Of [`FOR_ONE_OUTLIER`]
+//!   programs or more the worst one does not count here (in the comparison below it does).
+//! - relatively, when another policy that does fit explains the asks that both predict better by a likelihood ratio
+//!   above [`RATIO`]. If a policy is true, any given other one reaches the ratio K with a chance of at most 1/K,
+//!   whatever the two say (Markov's inequality: the ratio's mean is 1 under the truth).
+//!
+//! What is left is consistent: one policy, several that cannot be told apart, or none. Asks whose prediction depends
+//! on the state in which the program was begun prove nothing about that policy and are left out of its score.
+
+use statrs::function::{beta::ln_beta, gamma::gamma_ur};
+
+use super::{Block, Policy, Prediction, Program, alike, predict};
+
+/// What was seen of one program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Observation {
+    /// What was run, over and over.
+    pub program: Program,
+    /// How often each asked access was told as a miss, in order.
+    pub missed: Vec<u32>,
+    /// Of how many laps in which it was timed.
+    pub of: Vec<u32>,
+}
+
+/// What of a policy lies farthest from what was observed: an ask of a program, or a point of the curve.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Worst {
+    /// Index of the observation; from the number of observations on, of the curve's points.
+    pub program: usize,
+    /// Index of the ask in it; 0 for a point of the curve.
+    pub ask: usize,
+    /// Share of laps told as misses that the policy predicts, errors included, 0 to 1; of the curve, misses a round.
+    pub predicted: f64,
+    /// What was observed, in the same unit.
+    pub observed: f64,
+}
+
+/// How a policy explains the observations.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Score {
+    /// The policy.
+    pub policy: Policy,
+    /// Mean natural logarithm of the likelihood of an ask's count.
+    pub log_likelihood_per_ask: f64,
+    /// Mean deviance of an ask: about 1 or less where the policy is true.
+    pub deviance_per_ask: f64,
+    /// Asks and points of the curve that were scored.
+    pub scored: usize,
+    /// What fits worst; `None` where nothing was scored.
+    pub worst: Option<Worst>,
+}
+
+/// What the observations say.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// The policies that are not rejected, in the order of [`Policy::ALL`]. Empty and `decided`: no textbook policy.
+    pub consistent: Vec<Policy>,
+    /// All policies, the best fit first; empty where the observations could not be scored.
+    pub scores: Vec<Score>,
+    /// Do the observations say all that programs can say: nothing is consistent, or only what is alike?
+    pub decided: bool,
+    /// One clause that says why the verdict is as it is.
+    pub reason: String,
+}
+
+/// An error rate is at least this: no few hundred calm laps prove less.
+const LEAST_ERROR: f64 = 0.005;
+/// And at most this: beyond, hits and misses were not told apart, or the blocks do not share a set.
+const MOST_ERROR: f64 = 0.10;
+/// Overdispersion (rho): at least what makes a share of a half uncertain by 2.7 points, which is what timing and the
+/// neighbours leave however many laps are run; at most what makes it uncertain by 17.
+const LEAST_RHO: f64 = 0.003;
+const MOST_RHO: f64 = 0.03;
+/// An ask that all policies let miss in this share of laps or more calibrates misses. Random replacement keeps 2 % of
+/// lines that cycle at four times the ways.
+const SURE_MISS: f64 = 0.95;
+/// Laps of each kind of calibration below which nothing is judged: an error of 10 % is then known to 4 points.
+const LEAST_LAPS: u32 = 50;
+/// Asks below which a policy that was not rejected was hardly asked.
+const LEAST_ASKS: usize = 8;
+/// Chance at which a fit is rejected.
+const REJECT: f64 = 1e-4;
+/// Likelihood ratio at which the worse of two fits is rejected.
+const RATIO: f64 = 1e3;
+/// What a counted or classified round of the curve may be off by, beyond its own error: 0.5 % of its lines.
+const CURVE_FLOOR: f64 = 0.005;
+/// Of so many programs one may be disturbed, and is left out of the absolute judgement of a policy: its worst. A burst
+/// of a neighbour spoils one, and so does a cycle of laps so rare that the prediction's starts did not meet it.
+const FOR_ONE_OUTLIER: usize = 40;
+
+/// Judges the observations of one set of `ways` ways. `nearer`: policy and ways of the nearer level; several where that
+/// is uncertain (each policy gets the one that explains best), none for the first level. `curve`: lines cycling in the
+/// set, misses a round, and its standard error; may be empty.
+#[must_use]
+pub fn judge(
+    ways: usize,
+    nearer: &[(Policy, usize)],
+    observations: &[Observation],
+    curve: &[(usize, f64, f64)],
+) -> Verdict {
+    let programs: Vec<&Program> = observations.iter().map(|o| &o.program).collect();
+    let lines: Vec<usize> = curve.iter().map(|c| c.0).collect();
+    let filters: Vec<Option<(Policy, usize)>> =
+        if nearer.is_empty() { vec![None] } else { nearer.iter().copied().map(Some).collect() };
+    let expected: Vec<Expected> =
+        filters.into_iter().map(|n| Expected::new(ways, n, &programs, &lines)).collect();
+    weigh(ways, &expected, observations, curve)
+}
+
+/// What every policy predicts behind one nearer level: policy by policy, program by program.
+pub(super) struct Expected {
+    asks: Vec<Vec<Prediction>>,
+    /// Misses a round and their error; `None` where they depend on the start.
+    curve: Vec<Vec<Option<(f64, f64)>>>,
+}
+
+impl Expected {
+    pub fn new(ways: usize, nearer: Option<(Policy, usize)>, programs: &[&Program], lines: &[usize]) -> Self {
+        let of = |policy: Policy| programs.iter().map(|p| predict(policy, ways, p, nearer)).collect();
+        let point = |policy: Policy, lines: usize| {
+            let asked = (0..lines).map(|n| super::Access { block: Block::Tested(n as u16), asked: true });
+            let p = predict(policy, ways, &Program { accesses: asked.collect() }, nearer);
+            // The asks of one lap are not independent; at worst they go all together.
+            p.steady.then(|| (p.miss.iter().sum(), p.error.iter().sum()))
+        };
+        Expected {
+            asks: Policy::ALL.iter().map(|p| of(*p)).collect(),
+            curve: Policy::ALL.iter().map(|p| lines.iter().map(|n| point(*p, *n)).collect()).collect(),
+        }
+    }
+
+    /// The asks that every policy predicts alike and surely: of each (program, ask) whether it misses.
+    fn calibration(&self) -> Vec<(usize, usize, bool)> {
+        let programs = self.asks.first().map_or(0, Vec::len);
+        let mut sure = Vec::new();
+        for program in (0..programs).filter(|i| self.asks.iter().all(|p| p[*i].steady)) {
+            for ask in 0..self.asks[0][program].miss.len() {
+                let all = |f: &dyn Fn(f64) -> bool| self.asks.iter().all(|p| f(p[program].miss[ask]));
+                if all(&|m| m == 0.0) || all(&|m| m >= SURE_MISS) {
+                    sure.push((program, ask, all(&|m| m >= SURE_MISS)));
+                }
+            }
+        }
+        sure
+    }
+}
+
+/// How observations differ from what happened, under one policy.
+#[derive(Clone, Copy, Debug)]
+struct Noise {
+    /// Share of hits told as misses.
+    stray: f64,
+    /// Share of misses told as hits.
+    lost: f64,
+    /// Correlation of two laps.
+    rho: f64,
+}
+
+impl Noise {
+    /// From the calibration; the reason where it contradicts itself or is not enough.
+    fn of(
+        sure: &[(usize, usize, bool)],
+        predicted: &[Prediction],
+        observations: &[Observation],
+    ) -> Result<Noise, String> {
+        // Laps, misses told, misses predicted.
+        let sum = |miss: bool| {
+            sure.iter().filter(|s| s.2 == miss).fold((0.0, 0.0, 0.0), |(n, k, p), (i, ask, _)| {
+                let laps = f64::from(observations[*i].of[*ask]);
+                let told = f64::from(observations[*i].missed[*ask]);
+                (n + laps, k + told, p + laps * predicted[*i].miss[*ask])
+            })
+        };
+        let ((hits, false_misses, _), (misses, told, sure_misses)) = (sum(false), sum(true));
+        if hits.min(misses) < f64::from(LEAST_LAPS) {
+            return Err(format!(
+                "too few observations: {hits} laps of asks that hit under every policy and {misses} of asks that miss, of \
+                 {LEAST_LAPS} each"
+            ));
+        }
+        let (stray, lost) = (false_misses / hits, 1.0 - told / sure_misses);
+        let most = |laps: f64| MOST_ERROR + 3.0 * (MOST_ERROR * (1.0 - MOST_ERROR) / laps).sqrt();
+        if stray > most(hits) {
+            return Err(format!(
+                "contradictory observations: what hits under every policy missed in {:.0} % of laps; fewer ways are in \
+                 use, or neighbours evict, or misses and hits were not told apart",
+                100.0 * stray
+            ));
+        }
+        if lost > most(misses) {
+            return Err(format!(
+                "contradictory observations: what misses under every policy hit in {:.0} % of laps; the blocks do not \
+                 share one set, or there are more ways, or misses and hits were not told apart",
+                100.0 * lost
+            ));
+        }
+        let bounded = |e: f64| e.clamp(LEAST_ERROR, MOST_ERROR);
+        let mut noise = Noise { stray: bounded(stray), lost: bounded(lost), rho: LEAST_RHO };
+        noise.rho = noise.scatter(sure, predicted, observations).clamp(LEAST_RHO, MOST_RHO);
+        Ok(noise)
+    }
+
+    /// Rho from the scatter of the calibration's asks (Pearson's chi-squared a degree of freedom).
+    fn scatter(
+        &self,
+        sure: &[(usize, usize, bool)],
+        predicted: &[Prediction],
+        observations: &[Observation],
+    ) -> f64 {
+        let (mut chi, mut laps) = (0.0, 0.0);
+        for (i, ask, _) in sure {
+            let n = f64::from(observations[*i].of[*ask]);
+            let q = self.told(predicted[*i].miss[*ask]);
+            chi += (f64::from(observations[*i].missed[*ask]) - n * q).powi(2) / (n * q * (1.0 - q)).max(1e-9);
+            laps += n;
+        }
+        let asks = sure.len() as f64;
+        // Two of the degrees went into the two rates.
+        (chi / (asks - 2.0).max(1.0) - 1.0) / (laps / asks - 1.0).max(1.0)
+    }
+
+    /// Share of laps told as misses where this share misses.
+    fn told(&self, miss: f64) -> f64 {
+        miss * (1.0 - self.lost) + (1.0 - miss) * self.stray
+    }
+}
+
+/// One scored ask or point of the curve.
+#[derive(Clone, Copy, Debug)]
+struct Term {
+    log_likelihood: f64,
+    deviance: f64,
+    predicted: f64,
+    observed: f64,
+}
+
+/// A policy's terms, in the order of the observations' asks and then the curve's points: `None` where it depends on the
+/// start.
+struct Fit {
+    policy: Policy,
+    terms: Vec<Option<Term>>,
+}
+
+pub(super) fn weigh(
+    ways: usize,
+    expected: &[Expected],
+    observations: &[Observation],
+    curve: &[(usize, f64, f64)],
+) -> Verdict {
+    let undecided =
+        |reason: String| Verdict { consistent: Vec::new(), scores: Vec::new(), decided: false, reason };
+    if let Some(fault) = fault(observations) {
+        return undecided(fault);
+    }
+    let owners = owners(observations, curve.len());
+    let mut fits: Vec<Fit> = Vec::new();
+    let mut why = String::from("too few observations: none");
+    for (at, policy) in Policy::ALL.iter().enumerate() {
+        let mut best: Option<Fit> = None;
+        for expected in expected {
+            match Noise::of(&expected.calibration(), &expected.asks[at], observations) {
+                Ok(noise) => {
+                    let fit = Fit::new(*policy, &noise, expected, at, observations, curve);
+                    best =
+                        Some(best.take().filter(|b| b.mean_deviance() <= fit.mean_deviance()).unwrap_or(fit));
+                }
+                Err(reason) => why = reason,
+            }
+        }
+        fits.extend(best);
+    }
+    if fits.is_empty() {
+        return undecided(why);
+    }
+    let fitting: Vec<&Fit> = fits.iter().filter(|f| f.fits(&owners, observations.len())).collect();
+    let beaten = |f: &Fit| fitting.iter().any(|other| f.beaten_by(other));
+    let consistent: Vec<&Fit> = fitting.iter().copied().filter(|f| !beaten(f)).collect();
+    let mut scores: Vec<Score> = fits.iter().map(|f| f.score(&owners)).collect();
+    scores.sort_by(|a, b| a.deviance_per_ask.total_cmp(&b.deviance_per_ask));
+    let (decided, reason) = decide(ways, &consistent, &scores);
+    Verdict { consistent: consistent.iter().map(|f| f.policy).collect(), scores, decided, reason }
+}
+
+/// Is the verdict all that can be said, and in one clause, why?
+fn decide(ways: usize, consistent: &[&Fit], scores: &[Score]) -> (bool, String) {
+    let names: Vec<&str> = consistent.iter().map(|f| f.policy.token()).collect();
+    let named = names.join(", ");
+    if let Some(hardly) = consistent.iter().find(|f| f.scored() < LEAST_ASKS) {
+        let why = format!(
+            "too few observations: {} asks of {} are predicted whatever the start, of {LEAST_ASKS}",
+            hardly.scored(),
+            hardly.policy
+        );
+        return (false, why);
+    }
+    if consistent.is_empty() {
+        let nearest = scores.first().map_or(String::new(), |s| {
+            format!("; {} comes nearest, with a deviance of {:.1} an ask", s.policy, s.deviance_per_ask)
+        });
+        return (true, format!("no textbook policy: each is rejected{nearest}"));
+    }
+    let groups = alike(ways, super::LEAST_VISITS);
+    if groups.iter().any(|g| consistent.iter().all(|f| g.contains(&f.policy))) {
+        let why = match consistent.len() {
+            1 => format!("every policy but {named} is rejected"),
+            _ => format!("no program tells {named} apart with {ways} ways; every other policy is rejected"),
+        };
+        return (true, why);
+    }
+    (false, format!("too few observations: they do not tell {named} apart"))
+}
+
+/// What makes observations unusable: counts that do not answer their program, or one program that was answered twice
+/// and differently.
+fn fault(observations: &[Observation]) -> Option<String> {
+    for (i, o) in observations.iter().enumerate() {
+        let asks = o.program.asks();
+        let whole = o.missed.len() == asks && o.of.len() == asks;
+        if !whole || o.missed.iter().zip(&o.of).any(|(k, n)| k > n) {
+            return Some(format!("contradictory observations: number {i} does not answer its program"));
+        }
+        for other in observations[..i].iter().filter(|other| other.program == o.program) {
+            for ask in 0..asks {
+                let (k1, n1) = (f64::from(o.missed[ask]), f64::from(o.of[ask]));
+                let (k2, n2) = (f64::from(other.missed[ask]), f64::from(other.of[ask]));
+                let q = ((k1 + k2 + 1.0) / (n1 + n2 + 2.0)).clamp(LEAST_ERROR, 1.0 - LEAST_ERROR);
+                let variance = q * (1.0 - q) * (1.0 / n1 + 1.0 / n2 + 2.0 * MOST_RHO);
+                // Five standard errors, at the most overdispersion that is taken for noise.
+                if n1.min(n2) > 0.0 && (k1 / n1 - k2 / n2).powi(2) > 25.0 * variance {
+                    return Some(format!(
+                        "contradictory observations: `{}` missed in {:.0} % and in {:.0} % of laps",
+                        o.program,
+                        100.0 * k1 / n1,
+                        100.0 * k2 / n2
+                    ));
+                }
+            }
+        }
+    }
+    None
+}
+
+/// The program (or point of the curve) and the ask of each term.
+fn owners(observations: &[Observation], curve: usize) -> Vec<(usize, usize)> {
+    let asks = observations.iter().enumerate().flat_map(|(i, o)| (0..o.of.len()).map(move |a| (i, a)));
+    asks.chain((0..curve).map(|i| (observations.len() + i, 0))).collect()
+}
+
+impl Fit {
+    fn new(
+        policy: Policy,
+        noise: &Noise,
+        expected: &Expected,
+        at: usize,
+        observations: &[Observation],
+        curve: &[(usize, f64, f64)],
+    ) -> Fit {
+        let mut terms = Vec::new();
+        for (observation, prediction) in observations.iter().zip(&expected.asks[at]) {
+            for ask in 0..observation.of.len() {
+                let (k, n) = (observation.missed[ask], observation.of[ask]);
+                let scored = prediction.steady && n > 0;
+                terms.push(scored.then(|| asked(noise, prediction.miss[ask], prediction.error[ask], k, n)));
+            }
+        }
+        for (point, predicted) in curve.iter().zip(&expected.curve[at]) {
+            terms.push(predicted.and_then(|p| on_curve(noise, p, *point)));
+        }
+        Fit { policy, terms }
+    }
+
+    fn scored(&self) -> usize {
+        self.terms.iter().flatten().count()
+    }
+
+    fn mean_deviance(&self) -> f64 {
+        let sum: f64 = self.terms.iter().flatten().map(|t| t.deviance).sum();
+        sum / self.scored().max(1) as f64
+    }
+
+    /// Is it not rejected absolutely? The first `programs` owners are programs, the others points of the curve.
+    fn fits(&self, owners: &[(usize, usize)], programs: usize) -> bool {
+        let mut each = vec![(0.0, 0); owners.last().map_or(0, |o| o.0 + 1)];
+        for (term, (owner, _)) in self.terms.iter().zip(owners) {
+            if let Some(t) = term {
+                each[*owner].0 += t.deviance;
+                each[*owner].1 += 1;
+            }
+        }
+        let scored = |e: &&(f64, usize)| e.1 > 0;
+        let owned = each.iter().filter(scored).count() as f64;
+        let worst = |(a, b): (f64, usize), (c, d): (f64, usize)| chance(a, b).total_cmp(&chance(c, d));
+        if each[..programs].iter().filter(scored).count() >= FOR_ONE_OUTLIER {
+            let outlier = (0..programs).min_by(|i, j| worst(each[*i], each[*j]));
+            outlier.into_iter().for_each(|i| each[i] = (0.0, 0));
+        }
+        let (deviance, asks) = each.iter().fold((0.0, 0), |(d, n), e| (d + e.0, n + e.1));
+        chance(deviance, asks) >= REJECT && each.iter().all(|(d, n)| chance(*d, *n) * owned >= REJECT)
+    }
+
+    /// Does another policy explain what both predict so much better that this one is rejected?
+    fn beaten_by(&self, other: &Fit) -> bool {
+        let both = self.terms.iter().zip(&other.terms).filter_map(|(a, b)| a.as_ref().zip(b.as_ref()));
+        let better: f64 = both.map(|(mine, theirs)| theirs.log_likelihood - mine.log_likelihood).sum();
+        better > RATIO.ln()
+    }
+
+    fn score(&self, owners: &[(usize, usize)]) -> Score {
+        let worst = self
+            .terms
+            .iter()
+            .zip(owners)
+            .filter_map(|(t, owner)| t.map(|t| (t, owner)))
+            .max_by(|a, b| a.0.deviance.total_cmp(&b.0.deviance))
+            .map(|(t, (program, ask))| Worst {
+                program: *program,
+                ask: *ask,
+                predicted: t.predicted,
+                observed: t.observed,
+            });
+        let sum: f64 = self.terms.iter().flatten().map(|t| t.log_likelihood).sum();
+        Score {
+            policy: self.policy,
+            log_likelihood_per_ask: sum / self.scored().max(1) as f64,
+            deviance_per_ask: self.mean_deviance(),
+            scored: self.scored(),
+            worst,
+        }
+    }
+}
+
+/// Chance of a chi-squared of so many degrees at least this large.
+fn chance(deviance: f64, degrees: usize) -> f64 {
+    if degrees == 0 || deviance <= 0.0 { 1.0 } else { gamma_ur(degrees as f64 / 2.0, deviance / 2.0) }
+}
+
+/// `k` misses told of `n` laps, where `miss` are predicted with a standard error.
+fn asked(noise: &Noise, miss: f64, error: f64, k: u32, n: u32) -> Term {
+    let (k, n) = (f64::from(k), f64::from(n));
+    let q = noise.told(miss);
+    // An error of the prediction moves all laps together, as overdispersion does.
+    let rho = (noise.rho + error * error / (q * (1.0 - q))).min(0.5);
+    // ln of n over k; the same for every model, and what makes the likelihood one of the count.
+    let ways_to_tell = -ln_beta(k + 1.0, n - k + 1.0) - (n + 1.0).ln();
+    let log_likelihood = |q: f64| {
+        let (a, b) = (q * (1.0 - rho) / rho, (1.0 - q) * (1.0 - rho) / rho);
+        ways_to_tell + ln_beta(k + a, n - k + b) - ln_beta(a, b)
+    };
+    let of_policy = log_likelihood(q);
+    let saturated = log_likelihood((k / n).clamp(noise.told(0.0), noise.told(1.0)));
+    let deviance = (2.0 * (saturated - of_policy)).max(0.0);
+    Term { log_likelihood: of_policy, deviance, predicted: q, observed: k / n }
+}
+
+/// A point of the curve: it may have been counted, free of errors of telling, or classified, with them.
+fn on_curve(
+    noise: &Noise,
+    (misses, error): (f64, f64),
+    (lines, observed, sigma): (usize, f64, f64),
+) -> Option<Term> {
+    if lines == 0 || !observed.is_finite() || !sigma.is_finite() {
+        return None;
+    }
+    let lines = lines as f64;
+    let told = lines * noise.told(misses / lines);
+    let nearest = observed.clamp(misses.min(told), misses.max(told));
+    let variance = sigma * sigma + error * error + (CURVE_FLOOR * lines).powi(2);
+    let deviance = (observed - nearest).powi(2) / variance;
+    let log_likelihood = -0.5 * (deviance + (std::f64::consts::TAU * variance).ln());
+    Some(Term { log_likelihood, deviance, predicted: nearest, observed })
+}

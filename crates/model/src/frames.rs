@@ -1,0 +1,103 @@
+//! Frames: which physical page lies under which page of the arena.
+//!
+//! TLBs and walks go by the arena's addresses, caches and memory by physical ones. Where frames are
+//! contiguous and nothing is aliased the two are the same, and nothing is looked up.
+
+use std::ops::Range;
+
+use fathom_probe::chain::Bijection;
+
+use crate::arena::{Arena, Part};
+use crate::description::{self, Description};
+use crate::rng::{Rng, Use};
+
+/// Pages of the arena to pages of physical memory.
+#[derive(Clone, Debug)]
+pub(crate) struct Frames {
+    /// Whether every address is its own physical one.
+    identity: bool,
+    /// log2 of the bytes in a base page.
+    shift: u32,
+    /// The parts in base pages, where those are scattered; each has its frames to itself.
+    scattered: Vec<Scattered>,
+    alias: Option<Alias>,
+}
+
+#[derive(Clone, Debug)]
+struct Scattered {
+    range: Range<u64>,
+    pages: Bijection,
+}
+
+/// A range whose pages lie in the frames of its first ones, over and over.
+#[derive(Clone, Debug)]
+struct Alias {
+    range: Range<u64>,
+    bytes: u64,
+}
+
+impl Frames {
+    pub fn new(description: &Description, arena: &Arena, seed: u64) -> Frames {
+        let parts = match description.memory.frames {
+            description::Frames::Contiguous => Vec::new(),
+            description::Frames::Scattered => vec![arena.base, arena.streams],
+        };
+        let scatter = |(number, part): (usize, &Part)| Scattered {
+            range: part.start..part.start + part.bytes,
+            pages: Bijection::new(part.bytes / part.page, Rng::new(seed, Use::Frames, number as u64).next()),
+        };
+        let scattered: Vec<Scattered> = parts.iter().enumerate().map(scatter).collect();
+        let shift = arena.base.page.trailing_zeros();
+        Frames { identity: scattered.is_empty(), shift, scattered, alias: None }
+    }
+
+    /// The physical address under an address of the arena.
+    #[inline(always)]
+    pub fn of(&self, address: u64) -> u64 {
+        if self.identity { address } else { self.look_up(address) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look_up(&self, address: u64) -> u64 {
+        let mut address = address;
+        if let Some(alias) = &self.alias
+            && alias.range.contains(&address)
+        {
+            address = alias.range.start + (address - alias.range.start) % alias.bytes;
+        }
+        let Some(part) = self.scattered.iter().find(|part| part.range.contains(&address)) else {
+            return address;
+        };
+        let inside = address - part.range.start;
+        let frame = part.pages.at(inside >> self.shift);
+        part.range.start + (frame << self.shift | inside & ((1 << self.shift) - 1))
+    }
+
+    /// The physical pieces under a range of the arena, as addresses and bytes.
+    pub fn pieces(&self, start: u64, bytes: u64) -> Vec<(u64, u64)> {
+        if self.identity {
+            return vec![(start, bytes)];
+        }
+        let page = 1 << self.shift;
+        let (mut at, end) = (start, start + bytes);
+        let mut pieces = Vec::new();
+        while at < end {
+            let next = (at / page * page + page).min(end);
+            pieces.push((self.of(at), next - at));
+            at = next;
+        }
+        pieces
+    }
+
+    /// Lets every page of `range` lie in the frames of its first `bytes`, in place of an earlier alias.
+    pub fn alias(&mut self, range: Range<u64>, bytes: u64) {
+        (self.identity, self.alias) = (false, Some(Alias { range, bytes }));
+    }
+
+    /// Gives every page its own frame again; whether any had not.
+    pub fn unalias(&mut self) -> bool {
+        self.identity = self.scattered.is_empty();
+        self.alias.take().is_some()
+    }
+}
