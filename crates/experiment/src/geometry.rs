@@ -107,6 +107,10 @@ pub(crate) fn replacements(
     let mut all: Vec<Replacement> = Vec::new();
     for index in 0..levels.len().min(ASKED) {
         let before = all.last().map(|r| consistent(r).to_vec()).unwrap_or_default();
+        if index > 0 && before.is_empty() {
+            all.push(Replacement::Refused("the nearer level's replacement is not known".into()));
+            break;
+        }
         let Some(asked) = asked(steps, levels, index, &before) else { break };
         all.push(match (asked.obstacle(scale), policy::read(record, scale, &asked)) {
             (Some(obstacle), _) => Replacement::Refused(obstacle),
@@ -162,6 +166,9 @@ pub(crate) fn wanted(record: &Record, scale: &Scale, steps: &[Step], modelled: b
     let levels = levels(record, scale, steps);
     let mut policies: Vec<Policy> = Vec::new();
     for index in 0..levels.len().min(ASKED) {
+        if index > 0 && policies.is_empty() {
+            break;
+        }
         let Some(asked) = asked(steps, &levels, index, &policies) else { break };
         let wanted = policy::wanted(record, scale, &asked, modelled);
         if !wanted.is_empty() {

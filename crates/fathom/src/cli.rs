@@ -87,9 +87,22 @@ more of them than ways, some miss. Exit status: as of the survey.")]
   fathom report here.fathom --html here.html        one page, with figures
   fathom report pi3.fathom pi4.fathom --html pis.html
   fathom report - --json < here.fathom
+  fathom report here.fathom --against bcm2711       is it the machine described?
 
-A page that --html wrote is read back like a record.")]
+A page that --html wrote is read back like a record. Exit status: as of the
+survey, and 4 where --against finds a claim of the description contradicted")]
     Report(Report),
+    /// Drafts a machine description from a survey: to read, to correct, and to measure with --on.
+    #[command(after_help = "Examples:
+  fathom describe here.fathom                         to stdout
+  fathom describe here.fathom -o board.toml --name 'my board'
+  fathom survey --on ./board.toml                     what it says, measured
+  fathom report here.fathom --against ./board.toml    and checked
+
+Behind every value stands where it comes from: a finding with its interval, a
+claim that nothing measured, or an assumption. Exit status: 0 drafted, 1 failed,
+2 wrong command line, no record of a survey, or a file that is there already")]
+    Describe(Describe),
     /// Two or more records side by side: what differs, by how much, and how surely.
     #[command(after_help = "Examples:
   fathom compare before.fathom after.fathom
@@ -284,6 +297,19 @@ pub enum Form {
     Yaml,
 }
 
+/// Options of the draft.
+#[derive(Debug, Args)]
+pub struct Describe {
+    /// The record of a survey, or a page of --html with one report; `-` is stdin.
+    pub file: PathBuf,
+    /// Write it to this file, which must not be there yet; `-` is stdout. Default: stdout.
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// What the machine is called in the line about it. Default: what the record says that it is.
+    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
+    pub name: String,
+}
+
 /// Options of the comparison.
 #[derive(Debug, Args)]
 pub struct Compare {
@@ -327,6 +353,9 @@ pub struct Report {
     /// The records, or pages of --html; `-` is stdin.
     #[arg(required = true, value_name = "RECORD")]
     pub files: Vec<PathBuf>,
+    /// Check what a description says, by name or file: agrees, disagrees or undecided, claim by claim.
+    #[arg(long, value_name = "MACHINE")]
+    pub against: Option<String>,
     #[command(flatten)]
     pub out: Output,
 }

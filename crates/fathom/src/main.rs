@@ -1,9 +1,11 @@
 //! The command: subjects, records, findings. The only crate with user-facing I/O.
 #![forbid(unsafe_code)]
 
+mod against;
 mod build;
 mod child;
 mod cli;
+mod describe;
 mod doctor;
 mod failure;
 mod keep;
@@ -75,6 +77,7 @@ fn run(cli: &Cli, out: &Out) -> Result<u8, Failure> {
             run_experiment(&o.run, &o.out, asked, conflict::plan, cli.quiet, out)
         }
         Some(Verb::Report(options)) => report(options, out),
+        Some(Verb::Describe(options)) => describe::run(options, out),
         Some(Verb::Compare(options)) => compare(options, out),
         Some(Verb::Doctor(options)) => doctor::run(options, out),
         Some(Verb::Machines { name: Some(name) }) => out.text(&subjects::description(name)?.to_toml()),
@@ -181,6 +184,9 @@ fn report(options: &cli::Report, out: &Out) -> Result<u8, Failure> {
     for file in &options.files {
         named.extend(records::reports(file)?);
     }
+    if let Some(machine) = &options.against {
+        against::check(&mut named, machine)?;
+    }
     if options.out.json && named.len() > 1 {
         return Err(Failure::usage("--json prints one report", "name one record, or use a loop"));
     }
@@ -191,6 +197,9 @@ fn report(options: &cli::Report, out: &Out) -> Result<u8, Failure> {
             out.text(&format!("==> {name} <==\n"))?;
         }
         worst = worst.max(out.report(report, &options.out, None)?);
+        if options.against.is_some() && fathom_analysis::against::contradicted(report) {
+            worst = worst.max(failure::DIFFERS);
+        }
     }
     if let Some(page) = page {
         let named: Vec<_> = named.iter().map(|(name, report)| (name.as_str(), report)).collect();

@@ -49,6 +49,11 @@ const fn word(pattern: &'static str, kind: &'static str, about: &'static str) ->
     NamePattern { pattern, units: &[""], value: Some(kind), about, since: 1 }
 }
 
+/// What a measurement says of a claim; the interval and its unit are the measurement's.
+const fn verdict(pattern: &'static str, units: &'static [&'static str], about: &'static str) -> NamePattern {
+    NamePattern { units, ..word(pattern, "VERDICT", about) }
+}
+
 const NAMES: &[NamePattern] = &[
     word("disturbed", "DISTURBED", "did other work disturb the measurement; the causes are in the notes"),
     number("bias.timer", &["ticks", "cycles"], "what reading the clock adds to a timed interval"),
@@ -163,6 +168,32 @@ const NAMES: &[NamePattern] = &[
         "VERDICT",
         "is the claimed size what was measured; the sentence is in the notes",
     ),
+    verdict("against.core.clock", &["Hz"], "report --against: is the described core clock what was measured"),
+    verdict("against.tiers", &[""], "are there as many tiers as the description has levels"),
+    verdict("against.level.N.size", &["bytes"], "is the described size; the interval is the measured one"),
+    verdict("against.level.N.latency", &["cycles", "ns"], "is the described latency"),
+    verdict("against.level.N.line", &["bytes"], "is the described line, where one was measured"),
+    verdict("against.level.N.ways", &[""], "are the described ways, where they were measured"),
+    verdict("against.level.N.sets", &[""], "are the described sets, where they were measured"),
+    verdict("against.level.N.replacement", &[""], "is the described policy among those that fit"),
+    verdict("against.memory.latency", &["cycles", "ns"], "is the described latency of memory"),
+    verdict("against.tlbs", &[""], "are there as many TLBs as described and to be seen"),
+    verdict("against.tlb.N.entries", &[""], "are the described entries of the Nth TLB"),
+    verdict("against.tlb.N.penalty", &["cycles", "ns"], "is what its miss costs, of the last one the walk"),
+    verdict("against.tlb.N.ways", &[""], "are its described ways, where they were measured"),
+    number("expected.core.clock", &["Hz"], "report --against: the described core clock"),
+    number("expected.tiers", &[""], "levels that the description has before memory"),
+    number("expected.level.N.size", &["bytes"], "where the Nth level as described should end"),
+    number("expected.level.N.latency", &["cycles", "ns"], "a load's time from it as described"),
+    number("expected.level.N.line", &["bytes"], "its described line"),
+    number("expected.level.N.ways", &[""], "its described ways"),
+    number("expected.level.N.sets", &[""], "its described sets"),
+    word("expected.level.N.replacement", "POLICY", "its described replacement policy"),
+    number("expected.memory.latency", &["cycles", "ns"], "a load's time from memory as described"),
+    number("expected.tlbs", &[""], "TLBs that a survey of the description should see"),
+    number("expected.tlb.N.entries", &[""], "entries of the Nth TLB as described"),
+    number("expected.tlb.N.penalty", &["cycles", "ns"], "what its miss should cost as described"),
+    number("expected.tlb.N.ways", &[""], "its described ways"),
 ];
 
 const TOKENS: &[TokenKind] = &[
@@ -220,6 +251,22 @@ const TOKENS: &[TokenKind] = &[
         kind: "VERDICT",
         values: &["agrees", "disagrees", "undecided"],
         about: "what a measurement says of a claim",
+    },
+    TokenKind {
+        kind: "POLICY",
+        values: &[
+            "lru",
+            "fifo",
+            "random",
+            "tree-plru",
+            "nru",
+            "bit-plru",
+            "nru-random",
+            "not-mru-random",
+            "srrip",
+            "qlru-h00-m1-r2-u1",
+        ],
+        about: "replacement policy, by the words of descriptions",
     },
     TokenKind { kind: "TLB", values: &["hit", "miss"], about: "does a TLB answer" },
     TokenKind { kind: "DISTURBED", values: &["yes", "no"], about: "value of `disturbed`" },

@@ -2,6 +2,7 @@
 
 use fathom_analysis::claims::decode;
 use fathom_analysis::findings::{Refused, Report, Warning};
+use fathom_analysis::hierarchy::MAYBE_TABLES;
 use fathom_analysis::interval::{Interval, median, median_interval};
 use fathom_analysis::tiers::Reading;
 use fathom_probe::machine::Pages;
@@ -216,10 +217,7 @@ fn leaves_a_tier(pages: f64, stairs: &Reading) -> Option<String> {
         .or_else(|| {
             tier_for(&|n| (0.7..=1.7).contains(&(n * alone))).map(|tier| ("pages' descriptors", tier))
         })?;
-    Some(format!(
-        "{pages:.0} {what} just fill the {} tier: this may be page tables leaving it, not a TLB",
-        size(tier)
-    ))
+    Some(format!("{pages:.0} {what} just fill the {} tier: {MAYBE_TABLES}", size(tier)))
 }
 
 /// Bytes of a page's descriptor in the tables of every 64-bit architecture.
