@@ -113,6 +113,9 @@ impl Measured {
 
 /// What is known of a TLB.
 struct Tlb {
+    /// What the conflicts leave.
+    left: Verdict,
+    /// The same, confirmed.
     verdict: Verdict,
     conflicts: Vec<Conflict>,
     domain: Domain,
@@ -121,8 +124,37 @@ struct Tlb {
 fn read(record: &Record, scale: &Scale, step: &Step, nearer: Option<Geometry>) -> Tlb {
     let domain = domain(record, scale, step);
     let conflicts = Measured::of(record, scale, &domain, step).conflicts(scale, &domain, step, nearer);
-    let verdict = sets::read(&conflicts, &scan::question(&domain, step, nearer));
-    Tlb { verdict, conflicts, domain }
+    let left = sets::read(&conflicts, &scan::question(&domain, step, nearer));
+    let verdict = match left {
+        Verdict::One(one) => match confirmed(&domain, &conflicts, one, nearer) {
+            Some(true) => Verdict::One(one),
+            Some(false) => Verdict::None,
+            None => Verdict::Silent,
+        },
+        ref other => other.clone(),
+    };
+    Tlb { left, verdict, conflicts, domain }
+}
+
+/// Do pages at the length of one's way conflict as they should: not as many as it has ways, but one more, where the
+/// nearer TLB cannot hold them, and twice as many? Large TLBs without sets are no candidates, and some odd number of
+/// sets may explain by chance what they do. `None` where it was not measured.
+fn confirmed(
+    domain: &Domain,
+    conflicts: &[Conflict],
+    one: Geometry,
+    nearer: Option<Geometry>,
+) -> Option<bool> {
+    let told = |groups: u64| {
+        let same = |of: &&Arrangement| of.groups == groups;
+        let of = scan::telling(domain, &[one], nearer).into_iter().find(|of| same(&of))?;
+        let at =
+            conflicts.iter().find(|c| (c.groups, c.group, c.period) == (of.groups, of.group, of.period))?;
+        Some((at.share > 2.0 * at.error, at.cells()))
+    };
+    let (fits, over, far) = (told(one.ways)?, told(one.ways + 1)?, told(2 * one.ways)?);
+    let hidden = nearer.is_some_and(|nearer| over.1 <= 2 * nearer.bytes() / domain.grain);
+    Some(!fits.0 && (over.0 || hidden) && far.0)
 }
 
 /// The trials of a TLB that are wanted next; none when nothing more can be told.
@@ -130,9 +162,18 @@ fn scan(record: &Record, scale: &Scale, step: &Step, nearer: Option<Geometry>, m
     let tlb = read(record, scale, step, nearer);
     let domain = tlb.domain;
     let mut all = scan::scan(&domain, step, nearer);
-    if let Verdict::Several(several) = &tlb.verdict {
-        all.extend(scan::telling(&domain, several, nearer));
+    match &tlb.left {
+        Verdict::Several(several) => all.extend(scan::telling(&domain, several, nearer)),
+        Verdict::One(one) => all.extend(scan::telling(&domain, &[*one], nearer)),
+        _ => {}
     }
+    let mut seen = Vec::new();
+    all.retain(|of| {
+        !seen.contains(of) && {
+            seen.push(*of);
+            true
+        }
+    });
     let wanted = scan::unasked(record, scale, &domain, step, modelled, all);
     if wanted.is_empty() { twins(record, scale, (&domain, step, nearer), modelled) } else { wanted }
 }
@@ -188,7 +229,7 @@ pub(crate) fn rows(record: &Record, scale: &Scale, stairs: &Stairs, report: &mut
         }
         let tlb = read(record, scale, step, nearer);
         let one = if let Verdict::One(one) = tlb.verdict { Some(one) } else { None };
-        if let Some(reason) = one.and_then(|one| page_tables(scale, stairs, step, one, &levels)) {
+        if let Some(reason) = one.and_then(|one| page_tables(scale, one, &levels)) {
             refuse(report, n, reason, String::new());
             known = false;
         } else if let Some(one) = one {
@@ -205,23 +246,12 @@ pub(crate) fn rows(record: &Record, scale: &Scale, stairs: &Stairs, report: &mut
 /// Bytes of a page's descriptor in the tables of every 64-bit architecture.
 const DESCRIPTOR: u64 = 8;
 
-/// Why what conflicts may be page tables that leave a cache, and no TLB: pages conflict as their descriptors do there,
-/// or as no TLB is built, at a reach that fills a cache.
-fn page_tables(
-    scale: &Scale,
-    stairs: &Stairs,
-    step: &Step,
-    one: Geometry,
-    levels: &[Level],
-) -> Option<String> {
-    let sets = one.way_bytes / scale.base;
-    let alike = |level: &Geometry| level.ways == one.ways && level.way_bytes == sets * DESCRIPTOR;
-    if let Some(at) = levels.iter().position(|level| level.geometry().is_some_and(|g| alike(&g))) {
-        return Some(format!("pages conflict as their descriptors do in cache {}: it may be no TLB", at + 1));
-    }
-    let note = survey::leaves_a_tier(step.capacity.value / scale.base as f64, stairs.reading.as_ref()?)?;
-    (!sets.is_power_of_two())
-        .then(|| format!("{note}; {} ways of {sets} entries would explain what conflicts", one.ways))
+/// Why what conflicts may be page tables that leave a cache, and no TLB: pages conflict as their descriptors do there.
+fn page_tables(scale: &Scale, one: Geometry, levels: &[Level]) -> Option<String> {
+    let bytes = one.way_bytes / scale.base * DESCRIPTOR;
+    let alike = |level: &Level| level.geometry().is_some_and(|g| (g.ways, g.way_bytes) == (one.ways, bytes));
+    let at = levels.iter().position(alike)?;
+    Some(format!("pages conflict as their descriptors do in cache {}: it may be no TLB", at + 1))
 }
 
 fn refuse(report: &mut Report, n: usize, reason: String, remedy: String) {
@@ -329,7 +359,7 @@ fn why_not(scale: &Scale, step: &Step, verdict: &Verdict) -> (String, &'static s
             "",
         ),
         Verdict::None => (
-            "no number of sets and ways explains which pages conflict: another TLB may answer for it".into(),
+            "no number of sets and ways explains which pages conflict: it is fully associative with many entries, or another TLB answers for it".into(),
             "",
         ),
         Verdict::Silent | Verdict::One(_) => (

@@ -23,6 +23,8 @@ const LEAST_PAGES: u64 = 16;
 /// Part of the last cache that the lines may take: beyond it their own misses, in rows of memory that are open or
 /// not, are not told from translation.
 const CACHED: f64 = 0.4;
+/// The same where no cache was found, bytes: no first-level cache of interest holds less.
+const UNKNOWN: f64 = 8192.0;
 /// Brackets are narrowed to this (relative), as those of base pages are, with so many points at a time.
 const RESOLUTION: f64 = 0.012;
 const EACH: usize = 3;
@@ -39,8 +41,8 @@ fn most(record: &Record, huge: u64, stairs: &Stairs, modelled: bool, budget_ms: 
     let wish = budget_ms.saturating_mul(BYTES_PER_MS) / huge;
     // A model's memory costs nothing.
     let wish = if modelled { MAX_PAIR } else { wish.max(LEAST_PAGES).min(MAX_PAIR) };
-    let steps = stairs.steps();
-    let cached = steps.last().map_or(f64::INFINITY, |last| CACHED * last.capacity.value / PAIR_STEP as f64);
+    let cached = stairs.steps().last().map_or(UNKNOWN, |last| CACHED * last.capacity.value);
+    let cached = cached / PAIR_STEP as f64;
     wish.min(mappable.unwrap_or(0) / huge).min(refused.unwrap_or(u64::MAX)).min(cached as u64)
 }
 
