@@ -90,7 +90,7 @@ impl Domain {
     /// period has: enough to keep that busy; half, so that a period of two ways is told from one of one.
     pub(super) fn arrange(&self, groups: u64, period: u64, nearer: Option<Geometry>) -> Arrangement {
         let (group, step) = nearer.map_or((1, self.grain), |nearer| {
-            let most = self.most_group.min((MOST_CELLS / groups).max(1));
+            let most = self.most_group.min((MOST_CELLS / groups.max(1)).max(1));
             ((period / 2 / nearer.way_bytes).clamp(1, most), nearer.way_bytes)
         });
         let period = period + self.drift(groups, group);

@@ -40,7 +40,7 @@ const CLOCK_SHARE: f64 = 0.003;
 fn domain(record: &Record, scale: &Scale, step: &Step) -> Domain {
     let mappable = record.int("memory.mappable.base.bytes");
     let mappable = mappable.or_else(|| record.int("memory.ceiling.bytes").map(|bytes| bytes / 2));
-    let span = ((SPAN * step.capacity.value) as u64).max(SPAN_BYTES).min(scan::MOST_SPAN);
+    let span = ((SPAN * step.capacity.value) as u64).clamp(SPAN_BYTES, scan::MOST_SPAN);
     Domain {
         grain: scale.base,
         pages: (Pages::Base, scale.base),

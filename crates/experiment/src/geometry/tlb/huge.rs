@@ -40,7 +40,7 @@ fn most(record: &Record, huge: u64, stairs: &Stairs, modelled: bool, budget_ms: 
     let refused = refused.map(|run| run.trial.cells().saturating_sub(1)).min();
     let wish = budget_ms.saturating_mul(BYTES_PER_MS) / huge;
     // A model's memory costs nothing.
-    let wish = if modelled { MAX_PAIR } else { wish.max(LEAST_PAGES).min(MAX_PAIR) };
+    let wish = if modelled { MAX_PAIR } else { wish.clamp(LEAST_PAGES, MAX_PAIR) };
     let cached = stairs.steps().last().map_or(UNKNOWN, |last| CACHED * last.capacity.value);
     let cached = cached / PAIR_STEP as f64;
     wish.min(mappable.unwrap_or(0) / huge).min(refused.unwrap_or(u64::MAX)).min(cached as u64)
