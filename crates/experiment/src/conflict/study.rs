@@ -99,8 +99,9 @@ fn nobody_counts(record: &Record) -> bool {
 /// timed, or only some states of a policy that counts misses.
 fn spaced(trial: Trial, n: u64, nearest: Option<Geometry>) -> Trial {
     let ways = nearest.map_or(1, |g| g.ways);
-    let prime =
-        |loads: &u64| gcd(loads + 1, n) == 1 && gcd(loads + 1, ways) == 1 && (n < 3 || loads % n != 0);
+    let prime = |loads: &u64| {
+        gcd(loads + 1, n) == 1 && gcd(loads + 1, ways) == 1 && (n < 3 || !loads.is_multiple_of(n))
+    };
     let loads = (50 * n.max(ways)..).find(prime).unwrap_or(trial.loads);
     Trial { loads, ..trial }
 }

@@ -86,7 +86,7 @@ fn pairs(page: &mut Page, shelf: &mut Shelf) {
         ["pair", n, "reach"] => Some(whole(n)?),
         _ => None,
     });
-    if found.is_empty() {
+    if found.is_empty() && reach.is_empty() {
         return;
     }
     page.heading("A load so many bytes after another, in working sets beyond each tier, ns");
@@ -110,6 +110,14 @@ fn pairs(page: &mut Page, shelf: &mut Shelf) {
         })
         .collect();
     page.table(&columns, &rows, &[]);
+    for (n, f) in &reach {
+        page.text(
+            Ink::Plain,
+            &format!("Tier {n}: a load brings {} along.", number::value(f).value),
+            "  ",
+            "    ",
+        );
+    }
     let labelled: Vec<(String, &Finding)> = reach.iter().map(|(n, f)| (format!("tier {n}"), *f)).collect();
     notes(page, &labelled);
 }
