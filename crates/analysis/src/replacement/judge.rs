@@ -15,7 +15,8 @@
 //!   model, in which every ask has the share that explains it best (from 0 to 1, with the same error rates). Where the
 //!   policy is the true one that is about chi-squared with one degree an ask. It must not be improbably large in all,
 //!   nor in any one program: chances below [`REJECT`], the latter times the number of programs. Of [`FOR_ONE_OUTLIER`]
-//!   programs or more the worst one does not count here (in the comparison below it does).
+//!   programs or [`TOTALS_FOR_ONE_OUTLIER`] totals or more the worst one does not count here (in the comparison below it
+//!   does).
 //! - relatively, when another policy that does fit explains the asks that both predict better by a likelihood ratio
 //!   above [`RATIO`]. If a policy is true, any given other one reaches the ratio K with a chance of at most 1/K,
 //!   whatever the two say (Markov's inequality: the ratio's mean is 1 under the truth).
@@ -143,6 +144,9 @@ pub(super) const TIME_FLOOR: f64 = 0.002;
 /// Of so many programs one may be disturbed, and is left out of the absolute judgement of a policy: its worst. A burst
 /// of a neighbour spoils one, and so does a cycle of laps so rare that the prediction's starts did not meet it.
 const FOR_ONE_OUTLIER: usize = 40;
+/// The same of totals, which are told by nothing but their program: half as many, because a state that the starts did not
+/// meet is in the time of its program whole, where of several asks it is in one.
+pub(super) const TOTALS_FOR_ONE_OUTLIER: usize = 20;
 
 /// Judges the observations of one set of `ways` ways. `nearer`: policy and ways of the nearer level; several where that
 /// is uncertain (each policy gets the one that explains best), none for the first level. Observations or totals may be
@@ -450,9 +454,11 @@ impl Fit {
         let scored = |e: &&(f64, usize)| e.1 > 0;
         let owned = each.iter().filter(scored).count() as f64;
         let worst = |(a, b): (f64, usize), (c, d): (f64, usize)| chance(a, b).total_cmp(&chance(c, d));
-        if each[..programs].iter().filter(scored).count() >= FOR_ONE_OUTLIER {
-            let outlier = (0..programs).min_by(|i, j| worst(each[*i], each[*j]));
-            outlier.into_iter().for_each(|i| each[i] = (0.0, 0));
+        for (kind, enough) in [(0..programs, FOR_ONE_OUTLIER), (programs..each.len(), TOTALS_FOR_ONE_OUTLIER)] {
+            if each.get(kind.clone()).is_some_and(|e| e.iter().filter(scored).count() >= enough) {
+                let outlier = kind.min_by(|i, j| worst(each[*i], each[*j]));
+                outlier.into_iter().for_each(|i| each[i] = (0.0, 0));
+            }
         }
         let (deviance, asks) = each.iter().fold((0.0, 0), |(d, n), e| (d + e.0, n + e.1));
         chance(deviance, asks) >= REJECT && each.iter().all(|(d, n)| chance(*d, *n) * owned >= REJECT)

@@ -1,6 +1,6 @@
 //! Laps that were counted or timed as a whole, as a policy explains them.
 
-use super::judge::{COUNT_FLOOR, Noise, TIME_FLOOR, Term};
+use super::judge::{COUNT_FLOOR, Noise, TIME_FLOOR, TOTALS_FOR_ONE_OUTLIER, Term};
 use super::{LapPrediction, Seen, Total};
 
 /// What costs time: an access, a miss in the nearer level, a miss in the level under test.
@@ -56,19 +56,41 @@ fn uncertainty(costs: &[f64; COSTS], predicted: &LapPrediction, seen: f64, error
     error.max(TIME_FLOOR * seen.abs()).max(f64::MIN_POSITIVE.sqrt()).powi(2) + simulated * simulated
 }
 
-/// The costs that explain the times of all laps best. Those that nothing tells (the nearer miss where there is no
-/// nearer level) are 0.
+/// The costs that explain the times of the laps best; of many laps without the worst one, which the absolute judgement
+/// leaves out as well and which would otherwise bend all others to itself.
 fn costs(totals: &[Total], predicted: &[LapPrediction]) -> [f64; COSTS] {
+    let mut timed: Vec<(&LapPrediction, f64, f64)> = Vec::new();
+    for (total, predicted) in totals.iter().zip(predicted).filter(|(_, p)| p.steady) {
+        if let Seen::Time(seen) = total.seen
+            && seen.is_finite()
+            && total.error.is_finite()
+        {
+            timed.push((predicted, seen, total.error));
+        }
+    }
+    let all = best(&timed);
+    if timed.len() < TOTALS_FOR_ONE_OUTLIER {
+        return all;
+    }
+    let deviance = |&(predicted, seen, error): &(&LapPrediction, f64, f64)| {
+        (seen - time(&all, predicted)).powi(2) / uncertainty(&all, predicted, seen, error)
+    };
+    let worst = (0..timed.len()).max_by(|&i, &j| deviance(&timed[i]).total_cmp(&deviance(&timed[j])));
+    if let Some(worst) = worst {
+        timed.swap_remove(worst);
+    }
+    best(&timed)
+}
+
+/// The costs that explain these laps, each with its time and the error of that, by least squares. Those that nothing
+/// tells (the nearer miss where there is no nearer level) are 0.
+fn best(timed: &[(&LapPrediction, f64, f64)]) -> [f64; COSTS] {
     let mut costs = [0.0; COSTS];
     // How much the simulation's errors weigh depends on what a miss costs: once without them, then twice with.
     for _ in 0..3 {
         let (mut matrix, mut right) = ([[0.0; COSTS]; COSTS], [0.0; COSTS]);
-        for (total, predicted) in totals.iter().zip(predicted).filter(|(_, p)| p.steady) {
-            let Seen::Time(seen) = total.seen else { continue };
-            let weight = 1.0 / uncertainty(&costs, predicted, seen, total.error);
-            if !weight.is_finite() || !seen.is_finite() {
-                continue;
-            }
+        for &(predicted, seen, error) in timed {
+            let weight = 1.0 / uncertainty(&costs, predicted, seen, error);
             let counts = counts(predicted);
             for i in 0..COSTS {
                 right[i] += weight * counts[i] * seen;

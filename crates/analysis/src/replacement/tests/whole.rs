@@ -55,7 +55,13 @@ struct Tally {
 
 fn sessions(ways: usize, visits: usize, costs: &[f64], runs: u64, tally: &mut Tally) {
     let programs = programs_in_whole(ways, visits, None);
+    let began = std::time::Instant::now();
     let expected = [Expected::new(ways, None, &[], &programs.iter().collect::<Vec<_>>())];
+    println!("{} programs, whole {:?}", programs.len(), began.elapsed());
+    let began = std::time::Instant::now();
+    let asks = super::super::programs(ways, visits, None);
+    Expected::new(ways, None, &asks.iter().collect::<Vec<_>>(), &[]);
+    println!("asks {:?}", began.elapsed());
     for truth in Policy::ALL {
         let group = alike(ways, visits).into_iter().find(|g| g.contains(truth)).unwrap_or_default();
         for (run, miss) in (0..runs).flat_map(|run| costs.iter().map(move |miss| (run, *miss))) {
