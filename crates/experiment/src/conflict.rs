@@ -2,6 +2,7 @@
 
 mod plan;
 mod reading;
+mod study;
 
 pub use plan::plan;
 pub use reading::read;

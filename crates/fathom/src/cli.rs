@@ -71,12 +71,11 @@ core overlaps and fetches ahead is in the times. Exit status: as of the survey."
     /// How each level is built: ways, sets, line, replacement; and what lines that compete for a set cost.
     #[command(after_help = "Examples:
   fathom conflict                                  this machine
-  fathom conflict --on cortex-a72-like --json
-  fathom conflict --colours 1,2,4                  pages of so many colours
-  fathom conflict --sequence 'A-H I A?'            which line left?
+  fathom conflict --on s1-8way --json              a described one, for a script
 
 Lines at a step of 4 KiB fall into the same sets of most first levels; with one
 more of them than ways, some miss. Exit status: as of the survey.")]
+    #[command(mut_arg("budget", |budget| budget.default_value("5s")))]
     Conflict(Conflict),
     /// Judges records again: the same findings, from the files alone.
     #[command(after_help = "Examples:

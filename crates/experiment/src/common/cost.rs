@@ -47,6 +47,10 @@ impl Cost<'_> {
         }
         let a_sample = match trial.pattern {
             PatternKind::Single => trial.loads + trial.timed,
+            PatternKind::Probe if !trial.sequence.asked().is_empty() => {
+                let (lap, asked) = (trial.sequence.accesses().len(), trial.sequence.asked().len());
+                lap as u64 / asked as u64
+            }
             _ => 3 * trial.loads,
         };
         let loads = trial.warm + a_sample * trial.samples;
@@ -58,7 +62,15 @@ impl Cost<'_> {
             _ => {
                 let pages = if trial.pattern == PatternKind::Pages { 20.0 } else { 0.0 };
                 let lay = trial.cells() as f64 * (LAY_NS + pages) + trial.bytes as f64 * TOUCH_NS;
-                (QUIET * (FIXED_NS + lay + loads as f64 * (self.latency(trial.bytes) + pages))) as u64
+                // Cells far apart are few lines, and what lies between them is touched once for all trials.
+                let apart = trial.period > 0;
+                let (bytes, lay) = if apart {
+                    let cells = trial.cells().max(trial.sequence.accesses().len() as u64);
+                    (cells * LINE, cells as f64 * LAY_NS)
+                } else {
+                    (trial.bytes, lay)
+                };
+                (QUIET * (FIXED_NS + lay + loads as f64 * (self.latency(bytes) + pages))) as u64
             }
         }
     }
