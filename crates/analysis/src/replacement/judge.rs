@@ -67,11 +67,14 @@ pub enum Seen {
     Misses(f64),
     /// Its time, in any unit that is the same for all totals of a judgement.
     Time(f64),
+    /// No lap, but what a miss costs more than a hit, in the unit of the times, where that is known besides. What keeps
+    /// more of every program than any policy does looks like a policy whose misses are cheap.
+    Cost(f64),
 }
 
 impl Seen {
     pub(super) fn value(self) -> f64 {
-        let (Seen::Misses(value) | Seen::Time(value)) = self;
+        let (Seen::Misses(value) | Seen::Time(value) | Seen::Cost(value)) = self;
         value
     }
 }
@@ -130,7 +133,8 @@ const MOST_RHO: f64 = 0.03;
 const SURE_MISS: f64 = 0.95;
 /// Laps of each kind of calibration below which nothing is judged: an error of 10 % is then known to 4 points.
 const LEAST_LAPS: u32 = 50;
-/// Asks below which a policy that was not rejected was hardly asked.
+/// Asks below which a policy that was not rejected was hardly asked; of totals, from which the costs are found as well,
+/// [`TOTALS_FOR_ONE_OUTLIER`].
 const LEAST_ASKS: usize = 8;
 /// Chance at which a fit is rejected.
 const REJECT: f64 = 1e-4;
@@ -144,9 +148,9 @@ pub(super) const TIME_FLOOR: f64 = 0.002;
 /// Of so many programs one may be disturbed, and is left out of the absolute judgement of a policy: its worst. A burst
 /// of a neighbour spoils one, and so does a cycle of laps so rare that the prediction's starts did not meet it.
 const FOR_ONE_OUTLIER: usize = 40;
-/// The same of totals, which are told by nothing but their program: half as many, because a state that the starts did not
-/// meet is in the time of its program whole, where of several asks it is in one.
-pub(super) const TOTALS_FOR_ONE_OUTLIER: usize = 20;
+/// The same of totals: fewer, because what a state does that the starts did not meet is in the time of its program whole,
+/// and because of the policies that remember most (QLRU) no more than so many depend on nothing but the program.
+pub(super) const TOTALS_FOR_ONE_OUTLIER: usize = 12;
 
 /// Judges the observations of one set of `ways` ways. `nearer`: policy and ways of the nearer level; several where that
 /// is uncertain (each policy gets the one that explains best), none for the first level. Observations or totals may be
@@ -339,22 +343,25 @@ pub(super) fn weigh(
     if fits.is_empty() {
         return undecided(why);
     }
-    let fitting: Vec<&Fit> = fits.iter().filter(|f| f.fits(&owners, observations.len())).collect();
+    let firm: Vec<usize> = (0..totals.len()).filter(|&i| matches!(totals[i].seen, Seen::Cost(_))).collect();
+    let firm: Vec<usize> = firm.iter().map(|i| observations.len() + i).collect();
+    let fitting: Vec<&Fit> = fits.iter().filter(|f| f.fits(&owners, observations.len(), &firm)).collect();
     let beaten = |f: &Fit| fitting.iter().any(|other| f.beaten_by(other));
     let consistent: Vec<&Fit> = fitting.iter().copied().filter(|f| !beaten(f)).collect();
     let mut scores: Vec<Score> = fits.iter().map(|f| f.score(&owners)).collect();
     scores.sort_by(|a, b| a.deviance_per_ask.total_cmp(&b.deviance_per_ask));
-    let (decided, reason) = decide(ways, &consistent, &scores);
+    let least = if observations.is_empty() { TOTALS_FOR_ONE_OUTLIER } else { LEAST_ASKS };
+    let (decided, reason) = decide(ways, least, &consistent, &scores);
     Verdict { consistent: consistent.iter().map(|f| f.policy).collect(), scores, decided, reason }
 }
 
 /// Is the verdict all that can be said, and in one clause, why?
-fn decide(ways: usize, consistent: &[&Fit], scores: &[Score]) -> (bool, String) {
+fn decide(ways: usize, least: usize, consistent: &[&Fit], scores: &[Score]) -> (bool, String) {
     let names: Vec<&str> = consistent.iter().map(|f| f.policy.token()).collect();
     let named = names.join(", ");
-    if let Some(hardly) = consistent.iter().find(|f| f.scored() < LEAST_ASKS) {
+    if let Some(hardly) = consistent.iter().find(|f| f.scored() < least) {
         let why = format!(
-            "too few observations: {} asks of {} are predicted whatever the start, of {LEAST_ASKS}",
+            "too few observations: {} asks of {} are predicted whatever the start, of {least}",
             hardly.scored(),
             hardly.policy
         );
@@ -443,7 +450,8 @@ impl Fit {
     }
 
     /// Is it not rejected absolutely? The first `programs` owners are programs, the others totals.
-    fn fits(&self, owners: &[(usize, usize)], programs: usize) -> bool {
+    /// `firm` are no laps, so that nothing can have disturbed them.
+    fn fits(&self, owners: &[(usize, usize)], programs: usize, firm: &[usize]) -> bool {
         let mut each = vec![(0.0, 0); owners.last().map_or(0, |o| o.0 + 1)];
         for (term, (owner, _)) in self.terms.iter().zip(owners) {
             if let Some(t) = term {
@@ -454,9 +462,10 @@ impl Fit {
         let scored = |e: &&(f64, usize)| e.1 > 0;
         let owned = each.iter().filter(scored).count() as f64;
         let worst = |(a, b): (f64, usize), (c, d): (f64, usize)| chance(a, b).total_cmp(&chance(c, d));
-        for (kind, enough) in [(0..programs, FOR_ONE_OUTLIER), (programs..each.len(), TOTALS_FOR_ONE_OUTLIER)] {
+        for (kind, enough) in [(0..programs, FOR_ONE_OUTLIER), (programs..each.len(), TOTALS_FOR_ONE_OUTLIER)]
+        {
             if each.get(kind.clone()).is_some_and(|e| e.iter().filter(scored).count() >= enough) {
-                let outlier = kind.min_by(|i, j| worst(each[*i], each[*j]));
+                let outlier = kind.filter(|i| !firm.contains(i)).min_by(|i, j| worst(each[*i], each[*j]));
                 outlier.into_iter().for_each(|i| each[i] = (0.0, 0));
             }
         }

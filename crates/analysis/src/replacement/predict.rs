@@ -47,8 +47,9 @@ const LONGEST: usize = 32;
 /// Where lots are drawn: starts, laps of each that are thrown away, and laps of each that are counted. Together 320,
 /// whose error (2.8 % at worst) is below that of 200 observed laps.
 const STARTS_BY_CHANCE: u64 = 16;
-/// The same for whole laps, of which half as many are counted: see [`STARTS_IN_WHOLE`].
-const STARTS_IN_WHOLE_BY_CHANCE: u64 = 48;
+/// The same for whole laps, whose errors are smaller: see [`STARTS_IN_WHOLE`]. Together 1280.
+const STARTS_IN_WHOLE_BY_CHANCE: u64 = 32;
+const COUNTED_IN_WHOLE: usize = 40;
 const WARM: usize = 4;
 const COUNTED: usize = 20;
 /// Accesses of a long average.
@@ -156,12 +157,12 @@ fn levels_by_chance<'a>(starts: impl Iterator<Item = Lap<'a>>) -> Prediction {
     let runs: Vec<Vec<Vec<f64>>> = starts
         .map(|mut start| {
             start.average(WARM);
-            (0..COUNTED / 2).map(|_| start.average(1)).collect()
+            (0..COUNTED_IN_WHOLE).map(|_| start.average(1)).collect()
         })
         .collect();
     let means: Vec<Vec<f64>> = runs.iter().map(|laps| mean(laps, LEVELS)).collect();
     let miss = mean(&means, LEVELS);
-    let (many, each) = (runs.len() as f64, (COUNTED / 2) as f64);
+    let (many, each) = (runs.len() as f64, COUNTED_IN_WHOLE as f64);
     let laps = many * each;
     let mut steady = true;
     let error = (0..LEVELS).map(|level| {
@@ -173,7 +174,8 @@ fn levels_by_chance<'a>(starts: impl Iterator<Item = Lap<'a>>) -> Prediction {
         let squares = means.iter().map(|m| (m[level] - miss[level]).powi(2) / variance);
         let dispersion = squares.clone().sum::<f64>() / (many - 1.0);
         steady &= dispersion < MOST_DISPERSION && squares.fold(0.0, f64::max) < MOST_APART.powi(2);
-        (variance * dispersion.max(1.0) / many).sqrt()
+        // What is observed comes from one start, not from all: what they differ by, beyond chance, is its error.
+        (variance * (dispersion.max(1.0) / many + (dispersion - 1.0).max(0.0))).sqrt()
     });
     Prediction { error: error.collect(), miss, steady }
 }

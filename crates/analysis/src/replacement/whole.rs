@@ -10,13 +10,15 @@ const COSTS: usize = 3;
 pub(super) fn terms(noise: &Noise, totals: &[Total], predicted: &[LapPrediction]) -> Vec<Option<Term>> {
     let costs = costs(totals, predicted);
     let scored = totals.iter().zip(predicted).map(|(total, predicted)| {
-        let sound = total.seen.value().is_finite() && total.error.is_finite() && predicted.accesses > 0.0;
+        let predicted = &counted_of(total, predicted);
+        let sound = total.seen.value().is_finite() && total.error.is_finite();
         if !predicted.steady || !sound {
             return None;
         }
         Some(match total.seen {
+            Seen::Misses(_) if predicted.accesses == 0.0 => return None,
             Seen::Misses(seen) => counted(noise, predicted, seen, total.error),
-            Seen::Time(seen) => {
+            Seen::Time(seen) | Seen::Cost(seen) => {
                 let expected = time(&costs, predicted);
                 let variance = uncertainty(&costs, predicted, seen, total.error);
                 term((seen - expected).powi(2) / variance, variance, expected, seen)
@@ -40,6 +42,21 @@ fn counted(noise: &Noise, predicted: &LapPrediction, seen: f64, error: f64) -> T
     term((seen - nearest).powi(2) / variance, variance, nearest, seen)
 }
 
+/// What is counted of a total: of a miss's cost, the one miss.
+fn counted_of(total: &Total, predicted: &LapPrediction) -> LapPrediction {
+    if !matches!(total.seen, Seen::Cost(_)) {
+        return *predicted;
+    }
+    LapPrediction {
+        accesses: 0.0,
+        missed_nearer: 0.0,
+        nearer_error: 0.0,
+        missed: 1.0,
+        error: 0.0,
+        steady: true,
+    }
+}
+
 fn counts(predicted: &LapPrediction) -> [f64; COSTS] {
     [predicted.accesses, predicted.missed_nearer, predicted.missed]
 }
@@ -59,23 +76,25 @@ fn uncertainty(costs: &[f64; COSTS], predicted: &LapPrediction, seen: f64, error
 /// The costs that explain the times of the laps best; of many laps without the worst one, which the absolute judgement
 /// leaves out as well and which would otherwise bend all others to itself.
 fn costs(totals: &[Total], predicted: &[LapPrediction]) -> [f64; COSTS] {
-    let mut timed: Vec<(&LapPrediction, f64, f64)> = Vec::new();
+    let mut timed: Vec<(LapPrediction, f64, f64)> = Vec::new();
     for (total, predicted) in totals.iter().zip(predicted).filter(|(_, p)| p.steady) {
-        if let Seen::Time(seen) = total.seen
+        if let Seen::Time(seen) | Seen::Cost(seen) = total.seen
             && seen.is_finite()
             && total.error.is_finite()
         {
-            timed.push((predicted, seen, total.error));
+            timed.push((counted_of(total, predicted), seen, total.error));
         }
     }
     let all = best(&timed);
     if timed.len() < TOTALS_FOR_ONE_OUTLIER {
         return all;
     }
-    let deviance = |&(predicted, seen, error): &(&LapPrediction, f64, f64)| {
-        (seen - time(&all, predicted)).powi(2) / uncertainty(&all, predicted, seen, error)
+    let deviance = |(predicted, seen, error): &(LapPrediction, f64, f64)| {
+        (seen - time(&all, predicted)).powi(2) / uncertainty(&all, predicted, *seen, *error)
     };
-    let worst = (0..timed.len()).max_by(|&i, &j| deviance(&timed[i]).total_cmp(&deviance(&timed[j])));
+    // What is known besides is nobody's outlier.
+    let laps = (0..timed.len()).filter(|&i| timed[i].0.accesses > 0.0);
+    let worst = laps.max_by(|&i, &j| deviance(&timed[i]).total_cmp(&deviance(&timed[j])));
     if let Some(worst) = worst {
         timed.swap_remove(worst);
     }
@@ -84,13 +103,13 @@ fn costs(totals: &[Total], predicted: &[LapPrediction]) -> [f64; COSTS] {
 
 /// The costs that explain these laps, each with its time and the error of that, by least squares. Those that nothing
 /// tells (the nearer miss where there is no nearer level) are 0.
-fn best(timed: &[(&LapPrediction, f64, f64)]) -> [f64; COSTS] {
+fn best(timed: &[(LapPrediction, f64, f64)]) -> [f64; COSTS] {
     let mut costs = [0.0; COSTS];
     // How much the simulation's errors weigh depends on what a miss costs: once without them, then twice with.
     for _ in 0..3 {
         let (mut matrix, mut right) = ([[0.0; COSTS]; COSTS], [0.0; COSTS]);
-        for &(predicted, seen, error) in timed {
-            let weight = 1.0 / uncertainty(&costs, predicted, seen, error);
+        for (predicted, seen, error) in timed {
+            let weight = 1.0 / uncertainty(&costs, predicted, *seen, *error);
             let counts = counts(predicted);
             for i in 0..COSTS {
                 right[i] += weight * counts[i] * seen;

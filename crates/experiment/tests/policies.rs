@@ -1,0 +1,101 @@
+//! The replacement of the first level, of every policy that can be described: by single loads where the clock is fine
+//! enough, and by the times of whole laps where it is not.
+
+mod common;
+
+use fathom_analysis::findings::Value;
+use fathom_analysis::replacement::{Policy, alike};
+use fathom_experiment::conflict;
+use fathom_experiment::record::{Run, TrialRun};
+use fathom_model::catalog;
+use fathom_model::description::{Description, Replacement};
+use fathom_probe::wire::PatternKind;
+
+use crate::common::measured;
+
+/// Ticks a second: finer than a cycle of the core, and the counter of many arm64 boards.
+const FINE: f64 = 4e9;
+const COARSE: f64 = 19.2e6;
+
+/// A machine whose first level has so many ways under a policy, told by a clock.
+fn machine(ways: u32, policy: Replacement, hz: f64) -> Description {
+    let mut d = catalog::load("s1-8way").unwrap().unwrap();
+    // Few ways are long ones: a first level of 8 KiB is lost in the staircase of a clock that counts 52 ns.
+    d.levels[0].size = u64::from(ways) * if ways < 8 { 16 << 10 } else { 4 << 10 };
+    d.levels[0].ways = ways;
+    d.levels[0].replacement = policy;
+    d.timer.clock_hz = hz;
+    d.name = format!("{ways} ways of {} by {hz} Hz", policy.word());
+    d
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Tally {
+    decided: u32,
+    right: u32,
+    wrong: u32,
+    undecided: u32,
+}
+
+/// Measures one machine; the policies that it was told to be consistent with.
+fn policies(d: &Description) -> Option<Vec<Policy>> {
+    let run = Run {
+        experiment: conflict::NAME.into(),
+        subject: d.name.clone(),
+        seed: 1,
+        budget_ms: 10_000,
+        ..Run::default()
+    };
+    let (record, report) = measured(d, conflict::plan, run);
+    let washes = |run: &TrialRun| run.trial.sequence.accesses().iter().any(|a| a.block.washes);
+    let nearest = record.of(PatternKind::Probe).filter(|run| !washes(run) && run.trial.step == 64);
+    let single = nearest.map(|run| !run.trial.sequence.asked().is_empty());
+    let fine = d.timer.clock_hz == FINE;
+    assert!(single.into_iter().all(|single| single == fine), "{}", d.name);
+    let row = report.findings.iter().find(|f| f.name == "tier.1.policies");
+    let Some(Value::Text(words)) = row.map(|f| &f.value) else {
+        let why = report.refusals.iter().find(|r| r.what == "tier.1.policies");
+        println!("{}: {:?}", d.name, why.map(|r| &r.reason));
+        return None;
+    };
+    Some(words.split(',').filter_map(Policy::from_token).collect())
+}
+
+fn told(hz: f64, ways: &[u32]) -> Tally {
+    let mut tally = Tally::default();
+    for &ways in ways {
+        for replacement in Replacement::ALL {
+            let d = machine(ways, *replacement, hz);
+            let truth = Policy::from_token(replacement.word()).unwrap();
+            let mut group = alike(ways as usize, 8).into_iter().find(|g| g.contains(&truth)).unwrap();
+            group.sort_unstable();
+            let Some(mut named) = policies(&d) else {
+                tally.undecided += 1;
+                continue;
+            };
+            named.sort_unstable();
+            tally.decided += u32::from(named.len() <= group.len());
+            tally.undecided += u32::from(named.len() > group.len());
+            tally.right += u32::from(named == group);
+            if !named.contains(&truth) {
+                println!("{}: {named:?}", d.name);
+                tally.wrong += 1;
+            }
+        }
+    }
+    tally
+}
+
+#[test]
+fn a_fine_clock_tells_every_policy_by_single_loads() {
+    let tally = told(FINE, &[2, 4, 8, 12]);
+    println!("{tally:?}");
+    assert_eq!(tally.wrong, 0);
+}
+
+#[test]
+fn a_coarse_clock_tells_every_policy_by_whole_laps() {
+    let tally = told(COARSE, &[2, 4, 8, 12]);
+    println!("{tally:?}");
+    assert_eq!(tally.wrong, 0);
+}
