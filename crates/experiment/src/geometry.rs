@@ -118,7 +118,7 @@ pub(crate) fn replacements(
             break;
         }
         let Some(asked) = asked(steps, levels, index, &before) else { break };
-        all.push(match (asked.obstacle(scale), policy::read(record, scale, &asked)) {
+        all.push(match (asked.obstacle(record, scale), policy::read(record, scale, &asked)) {
             (Some(obstacle), _) => Replacement::Refused(obstacle),
             (None, Some((verdict, observations))) => Replacement::Asked(verdict, observations),
             (None, None) => Replacement::Refused("not asked, or hits and misses were not told apart".into()),

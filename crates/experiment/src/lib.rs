@@ -54,6 +54,15 @@ pub fn asked_differently(a: &record::Record, b: &record::Record) -> Vec<String> 
         };
         differ.push(format!("ladders: {} against {}", all(&a.ladders), all(&b.ladders)));
     }
+    let beside = |run: &record::Run| match (run.unfaulted, run.prefetch) {
+        (false, false) => "nothing",
+        (true, false) => "un-faulted sweeps",
+        (false, true) => "the ladder of prefetch",
+        (true, true) => "un-faulted sweeps and the ladder of prefetch",
+    };
+    if (a.unfaulted, a.prefetch) != (b.unfaulted, b.prefetch) {
+        differ.push(format!("beside the sweeps: {} against {}", beside(&a), beside(&b)));
+    }
     differ
 }
 

@@ -60,13 +60,16 @@ peaks are without it, the histograms with it. Exit status: as of the survey.")]
     Latency(Latency),
     /// Time an access and time a line touched, by working set, step and operation: independent accesses.
     #[command(after_help = "Examples:
-  fathom stride                                    16K to 16M, steps of 8 to 4096
+  fathom stride                                    inside and beyond each tier
   fathom stride --bytes 16K,1M,64M --steps 8,64 --op rmw --budget 20s
   fathom stride --on am5728 --bytes 256K --json
+  fathom stride --unfaulted --ladder --budget 30s  page faults, and prefetch
 
 Below the line's length several accesses share a line; from there on each brings
-its own. A size between two levels tells whether the farther one is on. What the
-core overlaps and fetches ahead is in the times. Exit status: as of the survey.")]
+its own. A size between two levels tells whether the farther one is on; without
+--bytes a sketch of dependent loads finds such sizes, and a sentence at each says
+what answers there. What the core overlaps and fetches ahead is in the times of
+sweeps. Exit status: as of the survey.")]
     Stride(Stride),
     /// How each level is built: ways, sets, line, replacement; and what lines that compete for a set cost.
     #[command(after_help = "Examples:
@@ -192,7 +195,8 @@ pub struct Latency {
 /// Options of the strides.
 #[derive(Debug, Args)]
 pub struct Stride {
-    /// Working sets, separated by commas: bytes or K, M, G (binary), as in 16K,1M. Default: 16K,256K,1M,16M.
+    /// Working sets, separated by commas: bytes or K, M, G (binary), as in 16K,1M. Default: inside and beyond each
+    /// tier of a sketch.
     #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = working_set)]
     pub bytes: Vec<u64>,
     /// Steps from access to access, powers of two from 8 to 1M. Default: 8,16,32,64,128,256,1K,4K.
@@ -201,6 +205,13 @@ pub struct Stride {
     /// What is done to each cell. Default: all three.
     #[arg(long, value_delimiter = ',', value_parser = operation())]
     pub op: Vec<Operation>,
+    /// The same over memory that nobody has touched, beside: what page faults add. From the same budget.
+    #[arg(long)]
+    pub unfaulted: bool,
+    /// Dependent loads over the largest size in orders from ascending to random: what prefetch is worth, and how
+    /// far it reaches. From the same budget.
+    #[arg(long)]
+    pub ladder: bool,
     #[command(flatten)]
     pub run: RunOptions,
     #[command(flatten)]

@@ -61,7 +61,15 @@ fn run(cli: &Cli, out: &Out) -> Result<u8, Failure> {
         }
         Some(Verb::Stride(o)) => {
             let (bytes, steps, operations) = (o.bytes.clone(), o.steps.clone(), o.op.clone());
-            let asked = Run { experiment: stride::NAME.into(), bytes, steps, operations, ..Run::default() };
+            let asked = Run {
+                experiment: stride::NAME.into(),
+                bytes,
+                steps,
+                operations,
+                unfaulted: o.unfaulted,
+                prefetch: o.ladder,
+                ..Run::default()
+            };
             run_experiment(&o.run, &o.out, asked, stride::plan, cli.quiet, out)
         }
         Some(Verb::Conflict(o)) => {
@@ -248,10 +256,11 @@ fn compare(options: &cli::Compare, out: &Out) -> Result<u8, Failure> {
     let Some(((first_name, first, asked), others)) = reports.split_first() else {
         return Err(Failure::usage("nothing to compare", "name two records"));
     };
-    let survey = first.experiment == survey::NAME;
+    // Everywhere else they are points of a curve.
+    let loads = first.experiment == latency::NAME;
     let wanted = |name: &str| {
         options.all
-            || !(DETAILS.iter().any(|d| name.starts_with(d)) || survey && name.starts_with("latency."))
+            || !(DETAILS.iter().any(|d| name.starts_with(d)) || !loads && name.starts_with("latency."))
     };
     let mut found = Vec::new();
     for (name, other, record) in others {

@@ -65,7 +65,11 @@ const NAMES: &[NamePattern] = &[
     ),
     number("clock.core_hz", &["Hz"], "core clock while measuring, from a chain of dependent instructions"),
     number("clock.tick_hz", &["Hz"], "rate of the counter that was read"),
-    number("latency.BYTES.time", &["ns"], "load-to-use time at a working set of BYTES, random order"),
+    number(
+        "latency.BYTES.time",
+        &["ns"],
+        "load-to-use time at a working set of BYTES, in an order that no prefetch foresees",
+    ),
     number("latency.BYTES.cycles", &["cycles"], "the same in core cycles"),
     number(
         "latency.BYTES.peak",
@@ -98,6 +102,31 @@ const NAMES: &[NamePattern] = &[
     ),
     number("stride.BYTES.STEP.OP.ratio", &[""], "time an access over that at the smallest step"),
     number(
+        "stride.BYTES.STEP.OP.unfaulted.time_per_access",
+        &["ns"],
+        "the same where each page is touched for the first time while it is timed",
+    ),
+    number(
+        "stride.BYTES.STEP.OP.unfaulted.faults_per_page",
+        &[""],
+        "page faults a page that was touched, as the kernel counted them",
+    ),
+    number(
+        "stride.BYTES.STEP.OP.unfaulted.added_per_page",
+        &["ns"],
+        "what the accesses to a page take more than in memory that is there",
+    ),
+    number(
+        "stride.BYTES.line",
+        &["bytes"],
+        "step from which on a read takes no longer; null where prefetch or overlap hides it, as the notes say",
+    ),
+    word(
+        "stride.BYTES.answer",
+        "ANSWER",
+        "what answers dependent loads round a working set of BYTES; the sentence is in the notes",
+    ),
+    number(
         "stride.ratio",
         &[""],
         "a lap of the largest working set at the smallest step over one at 64 bytes, as study S3 has it",
@@ -115,6 +144,17 @@ const NAMES: &[NamePattern] = &[
     number("walk.share", &[""], "part of the time of a random far load that is translation, 0 to 1"),
     number("pages.N.extra", &["ns"], "what a load pays more on N pages than on as many lines packed"),
     number("prefetch.ORDER.time", &["ns"], "time a load when a large working set is read in this order"),
+    number("prefetch.worth", &[""], "time in random order over that in ascending order"),
+    number(
+        "prefetch.reach.WAY",
+        &[""],
+        "longest stride, in lines, up to which all are clearly faster than a random order inside pages",
+    ),
+    number(
+        "prefetch.temporal",
+        &[""],
+        "time in an order that never comes again over that in a random one that does",
+    ),
     number(
         "claim.SOURCE.level.N.size",
         &["bytes"],
@@ -167,9 +207,36 @@ const TOKENS: &[TokenKind] = &[
     },
     TokenKind {
         kind: "ORDER",
-        values: &["sequential", "window", "random"],
-        about: "order in which a chain visits its lines",
+        values: &[
+            "sequential",
+            "window",
+            "random",
+            "reversed",
+            "forward2",
+            "forward3",
+            "forward4",
+            "forward5",
+            "forward6",
+            "forward7",
+            "forward8",
+            "backward2",
+            "backward3",
+            "backward4",
+            "backward5",
+            "backward6",
+            "backward7",
+            "backward8",
+            "repermuted",
+        ],
+        about: "order in which a chain visits its lines: ascending, random inside windows, random, descending, \
+                every Nth line up or down in passes side by side, random and another one each time",
     },
+    TokenKind {
+        kind: "ANSWER",
+        values: &["nearest", "level", "between", "memory"],
+        about: "the nearest level; a farther one; partly one of two; nothing before the slowest tier, memory",
+    },
+    TokenKind { kind: "WAY", values: &["forward", "backward"], about: "to higher or to lower addresses" },
     TokenKind {
         kind: "PAGE",
         values: &["base", "huge"],

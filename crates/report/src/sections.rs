@@ -4,6 +4,7 @@ mod access;
 mod against;
 mod claims;
 pub(crate) mod compare;
+mod heat;
 mod ladders;
 mod picture;
 pub(crate) mod shelf;

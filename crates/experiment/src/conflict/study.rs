@@ -7,6 +7,7 @@ use fathom_analysis::sets::Geometry;
 use fathom_probe::machine::{Operation, Pages};
 use fathom_probe::wire::{PatternKind, Trial};
 
+use crate::clock::step_ticks;
 use crate::common::scale::Scale;
 use crate::geometry::Step;
 use crate::reading::{measured, number};
@@ -169,7 +170,7 @@ fn classified(
     // One line by itself hits.
     let hit = median(&runs(1).flat_map(ticks).collect::<Vec<f64>>())?;
     let miss = (step.next - step.here) / scale.tick_ns;
-    if miss < 2.0 * scale.resolution {
+    if miss < 2.0 * step_ticks(record) as f64 {
         return None;
     }
     let shares: Vec<f64> = runs(n)

@@ -15,6 +15,7 @@ use fathom_probe::sequence::Sequence;
 use fathom_probe::wire::{PatternKind, Trial};
 
 use super::{Step, pages};
+use crate::clock::step_ticks;
 use crate::common::scale::Scale;
 use crate::record::{Record, TrialRun};
 
@@ -96,24 +97,24 @@ impl Asked<'_> {
         self.step.next - self.step.here
     }
 
-    /// Is the clock too coarse for single loads, so that laps are timed as a whole?
-    fn in_whole(&self, scale: &Scale) -> bool {
-        self.miss() < STEPS_APART * step_ns(scale)
+    /// Is a clock of such a step, ns, too coarse for single loads, so that laps are timed as a whole?
+    fn in_whole(&self, step: f64) -> bool {
+        self.miss() < STEPS_APART * step
     }
 
     /// Loads of a sample of a lap of so many accesses; `None` where no sample that may be had is long enough.
-    fn loads(&self, scale: &Scale, accesses: u64) -> Option<u64> {
-        let laps = (step_ns(scale) / (STEP_OF_A_MISS * self.miss())).ceil();
+    fn loads(&self, step: f64, accesses: u64) -> Option<u64> {
+        let laps = (step / (STEP_OF_A_MISS * self.miss())).ceil();
         let most = (MOST_LOADS / accesses.max(1)) as f64;
         let laps = if laps <= most { laps as u64 } else { return None };
         Some(laps.max(LEAST_LOADS.div_ceil(accesses.max(1))) * accesses + 1)
     }
 
     /// Why laps as a whole cannot be read.
-    fn obstacle_in_whole(&self, scale: &Scale) -> Option<String> {
-        let (miss, step) = (self.miss(), step_ns(scale));
+    fn obstacle_in_whole(&self, step: f64) -> Option<String> {
+        let miss = self.miss();
         let longest = self.programs(true).iter().map(|p| p.accesses.len() as u64).max().unwrap_or(0);
-        if self.loads(scale, longest).is_none() {
+        if self.loads(step, longest).is_none() {
             return Some(format!(
                 "the clock's steps of {step:.1} ns do not tell hits from misses, {miss:.1} ns apart, even by whole laps"
             ));
@@ -128,8 +129,9 @@ impl Asked<'_> {
     }
 
     /// Why it cannot be asked.
-    pub(crate) fn obstacle(&self, scale: &Scale) -> Option<String> {
-        let whole = self.in_whole(scale);
+    pub(crate) fn obstacle(&self, record: &Record, scale: &Scale) -> Option<String> {
+        let step = step_ns(record, scale);
+        let whole = self.in_whole(step);
         if let Some((nearer, _)) = self.nearer {
             let multiples = self.period() / nearer.way_bytes;
             if multiples < 2 || !self.period().is_multiple_of(nearer.way_bytes) {
@@ -141,7 +143,7 @@ impl Asked<'_> {
                 return Some("it holds what the nearer level evicts: an exclusive level is not asked".into());
             }
         }
-        if whole && let Some(obstacle) = self.obstacle_in_whole(scale) {
+        if whole && let Some(obstacle) = self.obstacle_in_whole(step) {
             return Some(obstacle);
         }
         let blocks = self.programs(whole).iter().map(|p| p.blocks().0).max().unwrap_or(0) as f64;
@@ -165,23 +167,24 @@ fn sequence(program: &Program) -> Option<Sequence> {
 }
 
 /// A step of the clock, ns.
-fn step_ns(scale: &Scale) -> f64 {
-    scale.resolution * scale.tick_ns
+fn step_ns(record: &Record, scale: &Scale) -> f64 {
+    step_ticks(record) as f64 * scale.tick_ns
 }
 
 /// The trials that are wanted next.
 pub(crate) fn wanted(record: &Record, scale: &Scale, asked: &Asked<'_>, modelled: bool) -> Vec<Trial> {
-    if asked.obstacle(scale).is_some() {
+    if asked.obstacle(record, scale).is_some() {
         return Vec::new();
     }
-    let whole = asked.in_whole(scale);
+    let step = step_ns(record, scale);
+    let whole = asked.in_whole(step);
     let mut wanted = Vec::new();
     for program in asked.programs(whole) {
         let Some(sequence) = sequence(&program) else { continue };
         let had = record.trials.iter().filter(|r| asked.is_of(&r.trial, &sequence)).count() as u64;
         let (asks, accesses) = (program.asks() as u64, program.accesses.len() as u64);
         let (loads, samples) = if whole {
-            let Some(loads) = asked.loads(scale, accesses) else { continue };
+            let Some(loads) = asked.loads(step, accesses) else { continue };
             (loads, if modelled { SAMPLES_MODELLED } else { SAMPLES_IN_WHOLE })
         } else {
             (1, (asks * LAPS).clamp(SAMPLES, 1000))
@@ -223,7 +226,7 @@ pub(crate) fn presumed(record: &Record, asked: &Asked<'_>) -> Option<&'static [P
 /// What the answers say, and how often each asked access missed; of laps as a whole no access was. `None` where too
 /// little was asked.
 pub(crate) fn read(record: &Record, scale: &Scale, asked: &Asked<'_>) -> Option<(Verdict, Vec<Observation>)> {
-    if asked.obstacle(scale).is_some() {
+    if asked.obstacle(record, scale).is_some() {
         return None;
     }
     let (ways, nearer) = (asked.geometry.ways as usize, asked.hypotheses());
@@ -312,7 +315,7 @@ fn totals(record: &Record, scale: &Scale, asked: &Asked<'_>) -> Vec<Total> {
             let accesses = program.accesses.len() as f64;
             let times: Vec<f64> = scale.steady(run).iter().map(|load| load * accesses).collect();
             let Some(lap) = median(&times) else { continue };
-            let grain = GRAIN * step_ns(scale) * accesses / run.trial.loads as f64;
+            let grain = GRAIN * step_ns(record, scale) * accesses / run.trial.loads as f64;
             // 1.25: what a median loses to a mean where errors are normal.
             grains.push(1.25 * grain.max(robust_sigma(&times)) / (times.len() as f64).sqrt());
             laps.push(lap);
