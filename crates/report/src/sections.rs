@@ -2,6 +2,7 @@
 
 mod access;
 mod against;
+mod built;
 mod claims;
 pub(crate) mod compare;
 mod heat;
@@ -24,6 +25,7 @@ pub(crate) fn body(page: &mut Page, report: &Report, mut shelf: Shelf) {
     ladders::section(page, &mut shelf);
     strides::section(page, &mut shelf);
     survey::staircase(page, report, &mut shelf);
+    built::section(page, &mut shelf);
     survey::translation(page, &mut shelf);
     survey::prefetch(page, &mut shelf);
     claims::section(page, report, &mut shelf);
