@@ -1,17 +1,14 @@
 //! The replacement of the first level, of every policy that can be described: by single loads where the clock is fine
 //! enough, and by the times of whole laps where it is not.
 
-mod common;
-
 use fathom_analysis::findings::Value;
 use fathom_analysis::replacement::{Policy, alike};
 use fathom_experiment::conflict;
 use fathom_experiment::record::{Run, TrialRun};
-use fathom_model::catalog;
+use fathom_experiment::session::{InProcess, Session};
 use fathom_model::description::{Description, Holds, Replacement};
+use fathom_model::{Model, catalog};
 use fathom_probe::wire::PatternKind;
-
-use crate::common::measured;
 
 /// Ticks a second: finer than a cycle of the core, and the counter of many arm64 boards.
 const FINE: f64 = 4e9;
@@ -49,7 +46,9 @@ fn policies(d: &Description) -> Option<Vec<Policy>> {
         budget_ms: 10_000,
         ..Run::default()
     };
-    let (record, report) = measured(d, conflict::plan, run);
+    let (_, record) = InProcess::new(Session::new(conflict::plan, run)).run(&mut Model::new(d, 1));
+    let report = conflict::read(&record);
+    assert!(record.trials.iter().all(|t| t.cheated == 0), "a sample without proof");
     let washes = |run: &TrialRun| run.trial.sequence.accesses().iter().any(|a| a.block.washes);
     let nearest = record.of(PatternKind::Probe).filter(|run| !washes(run) && run.trial.step == 64);
     let single = nearest.map(|run| !run.trial.sequence.asked().is_empty());
@@ -72,7 +71,9 @@ fn told(hz: f64, ways: &[u32], policies_of: &[Replacement]) -> Tally {
             let truth = Policy::from_token(replacement.word()).unwrap();
             let mut group = alike(ways as usize, 8).into_iter().find(|g| g.contains(&truth)).unwrap();
             group.sort_unstable();
-            let Some(mut named) = policies(&d) else {
+            let told = policies(&d);
+            println!("{}: {told:?}", d.name);
+            let Some(mut named) = told else {
                 tally.undecided += 1;
                 continue;
             };
