@@ -108,13 +108,22 @@ fn a_coarse_clock_tells_policies_by_whole_laps() {
     assert_eq!((tally.right, tally.wrong), (4, 0), "{tally:?}");
 }
 
+fn every(hz: f64) {
+    let tally = told(hz, &[2, 4, 8, 12], Replacement::ALL);
+    assert_eq!(tally.wrong, 0, "{tally:?}");
+    assert!(tally.right >= 36, "{tally:?}");
+}
+
 /// Every policy and number of ways, which takes longer than a test run has time for.
 #[test]
 #[ignore = "minutes: cargo test --release -p fathom-experiment --test policies every -- --ignored --nocapture"]
-fn every_policy_is_told() {
-    for hz in [FINE, COARSE] {
-        let tally = told(hz, &[2, 4, 8, 12], Replacement::ALL);
-        assert_eq!(tally.wrong, 0, "{tally:?}");
-        assert!(tally.right >= 36, "{tally:?}");
-    }
+fn every_policy_by_single_loads() {
+    every(FINE);
+}
+
+/// The same by the other clock.
+#[test]
+#[ignore = "minutes: cargo test --release -p fathom-experiment --test policies every -- --ignored --nocapture"]
+fn every_policy_by_whole_laps() {
+    every(COARSE);
 }

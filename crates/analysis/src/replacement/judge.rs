@@ -460,7 +460,7 @@ impl Fit {
             }
         }
         let scored = |e: &&(f64, usize)| e.1 > 0;
-        let owned = each.iter().filter(scored).count() as f64;
+        let owned = each.iter().filter(scored).count().max(1) as f64;
         let worst = |(a, b): (f64, usize), (c, d): (f64, usize)| chance(a, b).total_cmp(&chance(c, d));
         for (kind, enough) in [(0..programs, FOR_ONE_OUTLIER), (programs..each.len(), TOTALS_FOR_ONE_OUTLIER)]
         {

@@ -294,8 +294,10 @@ fn observations(record: &Record, scale: &Scale, asked: &Asked<'_>) -> Vec<Observ
 
 /// What a single load takes that is neither a hit nor a miss, ticks.
 fn threshold(record: &Record, scale: &Scale, asked: &Asked<'_>, programs: &[Program]) -> Option<f64> {
-    // Of the calibration the first program hits, and four times as many lines as ways miss.
-    let all_miss = programs.iter().find(|p| p.blocks().0 >= 4 * asked.geometry.ways as usize)?;
+    // Of the calibration the first program hits, and four times as many lines as ways miss that go round, each once:
+    // with two ways the first one too has so many.
+    let many = 4 * asked.geometry.ways as usize;
+    let all_miss = programs.iter().find(|p| p.visits() == 1 && p.blocks().0 >= many)?;
     let typical = |program: &Program| {
         let runs = asked.runs(record, program);
         median(&runs.iter().flat_map(|r| r.samples.iter().map(ticks)).collect::<Vec<f64>>())
