@@ -140,6 +140,10 @@ fn of_replacement(n: usize, replacement: &Replacement, report: &mut Report) {
     }
     row.count = observations.iter().map(|o| o.of.iter().map(|&n| u64::from(n)).sum::<u64>()).sum();
     row.notes.push(verdict.reason.clone());
+    if observations.is_empty() {
+        row.count = verdict.scores.iter().map(|s| s.scored as u64).max().unwrap_or(0);
+        row.notes.push("by the times of whole laps: the clock is too coarse for single loads".into());
+    }
     for score in verdict.scores.iter().take(3) {
         row.notes.push(format!("{}: deviance {:.1} an ask", score.policy.token(), score.deviance_per_ask));
     }
