@@ -2,6 +2,7 @@
 
 mod access;
 mod claims;
+mod colours;
 pub(crate) mod compare;
 mod ladders;
 mod picture;
@@ -21,6 +22,7 @@ pub(crate) fn body(page: &mut Page, report: &Report, mut shelf: Shelf) {
     let drawn = access::section(page, &report.histograms, &mut shelf);
     ladders::section(page, &mut shelf);
     strides::section(page, &mut shelf);
+    colours::section(page, &mut shelf);
     survey::staircase(page, report, &mut shelf);
     survey::translation(page, &mut shelf);
     survey::prefetch(page, &mut shelf);

@@ -2,6 +2,7 @@
 
 use fathom_probe::wire::{PatternKind, Trial};
 
+use super::colours;
 use crate::budget::Budget;
 use crate::common::round;
 use crate::common::scale::{Scale, believable};
@@ -27,6 +28,9 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     let scale = Scale::of(record);
     let budget = Budget::of(record, budget_ms);
     let steps = survey::steps(record, &scale);
-    let wanted = geometry::wanted(record, &scale, &steps, budget.modelled);
+    let mut wanted = geometry::wanted(record, &scale, &steps, budget.modelled);
+    if wanted.is_empty() {
+        wanted = colours::wanted(record, &scale, &steps, budget.modelled);
+    }
     round::close(record, &budget, wanted, |_| false, (seed, 0xc0f1))
 }

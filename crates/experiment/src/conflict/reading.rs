@@ -3,7 +3,7 @@
 use fathom_analysis::findings::{Refused, Report};
 use fathom_analysis::sets::{GRAIN, Verdict};
 
-use super::NAME;
+use super::{NAME, colours};
 use crate::common::scale::{Scale, believable};
 use crate::geometry;
 use crate::reading::{begun, number, refuse_all};
@@ -60,5 +60,6 @@ pub fn read(record: &Record) -> Report {
             });
         }
     }
+    colours::read(record, &scale, &steps, &levels, &mut report);
     report
 }

@@ -28,6 +28,8 @@ pub struct Run {
     pub operations: Vec<Operation>,
     /// Ladders of the latency experiment that were asked for; mostly none.
     pub ladders: Vec<Ladder>,
+    /// Numbers of page colours that the conflict experiment was asked for; mostly none.
+    pub colours: Vec<u64>,
 }
 
 impl Run {
@@ -45,7 +47,9 @@ impl Run {
         // Younger than the first records: they stand only where they say something.
         let line = if self.steps.is_empty() { line } else { line.list("steps", &self.steps) };
         let line = if self.operations.is_empty() { line } else { line.text("ops", &words(&self.operations)) };
-        if self.ladders.is_empty() { line } else { line.text("ladders", &ladder_words(&self.ladders)) }
+        let line =
+            if self.ladders.is_empty() { line } else { line.text("ladders", &ladder_words(&self.ladders)) };
+        if self.colours.is_empty() { line } else { line.list("colours", &self.colours) }
     }
 
     pub(super) fn read(line: &Line) -> Result<Run, WireError> {
@@ -64,6 +68,7 @@ impl Run {
             steps: f.list("steps")?,
             operations: list("ops", f.text("ops")?, Operation::from_token, Operation::choices())?,
             ladders: list("ladders", f.text("ladders")?, Ladder::from_token, "order page placement")?,
+            colours: f.list("colours")?,
         };
         f.finish()?;
         Ok(run)

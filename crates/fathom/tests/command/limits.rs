@@ -343,3 +343,19 @@ fn without_proc_and_sys_a_survey_says_so_and_records_are_still_judged() {
         assert!(did.out.contains("\ndone ") || did.out.contains("\nrefusal "), "{did:?}");
     }
 }
+
+#[test]
+fn page_colours_that_nobody_knows_are_refused() {
+    let user = User::new();
+    let shown = user.run(&["machines", "s1-8way"]);
+    let scattered = shown.ended(0).replace("[memory]", "[memory]\nframes = \"scattered\"");
+    let base_only = scattered.replace("pages = [\"4K\", \"2M\"]\nsize", "pages = [\"4K\"]\nsize");
+    user.write("scattered.toml", &base_only);
+    let did = user.run(&["conflict", "--on", "./scattered.toml", "--colours", "2", "--budget", "3s"]);
+    assert!(matches!(did.status, 0 | 3 | 5), "{did:?}");
+    assert!(did.out.contains("colours") && !did.out.contains("misses a round"), "{did:?}");
+    user.run(&["conflict", "--colours", "0"]).failed(2, &["--colours", "1..=1024"]);
+    let asked = "trial pattern=stride bytes=8192 step=4096 frames=3\nbye\n";
+    let did = user.shell(&format!("printf '{asked}' | fathom serve model zen3"));
+    assert!(did.ended(0).contains("2 pages cannot lie in 3 frames"), "{did:?}");
+}
