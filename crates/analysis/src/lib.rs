@@ -2,11 +2,14 @@
 //! probes, wires or files.
 #![forbid(unsafe_code)]
 
+pub mod against;
 pub mod claims;
 pub mod compare;
+pub mod draft;
 pub mod examination;
 pub mod facts;
 pub mod findings;
+pub mod hierarchy;
 pub mod histogram;
 pub mod interval;
 pub mod pages;

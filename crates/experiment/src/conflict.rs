@@ -3,6 +3,7 @@
 mod colours;
 mod plan;
 mod reading;
+mod study;
 
 pub use plan::plan;
 pub use reading::read;

@@ -8,6 +8,7 @@
 pub(crate) mod line;
 pub(crate) mod pair;
 pub(crate) mod policy;
+pub(crate) mod rows;
 pub(crate) mod scan;
 
 use fathom_analysis::interval::Interval;
@@ -15,12 +16,17 @@ use fathom_analysis::replacement::{self, Observation, Policy};
 use fathom_analysis::sets::{Geometry, Verdict};
 use fathom_analysis::tiers::Reading;
 use fathom_probe::machine::Pages;
-use fathom_probe::wire::Trial;
+use fathom_probe::wire::{PatternKind, Trial};
 
 use self::pair::Pairs;
 use self::policy::Asked;
 use crate::common::scale::Scale;
 use crate::record::Record;
+
+/// Is it a pattern that only this room plans?
+pub(crate) fn is_own(pattern: PatternKind) -> bool {
+    matches!(pattern, PatternKind::Conflict | PatternKind::Pair | PatternKind::Probe)
+}
 
 /// Where a tier ends, and what a load takes before and after.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -107,8 +113,12 @@ pub(crate) fn replacements(
     let mut all: Vec<Replacement> = Vec::new();
     for index in 0..levels.len().min(ASKED) {
         let before = all.last().map(|r| consistent(r).to_vec()).unwrap_or_default();
+        if index > 0 && before.is_empty() {
+            all.push(Replacement::Refused("the nearer level's replacement is not known".into()));
+            break;
+        }
         let Some(asked) = asked(steps, levels, index, &before) else { break };
-        all.push(match (asked.obstacle(scale), policy::read(record, scale, &asked)) {
+        all.push(match (asked.obstacle(record, scale), policy::read(record, scale, &asked)) {
             (Some(obstacle), _) => Replacement::Refused(obstacle),
             (None, Some((verdict, observations))) => Replacement::Asked(verdict, observations),
             (None, None) => Replacement::Refused("not asked, or hits and misses were not told apart".into()),
@@ -139,36 +149,46 @@ pub(crate) fn pages(scale: &Scale) -> (Pages, u64) {
     scale.huge.map_or((Pages::Base, scale.base), |huge| (Pages::Huge, huge))
 }
 
-/// The trials that are wanted next; none when nothing more can be asked.
-pub(crate) fn wanted(record: &Record, scale: &Scale, steps: &[Step], modelled: bool) -> Vec<Trial> {
-    let pairs = |index: usize| pair::wanted(record, scale, &steps[index], steps.get(index + 1), modelled);
-    let wanted: Vec<Trial> = (0..steps.len()).flat_map(pairs).collect();
-    if !wanted.is_empty() {
-        return wanted;
-    }
-    let mut nearer = None;
-    for step in steps {
-        let wanted = scan::wanted(record, scale, step, nearer, modelled);
-        if !wanted.is_empty() {
-            return wanted;
+/// The trials that are wanted next, the most telling first; none when nothing more can be asked. `deep`: the
+/// replacement too.
+pub(crate) fn wanted(
+    record: &Record,
+    scale: &Scale,
+    steps: &[Step],
+    modelled: bool,
+    deep: bool,
+) -> Vec<Trial> {
+    let (mut nearer, mut policies) = (None, Vec::new());
+    for (index, step) in steps.iter().enumerate() {
+        let pairs = || pair::wanted(record, scale, step, steps.get(index + 1), modelled);
+        let mut stages: Vec<Vec<Trial>> = Vec::new();
+        if index == 0 || nearer.is_some() {
+            stages.push(scan::wanted(record, scale, step, nearer, modelled));
         }
-        let Verdict::One(one) = scan::read(record, scale, step, nearer) else { break };
-        let wanted = line::wanted(record, scale, step, (one, nearer), modelled);
-        if !wanted.is_empty() {
-            return wanted;
+        if stages.iter().all(Vec::is_empty)
+            && let Verdict::One(one) = scan::read(record, scale, step, nearer)
+        {
+            stages.push(line::wanted(record, scale, step, (one, nearer), modelled));
         }
-        nearer = Some(one);
-    }
-    let levels = levels(record, scale, steps);
-    let mut policies: Vec<Policy> = Vec::new();
-    for index in 0..levels.len().min(ASKED) {
-        let Some(asked) = asked(steps, &levels, index, &policies) else { break };
-        let wanted = policy::wanted(record, scale, &asked, modelled);
-        if !wanted.is_empty() {
-            return wanted;
+        stages.push(pairs());
+        if let Some(first) = stages.into_iter().find(|stage| !stage.is_empty()) {
+            return first;
         }
-        policies =
-            policy::read(record, scale, &asked).map(|(verdict, _)| verdict.consistent).unwrap_or_default();
+        let levels = levels(record, scale, &steps[..=index]);
+        let asked = if deep && index < ASKED && (index == 0 || !policies.is_empty()) {
+            asked(steps, &levels, index, &policies)
+        } else {
+            None
+        };
+        if let Some(asked) = asked {
+            let wanted = policy::wanted(record, scale, &asked, modelled);
+            if !wanted.is_empty() {
+                return wanted;
+            }
+            let known = if index + 1 < ASKED { policy::read(record, scale, &asked) } else { None };
+            policies = known.map(|(verdict, _)| verdict.consistent).unwrap_or_default();
+        }
+        nearer = levels.get(index).and_then(Level::geometry);
     }
     Vec::new()
 }

@@ -58,6 +58,15 @@ pub fn asked_differently(a: &record::Record, b: &record::Record) -> Vec<String> 
         let all = |asked: &[u64]| if asked.is_empty() { "none".to_owned() } else { sizes(asked) };
         differ.push(format!("page colours: {} against {}", all(&a.colours), all(&b.colours)));
     }
+    let beside = |run: &record::Run| match (run.unfaulted, run.prefetch) {
+        (false, false) => "nothing",
+        (true, false) => "un-faulted sweeps",
+        (false, true) => "the ladder of prefetch",
+        (true, true) => "un-faulted sweeps and the ladder of prefetch",
+    };
+    if (a.unfaulted, a.prefetch) != (b.unfaulted, b.prefetch) {
+        differ.push(format!("beside the sweeps: {} against {}", beside(&a), beside(&b)));
+    }
     differ
 }
 

@@ -18,7 +18,7 @@ const MOST_PROBLEMS: usize = 100;
 /// Largest number that a trial or a round may have. No session comes near it, and whoever counts on from
 /// there stays far from the end of the numbers.
 const MOST_NUMBER: u64 = 1 << 32;
-/// Most trials of a record. A session of this version ends by itself after some 600, whatever its budget; the
+/// Most trials of a record. A session of this version ends by itself after some 1100, whatever its budget; the
 /// time to judge a hostile record grows with the square of its trials, and of as many takes some ten seconds.
 const MOST_TRIALS: usize = 20_000;
 /// Most lines that say nothing: blank, or no line of a record. An endless stream of them is given up.

@@ -1,12 +1,16 @@
 //! Stride: what does an access take at a step, and what does a line touched?
 //!
 //! Independent accesses walk a buffer upwards and round again, as a program's loop over an array does; the
-//! buffer is there before the clock runs. Below the line's length several accesses share one; from there on
+//! buffer is there before the clock runs, or, beside that, is touched for the first time while it does. Below the line's length several accesses share one; from there on
 //! each brings its own, and the time stops growing. A working set beyond one level and inside the next tells
 //! whether that next one is on (study S3, whose own check could not).
 
+mod fresh;
+mod lines;
 mod plan;
+mod prefetch;
 mod reading;
+mod sketch;
 
 pub use plan::plan;
 pub use reading::read;
@@ -16,12 +20,15 @@ use fathom_probe::machine::Operation;
 /// The experiment's name.
 pub const NAME: &str = "stride";
 
-/// Working sets when none are asked for, bytes: inside the first level, inside the second, beyond a small
+/// Working sets when none are asked for and nothing could be sketched, bytes: inside the first level, inside the second, beyond a small
 /// second level, and beyond all but the last levels of servers.
 pub const SIZES: [u64; 4] = [16 << 10, 256 << 10, 1 << 20, 16 << 20];
 
 /// Steps when none are asked for, bytes: below, at and beyond every line, and a page.
 pub const STEPS: [u64; 8] = [8, 16, 32, 64, 128, 256, 1024, 4096];
+
+/// The line that is reckoned with where nobody claims one, bytes: the commonest.
+const ASSUMED_LINE: u64 = 64;
 
 /// The step that the study compared with its smallest one: 16 integers of 4 bytes, the machine's line.
 const STUDY_STEP: u64 = 64;

@@ -25,12 +25,13 @@ use crate::common::{STEP, WINDOW_PAGES};
 /// lines whatever the line is.
 const PAIR_STEP: u64 = 128;
 
+pub(crate) use curves::Stairs;
+pub(crate) use reading::{repeats, tiers as tier_rows};
+
 /// The steps of the record's staircase.
 pub(crate) fn steps(
     record: &crate::record::Record,
     scale: &crate::common::scale::Scale,
 ) -> Vec<crate::geometry::Step> {
-    let translation = scale.translation(&scale.pairs(record));
-    let stairs = curves::read_staircase(&scale.staircase(record), &translation, scale.share);
-    stairs.as_ref().map(crate::geometry::steps).unwrap_or_default()
+    Stairs::of(record, scale).steps()
 }

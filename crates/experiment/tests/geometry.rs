@@ -1,8 +1,6 @@
 //! scratch
 #[path = "oracle/random.rs"]
 mod random;
-#[path = "oracle/truth.rs"]
-mod truth;
 use fathom_experiment::conflict;
 use fathom_experiment::record::Run;
 use fathom_experiment::session::{InProcess, Session};

@@ -3,13 +3,15 @@
 mod common;
 
 use common::{finding, number};
-use fathom_analysis::findings::Report;
+use fathom_analysis::findings::{Report, Value};
 use fathom_experiment::record::{Record, Run};
+use fathom_experiment::session::{InProcess, Session};
 use fathom_experiment::{asked_differently, read, stride};
-use fathom_model::catalog;
-use fathom_model::description::Description;
+use fathom_model::description::{Description, Holds, Inclusion};
+use fathom_model::{Model, catalog};
 use fathom_probe::chain::mix;
 use fathom_probe::machine::Operation;
+use fathom_probe::wire::Line;
 
 const K: u64 = 1 << 10;
 
@@ -191,4 +193,198 @@ fn a_hostile_run_line_plans_nothing_odd() {
     let _ = read(&record);
     record.push(&line.replace("rmw,read", "rmw,halve")).unwrap();
     assert!(record.problems.iter().any(|p| p.contains("'halve'")), "{:?}", record.problems);
+}
+
+/// What answers at a working set by the description: `nearest`, `level` or `memory`; none where a part of it may be
+/// answered nearer, within twice a capacity (random replacement) or where two levels hold different lines.
+fn truth(d: &Description, bytes: u64) -> Option<&'static str> {
+    let mut reach = 0;
+    let mut ends = Vec::new();
+    for level in d.levels.iter().filter(|l| l.holds != Holds::Instructions) {
+        reach = if level.inclusion == Inclusion::Exclusive { reach + level.size } else { level.size };
+        ends.push(reach);
+    }
+    if ends.iter().any(|end| *end < bytes && bytes < 4 * end) {
+        return None;
+    }
+    Some(match ends.iter().position(|end| bytes <= *end) {
+        Some(0) => "nearest",
+        Some(_) => "level",
+        None => "memory",
+    })
+}
+
+/// The sentence of each size is right on every committed machine: the sketch chooses sizes and says what answers
+/// there, and sees no description.
+#[test]
+fn what_answers_at_each_size_is_what_is_described() {
+    let (mut right, mut open, mut wrong) = (0, 0, Vec::new());
+    for name in catalog::names() {
+        let d = machine(name);
+        // Levels farther than the sketch goes are behind its last size.
+        if d.levels.iter().any(|l| l.size > 8 << 20) {
+            continue;
+        }
+        let run = Run {
+            experiment: stride::NAME.into(),
+            seed: 1,
+            budget_ms: 10_000,
+            steps: vec![64],
+            operations: vec![Operation::Read],
+            ..Run::default()
+        };
+        let (_, report) = common::measured(&d, stride::plan, run);
+        let mut told = 0;
+        for f in &report.findings {
+            let parts: Vec<&str> = f.name.split('.').collect();
+            let (["stride", bytes, "answer"], Value::Text(answer)) = (parts.as_slice(), &f.value) else {
+                continue;
+            };
+            told += 1;
+            match (truth(&d, bytes.parse().unwrap()), answer.as_str()) {
+                (Some(truth), answer) if truth == answer => right += 1,
+                (None, _) => open += 1,
+                (truth, _) => wrong.push(format!("{name}: {truth:?}, and {}", f.notes[0])),
+            }
+        }
+        assert!(told >= 3, "{name}: {told} sizes");
+    }
+    println!("{right} right, {open} undecidable, {} wrong: {wrong:#?}", wrong.len());
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(right >= 3 * open && right > 30, "{right} right and {open} undecidable");
+}
+
+fn asked(d: &Description, run: Run) -> Report {
+    let run = Run { experiment: stride::NAME.into(), seed: 1, ..run };
+    common::measured(d, stride::plan, run).1
+}
+
+/// The study's question by default: sizes that nobody named, and a sentence at each.
+#[test]
+fn the_default_sizes_tell_whether_the_second_level_is_on() {
+    let ask = |name| {
+        let (steps, operations) = (vec![8, 64], vec![Operation::Read]);
+        asked(&machine(name), Run { budget_ms: 10_000, steps, operations, ..Run::default() })
+    };
+    let (on, off) = (ask("am5728"), ask("am5728-l2-off"));
+    let says = |r: &Report, bytes: u64| {
+        let f = finding(r, &format!("stride.{bytes}.answer"));
+        (format!("{:?}", f.value), f.notes[0].clone())
+    };
+    for report in [&on, &off] {
+        assert!(says(report, 16 * K).0.contains("nearest"));
+        assert!(says(report, 16 << 20).0.contains("memory"));
+        // Dependent loads and sweeps agree: nothing is fetched ahead there.
+        let load = number(report, "latency.262144.time");
+        near("a line", number(report, "stride.262144.64.read.time_per_line"), load, 0.03);
+    }
+    let (answer, sentence) = says(&on, 256 * K);
+    assert!(
+        answer.contains("level") && sentence.contains("a level answers between 32 KiB and"),
+        "{sentence}"
+    );
+    let (answer, sentence) = says(&off, 256 * K);
+    assert!(answer.contains("memory") && sentence.contains("no level beyond 32 KiB answers"), "{sentence}");
+    assert!(sentence.contains("off or bypassed"), "{sentence}");
+}
+
+/// What is claimed and does not answer is named with who claims it.
+#[test]
+fn a_claim_that_nothing_answers_is_named() {
+    let d = machine("am5728-l2-off");
+    let run = Run {
+        experiment: stride::NAME.into(),
+        seed: 1,
+        budget_ms: 10_000,
+        steps: vec![64],
+        operations: vec![Operation::Read],
+        ..Run::default()
+    };
+    let (text, _) = InProcess::new(Session::new(stride::plan, run)).run(&mut Model::new(&d, 1));
+    let mut record = Record::default();
+    let mut shift = 0;
+    for line in text {
+        if line.starts_with("facts_end") {
+            for (name, value) in [("size", "2048K"), ("level", "2"), ("type", "Unified")] {
+                let name = format!("sysfs.cpu0.cache.index2.{name}");
+                let fact = Line::new("fact").text("name", &name).text("text", value);
+                shift += 1;
+                let seq = Line::parse(&line).unwrap().seq.unwrap() - 1 + shift;
+                record.push(&fact.seal(seq)).unwrap();
+            }
+        }
+        let parsed = Line::parse(&line).unwrap();
+        match parsed.seq {
+            Some(seq) => record.push(&parsed.seal(seq + shift)).unwrap(),
+            None => record.push(&line).unwrap(),
+        }
+    }
+    assert_eq!(record.problems, Vec::<String>::new());
+    let report = read(&record);
+    let sentence = &finding(&report, "stride.262144.answer").notes[0];
+    assert!(sentence.contains("level 2, 2 MiB as sysfs claims, is off, bypassed"), "{sentence}");
+}
+
+/// Nothing on a described machine fetches ahead: a constant stride gains nothing over a random order in pages, and
+/// what ascending gains over random is rows and translation, which the order inside pages has too.
+#[test]
+fn the_ladder_shows_no_prefetch_where_none_is_described() {
+    for name in ["am5728", "gr712rc", "bcm2835", "imx6q", "alpha21164"] {
+        let (steps, operations) = (vec![64], vec![Operation::Read]);
+        let run = Run {
+            budget_ms: 20_000,
+            bytes: vec![8 << 20],
+            steps,
+            operations,
+            prefetch: true,
+            ..Run::default()
+        };
+        let report = asked(&machine(name), run);
+        let time = |order: &str| number(&report, &format!("prefetch.{order}.time"));
+        for way in ["forward", "backward"] {
+            assert_eq!(number(&report, &format!("prefetch.reach.{way}")), 0.0, "{name}");
+            for lines in 2..=8 {
+                // Slower it may be: each jump leaves its page earlier, and translation costs more.
+                let own = time(&format!("{way}{lines}"));
+                assert!(own > time("window") / 1.2, "{name}, {way}{lines}: {own}");
+            }
+        }
+        near(name, number(&report, "prefetch.worth"), time("random") / time("sequential"), 1e-6);
+        near(name, number(&report, "prefetch.temporal"), 1.0, 0.03);
+    }
+}
+
+#[test]
+fn a_described_machine_refuses_first_touches_and_shows_the_rest() {
+    let run =
+        Run { budget_ms: 2_000, bytes: vec![64 * K], steps: vec![64], unfaulted: true, ..Run::default() };
+    let report = asked(&machine("am5728"), run);
+    let refused: Vec<_> = report.refusals.iter().filter(|r| r.reason.contains("nothing faults")).collect();
+    assert_eq!(refused.len(), 1, "{:?}", report.refusals);
+    assert!(number(&report, "stride.65536.64.read.time_per_access") > 0.0);
+    assert!(report.findings.iter().all(|f| !f.name.contains("unfaulted")));
+}
+
+/// Records of before there was a sketch keep their sizes, and say nothing of what answers.
+#[test]
+fn a_record_without_a_sketch_keeps_the_sizes_it_had() {
+    let run = Run { experiment: stride::NAME.into(), seed: 1, budget_ms: 5_000, ..Run::default() };
+    let named = Run { bytes: stride::SIZES.to_vec(), steps: vec![8, 64], ..run.clone() };
+    let (text, _) =
+        InProcess::new(Session::new(stride::plan, named)).run(&mut Model::new(&machine("am5728"), 1));
+    let mut record = Record::default();
+    for line in text {
+        let line = if line.starts_with("run ") {
+            line.replace("bytes=16384,262144,1048576,16777216 ", "")
+        } else {
+            line
+        };
+        record.push(&line).unwrap();
+    }
+    assert!(record.run.as_ref().is_some_and(|r| r.bytes.is_empty()));
+    let report = read(&record);
+    for bytes in stride::SIZES {
+        assert!(number(&report, &format!("stride.{bytes}.64.read.time_per_access")) > 0.0);
+    }
+    assert!(report.findings.iter().all(|f| !f.name.ends_with(".answer")));
 }

@@ -60,23 +60,25 @@ peaks are without it, the histograms with it. Exit status: as of the survey.")]
     Latency(Latency),
     /// Time an access and time a line touched, by working set, step and operation: independent accesses.
     #[command(after_help = "Examples:
-  fathom stride                                    16K to 16M, steps of 8 to 4096
+  fathom stride                                    inside and beyond each tier
   fathom stride --bytes 16K,1M,64M --steps 8,64 --op rmw --budget 20s
   fathom stride --on am5728 --bytes 256K --json
+  fathom stride --unfaulted --ladder --budget 30s  page faults, and prefetch
 
 Below the line's length several accesses share a line; from there on each brings
-its own. A size between two levels tells whether the farther one is on. What the
-core overlaps and fetches ahead is in the times. Exit status: as of the survey.")]
+its own. A size between two levels tells whether the farther one is on; without
+--bytes a sketch of dependent loads finds such sizes, and a sentence at each says
+what answers there. What the core overlaps and fetches ahead is in the times of
+sweeps. Exit status: as of the survey.")]
     Stride(Stride),
     /// How each level is built: ways, sets, line, replacement; and what lines that compete for a set cost.
     #[command(after_help = "Examples:
   fathom conflict                                  this machine
-  fathom conflict --on cortex-a72-like --json
-  fathom conflict --colours 1,2,4                  pages of so many colours
-  fathom conflict --sequence 'A-H I A?'            which line left?
+  fathom conflict --on s1-8way --json              a described one, for a script
 
 Lines at a step of 4 KiB fall into the same sets of most first levels; with one
 more of them than ways, some miss. Exit status: as of the survey.")]
+    #[command(mut_arg("budget", |budget| budget.default_value("5s")))]
     Conflict(Conflict),
     /// Judges records again: the same findings, from the files alone.
     #[command(after_help = "Examples:
@@ -84,9 +86,22 @@ more of them than ways, some miss. Exit status: as of the survey.")]
   fathom report here.fathom --html here.html        one page, with figures
   fathom report pi3.fathom pi4.fathom --html pis.html
   fathom report - --json < here.fathom
+  fathom report here.fathom --against bcm2711       is it the machine described?
 
-A page that --html wrote is read back like a record.")]
+A page that --html wrote is read back like a record. Exit status: as of the
+survey, and 4 where --against finds a claim of the description contradicted")]
     Report(Report),
+    /// Drafts a machine description from a survey: to read, to correct, and to measure with --on.
+    #[command(after_help = "Examples:
+  fathom describe here.fathom                         to stdout
+  fathom describe here.fathom -o board.toml --name 'my board'
+  fathom survey --on ./board.toml                     what it says, measured
+  fathom report here.fathom --against ./board.toml    and checked
+
+Behind every value stands where it comes from: a finding with its interval, a
+claim that nothing measured, or an assumption. Exit status: 0 drafted, 1 failed,
+2 wrong command line, no record of a survey, or a file that is there already")]
+    Describe(Describe),
     /// Two or more records side by side: what differs, by how much, and how surely.
     #[command(after_help = "Examples:
   fathom compare before.fathom after.fathom
@@ -180,7 +195,8 @@ pub struct Latency {
 /// Options of the strides.
 #[derive(Debug, Args)]
 pub struct Stride {
-    /// Working sets, separated by commas: bytes or K, M, G (binary), as in 16K,1M. Default: 16K,256K,1M,16M.
+    /// Working sets, separated by commas: bytes or K, M, G (binary), as in 16K,1M. Default: inside and beyond each
+    /// tier of a sketch.
     #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = working_set)]
     pub bytes: Vec<u64>,
     /// Steps from access to access, powers of two from 8 to 1M. Default: 8,16,32,64,128,256,1K,4K.
@@ -189,6 +205,13 @@ pub struct Stride {
     /// What is done to each cell. Default: all three.
     #[arg(long, value_delimiter = ',', value_parser = operation())]
     pub op: Vec<Operation>,
+    /// The same over memory that nobody has touched, beside: what page faults add. From the same budget.
+    #[arg(long)]
+    pub unfaulted: bool,
+    /// Dependent loads over the largest size in orders from ascending to random: what prefetch is worth, and how
+    /// far it reaches. From the same budget.
+    #[arg(long)]
+    pub ladder: bool,
     #[command(flatten)]
     pub run: RunOptions,
     #[command(flatten)]
@@ -277,6 +300,19 @@ pub enum Form {
     Yaml,
 }
 
+/// Options of the draft.
+#[derive(Debug, Args)]
+pub struct Describe {
+    /// The record of a survey, or a page of --html with one report; `-` is stdin.
+    pub file: PathBuf,
+    /// Write it to this file, which must not be there yet; `-` is stdout. Default: stdout.
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// What the machine is called in the line about it. Default: what the record says that it is.
+    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
+    pub name: String,
+}
+
 /// Options of the comparison.
 #[derive(Debug, Args)]
 pub struct Compare {
@@ -320,6 +356,9 @@ pub struct Report {
     /// The records, or pages of --html; `-` is stdin.
     #[arg(required = true, value_name = "RECORD")]
     pub files: Vec<PathBuf>,
+    /// Check what a description says, by name or file: agrees, disagrees or undecided, claim by claim.
+    #[arg(long, value_name = "MACHINE")]
+    pub against: Option<String>,
     #[command(flatten)]
     pub out: Output,
 }

@@ -10,7 +10,7 @@ pub const FAILED: u8 = 1;
 pub const USAGE: u8 = 2;
 /// Done below the quality bar: disturbed, or less certain than promised.
 pub const BELOW_THE_BAR: u8 = 3;
-/// A comparison found a difference beyond what was allowed.
+/// A comparison found a difference beyond what was allowed, or a check a claim that is contradicted.
 pub const DIFFERS: u8 = 4;
 /// Nothing could be measured: everything was refused.
 pub const REFUSED: u8 = 5;

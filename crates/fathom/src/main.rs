@@ -1,9 +1,11 @@
 //! The command: subjects, records, findings. The only crate with user-facing I/O.
 #![forbid(unsafe_code)]
 
+mod against;
 mod build;
 mod child;
 mod cli;
+mod describe;
 mod doctor;
 mod failure;
 mod keep;
@@ -59,7 +61,15 @@ fn run(cli: &Cli, out: &Out) -> Result<u8, Failure> {
         }
         Some(Verb::Stride(o)) => {
             let (bytes, steps, operations) = (o.bytes.clone(), o.steps.clone(), o.op.clone());
-            let asked = Run { experiment: stride::NAME.into(), bytes, steps, operations, ..Run::default() };
+            let asked = Run {
+                experiment: stride::NAME.into(),
+                bytes,
+                steps,
+                operations,
+                unfaulted: o.unfaulted,
+                prefetch: o.ladder,
+                ..Run::default()
+            };
             run_experiment(&o.run, &o.out, asked, stride::plan, cli.quiet, out)
         }
         Some(Verb::Conflict(o)) => {
@@ -68,6 +78,7 @@ fn run(cli: &Cli, out: &Out) -> Result<u8, Failure> {
             run_experiment(&o.run, &o.out, asked, conflict::plan, cli.quiet, out)
         }
         Some(Verb::Report(options)) => report(options, out),
+        Some(Verb::Describe(options)) => describe::run(options, out),
         Some(Verb::Compare(options)) => compare(options, out),
         Some(Verb::Doctor(options)) => doctor::run(options, out),
         Some(Verb::Machines { name: Some(name) }) => out.text(&subjects::description(name)?.to_toml()),
@@ -174,6 +185,9 @@ fn report(options: &cli::Report, out: &Out) -> Result<u8, Failure> {
     for file in &options.files {
         named.extend(records::reports(file)?);
     }
+    if let Some(machine) = &options.against {
+        against::check(&mut named, machine)?;
+    }
     if options.out.json && named.len() > 1 {
         return Err(Failure::usage("--json prints one report", "name one record, or use a loop"));
     }
@@ -184,6 +198,9 @@ fn report(options: &cli::Report, out: &Out) -> Result<u8, Failure> {
             out.text(&format!("==> {name} <==\n"))?;
         }
         worst = worst.max(out.report(report, &options.out, None)?);
+        if options.against.is_some() && fathom_analysis::against::contradicted(report) {
+            worst = worst.max(failure::DIFFERS);
+        }
     }
     if let Some(page) = page {
         let named: Vec<_> = named.iter().map(|(name, report)| (name.as_str(), report)).collect();
@@ -240,10 +257,11 @@ fn compare(options: &cli::Compare, out: &Out) -> Result<u8, Failure> {
     let Some(((first_name, first, asked), others)) = reports.split_first() else {
         return Err(Failure::usage("nothing to compare", "name two records"));
     };
-    let survey = first.experiment == survey::NAME;
+    // Everywhere else they are points of a curve.
+    let loads = first.experiment == latency::NAME;
     let wanted = |name: &str| {
         options.all
-            || !(DETAILS.iter().any(|d| name.starts_with(d)) || survey && name.starts_with("latency."))
+            || !(DETAILS.iter().any(|d| name.starts_with(d)) || !loads && name.starts_with("latency."))
     };
     let mut found = Vec::new();
     for (name, other, record) in others {

@@ -176,8 +176,10 @@ fn points(asked: &Run) -> String {
         ("ladder", record::ladder_words(&asked.ladders)),
         ("colours", list(&asked.colours)),
     ];
+    let flags = [("unfaulted", asked.unfaulted), ("ladder", asked.prefetch)];
     let given = options.iter().filter(|(_, value)| !value.is_empty());
-    given.map(|(option, value)| format!(" --{option} {value}")).collect()
+    let given = given.map(|(option, value)| format!(" --{option} {value}"));
+    given.chain(flags.iter().filter(|(_, on)| *on).map(|(flag, _)| format!(" --{flag}"))).collect()
 }
 
 /// A seed from the clock, short enough to type.

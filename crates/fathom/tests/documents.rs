@@ -137,7 +137,7 @@ fn compare(step: &Step, host: bool, status: i32, printed: &str) -> Checked {
         Some(format!("exit status {status}, shown {:?}; it printed:\n{printed}", step.status))
     };
     // Failures and panics are for mending and not for blessing.
-    let sane = any || [0, 2, 3, 5].contains(&status);
+    let sane = any || [0, 2, 3, 4, 5].contains(&status);
     let blessed = (sane && !step.shown.is_empty() && !step.has_wildcards()).then(|| {
         let mut lines: Vec<String> = printed.lines().map(str::to_owned).collect();
         if status != 0 && !any {

@@ -1,8 +1,8 @@
 //! The host as a machine.
 
 use fathom_probe::machine::{
-    Attribute, Count, Counters, Disturb, Dma, Fact, Machine, Maintain, Mapping, Pages, Refusal, Ticks, Wake,
-    Watch, Wish, Worth,
+    Attribute, Count, Counters, Disturb, Dma, Fact, Fresh, Machine, Maintain, Mapping, Pages, Refusal, Ticks,
+    Wake, Watch, Wish, Worth,
 };
 use fathom_probe::patterns::stride::Sweep;
 
@@ -75,6 +75,8 @@ pub struct Host {
     quiet: Quiet,
     events: Events,
     facts: Vec<Fact>,
+    /// Has a page fault been seen to be counted?
+    faults_counted: bool,
 }
 
 impl Host {
@@ -118,7 +120,7 @@ impl Host {
         let mut watcher = Watcher::new(&root, cpu, worth < Worth::Real);
         facts.extend(watch_facts(&mut watcher));
         facts.extend(throttle_facts(&root));
-        Ok(Host { memory, clock, root, cpu, worth, watcher, quiet, events, facts })
+        Ok(Host { memory, clock, root, cpu, worth, watcher, quiet, events, facts, faults_counted: false })
     }
 
     /// The CPU that the thread is pinned to.
@@ -291,6 +293,27 @@ impl Counters for Host {
 }
 
 impl Maintain for Host {}
+impl Fresh for Host {
+    /// With `MADV_DONTNEED`. Once it is looked whether the kernel counts the fault of a touch: what no page fault
+    /// proves is not worth a trial.
+    fn give_back(&mut self, mapping: &Mapping) -> Result<(), Refusal> {
+        let range = mapping.base..mapping.base + mapping.bytes;
+        self.memory.give_back(range.clone())?;
+        if !self.faults_counted {
+            let before = self.watcher.read().faults;
+            self.memory.touch(range.start);
+            if self.watcher.read().faults == before {
+                return Err(Refusal::new(
+                    "the kernel counts no page faults of this thread (getrusage, RUSAGE_THREAD)",
+                    "ask for memory that is there, without unfaulted=1",
+                ));
+            }
+            self.faults_counted = true;
+            self.memory.give_back(range)?;
+        }
+        Ok(())
+    }
+}
 impl Wake for Host {}
 impl Disturb for Host {}
 impl Dma for Host {}

@@ -252,6 +252,23 @@ impl Memory {
         }
     }
 
+    /// Returns the memory of a mapping, which stays mapped: its pages fault when they are touched again.
+    pub(crate) fn give_back(&mut self, range: Range<u64>) -> Result<(), Refusal> {
+        self.arena.release(range.clone()).map_err(|error| {
+            Refusal::new(format!("the kernel did not take memory back ({error}, MADV_DONTNEED)"), "")
+        })?;
+        // The next wish for it backs it anew.
+        self.populated.remove(&range);
+        Ok(())
+    }
+
+    /// Stores to the first cell of a page that was given back.
+    pub(crate) fn touch(&mut self, offset: u64) {
+        if let Some(at) = self.cell(offset) {
+            self.arena.link(at, at);
+        }
+    }
+
     fn lock(&mut self, part: Range<u64>) {
         if self.unlocked.is_some() {
             return;

@@ -9,6 +9,7 @@ mod arena;
 mod cache;
 pub mod catalog;
 pub mod description;
+pub mod expected;
 mod frames;
 mod hierarchy;
 mod machine;

@@ -2,8 +2,8 @@
 
 use fathom_probe::chain::Chain;
 use fathom_probe::machine::{
-    Count, Counters, Disturb, Dma, Fact, FactValue, Machine, Maintain, Mapping, Operation, Ops, Refusal,
-    Stream, Ticks, Wake, Watch, Wish, Worth,
+    Count, Counters, Disturb, Dma, Fact, FactValue, Fresh, Machine, Maintain, Mapping, Operation, Ops,
+    Refusal, Stream, Ticks, Wake, Watch, Wish, Worth,
 };
 use fathom_probe::patterns::chase::{self, UNROLL};
 use fathom_probe::patterns::stride::{self, Sweep};
@@ -272,5 +272,6 @@ impl Disturb for Model {
 }
 
 impl Maintain for Model {}
+impl Fresh for Model {}
 impl Wake for Model {}
 impl Dma for Model {}

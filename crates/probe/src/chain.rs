@@ -116,6 +116,12 @@ pub enum Order {
     Window(u64),
     /// One random cycle over all cells.
     Random,
+    /// The same, to be walked once: its links are written by their addresses ([`Chain::walked_once`]), so that
+    /// nobody has seen the order before the loads do.
+    Once,
+    /// Every nth cell, ascending where n is positive and descending where it is negative, in as many passes
+    /// side by side: each cell once a lap, and all jumps but those from pass to pass alike. 0 counts as 1.
+    Strided(i8),
     /// Group after group of this many cells, the groups in random order, a group's cells ascending: the one
     /// order that keeps neighbours together, for what one access brings along for the next.
     Groups(u64),
@@ -180,11 +186,17 @@ pub struct Chain {
     pub layout: Layout,
     cells: u64,
     walk: Walk,
+    once: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Walk {
     Sequential,
+    /// Passes of every `by`th cell.
+    Strided {
+        by: u64,
+        descending: bool,
+    },
     /// Pairs in random order.
     Random(Bijection),
     /// `whole` pairs in full windows of `per`, then the rest in a window of its own.
@@ -207,7 +219,7 @@ impl Walk {
     #[inline]
     fn pair_at(&self, i: u64) -> u64 {
         match self {
-            Walk::Sequential | Walk::Groups { .. } => i,
+            Walk::Sequential | Walk::Strided { .. } | Walk::Groups { .. } => i,
             Walk::Random(p) => p.at(i),
             Walk::Window { per, whole, outer, inner, rest } => {
                 if i < *whole {
@@ -223,7 +235,7 @@ impl Walk {
     #[inline]
     fn position_of(&self, pair: u64) -> u64 {
         match self {
-            Walk::Sequential | Walk::Groups { .. } => pair,
+            Walk::Sequential | Walk::Strided { .. } | Walk::Groups { .. } => pair,
             Walk::Random(p) => p.index(pair),
             Walk::Window { per, whole, outer, inner, rest } => {
                 if pair < *whole {
@@ -245,7 +257,10 @@ impl Chain {
         let pairs = (cells / 2).max(1);
         let walk = match order {
             Order::Sequential => Walk::Sequential,
-            Order::Random => Walk::Random(Bijection::new(pairs, seed)),
+            Order::Strided(by) => {
+                Walk::Strided { by: u64::from(by.unsigned_abs()).max(1), descending: by < 0 }
+            }
+            Order::Random | Order::Once => Walk::Random(Bijection::new(pairs, seed)),
             Order::Groups(per) => {
                 let per = per.clamp(1, cells);
                 Walk::Groups { per, outer: Bijection::new(cells / per, seed) }
@@ -266,13 +281,19 @@ impl Chain {
                 }
             }
         };
-        Chain { base, step, layout, cells, walk }
+        Chain { base, step, layout, cells, walk, once: order == Order::Once }
     }
 
     /// Cells in the cycle.
     #[must_use]
     pub fn cells(&self) -> u64 {
         self.cells
+    }
+
+    /// Are its links to be written by their addresses, and not in its own order, which would show it once?
+    #[must_use]
+    pub fn walked_once(&self) -> bool {
+        self.once
     }
 
     /// Bytes from `base` to the end of the last cell's line or page; the largest number where that is more
@@ -293,6 +314,7 @@ impl Chain {
             Walk::Sequential => i,
             Walk::Groups { per, outer } if i / per < outer.count() => outer.at(i / per) * per + i % per,
             Walk::Groups { .. } => i,
+            &Walk::Strided { by, descending } => strided(i, self.cells, by, descending),
             // An odd cell is left over: it ends the lap.
             _ if i == 2 * half => i,
             walk if i < half => 2 * walk.pair_at(i),
@@ -309,6 +331,7 @@ impl Chain {
             Walk::Sequential => j,
             Walk::Groups { per, outer } if j / per < outer.count() => outer.index(j / per) * per + j % per,
             Walk::Groups { .. } => j,
+            &Walk::Strided { by, descending } => strided_position(j, self.cells, by, descending),
             _ if j == 2 * half => j,
             walk => walk.position_of(j / 2) + (j % 2) * half,
         }
@@ -344,6 +367,29 @@ impl Chain {
         };
         (j < self.cells && self.place(j) == offset).then_some(j)
     }
+}
+
+/// The cell at position `i` of passes over `cells` cells, every `by`th in each. The first `cells % by` passes
+/// have a cell more than the others.
+#[inline]
+fn strided(i: u64, cells: u64, by: u64, descending: bool) -> u64 {
+    let (short, longer) = (cells / by, cells % by);
+    let (pass, nth) = match i.checked_sub(longer * (short + 1)) {
+        None => (i / (short + 1), i % (short + 1)),
+        // Where passes are of no cells, no position is beyond the longer ones.
+        Some(rest) => (longer + rest / short.max(1), rest % short.max(1)),
+    };
+    let cell = nth * by + pass;
+    if descending { cells - 1 - cell } else { cell }
+}
+
+/// The position at which they visit cell `j`.
+#[inline]
+fn strided_position(j: u64, cells: u64, by: u64, descending: bool) -> u64 {
+    let j = if descending { cells - 1 - j } else { j };
+    let (short, longer) = (cells / by, cells % by);
+    let (pass, nth) = (j % by, j / by);
+    pass * short + pass.min(longer) + nth
 }
 
 /// The line of page `j` of those with `lines` lines, a power of two: an XOR of `j`'s base-`lines` digits,

@@ -1,7 +1,7 @@
 //! The machine: memory that can be mapped, loads that can be issued, a clock that can be read.
 //!
 //! [`Machine`] is deliberately small. Whatever only some machines can do sits in a capability trait
-//! beside it ([`Counters`], [`Maintain`], [`Wake`], [`Disturb`], [`Dma`]), each of which refuses by
+//! beside it ([`Counters`], [`Maintain`], [`Fresh`], [`Wake`], [`Disturb`], [`Dma`]), each of which refuses by
 //! default, so that a new machine starts with four operations and grows.
 
 use alloc::borrow::Cow;
@@ -201,7 +201,7 @@ impl Watch {
 /// [`Machine::follow`], which reads what [`Machine::link`] wrote. Memory that was never linked reads
 /// as the machine's first cell. So a machine may follow a cell without a check, in one load of
 /// `[base + offset]`, and this crate needs no unsafe code.
-pub trait Machine: Counters + Maintain + Wake + Disturb + Dma {
+pub trait Machine: Counters + Maintain + Fresh + Wake + Disturb + Dma {
     /// A valid place in mapped memory.
     type Cell: Copy + PartialEq + core::fmt::Debug;
 
@@ -358,6 +358,22 @@ pub trait Maintain {
     fn clean_invalidate(&mut self, offset: u64, bytes: u64) -> Result<(), Refusal> {
         let _ = (offset, bytes);
         Err(Refusal::new("this machine offers no cache maintenance", ""))
+    }
+}
+
+/// Memory that nobody has touched yet.
+pub trait Fresh {
+    /// Gives the memory of a mapping back: the next touch of each of its pages faults, and finds the machine's
+    /// first cell. What was mapped stays mapped.
+    ///
+    /// # Errors
+    /// A [`Refusal`] where nothing faults, or faults are not counted.
+    fn give_back(&mut self, mapping: &Mapping) -> Result<(), Refusal> {
+        let _ = mapping;
+        Err(Refusal::new(
+            "nothing faults on this machine: it has no kernel that hands out memory at the first touch",
+            "ask for memory that is there, without unfaulted=1",
+        ))
     }
 }
 

@@ -4,6 +4,7 @@
 //! in constant time, the cell on which every timed run of a trial must end.
 
 use crate::machine::Operation;
+use crate::patterns::stride;
 use crate::wire::{PatternKind, Sample, Trial};
 
 /// Numbers of the samples whose end cells are not where `n` and `2n` loads lead. Patterns that load
@@ -18,12 +19,15 @@ pub fn unproven(trial: &Trial, page_bytes: u64, samples: &[Sample]) -> alloc::ve
         return unproven_shared(trial, samples);
     }
     if trial.pattern == PatternKind::Stride {
-        return unproven_sweeps(trial, samples);
+        return match trial.unfaulted {
+            true => unproven_touches(trial, page_bytes, samples),
+            false => unproven_sweeps(trial, samples),
+        };
     }
     if trial.pattern == PatternKind::Probe {
         return unproven_probes(trial, samples);
     }
-    let chain = trial.chain(0, page_bytes);
+    let mut chain = trial.chain(0, page_bytes);
     let cells = chain.cells();
     // The first run of a sample and the second, in loads.
     let (first_run, second_run) = match trial.pattern {
@@ -37,6 +41,9 @@ pub fn unproven(trial: &Trial, page_bytes: u64, samples: &[Sample]) -> alloc::ve
     let mut position = trial.warm;
     let mut bad = alloc::vec::Vec::new();
     for (i, sample) in samples.iter().enumerate() {
+        if i > 0 && chain.walked_once() {
+            (chain, position) = (trial.chain_of(i as u64, 0, page_bytes), trial.warm);
+        }
         let first = position.wrapping_add(first_run);
         position = first.wrapping_add(second_run);
         if sample.end != chain.cell_at(first) || sample.end2 != chain.cell_at(position) {
@@ -61,6 +68,22 @@ fn unproven_shared(trial: &Trial, samples: &[Sample]) -> alloc::vec::Vec<usize> 
     let ends: alloc::vec::Vec<(u64, u64)> =
         samples.iter().map(|_| (next(trial.loads), next(2 * trial.loads))).collect();
     (0..samples.len()).filter(|&i| (samples[i].end, samples[i].end2) != ends[i]).collect()
+}
+
+/// The same of first touches. Fresh memory reads as zero wherever it is read, so a sum of it proves nothing;
+/// that each page which is touched for the first time faults does, and the kernel counted. What was stored is
+/// looked at besides.
+fn unproven_touches(trial: &Trial, page_bytes: u64, samples: &[Sample]) -> alloc::vec::Vec<usize> {
+    let sweep = trial.sweep(0);
+    let proven = |sample: &Sample| {
+        let (first, all) = (sweep.pages(trial.loads, page_bytes), sweep.pages(3 * trial.loads, page_bytes));
+        let second = match trial.operation {
+            Operation::Read => sample.end2 >= all - first,
+            Operation::Write | Operation::Rmw => sample.end2 == stride::touched(3 * trial.loads),
+        };
+        sample.end >= first && second
+    };
+    (0..samples.len()).filter(|i| !proven(&samples[*i])).collect()
 }
 
 /// The same of probes: the numbers of the accesses that were reached.

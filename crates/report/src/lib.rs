@@ -1,7 +1,8 @@
-//! Findings to terminal, JSON, HTML and their schema. Strings out, nothing else: no I/O, and no look at the
+//! Findings to terminal, JSON, HTML and their schema; drafts of descriptions to their format. Strings out, nothing else: no I/O, and no look at the
 //! environment. Width, colour and character set are arguments.
 #![forbid(unsafe_code)]
 
+pub mod draft;
 pub mod html;
 pub mod json;
 mod number;
@@ -15,6 +16,7 @@ mod text;
 #[cfg(test)]
 mod samples;
 
+pub use draft::draft;
 pub use html::html;
 pub use json::{from_json, json};
 pub use sections::compare::comparison;

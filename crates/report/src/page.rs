@@ -24,11 +24,17 @@ pub enum Ink {
     Warn,
     /// What belongs to the tier of this number (from 1) or to none (0), in the picture.
     Tier(usize),
+    /// The nth shade of a heat map, from 0, the least.
+    Heat(usize),
 }
 
 /// Colours of tiers, in turn: told apart on dark and on light ground.
 const TIERS: [AnsiColor; 5] =
     [AnsiColor::Green, AnsiColor::Cyan, AnsiColor::Blue, AnsiColor::Magenta, AnsiColor::Yellow];
+
+/// Colours of a heat map, in the order in which heat is told.
+const HEAT: [AnsiColor; 5] =
+    [AnsiColor::Blue, AnsiColor::Cyan, AnsiColor::Green, AnsiColor::Yellow, AnsiColor::Red];
 
 fn ansi(ink: Ink) -> Ansi {
     let coloured = |c: AnsiColor| Ansi::new().fg_color(Some(c.into()));
@@ -40,6 +46,7 @@ fn ansi(ink: Ink) -> Ansi {
         Ink::Bad => coloured(AnsiColor::Red).bold(),
         Ink::Warn => coloured(AnsiColor::Yellow),
         Ink::Tier(n) => coloured(TIERS[(n - 1) % TIERS.len()]),
+        Ink::Heat(n) => coloured(HEAT[n.min(HEAT.len() - 1)]),
     }
 }
 
@@ -81,6 +88,8 @@ pub enum Chart {
     Histogram(String),
     /// Time an access by step, with this operation.
     Stride(String),
+    /// Time a line by working set and step, with this operation.
+    Heat(String),
 }
 
 /// A line in pieces of one ink each.

@@ -49,6 +49,11 @@ const fn word(pattern: &'static str, kind: &'static str, about: &'static str) ->
     NamePattern { pattern, units: &[""], value: Some(kind), about, since: 1 }
 }
 
+/// What a measurement says of a claim; the interval and its unit are the measurement's.
+const fn verdict(pattern: &'static str, units: &'static [&'static str], about: &'static str) -> NamePattern {
+    NamePattern { units, ..word(pattern, "VERDICT", about) }
+}
+
 const NAMES: &[NamePattern] = &[
     word("disturbed", "DISTURBED", "did other work disturb the measurement; the causes are in the notes"),
     number("bias.timer", &["ticks", "cycles"], "what reading the clock adds to a timed interval"),
@@ -60,7 +65,11 @@ const NAMES: &[NamePattern] = &[
     ),
     number("clock.core_hz", &["Hz"], "core clock while measuring, from a chain of dependent instructions"),
     number("clock.tick_hz", &["Hz"], "rate of the counter that was read"),
-    number("latency.BYTES.time", &["ns"], "load-to-use time at a working set of BYTES, random order"),
+    number(
+        "latency.BYTES.time",
+        &["ns"],
+        "load-to-use time at a working set of BYTES, in an order that no prefetch foresees",
+    ),
     number("latency.BYTES.cycles", &["cycles"], "the same in core cycles"),
     number(
         "latency.BYTES.peak",
@@ -92,6 +101,31 @@ const NAMES: &[NamePattern] = &[
         "the same for all accesses to a line; the notes say how long a line is taken to be",
     ),
     number("stride.BYTES.STEP.OP.ratio", &[""], "time an access over that at the smallest step"),
+    number(
+        "stride.BYTES.STEP.OP.unfaulted.time_per_access",
+        &["ns"],
+        "the same where each page is touched for the first time while it is timed",
+    ),
+    number(
+        "stride.BYTES.STEP.OP.unfaulted.faults_per_page",
+        &[""],
+        "page faults a page that was touched, as the kernel counted them",
+    ),
+    number(
+        "stride.BYTES.STEP.OP.unfaulted.added_per_page",
+        &["ns"],
+        "what the accesses to a page take more than in memory that is there",
+    ),
+    number(
+        "stride.BYTES.line",
+        &["bytes"],
+        "step from which on a read takes no longer; null where prefetch or overlap hides it, as the notes say",
+    ),
+    word(
+        "stride.BYTES.answer",
+        "ANSWER",
+        "what answers dependent loads round a working set of BYTES; the sentence is in the notes",
+    ),
     number(
         "stride.ratio",
         &[""],
@@ -127,6 +161,17 @@ const NAMES: &[NamePattern] = &[
     number("walk.share", &[""], "part of the time of a random far load that is translation, 0 to 1"),
     number("pages.N.extra", &["ns"], "what a load pays more on N pages than on as many lines packed"),
     number("prefetch.ORDER.time", &["ns"], "time a load when a large working set is read in this order"),
+    number("prefetch.worth", &[""], "time in random order over that in ascending order"),
+    number(
+        "prefetch.reach.WAY",
+        &[""],
+        "longest stride, in lines, up to which all are clearly faster than a random order inside pages",
+    ),
+    number(
+        "prefetch.temporal",
+        &[""],
+        "time in an order that never comes again over that in a random one that does",
+    ),
     number(
         "claim.SOURCE.level.N.size",
         &["bytes"],
@@ -140,6 +185,32 @@ const NAMES: &[NamePattern] = &[
         "VERDICT",
         "is the claimed size what was measured; the sentence is in the notes",
     ),
+    verdict("against.core.clock", &["Hz"], "report --against: is the described core clock what was measured"),
+    verdict("against.tiers", &[""], "are there as many tiers as the description has levels"),
+    verdict("against.level.N.size", &["bytes"], "is the described size; the interval is the measured one"),
+    verdict("against.level.N.latency", &["cycles", "ns"], "is the described latency"),
+    verdict("against.level.N.line", &["bytes"], "is the described line, where one was measured"),
+    verdict("against.level.N.ways", &[""], "are the described ways, where they were measured"),
+    verdict("against.level.N.sets", &[""], "are the described sets, where they were measured"),
+    verdict("against.level.N.replacement", &[""], "is the described policy among those that fit"),
+    verdict("against.memory.latency", &["cycles", "ns"], "is the described latency of memory"),
+    verdict("against.tlbs", &[""], "are there as many TLBs as described and to be seen"),
+    verdict("against.tlb.N.entries", &[""], "are the described entries of the Nth TLB"),
+    verdict("against.tlb.N.penalty", &["cycles", "ns"], "is what its miss costs, of the last one the walk"),
+    verdict("against.tlb.N.ways", &[""], "are its described ways, where they were measured"),
+    number("expected.core.clock", &["Hz"], "report --against: the described core clock"),
+    number("expected.tiers", &[""], "levels that the description has before memory"),
+    number("expected.level.N.size", &["bytes"], "where the Nth level as described should end"),
+    number("expected.level.N.latency", &["cycles", "ns"], "a load's time from it as described"),
+    number("expected.level.N.line", &["bytes"], "its described line"),
+    number("expected.level.N.ways", &[""], "its described ways"),
+    number("expected.level.N.sets", &[""], "its described sets"),
+    word("expected.level.N.replacement", "POLICY", "its described replacement policy"),
+    number("expected.memory.latency", &["cycles", "ns"], "a load's time from memory as described"),
+    number("expected.tlbs", &[""], "TLBs that a survey of the description should see"),
+    number("expected.tlb.N.entries", &[""], "entries of the Nth TLB as described"),
+    number("expected.tlb.N.penalty", &["cycles", "ns"], "what its miss should cost as described"),
+    number("expected.tlb.N.ways", &[""], "its described ways"),
 ];
 
 const TOKENS: &[TokenKind] = &[
@@ -156,9 +227,36 @@ const TOKENS: &[TokenKind] = &[
     },
     TokenKind {
         kind: "ORDER",
-        values: &["sequential", "window", "random"],
-        about: "order in which a chain visits its lines",
+        values: &[
+            "sequential",
+            "window",
+            "random",
+            "reversed",
+            "forward2",
+            "forward3",
+            "forward4",
+            "forward5",
+            "forward6",
+            "forward7",
+            "forward8",
+            "backward2",
+            "backward3",
+            "backward4",
+            "backward5",
+            "backward6",
+            "backward7",
+            "backward8",
+            "repermuted",
+        ],
+        about: "order in which a chain visits its lines: ascending, random inside windows, random, descending, \
+                every Nth line up or down in passes side by side, random and another one each time",
     },
+    TokenKind {
+        kind: "ANSWER",
+        values: &["nearest", "level", "between", "memory"],
+        about: "the nearest level; a farther one; partly one of two; nothing before the slowest tier, memory",
+    },
+    TokenKind { kind: "WAY", values: &["forward", "backward"], about: "to higher or to lower addresses" },
     TokenKind {
         kind: "PAGE",
         values: &["base", "huge"],
@@ -173,6 +271,22 @@ const TOKENS: &[TokenKind] = &[
         kind: "VERDICT",
         values: &["agrees", "disagrees", "undecided"],
         about: "what a measurement says of a claim",
+    },
+    TokenKind {
+        kind: "POLICY",
+        values: &[
+            "lru",
+            "fifo",
+            "random",
+            "tree-plru",
+            "nru",
+            "bit-plru",
+            "nru-random",
+            "not-mru-random",
+            "srrip",
+            "qlru-h00-m1-r2-u1",
+        ],
+        about: "replacement policy, by the words of descriptions",
     },
     TokenKind { kind: "TLB", values: &["hit", "miss"], about: "does a TLB answer" },
     TokenKind { kind: "DISTURBED", values: &["yes", "no"], about: "value of `disturbed`" },

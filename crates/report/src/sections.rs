@@ -1,9 +1,11 @@
 //! What a report says, section by section, on a page that a terminal or a browser may show.
 
 mod access;
+mod against;
 mod claims;
 mod colours;
 pub(crate) mod compare;
+mod heat;
 mod ladders;
 mod picture;
 pub(crate) mod shelf;
@@ -27,6 +29,7 @@ pub(crate) fn body(page: &mut Page, report: &Report, mut shelf: Shelf) {
     survey::translation(page, &mut shelf);
     survey::prefetch(page, &mut shelf);
     claims::section(page, report, &mut shelf);
+    against::section(page, report, &mut shelf);
     survey::rest(page, &shelf.rest());
     let others: Vec<_> = report.histograms.iter().filter(|h| !(drawn && access::draws(h))).collect();
     survey::histograms(page, &others);

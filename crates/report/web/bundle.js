@@ -1,6 +1,6 @@
 // The parts of Apache ECharts that the page uses, and no more: see build.
 import { init, use } from "echarts/core";
-import { CustomChart, LineChart } from "echarts/charts";
+import { CustomChart, HeatmapChart, LineChart } from "echarts/charts";
 import {
   AriaComponent,
   DataZoomComponent,
@@ -9,13 +9,14 @@ import {
   MarkAreaComponent,
   MarkLineComponent,
   TooltipComponent,
+  VisualMapContinuousComponent,
 } from "echarts/components";
 import { SVGRenderer } from "echarts/renderers";
 
 use([
-  CustomChart, LineChart,
+  CustomChart, HeatmapChart, LineChart,
   AriaComponent, DataZoomComponent, GridComponent, LegendComponent, MarkAreaComponent, MarkLineComponent,
-  TooltipComponent,
+  TooltipComponent, VisualMapContinuousComponent,
   SVGRenderer,
 ]);
 

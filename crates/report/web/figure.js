@@ -48,7 +48,11 @@ function mount(echarts, figure, spec) {
         { type: "slider", xAxisIndex: 0, filterMode: "none", height: 16, bottom: 6, start: zoom[0], end: zoom[1], showDetail: false,
           borderColor: c.line, fillerColor: c.shade[1], handleSize: "110%", textStyle: { color: c.quiet }, brushSelect: false, showDataShadow: false },
       ],
-      xAxis: {
+      visualMap: spec.heat && {
+        type: "continuous", min: spec.heat.min, max: spec.heat.max, dimension: 2, calculable: false, orient: "horizontal", right: 0, top: 0, itemWidth: 12, itemHeight: 120,
+        text: [spec.heat.formatter(spec.heat.max), spec.heat.formatter(spec.heat.min)], textStyle: { color: c.quiet }, inRange: { color: spec.heat.color },
+      },
+      xAxis: spec.x.data ? { ...axis, type: "category", data: spec.x.data, name: spec.x.name, nameLocation: "middle", nameGap: 24, axisLabel: { ...axis.axisLabel, formatter: (v) => v.replace("iB", "") } } : {
         ...axis, type: "value", min: on(spec.x.min), max: on(spec.x.max), name: spec.x.name, nameLocation: "middle", nameGap: 24, splitNumber: narrow ? 5 : 10,
         axisLabel: { ...axis.axisLabel, showMinLabel: Number.isInteger(on(spec.x.min)), showMaxLabel: Number.isInteger(on(spec.x.max)), formatter: (v) => spec.xLabel(off(v)).replace("iB", "") },
       },
@@ -61,7 +65,7 @@ function mount(echarts, figure, spec) {
   function nearest(p) {
     const v = Array.isArray(p.value) ? p.value : [];
     if (spec.rows) return spec.items[v[0]];
-    if (p.seriesType === "custom") return spec.items[p.dataIndex];
+    if (p.seriesType === "custom" || spec.heat) return spec.items[p.dataIndex];
     const own = spec.items.filter((i) => spec.x.on(i.p.x) === v[0] && i.p.y === v[1]);
     return own[0] ?? { text: `${p.seriesName}: ${spec.xLabel(Number(spec.x.off(v[0]).toPrecision(12)))}, ${digits(v[1])} ns` };
   }

@@ -60,6 +60,9 @@ function palette(light) {
         series: ["#6cb8f5", "#ff9757", "#4fcf9f", "#e59ac6", "#f0c45a", "#8fd3ff", "#bbbbbb"] };
 }
 
+// One hue from light to dark: read without colours too, on either ground.
+const HEAT = ["#e6f0f8", "#a9cbe6", "#5a9bd0", "#1f679f", "#0a3558"];
+
 // Named, because the width of text is measured before it is drawn.
 const FONT = '"Noto Sans", "Liberation Sans", "DejaVu Sans", system-ui, sans-serif';
 
@@ -304,6 +307,37 @@ const SPECS = {
         const colour = c.series[i % c.series.length];
         return [curve(size(s.bytes), Math.log2, s.list, colour, { symbol: ["circle", "rect", "triangle", "diamond"][i % 4] }), whiskers(size(s.bytes), Math.log2, s.list, colour)];
       }),
+    };
+  },
+
+  heat(page, data) {
+    const report = page.reports[data.report];
+    const cells = [];
+    for (const f of report.findings.findings) {
+      const m = /^stride\.(\d+)\.(\d+)\.(\w+)\.time_per_line$/.exec(f.name);
+      if (m && m[3] === data.name && f.value > 0) cells.push({ bytes: Number(m[1]), step: Number(m[2]), y: f.value, low: f.low, high: f.high, n: f.count });
+    }
+    const unique = (key) => [...new Set(cells.map((c) => c[key]))].sort((a, b) => a - b);
+    const [sizes, steps] = [unique("bytes"), unique("step")];
+    if (sizes.length < 2 || steps.length < 2) return null;
+    cells.sort((a, b) => a.bytes - b.bytes || a.step - b.step);
+    const heats = cells.map((c) => Math.log2(c.y));
+    const [least, most] = [Math.min(...heats), Math.max(...heats)];
+    return {
+      small: true,
+      caption: "Time a line touched (ns), working sets by steps: the darker, the slower; colours are logarithmic.",
+      items: cells.map((c) => ({ p: { x: c.step, y: sizes.indexOf(c.bytes) }, text: `${size(c.bytes)} at a step of ${c.step} B: ${say(c, "ns a line")}` })),
+      x: { on: (v) => steps.indexOf(v), off: (v) => steps[v], min: steps[0], max: steps.at(-1), name: "step", data: steps.map(size) },
+      xLabel: size,
+      y: { type: "category", data: sizes.map(size) },
+      heat: { min: least, max: Math.max(most, least + 1e-6), color: HEAT, formatter: (v) => `${digits(2 ** v)} ns` },
+      series: () => [{
+        name: "time a line", type: "heatmap", color: HEAT.at(-2), emphasis: { itemStyle: { borderColor: "#000", borderWidth: 1 } },
+        data: cells.map((c, i) => ({
+          value: [steps.indexOf(c.step), sizes.indexOf(c.bytes), heats[i]],
+          label: { show: true, formatter: c.y >= 100 ? c.y.toFixed(0) : c.y.toPrecision(3), color: heats[i] - least > 0.45 * (most - least) ? "#ffffff" : "#14202b" },
+        })),
+      }],
     };
   },
 

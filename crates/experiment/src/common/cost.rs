@@ -1,7 +1,7 @@
 //! What a trial will cost, so that a round never overruns its budget.
 
 use fathom_probe::machine::Operation;
-use fathom_probe::wire::{PatternKind, Trial};
+use fathom_probe::wire::{OrderKind, PatternKind, Trial};
 
 use super::scale::At;
 
@@ -22,6 +22,9 @@ const FIXED_NS: f64 = 150_000.0;
 const SWEEP_NS: f64 = 2.0;
 /// The line that a sweep is reckoned to touch: the commonest.
 const LINE: u64 = 64;
+
+/// Bytes of which a first touch is paid once: the commonest page.
+const PAGE: u64 = 4096;
 
 /// What the pauses that the real-time throttle asks for add to a trial's time: 25 % there.
 const QUIET: f64 = 1.25;
@@ -47,9 +50,15 @@ impl Cost<'_> {
         }
         let a_sample = match trial.pattern {
             PatternKind::Single => trial.loads + trial.timed,
+            PatternKind::Probe if !trial.sequence.asked().is_empty() => {
+                let (lap, asked) = (trial.sequence.accesses().len(), trial.sequence.asked().len());
+                lap as u64 / asked as u64
+            }
             _ => 3 * trial.loads,
         };
-        let loads = trial.warm + a_sample * trial.samples;
+        // What is walked once is laid and warmed for each sample.
+        let anew = if trial.order == OrderKind::Repermuted { trial.samples } else { 1 };
+        let loads = trial.warm * anew + a_sample * trial.samples;
         match trial.pattern {
             PatternKind::Clock | PatternKind::Alu if self.modelled => 0,
             _ if self.modelled => loads,
@@ -57,16 +66,28 @@ impl Cost<'_> {
             PatternKind::Alu => loads,
             _ => {
                 let pages = if trial.pattern == PatternKind::Pages { 20.0 } else { 0.0 };
-                let lay = trial.cells() as f64 * (LAY_NS + pages) + trial.bytes as f64 * TOUCH_NS;
-                (QUIET * (FIXED_NS + lay + loads as f64 * (self.latency(trial.bytes) + pages))) as u64
+                let lay = (trial.cells() * anew) as f64 * (LAY_NS + pages) + trial.bytes as f64 * TOUCH_NS;
+                // Cells far apart are few lines, and what lies between them is touched once for all trials.
+                let apart = trial.period > 0;
+                let (bytes, lay) = if apart {
+                    let cells = trial.cells().max(trial.sequence.accesses().len() as u64);
+                    (cells * LINE, cells as f64 * LAY_NS)
+                } else {
+                    (trial.bytes, lay)
+                };
+                (QUIET * (FIXED_NS + lay + loads as f64 * (self.latency(bytes) + pages))) as u64
             }
         }
     }
+
     /// The same of a sweep. A model warms line by line and neither pays for laying nor for the look at the end.
     fn of_sweep(&self, trial: &Trial) -> u64 {
         let a_line = trial.step.min(LINE) as f64 / LINE as f64;
         let (timed, warm) = ((3 * trial.loads * trial.samples) as f64, trial.warm as f64);
         let each = if trial.operation == Operation::Rmw { 2.0 } else { 1.0 };
+        if trial.unfaulted {
+            return self.of_touches(trial);
+        }
         if self.modelled {
             return (each * (timed + warm * a_line)) as u64;
         }
@@ -75,5 +96,22 @@ impl Cost<'_> {
         // Half: what the next access brings is under way before this one is there.
         let access = SWEEP_NS + a_line * self.latency(trial.bytes) / 2.0;
         (QUIET * (FIXED_NS + lay + (timed + warm) * access)) as u64
+    }
+
+    /// The same of first touches: a lap a sample, twice as many faults where what is read is stored to, and a
+    /// look at what was left. A model refuses them.
+    fn of_touches(&self, trial: &Trial) -> u64 {
+        if self.modelled {
+            return 0;
+        }
+        let (touches, looks) = match trial.operation {
+            Operation::Read => (1.0, 0.0),
+            Operation::Write => (1.0, 1.0),
+            Operation::Rmw => (2.0, 1.0),
+        };
+        let lap = trial.cells() as f64 * SWEEP_NS;
+        let touched = (trial.cells() * trial.step.min(PAGE)) as f64;
+        let sample = (1.0 + looks) * lap + touches * touched * TOUCH_NS;
+        (QUIET * (FIXED_NS + trial.bytes as f64 * TOUCH_NS + trial.samples as f64 * sample)) as u64
     }
 }

@@ -1,22 +1,23 @@
-//! The plan: the staircase first, as a survey of a share of the budget; then each level by its conflicts.
+//! The plan: the staircase first, as a survey of a share of the budget; then each level by its conflicts, and the
+//! study's rounds.
 
 use fathom_probe::wire::{PatternKind, Trial};
 
-use super::colours;
+use super::{colours, study};
 use crate::budget::Budget;
 use crate::common::round;
 use crate::common::scale::{Scale, believable};
-use crate::geometry;
+use crate::geometry::{self, Level};
 use crate::record::Record;
 use crate::survey;
 
 /// Share of the budget that finds the staircase.
-const STAIRCASE: f64 = 0.4;
+const STAIRCASE: f64 = 0.3;
 
 /// The next round; empty at the end.
 #[must_use]
 pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
-    if record.trials.iter().all(|run| run.trial.pattern != PatternKind::Conflict) {
+    if record.trials.iter().all(|run| !geometry::is_own(run.trial.pattern)) {
         let first = survey::plan(record, seed, (budget_ms as f64 * STAIRCASE) as u64);
         if !first.is_empty() {
             return first;
@@ -28,9 +29,17 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     let scale = Scale::of(record);
     let budget = Budget::of(record, budget_ms);
     let steps = survey::steps(record, &scale);
-    let mut wanted = geometry::wanted(record, &scale, &steps, budget.modelled);
-    if wanted.is_empty() {
-        wanted = colours::wanted(record, &scale, &steps, budget.modelled);
-    }
+    let wanted = geometry::wanted(record, &scale, &steps, budget.modelled, true);
+    let begun = record.trials.iter().any(|run| run.trial.pattern == PatternKind::Stride);
+    let known = geometry::levels(record, &scale, &steps);
+    let nearest = known.first().and_then(Level::geometry);
+    // The study's rounds as soon as it is known how many reads they should have, or that it will not be.
+    let wanted = if wanted.is_empty() || (nearest.is_some() && !begun) {
+        study::wanted(record, &scale, nearest, budget.modelled)
+    } else {
+        wanted
+    };
+    let wanted =
+        if wanted.is_empty() { colours::wanted(record, &scale, &steps, budget.modelled) } else { wanted };
     round::close(record, &budget, wanted, |_| false, (seed, 0xc0f1))
 }

@@ -1,12 +1,14 @@
-//! The reading: ways and sets of each tier, and what a conflict costs.
+//! The reading: how each level is built, and what a conflict costs.
 
-use fathom_analysis::findings::{Refused, Report};
-use fathom_analysis::sets::{GRAIN, Verdict};
+use fathom_analysis::claims::decode;
+use fathom_analysis::findings::Report;
 
-use super::{NAME, colours};
+use super::{NAME, colours, study};
+use crate::common::claims;
 use crate::common::scale::{Scale, believable};
-use crate::geometry;
-use crate::reading::{begun, number, refuse_all};
+use crate::disturbance;
+use crate::geometry::{self, Level};
+use crate::reading::{begun, clocks, disturbed_row, refuse_all};
 use crate::record::Record;
 use crate::survey;
 
@@ -15,51 +17,24 @@ use crate::survey;
 pub fn read(record: &Record) -> Report {
     let mut report = begun(record, NAME);
     if !believable(record) {
-        refuse_all(record, "sets, ways and every conflict", &mut report);
+        refuse_all(record, "sets, ways, replacement and every conflict", &mut report);
         return report;
     }
     let scale = Scale::of(record);
-    let steps = survey::steps(record, &scale);
+    let stairs = survey::Stairs::of(record, &scale);
+    disturbed_row(
+        &disturbance::judge(record, &scale.cycle_ticks, &survey::repeats(&stairs.staircase)),
+        &mut report,
+    );
+    clocks(record, &scale, &mut report);
+    survey::tier_rows(&stairs, &scale, &mut report);
+    let steps = stairs.steps();
     let levels = geometry::levels(record, &scale, &steps);
-    for (index, r) in geometry::replacements(record, &scale, &steps, &levels).iter().enumerate() {
-        let n = index + 1;
-        match r {
-            geometry::Replacement::Asked(verdict, _) if verdict.decided || !verdict.consistent.is_empty() => {
-                let names: Vec<&str> = verdict.consistent.iter().map(|p| p.token()).collect();
-                report.findings.push(crate::reading::text(format!("tier.{n}.policies"), &names.join(",")));
-            }
-            geometry::Replacement::Asked(verdict, _) => report.refusals.push(Refused {
-                what: format!("tier.{n}.policies"),
-                reason: verdict.reason.clone(),
-                remedy: String::new(),
-            }),
-            geometry::Replacement::Refused(reason) => report.refusals.push(Refused {
-                what: format!("tier.{n}.policies"),
-                reason: reason.clone(),
-                remedy: String::new(),
-            }),
-        }
-    }
-    for (index, level) in levels.iter().enumerate() {
-        let n = index + 1;
-        if let Verdict::One(one) = level.verdict {
-            report.findings.push(number(format!("tier.{n}.ways"), one.ways as f64, ""));
-            report.findings.push(number(
-                format!("tier.{n}.sets"),
-                (one.way_bytes / level.line().unwrap_or(GRAIN)) as f64,
-                "",
-            ));
-            if let Some(line) = level.line() {
-                report.findings.push(number(format!("tier.{n}.line"), line as f64, "bytes"));
-            }
-        } else {
-            report.refusals.push(Refused {
-                what: format!("tier {n}"),
-                reason: format!("{:?}", level.verdict),
-                remedy: String::new(),
-            });
-        }
-    }
+    geometry::rows::rows(record, &scale, &steps, &levels, &mut report);
+    study::rows(record, &scale, &steps, levels.first().and_then(Level::geometry), &mut report);
     colours::read(record, &scale, &steps, &levels, &mut report);
+    let decoded = decode(&record.facts);
+    report.findings.extend(claims::rows(&decoded));
+    report.findings.extend(geometry::rows::verdicts(&decoded, &levels));
     report
 }

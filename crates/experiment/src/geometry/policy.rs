@@ -10,6 +10,7 @@ use fathom_probe::sequence::Sequence;
 use fathom_probe::wire::{PatternKind, Trial};
 
 use super::{Step, pages};
+use crate::clock::step_ticks;
 use crate::common::scale::Scale;
 use crate::record::{Record, TrialRun};
 
@@ -60,9 +61,9 @@ impl Asked<'_> {
     }
 
     /// Why it cannot be asked.
-    pub(crate) fn obstacle(&self, scale: &Scale) -> Option<String> {
+    pub(crate) fn obstacle(&self, record: &Record, scale: &Scale) -> Option<String> {
         let miss = self.step.next - self.step.here;
-        let step = scale.resolution * scale.tick_ns;
+        let step = step_ticks(record) as f64 * scale.tick_ns;
         if miss < STEPS_APART * step {
             return Some(format!(
                 "the clock's steps of {step:.1} ns do not tell a hit from a miss, {miss:.1} ns apart, by single loads"
@@ -101,7 +102,7 @@ fn sequence(program: &Program) -> Option<Sequence> {
 
 /// The trials that are wanted next.
 pub(crate) fn wanted(record: &Record, scale: &Scale, asked: &Asked<'_>, modelled: bool) -> Vec<Trial> {
-    if asked.obstacle(scale).is_some() {
+    if asked.obstacle(record, scale).is_some() {
         return Vec::new();
     }
     let mut wanted = Vec::new();
@@ -130,7 +131,7 @@ pub(crate) fn wanted(record: &Record, scale: &Scale, asked: &Asked<'_>, modelled
 
 /// What the answers say, and how often each asked access missed. `None` where too little was asked.
 pub(crate) fn read(record: &Record, scale: &Scale, asked: &Asked<'_>) -> Option<(Verdict, Vec<Observation>)> {
-    if asked.obstacle(scale).is_some() {
+    if asked.obstacle(record, scale).is_some() {
         return None;
     }
     let programs = asked.programs();

@@ -44,6 +44,8 @@ impl Ladder {
     }
 }
 
+/// Rungs of the ladder of orders. Constant strides are asked by `stride`.
+const ORDERS: [OrderKind; 3] = [OrderKind::Random, OrderKind::Window, OrderKind::Sequential];
 /// Rungs of the ladder of placements.
 pub const PLACES: usize = 6;
 /// Single loads a trial of a rung: a quarter of the main trial's, for it is the peak that is wanted.
@@ -71,7 +73,7 @@ impl Rung {
 
 fn rungs(ladder: Ladder) -> Vec<Rung> {
     match ladder {
-        Ladder::Order => OrderKind::ALL.iter().map(|o| Rung::Order(*o)).collect(),
+        Ladder::Order => ORDERS.map(Rung::Order).to_vec(),
         Ladder::Page => Pages::ALL.iter().map(|p| Rung::Page(*p)).collect(),
         Ladder::Placement => (1..=PLACES).map(Rung::Placement).collect(),
     }

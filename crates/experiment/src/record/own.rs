@@ -28,6 +28,10 @@ pub struct Run {
     pub operations: Vec<Operation>,
     /// Ladders of the latency experiment that were asked for; mostly none.
     pub ladders: Vec<Ladder>,
+    /// Are sweeps over memory that nobody has touched wanted beside the others?
+    pub unfaulted: bool,
+    /// Is the ladder of prefetch wanted beside the sweeps?
+    pub prefetch: bool,
     /// Numbers of page colours that the conflict experiment was asked for; mostly none.
     pub colours: Vec<u64>,
 }
@@ -49,6 +53,8 @@ impl Run {
         let line = if self.operations.is_empty() { line } else { line.text("ops", &words(&self.operations)) };
         let line =
             if self.ladders.is_empty() { line } else { line.text("ladders", &ladder_words(&self.ladders)) };
+        let line = if self.unfaulted { line.int("unfaulted", 1) } else { line };
+        let line = if self.prefetch { line.int("prefetch", 1) } else { line };
         if self.colours.is_empty() { line } else { line.list("colours", &self.colours) }
     }
 
@@ -67,6 +73,8 @@ impl Run {
             bytes: f.list("bytes")?,
             steps: f.list("steps")?,
             operations: list("ops", f.text("ops")?, Operation::from_token, Operation::choices())?,
+            unfaulted: flag("unfaulted", f.int("unfaulted")?)?,
+            prefetch: flag("prefetch", f.int("prefetch")?)?,
             ladders: list("ladders", f.text("ladders")?, Ladder::from_token, "order page placement")?,
             colours: f.list("colours")?,
         };
@@ -85,6 +93,15 @@ pub fn words(operations: &[Operation]) -> String {
 #[must_use]
 pub fn ladder_words(ladders: &[Ladder]) -> String {
     ladders.iter().map(|l| l.token()).collect::<Vec<_>>().join(",")
+}
+
+/// A key that is 1, or not there.
+fn flag(key: &str, value: Option<u64>) -> Result<bool, WireError> {
+    match value {
+        None | Some(0) => Ok(false),
+        Some(1) => Ok(true),
+        Some(value) => Err(WireError::new(format!("run: {key}={value} must be from 0 to 1"))),
+    }
 }
 
 /// Words separated by commas.

@@ -22,6 +22,8 @@ fn session() -> Vec<String> {
         steps: vec![8, 4096],
         operations: vec![Operation::Rmw, Operation::Read],
         ladders: vec![Ladder::Page],
+        unfaulted: true,
+        prefetch: true,
         colours: vec![1, 4],
     };
     let chase = Trial { id: 2, round: 1, bytes: 8192, samples: 20, ..Trial::default() };

@@ -1,9 +1,10 @@
-//! The plan: every working set at every step with every operation, some rounds.
+//! The plan: a sketch, where the sizes are not given; then every working set at every step with every operation,
+//! some rounds.
 
 use fathom_probe::machine::Operation;
 use fathom_probe::wire::{PatternKind, Trial};
 
-use super::{SIZES, STEPS, operations};
+use super::{SIZES, STEPS, fresh, operations, prefetch, sketch};
 use crate::budget::Budget;
 use crate::clock::step_ticks;
 use crate::common::round;
@@ -14,7 +15,7 @@ use crate::record::Record;
 /// of its own, which show a placement's part; on hardware, where they take a quarter of a second each, more.
 const ROUNDS: [u64; 2] = [3, 8];
 /// Samples a trial. With three rounds nine, of which order statistics make an interval.
-const SAMPLES: u64 = 3;
+pub(super) const SAMPLES: u64 = 3;
 /// n, at least: a power of two, so that a run touches whole lines and pages.
 const LOADS: u64 = 8192;
 /// n, at most: a millisecond and more even where an access takes no time.
@@ -24,6 +25,11 @@ const CLOCK_STEPS: f64 = 32.0;
 /// Working sets up to this are warmed by two laps: where replacement is random, sets need them to settle. Farther
 /// ones by one.
 const TWO_LAPS: u64 = 1 << 20;
+/// Rounds in which first touches are measured: each has pages of its own.
+const FRESH_ROUNDS: u64 = 3;
+
+/// A point: working set, step, operation.
+pub(super) type Asked = (u64, u64, Operation);
 
 /// The next round; empty at the end. Working sets, steps and operations are the record's own.
 #[must_use]
@@ -31,20 +37,39 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     let number = record.round() + 1;
     let budget = Budget::of(record, budget_ms);
     let rounds = ROUNDS[usize::from(!budget.modelled)];
-    if number > 1 + rounds || (number > 1 && !believable(record)) {
+    let before = 1 + u64::from(sketch::wanted(record));
+    if number > before + rounds || (number > 1 && !believable(record)) {
         return Vec::new();
     }
-    let wanted = if number == 1 { vec![round::clock()] } else { points(record) };
+    let wanted = match number {
+        1 => vec![round::clock()],
+        2 if before == 2 => sketch::trials(record, &budget, loads(record)),
+        _ => all(record, number - before),
+    };
     round::close(record, &budget, wanted, |_| false, (seed, 0x57de))
 }
 
+/// The nth round of points, with what was asked for beside them.
+fn all(record: &Record, nth: u64) -> Vec<Trial> {
+    let sizes = sizes(record, sketch::Sketch::of(record, &Scale::of(record)).as_ref());
+    let asked = asked(record, &sizes);
+    let mut all = points(record, &asked);
+    if nth <= FRESH_ROUNDS {
+        all.extend(fresh::trials(record, &asked));
+    }
+    if let Some(&largest) = sizes.last().filter(|_| nth <= prefetch::ROUNDS) {
+        all.extend(prefetch::trials(record, largest));
+    }
+    all
+}
+
 /// One trial of each point that is one.
-fn points(record: &Record) -> Vec<Trial> {
+fn points(record: &Record, asked: &[Asked]) -> Vec<Trial> {
     let loads = loads(record);
-    asked(record)
-        .into_iter()
+    asked
+        .iter()
         .filter(|(bytes, step, _)| step <= bytes)
-        .map(|(bytes, step, operation)| {
+        .map(|&(bytes, step, operation)| {
             let laps = if bytes <= TWO_LAPS { 2 } else { 1 };
             let warm = (bytes / step).saturating_mul(laps).min(1 << 32);
             let pattern = PatternKind::Stride;
@@ -53,8 +78,19 @@ fn points(record: &Record) -> Vec<Trial> {
         .collect()
 }
 
-/// Every point asked for, once: (working set, step, operation).
-pub(super) fn asked(record: &Record) -> Vec<(u64, u64, Operation)> {
+/// The working sets, ascending: those asked for, else those that the sketch asks for.
+pub(super) fn sizes(record: &Record, sketch: Option<&sketch::Sketch>) -> Vec<u64> {
+    let mut all = record.run.as_ref().map_or(Vec::new(), |run| run.bytes.clone());
+    if all.is_empty() {
+        all = sketch.map_or(SIZES.to_vec(), |sketch| sketch.sizes(record));
+    }
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// Every point asked for, once.
+pub(super) fn asked(record: &Record, sizes: &[u64]) -> Vec<Asked> {
     let run = record.run.clone().unwrap_or_default();
     let sorted = |asked: Vec<u64>, otherwise: &[u64]| {
         let mut all = if asked.is_empty() { otherwise.to_vec() } else { asked };
@@ -62,12 +98,12 @@ pub(super) fn asked(record: &Record) -> Vec<(u64, u64, Operation)> {
         all.dedup();
         all
     };
-    let (sizes, mut steps) = (sorted(run.bytes, &SIZES), sorted(run.steps, &STEPS));
+    let mut steps = sorted(run.steps, &STEPS);
     // A record may come from anywhere; the wire takes no others.
     steps.retain(|step| step.is_power_of_two() && *step >= 8);
     let mut points = Vec::new();
     for &operation in Operation::ALL.iter().filter(|o| operations(&run.operations).contains(o)) {
-        for &bytes in &sizes {
+        for &bytes in sizes {
             points.extend(steps.iter().map(|&step| (bytes, step, operation)));
         }
     }

@@ -7,17 +7,15 @@ use fathom_probe::machine::Operation;
 use fathom_probe::patterns::stride::UNROLL;
 use fathom_probe::wire::PatternKind;
 
-use super::plan::asked;
-use super::{NAME, STUDY_STEP};
+use super::plan::{Asked, asked, sizes};
+use super::sketch::Sketch;
+use super::{ASSUMED_LINE, NAME, STUDY_STEP, fresh, lines, prefetch};
 use crate::clock::step_ticks;
 use crate::common::claims;
 use crate::common::scale::{Scale, believable};
 use crate::disturbance;
 use crate::reading::{begun, clocks, disturbed_row, measured, refuse_all, size};
 use crate::record::Record;
-
-/// The line that is reckoned with where nobody claims one: the commonest.
-const ASSUMED_LINE: u64 = 64;
 
 /// Reads a record. Everything that is shown follows from the record alone.
 #[must_use]
@@ -28,7 +26,10 @@ pub fn read(record: &Record) -> Report {
         return report;
     }
     let scale = Scale::of(record);
-    let points = points(record, &scale);
+    let sketch = Sketch::of(record, &scale);
+    let sizes = sizes(record, sketch.as_ref());
+    let asked = asked(record, &sizes);
+    let points = points(record, &asked, &scale);
     let repeats: Vec<Vec<f64>> =
         points.iter().map(|p| p.trials.iter().filter_map(|t| median(&t.1)).collect()).collect();
     disturbed_row(&disturbance::judge(record, &scale.cycle_ticks, &repeats), &mut report);
@@ -38,31 +39,37 @@ pub fn read(record: &Record) -> Report {
         let first = points.iter().find(|p| (p.bytes, p.operation) == (point.bytes, point.operation));
         rows(point, first.unwrap_or(point), line, &who, &mut report);
     }
+    lines::rows(record, &points, sketch.as_ref(), &mut report);
+    if let Some(sketch) = &sketch {
+        sketch.rows(&sizes, record, &mut report);
+    }
     study_ratio(&points, &mut report);
-    missing(record, &points, &mut report);
+    fresh::rows(record, &scale, &asked, &points, &mut report);
+    prefetch::rows(record, &scale, &mut report);
+    missing(&asked, &points, &mut report);
     report.findings.extend(claims::rows(&decode(&record.facts)));
     report
 }
 
 /// One working set at one step with one operation.
-struct Point {
-    bytes: u64,
-    step: u64,
-    operation: Operation,
+pub(super) struct Point {
+    pub(super) bytes: u64,
+    pub(super) step: u64,
+    pub(super) operation: Operation,
     /// ns an access of each sample, with the trial's id.
     trials: Vec<(u64, Vec<f64>)>,
     /// ns an access: the median with its interval, in which is the clock's own step.
-    time: Interval,
+    pub(super) time: Interval,
     /// Largest share of a lap that a trial's samples went through.
     lap: f64,
 }
 
 impl Point {
-    fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.trials.iter().map(|t| t.1.len()).sum()
     }
 
-    fn ids(&self) -> Vec<u64> {
+    pub(super) fn ids(&self) -> Vec<u64> {
         self.trials.iter().map(|t| t.0).collect()
     }
 
@@ -72,13 +79,14 @@ impl Point {
 }
 
 /// What was measured: by operation, working set and step, ascending.
-fn points(record: &Record, scale: &Scale) -> Vec<Point> {
+fn points(record: &Record, asked: &[Asked], scale: &Scale) -> Vec<Point> {
     let step_ns = step_ticks(record) as f64 * scale.tick_ns;
-    asked(record)
-        .into_iter()
-        .filter_map(|(bytes, step, operation)| {
+    asked
+        .iter()
+        .filter_map(|&(bytes, step, operation)| {
             let of = |r: &&crate::record::TrialRun| {
-                (r.trial.bytes, r.trial.step, r.trial.operation) == (bytes, step, operation)
+                let point = (r.trial.bytes, r.trial.step, r.trial.operation);
+                point == (bytes, step, operation) && !r.trial.unfaulted
             };
             let (mut trials, mut grain, mut lap) = (Vec::new(), 0.0f64, 0.0f64);
             for run in record.of(PatternKind::Stride).filter(of) {
@@ -137,7 +145,7 @@ fn rows(point: &Point, first: &Point, line: u64, who: &str, report: &mut Report)
 }
 
 /// One time over another, each end's error by its own half of the intervals.
-fn quotient(over: Interval, under: Interval) -> Option<Interval> {
+pub(super) fn quotient(over: Interval, under: Interval) -> Option<Interval> {
     if over.value <= 0.0 || under.value <= 0.0 {
         return None;
     }
@@ -172,9 +180,9 @@ fn study_ratio(points: &[Point], report: &mut Report) {
 }
 
 /// Points that were asked for and not measured.
-fn missing(record: &Record, points: &[Point], report: &mut Report) {
+fn missing(asked: &[Asked], points: &[Point], report: &mut Report) {
     let mut lost: Vec<String> = Vec::new();
-    for (bytes, step, operation) in asked(record) {
+    for &(bytes, step, operation) in asked {
         if points.iter().all(|p| (p.bytes, p.step, p.operation) != (bytes, step, operation)) {
             lost.push(format!("{} at {step} ({})", size(bytes as f64), operation.token()));
         }

@@ -8,6 +8,7 @@ use fathom_probe::wire::{OrderKind, PatternKind, Trial};
 
 use super::{PAIR_STEP, STEP, WINDOW_PAGES};
 use crate::common::scale::{At, Scale};
+use crate::geometry::{Step, steps};
 use crate::record::Record;
 
 impl Scale {
@@ -77,6 +78,34 @@ impl Scale {
             let known = pairs[..i].iter().rfind(|p| p.pages <= pages).map_or(0.0, |p| p.extra.max(0.0));
             pairs[i].extra += known / (lines / 2) as f64;
         }
+    }
+}
+
+/// A record's staircase, read.
+pub(crate) struct Stairs {
+    /// Its steps as measured.
+    pub(crate) staircase: Vec<At>,
+    /// The TLB pairs.
+    pub(crate) pairs: Vec<Pair>,
+    /// What translation adds to the steps.
+    pub(crate) translation: Translation,
+    /// Its tiers; `None` with too few points.
+    pub(crate) reading: Option<Reading>,
+}
+
+impl Stairs {
+    /// The staircase of a record.
+    pub(crate) fn of(record: &Record, scale: &Scale) -> Stairs {
+        let staircase = scale.staircase(record);
+        let pairs = scale.pairs(record);
+        let translation = scale.translation(&pairs);
+        let reading = read_staircase(&staircase, &translation, scale.share);
+        Stairs { staircase, pairs, translation, reading }
+    }
+
+    /// Where its tiers end.
+    pub(crate) fn steps(&self) -> Vec<Step> {
+        self.reading.as_ref().map(steps).unwrap_or_default()
     }
 }
 

@@ -2,12 +2,13 @@
 
 use fathom_analysis::claims::decode;
 use fathom_analysis::findings::{Refused, Report, Warning};
+use fathom_analysis::hierarchy::MAYBE_TABLES;
 use fathom_analysis::interval::{Interval, median, median_interval};
 use fathom_analysis::tiers::Reading;
 use fathom_probe::machine::Pages;
 use fathom_probe::wire::OrderKind;
 
-use super::curves::{Pair, is_tlb, read_pairs, read_staircase, tlb_steps};
+use super::curves::{Pair, Stairs, is_tlb, read_pairs, tlb_steps};
 use super::{NAME, claims};
 use crate::common::claims::rows;
 use crate::common::scale::{At, Scale, believable};
@@ -29,16 +30,14 @@ pub fn read(record: &Record) -> Report {
 
 fn measurements(record: &Record, report: &mut Report) {
     let scale = Scale::of(record);
-    let staircase = scale.staircase(record);
-    let pairs = scale.pairs(record);
-    let translation = scale.translation(&pairs);
-    let stairs = read_staircase(&staircase, &translation, scale.share);
+    let all = Stairs::of(record, &scale);
+    let Stairs { staircase, pairs, translation, reading: stairs } = &all;
     let decoded = decode(&record.facts);
-    let disturbance = disturbance::judge(record, scale.cycle_ticks.as_slice(), &repeats(&staircase));
+    let disturbance = disturbance::judge(record, scale.cycle_ticks.as_slice(), &repeats(staircase));
     disturbed_row(&disturbance, report);
     clocks(record, &scale, report);
-    if let Some(stairs) = &stairs {
-        tiers(stairs, &scale, &staircase, report);
+    if let Some(stairs) = stairs {
+        tiers(&all, &scale, report);
         open_ends(stairs, &scale, record, report);
         if let Some(&(bytes, ns)) = translation.last() {
             let mut row = number("bias.walk", ns, "ns");
@@ -56,20 +55,20 @@ fn measurements(record: &Record, report: &mut Report) {
             remedy: "give it a larger --budget".into(),
         });
     }
-    tlbs(&pairs, &scale, stairs.as_ref(), report);
+    tlbs(pairs, &scale, stairs.as_ref(), report);
     orders(record, &scale, report);
     report.findings.extend(rows(&decoded));
-    if let Some(stairs) = &stairs {
+    if let Some(stairs) = stairs {
         report.findings.extend(claims::verdicts(&decoded, stairs, record.worth, disturbance.disturbed));
     }
     for sentence in fathom_analysis::claims::disagreements(&decoded.claims).iter().chain(&decoded.complaints)
     {
         report.warnings.push(Warning { token: "claims", text: sentence.clone(), remedy: String::new() });
     }
-    for at in &staircase {
+    for at in staircase {
         steps(at, report);
     }
-    for pair in &pairs {
+    for pair in pairs {
         let mut row = number(format!("pages.{}.extra", pair.pages), pair.extra, "ns");
         row.count = pair.spread.values().len() as u64;
         row.trials = pair.spread.trials.iter().chain(&pair.packed.trials).copied().collect();
@@ -78,7 +77,7 @@ fn measurements(record: &Record, report: &mut Report) {
 }
 
 /// Medians of the trials of each point that was measured more than once.
-fn repeats(staircase: &[At]) -> Vec<Vec<f64>> {
+pub(crate) fn repeats(staircase: &[At]) -> Vec<Vec<f64>> {
     staircase
         .iter()
         .map(|a| a.steady.iter().filter_map(|g| median(g)).collect::<Vec<f64>>())
@@ -86,14 +85,16 @@ fn repeats(staircase: &[At]) -> Vec<Vec<f64>> {
         .collect()
 }
 
-fn tiers(stairs: &Reading, scale: &Scale, staircase: &[At], report: &mut Report) {
+/// The rows of the tiers.
+pub(crate) fn tiers(all: &Stairs, scale: &Scale, report: &mut Report) {
+    let Some(stairs) = &all.reading else { return };
     let cycle_ns = scale.cycle().map(|c| c * scale.tick_ns);
     let mut from = 0.0;
     for (i, tier) in stairs.tiers.iter().enumerate() {
         let n = i + 1;
         let to = tier.capacity.map_or(f64::INFINITY, |c| c.below);
         let on: Vec<&At> =
-            staircase.iter().filter(|a| a.bytes as f64 > from && a.bytes as f64 <= to).collect();
+            all.staircase.iter().filter(|a| a.bytes as f64 > from && a.bytes as f64 <= to).collect();
         let count = on.iter().map(|a| a.values().len()).sum();
         let trials: Vec<u64> = on.iter().flat_map(|a| a.trials.clone()).collect();
         let mut row = measured(format!("tier.{n}.latency"), tier.latency, "ns", count, &trials);
@@ -216,10 +217,7 @@ fn leaves_a_tier(pages: f64, stairs: &Reading) -> Option<String> {
         .or_else(|| {
             tier_for(&|n| (0.7..=1.7).contains(&(n * alone))).map(|tier| ("pages' descriptors", tier))
         })?;
-    Some(format!(
-        "{pages:.0} {what} just fill the {} tier: this may be page tables leaving it, not a TLB",
-        size(tier)
-    ))
+    Some(format!("{pages:.0} {what} just fill the {} tier: {MAYBE_TABLES}", size(tier)))
 }
 
 /// Bytes of a page's descriptor in the tables of every 64-bit architecture.

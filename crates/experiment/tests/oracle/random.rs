@@ -67,8 +67,10 @@ pub fn description(seed: u64, spacing: Spacing) -> Description {
     let mut rng = Rng::new(seed);
     loop {
         let d = attempt(&mut rng, seed, spacing);
-        let expected = crate::truth::expected(&d);
-        if d.check().is_ok() && (spacing == Spacing::Close || crate::truth::tlbs_distinct(&d, &expected)) {
+        let expected = fathom_model::expected::expected(&d);
+        if d.check().is_ok()
+            && (spacing == Spacing::Close || fathom_model::expected::tlbs_distinct(&d, &expected))
+        {
             return d;
         }
     }

@@ -5,6 +5,7 @@
 mod common;
 mod compare;
 mod death;
+mod describe;
 mod doctor;
 mod faults;
 mod latency;

@@ -182,6 +182,7 @@ fn help_fits_and_shows_examples_and_statuses() {
         &["survey", "-h"],
         &["survey", "--help"],
         &["report", "--help"],
+        &["describe", "--help"],
         &["machines", "--help"],
         &["subjects", "--help"],
         &["schema", "--help"],
@@ -251,11 +252,13 @@ fn completions_and_manual_pages_come_from_the_one_definition() {
     let user = User::new();
     for shell in ["bash", "zsh", "fish"] {
         let text = user.run(&["generate", "completions", shell]).ended(0).to_owned();
-        assert!(text.contains("latency") && text.contains("fail-if"), "{shell}: {text}");
+        for wanted in ["latency", "fail-if", "describe", "against"] {
+            assert!(text.contains(wanted), "{shell}: {text}");
+        }
     }
     user.run(&["generate", "man", "pages"]).ended(0);
     for (page, wanted) in
-        [("fathom.1", "survey"), ("fathom-compare.1", "fail"), ("fathom-latency.1", "bytes")]
+        [("fathom.1", "survey"), ("fathom-compare.1", "fail"), ("fathom-describe.1", "output")]
     {
         let text = user.read(&format!("pages/{page}"));
         assert!(text.starts_with(".ie") && text.contains(wanted), "{page}: {text}");

@@ -94,6 +94,64 @@ fn ladders_are_shown_where_they_are_asked_for() {
 }
 
 #[test]
+fn a_described_machine_says_whether_its_second_level_is_on() {
+    let user = User::new();
+    let ask = |machine: &str| {
+        let did = user.run(&["stride", "--on", machine, "--op", "read", "--steps", "8,64"]);
+        let text = did.ended(0).to_owned();
+        assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let (on, off) = (ask("am5728"), ask("am5728-l2-off"));
+    assert!(on.contains("- level: 256 KiB: ") && on.contains("a level answers between 32 KiB and"), "{on}");
+    assert!(off.contains("- memory: 256 KiB: ") && off.contains("no level beyond 32 KiB answers"), "{off}");
+    assert!(off.contains("shades are logarithmic"), "{off}");
+}
+
+#[test]
+fn first_touches_and_the_ladder_are_shown_where_they_are_asked_for() {
+    let user = User::new();
+    let ask =
+        ["stride", "--on", "am5728", "--bytes", "64K,1M", "--steps", "64", "--op", "read", "--budget", "9s"];
+    let did = user.run(&[&ask[..], &["--unfaulted", "--ladder", "--record", "A"]].concat());
+    let text = did.ended(0);
+    for wanted in ["forward8", "repermuted", "Reach forward", "nothing is fetched ahead", "nothing faults"] {
+        assert!(text.contains(wanted), "{wanted} is not in\n{text}");
+    }
+    assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
+    let head = user.read("A").lines().nth(1).unwrap_or_default().to_owned();
+    assert!(head.contains("unfaulted=1 prefetch=1") && head.contains("--unfaulted --ladder"), "{head}");
+    assert_eq!(user.run(&["report", "A"]).ended(0).lines().nth(3), text.lines().nth(3));
+    assert!(!user.run(&ask).ended(0).contains("repermuted"));
+}
+
+#[test]
+fn this_host_touches_fresh_memory_and_fetches_ahead() {
+    let user = User::new();
+    let ask = ["stride", "--bytes", "64K,4M", "--steps", "4096", "--op", "write", "--budget", "4s", "--json"];
+    let did = user.run(&[&ask[..], &["--unfaulted", "--ladder"]].concat());
+    if did.status == 5 || did.status == 1 || did.out.contains("counts no page faults") {
+        println!("SKIPPED on this host: {}{}", did.out, did.err);
+        return;
+    }
+    assert!(matches!(did.status, 0 | 3), "{did:?}");
+    let found = document(&did.out);
+    let rows = names(&found);
+    for name in [
+        "stride.65536.4096.write.unfaulted.time_per_access",
+        "stride.65536.4096.write.unfaulted.added_per_page",
+        "prefetch.repermuted.time",
+        "prefetch.reach.backward",
+    ] {
+        assert!(rows.contains(&name), "{name} is not in {rows:?}");
+    }
+    let faults = found["findings"].as_array().expect("a list").iter();
+    let faults: Vec<_> = faults.filter(|f| f["name"].to_string().contains("faults_per_page")).collect();
+    assert!(faults.iter().all(|f| f["value"].as_f64() >= Some(1.0)), "{faults:?}");
+    assert!(!found["warnings"].to_string().contains("unproven"), "{}", found["warnings"]);
+}
+
+#[test]
 fn this_host_walks_at_a_step() {
     let user = User::new();
     let did = user.run(&["stride", "--bytes", "8K", "--steps", "8,64", "--budget", "2s", "--json"]);

@@ -1,7 +1,10 @@
 //! Records: read, judged, printed and compared.
 
+use fathom_analysis::against;
 use fathom_analysis::compare::compare;
+use fathom_analysis::draft::{Options, draft};
 use fathom_analysis::findings::Report;
+use fathom_analysis::hierarchy::Hierarchy;
 use fathom_experiment::record::Record;
 use fathom_experiment::{latency, stride, survey};
 use fathom_probe::wire::{Line, Trial};
@@ -47,7 +50,54 @@ pub fn judged(data: &[u8]) -> Option<Report> {
     // What is not finite is null in JSON, so that the text and not the report is what comes back.
     assert_eq!(json(&again), document);
     carried(&report, &document);
+    drafted(&report);
+    checked(&report);
     Some(report)
+}
+
+/// A draft is TOML whatever was found; whether such a machine can be, the reader of descriptions says.
+fn drafted(report: &Report) {
+    let Ok(hierarchy) = Hierarchy::of(report) else { return };
+    let text = fathom_report::draft(&draft(&hierarchy, &Options { name: "", policies: &["lru"] }));
+    assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
+    toml::from_str::<toml::Table>(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let _ = fathom_model::Description::parse("draft", &text);
+}
+
+/// A check of any description adds rows that the schema knows, and a second one adds none.
+fn checked(report: &Report) {
+    let level = against::Level {
+        name: "L1".to_owned(),
+        latency: (3.0, 3.0),
+        size: (32768.0, 32768.0),
+        line: 64,
+        ways: 4,
+        sets: 128,
+        replacement: "lru".to_owned(),
+    };
+    let tlb = against::Tlb {
+        nth: 1,
+        name: "T1".to_owned(),
+        entries: 64,
+        ways: 4,
+        penalty: (7.0, 9.0),
+        merged: false,
+    };
+    let described = against::Described {
+        name: "any".to_owned(),
+        core_hz: 1e9,
+        hz: against::clock(report).unwrap_or(1e9),
+        levels: vec![level],
+        memory: (90.0, 100.0),
+        tlbs: vec![tlb],
+    };
+    let Ok(checked) = against::check(report, &described) else { return };
+    for finding in &checked.findings {
+        let known = schema::matches(&finding.name).unwrap_or_else(|| panic!("{}", finding.name));
+        assert!(known.units.contains(&finding.unit), "{} in '{}'", finding.name, finding.unit);
+    }
+    harmless(&terminal(&checked, &style(false), None));
+    assert_eq!(json(&against::check(&checked, &described).unwrap_or_default()), json(&checked));
 }
 
 /// A page carries the findings, and nothing in them ends an element of it.

@@ -41,7 +41,7 @@ fn pages(dir: &Path) -> Vec<(&'static str, Vec<&'static str>)> {
     vec![
         ("survey", survey.to_vec()),
         ("latency", vec!["histogram"; 3]),
-        ("stride", vec!["stride"; 3]),
+        ("stride", ["stride", "heat"].repeat(3)),
         ("compare", [&["overlay", "change"][..], &survey, &survey].concat()),
         ("records", [&["overlay"][..], &survey, &survey].concat()),
     ]
@@ -70,6 +70,9 @@ fn every_kind_of_page_is_drawn_and_answers() {
         }
         browser.open(&page, DESK, 900, false);
         answers(&mut browser, name);
+        if name == "stride" {
+            heat(&mut browser);
+        }
         assert!(browser.printed() > 10_000, "{name}: nothing is printed");
         assert_eq!(browser.complaints, Vec::<String>::new(), "{name}, after use");
     }
@@ -174,6 +177,33 @@ fn answers(browser: &mut Browser, about: &str) {
     assert_ne!(browser.value(ground), light, "{about}: no other theme");
     assert!(redrawn(browser, &before).is_some(), "{about}: the figure keeps its colours");
     browser.value("document.getElementById('theme').click(); 0");
+}
+
+/// A heat map has a rectangle a cell, in more than one colour, its numbers in them, and is read by keys and mouse.
+fn heat(browser: &mut Browser) {
+    let first = "document.querySelector('figure[data-chart=heat]')";
+    let cells = browser.value(&format!("Number({first}.dataset.items)")).as_u64().expect("cells");
+    assert_eq!(cells, 2 * 8, "two sizes by eight steps");
+    let colours = browser.value(&format!(
+        "new Set([...{first}.querySelectorAll('svg path')].map((p) => p.getAttribute('fill'))).size"
+    ));
+    assert!(colours.as_u64() > Some(3), "{colours} colours");
+    let numbers = browser.value(&format!(
+        "[...{first}.querySelectorAll('svg text')].filter((t) => /^\\d+(\\.\\d+)?$/.test(t.textContent)).length"
+    ));
+    assert!(numbers.as_u64() >= Some(cells), "{numbers} numbers for {cells} cells");
+    browser.value(&format!("{first}.focus(); {first}.scrollIntoView(); 0"));
+    for expected in ["16 KiB at a step of 8 B", "16 KiB at a step of 16 B"] {
+        browser.press("ArrowRight");
+        let read = browser.value(&format!("{first}.querySelector('figcaption').textContent"));
+        assert!(read.as_str().is_some_and(|t| t.starts_with(expected) && t.contains("ns a line")), "{read}");
+    }
+    let tip = browser.value(&format!(
+        "new Promise((done) => setTimeout(() => done([...{first}.querySelectorAll('.plot > div')].map((d) => \
+         d.innerText).join(' ')), 200))"
+    ));
+    assert!(tip.as_str().is_some_and(|t| t.contains("16 KiB at a step of 16 B")), "the tooltip says {tip}");
+    browser.press("Escape");
 }
 
 /// Place and size of the plot in the window.

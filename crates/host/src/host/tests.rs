@@ -1,6 +1,8 @@
 use fathom_probe::chain::{Chain, Layout, Order};
 use fathom_probe::machine::{Attribute, FactValue, Machine, Operation, Pages, Wish};
-use fathom_probe::patterns::stride;
+use fathom_probe::patterns::{self, stride};
+use fathom_probe::proof::unproven;
+use fathom_probe::wire::{PatternKind, Trial};
 
 use super::*;
 
@@ -71,6 +73,59 @@ fn a_sweep_does_what_the_generic_body_does() {
                 assert_eq!(host.sweep(&sweep, from, n), sum, "{cells} x {step} {operation:?}");
                 assert!(all(&mut host) == left, "{cells} x {step} {operation:?}: other contents");
             }
+        }
+    }
+}
+
+/// Each page of memory that was given back faults when it is touched again, and the samples prove it; a kernel
+/// that counts no faults is told from one whose faults are missing.
+#[test]
+fn first_touches_fault_and_are_proven() {
+    let mut host = host();
+    for (nth, &(bytes, step)) in [(16 << 10, 8), (1 << 20, 64), (1 << 20, 8192)].iter().enumerate() {
+        for &operation in Operation::ALL {
+            let cells = bytes / step;
+            let trial = Trial {
+                pattern: PatternKind::Stride,
+                bytes,
+                step,
+                operation,
+                unfaulted: true,
+                loads: cells / 4,
+                samples: 3,
+                warm: 0,
+                place: nth as u64,
+                ..Trial::default()
+            };
+            let yielded = match patterns::run(&mut host, &trial) {
+                Err(refusal) if refusal.reason.contains("counts no page faults") => {
+                    return eprintln!("SKIPPED: first touches: {}", refusal.reason);
+                }
+                other => other.expect("memory"),
+            };
+            let bad = unproven(&trial, yielded.page_bytes, &yielded.samples);
+            assert_eq!(bad, [], "{trial:?}: {:?}", yielded.samples);
+            // What is there does not fault: the same memory, mapped anew, is backed before it is swept.
+            let sweep = trial.sweep(host.map(&wish(bytes, nth as u64)).expect("memory").base);
+            let before = host.watch().faults;
+            host.sweep(&sweep, 0, cells).expect("inside");
+            let faults = host.watch().faults - before;
+            assert!(faults < cells.min(bytes / 4096).max(2), "{faults} faults in memory that was there");
+        }
+    }
+}
+
+#[test]
+fn a_chain_walked_once_is_laid_whole() {
+    let mut host = host();
+    let map = host.map(&wish(1 << 20, 5)).expect("memory");
+    for seed in 0..3 {
+        let chain = Chain::new(map.base, 1 << 14, 64, Layout::Packed, Order::Once, seed);
+        host.lay(&chain).expect("inside");
+        for n in [1, 1000, (1 << 14) - 1, 1 << 14] {
+            let start = host.cell(chain.at(0)).expect("a cell of the chain");
+            let end = host.chase(start, n);
+            assert_eq!(host.offset(end), chain.at(n), "{n} loads");
         }
     }
 }

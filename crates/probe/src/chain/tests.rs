@@ -21,8 +21,14 @@ proptest! {
     #[test]
     fn every_chain_is_one_cycle_with_a_known_end(
         cells in 1u64..3000,
-        window in prop_oneof![Just(None), Just(Some(0u64)), (64u64..8192).prop_map(Some)],
-        groups in prop_oneof![Just(None), (1u64..20).prop_map(Some)],
+        order in prop_oneof![
+            Just(Order::Random),
+            Just(Order::Once),
+            Just(Order::Sequential),
+            (64u64..8192).prop_map(Order::Window),
+            (-12i8..12).prop_map(Order::Strided),
+            (1u64..20).prop_map(Order::Groups),
+        ],
         layout in prop_oneof![
             Just(Layout::Packed),
             Just(Layout::OnePerPage { page: 4096 }),
@@ -30,12 +36,6 @@ proptest! {
         ],
         seed: u64,
     ) {
-        let order = match (groups, window) {
-            (Some(groups), _) => Order::Groups(groups),
-            (None, None) => Order::Random,
-            (None, Some(0)) => Order::Sequential,
-            (None, Some(w)) => Order::Window(w),
-        };
         let chain = Chain::new(8192, cells, 64, layout, order, seed);
         let mut seen = vec![false; chain.cells() as usize];
         for i in 0..chain.cells() {
@@ -57,6 +57,16 @@ proptest! {
                 prop_assert_eq!(chain.at(w * 32 + i) / 4096, first);
             }
         }
+    }
+
+    #[test]
+    fn strides_are_constant_but_from_pass_to_pass(cells in 2u64..3000, by in 1i8..12, descending: bool) {
+        let n = if descending { -by } else { by };
+        let chain = Chain::new(0, cells, 64, Layout::Packed, Order::Strided(n), 0);
+        let jump = |i: u64| chain.cell_at(i + 1) as i64 - chain.cell_at(i) as i64;
+        let odd = (0..cells - 1).filter(|i| jump(*i) != i64::from(n)).count() as u64;
+        prop_assert_eq!(odd, u64::from(by as u8).min(cells) - 1);
+        prop_assert_eq!(chain.cell_at(0), if descending { cells - 1 } else { 0 });
     }
 
     #[test]

@@ -31,12 +31,21 @@ pub fn body<M: Machine + ?Sized>(machine: &mut M, start: M::Cell, n: u64) -> M::
 }
 
 /// Writes the links of `chain`, in the chain's own order: where the caches allocate on writes, laying
-/// leaves them as one lap of the chase would, so the lap is its own warm-up.
+/// leaves them as one lap of the chase would, so the lap is its own warm-up. A chain that is to be walked once
+/// is laid by addresses: no prefetcher that remembers has met its order.
 ///
 /// # Errors
 /// A [`Refusal`] when a cell of the chain lies outside the machine's mapped memory.
 pub fn lay<M: Machine + ?Sized>(machine: &mut M, chain: &Chain) -> Result<(), Refusal> {
     let outside = || Refusal::new("the chain reaches outside the mapped memory", "ask for fewer bytes");
+    if chain.walked_once() {
+        for number in 0..chain.cells() {
+            let at = machine.cell(chain.place(number)).ok_or_else(outside)?;
+            let to = machine.cell(chain.at(chain.position_of(number) + 1)).ok_or_else(outside)?;
+            machine.link(at, to);
+        }
+        return Ok(());
+    }
     let first = machine.cell(chain.at(0)).ok_or_else(outside)?;
     let mut at = first;
     for i in 1..chain.cells() {
@@ -81,16 +90,24 @@ fn undisturbed<M: Machine>(machine: &mut M, trial: &Trial, one: One<M>) -> Resul
     if mapping.page_bytes != page_bytes {
         return Err(Refusal::new("the page size changed between two mappings", "run it again"));
     }
-    let chain = trial.chain(mapping.base, page_bytes);
-    machine.lay(&chain)?;
-    let start = machine.cell(chain.at(0)).ok_or_else(lost)?;
-    let mut cell = machine.chase(start, trial.warm);
+    let mut chain = trial.chain(mapping.base, page_bytes);
+    let mut cell = begin(machine, &chain, trial)?.ok_or_else(lost)?;
     let mut samples = Vec::with_capacity(trial.samples as usize);
-    for _ in 0..trial.samples {
+    for nth in 0..trial.samples {
+        if nth > 0 && chain.walked_once() {
+            chain = trial.chain_of(nth, mapping.base, page_bytes);
+            cell = begin(machine, &chain, trial)?.ok_or_else(lost)?;
+        }
         let sample = one(machine, &chain, &mut cell, trial);
         samples.push(sample.ok_or_else(lost)?);
     }
     Ok(Yield { samples, page_bytes, base: mapping.base })
+}
+
+/// Lays a chain and warms it; where the timed loads begin, `None` where that is outside of the mapping.
+fn begin<M: Machine>(machine: &mut M, chain: &Chain, trial: &Trial) -> Result<Option<M::Cell>, Refusal> {
+    machine.lay(chain)?;
+    Ok(machine.cell(chain.at(0)).map(|start| machine.chase(start, trial.warm)))
 }
 
 /// One sample: n loads, then 2n more.

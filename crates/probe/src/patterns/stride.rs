@@ -3,13 +3,14 @@
 //! What a program's own loops over an array do, so what the machine can overlap and fetch ahead it may. The
 //! work is proven by contents: a reading sweep reports the sum of what it loaded; a writing one leaves in each
 //! cell the number of the lap that wrote it last, a modifying one the numbers of all laps, flipped in one after
-//! the other, and both are looked at when the clock is not running.
+//! the other, and both are looked at when the clock is not running. Over memory that was given back, where what
+//! is read is zero whether it is read or not, the kernel's count of page faults proves it.
 
 use alloc::vec::Vec;
 
 use super::Yield;
 use crate::chain::mix;
-use crate::machine::{Machine, Operation, Ops, Refusal};
+use crate::machine::{Machine, Mapping, Operation, Ops, Refusal};
 use crate::wire::{Sample, Trial};
 
 /// Accesses in one turn of the unrolled loop, as in the chase.
@@ -62,6 +63,15 @@ impl Sweep {
             (index, lap) = (0, lap.wrapping_add(1));
             Some(part)
         })
+    }
+
+    /// Pages of `page` bytes in which the first `n` cells lie, if the buffer begins with one.
+    #[must_use]
+    pub fn pages(&self, n: u64, page: u64) -> u64 {
+        match page {
+            page if page > self.step => n.saturating_mul(self.step).div_ceil(page),
+            _ => n,
+        }
     }
 
     /// Instructions that one access takes beside loads and stores: the next address, and the sum or the flip.
@@ -289,6 +299,9 @@ pub fn measure<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refu
 fn undisturbed<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal> {
     let mapping = machine.map(&trial.wish(1))?;
     let sweep = trial.sweep(mapping.base);
+    if trial.unfaulted {
+        return first_touches(machine, trial, &sweep, &mapping);
+    }
     machine.lay_sweep(&sweep, trial.seed)?;
     // The warm-up is lap 0, as often as it takes; part of a lap is the part before the samples begin.
     let mut left = trial.warm;
@@ -347,9 +360,80 @@ fn proof<M: Machine>(machine: &mut M, sweep: &Sweep, to: u64, n: u64, sum: u64) 
 
 /// The word that a cell holds, counted from the buffer's beginning.
 fn word<M: Machine>(machine: &mut M, sweep: &Sweep, number: u64) -> Option<u64> {
+    Some(held_at(machine, sweep, number)?.wrapping_sub(sweep.base) / 8)
+}
+
+/// The arena offset that a cell links to.
+fn held_at<M: Machine>(machine: &mut M, sweep: &Sweep, number: u64) -> Option<u64> {
     let cell = machine.cell(sweep.base + number * sweep.step)?;
     let held = machine.peek(cell);
-    Some(machine.offset(held).wrapping_sub(sweep.base) / 8)
+    Some(machine.offset(held))
+}
+
+/// Samples of memory that is given back before each: n accesses, then 2n more, none to a cell that another one
+/// of the sample was to.
+///
+/// `end` is the number of page faults in the first run, and so is `end2` in the second where the sweep reads;
+/// where it writes, [`touched`] of both.
+fn first_touches<M: Machine>(
+    machine: &mut M,
+    trial: &Trial,
+    sweep: &Sweep,
+    mapping: &Mapping,
+) -> Result<Yield, Refusal> {
+    let mut samples = Vec::with_capacity(trial.samples as usize);
+    for _ in 0..trial.samples {
+        machine.give_back(mapping)?;
+        samples.push(first_touch(machine, sweep, trial).ok_or_else(outside)?);
+    }
+    // Nobody reckons with what the last sample left.
+    machine.give_back(mapping)?;
+    Ok(Yield { samples, page_bytes: mapping.page_bytes, base: mapping.base })
+}
+
+fn first_touch<M: Machine>(machine: &mut M, sweep: &Sweep, trial: &Trial) -> Option<Sample> {
+    let n = trial.loads;
+    // Lap 1: lap 0 leaves everything as it is.
+    let (from, middle) = (sweep.cells, sweep.cells + n);
+    let fresh = machine.watch().faults;
+    let before = super::counters(machine, trial);
+    let a = machine.now();
+    let first = machine.sweep(sweep, from, n)?;
+    let b = machine.now();
+    let between = super::counters(machine, trial);
+    let reached = machine.watch().faults;
+    let b2 = machine.now();
+    let second = machine.sweep(sweep, middle, 2 * n)?;
+    let c = machine.now();
+    let after = super::counters(machine, trial);
+    let faults = [reached.wrapping_sub(fresh), machine.watch().faults.wrapping_sub(reached)];
+    let [end, end2] = match sweep.operation {
+        // What was not zero was not fresh.
+        Operation::Read if first != 0 || second != 0 => [0, 0],
+        Operation::Read => faults,
+        Operation::Write | Operation::Rmw => [faults[0], left(machine, sweep, 3 * n)?],
+    };
+    let (cycles, misses) = before.since(between, after);
+    Some(Sample { ticks: b.since(a), ticks2: c.since(b2), end, end2, cycles, misses })
+}
+
+/// What the first `n` cells of fresh memory hold once lap 1 has come by: in words its number, each times the
+/// cell's number counted from 1; wraps.
+#[must_use]
+pub fn touched(n: u64) -> u64 {
+    triangle(n)
+}
+
+/// The same as it is found. A store leaves a word counted from the buffer's beginning; a flip of what read as
+/// the machine's first cell one counted from that.
+fn left<M: Machine>(machine: &mut M, sweep: &Sweep, n: u64) -> Option<u64> {
+    let from = if sweep.operation == Operation::Rmw { 0 } else { sweep.base };
+    let mut sum = 0u64;
+    for number in 0..n {
+        let word = held_at(machine, sweep, number)?.wrapping_sub(from) / 8;
+        sum = sum.wrapping_add((number + 1).wrapping_mul(word));
+    }
+    Some(sum)
 }
 
 /// [`Sweep::contents`] as they are.

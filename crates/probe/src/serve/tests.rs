@@ -1,7 +1,9 @@
 //! The server over a machine that is plain memory, and over mutants of it that cheat.
 
 use super::*;
-use crate::machine::{Counters, Disturb, Dma, Maintain, Mapping, Pages, Ticks, Wake, Wish, Worth};
+use crate::machine::{
+    Counters, Disturb, Dma, Fresh, Maintain, Mapping, Pages, Ticks, Wake, Watch, Wish, Worth,
+};
 use crate::patterns::stride::{self, Sweep};
 use crate::proof::unproven;
 use alloc::collections::VecDeque;
@@ -43,16 +45,32 @@ struct Plain {
     cheat: Cheat,
     lap: u64,
     in_batch: bool,
+    untouched: Vec<bool>,
+    faults: u64,
 }
 
 impl Plain {
     fn new(cheat: Cheat) -> Plain {
-        Plain { memory: vec![0; 1 << 15], time: 0, cheat, lap: 0, in_batch: false }
+        let memory = vec![0; 1 << 15];
+        Plain { memory, time: 0, cheat, lap: 0, in_batch: false, untouched: Vec::new(), faults: 0 }
+    }
+    fn touch(&mut self, at: usize) {
+        if let Some(page) = self.untouched.get_mut(at / 512) {
+            self.faults += u64::from(core::mem::replace(page, false));
+        }
     }
 }
 
 impl Counters for Plain {}
 impl Maintain for Plain {}
+impl Fresh for Plain {
+    /// Zeroes it, and counts a fault at the first touch of each page of 4096 bytes.
+    fn give_back(&mut self, mapping: &Mapping) -> Result<(), Refusal> {
+        self.memory[(mapping.base / 8) as usize..][..(mapping.bytes / 8) as usize].fill(0);
+        self.untouched = vec![true; (mapping.bytes / 4096) as usize];
+        Ok(())
+    }
+}
 impl Wake for Plain {}
 impl Disturb for Plain {}
 impl Dma for Plain {}
@@ -90,11 +108,16 @@ impl Machine for Plain {
     fn offset(&self, cell: usize) -> u64 {
         cell as u64 * 8
     }
+    fn watch(&mut self) -> Watch {
+        Watch { faults: self.faults, ..Watch::default() }
+    }
     fn link(&mut self, at: usize, to: usize) {
+        self.touch(at);
         self.memory[at] = to as u64;
     }
     fn follow(&mut self, at: usize) -> usize {
         self.time += 3;
+        self.touch(at);
         if self.cheat == Cheat::Guessed {
             return 0;
         }
@@ -194,7 +217,7 @@ fn judged(lines: &[Line]) -> Vec<usize> {
     unproven(&trial, done.page_bytes, &samples.list)
 }
 
-const ASKED: [&str; 14] = [
+const ASKED: [&str; 17] = [
     "trial id=1 pattern=chase bytes=8192 loads=300 samples=4 warm=77",
     "trial id=1 pattern=chase bytes=17024 order=window window=4096 loads=100 samples=4",
     "trial id=1 pattern=chase bytes=8192 order=sequential loads=300 samples=4 warm=1",
@@ -208,6 +231,9 @@ const ASKED: [&str; 14] = [
     "trial id=1 pattern=single bytes=576 period=4096 loads=77 samples=4",
     "trial id=1 pattern=probe period=4096 step=1024 sequence=\"A-I B a-d A\" loads=301 samples=4 warm=3",
     "trial id=1 pattern=probe period=4096 sequence=\"A-I B? A C?\" samples=5 warm=3",
+    "trial id=1 pattern=chase bytes=8192 order=backward3 loads=300 samples=4",
+    "trial id=1 pattern=chase bytes=65600 order=forward8 loads=300 samples=4 warm=9",
+    "trial id=1 pattern=chase bytes=131072 order=repermuted loads=300 samples=4 warm=900",
     "trial id=1 pattern=single bytes=36864 step=4096 group=4 period=24576 loads=77 samples=4",
 ];
 
@@ -293,6 +319,74 @@ fn frames_are_for_reading_strides_alone() {
     let trial = Trial { pattern: crate::wire::PatternKind::Stride, frames: 1, ..Trial::default() };
     assert_eq!(Trial::read(&trial.line()), Ok(trial));
     assert!(!Trial::default().line().render().contains("frames"));
+}
+
+/// The samples of the one trial in an answer.
+fn samples_of(lines: &[Line]) -> Vec<crate::wire::Sample> {
+    Samples::read(lines.iter().find(|l| l.word == "sample").unwrap()).unwrap().list
+}
+
+/// One line a page, and lines of pages that others share.
+#[test]
+fn honest_first_touches_are_proven_and_cheats_are_caught() {
+    for (asked, every) in [
+        ("trial id=1 pattern=stride bytes=131072 step=4096 loads=10 samples=3 unfaulted=1", true),
+        ("trial id=1 pattern=stride bytes=131072 step=64 loads=640 samples=3 unfaulted=1 seed=5", false),
+    ] {
+        for op in ["read", "write", "rmw"] {
+            let asked = format!("{asked} op={op}");
+            let lines = talk(Cheat::Honest, &[&asked]);
+            assert_eq!(judged(&lines), [], "{asked}");
+            assert!(samples_of(&lines).iter().all(|s| s.end == 10), "{asked}");
+            for cheat in
+                [Cheat::Idle, Cheat::Home, Cheat::Hoisted, Cheat::OneShort, Cheat::Twice, Cheat::Lost]
+            {
+                // The kernel counts pages and not accesses; nothing is stored that could be lost.
+                let unseen = match cheat {
+                    Cheat::OneShort | Cheat::Twice => op == "read" && !every,
+                    Cheat::Lost => op == "read",
+                    _ => false,
+                };
+                let caught = !judged(&talk(cheat, &[&asked])).is_empty();
+                assert_eq!(caught, !unseen, "{cheat:?}: {asked}");
+            }
+        }
+    }
+}
+
+#[test]
+fn memory_that_was_not_fresh_proves_no_first_touch() {
+    // What is read there is not zero.
+    let asked = "trial id=1 pattern=stride bytes=131072 step=4096 loads=10 samples=3 unfaulted=1";
+    assert_eq!(judged(&talk(Cheat::Stuck, &[asked])), [0, 1, 2]);
+}
+
+#[test]
+fn what_is_walked_once_has_room_for_it_and_the_right_pattern() {
+    let words = |asked| talk(Cheat::Honest, &[asked]).iter().map(|l| l.word.clone()).collect::<Vec<_>>();
+    for wrong in [
+        "trial pattern=stride bytes=8192 loads=43 unfaulted=1",
+        "trial pattern=stride bytes=8192 loads=8 unfaulted=2",
+        "trial pattern=chase bytes=8192 loads=8 unfaulted=1",
+        "trial pattern=chase bytes=8192 order=repermuted loads=40 warm=9",
+        "trial pattern=single bytes=8192 order=repermuted loads=4 warm=9",
+        "trial pattern=chase bytes=8192 order=backward9",
+    ] {
+        assert_eq!(words(wrong)[1..], ["fault"], "{wrong}");
+    }
+    let asked = "trial pattern=stride bytes=8192 loads=42 samples=1 unfaulted=1";
+    assert_eq!(words(asked)[1..], ["trial", "sample", "done"]);
+    let trial = Trial::read(&Line::parse(asked).unwrap()).unwrap();
+    assert_eq!(Trial::read(&trial.line()), Ok(trial.clone()));
+    // Absent where it says nothing: what earlier versions wrote is written again.
+    assert!(!Trial { unfaulted: false, ..trial }.line().render().contains("unfaulted"));
+}
+
+#[test]
+fn each_sample_of_a_chain_walked_once_has_an_order_of_its_own() {
+    let lines = talk(Cheat::Honest, &[ASKED[15]]);
+    let ends: Vec<u64> = samples_of(&lines).iter().map(|s| s.end).collect();
+    assert!(ends.windows(2).all(|pair| pair[0] != pair[1]), "{ends:?}");
 }
 
 #[test]

@@ -6,12 +6,14 @@
 //! and an error names what is wrong and where.
 
 pub mod line;
+pub mod order;
 pub mod sample;
 pub mod trial;
 
 pub use line::{Fields, Line, MAX_LINE, Value, WireError};
+pub use order::OrderKind;
 pub use sample::{Done, Sample, Samples};
-pub use trial::{OrderKind, PatternKind, Trial};
+pub use trial::{PatternKind, Trial};
 
 /// The version of the wire and of the record. Old keys keep their meaning and defaults for ever.
 pub const VERSION: u64 = 1;

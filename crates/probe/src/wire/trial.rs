@@ -5,7 +5,8 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use super::line::{Fields, Line, WireError};
-use crate::chain::{Chain, Layout, Order};
+use super::order::OrderKind;
+use crate::chain::{Chain, Layout, Order, mix};
 use crate::machine::{Attribute, Operation, Pages, Stream, Wish};
 use crate::patterns::stride::Sweep;
 use crate::sequence::Sequence;
@@ -47,20 +48,6 @@ token_names!(PatternKind {
     Probe = "probe",
 });
 
-/// The order of a chain, without its window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum OrderKind {
-    /// One random cycle.
-    #[default]
-    Random,
-    /// Random inside windows of `window` bytes.
-    Window,
-    /// Ascending.
-    Sequential,
-}
-
-token_names!(OrderKind { Random = "random", Window = "window", Sequential = "sequential" });
-
 /// One point of a plan. Lengths in bytes; `loads` is the n of the n/2n method.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trial {
@@ -76,6 +63,9 @@ pub struct Trial {
     pub step: u64,
     /// What the pattern `stride` does to each cell; the others load.
     pub operation: Operation,
+    /// Is the buffer of the pattern `stride` given back before each sample, so that the timed runs touch every
+    /// page of it for the first time?
+    pub unfaulted: bool,
     /// Order of the chain.
     pub order: OrderKind,
     /// Window of the order `window`, bytes.
@@ -124,6 +114,7 @@ impl Default for Trial {
             bytes: 32 << 10,
             step: 64,
             operation: Operation::Read,
+            unfaulted: false,
             order: OrderKind::Random,
             window: 4096,
             period: 0,
@@ -202,6 +193,9 @@ impl Trial {
         if self.operation != Operation::Read {
             line = line.token("op", self.operation.token());
         }
+        if self.unfaulted {
+            line = line.int("unfaulted", 1);
+        }
         for (key, value, absent) in [
             ("period", self.period, 0),
             ("group", self.group, 1),
@@ -238,6 +232,7 @@ impl Trial {
             bytes: f.int("bytes")?.unwrap_or(d.bytes),
             step: f.int("step")?.unwrap_or(d.step),
             operation: choice(&mut f, "op", d.operation, Operation::from_token, Operation::choices())?,
+            unfaulted: f.int("unfaulted")?.map_or(Ok(d.unfaulted), flag)?,
             order: choice(&mut f, "order", d.order, OrderKind::from_token, OrderKind::choices())?,
             window: f.int("window")?.unwrap_or(d.window),
             period: f.int("period")?.unwrap_or(d.period),
@@ -291,6 +286,26 @@ impl Trial {
                 "trial: op={} is for pattern=stride; the pattern {} only loads",
                 self.operation.token(),
                 self.pattern.token()
+            )));
+        }
+        self.check_once()
+    }
+
+    /// What is touched once, or walked once, ends before it comes round again.
+    fn check_once(&self) -> Result<(), WireError> {
+        let (what, pattern, needs) = match (self.unfaulted, self.order) {
+            (true, _) => ("unfaulted=1", PatternKind::Stride, 0),
+            (_, OrderKind::Repermuted) => ("order=repermuted", PatternKind::Chase, self.warm),
+            _ => return Ok(()),
+        };
+        if self.pattern != pattern {
+            return Err(WireError::new(format!("trial: {what} is for pattern={}", pattern.token())));
+        }
+        let needs = needs + 3 * self.loads;
+        if needs > self.cells() {
+            return Err(WireError::new(format!(
+                "trial: {what} takes {needs} cells, warm and three times loads, and there are {}",
+                self.cells()
             )));
         }
         Ok(())
@@ -360,6 +375,12 @@ impl Trial {
     /// The chain of this trial on pages of `page_bytes`, from arena offset `base`.
     #[must_use]
     pub fn chain(&self, base: u64, page_bytes: u64) -> Chain {
+        self.chain_of(0, base, page_bytes)
+    }
+
+    /// The chain of the nth sample, from 0: another one for each in the order `repermuted`, else the same.
+    #[must_use]
+    pub fn chain_of(&self, nth: u64, base: u64, page_bytes: u64) -> Chain {
         let layout = match self.pattern {
             PatternKind::Pages => Layout::OnePerPage { page: page_bytes.max(self.step) },
             _ if self.period > 0 => Layout::Grouped { group: self.cells_in_group(), period: self.period },
@@ -370,8 +391,11 @@ impl Trial {
             OrderKind::Random => Order::Random,
             OrderKind::Window => Order::Window(self.window),
             OrderKind::Sequential => Order::Sequential,
+            OrderKind::Repermuted => Order::Once,
+            other => Order::Strided(other.stride().unwrap_or(1)),
         };
-        Chain::new(base + self.offset, self.cells(), self.step, layout, order, self.seed)
+        let seed = if order == Order::Once { mix(self.seed ^ mix(nth)) } else { self.seed };
+        Chain::new(base + self.offset, self.cells(), self.step, layout, order, seed)
     }
 
     /// The sweep of this trial over a buffer that begins at arena offset `base`.
@@ -408,6 +432,15 @@ impl Trial {
             attribute: self.attribute,
             place: self.place,
         }
+    }
+}
+
+/// A key that is 0 or 1.
+fn flag(value: u64) -> Result<bool, WireError> {
+    match value {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(WireError::new(format!("trial: unfaulted={value} must be from 0 to 1"))),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::page::{Block, Chart, Ink, Pieces, Table};
 
 fn class(ink: Ink) -> &'static str {
     match ink {
-        Ink::Plain | Ink::Tier(_) => "",
+        Ink::Plain | Ink::Tier(_) | Ink::Heat(_) => "",
         Ink::Bold => "bold",
         Ink::Dim => "note",
         Ink::Good => "good",
@@ -93,6 +93,7 @@ fn figure(chart: &Chart, lines: &[Pieces], report: usize, about: &str) -> String
         Chart::Pages => ("pages", ""),
         Chart::Histogram(name) => ("histogram", name.as_str()),
         Chart::Stride(operation) => ("stride", operation.as_str()),
+        Chart::Heat(operation) => ("heat", operation.as_str()),
     };
     let text: String =
         lines.iter().flat_map(|line| line.iter().map(|(_, t)| t.as_str()).chain(["\n"])).collect();

@@ -67,8 +67,16 @@ fn take_claims<'a>(shelf: &mut Shelf<'a>) -> Vec<Claim<'a>> {
     claims
 }
 
+/// Inks of the words for verdicts.
+pub(super) const VERDICTS: &[(&str, Ink)] = &[
+    (" disagrees", Ink::Bad),
+    (" behaves unlike it", Ink::Bad),
+    (" agrees", Ink::Good),
+    (" behaves like it", Ink::Good),
+];
+
 /// A verdict as it is worded for the worth of the clock: a guest cannot say what a machine is.
-fn worded(verdict: &str, worth: &str) -> String {
+pub(super) fn worded(verdict: &str, worth: &str) -> String {
     match (verdict, worth) {
         ("agrees", "virtual") => "behaves like it",
         ("disagrees", "virtual") => "behaves unlike it",
@@ -77,7 +85,8 @@ fn worded(verdict: &str, worth: &str) -> String {
     .to_string()
 }
 
-fn word(f: &Finding) -> String {
+/// A finding's word.
+pub(super) fn word(f: &Finding) -> String {
     match &f.value {
         Value::Text(text) => text.clone(),
         Value::Number(_) => number::value(f).value,
@@ -128,13 +137,7 @@ pub fn section(page: &mut Page, report: &Report, shelf: &mut Shelf) {
         left("measured"),
         left("verdict"),
     ];
-    let colours = [
-        (" disagrees", Ink::Bad),
-        (" behaves unlike it", Ink::Bad),
-        (" agrees", Ink::Good),
-        (" behaves like it", Ink::Good),
-    ];
-    page.table(&columns, &table, &colours);
+    page.table(&columns, &table, VERDICTS);
     for (level, f) in &verdicts {
         sentence(page, report, *level, f, &claims);
     }

@@ -248,7 +248,27 @@ fn curve_of_pages(page: &mut Page, pages: &[(u64, &Finding)], marks: Vec<(f64, S
 }
 
 /// Orders from the kindest to prefetchers to the hardest; others follow.
-const ORDERS: [&str; 3] = ["sequential", "window", "random"];
+const ORDERS: [&str; 19] = [
+    "sequential",
+    "forward2",
+    "forward3",
+    "forward4",
+    "forward5",
+    "forward6",
+    "forward7",
+    "forward8",
+    "reversed",
+    "backward2",
+    "backward3",
+    "backward4",
+    "backward5",
+    "backward6",
+    "backward7",
+    "backward8",
+    "window",
+    "random",
+    "repermuted",
+];
 
 /// Columns of the longest bar.
 const BAR: f64 = 20.0;
@@ -284,6 +304,19 @@ pub fn prefetch(page: &mut Page, shelf: &mut Shelf) {
     page.table(&columns, &steps.iter().map(row).collect::<Vec<_>>(), &[]);
     let labelled: Vec<(String, &Finding)> = steps.iter().map(|((_, order), f)| (order.clone(), *f)).collect();
     notes(page, &labelled);
+    // What follows from them: a sentence each.
+    for (name, says) in [
+        ("prefetch.worth", "Random over ascending"),
+        ("prefetch.reach.forward", "Reach forward, lines"),
+        ("prefetch.reach.backward", "Reach backward, lines"),
+        ("prefetch.temporal", "A new order each lap over one that comes again"),
+    ] {
+        if let Some(f) = shelf.take(name) {
+            let Shown { value, interval } = number::value(f);
+            let text = format!("{says}: {}", format!("{value} {interval}").trim());
+            page.text(Ink::Plain, &format!("{text}; {}", f.notes.join("; ")), "", "  ");
+        }
+    }
 }
 
 /// Findings as they are: numbers as rows (name, value, interval, unit, count), texts as lines,

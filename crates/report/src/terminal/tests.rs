@@ -51,6 +51,52 @@ fn two_reports_stand_side_by_side() {
     assert_eq!(c.beyond(0.5).count(), 0);
 }
 
+/// The survey checked against a description that has its second level at half the size and no second TLB.
+fn checked() -> Report {
+    use fathom_analysis::against::{Described, Level, Tlb, check};
+    let level = |name: &str, cycles: f64, kib: f64, ways| Level {
+        name: name.to_string(),
+        latency: (cycles, cycles),
+        size: (kib * 1024.0, kib * 1024.0),
+        line: 64,
+        ways,
+        sets: 64,
+        replacement: "lru".to_string(),
+    };
+    let described = Described {
+        name: "board".to_string(),
+        core_hz: 2.96e9,
+        hz: 2.96e9,
+        levels: vec![level("L1D", 5.0, 48.0, 12), level("L2", 16.6, 1024.0, 16)],
+        memory: (390.0, 400.0),
+        tlbs: vec![Tlb {
+            nth: 1,
+            name: "dTLB".to_string(),
+            entries: 64,
+            ways: 4,
+            penalty: (6.0, 8.0),
+            merged: false,
+        }],
+    };
+    let mut report = samples::survey(9);
+    report.findings.push(samples::number("tlb.2.penalty", 30.7, "ns", None, 9));
+    report.findings.push(samples::word("tier.1.policies", "fifo, random", &[]));
+    check(&report, &described).expect("it has tiers")
+}
+
+#[test]
+fn a_description_stands_beside_what_was_measured() {
+    let text = terminal(&checked(), &UNICODE, None);
+    let at = text.find("Against the description board").expect("its section");
+    let end = text[at..].find("\n\n").map_or(text.len(), |end| at + end + 1);
+    golden("against.txt", &text[at..end]);
+    assert!(!text.contains("expected."), "every row is in the table: {text}");
+    let narrow = terminal(&checked(), &Style { width: 40, ..ASCII }, None);
+    assert!(narrow.lines().all(|l| l.width() <= 40), "{narrow}");
+    let page = crate::html(&[("A", &checked())], &[]).expect("a page");
+    assert!(page.contains("Against the description board") && page.contains("disagrees"));
+}
+
 #[test]
 fn a_histogram_without_its_peak_is_still_shown() {
     let mut report = samples::latency();

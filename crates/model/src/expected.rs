@@ -1,12 +1,18 @@
 //! What a survey of a described machine ought to find: from the description alone, by arithmetic that
-//! shares nothing with the analysis.
+//! shares nothing with the analysis, and runs nothing.
+//!
+//! The oracle tests hold surveys of the model against it, and `fathom report --against` any survey. What it
+//! knows of how a survey looks (the spacing and the number of a TLB pair's pages, the window of its chains,
+//! the turns of its loop) are its constants.
 
-use fathom_model::description::{Description, Holds, Inclusion, Level, WalkFrom};
+use crate::description::{Description, Holds, Inclusion, Level, WalkFrom};
 
 /// A range within which a value is right.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Range {
+    /// Lower end.
     pub low: f64,
+    /// Upper end.
     pub high: f64,
 }
 
@@ -16,6 +22,7 @@ impl Range {
     }
 
     /// Is `value` within the range, or off by at most `relative` or `absolute`?
+    #[must_use]
     pub fn holds(&self, value: f64, relative: f64, absolute: f64) -> bool {
         let slack = |end: f64| (relative * end).max(absolute);
         value >= self.low - slack(self.low) && value <= self.high + slack(self.high)
@@ -23,7 +30,7 @@ impl Range {
 }
 
 /// An expected tier.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Tier {
     /// Load-to-use in cycles.
     pub cycles: Range,
@@ -32,26 +39,34 @@ pub struct Tier {
 }
 
 /// An expected capacity.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Capacity {
+    /// Where loads begin to miss, bytes.
     pub bytes: Range,
+    /// Is that the size itself? Not of an exclusive level, which adds to what is nearer.
     pub exact: bool,
 }
 
 /// An expected TLB: pages, and what its miss adds, in cycles.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Tlb {
+    /// Its place among the description's TLBs, from 0; those that no survey can see are not expected.
+    pub nth: usize,
+    /// Its entries.
     pub entries: u32,
     /// As many spaced lines as it has entries fill a level within 1.5: its onset and the level's are one
     /// rise, which must be found and noted, but need not be told apart.
     pub hidden: bool,
+    /// What a load pays more when it misses and the next one answers, or the walk, cycles.
     pub penalty: Range,
 }
 
 /// All that is expected.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Expected {
+    /// One a level that holds data, nearest first, and memory.
     pub tiers: Vec<Tier>,
+    /// One a TLB that can be seen in base pages, nearest first.
     pub tlbs: Vec<Tlb>,
 }
 
@@ -60,8 +75,16 @@ const SPACING: f64 = 128.0;
 /// Most pages of a TLB pair.
 const MOST_PAGES: u64 = 8192;
 
+/// The levels that loads see, nearest first: those of the expected tiers but the last.
+#[must_use]
+pub fn data_levels(d: &Description) -> Vec<&Level> {
+    d.levels.iter().filter(|l| l.holds != Holds::Instructions).collect()
+}
+
+/// What a survey of `d` ought to find. Cycles are those of `d.core.clock_hz`.
+#[must_use]
 pub fn expected(d: &Description) -> Expected {
-    let data: Vec<&Level> = d.levels.iter().filter(|l| l.holds != Holds::Instructions).collect();
+    let data = data_levels(d);
     let hz = d.core.clock_hz;
     // One decrement and one branch in every 32 loads.
     let turn = (d.core.alu.in_cycles(hz) + d.core.branch.in_cycles(hz)) / 32.0;
@@ -91,7 +114,7 @@ fn memory(d: &Description) -> f64 {
     if let Some(rows) = &m.rows {
         // The survey's window is four pages of the largest size; a random one of its rows is open in
         // its bank when it was the last one used there.
-        let window = 4.0 * *m.pages.last().unwrap() as f64;
+        let window = 4.0 * m.pages.last().copied().unwrap_or_default() as f64;
         let rows_a_bank = (window / rows.row as f64 / f64::from(rows.banks)).max(1.0);
         latency += (rows.open.in_cycles(hz) - latency) / rows_a_bank;
     }
@@ -120,8 +143,8 @@ fn closed_row(d: &Description) -> f64 {
 
 fn tlbs(d: &Description, data: &[&Level]) -> Vec<Tlb> {
     let hz = d.core.clock_hz;
-    let base = d.memory.pages[0];
-    let able: Vec<_> = d.tlbs.iter().filter(|t| t.pages.contains(&base)).collect();
+    let base = d.memory.pages.first().copied().unwrap_or_default();
+    let able: Vec<_> = d.tlbs.iter().enumerate().filter(|(_, t)| t.pages.contains(&base)).collect();
     let Some(w) = &d.walk else { return Vec::new() };
     let walk = {
         let fixed = w.latency.in_cycles(hz);
@@ -149,11 +172,12 @@ fn tlbs(d: &Description, data: &[&Level]) -> Vec<Tlb> {
     };
     able.iter()
         .enumerate()
-        .filter(|(_, t)| u64::from(t.entries) * 2 <= MOST_PAGES)
+        .filter(|(_, (_, t))| u64::from(t.entries) * 2 <= MOST_PAGES)
         // A miss that costs nothing cannot be seen (the MicroTLB of the ARM1176).
-        .filter(|(i, _)| able.get(i + 1).is_none_or(|next| next.latency.in_cycles(hz) > 0.0))
-        .map(|(i, t)| {
-            let mut penalty = able.get(i + 1).map_or(walk, |next| Range::exactly(next.latency.in_cycles(hz)));
+        .filter(|(i, _)| able.get(i + 1).is_none_or(|(_, next)| next.latency.in_cycles(hz) > 0.0))
+        .map(|(i, (nth, t))| {
+            let mut penalty =
+                able.get(i + 1).map_or(walk, |(_, next)| Range::exactly(next.latency.in_cycles(hz)));
             // Where the lines themselves come from memory, packed ones find their row open and spread ones
             // do not: the pair cannot tell that from translation.
             let in_cache = data.iter().any(|l| l.size >= 8 * 128 * u64::from(t.entries));
@@ -166,7 +190,7 @@ fn tlbs(d: &Description, data: &[&Level]) -> Vec<Tlb> {
             }
             let reach = 128.0 * f64::from(t.entries);
             let hidden = data.iter().any(|l| (1.0 / 1.5..=1.5).contains(&(reach / l.size as f64)));
-            Tlb { entries: t.entries, hidden, penalty }
+            Tlb { nth: *nth, entries: t.entries, hidden, penalty }
         })
         .collect()
 }
@@ -174,6 +198,7 @@ fn tlbs(d: &Description, data: &[&Level]) -> Vec<Tlb> {
 /// Can these TLBs and walks be told apart at all? What a translation adds must raise the cost of a load
 /// by 1.3 over the one before it, on the ground of the level that holds twice as many spaced lines as the
 /// TLB has entries: the same ratio that successive levels keep.
+#[must_use]
 pub fn tlbs_distinct(d: &Description, e: &Expected) -> bool {
     let hz = d.core.clock_hz;
     let mut before = 0.0;

@@ -1,0 +1,364 @@
+//! The rows of a check, claim by claim.
+
+use super::{
+    CAPACITY, CLOCK, Described, ENTRIES, LATENCY, Level, PENALTY, Span, TOLD_APART, Tlb, Tolerance, Verdict,
+    compared,
+};
+use crate::findings::{Finding, Value};
+use crate::hierarchy::{Hierarchy, Tlb as Step, interval};
+use crate::interval::Interval;
+
+/// The rows of every claim that the hierarchy can be asked about.
+pub(super) fn rows(hierarchy: &Hierarchy, described: &Described) -> Vec<Finding> {
+    let cycles = hierarchy.core_hz().is_some();
+    let mut judge = Judge { hierarchy, described, cycles, rows: Vec::new() };
+    judge.clock();
+    judge.levels();
+    judge.memory();
+    judge.translation();
+    judge.rows
+}
+
+/// One claim on its way to a row.
+struct Claim<'s> {
+    /// The row's name behind `against.`.
+    name: String,
+    /// What it is about, for the sentence.
+    of: &'s str,
+    unit: &'static str,
+    described: Span,
+}
+
+struct Judge<'a> {
+    hierarchy: &'a Hierarchy<'a>,
+    described: &'a Described,
+    /// Are times compared in cycles? In ns otherwise.
+    cycles: bool,
+    rows: Vec<Finding>,
+}
+
+impl<'a> Judge<'a> {
+    fn time_unit(&self) -> &'static str {
+        if self.cycles { "cycles" } else { "ns" }
+    }
+
+    /// Cycles of the description in the unit that times are compared in.
+    fn time(&self, cycles: Span) -> Span {
+        let scale = if self.cycles { 1.0 } else { 1e9 / self.described.hz };
+        (cycles.0 * scale, cycles.1 * scale)
+    }
+
+    fn tolerance(&self, of: Tolerance) -> Tolerance {
+        Tolerance { absolute: self.time((of.absolute, 0.0)).0, ..of }
+    }
+
+    /// A finding in ns in that unit.
+    fn measured(&self, f: &Finding) -> Interval {
+        interval(f).scaled(if self.cycles { self.described.hz / 1e9 } else { 1.0 })
+    }
+
+    /// Adds the two rows of a claim.
+    fn row(
+        &mut self,
+        claim: &Claim,
+        verdict: Verdict,
+        measured: Option<(Interval, &Finding)>,
+        note: Option<String>,
+    ) {
+        let (low, high) = claim.described;
+        let ends = (low < high).then_some((low, high));
+        self.rows.push(Finding {
+            name: format!("expected.{}", claim.name),
+            value: Value::Number(low),
+            unit: claim.unit,
+            low: ends.map(|e| e.0),
+            high: ends.map(|e| e.1),
+            count: 0,
+            trials: Vec::new(),
+            notes: vec![format!("{} of {}", claim.of, self.described.name)],
+        });
+        self.rows.push(Finding {
+            name: format!("against.{}", claim.name),
+            value: Value::Text(verdict.token().to_owned()),
+            unit: claim.unit,
+            low: measured.map(|m| m.0.low),
+            high: measured.map(|m| m.0.high),
+            count: measured.map_or(0, |m| m.1.count),
+            trials: measured.map(|m| m.1.trials.clone()).unwrap_or_default(),
+            notes: note.into_iter().collect(),
+        });
+    }
+
+    /// A disagreement that a disturbed run may have made is none yet.
+    fn firm(&self, verdict: Verdict) -> (Verdict, &'static str) {
+        if verdict == Verdict::Disagrees && self.hierarchy.disturbed() {
+            return (Verdict::Undecided, "; the run was disturbed, so that this contradicts nothing yet");
+        }
+        (verdict, "")
+    }
+
+    /// Compares a claim with what was measured; `why` lets a disagreement stay open.
+    fn against(
+        &mut self,
+        claim: &Claim,
+        i: Interval,
+        from: &Finding,
+        tolerance: Tolerance,
+        why: Option<&str>,
+    ) -> Verdict {
+        let verdict = compared(claim.described, i, tolerance);
+        let (verdict, more) = match (verdict, why) {
+            (Verdict::Disagrees, Some(why)) => (Verdict::Undecided, why),
+            _ => self.firm(verdict),
+        };
+        let unit = claim.unit;
+        let measured = around(i, unit);
+        let but = match self.hierarchy.report().worth.as_str() {
+            "virtual" => "this guest behaves like",
+            _ => "measured is",
+        };
+        let note = format!("{} is described as {}, {but} {measured}", claim.of, span(claim.described, unit));
+        let note = match verdict {
+            Verdict::Agrees => None,
+            Verdict::Disagrees => Some(note),
+            Verdict::Undecided if more.is_empty() => Some(format!("{note}: neither shown nor contradicted")),
+            Verdict::Undecided => Some(format!("{note}{more}")),
+        };
+        self.row(claim, verdict, Some((i, from)), note);
+        verdict
+    }
+
+    /// A whole number that was counted: it is the one described, may be it, or is not.
+    fn count(&mut self, name: String, of: &str, unit: &'static str, described: u64, from: &Finding) {
+        let i = interval(from);
+        let at = described as f64;
+        let claim = Claim { name, of, unit, described: (at, at) };
+        let verdict = match (i.value.round() == at, i.low <= at && at <= i.high) {
+            (true, _) => Verdict::Agrees,
+            (false, true) => Verdict::Undecided,
+            (false, false) => Verdict::Disagrees,
+        };
+        let (verdict, more) = self.firm(verdict);
+        let note = format!("{of} is described as {}, measured is {}", said(at, unit), said(i.value, unit));
+        let note = (verdict != Verdict::Agrees).then(|| format!("{note}{more}"));
+        self.row(&claim, verdict, Some((i, from)), note);
+    }
+
+    fn clock(&mut self) {
+        let Some(found) = self.hierarchy.core_hz() else { return };
+        let hz = self.described.core_hz;
+        let claim =
+            Claim { name: "core.clock".into(), of: "the core's clock", unit: "Hz", described: (hz, hz) };
+        let moved = self.hierarchy.warned("frequency").then_some("; the clock moved while measuring");
+        self.against(&claim, interval(found), found, CLOCK, moved);
+    }
+
+    fn levels(&mut self) {
+        let h = self.hierarchy;
+        let described = self.described;
+        let mut missing = Verdict::Agrees;
+        for (i, level) in described.levels.iter().enumerate() {
+            let n = i + 1;
+            let of = format!("the size of {}", level.name);
+            let size =
+                Claim { name: format!("level.{n}.size"), of: &of, unit: "bytes", described: level.size };
+            let Some((tier, capacity)) = h.tiers.get(i).and_then(|t| Some((t, t.capacity?))) else {
+                let verdict = self.unseen(i);
+                missing = if missing == Verdict::Disagrees { missing } else { verdict };
+                let note = format!(
+                    "{of} is described as {}; loads slow down nowhere there, in working sets of up to {}",
+                    span(level.size, "bytes"),
+                    said(h.largest() as f64, "bytes")
+                );
+                self.row(&size, verdict, None, Some(note));
+                continue;
+            };
+            self.against(&size, interval(capacity), capacity, CAPACITY, None);
+            self.latency(format!("level.{n}.latency"), &level.name, level.latency, tier.latency, None);
+            self.geometry(n, level);
+        }
+        let (seen, wanted) = (h.tiers.len(), described.levels.len());
+        let (verdict, more) = self.firm(if seen > wanted { Verdict::Disagrees } else { missing });
+        let said = format!("{} describes {wanted} levels before memory, measured are {seen}", described.name);
+        let mut notes: Vec<String> = (seen != wanted).then(|| format!("{said}{more}")).into_iter().collect();
+        notes.extend(self.unasked());
+        let at = wanted as f64;
+        let of = "the number of levels";
+        self.row(&Claim { name: "tiers".into(), of, unit: "", described: (at, at) }, verdict, None, None);
+        if let Some(row) = self.rows.last_mut() {
+            row.notes = notes;
+        }
+    }
+
+    /// What a level says without a tier in its place: it is contradicted where it should have been seen.
+    fn unseen(&self, at: usize) -> Verdict {
+        let levels = &self.described.levels;
+        let size = |i: usize| levels[i].size.1;
+        let latency = |i: usize| levels.get(i).map_or(self.described.memory.0, |l| l.latency.1);
+        let near = |i: usize| {
+            let smaller = i + 1 < levels.len() && size(i + 1) < TOLD_APART.0 * size(i);
+            smaller || latency(i + 1) < TOLD_APART.1 * latency(i)
+        };
+        let merged = near(at) || at.checked_sub(1).is_some_and(near);
+        let reached = self.hierarchy.largest() as f64 >= TOLD_APART.0 * size(at);
+        let verdict = if reached && !merged { Verdict::Disagrees } else { Verdict::Undecided };
+        self.firm(verdict).0
+    }
+
+    fn latency(&mut self, name: String, of: &str, cycles: Span, from: &Finding, why: Option<&str>) {
+        let of = format!("the latency of {of}");
+        let claim = Claim { name, of: &of, unit: self.time_unit(), described: self.time(cycles) };
+        self.against(&claim, self.measured(from), from, self.tolerance(LATENCY), why);
+    }
+
+    fn geometry(&mut self, n: usize, level: &Level) {
+        let h = self.hierarchy;
+        // A line that was measured as a whole is that of the nearest level.
+        let line = h.number(&format!("tier.{n}.line")).or_else(|| h.number("line").filter(|_| n == 1));
+        if let Some(line) = line {
+            let of = format!("the line of {}", level.name);
+            self.count(format!("level.{n}.line"), &of, "bytes", level.line, line);
+        }
+        for (key, described) in [("ways", u64::from(level.ways)), ("sets", level.sets)] {
+            if let Some(found) = h.number(&format!("tier.{n}.{key}")) {
+                let of = format!("the number of {key} of {}", level.name);
+                self.count(format!("level.{n}.{key}"), &of, "", described, found);
+            }
+        }
+        let Some(policies) = h.text(&format!("tier.{n}.policies")) else { return };
+        let fits = policies.split(',').any(|p| p.trim() == level.replacement);
+        let (verdict, more) = self.firm(if fits { Verdict::Agrees } else { Verdict::Disagrees });
+        let note = (!fits).then(|| {
+            format!(
+                "the replacement of {} is described as {}; what was measured fits {policies}{more}",
+                level.name, level.replacement
+            )
+        });
+        let of = format!("the replacement of {}", level.name);
+        let claim =
+            Claim { name: format!("level.{n}.replacement"), of: &of, unit: "", described: (0.0, 0.0) };
+        let at = self.rows.len();
+        self.row(&claim, verdict, None, note);
+        self.rows[at].value = Value::Text(level.replacement.clone());
+    }
+
+    /// What the record was not asked, in a sentence.
+    fn unasked(&self) -> Option<String> {
+        let has = |name: String| self.hierarchy.report().findings.iter().any(|f| f.name == name);
+        let any = |what: &str| (1..=self.described.levels.len()).any(|n| has(format!("tier.{n}.{what}")));
+        let asked = [
+            ("line", has("line".to_owned()) || any("line")),
+            ("ways", any("ways")),
+            ("sets", any("sets")),
+            ("replacement", any("policies")),
+        ];
+        let not: Vec<&str> = asked.iter().filter(|a| !a.1).map(|a| a.0).collect();
+        (!not.is_empty()).then(|| format!("not measured, so not checked: {}", not.join(", ")))
+    }
+
+    fn memory(&mut self) {
+        let h = self.hierarchy;
+        let open = h.warned("last-tier-open").then_some("; the curve was still rising, so that is a bound");
+        // A lower bound contradicts what is below it.
+        let open =
+            open.filter(|_| self.measured(h.memory.latency).value < self.time(self.described.memory).0);
+        self.latency("memory.latency".into(), "memory", self.described.memory, h.memory.latency, open);
+    }
+
+    fn translation(&mut self) {
+        let h = self.hierarchy;
+        let described = self.described;
+        let mut next = 0;
+        let mut missing = Verdict::Agrees;
+        for tlb in &described.tlbs {
+            let of = format!("the reach of {}", tlb.name);
+            let at = f64::from(tlb.entries);
+            let entries =
+                Claim { name: format!("tlb.{}.entries", tlb.nth), of: &of, unit: "", described: (at, at) };
+            let Some((place, step)) = step_of(&h.tlbs, next, at, tlb.merged) else {
+                let verdict = self.unreached(tlb, h.tlbs.len() > next);
+                missing = if missing == Verdict::Disagrees { missing } else { verdict };
+                let note = format!("{of} is described as {at} pages; nothing becomes dearer there");
+                self.row(&entries, verdict, None, Some(note));
+                continue;
+            };
+            next = place + 1;
+            self.against(&entries, interval(step.entries), step.entries, ENTRIES, None);
+            let of = format!("the penalty of {}", tlb.name);
+            let (name, unit) = (format!("tlb.{}.penalty", tlb.nth), self.time_unit());
+            let penalty = Claim { name, of: &of, unit, described: self.time(tlb.penalty) };
+            let measured = self.measured(step.penalty);
+            self.against(&penalty, measured, step.penalty, self.tolerance(PENALTY), None);
+            if let Some(ways) = h.number(&format!("tlb.{}.ways", place + 1)) {
+                let of = format!("the number of ways of {}", tlb.name);
+                self.count(format!("tlb.{}.ways", tlb.nth), &of, "", u64::from(tlb.ways), ways);
+            }
+        }
+        let extra = h.tlbs[next.min(h.tlbs.len())..].iter().filter(|s| !s.maybe_tables).count();
+        let (verdict, more) = self.firm(if extra > 0 { Verdict::Disagrees } else { missing });
+        let wanted = described.tlbs.len();
+        let note = (extra > 0).then(|| {
+            format!(
+                "of the TLBs of {} a survey can see {wanted}; it measured {extra} more{more}",
+                described.name
+            )
+        });
+        let (of, at) = ("the number of TLBs", wanted as f64);
+        self.row(&Claim { name: "tlbs".into(), of, unit: "", described: (at, at) }, verdict, None, note);
+    }
+
+    /// What a TLB says without a step in its place; `doubtful`: there are steps that may be none of a TLB.
+    fn unreached(&self, tlb: &Tlb, doubtful: bool) -> Verdict {
+        let pages = |f: &Finding| f.name.strip_prefix("pages.")?.strip_suffix(".extra")?.parse::<u64>().ok();
+        let most = self.hierarchy.report().findings.iter().filter_map(pages).max().unwrap_or(0);
+        let looked = most >= 2 * u64::from(tlb.entries);
+        self.firm(if looked && !tlb.merged && !doubtful { Verdict::Disagrees } else { Verdict::Undecided }).0
+    }
+}
+
+/// The step of a TLB of so many entries among those from `next` on: the first that may be it with nothing before
+/// it but what need be no TLB, else the next one that is one; none of another TLB, where this one may be `merged`.
+fn step_of<'a>(steps: &[Step<'a>], next: usize, entries: f64, merged: bool) -> Option<(usize, Step<'a>)> {
+    let holds = |s: &Step| {
+        let i = interval(s.entries);
+        i.low <= entries && entries <= i.high
+    };
+    let rest = || steps.iter().enumerate().skip(next);
+    let at = rest().find(|(_, s)| holds(s) || !s.maybe_tables)?.0;
+    (holds(&steps[at]) || !merged).then_some((at, steps[at]))
+}
+
+/// The unit that a value is said in, and what one of it is in `unit`.
+fn scale(v: f64, unit: &str) -> (f64, &str) {
+    match unit {
+        "bytes" if v >= 1_048_576.0 => (1_048_576.0, "MiB"),
+        "bytes" if v >= 1024.0 => (1024.0, "KiB"),
+        "Hz" => (1e6, "MHz"),
+        other => (1.0, other),
+    }
+}
+
+/// A value with its unit as sentences have it.
+fn said(v: f64, unit: &str) -> String {
+    span((v, v), unit)
+}
+
+/// A range with its unit; one number, where four digits do not tell its ends apart.
+fn span((low, high): Span, unit: &str) -> String {
+    let (one, unit) = scale(high, unit);
+    let [low, high] = [low, high].map(|v| significant(v / one));
+    let range = if low == high { low } else { format!("{low} to {high}") };
+    format!("{range} {unit}").trim_end().to_owned()
+}
+
+/// What was measured, and from where to where it may lie.
+fn around(i: Interval, unit: &str) -> String {
+    let (value, ends) = (said(i.value, unit), span((i.low, i.high), unit));
+    if value == ends { value } else { format!("{value} ({ends})") }
+}
+
+/// Four significant digits, without zeros behind the point that say nothing.
+fn significant(v: f64) -> String {
+    let text = crate::draft::significant(v);
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}

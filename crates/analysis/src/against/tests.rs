@@ -1,0 +1,234 @@
+use super::{Described, Level, Tlb, Verdict, check, compared, contradicted};
+use crate::findings::{Finding, Report, Value, Warning};
+use crate::hierarchy::MAYBE_TABLES;
+use crate::interval::Interval;
+
+fn finding(name: &str, value: f64, unit: &'static str, off: f64) -> Finding {
+    Finding {
+        name: name.into(),
+        value: Value::Number(value),
+        unit,
+        low: Some(value - off),
+        high: Some(value + off),
+        count: 40,
+        trials: vec![7],
+        notes: Vec::new(),
+    }
+}
+
+/// 32 KiB and 1 MiB at 4 and 20 cycles, memory at 200, TLBs of 64 and 1024, on a core of 1 GHz.
+fn survey() -> Report {
+    let rows = [
+        ("clock.core_hz", 1e9, "Hz", 1e5),
+        ("tier.1.latency", 4.0, "ns", 0.01),
+        ("tier.1.capacity", 32768.0, "bytes", 200.0),
+        ("tier.2.latency", 20.0, "ns", 0.1),
+        ("tier.2.capacity", 1_048_576.0, "bytes", 9000.0),
+        ("tier.3.latency", 200.0, "ns", 1.0),
+        ("tlb.1.entries", 64.0, "", 1.0),
+        ("tlb.1.penalty", 7.0, "ns", 0.05),
+        ("tlb.2.entries", 1024.0, "", 10.0),
+        ("tlb.2.penalty", 40.0, "ns", 0.4),
+        ("pages.8192.extra", 41.0, "ns", 0.0),
+        ("latency.67108864.time", 200.0, "ns", 1.0),
+    ];
+    let findings = rows.iter().map(|(name, v, unit, off)| finding(name, *v, unit, *off)).collect();
+    Report { experiment: "survey".into(), worth: "real".into(), findings, ..Report::default() }
+}
+
+fn level(name: &str, cycles: f64, size: f64, ways: u32) -> Level {
+    Level {
+        name: name.into(),
+        latency: (cycles, cycles),
+        size: (size, size),
+        line: 64,
+        ways,
+        sets: size as u64 / 64 / u64::from(ways),
+        replacement: "lru".into(),
+    }
+}
+
+fn described() -> Described {
+    let tlb = |nth, name: &str, entries, cycles| Tlb {
+        nth,
+        name: name.into(),
+        entries,
+        ways: 4,
+        penalty: (cycles, cycles),
+        merged: false,
+    };
+    Described {
+        name: "board".into(),
+        core_hz: 1e9,
+        hz: 1e9,
+        levels: vec![level("L1D", 4.0, 32768.0, 8), level("L2", 20.0, 1_048_576.0, 16)],
+        memory: (200.0, 200.0),
+        tlbs: vec![tlb(1, "near", 64, 7.0), tlb(2, "far", 1024, 40.0)],
+    }
+}
+
+/// The words of the check by name, and the notes of those that do not agree.
+fn words(report: &Report, described: &Described) -> (Vec<(String, String)>, Vec<String>) {
+    let checked = check(report, described).expect("tiers");
+    let rows = checked.findings.iter().filter(|f| f.name.starts_with("against."));
+    let mut notes = Vec::new();
+    let words = rows.map(|f| {
+        let Value::Text(word) = &f.value else { panic!("{} is no word", f.name) };
+        if word != "agrees" {
+            notes.extend(f.notes.iter().cloned());
+        }
+        (f.name["against.".len()..].to_owned(), word.clone())
+    });
+    (words.collect(), notes)
+}
+
+/// The rows that do not agree.
+fn odd(report: &Report, described: &Described) -> Vec<String> {
+    let (words, _) = words(report, described);
+    words.into_iter().filter(|(_, w)| w != "agrees").map(|(name, w)| format!("{name} {w}")).collect()
+}
+
+#[test]
+fn an_interval_agrees_disagrees_or_leaves_it_open() {
+    let none = super::CAPACITY;
+    let at = |value: f64, off: f64| Interval { value, low: value - off, high: value + off };
+    for (described, measured, verdict) in [
+        ((100.0, 100.0), at(100.5, 1.0), Verdict::Agrees),
+        ((100.0, 120.0), at(110.0, 1.0), Verdict::Agrees),
+        ((100.0, 100.0), at(105.0, 1.0), Verdict::Undecided),
+        ((100.0, 100.0), at(112.0, 1.0), Verdict::Disagrees),
+        ((100.0, 100.0), at(88.0, 1.0), Verdict::Disagrees),
+        // So wide that it says nothing.
+        ((100.0, 100.0), at(120.0, 40.0), Verdict::Undecided),
+    ] {
+        assert_eq!(compared(described, measured, none), verdict, "{described:?} {measured:?}");
+    }
+    // Small numbers: a cycle's fifth, one entry.
+    assert_eq!(compared((1.0, 1.0), at(1.15, 0.01), super::LATENCY), Verdict::Agrees);
+    assert_eq!(compared((10.0, 10.0), at(10.0, 1.0), super::ENTRIES), Verdict::Agrees);
+}
+
+#[test]
+fn the_machine_itself_agrees_and_the_rows_say_what_was_described_and_measured() {
+    assert_eq!(odd(&survey(), &described()), Vec::<String>::new());
+    let checked = check(&survey(), &described()).expect("tiers");
+    assert!(!contradicted(&checked));
+    assert!(checked.facts.contains(&("against".to_owned(), "board".to_owned())));
+    let of = |name: &str| checked.findings.iter().find(|f| f.name == name).expect("a row");
+    let (ought, is) = (of("expected.level.2.latency"), of("against.level.2.latency"));
+    assert_eq!((&ought.value, ought.unit), (&Value::Number(20.0), "cycles"));
+    assert!(is.low.is_some_and(|low| (low - 19.9).abs() < 1e-9), "{is:?}");
+    assert_eq!((is.unit, is.count, is.trials.as_slice()), ("cycles", 40, [7].as_slice()));
+    assert_eq!(of("against.tiers").notes, ["not measured, so not checked: line, ways, sets, replacement"]);
+    // A second check takes the place of the first.
+    assert_eq!(check(&checked, &described()).expect("tiers"), checked);
+    // In ns where no core clock was measured.
+    let mut silent = survey();
+    silent.findings.remove(0);
+    let slow = Described { hz: 2e9, ..described() };
+    assert!(odd(&silent, &slow).contains(&"level.1.latency disagrees".to_owned()));
+}
+
+#[test]
+fn every_claim_can_be_contradicted_and_says_so_in_a_sentence() {
+    type Change = fn(&mut Described);
+    let changes: [(&str, Change); 9] = [
+        ("core.clock", |d| d.core_hz = 2e9),
+        ("level.1.size", |d| d.levels[0].size = (65536.0, 65536.0)),
+        ("level.1.latency", |d| d.levels[0].latency = (3.0, 3.0)),
+        ("level.2.latency", |d| d.levels[1].latency = (25.0, 26.0)),
+        ("memory.latency", |d| d.memory = (250.0, 250.0)),
+        ("tlb.1.entries", |d| d.tlbs[0].entries = 32),
+        ("tlb.2.penalty", |d| d.tlbs[1].penalty = (20.0, 30.0)),
+        ("tlbs", |d| drop(d.tlbs.pop())),
+        ("tiers", |d| drop(d.levels.pop())),
+    ];
+    for (name, change) in changes {
+        let mut other = described();
+        change(&mut other);
+        let (words, notes) = words(&survey(), &other);
+        assert!(words.contains(&(name.to_owned(), "disagrees".to_owned())), "{name}: {words:?}");
+        assert!(!notes.is_empty(), "{name}");
+        // What a disturbed run says is no contradiction.
+        let mut disturbed = survey();
+        disturbed
+            .findings
+            .push(Finding { value: Value::Text("yes".into()), ..finding("disturbed", 0.0, "", 0.0) });
+        let checked = check(&disturbed, &other).expect("tiers");
+        assert!(!contradicted(&checked), "{name}");
+        assert!(checked.findings.iter().flat_map(|f| &f.notes).any(|n| n.contains("disturbed")), "{name}");
+    }
+}
+
+#[test]
+fn geometry_is_checked_where_it_was_measured() {
+    let mut report = survey();
+    let word =
+        |name: &str, text: &str| Finding { value: Value::Text(text.into()), ..finding(name, 0.0, "", 0.0) };
+    report.findings.extend([
+        finding("line", 64.0, "bytes", 0.0),
+        finding("tier.1.ways", 8.0, "", 0.0),
+        finding("tier.1.sets", 64.0, "", 0.0),
+        finding("tier.2.line", 64.0, "bytes", 0.0),
+        finding("tier.2.ways", 15.0, "", 1.0),
+        finding("tlb.1.ways", 4.0, "", 0.0),
+        word("tier.1.policies", "fifo, lru"),
+        word("tier.2.policies", "random"),
+    ]);
+    assert_eq!(
+        odd(&report, &described()),
+        ["level.2.ways undecided", "level.2.replacement disagrees"],
+        "15 (14 to 16) may be 16; random is not lru"
+    );
+    let mut other = described();
+    other.levels[0].line = 32;
+    other.levels[0].sets = 128;
+    other.levels[1].line = 128;
+    other.tlbs[0].ways = 2;
+    let odd = odd(&report, &other);
+    for name in ["level.1.line", "level.1.sets", "level.2.line", "tlb.1.ways"] {
+        assert!(odd.contains(&format!("{name} disagrees")), "{odd:?}");
+    }
+}
+
+#[test]
+fn what_is_not_found_is_contradicted_only_where_it_should_have_been() {
+    let mut deeper = described();
+    deeper.levels.push(level("L3", 60.0, 8_388_608.0, 16));
+    deeper.tlbs.push(Tlb { nth: 3, name: "third".into(), entries: 2048, ..deeper.tlbs[1].clone() });
+    assert_eq!(
+        odd(&survey(), &deeper),
+        ["level.3.size disagrees", "tiers disagrees", "tlb.3.entries disagrees", "tlbs disagrees"]
+    );
+    // Beyond what was looked at, and where it may be one with its neighbour.
+    deeper.levels[2].size = (5e7, 5e7);
+    deeper.tlbs[2].entries = 5000;
+    assert_eq!(
+        odd(&survey(), &deeper),
+        ["level.3.size undecided", "tiers undecided", "tlb.3.entries undecided", "tlbs undecided"]
+    );
+    deeper.levels[2] = level("L3", 22.0, 8_388_608.0, 16);
+    deeper.tlbs[2] = Tlb { entries: 2048, merged: true, ..deeper.tlbs[2].clone() };
+    assert!(odd(&survey(), &deeper).iter().all(|row| row.ends_with("undecided")));
+    // A step that may be page tables is no TLB too many, and may be one that is described.
+    let mut report = survey();
+    report.findings[8]
+        .notes
+        .push(format!("1024 pages' descriptors just fill the 32 KiB tier: {MAYBE_TABLES}"));
+    assert_eq!(odd(&report, &described()), Vec::<String>::new());
+    let mut one = described();
+    one.tlbs.pop();
+    assert_eq!(odd(&report, &one), Vec::<String>::new());
+}
+
+#[test]
+fn a_bound_contradicts_nothing_above_it() {
+    let mut report = survey();
+    report.warnings.push(Warning { token: "last-tier-open", text: String::new(), remedy: String::new() });
+    let far = Described { memory: (300.0, 300.0), ..described() };
+    assert_eq!(odd(&report, &far), ["memory.latency undecided"]);
+    let near = Described { memory: (100.0, 100.0), ..described() };
+    assert_eq!(odd(&report, &near), ["memory.latency disagrees"]);
+    report.findings.clear();
+    assert!(check(&report, &near).is_err());
+}

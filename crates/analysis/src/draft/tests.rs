@@ -1,0 +1,230 @@
+use super::{Draft, Options, Written, draft};
+use crate::findings::{Finding, Report, Value, Warning};
+use crate::hierarchy::{Hierarchy, MAYBE_TABLES};
+
+const POLICIES: [&str; 5] = ["lru", "fifo", "random", "tree-plru", "nru"];
+
+fn finding(name: &str, value: f64, unit: &'static str, off: f64) -> Finding {
+    Finding {
+        name: name.into(),
+        value: Value::Number(value),
+        unit,
+        low: Some(value - off),
+        high: Some(value + off),
+        count: 40,
+        trials: Vec::new(),
+        notes: Vec::new(),
+    }
+}
+
+fn word(name: &str, value: &str) -> Finding {
+    Finding { value: Value::Text(value.into()), ..finding(name, 0.0, "", 0.0) }
+}
+
+/// Two caches of 48 KiB and 2 MiB, and memory, on a core of 2 GHz.
+fn survey() -> Report {
+    let kib = 1024.0;
+    let findings = vec![
+        finding("clock.tick_hz", 1e9, "Hz", 0.0),
+        finding("clock.core_hz", 2e9 + 300.0, "Hz", 500.0),
+        finding("bias.timer", 12.0, "ticks", 0.5),
+        finding("tier.1.latency", 2.5, "ns", 0.01),
+        finding("tier.1.latency_cycles", 5.0, "cycles", 0.02),
+        finding("tier.1.capacity", 48.1 * kib, "bytes", 0.5 * kib),
+        finding("tier.2.latency", 8.0, "ns", 0.02),
+        finding("tier.2.latency_cycles", 16.0, "cycles", 0.04),
+        finding("tier.2.capacity", 2048.0 * kib, "bytes", 30.0 * kib),
+        finding("tier.3.latency", 100.0, "ns", 0.6),
+        finding("tier.3.latency_cycles", 200.0, "cycles", 1.2),
+        finding("tlb.1.entries", 65.0, "", 1.0),
+        finding("tlb.1.penalty", 3.5, "ns", 0.01),
+        finding("tlb.2.entries", 1530.0, "", 10.0),
+        finding("tlb.2.penalty", 20.0, "ns", 0.1),
+        finding("latency.268435456.time", 100.0, "ns", 0.6),
+    ];
+    let facts = [("page.base", "4096"), ("page.huge", "2097152"), ("env.cpu.model", "A CPU")];
+    Report {
+        experiment: "survey".into(),
+        subject: "board".into(),
+        worth: "real".into(),
+        facts: facts.iter().map(|(a, b)| (a.to_string(), b.to_string())).collect(),
+        findings,
+        ..Report::default()
+    }
+}
+
+fn claim(source: &str, level: usize, size: f64, line: f64, ways: f64) -> Vec<Finding> {
+    let row = |key: &str, v: f64, unit| Finding {
+        notes: vec!["holds unified".into()],
+        ..finding(&format!("claim.{source}.level.{level}.{key}"), v, unit, 0.0)
+    };
+    vec![row("size", size, "bytes"), row("line", line, "bytes"), row("ways", ways, "")]
+}
+
+fn drafted(report: &Report) -> Draft {
+    let h = Hierarchy::of(report).expect("tiers");
+    draft(&h, &Options { name: "", policies: &POLICIES })
+}
+
+/// A key's value and grounds: of the `nth` table (from 1) of that name.
+#[track_caller]
+fn key(d: &Draft, table: &str, nth: usize, key: &str) -> (Written, String) {
+    let table = d.tables.iter().filter(|t| t.name == table).nth(nth - 1).expect("the table");
+    let found = table.keys.iter().find(|k| k.key == key).expect("the key");
+    let name = found.grounds.found.as_ref().map(|f| format!("{}: ", f.name)).unwrap_or_default();
+    (found.value.clone(), format!("{name}{}", found.grounds.said))
+}
+
+#[test]
+fn what_was_measured_is_rounded_inside_its_interval_and_the_rest_is_assumed() {
+    let d = drafted(&survey());
+    assert_eq!(d.about, "A CPU: drafted from a survey of board");
+    assert_eq!(key(&d, "core", 1, "clock").0, Written::Hz(2e9));
+    assert_eq!(key(&d, "timer", 1, "overhead").0, Written::Cycles(24.0));
+    let (size, why) = key(&d, "level", 1, "size");
+    assert_eq!(
+        (size, why.as_str()),
+        (Written::Size(48 << 10), "tier.1.capacity: 3 x 16 KiB, the roundest inside it")
+    );
+    // 768 lines of 64 bytes: 6 ways of 128 sets are the fewest from four on.
+    let (ways, why) = key(&d, "level", 1, "ways");
+    assert!(ways == Written::Count(6) && why.starts_with("assumed: "), "{ways:?} {why}");
+    assert_eq!(key(&d, "level", 1, "latency"), (Written::Cycles(5.0), "tier.1.latency_cycles: ".into()));
+    assert_eq!(key(&d, "level", 2, "size").0, Written::Size(2 << 20));
+    assert_eq!(key(&d, "level", 2, "ways").0, Written::Count(4));
+    assert!(key(&d, "level", 2, "line").1.starts_with("assumed"));
+    assert_eq!(key(&d, "memory", 1, "latency").0, Written::Ns(100.0));
+    assert_eq!(key(&d, "memory", 1, "size").0, Written::Size(1 << 30));
+    assert_eq!(key(&d, "memory", 1, "pages").0, Written::Sizes(vec![4096, 2 << 20]));
+    // 64 are fully associative; 1536 = 3 x 512 have six ways. A TLB's latency is what the nearer one's miss costs.
+    assert_eq!(key(&d, "tlb", 1, "ways").0, Written::Count(64));
+    assert_eq!(key(&d, "tlb", 2, "entries").0, Written::Count(1536));
+    assert_eq!(key(&d, "tlb", 2, "ways").0, Written::Count(6));
+    assert_eq!(key(&d, "tlb", 2, "latency"), (Written::Cycles(7.0), "tlb.1.penalty: ".into()));
+    assert_eq!(key(&d, "walk", 1, "latency").0, Written::Cycles(40.0));
+    assert_eq!(key(&d, "walk", 1, "from").0, Written::Text("none".into()));
+}
+
+#[test]
+fn a_claim_is_called_one_and_a_measurement_wins_over_it() {
+    let mut report = survey();
+    report.findings.extend(claim("sysfs", 1, 49152.0, 64.0, 12.0));
+    report.findings.extend(claim("cpuid", 1, 49152.0, 32.0, 12.0));
+    report.findings.extend(claim("sysfs", 2, 8_388_608.0, 128.0, 16.0));
+    let d = drafted(&report);
+    assert_eq!(
+        key(&d, "level", 1, "ways"),
+        (Written::Count(12), "claimed by sysfs and cpuid, not measured".into())
+    );
+    assert!(key(&d, "level", 1, "size").1.ends_with("as claimed by sysfs and cpuid"));
+    let (line, why) = key(&d, "level", 1, "line");
+    assert_eq!((line, why.as_str()), (Written::Size(64), "claimed by sysfs, not measured (but 32 by cpuid)"));
+    // The claim of another size is of another level: its size is told, and its ways are not taken.
+    let (size, why) = key(&d, "level", 2, "size");
+    assert_eq!(size, Written::Size(2 << 20));
+    assert!(why.contains("8 MiB claimed by sysfs is not what was measured"), "{why}");
+    assert!(key(&d, "level", 2, "ways").1.starts_with("assumed"));
+    assert_eq!(key(&d, "level", 2, "line").0, Written::Size(128));
+    // What is measured of line and ways wins, and both are told.
+    report.findings.push(finding("line", 64.0, "bytes", 0.0));
+    report.findings.push(finding("tier.1.ways", 6.0, "", 0.0));
+    let d = drafted(&report);
+    let (ways, why) = key(&d, "level", 1, "ways");
+    assert_eq!(ways, Written::Count(6));
+    assert_eq!(why, "tier.1.ways: 12 claimed by sysfs and cpuid is not what was measured");
+    let (line, why) = key(&d, "level", 2, "line");
+    assert_eq!(
+        (line, why.as_str()),
+        (Written::Size(64), "line: 128 bytes claimed by sysfs is not what was measured")
+    );
+    // A tier's own line goes before that of the whole.
+    report.findings.push(finding("tier.2.line", 128.0, "bytes", 0.0));
+    let (line, why) = key(&drafted(&report), "level", 2, "line");
+    assert_eq!((line, why.as_str()), (Written::Size(128), "tier.2.line: as claimed by sysfs"));
+}
+
+#[test]
+fn measured_ways_and_sets_make_the_size() {
+    let mut report = survey();
+    report.findings.push(finding("tier.1.ways", 12.0, "", 0.0));
+    report.findings.push(finding("tier.1.sets", 64.0, "", 0.0));
+    report.findings.push(finding("tier.2.ways", 15.0, "", 0.0));
+    report.findings.push(word("tier.1.policies", "bit-plru, tree-plru,lru"));
+    report.findings.push(word("tier.2.policies", "srrip"));
+    report.findings.push(finding("tlb.2.ways", 12.0, "", 0.0));
+    let d = drafted(&report);
+    assert_eq!(
+        key(&d, "level", 1, "size"),
+        (Written::Size(49152), "tier.1.capacity: 64 sets, as measured".into())
+    );
+    // 15 ways of 64 bytes: 2144 = 67 x 32 sets are the roundest between 2018 and 2078 KiB.
+    let (size, why) = key(&d, "level", 2, "size");
+    let Written::Size(size) = size else { panic!("{size:?}") };
+    assert!(size % (15 * 64) == 0 && (2018 * 1024..=2078 * 1024).contains(&size), "{size}: {why}");
+    let (policy, why) = key(&d, "level", 1, "replacement");
+    assert_eq!(policy, Written::Text("tree-plru".into()));
+    assert_eq!(why, "tier.1.policies; as well fit bit-plru, lru");
+    let (policy, why) = key(&d, "level", 2, "replacement");
+    assert_eq!(policy, Written::Text("lru".into()));
+    assert!(why.contains("assumed") && why.contains("srrip, which the format does not know"), "{why}");
+    assert_eq!(key(&d, "tlb", 2, "entries").0, Written::Count(1536));
+}
+
+#[test]
+fn a_size_that_no_power_of_two_of_sets_makes_has_sixteen_ways() {
+    let mut report = survey();
+    // 67 x 64 KiB within a hair.
+    report.findings[5] = finding("tier.1.capacity", 67.0 * 65536.0, "bytes", 3000.0);
+    let d = drafted(&report);
+    assert_eq!(key(&d, "level", 1, "ways").0, Written::Count(16));
+    assert_eq!(key(&d, "level", 1, "size").0, Written::Size(67 << 16));
+    // Where nothing whole lies inside, the nearest is said to be outside.
+    report.findings[5] = finding("tier.1.capacity", 50_000.0, "bytes", 3.0);
+    let (size, why) = key(&drafted(&report), "level", 1, "size");
+    assert_eq!(size, Written::Size(49 * 1024));
+    assert!(why.contains("none lies inside"), "{why}");
+}
+
+#[test]
+fn page_tables_that_leave_a_cache_are_no_tlb_where_the_numbers_fit_that() {
+    let mut report = survey();
+    let mut step = finding("tlb.3.entries", 28_000.0, "", 100.0);
+    step.notes.push(format!("28000 lines and their page tables just fill the 2 MiB tier: {MAYBE_TABLES}"));
+    report.findings.push(step);
+    report.findings.push(finding("tlb.3.penalty", 60.0, "ns", 0.1));
+    let d = drafted(&report);
+    assert_eq!(d.tables.iter().filter(|t| t.name == "tlb").count(), 2);
+    let (from, why) = key(&d, "walk", 1, "from");
+    assert!(
+        from == Written::Text("L2".into()) && why.starts_with("tlb.3.entries: taken for page tables"),
+        "{why}"
+    );
+    // 20 ns less a fetch of 8 ns from the second level, at 2 GHz.
+    assert_eq!(key(&d, "walk", 1, "latency").0, Written::Cycles(24.0));
+    // A rise beyond what memory costs is no fetch that leaves a cache.
+    let last = report.findings.len() - 1;
+    report.findings[last] = finding("tlb.3.penalty", 150.0, "ns", 0.1);
+    let d = drafted(&report);
+    assert_eq!(d.tables.iter().filter(|t| t.name == "tlb").count(), 3);
+    assert!(key(&d, "tlb", 3, "entries").1.ends_with("it may be page tables leaving a cache, and no TLB"));
+}
+
+#[test]
+fn without_a_core_clock_times_are_in_ns_and_what_is_odd_is_said() {
+    let mut report = survey();
+    report.findings.retain(|f| f.name != "clock.core_hz" && !f.name.ends_with("_cycles"));
+    report.findings.push(word("disturbed", "yes"));
+    report.worth = "virtual".into();
+    for token in ["no-huge-pages", "last-tier-open"] {
+        report.warnings.push(Warning { token, text: "odd".into(), remedy: String::new() });
+    }
+    let d = drafted(&report);
+    assert_eq!(key(&d, "level", 1, "latency"), (Written::Ns(2.5), "tier.1.latency: ".into()));
+    assert!(key(&d, "core", 1, "clock").1.starts_with("assumed"));
+    assert_eq!(key(&d, "memory", 1, "pages").0, Written::Sizes(vec![4096]));
+    assert!(key(&d, "memory", 1, "latency").1.contains("a lower bound"));
+    let remarks = d.remarks.join("\n");
+    for said in ["disturbed", "behaves like", "Warning of the record, last-tier-open: odd."] {
+        assert!(remarks.contains(said), "{remarks}");
+    }
+}

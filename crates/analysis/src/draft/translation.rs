@@ -1,0 +1,149 @@
+//! The TLBs and the walk of a draft.
+//!
+//! A step of the translation curve is a TLB, unless it may be page tables that leave a cache and the numbers fit
+//! that: a walk that fetches one descriptor from that level costs at least its latency before the step, and at
+//! most the way to the next level more behind it.
+
+use super::{Grounds, Table, Written, pages, roundest, shortest, time};
+use crate::findings::Finding;
+use crate::hierarchy::{Hierarchy, Tlb, interval, value};
+use crate::interval::Interval;
+
+/// What one page has in a pair: a line of 64 bytes and a descriptor of eight.
+const A_PAGE: f64 = 72.0;
+
+/// Up to so many entries a TLB is taken to be fully associative.
+const FULLY: u64 = 64;
+
+/// Beyond, the fewest ways that are assumed.
+const FEWEST_WAYS: u64 = 4;
+
+/// What noise may add to a step.
+const SLACK: f64 = 1.1;
+
+/// The tables of TLBs, nearest first, and that of the walk; none where no TLB was seen.
+pub(super) fn tables(h: &Hierarchy, levels: &[Table]) -> (Vec<Table>, Option<Table>) {
+    let leaving = (0..h.tlbs.len()).find_map(|at| Some((at, left(h, at)?)));
+    let steps = leaving.map_or(h.tlbs.len(), |(at, _)| at);
+    let mut before: Option<&Tlb> = None;
+    let mut tlbs = Vec::new();
+    for (i, step) in h.tlbs[..steps].iter().enumerate() {
+        tlbs.push(tlb(h, i + 1, step, before.map(|b| b.penalty)));
+        before = Some(step);
+    }
+    let walk = before.map(|last| match leaving {
+        Some((at, tier)) => walk_from(h, last, at, tier, levels),
+        None => walk(h, last),
+    });
+    (tlbs, walk)
+}
+
+/// The tier (from 0) that the tables leave at this step, if that is what it is: the last one, after a TLB, and the
+/// only one that may be of that tier.
+fn left(h: &Hierarchy, at: usize) -> Option<usize> {
+    let step = &h.tlbs[at];
+    let before = &h.tlbs[at.checked_sub(1)?];
+    if !step.maybe_tables || at + 1 < h.tlbs.len() {
+        return None;
+    }
+    let tier = filled(h, step)?;
+    // Lines and tables leave a cache once. Where two steps may be that, either may be a TLB.
+    if before.maybe_tables && filled(h, before) == Some(tier) {
+        return None;
+    }
+    let here = value(h.tiers[tier].latency);
+    let beyond = h.tiers.get(tier + 1).map_or(value(h.memory.latency), |t| value(t.latency));
+    let (low, high) = (value(before.penalty), value(step.penalty));
+    (low >= here && high - low <= SLACK * (beyond - here)).then_some(tier)
+}
+
+/// The tier (from 0) whose capacity is nearest to what the pages of a step take.
+fn filled(h: &Hierarchy, step: &Tlb) -> Option<usize> {
+    let footprint = value(step.entries) * A_PAGE;
+    let off = |i: &usize| {
+        let capacity = h.tiers[*i].capacity.map_or(1.0, value);
+        (footprint / capacity.max(1.0)).ln().abs()
+    };
+    (0..h.tiers.len()).min_by(|a, b| off(a).total_cmp(&off(b)))
+}
+
+fn tlb(h: &Hierarchy, n: usize, step: &Tlb, nearer: Option<&Finding>) -> Table {
+    let mut table = Table::listed("tlb");
+    table.word("name", &format!("TLB{n}"), Grounds::said("a word for it; rename it"));
+    let measured = interval(step.entries);
+    let ways = h.number(&format!("tlb.{n}.ways")).filter(|f| (1.0..=65536.0).contains(&value(f).round()));
+    let (entries, ways, of_entries, of_ways) = match ways {
+        Some(f) => {
+            let ways = value(f).round() as u64;
+            let sets = roundest(measured.scaled(1.0 / ways as f64));
+            let sets = sets.unwrap_or((measured.value / ways as f64).round().max(1.0) as u64);
+            (sets * ways, ways, format!("{sets} sets of these ways"), Grounds::found(f, ""))
+        }
+        None => {
+            let entries = roundest(measured).unwrap_or(measured.value.round().max(1.0) as u64);
+            let (ways, of_ways) = assumed_ways(entries);
+            (entries, ways, "the roundest inside it".to_owned(), of_ways)
+        }
+    };
+    let doubt = if step.maybe_tables { "; it may be page tables leaving a cache, and no TLB" } else { "" };
+    table.put(
+        "entries",
+        Written::Count(entries),
+        Grounds::found(step.entries, format!("{of_entries}{doubt}")),
+    );
+    table.put("ways", Written::Count(ways), of_ways);
+    let held = "all; measured was the first alone";
+    table.put("pages", Written::Sizes(pages(h).0), Grounds::assumed(held));
+    match nearer {
+        Some(f) => table.put("latency", time(h, interval(f)), Grounds::found(f, "")),
+        None => {
+            let why = "what the nearest adds is part of the latencies here";
+            table.put("latency", Written::Cycles(0.0), Grounds::assumed(why));
+        }
+    }
+    table.word("replacement", "lru", Grounds::assumed("not measured"));
+    table
+}
+
+/// Fully associative where it is small, else the fewest ways that leave a power of two of sets.
+fn assumed_ways(entries: u64) -> (u64, Grounds) {
+    if entries <= FULLY {
+        return (entries, Grounds::assumed("not measured; fully associative, as small ones are"));
+    }
+    let odd = entries >> entries.trailing_zeros();
+    let ways = (0..=entries.trailing_zeros()).map(|shift| odd << shift).find(|ways| *ways >= FEWEST_WAYS);
+    let why = format!("not measured; the fewest from {FEWEST_WAYS} that leave a power of two of sets");
+    (ways.unwrap_or(entries), Grounds::assumed(&why))
+}
+
+fn walk(h: &Hierarchy, last: &Tlb) -> Table {
+    let mut table = Table::new("walk");
+    table.put("fetches", Written::Count(0), Grounds::assumed("no step tells where tables come from"));
+    table.word("from", "none", Grounds::assumed("the whole cost is fixed"));
+    table.put(
+        "latency",
+        time(h, interval(last.penalty)),
+        Grounds::found(last.penalty, "what the last TLB's miss costs"),
+    );
+    table
+}
+
+/// The walk where the tables leave `tier` at step `at`.
+fn walk_from(h: &Hierarchy, last: &Tlb, at: usize, tier: usize, levels: &[Table]) -> Table {
+    let name = levels.get(tier).and_then(|t| t.keys.first()).map(|k| k.value.clone());
+    let mut table = Table::new("walk");
+    table.put("fetches", Written::Count(1), Grounds::assumed("the fewest that explain the step below"));
+    let step = h.tlbs[at].entries;
+    let why = "taken for page tables that leave this level; where it is a TLB, describe one";
+    table.put("from", name.unwrap_or(Written::Text("none".to_owned())), Grounds::found(step, why));
+    let (all, fetch) = (interval(last.penalty), value(h.tiers[tier].latency));
+    let fixed = Interval { value: all.value - fetch, low: all.low - fetch, high: all.high - fetch };
+    let fixed = Interval { low: fixed.low.max(0.0), ..fixed };
+    let said = "what the last TLB's miss costs, less the fetch from that level";
+    let value = match h.core_hz() {
+        Some(hz) => Written::Cycles(shortest(fixed.scaled(value(hz) / 1e9))),
+        None => Written::Ns(shortest(fixed)),
+    };
+    table.put("latency", value, Grounds::found(last.penalty, said));
+    table
+}

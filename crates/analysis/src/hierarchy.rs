@@ -1,0 +1,235 @@
+//! A survey's findings read back as a hierarchy: tiers, TLBs and clocks, for whoever goes on from there.
+//!
+//! A report may come out of a page that strangers wrote. What is no sound number here is not there.
+
+use crate::findings::{Finding, Report, Value};
+use crate::interval::Interval;
+
+/// How the note ends on a step of translation that need be no TLB.
+pub const MAYBE_TABLES: &str = "this may be page tables leaving it, not a TLB";
+
+/// No hierarchy has more tiers, and none more TLBs.
+const MOST: usize = 16;
+
+/// Why a report has no hierarchy, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lacking {
+    /// One plain sentence.
+    pub what: String,
+    /// What gives one.
+    pub remedy: String,
+}
+
+/// One tier.
+#[derive(Clone, Copy, Debug)]
+pub struct Tier<'a> {
+    /// Load-to-use, ns.
+    pub latency: &'a Finding,
+    /// The same in core cycles, where these are known.
+    pub cycles: Option<&'a Finding>,
+    /// Where misses begin, bytes.
+    pub capacity: Option<&'a Finding>,
+}
+
+/// One step of the translation curve.
+#[derive(Clone, Copy, Debug)]
+pub struct Tlb<'a> {
+    /// Pages that it reaches.
+    pub entries: &'a Finding,
+    /// What a load pays more beyond, over one that the first TLB answers, ns.
+    pub penalty: &'a Finding,
+    /// May it be page tables that leave a cache?
+    pub maybe_tables: bool,
+}
+
+/// The hierarchy of a survey.
+#[derive(Clone, Debug)]
+pub struct Hierarchy<'a> {
+    report: &'a Report,
+    /// The tiers that have a capacity, nearest first.
+    pub tiers: Vec<Tier<'a>>,
+    /// What is behind them.
+    pub memory: Tier<'a>,
+    /// The steps of the translation curve, in order.
+    pub tlbs: Vec<Tlb<'a>>,
+}
+
+impl<'a> Hierarchy<'a> {
+    /// Reads it out of a report.
+    ///
+    /// # Errors
+    /// [`Lacking`] where the report has no tiers: another experiment's, refused, or cut off.
+    pub fn of(report: &'a Report) -> Result<Hierarchy<'a>, Lacking> {
+        let find = |name: String| number(report, &name).filter(|f| value(f) >= 0.0);
+        let mut tiers: Vec<Tier> = (1..=MOST)
+            .map_while(|n| {
+                Some(Tier {
+                    latency: find(format!("tier.{n}.latency"))?,
+                    cycles: find(format!("tier.{n}.latency_cycles")),
+                    capacity: find(format!("tier.{n}.capacity")),
+                })
+            })
+            .collect();
+        let last = tiers.iter().position(|t| t.capacity.is_none()).or(tiers.len().checked_sub(1));
+        let Some(&memory) = last.and_then(|at| tiers.get(at)) else { return Err(lacking(report)) };
+        tiers.truncate(last.unwrap_or_default());
+        let tlbs = (1..=MOST)
+            .map_while(|n| {
+                let entries = find(format!("tlb.{n}.entries"))?;
+                let maybe_tables = entries.notes.iter().any(|note| note.ends_with(MAYBE_TABLES));
+                Some(Tlb { entries, penalty: find(format!("tlb.{n}.penalty"))?, maybe_tables })
+            })
+            .collect();
+        Ok(Hierarchy { report, tiers, memory, tlbs })
+    }
+
+    /// The report that it was read from.
+    #[must_use]
+    pub fn report(&self) -> &'a Report {
+        self.report
+    }
+
+    /// The finding of this name, where it is a number.
+    #[must_use]
+    pub fn number(&self, name: &str) -> Option<&'a Finding> {
+        number(self.report, name)
+    }
+
+    /// The finding of this name, where it is a text.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<&'a str> {
+        self.report.findings.iter().filter(|f| f.name == name).find_map(|f| match &f.value {
+            Value::Text(text) => Some(text.as_str()),
+            Value::Number(_) => None,
+        })
+    }
+
+    /// The core's clock while measuring, Hz.
+    #[must_use]
+    pub fn core_hz(&self) -> Option<&'a Finding> {
+        self.number("clock.core_hz").filter(|f| value(f) > 0.0)
+    }
+
+    /// Bytes of the largest working set that was measured.
+    #[must_use]
+    pub fn largest(&self) -> u64 {
+        let bytes = |f: &Finding| f.name.strip_prefix("latency.")?.strip_suffix(".time")?.parse().ok();
+        self.report.findings.iter().filter_map(bytes).max().unwrap_or(0)
+    }
+
+    /// Does the report carry the warning of this token?
+    #[must_use]
+    pub fn warned(&self, token: &str) -> bool {
+        self.report.warnings.iter().any(|w| w.token == token)
+    }
+
+    /// Was it disturbed?
+    #[must_use]
+    pub fn disturbed(&self) -> bool {
+        self.text("disturbed") == Some("yes")
+    }
+}
+
+fn number<'a>(report: &'a Report, name: &str) -> Option<&'a Finding> {
+    let finite = |f: &&Finding| matches!(f.value, Value::Number(v) if v.is_finite());
+    report.findings.iter().filter(|f| f.name == name).find(finite)
+}
+
+/// The value of a finding that is a number; 0 of one that is none.
+#[must_use]
+pub fn value(f: &Finding) -> f64 {
+    match f.value {
+        Value::Number(v) => v,
+        Value::Text(_) => 0.0,
+    }
+}
+
+/// Value and interval; the interval holds the value, whatever the report says.
+#[must_use]
+pub fn interval(f: &Finding) -> Interval {
+    let value = value(f);
+    let end = |end: Option<f64>| end.filter(|v| v.is_finite()).unwrap_or(value);
+    Interval { value, low: end(f.low).min(value), high: end(f.high).max(value) }
+}
+
+fn lacking(report: &Report) -> Lacking {
+    let experiment = &report.experiment;
+    let survey = "fathom survey --record FILE";
+    let (what, remedy) = match report.worth.as_str() {
+        _ if experiment != "survey" => (
+            format!("a record of '{experiment}' has no tiers"),
+            format!("take a survey of the machine: {survey}"),
+        ),
+        "emulated" => (
+            "an emulator's times were refused, so it has no tiers".to_owned(),
+            format!("take it on the machine itself: {survey}"),
+        ),
+        _ => ("no tiers were measured".to_owned(), format!("give it a larger --budget: {survey}")),
+    };
+    Lacking { what, remedy }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::Warning;
+
+    fn finding(name: &str, value: f64) -> Finding {
+        let (low, high) = (Some(value * 0.99), Some(value * 1.01));
+        Finding {
+            name: name.into(),
+            value: Value::Number(value),
+            unit: "ns",
+            low,
+            high,
+            count: 9,
+            trials: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    fn report(findings: &[(&str, f64)]) -> Report {
+        let findings = findings.iter().map(|(name, v)| finding(name, *v)).collect();
+        Report { experiment: "survey".into(), worth: "real".into(), findings, ..Report::default() }
+    }
+
+    #[test]
+    fn tiers_end_with_the_first_that_has_no_capacity() {
+        let all = [
+            ("tier.1.latency", 1.0),
+            ("tier.1.capacity", 32768.0),
+            ("tier.2.latency", 90.0),
+            ("tier.3.latency", 91.0),
+            ("latency.4096.time", 1.0),
+            ("latency.65536.time", 90.0),
+            ("tlb.1.entries", 64.0),
+        ];
+        let mut found = report(&all);
+        found.warnings.push(Warning { token: "pressure", text: String::new(), remedy: String::new() });
+        let h = Hierarchy::of(&found).expect("tiers");
+        assert_eq!((h.tiers.len(), value(h.memory.latency), h.largest()), (1, 90.0, 65536));
+        assert!(h.tlbs.is_empty(), "without its penalty a TLB is none");
+        assert!(h.warned("pressure") && !h.warned("clock") && !h.disturbed());
+        // Where all have one, the last is memory.
+        let h = report(&all[..2]);
+        let h = Hierarchy::of(&h).expect("tiers");
+        assert_eq!((h.tiers.len(), value(h.memory.latency)), (0, 1.0));
+    }
+
+    #[test]
+    fn what_has_no_tiers_says_why_and_what_gives_them() {
+        let mut none = report(&[("tier.1.latency", f64::NAN), ("tier.2.latency", 3.0)]);
+        assert!(Hierarchy::of(&none).unwrap_err().remedy.contains("--budget"));
+        none.worth = "emulated".into();
+        assert!(Hierarchy::of(&none).unwrap_err().what.contains("emulator"));
+        none.experiment = "latency".into();
+        assert!(Hierarchy::of(&none).unwrap_err().what.contains("'latency'"));
+        assert!(Hierarchy::of(&report(&[("tier.1.latency", -1.0)])).is_err());
+    }
+
+    #[test]
+    fn an_interval_holds_its_value_whatever_is_said() {
+        let odd = Finding { low: Some(7.0), high: Some(f64::NAN), ..finding("x", 5.0) };
+        assert_eq!(interval(&odd), Interval { value: 5.0, low: 5.0, high: 5.0 });
+    }
+}

@@ -1,0 +1,204 @@
+//! Study S1: so many reads 4 KiB apart, round and round, up to four times the ways of the nearest level.
+
+use fathom_analysis::findings::{Finding, Report};
+use fathom_analysis::interval::{Interval, grouped_interval, median};
+use fathom_analysis::replacement::{Policy, misses_per_round};
+use fathom_analysis::sets::Geometry;
+use fathom_probe::machine::{Operation, Pages};
+use fathom_probe::wire::{PatternKind, Trial};
+
+use crate::clock::step_ticks;
+use crate::common::scale::Scale;
+use crate::geometry::Step;
+use crate::reading::{measured, number};
+use crate::record::{Record, TrialRun};
+
+/// The study's step: a page of its machine, and the way of its first level.
+pub(super) const STEP: u64 = 4096;
+/// Reads a round where the ways are not known, at most; the study stops at nine.
+const UNKNOWN: u64 = 32;
+const MOST: u64 = 64;
+/// Rounds a run: enough for the clock, and for random replacement to come within 2 % of its mean.
+const ROUNDS: u64 = 512;
+/// Samples of single loads that tell hits from misses where nobody counts.
+const SINGLES: u64 = 200;
+
+/// Reads a round, at most.
+fn most(nearest: Option<Geometry>) -> u64 {
+    nearest.map_or(UNKNOWN, |g| 4 * g.ways).clamp(8, MOST)
+}
+
+fn is_of(trial: &Trial, pattern: PatternKind, page: Pages, n: u64) -> bool {
+    let reads = trial.pattern == pattern && trial.page == page && trial.cells() == n;
+    reads
+        && match pattern {
+            PatternKind::Stride => {
+                trial.step == STEP && trial.operation == Operation::Read && trial.frames == 0
+            }
+            _ => trial.period == STEP && trial.group == 1 && trial.step == 64,
+        }
+}
+
+/// The pages that are read: huge ones, in which 4 KiB are 4 KiB of physical addresses too, and base pages.
+fn pages(scale: &Scale) -> &'static [Pages] {
+    if scale.huge.is_some() { &[Pages::Huge, Pages::Base] } else { &[Pages::Base] }
+}
+
+/// The trials that are wanted next.
+pub(super) fn wanted(
+    record: &Record,
+    scale: &Scale,
+    nearest: Option<Geometry>,
+    modelled: bool,
+) -> Vec<Trial> {
+    let times = if modelled { 1 } else { 2 };
+    let mut wanted = Vec::new();
+    for &page in pages(scale) {
+        for n in 1..=most(nearest) {
+            let one = |pattern, trial: Trial, times: usize, wanted: &mut Vec<Trial>| {
+                let had = record.trials.iter().filter(|r| is_of(&r.trial, pattern, page, n)).count();
+                wanted.extend((had..times).map(|_| trial.clone()));
+            };
+            let sweep = Trial {
+                pattern: PatternKind::Stride,
+                bytes: n * STEP,
+                step: STEP,
+                page,
+                loads: n * ROUNDS,
+                samples: 3,
+                warm: 16 * n,
+                counted: 1,
+                ..Trial::default()
+            };
+            one(PatternKind::Stride, sweep, times, &mut wanted);
+            let single = Trial {
+                pattern: PatternKind::Single,
+                bytes: n * 64,
+                period: STEP,
+                page,
+                // Prime to all up to 64 lines and ways, so that every line is timed in every state.
+                loads: 66 * n + 66,
+                samples: SINGLES,
+                warm: 64 * n,
+                ..Trial::default()
+            };
+            if nobody_counts(record) && page == pages(scale)[0] {
+                one(PatternKind::Single, spaced(single, n, nearest), times, &mut wanted);
+            }
+        }
+    }
+    wanted
+}
+
+/// Did sweeps come back without a count?
+fn nobody_counts(record: &Record) -> bool {
+    let mut sweeps = record.of(PatternKind::Stride).filter(|r| r.trial.counted > 0).peekable();
+    sweeps.peek().is_some() && sweeps.all(|r| r.samples.iter().all(|s| s.misses.is_none()))
+}
+
+/// A spacing, timed load included, that is prime to the lines and to the ways: else only some lines would be
+/// timed, or only some states of a policy that counts misses.
+fn spaced(trial: Trial, n: u64, nearest: Option<Geometry>) -> Trial {
+    let ways = nearest.map_or(1, |g| g.ways);
+    let prime =
+        |loads: &u64| gcd(loads + 1, n) == 1 && gcd(loads + 1, ways) == 1 && (n < 3 || loads % n != 0);
+    let loads = (50 * n.max(ways)..).find(prime).unwrap_or(trial.loads);
+    Trial { loads, ..trial }
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// Everything that was measured of the study.
+pub(super) fn rows(
+    record: &Record,
+    scale: &Scale,
+    steps: &[Step],
+    nearest: Option<Geometry>,
+    report: &mut Report,
+) {
+    for &page in pages(scale) {
+        let kind = if page == Pages::Base && scale.huge.is_some() { ".base" } else { "" };
+        for n in 1..=most(nearest) {
+            let runs: Vec<&TrialRun> = record
+                .of(PatternKind::Stride)
+                .filter(|r| is_of(&r.trial, PatternKind::Stride, page, n))
+                .collect();
+            let ids: Vec<u64> = runs.iter().map(|r| r.trial.id).collect();
+            let groups: Vec<Vec<f64>> = runs.iter().map(|r| scale.steady(r)).collect();
+            let Some(read) = grouped_interval(&groups) else { continue };
+            let count = groups.iter().map(Vec::len).sum();
+            let round = format!("conflict.{n}{kind}");
+            let rounds = read.scaled(n as f64);
+            report.findings.push(measured(format!("{round}.time_per_round"), rounds, "ns", count, &ids));
+            let misses = counted(&runs, n).map(|i| (i, "counted", ids));
+            let told =
+                || if page == pages(scale)[0] { classified(record, steps, scale, page, n) } else { None };
+            if let Some((misses, how, ids)) = misses.or_else(told) {
+                let mut row = measured(format!("{round}.misses_per_round"), misses, "", count, &ids);
+                row.notes.push(how.into());
+                report.findings.push(row);
+            }
+        }
+    }
+    expected(nearest, report);
+}
+
+/// Misses a round as the machine counts them, over every sample.
+fn counted(runs: &[&TrialRun], n: u64) -> Option<Interval> {
+    let a_round = |r: &&TrialRun| -> Option<Vec<f64>> {
+        let rounds = 3.0 * r.trial.loads as f64 / n as f64;
+        r.samples.iter().map(|s| s.misses.map(|(a, b)| (a + b) as f64 / rounds)).collect()
+    };
+    let groups: Vec<Vec<f64>> = runs.iter().map(a_round).collect::<Option<_>>()?;
+    grouped_interval(&groups)
+}
+
+/// Misses a round as the times of single loads tell them: those nearer to the next tier than to the nearest.
+fn classified(
+    record: &Record,
+    steps: &[Step],
+    scale: &Scale,
+    page: Pages,
+    n: u64,
+) -> Option<(Interval, &'static str, Vec<u64>)> {
+    let step = steps.first()?;
+    let runs = |n: u64| {
+        record.of(PatternKind::Single).filter(move |r| is_of(&r.trial, PatternKind::Single, page, n))
+    };
+    let ticks =
+        |r: &TrialRun| -> Vec<f64> { r.samples.iter().map(|s| s.ticks as f64 - s.ticks2 as f64).collect() };
+    // One line by itself hits.
+    let hit = median(&runs(1).flat_map(ticks).collect::<Vec<f64>>())?;
+    let miss = (step.next - step.here) / scale.tick_ns;
+    if miss < 2.0 * step_ticks(record) as f64 {
+        return None;
+    }
+    let shares: Vec<f64> = runs(n)
+        .map(|r| {
+            let ticks = ticks(r);
+            let slow = ticks.iter().filter(|t| **t > hit + miss / 2.0).count();
+            n as f64 * slow as f64 / ticks.len().max(1) as f64
+        })
+        .collect();
+    let value = median(&shares)?;
+    // Two standard errors of a share of so many samples.
+    let share = (value / n as f64).clamp(0.0, 1.0);
+    let samples = (shares.len() as u64 * SINGLES) as f64;
+    let off = n as f64 * 2.0 * ((share * (1.0 - share)).max(1.0 / samples) / samples).sqrt();
+    let ids = runs(n).map(|r| r.trial.id).collect();
+    let interval = Interval { value, low: (value - off).max(0.0), high: (value + off).min(n as f64) };
+    Some((interval, "told from the times of single loads", ids))
+}
+
+/// What textbook policies do with one line more than ways.
+fn expected(nearest: Option<Geometry>, report: &mut Report) {
+    let Some(geometry) = nearest.filter(|g| g.ways > 1) else { return };
+    let ways = geometry.ways as usize;
+    for policy in Policy::ALL {
+        let name = format!("conflict.{}.expected.{}", ways + 1, policy.token());
+        let row: Finding = number(name, misses_per_round(*policy, ways, ways + 1), "");
+        report.findings.push(row);
+    }
+}

@@ -1,0 +1,200 @@
+//! What is known of each level, as rows of a report.
+
+use fathom_analysis::claims::{Claim, Decoded};
+use fathom_analysis::findings::{Finding, Refused, Report};
+use fathom_analysis::interval::Interval;
+use fathom_analysis::replacement::{Block, Observation};
+use fathom_analysis::sets::{Geometry, MOST_WAYS, Verdict};
+
+use super::{Level, Replacement, Step, replacements};
+use crate::common::scale::Scale;
+use crate::reading::{measured, number, size, text};
+use crate::record::Record;
+
+/// Rows of every level.
+pub(crate) fn rows(record: &Record, scale: &Scale, steps: &[Step], levels: &[Level], report: &mut Report) {
+    for (index, level) in levels.iter().enumerate() {
+        of_sets(index + 1, level, &steps[index], report);
+        of_line(index + 1, level, report);
+        of_pairs(index + 1, level, report);
+    }
+    for (index, replacement) in replacements(record, scale, steps, levels).iter().enumerate() {
+        of_replacement(index + 1, replacement, report);
+    }
+}
+
+fn refuse(what: String, reason: String, remedy: &str, report: &mut Report) {
+    report.refusals.push(Refused { what, reason, remedy: remedy.to_owned() });
+}
+
+fn of_sets(n: usize, level: &Level, step: &Step, report: &mut Report) {
+    let Some(geometry) = level.geometry() else {
+        let (reason, remedy) = why_not(&level.verdict, n);
+        return refuse(format!("tier.{n}.ways"), reason, remedy, report);
+    };
+    let mut ways = number(format!("tier.{n}.ways"), geometry.ways as f64, "");
+    ways.notes.push(format!(
+        "{} a way; {} in all",
+        size(geometry.way_bytes as f64),
+        size(geometry.bytes() as f64)
+    ));
+    let (onset, own) = (step.capacity.value, geometry.bytes() as f64);
+    if onset > 1.06 * own {
+        ways.notes
+            .push(format!("working sets fit up to {}: it holds what the nearer level evicts", size(onset)));
+    }
+    report.findings.push(ways);
+    // Sets are lines of a way: without the line there is no telling.
+    match level.line() {
+        Some(line) => {
+            report.findings.push(number(format!("tier.{n}.sets"), (geometry.way_bytes / line) as f64, ""));
+        }
+        None => refuse(format!("tier.{n}.sets"), "its line was not found".into(), "", report),
+    }
+}
+
+/// Why a level's sets are not told, and what would help.
+fn why_not(verdict: &Verdict, n: usize) -> (String, &'static str) {
+    let shown = |all: &[Geometry]| {
+        let one = |g: &Geometry| format!("{} ways of {}", g.ways, size(g.way_bytes as f64));
+        all.iter().take(4).map(one).collect::<Vec<_>>().join(", or ")
+    };
+    match verdict {
+        Verdict::Several(all) => (format!("what conflicts fits {}", shown(all)), "give it a larger --budget"),
+        Verdict::NoModulo => (
+            format!(
+                "lines at no power-of-two step conflict: not a power-of-two index (hashed or sliced), or more than {} ways",
+                MOST_WAYS / 2
+            ),
+            "",
+        ),
+        Verdict::None => (
+            "no cache of any number of sets and ways conflicts as this one does: its index is hashed, its pages lie apart in memory, or other work was in it".into(),
+            "a quieter machine, or huge pages where there were none",
+        ),
+        Verdict::Silent if n > 1 => (
+            "what arrives here could not be told: the nearer level's sets are not known, or nothing that was measured speaks of it".into(),
+            "give it a larger --budget",
+        ),
+        Verdict::Silent | Verdict::One(_) => ("too little was measured".into(), "give it a larger --budget"),
+    }
+}
+
+fn of_line(n: usize, level: &Level, report: &mut Report) {
+    let Some(line) = level.line() else { return };
+    let mut row = number(if n == 1 { "line".into() } else { format!("tier.{n}.line") }, line as f64, "bytes");
+    row.notes.push(if level.line.is_some() {
+        "so far apart two addresses fall into different sets".into()
+    } else {
+        "so far apart the second of two loads is no longer spared; a neighbour that is fetched along would count"
+            .into()
+    });
+    report.findings.push(row);
+}
+
+fn of_pairs(n: usize, level: &Level, report: &mut Report) {
+    let Some(pairs) = &level.pairs else { return };
+    for (distance, time, ids) in &pairs.second {
+        let mut row = number(format!("pair.{n}.{distance}.time"), time.max(0.0), "ns");
+        row.trials.clone_from(ids);
+        row.count = ids.len() as u64;
+        report.findings.push(row);
+    }
+    // What is fetched along reaches farther than what falls into one set.
+    if let (Some(line), Some(reach)) = (level.line, pairs.reach)
+        && reach > line
+    {
+        let mut row = number(format!("pair.{n}.reach"), reach as f64, "bytes");
+        row.notes.push(format!("a load of one line of {line} bytes brings its neighbours up to here"));
+        report.findings.push(row);
+    }
+}
+
+fn of_replacement(n: usize, replacement: &Replacement, report: &mut Report) {
+    let what = format!("tier.{n}.policies");
+    let (verdict, observations) = match replacement {
+        Replacement::Refused(reason) => return refuse(what, reason.clone(), "", report),
+        Replacement::Asked(verdict, observations) => (verdict, observations),
+    };
+    evicted(n, observations, report);
+    if !verdict.decided && verdict.consistent.is_empty() {
+        return refuse(
+            what,
+            verdict.reason.clone(),
+            "give it a larger --budget, or a quieter machine",
+            report,
+        );
+    }
+    let names: Vec<&str> = verdict.consistent.iter().map(|p| p.token()).collect();
+    let mut row = text(what, if names.is_empty() { "none" } else { "" });
+    if !names.is_empty() {
+        row.value = fathom_analysis::findings::Value::Text(names.join(","));
+    }
+    row.count = observations.iter().map(|o| o.of.iter().map(|&n| u64::from(n)).sum::<u64>()).sum();
+    row.notes.push(verdict.reason.clone());
+    for score in verdict.scores.iter().take(3) {
+        row.notes.push(format!("{}: deviance {:.1} an ask", score.policy.token(), score.deviance_per_ask));
+    }
+    report.findings.push(row);
+}
+
+/// How often the line at each position was gone after one more line was loaded: of the programs that fill a set
+/// and touch nothing twice.
+fn evicted(n: usize, observations: &[Observation], report: &mut Report) {
+    for observation in observations {
+        let Some((last, before)) = observation.program.accesses.split_last() else { continue };
+        let fresh = before.iter().enumerate().all(|(i, a)| a.block == Block::Tested(i as u16) && !a.asked);
+        let (true, true, Block::Tested(asked)) = (fresh, last.asked, last.block) else { continue };
+        let Some(behind) = before.len().checked_sub(usize::from(asked) + 1).filter(|&behind| behind > 0)
+        else {
+            continue;
+        };
+        let (missed, of) = (f64::from(observation.missed[0]), f64::from(observation.of[0]));
+        let share = missed / of.max(1.0);
+        let off = 2.0 * ((share * (1.0 - share)).max(1.0 / of.max(1.0)) / of.max(1.0)).sqrt();
+        let i = Interval { value: share, low: (share - off).max(0.0), high: (share + off).min(1.0) };
+        report.findings.push(measured(format!("evicted.{n}.{behind}.share"), i, "", of as usize, &[]));
+    }
+}
+
+/// A verdict for each line, number of ways and of sets that somebody claims.
+pub(crate) fn verdicts(decoded: &Decoded, levels: &[Level]) -> Vec<Finding> {
+    let data: Vec<&Claim> = decoded.claims.iter().filter(|c| c.holds.data()).collect();
+    let mut claimed: Vec<u8> = data.iter().map(|c| c.level).collect();
+    claimed.sort_unstable();
+    claimed.dedup();
+    let mut rows = Vec::new();
+    for (nth, &n) in claimed.iter().enumerate() {
+        let level = levels.get(nth);
+        let geometry = level.and_then(Level::geometry);
+        let line = level.and_then(Level::line);
+        let sets = geometry.zip(line).map(|(g, line)| g.way_bytes / line);
+        let of = |get: &dyn Fn(&Claim) -> Option<u64>| -> Vec<(&str, u64)> {
+            data.iter().filter(|c| c.level == n).filter_map(|c| Some((c.source.token(), get(c)?))).collect()
+        };
+        rows.extend(verdict(n, "line", line, &of(&|c| c.line)));
+        rows.extend(verdict(n, "ways", geometry.map(|g| g.ways), &of(&|c| c.ways.map(u64::from))));
+        rows.extend(verdict(n, "sets", sets, &of(&|c| c.sets)));
+    }
+    rows
+}
+
+fn verdict(level: u8, what: &str, found: Option<u64>, claims: &[(&str, u64)]) -> Option<Finding> {
+    let (_, claimed) = *claims.first()?;
+    let sources: Vec<&str> = claims.iter().map(|(source, _)| *source).collect();
+    let who = sources.join(", ");
+    let (word, sentence) = match found {
+        None => ("undecided", format!("{who}: {claimed}; not measured")),
+        Some(found) if claims.iter().all(|(_, claimed)| *claimed == found) => {
+            ("agrees", format!("measured {found}, as {who} says"))
+        }
+        Some(found) => {
+            let said: Vec<String> =
+                claims.iter().map(|(source, value)| format!("{source} says {value}")).collect();
+            ("disagrees", format!("level {level} {what}: {}, measured {found}", said.join(", ")))
+        }
+    };
+    let mut row = text(format!("verdict.level.{level}.{what}"), word);
+    row.notes.push(sentence);
+    Some(row)
+}

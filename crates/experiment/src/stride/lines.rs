@@ -1,0 +1,78 @@
+//! The line as sweeps see it: the step from which on the time of an access stops growing.
+
+use fathom_analysis::findings::{Finding, Report};
+use fathom_analysis::interval::Interval;
+use fathom_probe::machine::{Operation, Worth};
+
+use super::reading::Point;
+use super::sketch::Sketch;
+use crate::reading::{measured, number};
+use crate::record::Record;
+
+/// A time that grows by less from a step to twice that does not grow: translation adds up to a tenth.
+const GROWS: f64 = 1.12;
+/// Steps beyond this are not asked, bytes: no line is longer, and pages begin to tell.
+const FARTHEST: u64 = 256;
+/// From the smallest step to that one it grows by this where lines are brought at all: as between tiers.
+const BROUGHT: f64 = 1.25;
+/// An access that takes less than this share of a dependent load is overlapped or fetched ahead: what is seen is
+/// how much a second can be brought, and nothing of lines.
+const HIDDEN: f64 = 0.5;
+
+/// A row for each working set whose reads bring lines from farther than the nearest level.
+pub(super) fn rows(record: &Record, points: &[Point], sketch: Option<&Sketch>, report: &mut Report) {
+    let mut sizes: Vec<u64> = points.iter().map(|p| p.bytes).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    for bytes in sizes {
+        let of = |p: &&Point| p.bytes == bytes && p.operation == Operation::Read && p.step <= FARTHEST;
+        let reads: Vec<&Point> = points.iter().filter(of).collect();
+        let doubling = reads.windows(2).all(|pair| pair[1].step == 2 * pair[0].step);
+        let (Some(first), Some(last)) = (reads.first(), reads.last()) else { continue };
+        if doubling && last.step == FARTHEST && last.time.value >= BROUGHT * first.time.value {
+            report.findings.push(row(record, bytes, &reads, sketch));
+        }
+    }
+}
+
+/// The row of one working set; without a number where it is not told.
+fn row(record: &Record, bytes: u64, reads: &[&Point], sketch: Option<&Sketch>) -> Finding {
+    let grows = |pair: &[&Point]| pair[1].time.value >= GROWS * pair[0].time.value;
+    let count: usize = reads.iter().map(|p| p.count()).sum();
+    let ids: Vec<u64> = reads.iter().flat_map(|p| p.ids()).collect();
+    let name = format!("stride.{bytes}.line");
+    // After the last step that was followed by growth.
+    let line = reads.windows(2).rposition(grows).map(|at| reads[at + 1]).filter(|p| p.step < FARTHEST);
+    let why = match line {
+        None => Some(format!("the time goes on growing up to a step of {FARTHEST} bytes")),
+        Some(line) => hidden(record, line, sketch),
+    };
+    let Some(line) = line.filter(|_| why.is_none()) else {
+        let mut row = number(name, f64::NAN, "bytes");
+        (row.count, row.trials) = (count as u64, ids);
+        row.notes.extend(why.map(|why| format!("the line is not told: {why}")));
+        return row;
+    };
+    // Longer than the last step that still brought several accesses a line, and no longer than this one.
+    let end = line.step as f64;
+    let mut row = measured(name, Interval { value: end, low: end / 2.0, high: end }, "bytes", count, &ids);
+    row.notes.push("the line, as these sweeps see it: an access takes no longer from this step on".into());
+    row
+}
+
+/// Why the step at which the time stops growing is no line's end; none where it is one.
+fn hidden(record: &Record, line: &Point, sketch: Option<&Sketch>) -> Option<String> {
+    let stops = format!("the time stops growing at a step of {} bytes", line.step);
+    match sketch.and_then(|sketch| sketch.time(line.bytes)) {
+        Some(load) if line.time.value < HIDDEN * load => Some(format!(
+            "{stops}, but an access takes {:.1} ns there and a dependent load {load:.1}: what the core overlaps \
+             and fetches ahead hides where lines end",
+            line.time.value
+        )),
+        // A model overlaps nothing.
+        None if record.worth != Some(Worth::Modelled) => {
+            Some(format!("{stops}, and without dependent loads beside it prefetch may be what stops it"))
+        }
+        _ => None,
+    }
+}

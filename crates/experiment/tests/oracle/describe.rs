@@ -1,0 +1,80 @@
+//! A draft made from the survey of a machine has to be surveyed like that machine: the check that the survey
+//! itself has to pass, of the machine that was described, on the survey of its draft.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use fathom_analysis::draft::{Options, draft};
+use fathom_analysis::findings::Report;
+use fathom_analysis::hierarchy::Hierarchy;
+use fathom_model::Description;
+use fathom_model::description::Replacement;
+
+use crate::{committed, randoms, surveyed, wrongs};
+
+/// The draft of a report, read back.
+fn drafted(name: &str, report: &Report) -> (String, Description) {
+    let policies: Vec<&str> = Replacement::ALL.iter().map(|p| p.word()).collect();
+    let hierarchy = Hierarchy::of(report).expect("a survey has tiers");
+    let text = fathom_report::draft(&draft(&hierarchy, &Options { name, policies: &policies }));
+    let read = Description::parse(&format!("{name}.toml"), &text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    (text, read)
+}
+
+/// The report of a machine that claims nothing, as most do little: lines and ways have to be assumed.
+fn silent(report: &Report) -> Report {
+    let mut silent = report.clone();
+    silent.findings.retain(|f| !f.name.starts_with("claim."));
+    silent
+}
+
+/// How many drafts are surveyed like their machines, and what is wrong with the others. Machines whose own survey is
+/// wrong are left out: their drafts cannot be right.
+fn reproduced(what: &str, all: &[Description]) -> (usize, usize, Vec<String>) {
+    let (next, asked, right) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+    let failures = std::sync::Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some(d) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let (_, report) = surveyed(d, 1);
+                    if !wrongs(d, &report).is_empty() {
+                        continue;
+                    }
+                    asked.fetch_add(1, Ordering::Relaxed);
+                    let (text, draft) = drafted(&d.name, &silent(&report));
+                    // What a claim alone knows is in the draft as a claim, and only where there are claims.
+                    assert!(!text.contains("claimed by"), "{text}");
+                    assert!(drafted(&d.name, &report).0.contains("claimed by description, not measured"));
+                    let (_, again) = surveyed(&draft, 2);
+                    match wrongs(d, &again) {
+                        none if none.is_empty() => drop(right.fetch_add(1, Ordering::Relaxed)),
+                        some => {
+                            println!("  draft of {}: {}", d.name, some.join("; "));
+                            failures.lock().unwrap().push(format!("{}: {some:#?}\n{text}", d.name));
+                        }
+                    }
+                }
+            });
+        }
+    });
+    let (asked, right) = (asked.into_inner(), right.into_inner());
+    println!("oracle: drafts of {what} surveyed like the machine: {right} of {asked}");
+    (right, asked, failures.into_inner().unwrap())
+}
+
+#[test]
+fn a_draft_is_surveyed_like_the_machine_that_it_was_made_from() {
+    let all = committed(2 << 20);
+    assert!(all.len() >= 10);
+    let (_, asked, failures) = reproduced("committed machines, last level up to 2 MiB", &all);
+    assert_eq!(asked, all.len());
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+#[ignore = "the big oracle: scripts/test --full"]
+fn drafts_of_random_machines_are_surveyed_like_them() {
+    let (right, asked, failures) = reproduced("random machines", &randoms(40));
+    // What the survey itself may get wrong of machines that nobody has seen (METHOD.md), once more.
+    assert!(right * 100 >= asked * 90, "{}", failures.join("\n"));
+}

@@ -1,0 +1,59 @@
+//! `fathom report --against`: reports checked against a description. What ought to be found is worked out by
+//! `fathom_model::expected`, what that says of a report by `fathom_analysis::against`: two crates that know
+//! nothing of each other, so the numbers are handed over here.
+
+use fathom_analysis::against::{self, Described, Level, Span, Tlb};
+use fathom_analysis::findings::Report;
+use fathom_model::Description;
+use fathom_model::expected::{Range, data_levels, expected};
+
+use crate::failure::Failure;
+use crate::subjects;
+
+/// Adds to every report what it says of the description called `machine`.
+pub fn check(named: &mut [(String, Report)], machine: &str) -> Result<(), Failure> {
+    let description = subjects::description(machine)?;
+    for (name, report) in named {
+        let told = described(&description, against::clock(report));
+        *report = against::check(report, &told)
+            .map_err(|lacking| Failure::usage(format!("{name}: {}", lacking.what), lacking.remedy))?;
+    }
+    Ok(())
+}
+
+/// What a survey of the described machine ought to find, at the core clock `hz` where one was measured.
+fn described(d: &Description, hz: Option<f64>) -> Described {
+    let hz = hz.unwrap_or(d.core.clock_hz);
+    let mut clocked = d.clone();
+    clocked.core.clock_hz = hz;
+    let ought = expected(&clocked);
+    let span = |r: Range| -> Span { (r.low, r.high) };
+    let levels = data_levels(d).into_iter().zip(&ought.tiers).map(|(level, tier)| {
+        let size = level.size as f64;
+        Level {
+            name: level.name.clone(),
+            latency: span(tier.cycles),
+            size: tier.capacity.map_or((size, size), |c| span(c.bytes)),
+            line: level.line,
+            ways: level.ways,
+            sets: level.sets(),
+            replacement: level.replacement.word().to_owned(),
+        }
+    });
+    let tlbs = ought.tlbs.iter().map(|t| Tlb {
+        nth: t.nth + 1,
+        name: d.tlbs[t.nth].name.clone(),
+        entries: t.entries,
+        ways: d.tlbs[t.nth].ways,
+        penalty: span(t.penalty),
+        merged: t.hidden,
+    });
+    Described {
+        name: d.name.clone(),
+        core_hz: d.core.clock_hz,
+        hz,
+        levels: levels.collect(),
+        memory: ought.tiers.last().map_or((0.0, 0.0), |t| span(t.cycles)),
+        tlbs: tlbs.collect(),
+    }
+}

@@ -1,0 +1,196 @@
+//! Drafts of descriptions, and descriptions checked against records, as a user asks for them.
+
+use serde_json::Value;
+
+use crate::common::User;
+
+/// Described machines with small last levels: two levels of random replacement and two TLBs; one level of few
+/// ways; a level without a cache behind it.
+const MACHINES: [&str; 3] = ["bcm2837", "cortex-a8", "am5728-l2-off"];
+
+fn survey(user: &User, on: &str, record: &str) {
+    let did = user.run(&["survey", "--on", on, "--record", record, "-q"]);
+    assert!(matches!(did.status, 0 | 3), "{did:?}");
+}
+
+fn document(text: &str) -> Value {
+    serde_json::from_str(text).expect("JSON")
+}
+
+/// Names and verdicts of the rows of a check.
+fn verdicts(document: &Value) -> Vec<(String, String)> {
+    let rows = document["findings"].as_array().expect("a list").iter();
+    let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
+    rows.map(|f| (text(&f["name"]), text(&f["value"])))
+        .filter(|(name, _)| name.starts_with("against."))
+        .collect()
+}
+
+#[test]
+fn a_machine_agrees_with_its_own_description_and_with_its_draft_and_not_with_another() {
+    let user = User::new();
+    for (i, machine) in MACHINES.iter().enumerate() {
+        survey(&user, machine, "R");
+        let own = user.run(&["report", "R", "--against", machine, "--json"]);
+        let rows = verdicts(&document(own.ended(0)));
+        assert!(rows.len() >= 8, "{machine}: {rows:?}");
+        assert!(rows.iter().all(|(_, verdict)| verdict == "agrees"), "{machine}: {rows:?}");
+        // The draft says what the record found, and measured it gives that again.
+        let draft = format!("draft-{machine}.toml");
+        let did = user.run(&["describe", "R", "-o", &draft]);
+        assert_eq!(did.ended(0), format!("Next: fathom survey --on ./{draft}\n"));
+        let file = format!("./{draft}");
+        let told = user.run(&["report", "R", "--against", &file]);
+        assert!(told.ended(0).contains(&format!("Against the description draft-{machine}")), "{}", told.out);
+        assert!(!told.out.contains("disagrees"), "{}", told.out);
+        survey(&user, &file, "again");
+        let again = user.run(&["report", "again", "--against", machine, "--json"]);
+        let rows = verdicts(&document(again.ended(0)));
+        assert!(rows.iter().all(|(_, verdict)| verdict == "agrees"), "{machine}: {rows:?}");
+        // Another machine is another machine, in words, in rows and in the exit status.
+        let other = MACHINES[(i + 1) % MACHINES.len()];
+        let wrong = user.run(&["report", "R", "--against", other]);
+        let text = wrong.ended(4);
+        assert!(text.contains("disagrees") && text.contains(" is described as "), "{text}");
+        assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
+    }
+}
+
+#[test]
+fn a_check_is_on_the_page_and_a_draft_can_be_made_from_one() {
+    let user = User::new();
+    survey(&user, "cortex-a8", "R");
+    let did = user.run(&["report", "R", "--against", "bcm2835", "--html", "P"]);
+    assert_eq!(did.status, 4, "{did:?}");
+    let page = user.read("P");
+    assert!(page.contains("Against the description bcm2835") && page.contains("against.level.1.size"));
+    // Read back it says the same; only who asks for the check gets its exit status, and another takes its place.
+    assert!(user.run(&["report", "P"]).ended(0).contains("Against the description bcm2835"));
+    let own = user.run(&["report", "P", "--against", "cortex-a8"]);
+    assert!(
+        own.ended(0).contains("Against the description cortex-a8") && !own.out.contains("bcm2835"),
+        "{}",
+        own.out
+    );
+    let (record, page) = (user.run(&["describe", "R"]), user.run(&["describe", "P"]));
+    assert_eq!(record.ended(0), page.ended(0));
+    assert_eq!(user.run_with(&["describe", "-"], user.read("R").as_bytes()).ended(0), record.out);
+    // Every verdict is one of the schema, with its unit.
+    let json = user.run(&["report", "R", "--against", "bcm2835", "--json"]);
+    for f in document(&json.out)["findings"].as_array().expect("a list") {
+        let name = f["name"].as_str().expect("a name");
+        let known = fathom_report::schema::matches(name).unwrap_or_else(|| panic!("{name} is in no schema"));
+        assert!(known.units.contains(&f["unit"].as_str().expect("a unit")), "{f}");
+    }
+}
+
+#[test]
+fn a_draft_says_of_every_value_where_it_comes_from() {
+    let user = User::new();
+    survey(&user, "s1-8way", "R");
+    let did = user.run(&["describe", "R", "--name", "my \"board\""]);
+    let text = did.ended(0);
+    assert!(text.contains(r#"about = "my \"board\": drafted from a survey of s1-8way""#), "{text}");
+    let mut above = "";
+    let mut values = 0;
+    for line in text.lines() {
+        let key = line.split_once(" = ").is_some_and(|(key, _)| key.bytes().all(|b| b.is_ascii_lowercase()));
+        if key && !line.starts_with("format") && !line.starts_with("about") {
+            values += 1;
+            assert!(line.contains("  # ") || above.starts_with("# "), "{line}");
+        }
+        above = line;
+    }
+    assert!(values > 40, "{text}");
+    for said in ["# tier.1.latency_cycles", "# assumed: ", "# claimed by description, not measured"] {
+        assert!(text.contains(said), "no '{said}' in {text}");
+    }
+}
+
+#[test]
+fn what_cannot_be_described_or_checked_says_why() {
+    let user = User::new();
+    user.run(&["latency", "--on", "bcm2835", "--bytes", "8K", "--budget", "300ms", "--record", "L", "-q"]);
+    user.write("text", "Dear diary\n");
+    user.write("bad.toml", "format = 1\nabuot = \"a board\"\n");
+    // An emulator's times are refused, so there is nothing to describe.
+    let greeting = "probe wire=1 worth=emulated seq=1 crc=0x0ac7af08";
+    user.subject("board", &format!("fathom serve model s1-8way | sed -u \"s/^probe .*/{greeting}/\""));
+    user.shell("fathom survey --on board --budget 200ms --record E");
+    survey(&user, "bcm2835", "R");
+    for (file, words) in [
+        ("none", &["none: No such file"][..]),
+        ("text", &["text: line 1: 'Dear'"]),
+        ("L", &["L: a record of 'latency' has no tiers", "fathom survey --record FILE"]),
+        ("E", &["E: an emulator's times were refused", "on the machine itself"]),
+    ] {
+        user.run(&["describe", file]).failed(2, words);
+        user.run(&["describe", file, "-o", "D.toml"]).failed(2, words);
+        user.run(&["report", file, "--against", "bcm2835"]).failed(2, words);
+    }
+    assert!(!user.path("D.toml").exists());
+    user.run(&["report", "R", "--against", "bcm2385"]).failed(2, &["did you mean 'bcm2835'?"]);
+    user.run(&["report", "R", "--against", "./none.toml"]).failed(2, &["./none.toml: No such file"]);
+    user.run(&["report", "R", "--against", "./bad.toml"]).failed(2, &["./bad.toml:2:1", "abuot"]);
+    user.run(&["report", "R", "--against", "bcm2835", "--html", "P"]).ended(0);
+    user.run(&["report", "R", "R", "--html", "two"]).ended(0);
+    user.run(&["describe", "two"]).failed(2, &["two: a page of 2 reports"]);
+}
+
+#[test]
+fn a_page_that_says_what_no_machine_can_be_is_refused() {
+    let user = User::new();
+    survey(&user, "bcm2835", "R");
+    user.run(&["report", "R", "--html", "P"]).ended(0);
+    let page = user.read("P");
+    let row = |page: &str, name: &str| {
+        let at = page.find(&format!("\"name\":\"{name}\"")).expect("a row");
+        let end = page[at..].find('}').expect("its end");
+        page[at..at + end].to_owned()
+    };
+    let changed = |name: &str, value: &str| {
+        let old = row(&page, name);
+        let new = format!(
+            "\"name\":\"{name}\",\"value\":{value},\"unit\":\"bytes\",\"low\":null,\"high\":null,\"count\":1,\"trials\":[],\"notes\":[]"
+        );
+        page.replace(&old, &new)
+    };
+    for value in ["1e15", "9e15", "1e300"] {
+        user.write("H", &changed("tier.1.capacity", value));
+        user.run(&["describe", "H"])
+            .failed(2, &["H: its findings make no machine: ", "fathom survey --record FILE"]);
+    }
+    // What is no number at all is as good as not there.
+    user.write("H", &changed("tier.1.latency", "null"));
+    user.run(&["describe", "H"]).failed(2, &["H: no tiers were measured", "--budget"]);
+}
+
+#[test]
+fn a_draft_takes_no_file_of_anybodys() {
+    let user = User::new();
+    survey(&user, "bcm2835", "R");
+    let record = user.read("R");
+    user.write("mine.toml", "# hours of work\n");
+    for there in ["mine.toml", "R"] {
+        user.run(&["describe", "R", "-o", there])
+            .failed(2, &[&format!("--output {there}: File exists"), "a new file"]);
+    }
+    assert_eq!((user.read("mine.toml").as_str(), user.read("R") == record), ("# hours of work\n", true));
+    user.run(&["describe", "R", "-o", "no/such/D"]).failed(2, &["--output no/such/D", "No such file"]);
+    user.run(&["describe", "R", "-o", "."]).failed(2, &["--output ."]);
+    user.run(&["describe", "R", "-o", "/dev/full"])
+        .failed(1, &["--output /dev/full: No space left", "with room"]);
+    assert!(user.run(&["describe", "R", "-o", "-"]).ended(0).starts_with("# A draft by `fathom describe`"));
+    // Without its ending the file is one all the same.
+    assert_eq!(
+        user.run(&["describe", "R", "--output", "plain"]).ended(0),
+        "Next: fathom survey --on ./plain\n"
+    );
+    user.run(&["machines", "./plain"]).ended(0);
+}
+
+#[test]
+fn policies_are_those_that_descriptions_know() {
+    let known: Vec<&str> = fathom_model::description::Replacement::ALL.iter().map(|p| p.word()).collect();
+    assert_eq!(fathom_report::schema::values("POLICY"), known);
+}

@@ -1,0 +1,108 @@
+//! A drafted description as text in the format of descriptions, every value with its grounds behind it.
+
+use fathom_analysis::draft::{Draft, Grounds, Key, Table, Written};
+
+use crate::number;
+use crate::text::{clean, wrap};
+
+/// Columns that no line exceeds, save for a long line about the machine.
+const WIDTH: usize = 112;
+
+/// The column in which comments begin where they fit.
+const COMMENT: usize = 32;
+
+/// The draft as a file, with a final newline. Nothing that comes from a record can end a comment or a string.
+#[must_use]
+pub fn draft(d: &Draft) -> String {
+    let mut out = String::new();
+    for remark in &d.remarks {
+        comment(&mut out, &clean(remark, true));
+    }
+    out += &format!("format = 1\nabout = {}\n", quoted(&clean(&d.about, true)));
+    for table in &d.tables {
+        write_table(&mut out, table);
+    }
+    out
+}
+
+fn comment(out: &mut String, text: &str) {
+    for line in wrap(text, WIDTH, "# ", "# ") {
+        *out += &line;
+        out.push('\n');
+    }
+}
+
+fn write_table(out: &mut String, table: &Table) {
+    let (open, close) = if table.listed { ("[[", "]]") } else { ("[", "]") };
+    *out += &format!("\n{open}{}{close}\n", table.name);
+    for key in &table.keys {
+        write_key(out, key);
+    }
+}
+
+/// A key with its grounds behind it; above it, where the line would be too long.
+fn write_key(out: &mut String, key: &Key) {
+    let said = clean(&grounds(&key.grounds), true);
+    let line = format!("{} = {}", key.key, written(&key.value));
+    let whole = format!("{line:<COMMENT$}# {said}");
+    if said.is_empty() {
+        *out += &line;
+    } else if whole.chars().count() <= WIDTH {
+        *out += &whole;
+    } else {
+        comment(out, &said);
+        *out += &line;
+    }
+    out.push('\n');
+}
+
+/// `tier.1.capacity 32.00 KiB (31.90..32.12), n 34: how it was chosen`.
+fn grounds(g: &Grounds) -> String {
+    let Some(f) = &g.found else { return g.said.clone() };
+    let (shown, unit) = number::in_cells(f);
+    let parts = [f.name.as_str(), &shown.value, unit, &shown.interval];
+    let words: Vec<&str> = parts.into_iter().filter(|p| !p.is_empty()).collect();
+    let colon = if g.said.is_empty() { "" } else { ": " };
+    format!("{}, n {}{colon}{}", words.join(" "), f.count, g.said)
+}
+
+fn written(value: &Written) -> String {
+    match value {
+        Written::Text(text) => quoted(&clean(text, true)),
+        Written::Count(n) => n.to_string(),
+        Written::Flag(yes) => yes.to_string(),
+        Written::Size(bytes) => quoted(&size(*bytes)),
+        Written::Sizes(all) => {
+            let all: Vec<String> = all.iter().map(|bytes| quoted(&size(*bytes))).collect();
+            format!("[{}]", all.join(", "))
+        }
+        Written::Cycles(v) => quoted(&format!("{v} cycles")),
+        Written::Ns(v) => quoted(&format!("{v} ns")),
+        Written::Hz(v) => quoted(&frequency(*v)),
+    }
+}
+
+/// Bytes in the largest binary unit that divides them.
+fn size(bytes: u64) -> String {
+    let units = [(40, "T"), (30, "G"), (20, "M"), (10, "K")];
+    let unit = units.into_iter().find(|(shift, _)| bytes != 0 && bytes.is_multiple_of(1 << shift));
+    unit.map_or_else(|| bytes.to_string(), |(shift, unit)| format!("{}{unit}", bytes >> shift))
+}
+
+/// A frequency in the largest unit that leaves it at least one, if it reads back as the same number.
+fn frequency(hz: f64) -> String {
+    let units = [("GHz", 1e9), ("MHz", 1e6), ("kHz", 1e3)];
+    let same = |(_, scale): &(&str, f64)| hz >= *scale && hz / scale * scale == hz;
+    match units.into_iter().find(same) {
+        Some((unit, scale)) => format!("{} {unit}", hz / scale),
+        None => format!("{hz} Hz"),
+    }
+}
+
+/// Text as a TOML basic string; what is written here has no control characters.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+#[cfg(test)]
+mod tests;
