@@ -6,12 +6,13 @@
 //! than a page has one, and colour changes nothing there.
 
 use fathom_analysis::findings::{Refused, Report};
-use fathom_analysis::interval::{Interval, grouped_interval, median};
+use fathom_analysis::interval::{Interval, grouped_interval};
 use fathom_analysis::sets::Geometry;
 use fathom_probe::chain::mix;
 use fathom_probe::machine::{Pages, Worth};
 use fathom_probe::wire::{OrderKind, PatternKind, Trial};
 
+use crate::clock::step_ticks;
 use crate::common::scale::Scale;
 use crate::geometry::{self, Level, Step};
 use crate::reading::{measured, size, text};
@@ -30,6 +31,9 @@ const SAMPLES: u64 = 3;
 const SINGLES: u64 = 400;
 /// Untimed loads between two single ones, at least: what reading the clock brings in is used and gone.
 const SPACING: u64 = 64;
+/// A miss is told from a hit where they are more steps of the clock apart than this: a reading is off by up to one at
+/// each end.
+const STEPS_APART: f64 = 2.0;
 /// Laps that warm: random replacement takes some to settle.
 const WARM_LAPS: u64 = 32;
 /// Places of the words in their pages, and what they are apart: as of the scan, in a page of 4 KiB.
@@ -238,15 +242,20 @@ impl Asked {
         self.counts().iter().any(|&n| self.runs(record, PatternKind::Conflict, Some(1), n).any(counted))
     }
 
-    /// The time from which on a single load is a miss, ticks. `None` where hits and misses are not told apart.
-    fn threshold(&self, record: &Record, scale: &Scale) -> Option<f64> {
-        let typical = |pages: u64| {
+    /// The time from which on a single load is a miss, ticks: half way from the upper quartile of as many lines as
+    /// ways, which hit but for stray ones, to the lower one of five times as many, of which no policy keeps more than
+    /// a fifth. Quartiles, because misses are of many kinds, by whatever answers behind, and hits of one. `None` where
+    /// the two are not told apart.
+    fn threshold(&self, record: &Record) -> Option<f64> {
+        let quartile = |pages: u64, of: f64| {
             let runs = self.runs(record, PatternKind::Single, Some(1), pages);
-            median(&runs.flat_map(single_ticks).collect::<Vec<_>>())
+            let mut all: Vec<f64> = runs.flat_map(single_ticks).collect();
+            all.sort_by(f64::total_cmp);
+            all.get((of * all.len() as f64) as usize).copied()
         };
-        let (hit, miss) = (typical(self.one.ways)?, typical(MOST_WAYS * self.one.ways)?);
-        let apart = (miss - hit) * scale.tick_ns;
-        (apart >= 0.5 * (self.step.next - self.step.here)).then(|| f64::midpoint(hit, miss))
+        let (hit, miss) = (quartile(self.one.ways, 0.75)?, quartile(MOST_WAYS * self.one.ways, 0.25)?);
+        let steps = STEPS_APART * step_ticks(record) as f64;
+        (miss - hit > steps).then(|| f64::midpoint(hit, miss))
     }
 
     fn row(
@@ -304,24 +313,26 @@ impl Asked {
 
     /// Are the colours those that the pages' places say? Pages of one must conflict, and as many of several must
     /// not.
-    fn conflict_test(&self, rows: &dyn Fn(u64, u64) -> Option<Row>) -> Result<(), String> {
+    fn conflict_test(&self, rows: &dyn Fn(u64, u64) -> Option<Row>) -> Result<(), (String, &'static str)> {
         let pages = 2 * self.one.ways;
         let share = |colours| rows(colours, pages).map(|row| 100.0 * self.share(&row, pages));
-        let Some(one) = share(1) else { return Err("the budget ended before they were measured".into()) };
+        let unknown = |colours: u64, misses: f64, expected: &str| {
+            let of = if colours == 1 { "one colour".to_owned() } else { format!("{colours} colours") };
+            let what = format!(
+                "of {pages} pages that should be of {of} {misses:.0} % miss and not {expected}: what colours \
+                 pages have is not known"
+            );
+            Err((what, "a machine whose huge pages are contiguous and whose level is not hashed"))
+        };
+        let Some(one) = share(1) else {
+            return Err(("the budget ended before they were measured".into(), "a larger --budget"));
+        };
         if one < 100.0 * CONFLICTS {
-            return Err(format!(
-                "of {pages} pages that should be of one colour {one:.0} % miss and not half or more: what \
-                 colours they have is not known"
-            ));
+            return unknown(1, one, "half or more");
         }
         for &colours in self.colours.iter().filter(|&&k| k > 1 && k <= self.colours_of_way()) {
             match share(colours) {
-                Some(several) if several > 100.0 * STRAY => {
-                    return Err(format!(
-                        "of {pages} pages that should be of {colours} colours {several:.0} % miss and not \
-                         next to none: what colours they have is not known"
-                    ));
-                }
+                Some(several) if several > 100.0 * STRAY => return unknown(colours, several, "next to none"),
                 _ => {}
             }
         }
@@ -347,13 +358,13 @@ pub(super) fn read(record: &Record, scale: &Scale, steps: &[Step], levels: &[Lev
     };
     let mut sound = Vec::new();
     for one in &all {
-        let threshold = one.threshold(record, scale);
+        let threshold = one.threshold(record);
         let what = format!("the page colours of tier {}", one.tier);
         let row = |k: u64, n: u64| one.row(record, scale, threshold, Some(k), n);
         if let Some((why, remedy)) = one.obstacle(record) {
             refuse(what, why, remedy);
-        } else if let Err(why) = one.conflict_test(&row) {
-            refuse(what, why, "a machine whose huge pages are contiguous and whose level is not hashed");
+        } else if let Err((why, remedy)) = one.conflict_test(&row) {
+            refuse(what, why, remedy);
         } else {
             sound.push((one, threshold));
         }

@@ -39,7 +39,8 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     } else {
         wanted
     };
-    let wanted =
-        if wanted.is_empty() { colours::wanted(record, &scale, &steps, budget.modelled) } else { wanted };
+    // Colours were asked for by whoever asked for them, so they come before replacement and farther levels.
+    let coloured = colours::wanted(record, &scale, &steps, budget.modelled);
+    let wanted = if coloured.is_empty() { wanted } else { coloured };
     round::close(record, &budget, wanted, |_| false, (seed, 0xc0f1))
 }
