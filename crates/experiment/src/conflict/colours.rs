@@ -6,7 +6,7 @@
 //! than a page has one, and colour changes nothing there.
 
 use fathom_analysis::findings::{Refused, Report};
-use fathom_analysis::interval::{Interval, grouped_interval};
+use fathom_analysis::interval::{Interval, grouped_interval, quantile};
 use fathom_analysis::sets::Geometry;
 use fathom_probe::chain::mix;
 use fathom_probe::machine::{Pages, Worth};
@@ -251,7 +251,7 @@ impl Asked {
             let runs = self.runs(record, PatternKind::Single, Some(1), pages);
             let mut all: Vec<f64> = runs.flat_map(single_ticks).collect();
             all.sort_by(f64::total_cmp);
-            all.get((of * all.len() as f64) as usize).copied()
+            quantile(&all, of)
         };
         let (hit, miss) = (quartile(self.one.ways, 0.75)?, quartile(MOST_WAYS * self.one.ways, 0.25)?);
         let steps = STEPS_APART * step_ticks(record) as f64;

@@ -359,3 +359,11 @@ fn page_colours_that_nobody_knows_are_refused() {
     let did = user.shell(&format!("printf '{asked}' | fathom serve model zen3"));
     assert!(did.ended(0).contains("2 pages cannot lie in 3 frames"), "{did:?}");
 }
+
+/// What this machine gives is not asserted: only that it is shown, or refused aloud.
+#[test]
+fn page_colours_of_this_machine_are_shown_or_refused() {
+    let did = User::new().run(&["conflict", "--colours", "2", "--budget", "3s"]);
+    assert!(matches!(did.status, 0 | 3 | 5) && !did.err.contains("panicked"), "{did:?}");
+    assert!(did.out.contains("Can colour help in tier") || did.out.contains("Refused"), "{did:?}");
+}
