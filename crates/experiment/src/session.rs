@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use fathom_probe::serve::Lines;
-use fathom_probe::wire::{Line, Trial};
+use fathom_probe::wire::{Line, PatternKind, Trial};
 
 use crate::record::{End, Record, Run, TrialRun};
 
@@ -145,7 +145,9 @@ impl Session {
     /// The next round. A plan sees the record only: where a whole round left nothing in it (a probe that
     /// answers every trial with a fault), it would ask for the same again, for ever.
     fn next_round(&mut self) -> Vec<Trial> {
-        let ended = |r: &&TrialRun| r.done.is_some() || r.refusal.is_some();
+        // Yardsticks alone are no progress: a probe that faults at all else would be asked for ever.
+        let ended =
+            |r: &&TrialRun| r.trial.pattern != PatternKind::Alu && (r.done.is_some() || r.refusal.is_some());
         let ended = self.record.trials.iter().filter(ended).count();
         if self.ended_before.replace(ended) == Some(ended) {
             return Vec::new();

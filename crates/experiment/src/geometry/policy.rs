@@ -113,7 +113,7 @@ pub(crate) fn wanted(record: &Record, scale: &Scale, asked: &Asked<'_>, modelled
         for nth in had..if modelled { 1 } else { TIMES } {
             wanted.push(Trial {
                 pattern: PatternKind::Probe,
-                bytes: accesses * 64,
+                bytes: accesses * asked.wash(),
                 step: asked.wash(),
                 period: asked.period(),
                 offset: (fathom_probe::chain::mix(nth) % PLACES) * ALIGNED,

@@ -149,11 +149,15 @@ fn evicted(n: usize, observations: &[Observation], report: &mut Report) {
         else {
             continue;
         };
+        let name = format!("evicted.{n}.{behind}.share");
+        if report.findings.iter().any(|f| f.name == name) {
+            continue;
+        }
         let (missed, of) = (f64::from(observation.missed[0]), f64::from(observation.of[0]));
         let share = missed / of.max(1.0);
         let off = 2.0 * ((share * (1.0 - share)).max(1.0 / of.max(1.0)) / of.max(1.0)).sqrt();
         let i = Interval { value: share, low: (share - off).max(0.0), high: (share + off).min(1.0) };
-        report.findings.push(measured(format!("evicted.{n}.{behind}.share"), i, "", of as usize, &[]));
+        report.findings.push(measured(name, i, "", of as usize, &[]));
     }
 }
 

@@ -42,7 +42,7 @@ impl<M: Machine> Lap<M> {
 fn undisturbed<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal> {
     let outside = || Refusal::new("a block is outside the mapped memory", "ask for fewer blocks");
     let mapping = machine.map(&trial.wish(1))?;
-    let places = trial.sequence.places(trial.period, trial.step).ok_or_else(outside)?;
+    let places = trial.sequence.places(trial.period, trial.step, trial.seed).ok_or_else(outside)?;
     let cell = |place: u64| machine.cell((mapping.base + trial.offset).checked_add(place)?);
     let cells: Vec<M::Cell> = places.into_iter().map(cell).collect::<Option<_>>().ok_or_else(outside)?;
     machine.lay_cells(&cells);

@@ -353,7 +353,9 @@ impl Trial {
         if self.pattern == PatternKind::Pair && !self.cells().is_multiple_of(2) {
             return wrong(format!("bytes={} must be pairs of cells, each of step bytes", self.bytes));
         }
-        if self.pattern == PatternKind::Probe && self.sequence.places(self.period, self.step).is_none() {
+        if self.pattern == PatternKind::Probe
+            && self.sequence.places(self.period, self.step, self.seed).is_none()
+        {
             return wrong(format!(
                 "the blocks of a-z need a period of two steps or more; they are {} and {}",
                 self.period, self.step
@@ -411,7 +413,7 @@ impl Trial {
         let bytes = match self.pattern {
             PatternKind::Pages => self.cells().checked_mul(page_bytes.max(self.step)),
             PatternKind::Probe => {
-                let places = self.sequence.places(self.period, self.step).unwrap_or_default();
+                let places = self.sequence.places(self.period, self.step, self.seed).unwrap_or_default();
                 places.into_iter().max().and_then(|last| last.checked_add(8))
             }
             _ if self.period > 0 => {
