@@ -134,6 +134,35 @@ const NAMES: &[NamePattern] = &[
     number("tier.N.latency", &["ns"], "load-to-use time of the Nth tier, counted from the core"),
     number("tier.N.latency_cycles", &["cycles"], "the same in core cycles"),
     number("tier.N.capacity", &["bytes"], "largest working set before the rise; the last tier has none"),
+    number("line", &["bytes"], "line of the nearest level: so far apart two addresses fall into two sets"),
+    number(
+        "tier.N.line",
+        &["bytes"],
+        "the same of a farther level, or how far a load of it spares the next one",
+    ),
+    number("tier.N.ways", &[""], "ways of the level behind the Nth tier, from who conflicts with whom"),
+    number("tier.N.sets", &[""], "its sets"),
+    word("tier.N.policies", "POLICIES", "replacement policies that what left its sets does not reject"),
+    number(
+        "evicted.N.N.share",
+        &[""],
+        "share of the laps in which the Nth tier's line loaded N loads ago was gone",
+    ),
+    number("pair.N.BYTES.time", &["ns"], "beyond the Nth tier: a load BYTES after another of the same pair"),
+    number("pair.N.reach", &["bytes"], "how far a load brings its neighbours along, where beyond its line"),
+    number(
+        "conflict.N.misses_per_round",
+        &[""],
+        "of N reads 4 KiB apart, round and round, those that miss the nearest level",
+    ),
+    number("conflict.N.time_per_round", &["ns"], "time of such a round of independent reads"),
+    number("conflict.N.base.misses_per_round", &[""], "the same in base pages"),
+    number("conflict.N.base.time_per_round", &["ns"], "the same in base pages"),
+    number(
+        "conflict.N.expected.POLICY",
+        &[""],
+        "misses a round of N lines, one more than ways, under a policy",
+    ),
     word(
         "tier.N.colour.help",
         "HELP",
@@ -185,6 +214,9 @@ const NAMES: &[NamePattern] = &[
         "VERDICT",
         "is the claimed size what was measured; the sentence is in the notes",
     ),
+    verdict("verdict.level.N.line", &[""], "is the claimed line what was measured"),
+    verdict("verdict.level.N.ways", &[""], "are the claimed ways what was measured"),
+    verdict("verdict.level.N.sets", &[""], "are the claimed sets what was measured"),
     verdict("against.core.clock", &["Hz"], "report --against: is the described core clock what was measured"),
     verdict("against.tiers", &[""], "are there as many tiers as the description has levels"),
     verdict("against.level.N.size", &["bytes"], "is the described size; the interval is the measured one"),
@@ -287,6 +319,11 @@ const TOKENS: &[TokenKind] = &[
             "qlru-h00-m1-r2-u1",
         ],
         about: "replacement policy, by the words of descriptions",
+    },
+    TokenKind {
+        kind: "POLICIES",
+        values: &["none"],
+        about: "none of those known, or POLICY separated by commas",
     },
     TokenKind { kind: "TLB", values: &["hit", "miss"], about: "does a TLB answer" },
     TokenKind { kind: "DISTURBED", values: &["yes", "no"], about: "value of `disturbed`" },
@@ -427,6 +464,12 @@ fn regex(pattern: &str) -> String {
     format!("^{}$", parts.join("\\."))
 }
 
+/// A regular expression for one or more policies.
+fn policies() -> String {
+    let (none, one) = (values("POLICIES").join("|"), values("POLICY").join("|"));
+    format!("^({none}|({one})(,({one}))*)$")
+}
+
 /// A closed object: every property required, none other allowed.
 pub(crate) fn closed(about: &str, properties: Value) -> Value {
     let keys: Vec<&str> =
@@ -469,6 +512,7 @@ fn finding_schema() -> Value {
         .iter()
         .map(|n| {
             let value = match n.value {
+                Some("POLICIES") => json!({"type": "string", "pattern": policies()}),
                 Some(kind) => json!({"enum": values(kind)}),
                 None => json!({"type": ["number", "null"]}),
             };

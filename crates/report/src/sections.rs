@@ -2,6 +2,7 @@
 
 mod access;
 mod against;
+mod built;
 mod claims;
 mod colours;
 pub(crate) mod compare;
@@ -26,6 +27,7 @@ pub(crate) fn body(page: &mut Page, report: &Report, mut shelf: Shelf) {
     strides::section(page, &mut shelf);
     colours::section(page, &mut shelf);
     survey::staircase(page, report, &mut shelf);
+    built::section(page, &mut shelf);
     survey::translation(page, &mut shelf);
     survey::prefetch(page, &mut shelf);
     claims::section(page, report, &mut shelf);
