@@ -110,6 +110,10 @@ fn of_pairs(n: usize, level: &Level, report: &mut Report) {
     }
 }
 
+/// The nearest policy must be so far off (mean deviance of an ask; 1 where it is the true one) before none is said
+/// to be it: a rejection by less may be a neighbour's doing that the calibration did not meet.
+const FAR: f64 = 10.0;
+
 fn of_replacement(n: usize, replacement: &Replacement, report: &mut Report) {
     let what = format!("tier.{n}.policies");
     let (verdict, observations) = match replacement {
@@ -124,6 +128,10 @@ fn of_replacement(n: usize, replacement: &Replacement, report: &mut Report) {
             "give it a larger --budget, or a quieter machine",
             report,
         );
+    }
+    let nearest = verdict.scores.first().map_or(0.0, |score| score.deviance_per_ask);
+    if verdict.consistent.is_empty() && nearest < FAR {
+        return refuse(what, verdict.reason.clone(), "give it another --seed, or a quieter machine", report);
     }
     let names: Vec<&str> = verdict.consistent.iter().map(|p| p.token()).collect();
     let mut row = text(what, if names.is_empty() { "none" } else { "" });
