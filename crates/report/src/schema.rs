@@ -163,6 +163,23 @@ const NAMES: &[NamePattern] = &[
         &[""],
         "misses a round of N lines, one more than ways, under a policy",
     ),
+    word(
+        "tier.N.colour.help",
+        "HELP",
+        "can page colours spread conflicts in the Nth tier; why, or what it would take, is in the notes",
+    ),
+    number(
+        "tier.N.colour.K.PAGES.misses_per_round",
+        &[""],
+        "misses of the Nth tier in a round of one load in each of PAGES different pages of K colours",
+    ),
+    number("tier.N.colour.K.PAGES.time_per_round", &["ns"], "time of that round"),
+    number(
+        "tier.N.colour.shared.PAGES.misses_per_round",
+        &[""],
+        "the same of PAGES pages that share one frame, as untouched memory shares the kernel's page of zeros",
+    ),
+    number("tier.N.colour.shared.PAGES.time_per_round", &["ns"], "time of that round"),
     number("tlb.N.entries", &[""], "pages that the Nth TLB reaches"),
     number(
         "tlb.N.penalty",
@@ -232,6 +249,9 @@ const TOKENS: &[TokenKind] = &[
     TokenKind { kind: "N", values: &[], about: "a whole number from 1" },
     TokenKind { kind: "BYTES", values: &[], about: "a whole number of bytes from 1" },
     TokenKind { kind: "STEP", values: &[], about: "a whole number of bytes from an access to the next" },
+    TokenKind { kind: "K", values: &[], about: "a number of page colours" },
+    TokenKind { kind: "PAGES", values: &[], about: "a number of pages, and of loads in a round" },
+    TokenKind { kind: "HELP", values: &["yes", "no"], about: "value of `tier.N.colour.help`" },
     TokenKind {
         kind: "OP",
         values: &["read", "write", "rmw"],

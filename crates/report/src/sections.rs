@@ -4,6 +4,7 @@ mod access;
 mod against;
 mod built;
 mod claims;
+mod colours;
 pub(crate) mod compare;
 mod heat;
 mod ladders;
@@ -24,6 +25,7 @@ pub(crate) fn body(page: &mut Page, report: &Report, mut shelf: Shelf) {
     let drawn = access::section(page, &report.histograms, &mut shelf);
     ladders::section(page, &mut shelf);
     strides::section(page, &mut shelf);
+    colours::section(page, &mut shelf);
     survey::staircase(page, report, &mut shelf);
     built::section(page, &mut shelf);
     survey::translation(page, &mut shelf);

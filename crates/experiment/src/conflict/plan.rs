@@ -3,7 +3,7 @@
 
 use fathom_probe::wire::Trial;
 
-use super::study;
+use super::{colours, study};
 use crate::budget::Budget;
 use crate::common::round;
 use crate::common::scale::{Scale, believable};
@@ -34,6 +34,10 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     // The study's rounds as soon as it is known how many reads they should have, or that it will not be.
     let mut wanted =
         known.first().and_then(Level::geometry).map(|nearest| study(Some(nearest))).unwrap_or_default();
+    // Colours were asked for by whoever asked for them: they come before replacement and farther levels.
+    if wanted.is_empty() {
+        wanted = colours::wanted(record, &scale, &steps, budget.modelled);
+    }
     if wanted.is_empty() {
         wanted = geometry::wanted(record, &scale, &steps, budget.modelled, true);
     }

@@ -33,7 +33,9 @@ fn is_of(trial: &Trial, pattern: PatternKind, page: Pages, n: u64) -> bool {
     let reads = trial.pattern == pattern && trial.page == page && trial.cells() == n;
     reads
         && match pattern {
-            PatternKind::Stride => trial.step == STEP && trial.operation == Operation::Read,
+            PatternKind::Stride => {
+                trial.step == STEP && trial.operation == Operation::Read && trial.frames == 0
+            }
             _ => trial.period == STEP && trial.group == 1 && trial.step == 64,
         }
 }

@@ -183,9 +183,7 @@ pub(super) fn unasked(
     let page = pages(scale).0;
     // Whatever was asked counts, so that nothing that is refused is asked again and again.
     let mut had: HashMap<Arrangement, u64> = HashMap::new();
-    for run in
-        record.trials.iter().filter(|r| r.trial.pattern == PatternKind::Conflict && r.trial.page == page)
-    {
+    for run in record.trials.iter().filter(|r| own(&r.trial) && r.trial.page == page) {
         *had.entry(Arrangement::of(&run.trial)).or_default() += 1;
     }
     let times = if modelled { 1 } else { 2 };
@@ -198,6 +196,11 @@ pub(super) fn unasked(
         }
     }
     wanted
+}
+
+/// Is it a trial of the scan? What counts refills asks other questions, later.
+fn own(trial: &Trial) -> bool {
+    trial.pattern == PatternKind::Conflict && trial.counted == 0
 }
 
 /// What a level's conflicts say of its sets and ways.
@@ -214,7 +217,7 @@ pub(super) type Times = HashMap<Arrangement, f64>;
 pub(super) fn times(record: &Record, scale: &Scale) -> Times {
     let page = pages(scale).0;
     let mut times = Times::new();
-    for run in record.of(PatternKind::Conflict).filter(|r| r.trial.page == page) {
+    for run in record.of(PatternKind::Conflict).filter(|r| own(&r.trial) && r.trial.page == page) {
         let Some(time) = median(&scale.steady(run)) else { continue };
         // The least: what other work does to a cache only ever adds.
         times.entry(Arrangement::of(&run.trial)).and_modify(|t| *t = t.min(time)).or_insert(time);
