@@ -10,6 +10,7 @@ pub(crate) mod pair;
 pub(crate) mod policy;
 pub(crate) mod rows;
 pub(crate) mod scan;
+pub(crate) mod tlb;
 
 use fathom_analysis::interval::Interval;
 use fathom_analysis::replacement::{self, Observation, Policy};

@@ -6,7 +6,7 @@
 //! share of translation. Claims are decoded from raw facts and stand beside what was measured.
 
 mod claims;
-mod curves;
+pub(crate) mod curves;
 mod plan;
 mod reading;
 
@@ -23,15 +23,7 @@ use crate::common::{STEP, WINDOW_PAGES};
 
 /// Bytes from line to line in the TLB pairs: no line is longer, so that a pair's halves touch equally many
 /// lines whatever the line is.
-const PAIR_STEP: u64 = 128;
+pub(crate) const PAIR_STEP: u64 = 128;
 
 pub(crate) use curves::Stairs;
-pub(crate) use reading::{repeats, tiers as tier_rows};
-
-/// The steps of the record's staircase.
-pub(crate) fn steps(
-    record: &crate::record::Record,
-    scale: &crate::common::scale::Scale,
-) -> Vec<crate::geometry::Step> {
-    Stairs::of(record, scale).steps()
-}
+pub(crate) use reading::{leaves_a_tier, repeats, tiers as tier_rows, tlbs as tlb_rows};

@@ -1,5 +1,5 @@
 //! The plan: the staircase first, as a survey of a share of the budget; then each level by its conflicts, and the
-//! study's rounds.
+//! study's rounds; then the TLBs.
 
 use fathom_probe::wire::Trial;
 
@@ -28,7 +28,8 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     }
     let scale = Scale::of(record);
     let budget = Budget::of(record, budget_ms);
-    let steps = survey::steps(record, &scale);
+    let stairs = survey::Stairs::of(record, &scale);
+    let steps = stairs.steps();
     let known = geometry::levels(record, &scale, &steps);
     let study = |nearest| study::wanted(record, &scale, nearest, budget.modelled);
     // The study's rounds as soon as it is known how many reads they should have, or that it will not be.
@@ -44,5 +45,10 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     if wanted.is_empty() && known.first().and_then(Level::geometry).is_none() {
         wanted = study(None);
     }
+    let next = round::close(record, &budget, wanted, |_| false, (seed, 0xc0f1));
+    if !next.is_empty() {
+        return next;
+    }
+    let wanted = geometry::tlb::wanted(record, &scale, &stairs, &budget, budget_ms);
     round::close(record, &budget, wanted, |_| false, (seed, 0xc0f1))
 }

@@ -31,6 +31,7 @@ pub fn read(record: &Record) -> Report {
     let steps = stairs.steps();
     let levels = geometry::levels(record, &scale, &steps);
     geometry::rows::rows(record, &scale, &steps, &levels, &mut report);
+    geometry::tlb::rows(record, &scale, &stairs, &mut report);
     study::rows(record, &scale, &steps, levels.first().and_then(Level::geometry), &mut report);
     colours::read(record, &scale, &steps, &levels, &mut report);
     let decoded = decode(&record.facts);

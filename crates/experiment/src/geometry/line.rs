@@ -8,7 +8,7 @@ use fathom_analysis::sets::Geometry;
 use fathom_probe::wire::Trial;
 
 use super::Step;
-use super::scan::{Arrangement, Times, times, unasked};
+use super::scan::{Arrangement, Domain, Times, times, unasked};
 use crate::common::scale::Scale;
 use crate::record::Record;
 
@@ -40,7 +40,7 @@ pub(crate) fn wanted(
         return Vec::new();
     }
     let all = DISTANCES.map(|distance| arrangement(geometry, distance)).to_vec();
-    unasked(record, scale, step, modelled, all)
+    unasked(record, scale, &Domain::lines(scale), step, modelled, all)
 }
 
 /// The line, bytes: the shortest distance at which nothing conflicts. `None` where it was not measured, or where
@@ -54,7 +54,7 @@ pub(crate) fn read(
     if !seen(geometry, nearer) {
         return None;
     }
-    let times: Times = times(record, scale);
+    let times: Times = times(record, scale, &Domain::lines(scale));
     let apart: Vec<(u64, bool)> = DISTANCES
         .iter()
         .filter_map(|&distance| {

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use fathom_analysis::interval::median;
 use fathom_analysis::sets::{self, Conflict, GRAIN, Geometry, Question, Verdict};
 use fathom_probe::chain::mix;
+use fathom_probe::machine::Pages;
 use fathom_probe::wire::{OrderKind, PatternKind, Trial};
 
 use super::{Step, pages};
@@ -20,7 +21,7 @@ const MOST_CELLS: u64 = 512;
 /// Cells that keep the nearer level busy for every group, at most.
 const MOST_GROUP: u64 = 32;
 /// Bytes between the first and the last cell, at most.
-const MOST_SPAN: u64 = 512 << 20;
+pub(super) const MOST_SPAN: u64 = 512 << 20;
 /// No period is shorter: the longest line known is 128 bytes, adjacent ones are fetched together.
 const LEAST_PERIOD: u64 = 512;
 /// The longest period where there are no huge pages to say how far addresses are known.
@@ -51,6 +52,74 @@ const PLACES: u64 = 16;
 /// Geometries that are told apart by trials of their own, at most.
 const MOST_TOLD: usize = 12;
 
+/// What cells are told apart by: the line that they lie on, or the page.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Domain {
+    /// Bytes that lie together in one set whatever the line: [`GRAIN`] for lines, a page for pages.
+    pub(super) grain: u64,
+    /// The pages that cells lie in, and their bytes.
+    pub(super) pages: (Pages, u64),
+    /// What each cell is moved on by beside its step, bytes: pages lie in sets of a TLB, and their cells must not
+    /// meet in those of a cache.
+    pub(super) apart: u64,
+    /// The shortest period and the longest, bytes.
+    pub(super) periods: (u64, u64),
+    /// Bytes between the first and the last cell, at most.
+    pub(super) span: u64,
+    /// Cells that keep the nearer level busy for every group, at most.
+    pub(super) most_group: u64,
+    /// Steps of the clock over what misses add, at most.
+    pub(super) clock_share: f64,
+}
+
+impl Domain {
+    /// Lines of a cache.
+    pub(super) fn lines(scale: &Scale) -> Domain {
+        Domain {
+            grain: GRAIN,
+            pages: pages(scale),
+            apart: 0,
+            periods: (LEAST_PERIOD, scale.huge.unwrap_or(LONGEST_PERIOD)),
+            span: MOST_SPAN,
+            most_group: MOST_GROUP,
+            clock_share: CLOCK_SHARE,
+        }
+    }
+
+    /// `groups` groups at a period. Behind a nearer level a group is as many cells of one of its sets as half a
+    /// period has: enough to keep that busy; half, so that a period of two ways is told from one of one.
+    pub(super) fn arrange(&self, groups: u64, period: u64, nearer: Option<Geometry>) -> Arrangement {
+        let (group, step) = nearer.map_or((1, self.grain), |nearer| {
+            let most = self.most_group.min((MOST_CELLS / groups.max(1)).max(1));
+            ((period / 2 / nearer.way_bytes).clamp(1, most), nearer.way_bytes)
+        });
+        let period = period + self.drift(groups, group);
+        Arrangement { groups, group, step: step + self.apart, period }
+    }
+
+    /// What a group is moved on by, bytes: past the last one's cells, but so little that all groups' first cells
+    /// are within a page's length of their periods.
+    fn drift(&self, groups: u64, group: u64) -> u64 {
+        let room = self.grain.checked_div(self.apart).unwrap_or(0) / groups.max(1);
+        self.apart * room.clamp(1, group.max(1))
+    }
+
+    /// The period that an arrangement was made for.
+    pub(super) fn period(&self, of: Arrangement) -> u64 {
+        of.period.saturating_sub(self.drift(of.groups, of.group))
+    }
+
+    /// Is this a trial of the domain?
+    fn has(&self, trial: &Trial) -> bool {
+        // Which page a cell lies in must not depend on where in its page the first one does.
+        // What counts refills asks other questions, later.
+        trial.pattern == PatternKind::Conflict
+            && trial.counted == 0
+            && trial.page == self.pages.0
+            && (self.apart == 0 || trial.offset == 0)
+    }
+}
+
 /// An arrangement of cells: (groups, group, step, period).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Arrangement {
@@ -61,14 +130,6 @@ pub(super) struct Arrangement {
 }
 
 impl Arrangement {
-    /// `groups` groups at a period. Behind a nearer cache a group is as many cells of one of its sets as half a
-    /// period has: enough to keep that busy; half, so that a period of two ways is told from one of one.
-    fn new(groups: u64, period: u64, nearer: Option<Geometry>) -> Arrangement {
-        let Some(nearer) = nearer else { return Arrangement { groups, group: 1, step: GRAIN, period } };
-        let group = (period / 2 / nearer.way_bytes).clamp(1, MOST_GROUP.min((MOST_CELLS / groups).max(1)));
-        Arrangement { groups, group, step: nearer.way_bytes, period }
-    }
-
     /// The same number of cells on as many pages, in other sets.
     fn twin(self) -> Arrangement {
         Arrangement { step: self.step + APART, period: self.period + APART * self.group, ..self }
@@ -94,24 +155,19 @@ impl Arrangement {
     }
 
     /// Its `nth` trial: each in another set.
-    fn trial(self, scale: &Scale, step: &Step, modelled: bool, nth: u64) -> Trial {
+    fn trial(self, scale: &Scale, domain: &Domain, step: &Step, modelled: bool, nth: u64) -> Trial {
         let cells = self.cells();
-        let miss = (step.next - step.here).max(0.1);
-        let clock = 2.0 * scale.resolution * scale.tick_ns / (CLOCK_SHARE * miss);
-        let mut loads = (clock as u64).clamp(2048, 1 << 17).div_ceil(cells) * cells + 1;
-        while cells > 2 && (2 * loads).is_multiple_of(cells) {
-            loads += 1;
-        }
+        let place = mix(self.period ^ mix(self.groups ^ mix(nth))) % PLACES * ALIGNED;
         Trial {
             pattern: PatternKind::Conflict,
             bytes: cells * self.step,
             step: self.step,
             group: self.group,
             period: self.period,
-            offset: mix(self.period ^ mix(self.groups ^ mix(nth))) % PLACES * ALIGNED,
+            offset: if domain.apart == 0 { place } else { 0 },
             order: OrderKind::Random,
-            page: pages(scale).0,
-            loads,
+            page: domain.pages.0,
+            loads: loads(scale, domain.clock_share * (step.next - step.here), cells),
             samples: if modelled { 1 } else { 3 },
             // Random replacement takes laps to settle.
             warm: (32 * cells).min(1 << 14),
@@ -120,34 +176,45 @@ impl Arrangement {
     }
 }
 
+/// n for a lap of `cells`: whole laps and a load more, so many that two steps of the clock are no more than `error`
+/// a load, ns.
+pub(super) fn loads(scale: &Scale, error: f64, cells: u64) -> u64 {
+    let clock = 2.0 * scale.resolution * scale.tick_ns / error.max(0.1 * CLOCK_SHARE);
+    let mut loads = (clock as u64).clamp(2048, 1 << 17).div_ceil(cells) * cells + 1;
+    while cells > 2 && (2 * loads).is_multiple_of(cells) {
+        loads += 1;
+    }
+    loads
+}
+
 /// Every arrangement of a level's scan: periods that are powers of two, from one at which every cache of that
 /// capacity holds some thirty cells to twice the capacity, at which none holds more than its ways.
-fn scan(scale: &Scale, step: &Step, nearer: Option<Geometry>) -> Vec<Arrangement> {
+pub(super) fn scan(domain: &Domain, step: &Step, nearer: Option<Geometry>) -> Vec<Arrangement> {
     let capacity = step.capacity.value.clamp(1.0, 1e12) as u64;
-    let longest = scale.huge.unwrap_or(LONGEST_PERIOD).min(2 * capacity.next_power_of_two());
-    let least = nearer.map_or(LEAST_PERIOD, |n| n.way_bytes.next_power_of_two());
+    let longest = domain.periods.1.min(2 * capacity.next_power_of_two());
+    let least = nearer.map_or(domain.periods.0, |n| n.way_bytes.next_power_of_two());
     let mut period = (capacity / 32).next_power_of_two().max(least).min(longest);
     let mut all = Vec::new();
     while period <= longest {
         let most = (23 * capacity / period / 10 + 2).clamp(ALL_GROUPS, MOST_GROUPS);
         let groups = (1..=ALL_GROUPS).chain((ALL_GROUPS + 1..=most).step_by(3));
-        all.extend(groups.map(|groups| Arrangement::new(groups, period, nearer)));
+        all.extend(groups.map(|groups| domain.arrange(groups, period, nearer)));
         period *= 2;
     }
-    all.retain(|a| a.groups * a.period <= MOST_SPAN);
+    all.retain(|a| a.groups * a.period <= domain.span);
     all
 }
 
 /// Arrangements that tell geometries apart: at the length of each one's way (or the multiple of it that is long
 /// enough) exactly its ways, and one more.
-fn telling(several: &[Geometry], nearer: Option<Geometry>) -> Vec<Arrangement> {
+pub(super) fn telling(domain: &Domain, several: &[Geometry], nearer: Option<Geometry>) -> Vec<Arrangement> {
     let mut all = Vec::new();
     for one in several.iter().take(MOST_TOLD) {
-        let least = nearer.map_or(LEAST_PERIOD, |n| n.way_bytes);
+        let least = nearer.map_or(domain.periods.0, |n| n.way_bytes);
         let period = one.way_bytes * least.div_ceil(one.way_bytes).next_power_of_two();
-        all.extend([one.ways, one.ways + 1, 2 * one.ways].map(|n| Arrangement::new(n, period, nearer)));
+        all.extend([one.ways, one.ways + 1, 2 * one.ways].map(|n| domain.arrange(n, period, nearer)));
     }
-    all.retain(|a| a.groups * a.period <= MOST_SPAN);
+    all.retain(|a| a.groups * a.period <= domain.span);
     all
 }
 
@@ -159,31 +226,32 @@ pub(crate) fn wanted(
     nearer: Option<Geometry>,
     modelled: bool,
 ) -> Vec<Trial> {
-    let page_bytes = pages(scale).1;
-    let mut all = scan(scale, step, nearer);
+    let domain = Domain::lines(scale);
+    let page_bytes = domain.pages.1;
+    let mut all = scan(&domain, step, nearer);
     if let Verdict::Several(several) = read(record, scale, step, nearer) {
-        all.extend(telling(&several, nearer));
+        all.extend(telling(&domain, &several, nearer));
     }
     // A twin's cells must all hit in the nearest level, wherever they lie.
     let fit = nearer.map_or(step.capacity.value, |nearest| nearest.bytes() as f64);
     let in_reach = |a: &Arrangement| (a.cells() * 2 * GRAIN) as f64 <= fit;
     all.retain(|a| !a.translates(page_bytes) || in_reach(a));
     all.extend(all.iter().filter(|a| a.translates(page_bytes)).map(|a| a.twin()).collect::<Vec<_>>());
-    unasked(record, scale, step, modelled, all)
+    unasked(record, scale, &domain, step, modelled, all)
 }
 
 /// Those of the arrangements that were not asked for as often as they should be.
 pub(super) fn unasked(
     record: &Record,
     scale: &Scale,
+    domain: &Domain,
     step: &Step,
     modelled: bool,
     all: Vec<Arrangement>,
 ) -> Vec<Trial> {
-    let page = pages(scale).0;
     // Whatever was asked counts, so that nothing that is refused is asked again and again.
     let mut had: HashMap<Arrangement, u64> = HashMap::new();
-    for run in record.trials.iter().filter(|r| own(&r.trial) && r.trial.page == page) {
+    for run in record.trials.iter().filter(|r| domain.has(&r.trial)) {
         *had.entry(Arrangement::of(&run.trial)).or_default() += 1;
     }
     let times = if modelled { 1 } else { 2 };
@@ -191,33 +259,43 @@ pub(super) fn unasked(
     for a in all {
         let have = had.entry(a).or_default();
         while *have < times {
-            wanted.push(a.trial(scale, step, modelled, *have));
+            wanted.push(a.trial(scale, domain, step, modelled, *have));
             *have += 1;
         }
     }
     wanted
 }
 
-/// Is it a trial of the scan? What counts refills asks other questions, later.
-fn own(trial: &Trial) -> bool {
-    trial.pattern == PatternKind::Conflict && trial.counted == 0
-}
-
 /// What a level's conflicts say of its sets and ways.
 pub(crate) fn read(record: &Record, scale: &Scale, step: &Step, nearer: Option<Geometry>) -> Verdict {
+    let domain = Domain::lines(scale);
+    let times = times(record, scale, &domain);
+    // A line by itself hits in the nearest level.
+    let hit = alone(&times).unwrap_or(step.here);
+    let page = domain.pages.1;
+    let untranslated = |a: &Arrangement, time: f64| {
+        if !a.translates(page) {
+            return Some(time);
+        }
+        Some(time - (times.get(&a.twin())? - hit).max(0.0))
+    };
+    let conflicts = conflicts(&times, untranslated, scale, &domain, (step, hit), nearer);
+    sets::read(&conflicts, &question(&domain, step, nearer))
+}
+
+/// What conflicts are asked.
+pub(super) fn question(domain: &Domain, step: &Step, nearer: Option<Geometry>) -> Question {
     let capacity = step.capacity;
     let off = (capacity.high - capacity.low).max(CAPACITY_ERROR * capacity.value);
-    let question = Question { grain: GRAIN, capacity: (capacity.value, off), nearer };
-    sets::read(&conflicts(&times(record, scale), scale, step, nearer), &question)
+    Question { grain: domain.grain, capacity: (capacity.value, off), nearer }
 }
 
 /// Times a load of every arrangement that was measured, ns.
 pub(super) type Times = HashMap<Arrangement, f64>;
 
-pub(super) fn times(record: &Record, scale: &Scale) -> Times {
-    let page = pages(scale).0;
+pub(super) fn times(record: &Record, scale: &Scale, domain: &Domain) -> Times {
     let mut times = Times::new();
-    for run in record.of(PatternKind::Conflict).filter(|r| own(&r.trial) && r.trial.page == page) {
+    for run in record.of(PatternKind::Conflict).filter(|r| domain.has(&r.trial)) {
         let Some(time) = median(&scale.steady(run)) else { continue };
         // The least: what other work does to a cache only ever adds.
         times.entry(Arrangement::of(&run.trial)).and_modify(|t| *t = t.min(time)).or_insert(time);
@@ -225,22 +303,25 @@ pub(super) fn times(record: &Record, scale: &Scale) -> Times {
     times
 }
 
-/// The conflicts of a level, with the share of their loads that missed.
-fn conflicts(times: &Times, scale: &Scale, step: &Step, nearer: Option<Geometry>) -> Vec<Conflict> {
-    let page = pages(scale).1;
-    // A line by itself hits in the nearest level.
-    let alone: Vec<f64> = times.iter().filter(|(a, _)| a.cells() == 1).map(|(_, time)| *time).collect();
-    let hit = median(&alone).unwrap_or(step.here);
-    let untranslated = |a: &Arrangement, time: f64| {
-        if !a.translates(page) {
-            return Some(time);
-        }
-        Some(time - (times.get(&a.twin())? - hit).max(0.0))
-    };
+/// The time of a cell by itself, ns.
+pub(super) fn alone(times: &Times) -> Option<f64> {
+    median(&times.iter().filter(|(a, _)| a.cells() == 1).map(|(_, time)| *time).collect::<Vec<_>>())
+}
+
+/// The conflicts of a level, with the share of their loads that missed. `less` takes off a time what is none of
+/// this level's, `hit` is what a load takes that the nearest one answers, ns.
+pub(super) fn conflicts(
+    times: &Times,
+    less: impl Fn(&Arrangement, f64) -> Option<f64>,
+    scale: &Scale,
+    domain: &Domain,
+    (step, hit): (&Step, f64),
+    nearer: Option<Geometry>,
+) -> Vec<Conflict> {
     let mut own: Vec<(Arrangement, f64)> = times
         .iter()
-        .filter(|(a, _)| **a == Arrangement::new(a.groups, a.period, nearer))
-        .filter_map(|(a, time)| Some((*a, untranslated(a, *time)?)))
+        .filter(|(a, _)| **a == domain.arrange(a.groups, domain.period(**a), nearer))
+        .filter_map(|(a, time)| Some((*a, less(a, *time)?)))
         .collect();
     own.sort_by_key(|(a, _)| (a.period, a.groups));
     let base = if nearer.is_none() { (hit, HIT_ERROR) } else { base(&own, step) };
@@ -250,7 +331,7 @@ fn conflicts(times: &Times, scale: &Scale, step: &Step, nearer: Option<Geometry>
     }
     // `share` is 0 on a model.
     let neighbours = if scale.share > 0.0 { SHARE_ERROR } else { 0.0 };
-    let error = neighbours + CLOCK_SHARE + base.1 * base.0 / rise;
+    let error = neighbours + domain.clock_share + base.1 * base.0 / rise;
     let one = |(a, time): &(Arrangement, f64)| Conflict {
         groups: a.groups,
         group: a.group,

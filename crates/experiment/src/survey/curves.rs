@@ -48,21 +48,27 @@ impl Scale {
         if self.huge.is_some() { (OrderKind::Random, Pages::Huge) } else { (OrderKind::Window, Pages::Base) }
     }
 
+    /// Lines packed, [`PAIR_STEP`] bytes apart: the halves of the TLB pairs that translate nothing.
+    pub(crate) fn packed(&self, record: &Record) -> Vec<At> {
+        let (order, page) = self.twin();
+        self.gather(record, PatternKind::Chase, |t| t.order == order && t.page == page && t.step == PAIR_STEP)
+    }
+
+    /// The pairs of the TLB curve in pages of a kind, ascending.
+    pub(crate) fn pairs_in(&self, record: &Record, page: Pages) -> Vec<Pair> {
+        let spread = self.gather(record, PatternKind::Pages, |t| t.step == PAIR_STEP && t.page == page);
+        let packed = self.packed(record);
+        let pairs = spread.into_iter().filter_map(|s| {
+            let p = packed.iter().find(|p| p.bytes == s.bytes)?.clone();
+            let extra = s.time() - p.time();
+            Some(Pair { pages: s.bytes / PAIR_STEP, spread: s, packed: p, extra })
+        });
+        pairs.collect()
+    }
+
     /// The pairs of the TLB curve, ascending.
     pub(crate) fn pairs(&self, record: &Record) -> Vec<Pair> {
-        let (order, page) = self.twin();
-        let spread = self.gather(record, PatternKind::Pages, |t| t.step == PAIR_STEP);
-        let packed = self.gather(record, PatternKind::Chase, |t| {
-            t.order == order && t.page == page && t.step == PAIR_STEP
-        });
-        let mut pairs: Vec<Pair> = spread
-            .into_iter()
-            .filter_map(|s| {
-                let p = packed.iter().find(|p| p.bytes == s.bytes)?.clone();
-                let extra = s.time() - p.time();
-                Some(Pair { pages: s.bytes / PAIR_STEP, spread: s, packed: p, extra })
-            })
-            .collect();
+        let mut pairs = self.pairs_in(record, Pages::Base);
         if self.huge.is_none() {
             self.own_translation(&mut pairs);
         }
@@ -106,6 +112,20 @@ impl Stairs {
     /// Where its tiers end.
     pub(crate) fn steps(&self) -> Vec<Step> {
         self.reading.as_ref().map(steps).unwrap_or_default()
+    }
+
+    /// The TLBs that the pairs show, as steps: capacities in bytes of base pages, times of a load that hits in the
+    /// nearest cache.
+    pub(crate) fn tlbs(&self, scale: &Scale) -> Vec<Step> {
+        let Some(reading) = read_pairs(&self.pairs, scale.share) else { return Vec::new() };
+        let mut here = reading.tiers[0].latency.value;
+        let mut all = Vec::new();
+        for (capacity, beyond) in tlb_steps(&reading) {
+            let (capacity, next) = (capacity.onset.scaled(scale.base as f64), beyond.value);
+            all.push(Step { capacity, here, next });
+            here = next;
+        }
+        all
     }
 }
 

@@ -162,7 +162,7 @@ fn open_ends(stairs: &Reading, scale: &Scale, record: &Record, report: &mut Repo
     }
 }
 
-fn tlbs(pairs: &[Pair], scale: &Scale, stairs: Option<&Reading>, report: &mut Report) {
+pub(crate) fn tlbs(pairs: &[Pair], scale: &Scale, stairs: Option<&Reading>, report: &mut Report) {
     let Some(reading) = read_pairs(pairs, scale.share) else { return };
     let first = reading.tiers[0].latency.value;
     let count: usize = pairs.iter().map(|p| p.spread.values().len()).sum();
@@ -201,7 +201,7 @@ fn tlbs(pairs: &[Pair], scale: &Scale, stairs: Option<&Reading>, report: &mut Re
 /// just fill a tier, or the tables alone do: then it may be the tables that leave a cache, and no TLB. A
 /// page's line takes a line of 64 bytes, or the room of two where lines are spaced for 128; its descriptor
 /// takes eight bytes.
-fn leaves_a_tier(pages: f64, stairs: &Reading) -> Option<String> {
+pub(crate) fn leaves_a_tier(pages: f64, stairs: &Reading) -> Option<String> {
     let tier_for = |fits: &dyn Fn(f64) -> bool| {
         stairs
             .tiers

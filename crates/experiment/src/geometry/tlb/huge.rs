@@ -1,0 +1,149 @@
+//! TLBs for huge pages: one line of each of n huge pages against as many lines packed.
+//!
+//! The survey's pairs with huge pages for base pages. A huge page is much memory, so the curve ends early: where it
+//! saw no rise, that is told with the number of pages.
+
+use fathom_analysis::findings::{Refused, Report};
+use fathom_analysis::interval::Interval;
+use fathom_probe::machine::Pages;
+use fathom_probe::wire::{OrderKind, PatternKind, Trial};
+
+use super::scan;
+use crate::common::scale::Scale;
+use crate::reading::{measured, number, size};
+use crate::record::Record;
+use crate::survey::curves::{MAX_PAIR, read_pairs, tlb_steps};
+use crate::survey::{PAIR_STEP, Stairs, leaves_a_tier};
+
+/// Memory of the curve by milliseconds of budget, bytes: 256 MiB of the default ten seconds. First touch of a huge
+/// page takes 0.2 ns a byte, and a curve's largest points touch four times its last one's pages.
+const BYTES_PER_MS: u64 = (256 << 20) / 10_000;
+/// No curve is shorter where memory allows it: the smallest TLB known has 8 entries.
+const LEAST_PAGES: u64 = 16;
+/// Part of the last cache that the lines may take: beyond it their own misses, in rows of memory that are open or
+/// not, are not told from translation.
+const CACHED: f64 = 0.4;
+/// The same where no cache was found, bytes: no first-level cache of interest holds less.
+const UNKNOWN: f64 = 8192.0;
+/// Brackets are narrowed to this (relative), as those of base pages are, with so many points at a time.
+const RESOLUTION: f64 = 0.012;
+const EACH: usize = 3;
+/// What the clock may add to a load, in core cycles.
+const CLOCK_ERROR: f64 = 0.02;
+
+/// Most huge pages of the curve.
+fn most(record: &Record, huge: u64, stairs: &Stairs, modelled: bool, budget_ms: u64) -> u64 {
+    let mappable = record.int("memory.mappable.huge.bytes");
+    let mappable = mappable.or_else(|| record.int("memory.ceiling.bytes").map(|bytes| bytes / 2));
+    // What refused is a ceiling too.
+    let refused = record.trials.iter().filter(|run| run.refusal.is_some() && is_spread(&run.trial));
+    let refused = refused.map(|run| run.trial.cells().saturating_sub(1)).min();
+    let wish = budget_ms.saturating_mul(BYTES_PER_MS) / huge;
+    // A model's memory costs nothing.
+    let wish = if modelled { MAX_PAIR } else { wish.clamp(LEAST_PAGES, MAX_PAIR) };
+    let cached = stairs.steps().last().map_or(UNKNOWN, |last| CACHED * last.capacity.value);
+    let cached = cached / PAIR_STEP as f64;
+    wish.min(mappable.unwrap_or(0) / huge).min(refused.unwrap_or(u64::MAX)).min(cached as u64)
+}
+
+fn is_spread(trial: &Trial) -> bool {
+    trial.pattern == PatternKind::Pages && trial.page == Pages::Huge && trial.step == PAIR_STEP
+}
+
+/// The trials that are wanted next.
+pub(crate) fn wanted(
+    record: &Record,
+    scale: &Scale,
+    stairs: &Stairs,
+    modelled: bool,
+    budget_ms: u64,
+) -> Vec<Trial> {
+    let Some(huge) = scale.huge else { return Vec::new() };
+    let most = most(record, huge, stairs, modelled, budget_ms);
+    // Two points an octave.
+    let mut points: Vec<u64> =
+        (2..).map(|i| (f64::from(i) / 2.0).exp2() as u64).take_while(|&n| n <= most).collect();
+    if most >= 4 {
+        points.push(most);
+    }
+    let reading = read_pairs(&scale.pairs_in(record, Pages::Huge), scale.share);
+    let narrower = reading.map_or_else(Vec::new, |reading| reading.wanted(RESOLUTION, EACH));
+    points.extend(narrower.into_iter().map(|n| n.round() as u64).filter(|&n| n <= most));
+    points.sort_unstable();
+    points.dedup();
+    let times = if modelled { 1 } else { 3 };
+    let mut wanted = Vec::new();
+    for n in points {
+        let asked = |of: &dyn Fn(&Trial) -> bool| record.trials.iter().filter(|r| of(&r.trial)).count();
+        let (spread, packed) = pair(scale, n, modelled);
+        let had = asked(&|t| is_spread(t) && t.cells() == n);
+        wanted.extend((had..times).map(|_| spread.clone()));
+        let had = asked(&|t| is_packed(scale, t, n));
+        wanted.extend((had..times).map(|_| packed.clone()));
+    }
+    wanted
+}
+
+/// Is it the packed half of a pair?
+fn is_packed(scale: &Scale, trial: &Trial, n: u64) -> bool {
+    trial.pattern == PatternKind::Chase
+        && (trial.order, trial.page) == scale.twin()
+        && (trial.step, trial.bytes) == (PAIR_STEP, n * PAIR_STEP)
+}
+
+/// Both halves of a pair.
+fn pair(scale: &Scale, n: u64, modelled: bool) -> (Trial, Trial) {
+    let cycle = scale.cycle().map_or(1.0, |ticks| ticks * scale.tick_ns);
+    let packed = Trial {
+        pattern: PatternKind::Chase,
+        bytes: n * PAIR_STEP,
+        step: PAIR_STEP,
+        order: OrderKind::Random,
+        window: scale.base,
+        page: Pages::Huge,
+        loads: scan::loads(scale, CLOCK_ERROR * cycle, n),
+        samples: if modelled { 2 } else { 5 },
+        // Random replacement takes laps to settle.
+        warm: (32 * n).min(1 << 14).max(n),
+        ..Trial::default()
+    };
+    (Trial { pattern: PatternKind::Pages, ..packed.clone() }, packed)
+}
+
+/// The rows of huge pages.
+pub(crate) fn rows(record: &Record, scale: &Scale, stairs: &Stairs, report: &mut Report) {
+    let Some(huge) = scale.huge else { return };
+    let pairs = scale.pairs_in(record, Pages::Huge);
+    let kind = format!("huge pages of {}", size(huge as f64));
+    let Some(reading) = read_pairs(&pairs, scale.share) else {
+        report.refusals.push(Refused {
+            what: "TLBs for huge pages".into(),
+            reason: format!("only {} numbers of {kind} were measured", pairs.len()),
+            remedy: "give it a larger --budget or more free memory".into(),
+        });
+        return;
+    };
+    let first = reading.tiers[0].latency.value;
+    let count: usize = pairs.iter().map(|p| p.spread.values().len()).sum();
+    let trials: Vec<u64> =
+        pairs.iter().flat_map(|p| p.spread.trials.iter().chain(&p.packed.trials).copied()).collect();
+    let found = tlb_steps(&reading);
+    for (index, (capacity, beyond)) in found.iter().enumerate() {
+        let (n, o) = (index + 1, capacity.onset);
+        let entries = Interval { value: o.value.floor(), low: o.low.floor(), high: o.high.ceil() };
+        let mut row = measured(format!("tlb.huge.{n}.entries"), entries, "", count, &trials);
+        row.notes.push(kind.clone());
+        row.notes.extend(stairs.reading.as_ref().and_then(|s| leaves_a_tier(o.value, s)));
+        report.findings.push(row);
+        let above =
+            Interval { value: beyond.value - first, low: beyond.low - first, high: beyond.high - first };
+        let mut row = measured(format!("tlb.huge.{n}.penalty"), above, "ns", count, &trials);
+        row.notes.push(format!("{kind}; over a load that the first TLB answers"));
+        report.findings.push(row);
+    }
+    let Some(last) = pairs.last().filter(|_| found.is_empty()) else { return };
+    let mut row = number("tlb.huge.pages", last.pages as f64, "");
+    (row.count, row.trials) = (count as u64, trials);
+    row.notes.push(format!("no rise up to {} {kind}: no TLB's end was seen", last.pages));
+    report.findings.push(row);
+}
