@@ -3,7 +3,8 @@
 //! A probe runs a short [`Program`] of dependent loads over blocks that all fall into one set, over and over, and
 //! times single ones of them. [`programs`] is the battery that is worth running, [`predict`] says how often each
 //! timed load misses under a policy, and [`judge`] names the SET of policies that the observations do not reject:
-//! one, several where no program can tell them apart, or none ("no textbook policy").
+//! one, several where no program can tell them apart, or none ("no textbook policy"). Where a clock is too coarse for
+//! single loads, laps are timed as a whole ([`programs_in_whole`], [`predict_lap`], [`Total`]).
 //!
 //! Nothing here knows a probe or a described machine: blocks are letters, observations are counts. What is assumed of
 //! the hardware: the blocks of a program fall into one set of the level under test; nobody else writes to that set but
@@ -15,11 +16,12 @@ mod predict;
 mod program;
 pub(crate) mod rng;
 mod set;
+mod whole;
 
-pub use battery::{Wash, programs};
+pub use battery::{Wash, programs, programs_in_whole};
 
-pub use judge::{Observation, Score, Verdict, Worst, judge};
-pub use predict::{Prediction, WARM_UP, predict};
+pub use judge::{Observation, Score, Seen, Total, Verdict, Worst, judge};
+pub use predict::{LapPrediction, Prediction, WARM_UP, predict, predict_lap};
 pub use program::{Access, Block, NotationError, Program};
 pub use set::{MOST_WAYS, Set};
 

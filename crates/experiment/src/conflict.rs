@@ -1,5 +1,6 @@
 //! Conflict: how is each level built, and what does it cost when lines compete for a set?
 
+mod colours;
 mod plan;
 mod reading;
 mod study;

@@ -98,7 +98,7 @@ const ASKED: usize = 2;
 /// What is known of a level's replacement.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Replacement {
-    /// It was asked.
+    /// It was asked; without observations of single loads it is the times of whole laps that say it.
     Asked(replacement::Verdict, Vec<Observation>),
     /// It cannot be asked, for this reason.
     Refused(String),
@@ -186,8 +186,13 @@ pub(crate) fn wanted(
             if !wanted.is_empty() {
                 return wanted;
             }
-            let known = if index + 1 < ASKED { policy::read(record, scale, &asked) } else { None };
-            policies = known.map(|(verdict, _)| verdict.consistent).unwrap_or_default();
+            policies = match policy::presumed(record, &asked) {
+                _ if index + 1 >= ASKED => Vec::new(),
+                Some(presumed) => presumed.to_vec(),
+                None => {
+                    policy::read(record, scale, &asked).map(|known| known.0.consistent).unwrap_or_default()
+                }
+            };
         }
         nearer = levels.get(index).and_then(Level::geometry);
     }

@@ -54,6 +54,10 @@ pub fn asked_differently(a: &record::Record, b: &record::Record) -> Vec<String> 
         };
         differ.push(format!("ladders: {} against {}", all(&a.ladders), all(&b.ladders)));
     }
+    if a.colours != b.colours {
+        let all = |asked: &[u64]| if asked.is_empty() { "none".to_owned() } else { sizes(asked) };
+        differ.push(format!("page colours: {} against {}", all(&a.colours), all(&b.colours)));
+    }
     let beside = |run: &record::Run| match (run.unfaulted, run.prefetch) {
         (false, false) => "nothing",
         (true, false) => "un-faulted sweeps",

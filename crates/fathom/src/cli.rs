@@ -221,6 +221,10 @@ pub struct Stride {
 /// Options of the conflicts.
 #[derive(Debug, Args)]
 pub struct Conflict {
+    /// Page colours, separated by commas, each a number from 1 to 1024: how pages of one colour, of several,
+    /// and pages that share one frame conflict.
+    #[arg(long, value_name = "K", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=1024))]
+    pub colours: Vec<u64>,
     #[command(flatten)]
     pub run: RunOptions,
     #[command(flatten)]

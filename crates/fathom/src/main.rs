@@ -73,7 +73,8 @@ fn run(cli: &Cli, out: &Out) -> Result<u8, Failure> {
             run_experiment(&o.run, &o.out, asked, stride::plan, cli.quiet, out)
         }
         Some(Verb::Conflict(o)) => {
-            let asked = Run { experiment: conflict::NAME.into(), ..Run::default() };
+            let colours = o.colours.clone();
+            let asked = Run { experiment: conflict::NAME.into(), colours, ..Run::default() };
             run_experiment(&o.run, &o.out, asked, conflict::plan, cli.quiet, out)
         }
         Some(Verb::Report(options)) => report(options, out),

@@ -174,6 +174,7 @@ fn points(asked: &Run) -> String {
         ("steps", list(&asked.steps)),
         ("op", record::words(&asked.operations)),
         ("ladder", record::ladder_words(&asked.ladders)),
+        ("colours", list(&asked.colours)),
     ];
     let flags = [("unfaulted", asked.unfaulted), ("ladder", asked.prefetch)];
     let given = options.iter().filter(|(_, value)| !value.is_empty());

@@ -217,9 +217,10 @@ impl Machine for Host {
     }
 
     /// Frequency, temperature, throttling, load and pressure under `env.after`, and what memory was taken and
-    /// locked under `memory.after`.
+    /// locked under `memory.after`, with how shared pages were verified.
     fn facts_after(&mut self, sink: &mut dyn FnMut(Fact)) {
-        let memory = self.memory_facts("memory.after");
+        let mut memory = self.memory_facts("memory.after");
+        memory.extend(self.memory.shared.map(|how| text("memory.after.shared", how)));
         environment::facts_after(&self.root, self.cpu).into_iter().chain(memory).for_each(sink);
     }
 
@@ -233,6 +234,10 @@ impl Machine for Host {
 
     fn map(&mut self, wish: &Wish) -> Result<Mapping, Refusal> {
         self.memory.map(wish)
+    }
+
+    fn map_shared(&mut self, wish: &Wish, frames: u64) -> Result<Mapping, Refusal> {
+        self.memory.map_shared(wish, frames)
     }
 
     #[inline]

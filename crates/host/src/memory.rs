@@ -42,6 +42,8 @@ pub(crate) struct Memory {
     current: Range<u64>,
     /// Why memory could not be locked, once it could not.
     pub(crate) unlocked: Option<String>,
+    /// How the latest mapping of shared pages was verified.
+    pub(crate) shared: Option<&'static str>,
 }
 
 impl Memory {
@@ -82,6 +84,7 @@ impl Memory {
             mapped: Ranges::default(),
             current: 0..0,
             unlocked: None,
+            shared: None,
         })
     }
 
@@ -90,16 +93,50 @@ impl Memory {
         let page = self.page_for(wish)?;
         let huge = wish.pages == Pages::Huge;
         let half = if huge { self.half..self.half * 2 } else { 0..self.half };
-        let placed = wish
-            .bytes
-            .checked_next_multiple_of(page)
-            .and_then(|bytes| placement::place(bytes, page, self.half, wish.place));
-        let Some(placed) = placed else { return Err(self.too_much(wish.bytes, &self.ceiling())) };
-        let range = half.start + placed.start..half.start + placed.end;
+        let range = self.place(wish, page, half.start)?;
         self.back(&range, page, &half, wish)?;
+        Ok(self.mapping(range, page))
+    }
+
+    /// See [`fathom_probe::machine::Machine::map_shared`]: memory of the half of base pages, where nobody has
+    /// huge ones, given back if it was ours and then only read, so that the kernel's page of zeros is under all
+    /// of it. It is neither populated nor locked, which would write to it.
+    pub(crate) fn map_shared(&mut self, wish: &Wish, frames: u64) -> Result<Mapping, Refusal> {
+        if frames != 1 || wish.pages == Pages::Huge {
+            return Err(Refusal::new(
+                "memory that is only read lies in one frame, the kernel's base page of zeros",
+                "ask for frames=1 and page=base",
+            ));
+        }
+        let page = self.page_for(wish)?;
+        let range = self.place(wish, page, 0)?;
+        self.give_up(std::slice::from_ref(&range));
+        if self.populated.total_in(&range) != 0 {
+            return Err(Refusal::new("the kernel did not take memory back", "run it again"));
+        }
+        let before = self.resident();
+        for at in range.clone().step_by(rustix::param::page_size()) {
+            if let Some(cell) = self.arena.cell(at) {
+                self.arena.follow(cell);
+            }
+        }
+        self.shared = Some(self.verify_shared(&range, before)?);
+        Ok(self.mapping(range, page))
+    }
+
+    /// Where in the half that begins at `start` a wish in pages of `page` bytes lies.
+    fn place(&self, wish: &Wish, page: u64, start: u64) -> Result<Range<u64>, Refusal> {
+        let bytes = wish.bytes.checked_next_multiple_of(page);
+        let placed = bytes.and_then(|bytes| placement::place(bytes, page, self.half, wish.place));
+        let placed = placed.ok_or_else(|| self.too_much(wish.bytes, &self.ceiling()))?;
+        Ok(start + placed.start..start + placed.end)
+    }
+
+    /// Notes a range as mapped.
+    fn mapping(&mut self, range: Range<u64>, page: u64) -> Mapping {
         self.mapped.insert(range.clone());
         self.current = range.clone();
-        Ok(Mapping { base: range.start, bytes: range.end - range.start, page_bytes: page })
+        Mapping { base: range.start, bytes: range.end - range.start, page_bytes: page }
     }
 
     /// The page size of a wish, or why it cannot be.
@@ -287,6 +324,33 @@ impl Memory {
                 "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
             )),
             _ => Ok(()),
+        }
+    }
+
+    /// Resident bytes of the half of base pages.
+    fn resident(&self) -> Option<u64> {
+        let base = self.arena.address();
+        pages::resident(&self.root, base..base + self.half)
+    }
+
+    /// Does the page of zeros lie under all of `range`, as far as anybody says? `before` is what was resident
+    /// before it was read.
+    fn verify_shared(&self, range: &Range<u64>, before: Option<u64>) -> Result<&'static str, Refusal> {
+        let remedy = "mount /proc, or allow reading /proc/self/pagemap and smaps in the sandbox";
+        let base = self.arena.address();
+        let addresses = base + range.start..base + range.end;
+        if let Some(words) = pages::page_map(&self.root, &addresses, rustix::param::page_size() as u64) {
+            return pages::shared(&words).map_err(|reason| {
+                Refusal::new(reason, "a kernel with one page of zeros, which neither mips nor s390 has")
+            });
+        }
+        match (before, self.resident()) {
+            (Some(before), Some(after)) if after <= before => Ok("no memory became resident (smaps)"),
+            (Some(before), Some(after)) => Err(Refusal::new(
+                format!("{} KiB became resident of memory that is only read", (after - before) >> 10),
+                "a kernel with a page of zeros",
+            )),
+            _ => Err(Refusal::new("that pages share a frame cannot be verified", remedy)),
         }
     }
 

@@ -43,17 +43,54 @@ pub(crate) fn chosen(text: &str) -> Option<&str> {
 /// Bytes of the addresses `range` that are backed by huge pages, from `/proc/self/smaps`: the sum over
 /// the mappings that lie in it. Nothing where the file cannot be read.
 pub(crate) fn huge_backed(root: &Root, range: Range<u64>) -> Option<u64> {
+    mapped(root, range, "AnonHugePages")
+}
+
+/// Resident bytes of the mappings that lie in `range`, likewise. Pages of zeros are not among them.
+pub(crate) fn resident(root: &Root, range: Range<u64>) -> Option<u64> {
+    mapped(root, range, "Rss")
+}
+
+fn mapped(root: &Root, range: Range<u64>, key: &str) -> Option<u64> {
     let text = root.text("/proc/self/smaps")?;
     let mut inside = false;
     let mut sum = 0;
     for line in text.lines() {
         if let Some((start, end)) = header(line) {
             inside = start >= range.start && end <= range.end;
-        } else if inside && let Some(bytes) = kilobytes_line(line, "AnonHugePages") {
+        } else if inside && let Some(bytes) = kilobytes_line(line, key) {
             sum += bytes;
         }
     }
     Some(sum)
+}
+
+/// The words of `/proc/self/pagemap` for the kernel's own pages, of `page` bytes, under the addresses `range`.
+pub(crate) fn page_map(root: &Root, range: &Range<u64>, page: u64) -> Option<Vec<u64>> {
+    let length = usize::try_from((range.end - range.start) / page * 8).ok()?;
+    let raw = root.bytes_at("/proc/self/pagemap", range.start / page * 8, length)?;
+    let (words, _) = raw.as_chunks();
+    Some(words.iter().map(|word| u64::from_ne_bytes(*word)).collect())
+}
+
+/// Do these words of the page map say that all pages are present and lie in one frame that nobody has to
+/// himself? In words for the record, or why not.
+///
+/// Bits as in Documentation/admin-guide/mm/pagemap.rst: 63 present, 56 exclusively mapped (not set for a page of
+/// zeros, which belongs to no mapping), 0 to 54 the frame, hidden as 0 from whoever lacks `CAP_SYS_ADMIN`.
+pub(crate) fn shared(words: &[u64]) -> Result<&'static str, String> {
+    let frame = |word: u64| word & ((1 << 55) - 1);
+    let count = |test: &dyn Fn(u64) -> bool| words.iter().filter(|&&word| test(word)).count();
+    let of = words.len();
+    match (count(&|word| word >> 63 == 0), count(&|word| word >> 56 & 1 == 1)) {
+        (0, 0) if words.iter().all(|&word| frame(word) == 0) => {
+            Ok("present and mapped exclusively by nobody (pagemap); the frames are hidden")
+        }
+        (0, 0) if words.iter().all(|&word| frame(word) == frame(words[0])) => Ok("one frame (pagemap)"),
+        (0, 0) => Err(format!("{of} pages that are only read lie in more than one frame (pagemap)")),
+        (0, own) => Err(format!("{own} of {of} pages that are only read have frames of their own (pagemap)")),
+        (absent, _) => Err(format!("{absent} of {of} pages that were read are not present (pagemap)")),
+    }
 }
 
 /// The addresses of a mapping's first line, `55d0c000-55d0e000 r--p ...`.

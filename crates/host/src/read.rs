@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 /// Where `/proc` and `/sys` are found: `/` on a machine, a fixture's directory in a test.
@@ -40,6 +41,13 @@ impl Root {
     /// The first `limit` bytes of a file.
     pub(crate) fn bytes(&self, absolute: &str, limit: u64) -> Option<Vec<u8>> {
         read_bounded(&self.path(absolute), limit)
+    }
+
+    /// `length` bytes of a file from `offset` on; nothing where it has fewer.
+    pub(crate) fn bytes_at(&self, absolute: &str, offset: u64, length: usize) -> Option<Vec<u8>> {
+        let mut raw = vec![0; length];
+        File::open(self.path(absolute)).ok()?.read_exact_at(&mut raw, offset).ok()?;
+        Some(raw)
     }
 
     /// A file that holds one decimal number.

@@ -221,6 +221,15 @@ impl Arena {
         Ok(())
     }
 
+    /// Forgets all that was laid or linked in a range.
+    pub fn forget(&mut self, range: &Range<u64>) {
+        self.lap.clear();
+        self.chains.retain(|laid| laid.end <= range.start || laid.start >= range.end);
+        self.swept = self.swept.filter(|s| s.range().end <= range.start || s.range().start >= range.end);
+        self.links.retain(|offset, _| !range.contains(offset));
+        self.cursor = None;
+    }
+
     /// The sweep in force, if it is this one, its contents are as its own accesses left them, and a run from
     /// position `from` goes on from there.
     pub fn going_on(&self, sweep: &Sweep, from: u64) -> Option<Swept> {

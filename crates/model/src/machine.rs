@@ -66,6 +66,13 @@ impl Machine for Model {
         Ok(mapping)
     }
 
+    fn map_shared(&mut self, wish: &Wish, frames: u64) -> Result<Mapping, Refusal> {
+        let mapping = self.map(wish)?;
+        self.arena.forget(&(mapping.base..mapping.base + mapping.bytes));
+        self.alias(mapping.base, mapping.bytes / mapping.page_bytes, frames)?;
+        Ok(mapping)
+    }
+
     fn cell(&self, offset: u64) -> Option<Cell> {
         let end = offset.checked_add(8)?;
         (offset.is_multiple_of(8) && self.arena.is_mapped(offset, end)).then_some(Cell(offset))

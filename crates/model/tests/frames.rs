@@ -2,6 +2,7 @@
 
 use fathom_model::description::{Frames, Holds, Index, Replacement, Time, WalkFrom};
 use fathom_model::{Description, Kind, Model, catalog};
+use fathom_probe::chain::{Chain, Layout, Order};
 use fathom_probe::machine::{Attribute, Counters, Machine, Pages, Wish};
 
 fn wish(bytes: u64) -> Wish {
@@ -164,4 +165,27 @@ fn lines_a_way_apart_conflict_by_bits_and_not_by_hash() {
     assert!(
         apart(&d, d.levels[0].line, lines) == lines && apart(&d, d.levels[0].line, lines + 1) > lines + 1
     );
+}
+
+/// What was laid in the place before is gone, and the pages are one line.
+#[test]
+fn shared_pages_are_one_line_and_blank() {
+    let mut model = Model::new(&coloured(1, 4), 1);
+    let map = model.map(&wish(32 * 4096)).unwrap();
+    let first = model.cell(map.base).unwrap();
+    let chain = Chain::new(map.base, 32, 4096, Layout::Packed, Order::Random, 1);
+    model.lay(&chain).unwrap();
+    let second = model.cell(map.base + 4096).unwrap();
+    model.link(second, second);
+    assert_eq!(round(&mut model, map.base, 32).0, 32);
+    assert_eq!(model.map_shared(&wish(32 * 4096), 1).unwrap(), map);
+    for page in 0..32 {
+        let cell = model.cell(map.base + page * 4096).unwrap();
+        assert_eq!(model.follow(cell), first);
+    }
+    assert_eq!(round(&mut model, map.base, 32).0, 0);
+    // The next wish gives every page its frame back.
+    assert_eq!(model.map(&wish(32 * 4096)).unwrap(), map);
+    assert_eq!(round(&mut model, map.base, 32).0, 32);
+    assert!(model.map_shared(&wish(4096), 2).unwrap_err().reason.contains("cannot lie in 2 frames"));
 }

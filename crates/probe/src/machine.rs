@@ -223,6 +223,17 @@ pub trait Machine: Counters + Maintain + Fresh + Wake + Disturb + Dma {
     /// A [`Refusal`] when the machine cannot supply the bytes, pages or attribute.
     fn map(&mut self, wish: &Wish) -> Result<Mapping, Refusal>;
 
+    /// Maps memory whose pages lie in `frames` frames, page i in frame i modulo that: as the kernel's one page of
+    /// zeros lies under all private memory that is read and was never written to. Nothing in it was ever
+    /// linked, and whoever links there gives the page a frame of its own. Refused by default.
+    ///
+    /// # Errors
+    /// A [`Refusal`] when the machine cannot supply it, or cannot verify that it is so.
+    fn map_shared(&mut self, wish: &Wish, frames: u64) -> Result<Mapping, Refusal> {
+        let _ = (wish, frames);
+        Err(Refusal::new("this machine offers no pages that share a frame", ""))
+    }
+
     /// The cell at `offset` bytes in the arena, if that is mapped and 8-byte aligned.
     fn cell(&self, offset: u64) -> Option<Self::Cell>;
 

@@ -15,6 +15,9 @@ pub fn unproven(trial: &Trial, page_bytes: u64, samples: &[Sample]) -> alloc::ve
     if matches!(trial.pattern, PatternKind::Clock | PatternKind::Alu) {
         return alloc::vec::Vec::new();
     }
+    if trial.frames > 0 {
+        return unproven_shared(trial, samples);
+    }
     if trial.pattern == PatternKind::Stride {
         return match trial.unfaulted {
             true => unproven_touches(trial, page_bytes, samples),
@@ -48,6 +51,23 @@ pub fn unproven(trial: &Trial, page_bytes: u64, samples: &[Sample]) -> alloc::ve
         }
     }
     bad
+}
+
+/// The same of pages that share a frame: the numbers of the cells that come next. Each is reached only by adding
+/// up what was loaded before it.
+fn unproven_shared(trial: &Trial, samples: &[Sample]) -> alloc::vec::Vec<usize> {
+    let cells = trial.cells();
+    if cells > 2 && (2 * trial.loads).is_multiple_of(cells) {
+        return (0..samples.len()).collect();
+    }
+    let mut position = trial.warm;
+    let mut next = |n: u64| {
+        position = position.wrapping_add(n);
+        position % cells
+    };
+    let ends: alloc::vec::Vec<(u64, u64)> =
+        samples.iter().map(|_| (next(trial.loads), next(2 * trial.loads))).collect();
+    (0..samples.len()).filter(|&i| (samples[i].end, samples[i].end2) != ends[i]).collect()
 }
 
 /// The same of first touches. Fresh memory reads as zero wherever it is read, so a sum of it proves nothing;

@@ -314,7 +314,7 @@ fn any_known() -> impl Strategy<Value = (String, &'static str, Option<&'static s
             let pattern = &names()[at];
             let fill = |part: &str| match (part, values(part)) {
                 ("BYTES" | "STEP", _) => (bytes >> (bytes % 64)).max(1).to_string(),
-                ("N", _) => n.to_string(),
+                ("N" | "K" | "PAGES", _) => n.to_string(),
                 (_, []) => part.to_string(),
                 (_, tokens) => tokens[pick.index(tokens.len())].to_string(),
             };

@@ -134,6 +134,52 @@ const NAMES: &[NamePattern] = &[
     number("tier.N.latency", &["ns"], "load-to-use time of the Nth tier, counted from the core"),
     number("tier.N.latency_cycles", &["cycles"], "the same in core cycles"),
     number("tier.N.capacity", &["bytes"], "largest working set before the rise; the last tier has none"),
+    number("line", &["bytes"], "line of the nearest level: so far apart two addresses fall into two sets"),
+    number(
+        "tier.N.line",
+        &["bytes"],
+        "the same of a farther level, or how far a load of it spares the next one",
+    ),
+    number("tier.N.ways", &[""], "ways of the level behind the Nth tier, from who conflicts with whom"),
+    number("tier.N.sets", &[""], "its sets"),
+    word("tier.N.policies", "POLICIES", "replacement policies that what left its sets does not reject"),
+    number(
+        "evicted.N.N.share",
+        &[""],
+        "share of the laps in which the Nth tier's line loaded N loads ago was gone",
+    ),
+    number("pair.N.BYTES.time", &["ns"], "beyond the Nth tier: a load BYTES after another of the same pair"),
+    number("pair.N.reach", &["bytes"], "how far a load brings its neighbours along, where beyond its line"),
+    number(
+        "conflict.N.misses_per_round",
+        &[""],
+        "of N reads 4 KiB apart, round and round, those that miss the nearest level",
+    ),
+    number("conflict.N.time_per_round", &["ns"], "time of such a round of independent reads"),
+    number("conflict.N.base.misses_per_round", &[""], "the same in base pages"),
+    number("conflict.N.base.time_per_round", &["ns"], "the same in base pages"),
+    number(
+        "conflict.N.expected.POLICY",
+        &[""],
+        "misses a round of N lines, one more than ways, under a policy",
+    ),
+    word(
+        "tier.N.colour.help",
+        "HELP",
+        "can page colours spread conflicts in the Nth tier; why, or what it would take, is in the notes",
+    ),
+    number(
+        "tier.N.colour.K.PAGES.misses_per_round",
+        &[""],
+        "misses of the Nth tier in a round of one load in each of PAGES different pages of K colours",
+    ),
+    number("tier.N.colour.K.PAGES.time_per_round", &["ns"], "time of that round"),
+    number(
+        "tier.N.colour.shared.PAGES.misses_per_round",
+        &[""],
+        "the same of PAGES pages that share one frame, as untouched memory shares the kernel's page of zeros",
+    ),
+    number("tier.N.colour.shared.PAGES.time_per_round", &["ns"], "time of that round"),
     number("tlb.N.entries", &[""], "pages that the Nth TLB reaches"),
     number(
         "tlb.N.penalty",
@@ -173,6 +219,9 @@ const NAMES: &[NamePattern] = &[
         "VERDICT",
         "is the claimed size what was measured; the sentence is in the notes",
     ),
+    verdict("verdict.level.N.line", &[""], "is the claimed line what was measured"),
+    verdict("verdict.level.N.ways", &[""], "are the claimed ways what was measured"),
+    verdict("verdict.level.N.sets", &[""], "are the claimed sets what was measured"),
     verdict("against.core.clock", &["Hz"], "report --against: is the described core clock what was measured"),
     verdict("against.tiers", &[""], "are there as many tiers as the description has levels"),
     verdict("against.level.N.size", &["bytes"], "is the described size; the interval is the measured one"),
@@ -205,6 +254,9 @@ const TOKENS: &[TokenKind] = &[
     TokenKind { kind: "N", values: &[], about: "a whole number from 1" },
     TokenKind { kind: "BYTES", values: &[], about: "a whole number of bytes from 1" },
     TokenKind { kind: "STEP", values: &[], about: "a whole number of bytes from an access to the next" },
+    TokenKind { kind: "K", values: &[], about: "a number of page colours" },
+    TokenKind { kind: "PAGES", values: &[], about: "a number of pages, and of loads in a round" },
+    TokenKind { kind: "HELP", values: &["yes", "no"], about: "value of `tier.N.colour.help`" },
     TokenKind {
         kind: "OP",
         values: &["read", "write", "rmw"],
@@ -272,6 +324,11 @@ const TOKENS: &[TokenKind] = &[
             "qlru-h00-m1-r2-u1",
         ],
         about: "replacement policy, by the words of descriptions",
+    },
+    TokenKind {
+        kind: "POLICIES",
+        values: &["none"],
+        about: "none of those known, or POLICY separated by commas",
     },
     TokenKind { kind: "TLB", values: &["hit", "miss"], about: "does a TLB answer" },
     TokenKind { kind: "DISTURBED", values: &["yes", "no"], about: "value of `disturbed`" },
@@ -412,6 +469,12 @@ fn regex(pattern: &str) -> String {
     format!("^{}$", parts.join("\\."))
 }
 
+/// A regular expression for one or more policies.
+fn policies() -> String {
+    let (none, one) = (values("POLICIES").join("|"), values("POLICY").join("|"));
+    format!("^({none}|({one})(,({one}))*)$")
+}
+
 /// A closed object: every property required, none other allowed.
 pub(crate) fn closed(about: &str, properties: Value) -> Value {
     let keys: Vec<&str> =
@@ -454,6 +517,7 @@ fn finding_schema() -> Value {
         .iter()
         .map(|n| {
             let value = match n.value {
+                Some("POLICIES") => json!({"type": "string", "pattern": policies()}),
                 Some(kind) => json!({"enum": values(kind)}),
                 None => json!({"type": ["number", "null"]}),
             };

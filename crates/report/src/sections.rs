@@ -2,7 +2,9 @@
 
 mod access;
 mod against;
+mod built;
 mod claims;
+mod colours;
 pub(crate) mod compare;
 mod heat;
 mod ladders;
@@ -23,7 +25,9 @@ pub(crate) fn body(page: &mut Page, report: &Report, mut shelf: Shelf) {
     let drawn = access::section(page, &report.histograms, &mut shelf);
     ladders::section(page, &mut shelf);
     strides::section(page, &mut shelf);
+    colours::section(page, &mut shelf);
     survey::staircase(page, report, &mut shelf);
+    built::section(page, &mut shelf);
     survey::translation(page, &mut shelf);
     survey::prefetch(page, &mut shelf);
     claims::section(page, report, &mut shelf);

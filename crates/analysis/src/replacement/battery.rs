@@ -46,6 +46,32 @@ pub fn programs(ways: usize, visits: usize, wash: Option<Wash>) -> Vec<Program> 
     battery.programs
 }
 
+/// The battery where laps are timed as a whole: the same programs, none of them asked, and cycles of lines that all
+/// hit, in the level under test and in the nearer one, because what an access costs is found with them. The programs
+/// that calibrate asks serve as ever: all of a lap miss where four times as many lines as ways go round.
+#[must_use]
+pub fn programs_in_whole(ways: usize, visits: usize, wash: Option<Wash>) -> Vec<Program> {
+    let ways = ways.max(1);
+    let mut battery = Battery { ways, visits: visits.max(2), wash, programs: Vec::new() };
+    // Fewer than ways, so that somebody else's line may stay. (Of one way there are no fewer.)
+    for lines in [(ways / 2).max(1), (3 * ways / 4).max(1)] {
+        battery.cycle(lines);
+    }
+    battery.wash = None;
+    battery.cycle(1);
+    for asked in programs(ways, visits, wash) {
+        battery.push(asked);
+    }
+    let mut whole: Vec<Program> = Vec::new();
+    for mut program in battery.programs {
+        program.accesses.iter_mut().for_each(|a| a.asked = false);
+        if !whole.contains(&program) {
+            whole.push(program);
+        }
+    }
+    whole
+}
+
 struct Battery {
     ways: usize,
     visits: usize,

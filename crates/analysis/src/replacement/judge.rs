@@ -15,17 +15,28 @@
 //!   model, in which every ask has the share that explains it best (from 0 to 1, with the same error rates). Where the
 //!   policy is the true one that is about chi-squared with one degree an ask. It must not be improbably large in all,
 //!   nor in any one program: chances below [`REJECT`], the latter times the number of programs. Of [`FOR_ONE_OUTLIER`]
-//!   programs or more the worst one does not count here (in the comparison below it does).
+//!   programs or [`TOTALS_FOR_ONE_OUTLIER`] totals or more the worst one does not count here (in the comparison below it
+//!   does).
 //! - relatively, when another policy that does fit explains the asks that both predict better by a likelihood ratio
 //!   above [`RATIO`]. If a policy is true, any given other one reaches the ratio K with a chance of at most 1/K,
 //!   whatever the two say (Markov's inequality: the ratio's mean is 1 under the truth).
+//!
+//! # Laps as a whole
+//!
+//! A lap that was timed as a whole took n a + m b + k c: n accesses, of which m miss in the nearer level and k in the
+//! level under test; a, b and c are what an access, a nearer miss and a miss cost. Nobody knows these to the 0.2 % that
+//! one miss among a hundred accesses is of a lap, so under each policy they are those that explain all laps best
+//! (weighted least squares): an access's time that is off by some tenths of a percent is off in all laps alike, and no
+//! policy pays for it. It is the programs that all hit and those that all miss which hold them fast. What is left over
+//! is a term like that of an ask, normal instead of beta-binomial. Errors of telling there are none; what a neighbour
+//! evicts goes into a and c where it evicts as much of every program's hits.
 //!
 //! What is left is consistent: one policy, several that cannot be told apart, or none. Asks whose prediction depends
 //! on the state in which the program was begun prove nothing about that policy and are left out of its score.
 
 use statrs::function::{beta::ln_beta, gamma::gamma_ur};
 
-use super::{Block, Policy, Prediction, Program, alike, predict};
+use super::{LapPrediction, Policy, Prediction, Program, alike, predict, predict_lap, whole};
 
 /// What was seen of one program.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,14 +49,44 @@ pub struct Observation {
     pub of: Vec<u32>,
 }
 
-/// What of a policy lies farthest from what was observed: an ask of a program, or a point of the curve.
+/// What was seen of a program of which no single access was asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Total {
+    /// What was run, over and over. Which of its accesses are asked does not matter.
+    pub program: Program,
+    /// What was seen of a lap.
+    pub seen: Seen,
+    /// Its standard error, in the unit of what was seen.
+    pub error: f64,
+}
+
+/// What was seen of a lap as a whole.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Seen {
+    /// Accesses that missed in the level under test: counted, or asked one by one and added up.
+    Misses(f64),
+    /// Its time, in any unit that is the same for all totals of a judgement.
+    Time(f64),
+    /// No lap, but what a miss costs more than a hit, in the unit of the times, where that is known besides. What keeps
+    /// more of every program than any policy does looks like a policy whose misses are cheap.
+    Cost(f64),
+}
+
+impl Seen {
+    pub(super) fn value(self) -> f64 {
+        let (Seen::Misses(value) | Seen::Time(value) | Seen::Cost(value)) = self;
+        value
+    }
+}
+
+/// What of a policy lies farthest from what was observed: an ask of a program, or a total.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Worst {
-    /// Index of the observation; from the number of observations on, of the curve's points.
+    /// Index of the observation; from the number of observations on, of the totals.
     pub program: usize,
-    /// Index of the ask in it; 0 for a point of the curve.
+    /// Index of the ask in it; 0 for a total.
     pub ask: usize,
-    /// Share of laps told as misses that the policy predicts, errors included, 0 to 1; of the curve, misses a round.
+    /// Share of laps told as misses that the policy predicts, errors included, 0 to 1; of a total, in its unit.
     pub predicted: f64,
     /// What was observed, in the same unit.
     pub observed: f64,
@@ -60,7 +101,7 @@ pub struct Score {
     pub log_likelihood_per_ask: f64,
     /// Mean deviance of an ask: about 1 or less where the policy is true.
     pub deviance_per_ask: f64,
-    /// Asks and points of the curve that were scored.
+    /// Asks and totals that were scored.
     pub scored: usize,
     /// What fits worst; `None` where nothing was scored.
     pub worst: Option<Worst>,
@@ -92,56 +133,63 @@ const MOST_RHO: f64 = 0.03;
 const SURE_MISS: f64 = 0.95;
 /// Laps of each kind of calibration below which nothing is judged: an error of 10 % is then known to 4 points.
 const LEAST_LAPS: u32 = 50;
-/// Asks below which a policy that was not rejected was hardly asked.
+/// Asks below which a policy that was not rejected was hardly asked; of totals, from which the costs are found as well,
+/// [`TOTALS_FOR_ONE_OUTLIER`].
 const LEAST_ASKS: usize = 8;
 /// Chance at which a fit is rejected.
 const REJECT: f64 = 1e-4;
 /// Likelihood ratio at which the worse of two fits is rejected.
 const RATIO: f64 = 1e3;
-/// What a counted or classified round of the curve may be off by, beyond its own error: 0.5 % of its lines.
-const CURVE_FLOOR: f64 = 0.005;
+/// What the counted or classified misses of a lap may be off by, beyond their own error: 0.5 % of its accesses.
+pub(super) const COUNT_FLOOR: f64 = 0.005;
+/// No time of a lap is taken for surer than this, relative: trials run one after the other, and between the yardsticks
+/// that they are held against a core's clock moves by a tenth of a percent or two, however calm each trial was.
+pub(super) const TIME_FLOOR: f64 = 0.002;
 /// Of so many programs one may be disturbed, and is left out of the absolute judgement of a policy: its worst. A burst
 /// of a neighbour spoils one, and so does a cycle of laps so rare that the prediction's starts did not meet it.
 const FOR_ONE_OUTLIER: usize = 40;
+/// The same of totals: fewer, because what a state does that the starts did not meet is in the time of its program whole,
+/// and because of the policies that remember most (QLRU) no more than so many depend on nothing but the program.
+pub(super) const TOTALS_FOR_ONE_OUTLIER: usize = 12;
 
 /// Judges the observations of one set of `ways` ways. `nearer`: policy and ways of the nearer level; several where that
-/// is uncertain (each policy gets the one that explains best), none for the first level. `curve`: lines cycling in the
-/// set, misses a round, and its standard error; may be empty.
+/// is uncertain (each policy gets the one that explains best), none for the first level. Observations or totals may be
+/// empty; observations need the battery's calibration among them, and times its programs that hit and that miss.
 #[must_use]
 pub fn judge(
     ways: usize,
     nearer: &[(Policy, usize)],
     observations: &[Observation],
-    curve: &[(usize, f64, f64)],
+    totals: &[Total],
 ) -> Verdict {
     let programs: Vec<&Program> = observations.iter().map(|o| &o.program).collect();
-    let lines: Vec<usize> = curve.iter().map(|c| c.0).collect();
+    let whole: Vec<&Program> = totals.iter().map(|t| &t.program).collect();
     let filters: Vec<Option<(Policy, usize)>> =
         if nearer.is_empty() { vec![None] } else { nearer.iter().copied().map(Some).collect() };
     let expected: Vec<Expected> =
-        filters.into_iter().map(|n| Expected::new(ways, n, &programs, &lines)).collect();
-    weigh(ways, &expected, observations, curve)
+        filters.into_iter().map(|n| Expected::new(ways, n, &programs, &whole)).collect();
+    weigh(ways, &expected, observations, totals)
 }
 
 /// What every policy predicts behind one nearer level: policy by policy, program by program.
 pub(super) struct Expected {
     asks: Vec<Vec<Prediction>>,
-    /// Misses a round and their error; `None` where they depend on the start.
-    curve: Vec<Vec<Option<(f64, f64)>>>,
+    laps: Vec<Vec<LapPrediction>>,
 }
 
 impl Expected {
-    pub fn new(ways: usize, nearer: Option<(Policy, usize)>, programs: &[&Program], lines: &[usize]) -> Self {
-        let of = |policy: Policy| programs.iter().map(|p| predict(policy, ways, p, nearer)).collect();
-        let point = |policy: Policy, lines: usize| {
-            let asked = (0..lines).map(|n| super::Access { block: Block::Tested(n as u16), asked: true });
-            let p = predict(policy, ways, &Program { accesses: asked.collect() }, nearer);
-            // The asks of one lap are not independent; at worst they go all together.
-            p.steady.then(|| (p.miss.iter().sum(), p.error.iter().sum()))
-        };
+    /// `whole`: the programs of which laps are predicted as a whole.
+    pub fn new(
+        ways: usize,
+        nearer: Option<(Policy, usize)>,
+        programs: &[&Program],
+        whole: &[&Program],
+    ) -> Self {
+        let asks = |policy: Policy| programs.iter().map(|p| predict(policy, ways, p, nearer)).collect();
+        let laps = |policy: Policy| whole.iter().map(|p| predict_lap(policy, ways, p, nearer)).collect();
         Expected {
-            asks: Policy::ALL.iter().map(|p| of(*p)).collect(),
-            curve: Policy::ALL.iter().map(|p| lines.iter().map(|n| point(*p, *n)).collect()).collect(),
+            asks: Policy::ALL.iter().map(|p| asks(*p)).collect(),
+            laps: Policy::ALL.iter().map(|p| laps(*p)).collect(),
         }
     }
 
@@ -163,7 +211,7 @@ impl Expected {
 
 /// How observations differ from what happened, under one policy.
 #[derive(Clone, Copy, Debug)]
-struct Noise {
+pub(super) struct Noise {
     /// Share of hits told as misses.
     stray: f64,
     /// Share of misses told as hits.
@@ -173,6 +221,9 @@ struct Noise {
 }
 
 impl Noise {
+    /// Of observations without asks: nothing is told wrongly.
+    const NONE: Noise = Noise { stray: 0.0, lost: 0.0, rho: LEAST_RHO };
+
     /// From the calibration; the reason where it contradicts itself or is not enough.
     fn of(
         sure: &[(usize, usize, bool)],
@@ -236,22 +287,21 @@ impl Noise {
     }
 
     /// Share of laps told as misses where this share misses.
-    fn told(&self, miss: f64) -> f64 {
+    pub fn told(&self, miss: f64) -> f64 {
         miss * (1.0 - self.lost) + (1.0 - miss) * self.stray
     }
 }
 
-/// One scored ask or point of the curve.
+/// One scored ask or total.
 #[derive(Clone, Copy, Debug)]
-struct Term {
-    log_likelihood: f64,
-    deviance: f64,
-    predicted: f64,
-    observed: f64,
+pub(super) struct Term {
+    pub log_likelihood: f64,
+    pub deviance: f64,
+    pub predicted: f64,
+    pub observed: f64,
 }
 
-/// A policy's terms, in the order of the observations' asks and then the curve's points: `None` where it depends on the
-/// start.
+/// A policy's terms, in the order of the observations' asks and then the totals: `None` where it depends on the start.
 struct Fit {
     policy: Policy,
     terms: Vec<Option<Term>>,
@@ -261,22 +311,27 @@ pub(super) fn weigh(
     ways: usize,
     expected: &[Expected],
     observations: &[Observation],
-    curve: &[(usize, f64, f64)],
+    totals: &[Total],
 ) -> Verdict {
     let undecided =
         |reason: String| Verdict { consistent: Vec::new(), scores: Vec::new(), decided: false, reason };
     if let Some(fault) = fault(observations) {
         return undecided(fault);
     }
-    let owners = owners(observations, curve.len());
+    let owners = owners(observations, totals.len());
     let mut fits: Vec<Fit> = Vec::new();
     let mut why = String::from("too few observations: none");
     for (at, policy) in Policy::ALL.iter().enumerate() {
         let mut best: Option<Fit> = None;
         for expected in expected {
-            match Noise::of(&expected.calibration(), &expected.asks[at], observations) {
+            let noise = if observations.is_empty() && !totals.is_empty() {
+                Ok(Noise::NONE)
+            } else {
+                Noise::of(&expected.calibration(), &expected.asks[at], observations)
+            };
+            match noise {
                 Ok(noise) => {
-                    let fit = Fit::new(*policy, &noise, expected, at, observations, curve);
+                    let fit = Fit::new(*policy, &noise, expected, at, (observations, totals));
                     best =
                         Some(best.take().filter(|b| b.mean_deviance() <= fit.mean_deviance()).unwrap_or(fit));
                 }
@@ -288,22 +343,25 @@ pub(super) fn weigh(
     if fits.is_empty() {
         return undecided(why);
     }
-    let fitting: Vec<&Fit> = fits.iter().filter(|f| f.fits(&owners, observations.len())).collect();
+    let firm: Vec<usize> = (0..totals.len()).filter(|&i| matches!(totals[i].seen, Seen::Cost(_))).collect();
+    let firm: Vec<usize> = firm.iter().map(|i| observations.len() + i).collect();
+    let fitting: Vec<&Fit> = fits.iter().filter(|f| f.fits(&owners, observations.len(), &firm)).collect();
     let beaten = |f: &Fit| fitting.iter().any(|other| f.beaten_by(other));
     let consistent: Vec<&Fit> = fitting.iter().copied().filter(|f| !beaten(f)).collect();
     let mut scores: Vec<Score> = fits.iter().map(|f| f.score(&owners)).collect();
     scores.sort_by(|a, b| a.deviance_per_ask.total_cmp(&b.deviance_per_ask));
-    let (decided, reason) = decide(ways, &consistent, &scores);
+    let least = if observations.is_empty() { TOTALS_FOR_ONE_OUTLIER } else { LEAST_ASKS };
+    let (decided, reason) = decide(ways, least, &consistent, &scores);
     Verdict { consistent: consistent.iter().map(|f| f.policy).collect(), scores, decided, reason }
 }
 
 /// Is the verdict all that can be said, and in one clause, why?
-fn decide(ways: usize, consistent: &[&Fit], scores: &[Score]) -> (bool, String) {
+fn decide(ways: usize, least: usize, consistent: &[&Fit], scores: &[Score]) -> (bool, String) {
     let names: Vec<&str> = consistent.iter().map(|f| f.policy.token()).collect();
     let named = names.join(", ");
-    if let Some(hardly) = consistent.iter().find(|f| f.scored() < LEAST_ASKS) {
+    if let Some(hardly) = consistent.iter().find(|f| f.scored() < least) {
         let why = format!(
-            "too few observations: {} asks of {} are predicted whatever the start, of {LEAST_ASKS}",
+            "too few observations: {} asks of {} are predicted whatever the start, of {least}",
             hardly.scored(),
             hardly.policy
         );
@@ -356,10 +414,10 @@ fn fault(observations: &[Observation]) -> Option<String> {
     None
 }
 
-/// The program (or point of the curve) and the ask of each term.
-fn owners(observations: &[Observation], curve: usize) -> Vec<(usize, usize)> {
+/// The program (or total) and the ask of each term.
+fn owners(observations: &[Observation], totals: usize) -> Vec<(usize, usize)> {
     let asks = observations.iter().enumerate().flat_map(|(i, o)| (0..o.of.len()).map(move |a| (i, a)));
-    asks.chain((0..curve).map(|i| (observations.len() + i, 0))).collect()
+    asks.chain((0..totals).map(|i| (observations.len() + i, 0))).collect()
 }
 
 impl Fit {
@@ -368,8 +426,7 @@ impl Fit {
         noise: &Noise,
         expected: &Expected,
         at: usize,
-        observations: &[Observation],
-        curve: &[(usize, f64, f64)],
+        (observations, totals): (&[Observation], &[Total]),
     ) -> Fit {
         let mut terms = Vec::new();
         for (observation, prediction) in observations.iter().zip(&expected.asks[at]) {
@@ -379,9 +436,7 @@ impl Fit {
                 terms.push(scored.then(|| asked(noise, prediction.miss[ask], prediction.error[ask], k, n)));
             }
         }
-        for (point, predicted) in curve.iter().zip(&expected.curve[at]) {
-            terms.push(predicted.and_then(|p| on_curve(noise, p, *point)));
-        }
+        terms.extend(whole::terms(noise, totals, &expected.laps[at]));
         Fit { policy, terms }
     }
 
@@ -394,8 +449,9 @@ impl Fit {
         sum / self.scored().max(1) as f64
     }
 
-    /// Is it not rejected absolutely? The first `programs` owners are programs, the others points of the curve.
-    fn fits(&self, owners: &[(usize, usize)], programs: usize) -> bool {
+    /// Is it not rejected absolutely? The first `programs` owners are programs, the others totals.
+    /// `firm` are no laps, so that nothing can have disturbed them.
+    fn fits(&self, owners: &[(usize, usize)], programs: usize, firm: &[usize]) -> bool {
         let mut each = vec![(0.0, 0); owners.last().map_or(0, |o| o.0 + 1)];
         for (term, (owner, _)) in self.terms.iter().zip(owners) {
             if let Some(t) = term {
@@ -404,11 +460,14 @@ impl Fit {
             }
         }
         let scored = |e: &&(f64, usize)| e.1 > 0;
-        let owned = each.iter().filter(scored).count() as f64;
+        let owned = each.iter().filter(scored).count().max(1) as f64;
         let worst = |(a, b): (f64, usize), (c, d): (f64, usize)| chance(a, b).total_cmp(&chance(c, d));
-        if each[..programs].iter().filter(scored).count() >= FOR_ONE_OUTLIER {
-            let outlier = (0..programs).min_by(|i, j| worst(each[*i], each[*j]));
-            outlier.into_iter().for_each(|i| each[i] = (0.0, 0));
+        for (kind, enough) in [(0..programs, FOR_ONE_OUTLIER), (programs..each.len(), TOTALS_FOR_ONE_OUTLIER)]
+        {
+            if each.get(kind.clone()).is_some_and(|e| e.iter().filter(scored).count() >= enough) {
+                let outlier = kind.filter(|i| !firm.contains(i)).min_by(|i, j| worst(each[*i], each[*j]));
+                outlier.into_iter().for_each(|i| each[i] = (0.0, 0));
+            }
         }
         let (deviance, asks) = each.iter().fold((0.0, 0), |(d, n), e| (d + e.0, n + e.1));
         chance(deviance, asks) >= REJECT && each.iter().all(|(d, n)| chance(*d, *n) * owned >= REJECT)
@@ -466,22 +525,4 @@ fn asked(noise: &Noise, miss: f64, error: f64, k: u32, n: u32) -> Term {
     let saturated = log_likelihood((k / n).clamp(noise.told(0.0), noise.told(1.0)));
     let deviance = (2.0 * (saturated - of_policy)).max(0.0);
     Term { log_likelihood: of_policy, deviance, predicted: q, observed: k / n }
-}
-
-/// A point of the curve: it may have been counted, free of errors of telling, or classified, with them.
-fn on_curve(
-    noise: &Noise,
-    (misses, error): (f64, f64),
-    (lines, observed, sigma): (usize, f64, f64),
-) -> Option<Term> {
-    if lines == 0 || !observed.is_finite() || !sigma.is_finite() {
-        return None;
-    }
-    let lines = lines as f64;
-    let told = lines * noise.told(misses / lines);
-    let nearest = observed.clamp(misses.min(told), misses.max(told));
-    let variance = sigma * sigma + error * error + (CURVE_FLOOR * lines).powi(2);
-    let deviance = (observed - nearest).powi(2) / variance;
-    let log_likelihood = -0.5 * (deviance + (std::f64::consts::TAU * variance).ln());
-    Some(Term { log_likelihood, deviance, predicted: nearest, observed })
 }

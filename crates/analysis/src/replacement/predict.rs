@@ -1,4 +1,4 @@
-//! How often each asked access of a program misses under a policy.
+//! How often each asked access of a program, and how many of all accesses of a lap, miss under a policy.
 
 use super::rng::Rng;
 use super::{Access, Block, Policy, Program, Set};
@@ -15,18 +15,41 @@ pub struct Prediction {
     pub steady: bool,
 }
 
+/// What a policy makes of all accesses of a lap together, asked or not.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LapPrediction {
+    /// Accesses a lap.
+    pub accesses: f64,
+    /// Of them, those that miss in the nearer level; 0 where there is none.
+    pub missed_nearer: f64,
+    /// Its standard error.
+    pub nearer_error: f64,
+    /// Those that miss in the level under test as well.
+    pub missed: f64,
+    /// Its standard error.
+    pub error: f64,
+    /// Do both depend on nothing but the program? See [`Prediction::steady`].
+    pub steady: bool,
+}
+
 /// Laps after which a program is expected to have forgotten where it started: a probe runs at least so many before it
 /// counts.
 pub const WARM_UP: usize = 32;
 /// States that a simulation starts from: an empty set, and sets after walks of chance, over the program's own blocks
 /// and over others.
 const STARTS: u64 = 24;
+/// The same for whole laps: what an ask that is off in one state of ten loses among sixty shows in the time of every lap
+/// of its program. The number that finds a state of one in ten in all but one program of ten thousand.
+const STARTS_IN_WHOLE: u64 = 96;
 /// Longest cycle of laps that is looked for. Longer ones would not show their mean in the few hundred laps that a probe
 /// counts, so a program that has one is not steady.
 const LONGEST: usize = 32;
 /// Where lots are drawn: starts, laps of each that are thrown away, and laps of each that are counted. Together 320,
 /// whose error (2.8 % at worst) is below that of 200 observed laps.
 const STARTS_BY_CHANCE: u64 = 16;
+/// The same for whole laps, whose errors are smaller: see [`STARTS_IN_WHOLE`]. Together 1280.
+const STARTS_IN_WHOLE_BY_CHANCE: u64 = 32;
+const COUNTED_IN_WHOLE: usize = 40;
 const WARM: usize = 4;
 const COUNTED: usize = 20;
 /// Accesses of a long average.
@@ -42,16 +65,41 @@ pub fn predict(
     program: &Program,
     nearer: Option<(Policy, usize)>,
 ) -> Prediction {
-    let numbered = Numbered::of(program);
+    let numbered = Numbered::of(program, Counted::Asks);
     let start = |seed| numbered.start(policy, ways, nearer, seed);
     if policy.draws() || nearer.is_some_and(|(p, _)| p.draws()) {
-        by_chance(numbered.asks, (0..STARTS_BY_CHANCE).map(start))
+        by_chance(numbered.counts, (0..STARTS_BY_CHANCE).map(start))
     } else {
-        without_chance(numbered.asks, (0..STARTS).map(start))
+        without_chance(&numbered, (0..STARTS).map(start))
     }
 }
 
-fn without_chance<'a>(asks: usize, starts: impl Iterator<Item = Lap<'a>>) -> Prediction {
+/// As [`predict`], of all accesses of a lap together.
+#[must_use]
+pub fn predict_lap(
+    policy: Policy,
+    ways: usize,
+    program: &Program,
+    nearer: Option<(Policy, usize)>,
+) -> LapPrediction {
+    let numbered = Numbered::of(program, Counted::Levels);
+    let start = |seed| numbered.start(policy, ways, nearer, seed);
+    let of_levels = if policy.draws() || nearer.is_some_and(|(p, _)| p.draws()) {
+        levels_by_chance((0..STARTS_IN_WHOLE_BY_CHANCE).map(start))
+    } else {
+        without_chance(&numbered, (0..STARTS_IN_WHOLE).map(start))
+    };
+    LapPrediction {
+        accesses: program.accesses.len() as f64,
+        missed_nearer: of_levels.miss[0],
+        nearer_error: of_levels.error[0],
+        missed: of_levels.miss[1],
+        error: of_levels.error[1],
+        steady: of_levels.steady,
+    }
+}
+
+fn without_chance<'a>(numbered: &Numbered, starts: impl Iterator<Item = Lap<'a>>) -> Prediction {
     let mut first: Option<(Vec<f64>, Lap<'a>)> = None;
     let mut steady = true;
     for mut start in starts {
@@ -65,7 +113,8 @@ fn without_chance<'a>(asks: usize, starts: impl Iterator<Item = Lap<'a>>) -> Pre
             }
             (Cycle::None(shares), _) => {
                 // No cycle, but asks that always hit or always miss need none.
-                let constant = shares.iter().all(|s| *s == 0.0 || *s == 1.0);
+                let single = numbered.counted == Counted::Asks;
+                let constant = single && shares.iter().all(|s| *s == 0.0 || *s == 1.0);
                 let others = &first.get_or_insert((shares.clone(), start)).0;
                 constant && shares == *others
             }
@@ -76,8 +125,8 @@ fn without_chance<'a>(asks: usize, starts: impl Iterator<Item = Lap<'a>>) -> Pre
             break;
         }
     }
-    let miss = first.map_or(vec![0.0; asks], |f| f.0);
-    Prediction { miss, error: vec![0.0; asks], steady }
+    let miss = first.map_or(vec![0.0; numbered.counts], |f| f.0);
+    Prediction { error: vec![0.0; miss.len()], miss, steady }
 }
 
 fn by_chance<'a>(asks: usize, starts: impl Iterator<Item = Lap<'a>>) -> Prediction {
@@ -103,6 +152,34 @@ fn by_chance<'a>(asks: usize, starts: impl Iterator<Item = Lap<'a>>) -> Predicti
     Prediction { error: error.collect(), miss, steady }
 }
 
+/// Of counts that may be any number a lap has no variance that follows from their mean: it is taken from the laps.
+fn levels_by_chance<'a>(starts: impl Iterator<Item = Lap<'a>>) -> Prediction {
+    let runs: Vec<Vec<Vec<f64>>> = starts
+        .map(|mut start| {
+            start.average(WARM);
+            (0..COUNTED_IN_WHOLE).map(|_| start.average(1)).collect()
+        })
+        .collect();
+    let means: Vec<Vec<f64>> = runs.iter().map(|laps| mean(laps, LEVELS)).collect();
+    let miss = mean(&means, LEVELS);
+    let (many, each) = (runs.len() as f64, COUNTED_IN_WHOLE as f64);
+    let laps = many * each;
+    let mut steady = true;
+    let error = (0..LEVELS).map(|level| {
+        let apart = runs.iter().zip(&means);
+        let squares =
+            apart.flat_map(|(laps, mean)| laps.iter().map(|lap| (lap[level] - mean[level]).powi(2)));
+        // Laps that were all alike are not known to be: one more miss or less in as many laps again.
+        let variance = (squares.sum::<f64>() / (laps - many)).max(1.0 / laps) / each;
+        let squares = means.iter().map(|m| (m[level] - miss[level]).powi(2) / variance);
+        let dispersion = squares.clone().sum::<f64>() / (many - 1.0);
+        steady &= dispersion < MOST_DISPERSION && squares.fold(0.0, f64::max) < MOST_APART.powi(2);
+        // What is observed comes from one start, not from all: what they differ by, beyond chance, is its error.
+        (variance * (dispersion.max(1.0) / many + (dispersion - 1.0).max(0.0))).sqrt()
+    });
+    Prediction { error: error.collect(), miss, steady }
+}
+
 /// Dispersion of the starts (chi-squared a degree of freedom) at which a program is not steady: chance passes it once in
 /// ten thousand asks.
 const MOST_DISPERSION: f64 = 2.95;
@@ -115,7 +192,7 @@ fn mean(runs: &[Vec<f64>], asks: usize) -> Vec<f64> {
 
 /// Misses a lap of a program's asked accesses, from an empty set.
 pub(super) fn from_empty(policy: Policy, ways: usize, program: &Program) -> f64 {
-    let numbered = Numbered::of(program);
+    let numbered = Numbered::of(program, Counted::Asks);
     let mut lap = numbered.start(policy, ways, None, 0);
     let counted = (ACCESSES / numbered.accesses.len().max(1)).max(COUNTED);
     if !policy.draws()
@@ -127,17 +204,30 @@ pub(super) fn from_empty(policy: Policy, ways: usize, program: &Program) -> f64 
     lap.average(counted).iter().sum()
 }
 
+/// What is counted of a lap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Counted {
+    /// The misses of each asked access in the level under test.
+    Asks,
+    /// The misses of all accesses in the nearer level, and in the level under test.
+    Levels,
+}
+
+/// Counts of [`Counted::Levels`].
+const LEVELS: usize = 2;
+
 /// A program whose blocks are numbered from 0 without gaps.
 struct Numbered {
     accesses: Vec<(u16, Access)>,
     blocks: usize,
-    asks: usize,
+    counted: Counted,
+    counts: usize,
     /// Of the program, so that no two programs' errors have the same draws in common (FNV-1a over the blocks).
     salt: u64,
 }
 
 impl Numbered {
-    fn of(program: &Program) -> Numbered {
+    fn of(program: &Program, counted: Counted) -> Numbered {
         let mut blocks: Vec<Block> = program.accesses.iter().map(|a| a.block).collect();
         blocks.sort_unstable();
         blocks.dedup();
@@ -146,7 +236,8 @@ impl Numbered {
         let salt = accesses.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, (n, a)| {
             (hash ^ (2 * u64::from(*n) + u64::from(a.asked))).wrapping_mul(0x0100_0000_01b3)
         });
-        Numbered { accesses, blocks: blocks.len(), asks: program.asks(), salt }
+        let counts = if counted == Counted::Asks { program.asks() } else { LEVELS };
+        Numbered { accesses, blocks: blocks.len(), counted, counts, salt }
     }
 
     /// The sets after a walk of chance over the program's own blocks.
@@ -188,18 +279,22 @@ struct Lap<'a> {
 }
 
 impl Lap<'_> {
-    /// One access; did it miss in the level under test?
-    fn visit(&mut self, number: u16, block: Block) -> bool {
-        let answered = self.nearer.as_mut().is_some_and(|n| n.visit(number));
-        !answered && matches!(block, Block::Tested(_)) && !self.tested.visit(number)
+    /// One access; did it miss in the nearer level, and in the level under test?
+    fn visit(&mut self, number: u16, block: Block) -> (bool, bool) {
+        let answered = self.nearer.as_mut().map(|n| n.visit(number));
+        let arrives = answered != Some(true) && matches!(block, Block::Tested(_));
+        (answered == Some(false), arrives && !self.tested.visit(number))
     }
 
-    /// One lap; adds the misses of its asked accesses to `missed`.
+    /// One lap; adds its misses to `missed`.
     fn run(&mut self, missed: &mut [f64]) {
         let mut ask = 0;
         for &(number, access) in &self.program.accesses {
-            let miss = self.visit(number, access.block);
-            if access.asked {
+            let (nearer, miss) = self.visit(number, access.block);
+            if self.program.counted == Counted::Levels {
+                missed[0] += f64::from(nearer);
+                missed[1] += f64::from(miss);
+            } else if access.asked {
                 missed[ask] += f64::from(miss);
                 ask += 1;
             }
@@ -223,7 +318,7 @@ impl Lap<'_> {
             let kept = self.clone();
             let last = laps + window >= WARM_UP;
             let most = if last { LONGEST } else { window };
-            let mut missed = vec![0.0; self.program.asks];
+            let mut missed = vec![0.0; self.program.counts];
             for lap in 1..=most {
                 self.run(&mut missed);
                 if known.is_some_and(|known| self.same_state(known)) {
@@ -242,7 +337,7 @@ impl Lap<'_> {
 
     /// Shares of misses over so many laps.
     fn average(&mut self, laps: usize) -> Vec<f64> {
-        let mut missed = vec![0.0; self.program.asks];
+        let mut missed = vec![0.0; self.program.counts];
         for _ in 0..laps {
             self.run(&mut missed);
         }

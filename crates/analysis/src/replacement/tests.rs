@@ -522,19 +522,28 @@ fn a_verdict_names_what_fits_worst() {
     assert!(two.decided && two.consistent.len() == 5, "{}", two.reason);
 }
 
+/// So many lines round and round.
+fn cycle(lines: usize) -> Program {
+    let accesses = (0..lines).map(|n| Access { block: Block::Tested(n as u16), asked: false });
+    Program { accesses: accesses.collect() }
+}
+
 #[test]
-fn the_curve_counts() {
+fn counted_misses_count() {
     let seen = session(Policy::Random, 200, 0.02);
-    let curve: Vec<(usize, f64, f64)> =
-        [9, 10, 12, 16, 24].map(|n| (n, misses_per_round(Policy::Random, 8, n), 0.1)).to_vec();
+    let counted = |lines: usize, misses: f64, error: f64| Total {
+        program: cycle(lines),
+        seen: Seen::Misses(misses),
+        error,
+    };
+    let curve = [9, 10, 12, 16, 24].map(|n| counted(n, misses_per_round(Policy::Random, 8, n), 0.1));
     let verdict = judge(8, &[], &seen, &curve);
     assert_eq!(verdict.consistent, [Policy::Random], "{}", verdict.reason);
     // Study S1's 4.69 misses a round of nine lines are no textbook policy's, whatever the programs say.
     for truth in Policy::ALL {
-        let verdict = judge(8, &[], &session(*truth, 200, 0.02), &[(9, 4.69, 0.02)]);
+        let verdict = judge(8, &[], &session(*truth, 200, 0.02), &[counted(9, 4.69, 0.02)]);
         // Where a cycle of nine depends on the state that it was begun in, it says nothing.
-        let cycle = "A? B? C? D? E? F? G? H? I?".parse().unwrap();
-        let says = predict(*truth, 8, &cycle, None).steady;
+        let says = predict_lap(*truth, 8, &cycle(9), None).steady;
         assert_eq!(verdict.consistent.is_empty(), says, "{truth}: {}", verdict.reason);
         assert!(says || !matches!(truth, Policy::Lru | Policy::TreePlru | Policy::Nru | Policy::Random));
     }
@@ -558,3 +567,5 @@ fn a_level_behind_another_is_judged_through_it() {
         }
     }
 }
+
+mod whole;

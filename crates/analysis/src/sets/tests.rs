@@ -20,10 +20,10 @@ fn share(conflict: &Conflict, geometry: Geometry, random: bool) -> f64 {
                 misses += u64::from(hit.is_none());
             }
             match hit {
-                Some(at) if !random => drop({
+                Some(at) if !random => {
                     let held = set.remove(at);
-                    set.push(held)
-                }),
+                    set.push(held);
+                }
                 Some(_) => {}
                 None => {
                     if set.len() as u64 == geometry.ways {

@@ -1,9 +1,9 @@
 //! The plan: the staircase first, as a survey of a share of the budget; then each level by its conflicts, and the
 //! study's rounds; then the TLBs.
 
-use fathom_probe::wire::{PatternKind, Trial};
+use fathom_probe::wire::Trial;
 
-use super::study;
+use super::{colours, study};
 use crate::budget::Budget;
 use crate::common::round;
 use crate::common::scale::{Scale, believable};
@@ -30,16 +30,21 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     let budget = Budget::of(record, budget_ms);
     let stairs = survey::Stairs::of(record, &scale);
     let steps = stairs.steps();
-    let wanted = geometry::wanted(record, &scale, &steps, budget.modelled, true);
-    let begun = record.trials.iter().any(|run| run.trial.pattern == PatternKind::Stride);
     let known = geometry::levels(record, &scale, &steps);
-    let nearest = known.first().and_then(Level::geometry);
+    let study = |nearest| study::wanted(record, &scale, nearest, budget.modelled);
     // The study's rounds as soon as it is known how many reads they should have, or that it will not be.
-    let wanted = if wanted.is_empty() || (nearest.is_some() && !begun) {
-        study::wanted(record, &scale, nearest, budget.modelled)
-    } else {
-        wanted
-    };
+    let mut wanted =
+        known.first().and_then(Level::geometry).map(|nearest| study(Some(nearest))).unwrap_or_default();
+    // Colours were asked for by whoever asked for them: they come before replacement and farther levels.
+    if wanted.is_empty() {
+        wanted = colours::wanted(record, &scale, &steps, budget.modelled);
+    }
+    if wanted.is_empty() {
+        wanted = geometry::wanted(record, &scale, &steps, budget.modelled, true);
+    }
+    if wanted.is_empty() && known.first().and_then(Level::geometry).is_none() {
+        wanted = study(None);
+    }
     let next = round::close(record, &budget, wanted, |_| false, (seed, 0xc0f1));
     if !next.is_empty() {
         return next;

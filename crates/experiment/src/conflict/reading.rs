@@ -3,7 +3,7 @@
 use fathom_analysis::claims::decode;
 use fathom_analysis::findings::Report;
 
-use super::{NAME, study};
+use super::{NAME, colours, study};
 use crate::common::claims;
 use crate::common::scale::{Scale, believable};
 use crate::disturbance;
@@ -33,6 +33,7 @@ pub fn read(record: &Record) -> Report {
     geometry::rows::rows(record, &scale, &steps, &levels, &mut report);
     geometry::tlb::rows(record, &scale, &stairs, &mut report);
     study::rows(record, &scale, &steps, levels.first().and_then(Level::geometry), &mut report);
+    colours::read(record, &scale, &steps, &levels, &mut report);
     let decoded = decode(&record.facts);
     report.findings.extend(claims::rows(&decoded));
     report.findings.extend(geometry::rows::verdicts(&decoded, &levels));

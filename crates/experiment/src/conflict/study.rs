@@ -17,22 +17,25 @@ use crate::record::{Record, TrialRun};
 pub(super) const STEP: u64 = 4096;
 /// Reads a round where the ways are not known, at most; the study stops at nine.
 const UNKNOWN: u64 = 32;
-const MOST: u64 = 64;
+const MOST: u64 = 128;
 /// Rounds a run: enough for the clock, and for random replacement to come within 2 % of its mean.
 const ROUNDS: u64 = 512;
 /// Samples of single loads that tell hits from misses where nobody counts.
 const SINGLES: u64 = 200;
 
-/// Reads a round, at most.
-fn most(nearest: Option<Geometry>) -> u64 {
-    nearest.map_or(UNKNOWN, |g| 4 * g.ways).clamp(8, MOST)
+/// Reads a round: every number up to twice the ways, every fourth up to four times.
+fn reads(nearest: Option<Geometry>) -> impl Iterator<Item = u64> {
+    let ways = nearest.map_or(UNKNOWN / 4, |g| g.ways).clamp(2, MOST / 4);
+    (1..=2 * ways).chain((2 * ways + 1..=4 * ways).filter(|n| n.is_multiple_of(4)))
 }
 
 fn is_of(trial: &Trial, pattern: PatternKind, page: Pages, n: u64) -> bool {
     let reads = trial.pattern == pattern && trial.page == page && trial.cells() == n;
     reads
         && match pattern {
-            PatternKind::Stride => trial.step == STEP && trial.operation == Operation::Read,
+            PatternKind::Stride => {
+                trial.step == STEP && trial.operation == Operation::Read && trial.frames == 0
+            }
             _ => trial.period == STEP && trial.group == 1 && trial.step == 64,
         }
 }
@@ -52,7 +55,7 @@ pub(super) fn wanted(
     let times = if modelled { 1 } else { 2 };
     let mut wanted = Vec::new();
     for &page in pages(scale) {
-        for n in 1..=most(nearest) {
+        for n in reads(nearest) {
             let one = |pattern, trial: Trial, times: usize, wanted: &mut Vec<Trial>| {
                 let had = record.trials.iter().filter(|r| is_of(&r.trial, pattern, page, n)).count();
                 wanted.extend((had..times).map(|_| trial.clone()));
@@ -98,8 +101,9 @@ fn nobody_counts(record: &Record) -> bool {
 /// timed, or only some states of a policy that counts misses.
 fn spaced(trial: Trial, n: u64, nearest: Option<Geometry>) -> Trial {
     let ways = nearest.map_or(1, |g| g.ways);
-    let prime =
-        |loads: &u64| gcd(loads + 1, n) == 1 && gcd(loads + 1, ways) == 1 && (n < 3 || loads % n != 0);
+    let prime = |loads: &u64| {
+        gcd(loads + 1, n) == 1 && gcd(loads + 1, ways) == 1 && (n < 3 || !loads.is_multiple_of(n))
+    };
     let loads = (50 * n.max(ways)..).find(prime).unwrap_or(trial.loads);
     Trial { loads, ..trial }
 }
@@ -118,7 +122,7 @@ pub(super) fn rows(
 ) {
     for &page in pages(scale) {
         let kind = if page == Pages::Base && scale.huge.is_some() { ".base" } else { "" };
-        for n in 1..=most(nearest) {
+        for n in reads(nearest) {
             let runs: Vec<&TrialRun> = record
                 .of(PatternKind::Stride)
                 .filter(|r| is_of(&r.trial, PatternKind::Stride, page, n))

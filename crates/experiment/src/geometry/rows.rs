@@ -110,6 +110,10 @@ fn of_pairs(n: usize, level: &Level, report: &mut Report) {
     }
 }
 
+/// The nearest policy must be so far off (mean deviance of an ask; 1 where it is the true one) before none is said
+/// to be it: a rejection by less may be a neighbour's doing that the calibration did not meet.
+const FAR: f64 = 10.0;
+
 fn of_replacement(n: usize, replacement: &Replacement, report: &mut Report) {
     let what = format!("tier.{n}.policies");
     let (verdict, observations) = match replacement {
@@ -125,6 +129,10 @@ fn of_replacement(n: usize, replacement: &Replacement, report: &mut Report) {
             report,
         );
     }
+    let nearest = verdict.scores.first().map_or(0.0, |score| score.deviance_per_ask);
+    if verdict.consistent.is_empty() && nearest < FAR {
+        return refuse(what, verdict.reason.clone(), "give it another --seed, or a quieter machine", report);
+    }
     let names: Vec<&str> = verdict.consistent.iter().map(|p| p.token()).collect();
     let mut row = text(what, if names.is_empty() { "none" } else { "" });
     if !names.is_empty() {
@@ -132,6 +140,10 @@ fn of_replacement(n: usize, replacement: &Replacement, report: &mut Report) {
     }
     row.count = observations.iter().map(|o| o.of.iter().map(|&n| u64::from(n)).sum::<u64>()).sum();
     row.notes.push(verdict.reason.clone());
+    if observations.is_empty() {
+        row.count = verdict.scores.iter().map(|s| s.scored as u64).max().unwrap_or(0);
+        row.notes.push("by the times of whole laps: the clock is too coarse for single loads".into());
+    }
     for score in verdict.scores.iter().take(3) {
         row.notes.push(format!("{}: deviance {:.1} an ask", score.policy.token(), score.deviance_per_ask));
     }

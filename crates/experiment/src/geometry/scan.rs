@@ -112,7 +112,9 @@ impl Domain {
     /// Is this a trial of the domain?
     fn has(&self, trial: &Trial) -> bool {
         // Which page a cell lies in must not depend on where in its page the first one does.
+        // What counts refills asks other questions, later.
         trial.pattern == PatternKind::Conflict
+            && trial.counted == 0
             && trial.page == self.pages.0
             && (self.apart == 0 || trial.offset == 0)
     }

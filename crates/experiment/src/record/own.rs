@@ -32,6 +32,8 @@ pub struct Run {
     pub unfaulted: bool,
     /// Is the ladder of prefetch wanted beside the sweeps?
     pub prefetch: bool,
+    /// Numbers of page colours that the conflict experiment was asked for; mostly none.
+    pub colours: Vec<u64>,
 }
 
 impl Run {
@@ -52,7 +54,8 @@ impl Run {
         let line =
             if self.ladders.is_empty() { line } else { line.text("ladders", &ladder_words(&self.ladders)) };
         let line = if self.unfaulted { line.int("unfaulted", 1) } else { line };
-        if self.prefetch { line.int("prefetch", 1) } else { line }
+        let line = if self.prefetch { line.int("prefetch", 1) } else { line };
+        if self.colours.is_empty() { line } else { line.list("colours", &self.colours) }
     }
 
     pub(super) fn read(line: &Line) -> Result<Run, WireError> {
@@ -73,6 +76,7 @@ impl Run {
             unfaulted: flag("unfaulted", f.int("unfaulted")?)?,
             prefetch: flag("prefetch", f.int("prefetch")?)?,
             ladders: list("ladders", f.text("ladders")?, Ladder::from_token, "order page placement")?,
+            colours: f.list("colours")?,
         };
         f.finish()?;
         Ok(run)

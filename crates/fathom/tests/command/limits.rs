@@ -343,3 +343,33 @@ fn without_proc_and_sys_a_survey_says_so_and_records_are_still_judged() {
         assert!(did.out.contains("\ndone ") || did.out.contains("\nrefusal "), "{did:?}");
     }
 }
+
+#[test]
+fn page_colours_that_nobody_knows_are_refused() {
+    let user = User::new();
+    let shown = user.run(&["machines", "bcm2711"]);
+    let (levels, memory) = shown.ended(0).split_once("[memory]").expect("its memory");
+    let own = |line: &str| match line.split(' ').next() {
+        Some("frames") => "frames = \"scattered\"\n".to_owned(),
+        Some("pages") => "pages = [\"4K\"]\n".to_owned(),
+        _ => line.to_owned(),
+    };
+    let memory: String = memory.split_inclusive('\n').map(own).collect();
+    user.write("scattered.toml", &format!("{levels}[memory]{memory}"));
+    let did = user.run(&["conflict", "--on", "./scattered.toml", "--colours", "2", "--budget", "3s"]);
+    assert!(matches!(did.status, 0 | 3 | 5), "{did:?}");
+    let refused = did.out.contains("page colours of tier 1:") || did.out.contains("page colours: the ways");
+    assert!(refused && !did.out.contains("misses a round"), "{did:?}");
+    user.run(&["conflict", "--colours", "0"]).failed(2, &["--colours", "1..=1024"]);
+    let asked = "trial pattern=stride bytes=8192 step=4096 frames=3\nbye\n";
+    let did = user.shell(&format!("printf '{asked}' | fathom serve model zen3"));
+    assert!(did.ended(0).contains("2 pages cannot lie in 3 frames"), "{did:?}");
+}
+
+/// What this machine gives is not asserted: only that it is shown, or refused aloud.
+#[test]
+fn page_colours_of_this_machine_are_shown_or_refused() {
+    let did = User::new().run(&["conflict", "--colours", "2", "--budget", "3s"]);
+    assert!(matches!(did.status, 0 | 3 | 5) && !did.err.contains("panicked"), "{did:?}");
+    assert!(did.out.contains("Can colour help in tier") || did.out.contains("Refused"), "{did:?}");
+}

@@ -151,6 +151,37 @@ fn a_sweep_that_leaves_the_arena_is_none() {
     }
 }
 
+/// What was written there before is gone, nothing is there twice, and a later wish may have the place.
+#[test]
+fn shared_pages_lie_in_one_frame_or_are_refused_aloud() {
+    let mut host = host();
+    let ordinary = |host: &mut Host| {
+        let map = host.map(&wish(16 << 12, 3)).expect("memory");
+        let cell = host.cell(map.base + 4096).expect("inside");
+        host.link(cell, cell);
+        (map.base, host.offset(host.memory.arena.follow(cell)))
+    };
+    let (base, linked) = ordinary(&mut host);
+    assert_eq!(linked, base + 4096);
+    match host.map_shared(&wish(16 << 12, 3), 1) {
+        Ok(map) => {
+            assert_eq!((map.base, map.bytes), (base, 16 << 12));
+            let cell = host.cell(base + 4096).expect("inside");
+            let held = host.follow(cell);
+            assert_eq!(host.offset(held), 0);
+            let mut told = Vec::new();
+            host.facts_after(&mut |fact| told.push(fact.name));
+            assert!(told.contains(&"memory.after.shared".to_owned()), "{told:?}");
+        }
+        Err(refusal) => println!("SKIPPED, no shared pages here: {}; {}", refusal.reason, refusal.remedy),
+    }
+    assert_eq!(ordinary(&mut host), (base, linked));
+    for (wish, frames) in [(wish(4096, 1), 2), (Wish { pages: Pages::Huge, ..wish(4096, 1) }, 1)] {
+        let refusal = host.map_shared(&wish, frames).expect_err("the kernel has one such page");
+        assert!(refusal.remedy.contains("frames=1"), "{}", refusal.remedy);
+    }
+}
+
 #[test]
 fn unwritten_memory_reads_as_the_first_cell() {
     let mut host = host();

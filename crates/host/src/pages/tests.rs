@@ -54,3 +54,28 @@ AnonHugePages:      16384 kB
     let (_keep, root) = fixture::root(&[]);
     assert_eq!(huge_backed(&root, 0..u64::MAX), None);
 }
+
+#[test]
+fn a_page_of_zeros_is_present_and_nobodys_own() {
+    const PRESENT: u64 = 1 << 63;
+    const OWN: u64 = 1 << 56;
+    assert_eq!(shared(&[PRESENT | 7; 3]), Ok("one frame (pagemap)"));
+    assert!(shared(&[PRESENT; 3]).expect("hidden frames").contains("hidden"));
+    for (words, why) in [
+        ([PRESENT | 7, PRESENT | 8], "more than one frame"),
+        ([PRESENT | OWN, PRESENT], "1 of 2 pages that are only read have frames of their own"),
+        ([PRESENT | 7, 0], "1 of 2 pages that were read are not present"),
+    ] {
+        let told = shared(&words).expect_err(why);
+        assert!(told.contains(why), "{told}");
+    }
+}
+
+#[test]
+fn the_page_map_is_read_where_the_pages_are() {
+    let (_keep, root) = fixture::root(&[("/proc/self/pagemap", "aaaaaaaabbbbbbbbccccccccdddddddd")]);
+    let word = |letter: u8| u64::from_ne_bytes([letter; 8]);
+    assert_eq!(page_map(&root, &(4096..3 * 4096), 4096), Some(vec![word(b'b'), word(b'c')]));
+    assert_eq!(page_map(&root, &(3 * 4096..5 * 4096), 4096), None);
+    assert_eq!(page_map(&fixture::root(&[]).1, &(0..4096), 4096), None);
+}

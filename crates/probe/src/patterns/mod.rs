@@ -9,6 +9,7 @@ pub mod alu;
 pub mod chase;
 pub mod clock;
 pub mod probe;
+pub mod shared;
 pub mod single;
 pub mod stride;
 
@@ -36,6 +37,7 @@ pub fn run<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal>
         }
         PatternKind::Probe => return probe::measure(machine, trial),
         PatternKind::Single => return single::measure(machine, trial),
+        PatternKind::Stride if trial.frames > 0 => return shared::measure(machine, trial),
         PatternKind::Stride => return stride::measure(machine, trial),
     };
     Ok(Yield { samples, page_bytes: 0, base: 0 })

@@ -35,6 +35,8 @@ enum Cheat {
     Lost,
     /// A sweep does every second access, and those twice.
     Twice,
+    /// A load answers what unwritten memory reads as, and loads nothing.
+    Guessed,
 }
 
 struct Plain {
@@ -96,6 +98,10 @@ impl Machine for Plain {
         }
         Ok(Mapping { base: 0, bytes: 1 << 18, page_bytes: 4096 })
     }
+    fn map_shared(&mut self, wish: &Wish, _: u64) -> Result<Mapping, Refusal> {
+        self.memory.fill(0);
+        self.map(wish)
+    }
     fn cell(&self, offset: u64) -> Option<usize> {
         (offset.is_multiple_of(8) && offset / 8 < self.memory.len() as u64).then_some(offset as usize / 8)
     }
@@ -112,6 +118,9 @@ impl Machine for Plain {
     fn follow(&mut self, at: usize) -> usize {
         self.time += 3;
         self.touch(at);
+        if self.cheat == Cheat::Guessed {
+            return 0;
+        }
         let idle = self.cheat == Cheat::Stuck || (self.cheat == Cheat::Unloaded && !self.in_batch);
         if idle { at } else { self.memory[at] as usize }
     }
@@ -163,7 +172,9 @@ impl Machine for Plain {
                 self.memory = memory;
                 sum
             }
-            Cheat::Honest | Cheat::Stuck | Cheat::Unloaded => stride::body(self, sweep, from, n),
+            Cheat::Honest | Cheat::Stuck | Cheat::Unloaded | Cheat::Guessed => {
+                stride::body(self, sweep, from, n)
+            }
         }
     }
 }
@@ -206,7 +217,7 @@ fn judged(lines: &[Line]) -> Vec<usize> {
     unproven(&trial, done.page_bytes, &samples.list)
 }
 
-const ASKED: [&str; 16] = [
+const ASKED: [&str; 17] = [
     "trial id=1 pattern=chase bytes=8192 loads=300 samples=4 warm=77",
     "trial id=1 pattern=chase bytes=17024 order=window window=4096 loads=100 samples=4",
     "trial id=1 pattern=chase bytes=8192 order=sequential loads=300 samples=4 warm=1",
@@ -223,6 +234,7 @@ const ASKED: [&str; 16] = [
     "trial id=1 pattern=chase bytes=8192 order=backward3 loads=300 samples=4",
     "trial id=1 pattern=chase bytes=65600 order=forward8 loads=300 samples=4 warm=9",
     "trial id=1 pattern=chase bytes=131072 order=repermuted loads=300 samples=4 warm=900",
+    "trial id=1 pattern=single bytes=36864 step=4096 group=4 period=24576 loads=77 samples=4",
 ];
 
 #[test]
@@ -264,6 +276,49 @@ fn honest_sweeps_are_proven_and_cheats_are_caught() {
             }
         }
     }
+}
+
+/// A cell of a page each, and cells of one page.
+const SHARED: [&str; 2] = [
+    "trial id=1 pattern=stride bytes=36864 step=4096 frames=1 loads=100 samples=3 warm=7",
+    "trial id=1 pattern=stride bytes=192 step=64 frames=1 loads=100 samples=3 warm=0",
+];
+
+#[test]
+fn honest_loads_of_shared_pages_are_proven_and_cheats_are_caught() {
+    for asked in SHARED {
+        assert_eq!(judged(&talk(Cheat::Honest, &[asked])), [], "{asked}");
+        // What a load brings is part of the next address, so another word leads to other cells or off them.
+        for cheat in [Cheat::Stuck, Cheat::Unloaded] {
+            let lines = talk(cheat, &[asked]);
+            let caught = lines.iter().any(|l| l.word == "refusal") || !judged(&lines).is_empty();
+            assert!(caught, "{cheat:?} got through: {asked}");
+        }
+        // Every word is the same, so a machine that says it without a load is not caught: the host's load is
+        // volatile, and the bare loops' machine code is looked at.
+        assert_eq!(judged(&talk(Cheat::Guessed, &[asked])), [], "{asked}");
+        // Ends that are one load off are.
+        let mut lines = talk(Cheat::Honest, &[asked]);
+        let at = lines.iter().position(|l| l.word == "sample").unwrap();
+        let mut samples = Samples::read(&lines[at]).unwrap();
+        samples.list[1].end += 1;
+        lines[at] = samples.lines().remove(0);
+        assert_eq!(judged(&lines), [1], "{asked}");
+    }
+    // Whole laps end where they began.
+    let whole = SHARED[0].replace("loads=100", "loads=90");
+    assert_eq!(judged(&talk(Cheat::Honest, &[&whole])), [0, 1, 2]);
+}
+
+#[test]
+fn frames_are_for_reading_strides_alone() {
+    let words = |asked| talk(Cheat::Honest, &[asked]).iter().map(|l| l.word.clone()).collect::<Vec<_>>();
+    for asked in ["trial bytes=8192 frames=1", "trial pattern=stride op=write bytes=8192 frames=1"] {
+        assert_eq!(words(asked)[1..], ["fault"], "{asked}");
+    }
+    let trial = Trial { pattern: crate::wire::PatternKind::Stride, frames: 1, ..Trial::default() };
+    assert_eq!(Trial::read(&trial.line()), Ok(trial));
+    assert!(!Trial::default().line().render().contains("frames"));
 }
 
 /// The samples of the one trial in an answer.

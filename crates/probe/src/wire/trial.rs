@@ -73,12 +73,15 @@ pub struct Trial {
     /// Bytes from a group of cells to the next (patterns `conflict` and `pair`), or from block to block
     /// (`probe`); 0 elsewhere.
     pub period: u64,
-    /// Cells in a group of the pattern `conflict`, `step` bytes apart.
+    /// Cells in a group of the patterns `conflict` and `single`, `step` bytes apart.
     pub group: u64,
     /// Bytes from the mapping's beginning to the first cell: which set it is.
     pub offset: u64,
     /// What the pattern `probe` loads.
     pub sequence: Sequence,
+    /// Frames that all pages of a reading `stride` lie in, page i in frame i modulo this; nobody has written to
+    /// them. 0 where every page has its own.
+    pub frames: u64,
     /// The level on the way of data, from 1, whose refills are counted; 0 for none.
     pub counted: u64,
     /// Page size wanted.
@@ -118,6 +121,7 @@ impl Default for Trial {
             group: 1,
             offset: 0,
             sequence: Sequence::default(),
+            frames: 0,
             counted: 0,
             page: Pages::Base,
             attribute: Attribute::WriteBack,
@@ -196,6 +200,7 @@ impl Trial {
             ("period", self.period, 0),
             ("group", self.group, 1),
             ("offset", self.offset, 0),
+            ("frames", self.frames, 0),
             ("counted", self.counted, 0),
         ] {
             if value != absent {
@@ -234,6 +239,7 @@ impl Trial {
             group: f.int("group")?.unwrap_or(d.group),
             offset: f.int("offset")?.unwrap_or(d.offset),
             sequence: sequence(&mut f)?,
+            frames: f.int("frames")?.unwrap_or(d.frames),
             counted: f.int("counted")?.unwrap_or(d.counted),
             page: choice(&mut f, "page", d.page, Pages::from_token, Pages::choices())?,
             attribute: choice(&mut f, "attribute", d.attribute, Attribute::from_token, Attribute::choices())?,
@@ -269,6 +275,12 @@ impl Trial {
         within("warm", self.warm, 0, MAX_LOADS)?;
         within("samples", self.samples, 1, MAX_SAMPLES)?;
         within("counted", self.counted, 0, MAX_LEVELS)?;
+        if self.frames > 0 && (self.pattern, self.operation) != (PatternKind::Stride, Operation::Read) {
+            return Err(WireError::new(format!(
+                "trial: frames={} is for pattern=stride op=read",
+                self.frames
+            )));
+        }
         if self.operation != Operation::Read && self.pattern != PatternKind::Stride {
             return Err(WireError::new(format!(
                 "trial: op={} is for pattern=stride; the pattern {} only loads",
@@ -324,10 +336,10 @@ impl Trial {
                 return wrong(format!("{key}={value} must be a multiple of 8 from {least} to {MAX_PERIOD}"));
             }
         }
-        if !(1..=MAX_GROUP).contains(&self.group) || (self.group > 1 && self.pattern != PatternKind::Conflict)
-        {
+        let grouped = matches!(self.pattern, PatternKind::Conflict | PatternKind::Single);
+        if !(1..=MAX_GROUP).contains(&self.group) || (self.group > 1 && !grouped) {
             return wrong(format!(
-                "group={} must be 1, or up to {MAX_GROUP} with pattern=conflict",
+                "group={} must be 1, or up to {MAX_GROUP} with pattern=conflict or single",
                 self.group
             ));
         }

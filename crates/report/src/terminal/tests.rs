@@ -376,8 +376,8 @@ proptest! {
         for f in &report.findings {
             let text = terminal(&Report { findings: vec![f.clone()], ..Report::default() }, &UNICODE, None);
             let wanted = match &f.value {
-                Value::Text(word) if word == "yes" => "DISTURBED".to_string(),
-                Value::Text(word) if word == "no" => "Undisturbed".to_string(),
+                Value::Text(word) if f.name == "disturbed" && word == "yes" => "DISTURBED".to_string(),
+                Value::Text(word) if f.name == "disturbed" && word == "no" => "Undisturbed".to_string(),
                 Value::Text(word) => word.clone(),
                 Value::Number(_) => in_cells(f).0.value,
             };
@@ -395,5 +395,28 @@ proptest! {
         // Printing moves no end by more than a quarter of the half-width (integers aside).
         let half = (below + above) / 2.0;
         prop_assert!((read(high) - (value + above)).abs() <= f64::max(half / 4.0, 0.5) + 1e-6);
+    }
+}
+
+#[test]
+fn page_colours_are_tables_of_pages_by_colours() {
+    let mut report = Report::default();
+    for (which, misses) in [("shared", 0.0), ("1", 9.0), ("4", 0.0), ("77", 1.0)] {
+        let name = |what: &str| format!("tier.1.colour.{which}.9.{what}");
+        report.findings.push(samples::number(&name("misses_per_round"), misses, "", None, 3));
+        report.findings.push(samples::number(&name("time_per_round"), 10.0 + misses, "ns", None, 3));
+    }
+    report.findings.push(samples::word("tier.1.colour.help", "yes", &["a way is 4 pages"]));
+    let text = terminal(&report, &ASCII, None);
+    for line in [
+        "Page colours of tier 1: misses a round, a load in each page",
+        "pages  shared  1 colour  4 colours",
+        "    9       0         9          0",
+        "    9      10        19         10",
+        "Can colour help in tier 1? yes: a way is 4 pages",
+        // No column is for so many: it is printed as it is.
+        "tier.1.colour.77.9.misses_per_round",
+    ] {
+        assert!(text.contains(line), "no '{line}' in:\n{text}");
     }
 }

@@ -1,0 +1,211 @@
+//! Laps timed as a whole: simulated under each policy, with costs and errors that the judge does not know.
+
+use super::*;
+
+/// What an access costs, a miss in the nearer level, and one in the level under test; and the relative error of a lap.
+#[derive(Clone, Copy)]
+struct Clockwork {
+    costs: [f64; 3],
+    error: f64,
+}
+
+/// Times laps of a program as a whole, the more of them the shorter they are, as a probe does.
+fn time(
+    cache: &mut dyn Cache,
+    mut nearer: Option<Set>,
+    program: &Program,
+    of: Clockwork,
+    rng: &mut Rng,
+) -> Total {
+    let laps = 400;
+    let mut sum = 0.0;
+    for lap in 0..laps + WARM_UP {
+        for access in &program.accesses {
+            let (number, tested) = match access.block {
+                Block::Tested(n) => (n, true),
+                Block::Wash(n) => (30_000 + n, false),
+            };
+            let answered = nearer.as_mut().map(|n| n.visit(number));
+            let missed = answered != Some(true) && tested && !cache.visit(number);
+            let counted = f64::from(u8::from(lap >= WARM_UP));
+            sum += counted * of.costs[0];
+            sum += if answered == Some(false) { counted * of.costs[1] } else { 0.0 };
+            sum += if missed { counted * of.costs[2] } else { 0.0 };
+        }
+    }
+    // Twelve draws from 0 to 1 add up to something normal of variance 1.
+    let normal: f64 = (0..12).map(|_| rng.below(1 << 30) as f64 / f64::from(1 << 30)).sum::<f64>() - 6.0;
+    let lap = sum / laps as f64;
+    Total {
+        program: program.clone(),
+        seen: Seen::Time(lap * (1.0 + of.error * normal)),
+        error: of.error * lap,
+    }
+}
+
+/// The programs, and none for the cost.
+fn whole(programs: &[Program]) -> Vec<&Program> {
+    static NONE: Program = Program { accesses: Vec::new() };
+    programs.iter().chain([&NONE]).collect()
+}
+
+/// The laps, and what a miss costs, known as well as a staircase tells it, and off by half of that.
+fn with_cost(mut totals: Vec<Total>, of: Clockwork) -> Vec<Total> {
+    let seen = Seen::Cost(1.025 * of.costs[2]);
+    totals.push(Total { program: Program::default(), seen, error: 0.05 * of.costs[2] });
+    totals
+}
+
+/// Of sessions under each policy: all, those that keep the truth, those that name exactly what is alike, and those that
+/// are decided without the truth.
+#[derive(Default, Debug)]
+struct Tally {
+    all: u32,
+    kept: u32,
+    exact: u32,
+    wrong: u32,
+}
+
+fn sessions(ways: usize, visits: usize, costs: &[f64], runs: u64, tally: &mut Tally) {
+    let programs = programs_in_whole(ways, visits, None);
+    let expected = [Expected::new(ways, None, &[], &whole(&programs))];
+    for truth in Policy::ALL {
+        let group = alike(ways, visits).into_iter().find(|g| g.contains(truth)).unwrap_or_default();
+        for (run, miss) in (0..runs).flat_map(|run| costs.iter().map(move |miss| (run, *miss))) {
+            let of = Clockwork { costs: [1.7, 0.0, 1.7 * miss], error: 0.002 };
+            let mut rng = Rng::new((ways as u64) << 32 ^ run << 8 ^ miss.to_bits() ^ *truth as u64);
+            let totals = programs.iter().map(|program| {
+                let mut set = Of::start(*truth, ways, rng.next());
+                time(&mut set, None, program, of, &mut rng)
+            });
+            let verdict = weigh(ways, &expected, &[], &with_cost(totals.collect(), of));
+            let kept = verdict.consistent.contains(truth);
+            tally.all += 1;
+            tally.kept += u32::from(kept);
+            tally.exact +=
+                u32::from(verdict.decided && sorted(verdict.consistent.clone()) == sorted(group.clone()));
+            tally.wrong += u32::from(verdict.decided && !kept);
+            if !kept {
+                eprintln!("{ways} ways, {truth}, a miss of {miss}: {}", verdict.reason);
+            }
+        }
+    }
+}
+
+/// What a miss costs, in hits.
+const MISSES: [f64; 4] = [0.35, 0.7, 1.5, 3.0];
+
+/// Sessions of so many ways each: the truth is kept in 99 %, and named exactly in `exact` percent of them.
+fn truth_comes_out(ways: impl Iterator<Item = usize>, runs: u64, exact: u32) {
+    let mut tally = Tally::default();
+    for ways in ways {
+        sessions(ways, if ways % 3 == 0 { 2 } else { 8 }, &MISSES, runs, &mut tally);
+    }
+    println!("{tally:?}");
+    assert!(100 * tally.kept >= 99 * tally.all, "{tally:?}");
+    assert!(100 * tally.exact >= exact * tally.all, "{tally:?}");
+    // A tenth of a percent: a state that no start met.
+    assert!(1000 * tally.wrong <= tally.all, "{tally:?}");
+}
+
+#[test]
+fn the_truth_comes_out_of_laps_of_few_ways() {
+    truth_comes_out(2..=8, 1, 97);
+}
+
+#[test]
+fn the_truth_comes_out_of_laps_of_many_ways() {
+    truth_comes_out((9..=20).step_by(2), 1, 90);
+}
+
+/// Many more sessions than a test run has time for.
+#[test]
+#[ignore = "minutes: cargo test --release -p fathom-analysis --lib many_laps -- --ignored --nocapture"]
+fn many_laps() {
+    for ways in 2..=20 {
+        let mut tally = Tally::default();
+        sessions(ways, if ways % 3 == 0 { 2 } else { 8 }, &MISSES, 20, &mut tally);
+        println!("{ways} ways: {tally:?}");
+    }
+}
+
+#[test]
+fn what_is_no_textbook_policy_gets_no_name_from_laps() {
+    for ways in [4, 6, 8, 12, 16, 20] {
+        let programs = programs_in_whole(ways, 8, None);
+        let expected = [Expected::new(ways, None, &[], &whole(&programs))];
+        for (kind, miss) in (0..4).flat_map(|kind| MISSES.map(|miss| (kind, miss))) {
+            let empty: Vec<u16> = (0..ways as u16).map(|n| 50_000 + n).collect();
+            let mut rng = Rng::new(77 + kind + ways as u64);
+            let of = Clockwork { costs: [1.7, 0.0, 1.7 * miss], error: 0.002 };
+            let totals = programs.iter().map(|program| {
+                let mut other = match kind {
+                    0 => Other::Mixed(empty.clone(), Rng::new(rng.next())),
+                    1 => Other::MostRecent(empty.clone()),
+                    2 => Other::Lip(empty.clone()),
+                    _ => Other::Hashed(vec![Set::new(Policy::Lru, ways, rng.next()); 4]),
+                };
+                time(&mut other, None, program, of, &mut rng)
+            });
+            let verdict = weigh(ways, &expected, &[], &with_cost(totals.collect(), of));
+            let (named, why) = (verdict.consistent, verdict.reason);
+            assert!(
+                named.is_empty() && verdict.decided,
+                "{ways} ways, kind {kind}, {miss}: {named:?}, {why}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_level_behind_another_is_judged_by_laps_through_it() {
+    for (ways, near, random) in
+        [(16, Policy::TreePlru, false), (4, Policy::Lru, false), (8, Policy::Random, true)]
+    {
+        let programs = programs_in_whole(ways, 8, Some(Wash { ways: 8, random }));
+        let whole: Vec<&Program> = programs.iter().collect();
+        let expected = [Policy::Lru, near].map(|near| Expected::new(ways, Some((near, 8)), &[], &whole));
+        for truth in [Policy::Lru, Policy::TreePlru, Policy::Nru, Policy::Random, Policy::Srrip] {
+            for miss in [0.7_f64, 3.0] {
+                let mut rng = Rng::new(miss.to_bits() ^ ways as u64);
+                let of = Clockwork { costs: [1.0, 2.5, 3.5 * miss], error: 0.002 };
+                let totals = programs.iter().map(|program| {
+                    let nearer = Some(Set::new(near, 8, rng.next()));
+                    time(&mut Of::start(truth, ways, rng.next()), nearer, program, of, &mut rng)
+                });
+                let verdict = weigh(ways, &expected, &[], &totals.collect::<Vec<_>>());
+                println!("{ways} behind {near}, {truth}, {miss}: {:?}", verdict.consistent);
+                assert!(
+                    verdict.consistent.contains(&truth),
+                    "{ways} behind {near}, {truth}: {}",
+                    verdict.reason
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn times_that_tell_nothing_decide_nothing() {
+    let programs = programs_in_whole(8, 8, None);
+    let session = |miss: f64, error: f64, of: usize| {
+        let mut rng = Rng::new(5);
+        let of = programs[..of].iter().map(|program| {
+            let of = Clockwork { costs: [1.7, 0.0, miss], error };
+            time(&mut Of::start(Policy::Lru, 8, rng.next()), None, program, of, &mut rng)
+        });
+        judge(8, &[], &[], &of.collect::<Vec<_>>())
+    };
+    // Misses that cost nothing, errors of a third of a lap, and few programs.
+    for verdict in
+        [session(0.0, 0.002, programs.len()), session(1.0, 0.3, programs.len()), session(1.0, 0.002, 5)]
+    {
+        assert!(!verdict.decided && verdict.consistent.contains(&Policy::Lru), "{}", verdict.reason);
+        assert!(verdict.reason.starts_with("too few"), "{}", verdict.reason);
+    }
+    let mut broken = vec![Total { program: programs[0].clone(), seen: Seen::Time(f64::NAN), error: 0.1 }];
+    assert!(!judge(8, &[], &[], &broken).decided);
+    broken[0].seen = Seen::Time(0.0);
+    broken[0].error = f64::INFINITY;
+    assert!(!judge(8, &[], &[], &broken).decided);
+}

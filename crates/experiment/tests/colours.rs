@@ -1,0 +1,130 @@
+//! Page colours on described machines: what a way's length and its policy say comes back out.
+
+mod common;
+
+use common::{finding, number};
+use fathom_analysis::findings::{Report, Value};
+use fathom_experiment::record::{Record, Run};
+use fathom_experiment::{asked_differently, conflict};
+use fathom_model::catalog;
+use fathom_model::description::{Description, Frames, Holds, Replacement, Time};
+
+const PAGE: u64 = 4096;
+
+/// A first level of so many pages a way, eight ways, LRU, and a second one that is larger in every way.
+fn machine(pages_a_way: u64) -> Description {
+    let mut d = catalog::load("s1-8way").unwrap().unwrap();
+    (d.timer.jitter, d.memory.spread) = (Time::ZERO, Time::ZERO);
+    let data = d.levels.iter_mut().filter(|level| level.holds != Holds::Instructions);
+    for (level, (ways, pages)) in data.zip([(8, pages_a_way), (16, 32)]) {
+        (level.ways, level.size) = (ways, u64::from(ways) * pages * PAGE);
+        level.replacement = Replacement::Lru;
+    }
+    d
+}
+
+fn measured(d: &Description, colours: &[u64]) -> (Record, Report) {
+    let run = Run {
+        experiment: conflict::NAME.into(),
+        seed: 1,
+        budget_ms: 5_000,
+        colours: colours.to_vec(),
+        ..Run::default()
+    };
+    common::measured(d, conflict::plan, run)
+}
+
+/// Misses a round of LRU sets: all lines of a colour of which there are more than ways.
+fn lru(pages: u64, colours: u64, ways: u64) -> u64 {
+    (0..colours).map(|c| (pages + colours - 1 - c) / colours).filter(|&lines| lines > ways).sum()
+}
+
+/// Every number of pages that was tried, with its misses a round.
+fn misses(report: &Report, tier: u64, which: &str) -> Vec<(u64, f64)> {
+    let head = format!("tier.{tier}.colour.{which}.");
+    let all = report.findings.iter().filter_map(|f| {
+        let pages = f.name.strip_prefix(&head)?.strip_suffix(".misses_per_round")?;
+        let Value::Number(misses) = f.value else { panic!("{f:?}") };
+        Some((pages.parse().unwrap(), misses))
+    });
+    all.collect()
+}
+
+#[track_caller]
+fn agree(found: &[(u64, f64)], truth: impl Fn(u64) -> u64) {
+    assert!(found.len() > 15, "{found:?}");
+    for &(pages, misses) in found {
+        // The runs are a few loads beside whole rounds.
+        let near = 0.002 * pages as f64;
+        assert!((misses - truth(pages) as f64).abs() <= near, "{pages} pages: {misses} for {}", truth(pages));
+    }
+}
+
+#[test]
+fn more_colours_conflict_later_where_a_way_is_four_pages() {
+    let (record, report) = measured(&machine(4), &[1, 2, 4]);
+    for colours in [1, 2, 4] {
+        let found = misses(&report, 1, &colours.to_string());
+        agree(&found, |pages| lru(pages, colours, 8));
+        assert!(found.iter().any(|&(pages, misses)| pages > 8 * colours && misses > 0.0));
+    }
+    agree(&misses(&report, 1, "shared"), |_| 0);
+    let help = finding(&report, "tier.1.colour.help");
+    assert_eq!(help.value, Value::Text("yes".into()));
+    assert!(help.notes[0].contains("a way of 16 KiB is 4 pages of 4 KiB"), "{:?}", help.notes);
+    // The second level is not asked: the first has colours.
+    assert_eq!(misses(&report, 2, "1"), []);
+    // Time follows: as many loads that hit take less.
+    let time = |which: &str| number(&report, &format!("tier.1.colour.{which}.16.time_per_round"));
+    assert!(time("1") > 1.5 * time("2") && (time("2") / time("4") - 1.0).abs() < 0.02);
+    let mut other = record.clone();
+    other.run.as_mut().unwrap().colours.clear();
+    assert_eq!(asked_differently(&record, &other), ["page colours: 1, 2, 4 against none"]);
+}
+
+#[test]
+fn colours_change_nothing_where_a_way_is_a_page_and_the_report_says_why() {
+    let (_, report) = measured(&machine(1), &[2, 4]);
+    for colours in [1, 2, 4] {
+        agree(&misses(&report, 1, &colours.to_string()), |pages| lru(pages, 1, 8));
+    }
+    agree(&misses(&report, 1, "shared"), |_| 0);
+    let help = finding(&report, "tier.1.colour.help");
+    assert_eq!(help.value, Value::Text("no".into()));
+    let note = &help.notes[0];
+    assert!(note.contains("no larger than a page") && note.contains("tier 2 has one of 128 KiB, 32 colours"));
+    // So the second one is asked as well, behind the first, where all of them are in one set.
+    for colours in [1, 2, 4] {
+        let found = misses(&report, 2, &colours.to_string());
+        agree(&found, |pages| lru(pages, colours, 16));
+    }
+    agree(&misses(&report, 2, "shared"), |_| 0);
+    assert_eq!(finding(&report, "tier.2.colour.help").value, Value::Text("yes".into()));
+    let laid = finding(&report, "tier.1.colour.4.16.time_per_round");
+    assert_eq!(laid.notes, ["laid out as for 4 colours; there is one"]);
+}
+
+/// Pages at random frames have colours of their own, which nobody knows: nothing is said then.
+#[test]
+fn colours_that_pages_do_not_have_are_refused() {
+    let mut d = machine(4);
+    d.memory.pages.truncate(1);
+    let contiguous = measured(&d, &[2]).1;
+    assert_eq!(finding(&contiguous, "tier.1.colour.help").value, Value::Text("yes".into()));
+    d.memory.frames = Frames::Scattered;
+    let scattered = measured(&d, &[2]).1;
+    assert_eq!(misses(&scattered, 1, "2"), []);
+    assert!(scattered.refusals.iter().any(|r| r.what.contains("page colours")), "{:?}", scattered.refusals);
+}
+
+#[test]
+fn nobody_who_does_not_ask_is_told() {
+    let (record, report) = measured(&machine(4), &[]);
+    assert!(report.findings.iter().all(|f| !f.name.contains("colour")));
+    assert!(
+        record
+            .trials
+            .iter()
+            .all(|run| run.trial.frames == 0 && run.trial.group < 2 || run.trial.counted == 0)
+    );
+}

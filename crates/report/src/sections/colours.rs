@@ -1,0 +1,103 @@
+//! Page colours: a table a tier, pages by colours, of misses and of time.
+
+use std::collections::BTreeSet;
+
+use fathom_analysis::findings::Finding;
+
+use super::notes;
+use super::shelf::{Shelf, whole};
+use crate::number;
+use crate::page::{Column, Ink, Page, right};
+
+/// Heads of columns, by the number of colours. Others are printed as they are.
+const HEADS: [(u64, &str); 20] = [
+    (1, "1 colour"),
+    (2, "2 colours"),
+    (3, "3 colours"),
+    (4, "4 colours"),
+    (5, "5 colours"),
+    (6, "6 colours"),
+    (7, "7 colours"),
+    (8, "8 colours"),
+    (9, "9 colours"),
+    (10, "10 colours"),
+    (11, "11 colours"),
+    (12, "12 colours"),
+    (13, "13 colours"),
+    (14, "14 colours"),
+    (15, "15 colours"),
+    (16, "16 colours"),
+    (32, "32 colours"),
+    (64, "64 colours"),
+    (128, "128 colours"),
+    (256, "256 colours"),
+];
+/// Columns of one table beside the pages: as many as fit eighty columns.
+const MOST_COLUMNS: usize = 6;
+/// What stands for a shared frame among the numbers of colours.
+const SHARED: u64 = 0;
+
+fn head(colours: u64) -> Option<&'static str> {
+    if colours == SHARED {
+        return Some("shared");
+    }
+    HEADS.iter().find(|(k, _)| *k == colours).map(|(_, head)| *head)
+}
+
+/// A finding with its pages and colours.
+type Cell<'a> = (u64, u64, &'a Finding);
+
+/// The tables, where colours were asked for.
+pub fn section(page: &mut Page, shelf: &mut Shelf) {
+    let all = shelf.take_by(|parts| match parts {
+        ["tier", n, "colour", which, pages, what @ ("misses_per_round" | "time_per_round")] => {
+            let colours = if *which == "shared" { SHARED } else { whole(which)? };
+            head(colours)?;
+            Some((whole(n)?, what.to_string(), whole(pages)?, colours))
+        }
+        _ => None,
+    });
+    let tiers: BTreeSet<u64> = all.iter().map(|(key, _)| key.0).collect();
+    for tier in tiers {
+        for (what, spoken) in [("misses_per_round", "misses a round"), ("time_per_round", "ns a round")] {
+            let cells: Vec<Cell> = all
+                .iter()
+                .filter(|(key, _)| (key.0, key.1.as_str()) == (tier, what))
+                .map(|(key, f)| (key.2, key.3, *f))
+                .collect();
+            if !cells.is_empty() {
+                page.heading(&format!("Page colours of tier {tier}: {spoken}, a load in each page"));
+                table(page, &cells);
+            }
+        }
+        if let Some(f) = shelf.take(&format!("tier.{tier}.colour.help")) {
+            let helps = number::value(f).value;
+            page.line(Ink::Plain, "");
+            let text = format!("Can colour help in tier {tier}? {helps}: {}", f.notes.join("; "));
+            page.text(Ink::Plain, &text, "", "  ");
+        }
+    }
+}
+
+fn table(page: &mut Page, cells: &[Cell]) {
+    let colours: Vec<u64> = cells.iter().map(|c| c.1).collect::<BTreeSet<_>>().into_iter().collect();
+    for some in colours.chunks(MOST_COLUMNS) {
+        let mut columns: Vec<Column> = vec![right("pages")];
+        columns.extend(some.iter().filter_map(|&k| Some(right(head(k)?))));
+        let of = |pages: u64, k: u64| cells.iter().find(|c| (c.0, c.1) == (pages, k)).map(|c| c.2);
+        let rows: Vec<Vec<String>> = cells
+            .iter()
+            .map(|c| c.0)
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .map(|pages| {
+                let value = |&k: &u64| of(pages, k).map(|f| number::value(f).value).unwrap_or_default();
+                std::iter::once(pages.to_string()).chain(some.iter().map(value)).collect()
+            })
+            .collect();
+        page.table(&columns, &rows, &[]);
+    }
+    let labelled: Vec<(String, &Finding)> =
+        cells.iter().map(|(_, k, f)| (head(*k).unwrap_or_default().to_owned(), *f)).collect();
+    notes(page, &labelled);
+}
