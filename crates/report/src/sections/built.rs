@@ -145,7 +145,7 @@ fn rounds(page: &mut Page, shelf: &mut Shelf) {
         ["conflict", n, "expected", _] => Some(whole(n)?),
         _ => None,
     });
-    if found.is_empty() {
+    if found.is_empty() && expected.is_empty() {
         return;
     }
     let mut all: Vec<(u64, Round)> = Vec::new();
@@ -183,7 +183,9 @@ fn rounds(page: &mut Page, shelf: &mut Shelf) {
         right("base: misses"),
         right("ns a round"),
     ];
-    page.table(&columns, &rows, &[]);
+    if !rows.is_empty() {
+        page.table(&columns, &rows, &[]);
+    }
     let labelled: Vec<(String, &Finding)> =
         all.iter().filter_map(|(n, r)| Some((format!("{n} reads"), r.misses?))).collect();
     notes(page, &labelled);
@@ -207,7 +209,9 @@ fn by_policy(page: &mut Page, all: &[(u64, Round)], expected: &[(u64, &Finding)]
         Value::Number(ns) => Some(ns),
         Value::Text(_) => None,
     };
-    if let (Some(fits), Some(over)) = (time(n - 1), time(n)) {
+    if let (Some(fits), Some(over)) = (time(n - 1), time(n))
+        && n > 1
+    {
         let text = format!(
             "A round of {n} takes {:+.1} % more than one of {}; the read more is {:+.1} % by itself.",
             100.0 * (over / fits - 1.0),
