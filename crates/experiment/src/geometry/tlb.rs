@@ -136,9 +136,9 @@ fn read(record: &Record, scale: &Scale, step: &Step, nearer: Option<Geometry>) -
     Tlb { left, verdict, conflicts, domain }
 }
 
-/// Do pages at the length of one's way conflict as they should: not as many as it has ways, but one more, where the
-/// nearer TLB cannot hold them, and twice as many? Large TLBs without sets are no candidates, and some odd number of
-/// sets may explain by chance what they do. `None` where it was not measured.
+/// Do pages at the length of one's way conflict as they should: not as many as it has ways, but one more and twice as
+/// many? Large TLBs without sets and some odd numbers of sets are no candidates, and another may explain by chance
+/// what they do. `None` where it was not measured, or where the nearer TLB may hold one more.
 fn confirmed(
     domain: &Domain,
     conflicts: &[Conflict],
@@ -153,8 +153,12 @@ fn confirmed(
         Some((at.share > 2.0 * at.error, at.cells()))
     };
     let (fits, over, far) = (told(one.ways)?, told(one.ways + 1)?, told(2 * one.ways)?);
+    // What the nearer TLB may hide was not seen, and confirms nothing.
     let hidden = nearer.is_some_and(|nearer| over.1 <= 2 * nearer.bytes() / domain.grain);
-    Some(!fits.0 && (over.0 || hidden) && far.0)
+    if hidden && !over.0 {
+        return None;
+    }
+    Some(!fits.0 && over.0 && far.0)
 }
 
 /// The trials of a TLB that are wanted next; none when nothing more can be told.
@@ -364,7 +368,7 @@ fn why_not(scale: &Scale, step: &Step, verdict: &Verdict) -> (String, &'static s
         ),
         Verdict::Silent | Verdict::One(_) => (
             format!(
-                "too little was measured: a miss adds {:.1} ns, a step of the clock is {:.1} ns",
+                "too little was measured, or the nearer TLB may hide it: a miss adds {:.1} ns, a step of the clock is {:.1} ns",
                 step.next - step.here,
                 scale.resolution * scale.tick_ns
             ),
