@@ -12,7 +12,7 @@
 use statrs::function::{factorial::ln_binomial, gamma::gamma_ur};
 
 use crate::interval::Interval;
-use crate::replacement::{Policy, misses_per_round};
+use crate::replacement::{Policy, misses_roughly};
 
 /// A cache as pages see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,7 +60,19 @@ impl Curve {
     #[must_use]
     pub fn new(policy: Policy, ways: usize) -> Curve {
         let ways = ways.max(1);
-        Curve { ways, misses: (0..=TIMES * ways).map(|n| misses_per_round(policy, ways, n)).collect() }
+        let most = TIMES * ways;
+        // What fits stays. Beyond, misses grow smoothly but for the first lines too many.
+        let step = (ways / 4).max(1);
+        let at = |n: usize| (n, misses_roughly(policy, ways, n));
+        let mut known: Vec<(usize, f64)> = vec![(0, 0.0), (ways, 0.0)];
+        known.extend((ways + 1..ways + 1 + step).chain((ways + 1 + step..most).step_by(step)).map(at));
+        known.push(at(most));
+        let between = |n: usize| {
+            let after = known.partition_point(|(at, _)| *at < n).clamp(1, known.len() - 1);
+            let ((a, low), (b, high)) = (known[after - 1], known[after]);
+            low + (high - low) * (n - a) as f64 / (b - a) as f64
+        };
+        Curve { ways, misses: (0..=most).map(between).collect() }
     }
 
     /// Expected share of lines that miss, 0 to 1, of one line of each of `pages` pages at random in `colours` page sets.

@@ -10,10 +10,12 @@ pub(crate) mod pair;
 pub(crate) mod policy;
 pub(crate) mod rows;
 pub(crate) mod scan;
+pub(crate) mod scattered;
 pub(crate) mod tlb;
 
 use fathom_analysis::findings::Report;
 use fathom_analysis::interval::Interval;
+use fathom_analysis::pages::Fit;
 use fathom_analysis::replacement::{self, Observation, Policy};
 use fathom_analysis::sets::{Geometry, Verdict};
 use fathom_analysis::tiers::Reading;
@@ -22,6 +24,7 @@ use fathom_probe::wire::{PatternKind, Trial};
 
 use self::pair::Pairs;
 use self::policy::Asked;
+use self::scattered::Scattered;
 use crate::budget::Budget;
 use crate::common::round;
 use crate::common::scale::{Scale, believable};
@@ -64,12 +67,23 @@ pub(crate) struct Level {
     pub(crate) line: Option<u64>,
     /// What pairs of addresses say.
     pub(crate) pairs: Option<Pairs>,
+    /// What pages that lie anywhere say, where nothing else does; read for a report only.
+    pub(crate) scattered: Option<Fit>,
 }
 
 impl Level {
     /// Its sets and ways, where they are known.
     pub(crate) fn geometry(&self) -> Option<Geometry> {
         if let Verdict::One(one) = self.verdict { Some(one) } else { None }
+    }
+
+    /// The same, or what pages that lie anywhere say: nothing can be placed by that.
+    pub(crate) fn built(&self, base: u64) -> Option<Geometry> {
+        let of_pages = |fit: &Fit| Geometry {
+            ways: fit.best.0.ways as u64,
+            way_bytes: fit.best.0.colours as u64 * base,
+        };
+        self.geometry().or_else(|| self.scattered.as_ref().filter(|fit| fit.decided).map(of_pages))
     }
 
     /// Its line, bytes: by sets, else by pairs.
@@ -84,7 +98,7 @@ pub(crate) fn levels(record: &Record, scale: &Scale, steps: &[Step]) -> Vec<Leve
     let mut all = Vec::new();
     for (index, step) in steps.iter().enumerate() {
         let pairs = pair::read(record, scale, step, steps.get(index + 1), steps[0].here);
-        let mut level = Level { verdict: Verdict::Silent, line: None, pairs };
+        let mut level = Level { verdict: Verdict::Silent, line: None, pairs, scattered: None };
         if index == 0 || nearer.is_some() {
             level.verdict = scan::read(record, scale, step, nearer);
             let one = level.geometry();
@@ -163,8 +177,12 @@ pub(crate) fn read(
     report: &mut Report,
 ) -> Vec<Level> {
     let steps = stairs.steps();
-    let levels = levels(record, scale, &steps);
-    rows::built(&steps, &levels, report);
+    let mut levels = levels(record, scale, &steps);
+    for index in 0..levels.len() {
+        let asked = Scattered::of(scale, &steps, &levels, index);
+        levels[index].scattered = asked.and_then(|asked| asked.read(record, scale));
+    }
+    rows::built(&steps, &levels, scale.base, report);
     if deep {
         rows::replaced(&replacements(record, scale, &steps, &levels), report);
     }
@@ -217,9 +235,14 @@ pub(crate) fn wanted(
     let steps = stairs.steps();
     let mut all = caches(record, scale, &steps, budget.modelled, deep);
     all.extend(tlb::wanted(record, scale, stairs, budget));
+    // What neighbours a load brings along is the least of it.
     if all.is_empty() {
-        // What neighbours a load brings along is the least of it.
         all = (0..steps.len()).flat_map(|n| pairs(record, scale, &steps, n, budget.modelled)).collect();
+    }
+    if all.is_empty() {
+        let levels = levels(record, scale, &steps);
+        let scattered = (0..steps.len()).filter_map(|n| Scattered::of(scale, &steps, &levels, n));
+        all = scattered.flat_map(|one| one.wanted(record, scale, budget.modelled)).collect();
     }
     all
 }

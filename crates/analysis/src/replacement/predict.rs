@@ -53,7 +53,7 @@ const COUNTED_IN_WHOLE: usize = 40;
 const WARM: usize = 4;
 const COUNTED: usize = 20;
 /// Accesses of a long average.
-const ACCESSES: usize = 400_000;
+pub(super) const ACCESSES: usize = 400_000;
 
 /// Simulates a program lap after lap in a set of `ways` ways, through the set of the nearer level where there is one
 /// (its policy and ways): what hits there does not reach the level under test. The levels are neither inclusive nor
@@ -191,10 +191,10 @@ fn mean(runs: &[Vec<f64>], asks: usize) -> Vec<f64> {
 }
 
 /// Misses a lap of a program's asked accesses, from an empty set.
-pub(super) fn from_empty(policy: Policy, ways: usize, program: &Program) -> f64 {
+pub(super) fn from_empty(policy: Policy, ways: usize, program: &Program, accesses: usize) -> f64 {
     let numbered = Numbered::of(program, Counted::Asks);
     let mut lap = numbered.start(policy, ways, None, 0);
-    let counted = (ACCESSES / numbered.accesses.len().max(1)).max(COUNTED);
+    let counted = (accesses / numbered.accesses.len().max(1)).max(COUNTED);
     if !policy.draws()
         && let Cycle::New(shares) = lap.cycle(None)
     {

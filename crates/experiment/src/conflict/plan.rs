@@ -4,16 +4,21 @@
 use fathom_probe::wire::Trial;
 
 use super::{colours, study};
+use crate::budget::Budget;
 use crate::geometry::{self, Level};
 use crate::record::Record;
 
 /// Share of the budget that finds the staircase.
 const STAIRCASE: f64 = 0.3;
+/// The same on a model, where every access counts and those to large caches are many.
+const STAIRCASE_MODELLED: f64 = 0.5;
 
 /// The next round; empty at the end.
 #[must_use]
 pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
-    geometry::plan(record, (seed, budget_ms), STAIRCASE, |asking| {
+    let modelled = Budget::of(record, budget_ms).modelled;
+    let staircase = if modelled { STAIRCASE_MODELLED } else { STAIRCASE };
+    geometry::plan(record, (seed, budget_ms), staircase, |asking| {
         let geometry::Asking { record, scale, stairs, budget } = *asking;
         let steps = stairs.steps();
         // Colours were asked for by whoever asked for them: they come before replacement and farther levels.

@@ -34,6 +34,6 @@ pub fn read(record: &Record) -> Report {
     colours::read(record, &scale, &steps, &levels, &mut report);
     let decoded = decode(&record.facts);
     report.findings.extend(claims::rows(&decoded));
-    report.findings.extend(geometry::rows::verdicts(&decoded, &levels));
+    report.findings.extend(geometry::rows::verdicts(&decoded, &levels, scale.base));
     report
 }

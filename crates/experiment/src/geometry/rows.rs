@@ -10,9 +10,9 @@ use super::{Level, Replacement, Step};
 use crate::reading::{measured, number, size, text};
 
 /// Rows of every level's sets, ways and line.
-pub(super) fn built(steps: &[Step], levels: &[Level], report: &mut Report) {
+pub(super) fn built(steps: &[Step], levels: &[Level], base: u64, report: &mut Report) {
     for (index, level) in levels.iter().enumerate() {
-        of_sets(index + 1, level, &steps[index], report);
+        of_sets(index + 1, level, &steps[index], base, report);
         of_line(index + 1, level, report);
         of_pairs(index + 1, level, report);
     }
@@ -29,9 +29,12 @@ fn refuse(what: String, reason: String, remedy: &str, report: &mut Report) {
     report.refusals.push(Refused { what, reason, remedy: remedy.to_owned() });
 }
 
-fn of_sets(n: usize, level: &Level, step: &Step, report: &mut Report) {
-    let Some(geometry) = level.geometry() else {
-        let (reason, remedy) = why_not(&level.verdict, n);
+fn of_sets(n: usize, level: &Level, step: &Step, base: u64, report: &mut Report) {
+    let Some(geometry) = level.built(base) else {
+        let (mut reason, remedy) = why_not(&level.verdict, n);
+        if let Some(fit) = &level.scattered {
+            reason = format!("{reason}; taking its pages to lie anywhere: {}", fit.reason);
+        }
         return refuse(format!("tier.{n}.ways"), reason, remedy, report);
     };
     let mut ways = number(format!("tier.{n}.ways"), geometry.ways as f64, "");
@@ -40,6 +43,9 @@ fn of_sets(n: usize, level: &Level, step: &Step, report: &mut Report) {
         size(geometry.way_bytes as f64),
         size(geometry.bytes() as f64)
     ));
+    if let Some(fit) = level.scattered.as_ref().filter(|_| level.geometry().is_none()) {
+        ways.notes.push(format!("its pages lie anywhere, and by how misses rise with their number: {}", fit.reason));
+    }
     let (onset, own) = (step.capacity.value, geometry.bytes() as f64);
     if onset > 1.06 * own {
         ways.notes
@@ -176,7 +182,7 @@ fn evicted(n: usize, observations: &[Observation], report: &mut Report) {
 }
 
 /// A verdict for each line, number of ways and of sets that somebody claims.
-pub(crate) fn verdicts(decoded: &Decoded, levels: &[Level]) -> Vec<Finding> {
+pub(crate) fn verdicts(decoded: &Decoded, levels: &[Level], base: u64) -> Vec<Finding> {
     let data: Vec<&Claim> = decoded.claims.iter().filter(|c| c.holds.data()).collect();
     let mut claimed: Vec<u8> = data.iter().map(|c| c.level).collect();
     claimed.sort_unstable();
@@ -184,7 +190,7 @@ pub(crate) fn verdicts(decoded: &Decoded, levels: &[Level]) -> Vec<Finding> {
     let mut rows = Vec::new();
     for (nth, &n) in claimed.iter().enumerate() {
         let level = levels.get(nth);
-        let geometry = level.and_then(Level::geometry);
+        let geometry = level.and_then(|level| level.built(base));
         let line = level.and_then(Level::line);
         let sets = geometry.zip(line).map(|(g, line)| g.way_bytes / line);
         let of = |get: &dyn Fn(&Claim) -> Option<u64>| -> Vec<(&str, u64)> {

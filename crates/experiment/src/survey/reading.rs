@@ -59,7 +59,7 @@ fn measurements(record: &Record, report: &mut Report) {
     let levels = geometry::read(record, &scale, &all, super::deep(record), report);
     orders(record, &scale, report);
     report.findings.extend(rows(&decoded));
-    report.findings.extend(geometry::rows::verdicts(&decoded, &levels));
+    report.findings.extend(geometry::rows::verdicts(&decoded, &levels, scale.base));
     if let Some(stairs) = stairs {
         report.findings.extend(claims::verdicts(&decoded, stairs, record.worth, disturbance.disturbed));
     }

@@ -1,0 +1,73 @@
+//! Levels behind base pages that lie anywhere: their sets and ways come back from how misses rise over the number of
+//! pages, or are refused.
+
+use fathom_analysis::findings::{Report, Value};
+use fathom_experiment::conflict;
+use fathom_experiment::record::Run;
+use fathom_experiment::session::{InProcess, Session};
+use fathom_model::description::{Description, Frames, Replacement};
+use fathom_model::{Model, catalog};
+
+/// A machine of base pages alone, scattered, whose first level's way is a page and whose second has so many ways of so
+/// many page sets.
+fn described(ways: u32, colours: u64, replacement: Replacement) -> Description {
+    let mut d = catalog::load("bcm2837").unwrap().unwrap();
+    d.name = format!("{ways} ways of {colours} page sets, {}", replacement.word());
+    d.memory.frames = Frames::Scattered;
+    d.memory.pages = vec![4096];
+    for tlb in &mut d.tlbs {
+        tlb.pages = vec![4096];
+    }
+    d.levels.iter_mut().filter(|l| l.name.starts_with("L1")).for_each(|l| (l.size, l.ways) = (32 << 10, 8));
+    let level = d.levels.last_mut().unwrap();
+    (level.size, level.ways, level.replacement) = (4096 * colours * u64::from(ways), ways, replacement);
+    d
+}
+
+fn measured(d: &Description, seed: u64) -> Report {
+    let run = Run {
+        experiment: conflict::NAME.into(),
+        subject: d.name.clone(),
+        seed,
+        budget_ms: 10_000,
+        ..Run::default()
+    };
+    let (_, record) = InProcess::new(Session::new(conflict::plan, run)).run(&mut Model::new(d, seed));
+    conflict::read(&record)
+}
+
+fn number(report: &Report, name: &str) -> Option<u64> {
+    match report.findings.iter().find(|f| f.name == name)?.value {
+        Value::Number(v) => Some(v as u64),
+        Value::Text(_) => None,
+    }
+}
+
+/// Right, wrong and refused, printed.
+fn judged(machines: &[(u32, u64, Replacement)], seeds: std::ops::Range<u64>) -> (usize, usize, usize) {
+    let (mut right, mut wrong, mut refused) = (0, 0, 0);
+    for &(ways, colours, replacement) in machines {
+        let d = described(ways, colours, replacement);
+        for seed in seeds.clone() {
+            let report = measured(&d, seed);
+            let found = number(&report, "tier.2.ways").zip(number(&report, "tier.2.sets"));
+            let truth = (u64::from(ways), d.levels.last().unwrap().sets());
+            let reason = report.refusals.iter().find(|r| r.what == "tier.2.ways").map(|r| r.reason.as_str());
+            println!("{}: {found:?} of {truth:?} {}", d.name, reason.unwrap_or(""));
+            match found {
+                Some(found) if found == truth => right += 1,
+                Some(_) => wrong += 1,
+                None => refused += 1,
+            }
+        }
+    }
+    println!("{right} right, {wrong} wrong, {refused} refused");
+    (right, wrong, refused)
+}
+
+#[test]
+fn ways_and_page_sets_come_back() {
+    let machines = [(16, 8, Replacement::Lru), (8, 16, Replacement::Random), (8, 8, Replacement::TreePlru), (4, 32, Replacement::Lru), (16, 16, Replacement::Lru), (2, 32, Replacement::Lru), (12, 8, Replacement::Nru), (16,8, Replacement::Random)];
+    let (right, wrong, refused) = judged(&machines, 1..3);
+    assert!(wrong == 0 && right > refused, "{right} {wrong} {refused}");
+}
