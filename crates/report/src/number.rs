@@ -148,6 +148,35 @@ pub fn cells(f: Option<&Finding>) -> [String; 2] {
     [value, interval]
 }
 
+/// Significant digits of the smallest number of a column without intervals, and of its largest.
+const COLUMN_DIGITS: (i32, i32) = (3, 5);
+
+/// Values of a column that shows no intervals: all with as many digits after the point, so that they can be
+/// compared. A dash where there is no finding.
+pub fn column<'a>(findings: impl Iterator<Item = Option<&'a Finding>> + Clone) -> Vec<String> {
+    let finite = |f: &Finding| match f.value {
+        Value::Number(v) if v.is_finite() => Some(v),
+        _ => None,
+    };
+    let sizes: Vec<f64> = findings.clone().flatten().filter_map(finite).map(f64::abs).collect();
+    let largest = sizes.iter().fold(0.0f64, |most, v| most.max(*v));
+    let smallest = sizes.iter().filter(|v| **v > 0.0).fold(largest, |least, v| least.min(*v));
+    let (least, most) = COLUMN_DIGITS;
+    let decimals = match sizes.iter().all(|v| v.fract() == 0.0) {
+        true => 0,
+        false => (least - 1 - exponent(smallest)).min(most - 1 - exponent(largest)).clamp(0, MOST_DECIMALS),
+    };
+    let show = |f: Option<&Finding>| match f.map(|f| (f, finite(f))) {
+        None => "-".to_owned(),
+        Some((_, Some(0.0))) => "0".to_owned(),
+        Some((f, Some(v))) if is_plain(largest) && f.unit != "bytes" => {
+            format!("{v:.decimals$}", decimals = decimals as usize)
+        }
+        Some((f, _)) => value(f).value,
+    };
+    findings.map(show).collect()
+}
+
 /// The interval of a finding whose value is a word.
 fn interval_alone(f: &Finding) -> String {
     let middle = match (f.low, f.high) {

@@ -9,6 +9,7 @@ pub(crate) mod compare;
 mod heat;
 mod ladders;
 mod picture;
+mod rounds;
 pub(crate) mod shelf;
 mod strides;
 pub(crate) mod survey;
@@ -25,9 +26,10 @@ pub(crate) fn body(page: &mut Page, report: &Report, mut shelf: Shelf) {
     let drawn = access::section(page, &report.histograms, &mut shelf);
     ladders::section(page, &mut shelf);
     strides::section(page, &mut shelf);
-    colours::section(page, &mut shelf);
     survey::staircase(page, report, &mut shelf);
-    built::section(page, &mut shelf);
+    let nearest = built::section(page, &mut shelf);
+    rounds::section(page, nearest, &mut shelf);
+    colours::section(page, &mut shelf);
     survey::translation(page, &mut shelf);
     survey::prefetch(page, &mut shelf);
     claims::section(page, report, &mut shelf);
@@ -69,7 +71,9 @@ pub(crate) fn identity(report: &Report) -> Option<usize> {
 
 /// The first line: experiment, subject, its worth, what it is, its core clock, the time it took.
 pub(crate) fn headline(report: &Report) -> String {
-    let core = report.findings.iter().find(|f| f.name == "clock.core_hz").map(number::in_cells);
+    // Its interval is among the clocks: here it has the digits of a number without one.
+    let core = report.findings.iter().find(|f| f.name == "clock.core_hz");
+    let core = core.map(|f| number::in_cells(&Finding { low: None, high: None, ..f.clone() }));
     let mut line = format!("{}: {}", report.experiment, report.subject);
     if !report.worth.is_empty() {
         line += &format!(" ({})", report.worth);

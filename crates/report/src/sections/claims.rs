@@ -100,7 +100,11 @@ pub fn section(page: &mut Page, report: &Report, shelf: &mut Shelf) {
         ["verdict", "level", n, "size"] => whole(n),
         _ => None,
     });
-    if claims.is_empty() && verdicts.is_empty() {
+    let built = shelf.take_by(|parts| match parts {
+        ["verdict", "level", n, what @ ("line" | "ways" | "sets")] => Some((whole(n)?, what.to_string())),
+        _ => None,
+    });
+    if claims.is_empty() && verdicts.is_empty() && built.is_empty() {
         return;
     }
     page.heading("Claims beside measurements");
@@ -137,10 +141,13 @@ pub fn section(page: &mut Page, report: &Report, shelf: &mut Shelf) {
         left("measured"),
         left("verdict"),
     ];
-    page.table(&columns, &table, VERDICTS);
+    if !table.is_empty() {
+        page.table(&columns, &table, VERDICTS);
+    }
     for (level, f) in &verdicts {
         sentence(page, report, *level, f, &claims);
     }
+    parts(page, report, &built);
     remarks(page, &claims);
 }
 
@@ -167,6 +174,35 @@ fn sentence(page: &mut Page, report: &Report, level: u64, f: &Finding, claims: &
         "- ",
         "  ",
     );
+}
+
+/// Verdicts on how a level is built: those that disagree in their own words, of the others what they are about.
+fn parts(page: &mut Page, report: &Report, built: &[((u64, String), &Finding)]) {
+    let mut levels: Vec<u64> = built.iter().map(|((level, _), _)| *level).collect();
+    levels.dedup();
+    for level in levels {
+        let mut said: Vec<(String, Vec<&str>)> = Vec::new();
+        for ((_, what), f) in built.iter().filter(|((n, _), _)| *n == level) {
+            let verdict = word(f);
+            if verdict == "disagrees" && !f.notes.is_empty() {
+                f.notes.iter().for_each(|note| page.text(Ink::Bad, note, "- ", "  "));
+                continue;
+            }
+            let unmeasured = f.notes.iter().any(|note| note.ends_with("not measured"));
+            let verdict = match verdict.as_str() {
+                "undecided" if unmeasured => "not measured".to_string(),
+                verdict => worded(verdict, &report.worth),
+            };
+            match said.iter_mut().find(|(v, _)| *v == verdict) {
+                Some((_, parts)) => parts.push(what),
+                None => said.push((verdict, vec![what])),
+            }
+        }
+        let said: Vec<String> = said.iter().map(|(v, parts)| format!("{}: {v}", parts.join(", "))).collect();
+        if !said.is_empty() {
+            page.text(Ink::Plain, &format!("level {level} {}", said.join("; ")), "- ", "  ");
+        }
+    }
 }
 
 /// Notes of claims that say more than what the level holds.
