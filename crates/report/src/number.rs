@@ -161,6 +161,10 @@ pub fn column<'a>(findings: impl Iterator<Item = Option<&'a Finding>> + Clone) -
     let sizes: Vec<f64> = findings.clone().flatten().filter_map(finite).map(f64::abs).collect();
     let largest = sizes.iter().fold(0.0f64, |most, v| most.max(*v));
     let smallest = sizes.iter().filter(|v| **v > 0.0).fold(largest, |least, v| least.min(*v));
+    // One number has nothing to be compared with: it keeps the digits that its interval justifies.
+    if sizes.len() < 2 {
+        return findings.map(|f| f.map_or_else(|| "-".to_owned(), |f| value(f).value)).collect();
+    }
     let (least, most) = COLUMN_DIGITS;
     let decimals = match sizes.iter().all(|v| v.fract() == 0.0) {
         true => 0,

@@ -1,6 +1,6 @@
 //! How each level is built: ways, sets, line, replacement; which lines leave a set; pairs of loads.
 
-use fathom_analysis::findings::{Finding, Value};
+use fathom_analysis::findings::{Finding, Report, Value};
 
 use super::notes;
 use super::shelf::{Shelf, whole};
@@ -20,7 +20,13 @@ pub struct Nearest {
 }
 
 /// The tables, where any level was taken apart; and what was found of the nearest one.
-pub fn section(page: &mut Page, shelf: &mut Shelf) -> Nearest {
+pub fn section(page: &mut Page, report: &Report, shelf: &mut Shelf) -> Nearest {
+    let of_tiers = |f: &Finding| f.name.starts_with("tier.") || f.name == "line";
+    let silent = report.refusals.is_empty() && !report.findings.iter().any(of_tiers);
+    if report.experiment == "conflict" && silent && !report.findings.is_empty() {
+        page.line(Ink::Plain, "");
+        page.text(Ink::Warn, "No tiers were found, so nothing says how levels are built.", "", "  ");
+    }
     let nearest = levels(page, shelf);
     evicted(page, shelf);
     pairs(page, shelf);
@@ -71,7 +77,10 @@ fn levels(page: &mut Page, shelf: &mut Shelf) -> Nearest {
         Value::Number(v) if v.is_finite() && v > 0.0 => Some(v),
         _ => None,
     };
-    Nearest { ways: value("ways"), way_bytes: value("sets").zip(value("line")).map(|(sets, line)| sets * line) }
+    Nearest {
+        ways: value("ways"),
+        way_bytes: value("sets").zip(value("line")).map(|(sets, line)| sets * line),
+    }
 }
 
 /// What a note says of a policy's deviance: `lru: deviance 25.2 an ask`.
@@ -83,8 +92,12 @@ fn deviance(note: &str) -> Option<(&str, &str)> {
 fn misfits(page: &mut Page, found: &[((u64, String), &Finding)]) {
     let mut explained = false;
     for ((n, _), f) in found.iter().filter(|((_, what), _)| what == "policies") {
-        let said: Vec<String> =
-            f.notes.iter().filter_map(|note| deviance(note)).map(|(policy, d)| format!("{policy} {d}")).collect();
+        let said: Vec<String> = f
+            .notes
+            .iter()
+            .filter_map(|note| deviance(note))
+            .map(|(policy, d)| format!("{policy} {d}"))
+            .collect();
         if said.is_empty() {
             continue;
         }
@@ -149,7 +162,8 @@ fn pairs(page: &mut Page, shelf: &mut Shelf) {
         return;
     }
     page.heading("Pairs of loads: time of the second by its distance from the first");
-    let text = "In working sets beyond each tier. Where the second is fast, it finds what the first one brought.";
+    let text =
+        "In working sets beyond each tier. Where the second is fast, it finds what the first one brought.";
     page.text(Ink::Plain, text, "", "  ");
     page.picture(Chart::Pairs, Vec::new());
     let mut tiers: Vec<u64> = found.iter().map(|(key, _)| key.0).collect();

@@ -101,7 +101,7 @@ pub fn section(page: &mut Page, report: &Report, shelf: &mut Shelf) {
         _ => None,
     });
     let built = shelf.take_by(|parts| match parts {
-        ["verdict", "level", n, what @ ("line" | "ways" | "sets")] => Some((whole(n)?, what.to_string())),
+        ["verdict", "level", n, what] => Some((whole(n)?, PARTS.iter().position(|part| part == what)?)),
         _ => None,
     });
     if claims.is_empty() && verdicts.is_empty() && built.is_empty() {
@@ -176,23 +176,28 @@ fn sentence(page: &mut Page, report: &Report, level: u64, f: &Finding, claims: &
     );
 }
 
+/// What a verdict on how a level is built may be about.
+const PARTS: [&str; 3] = ["line", "ways", "sets"];
+
 /// Verdicts on how a level is built: those that disagree in their own words, of the others what they are about.
-fn parts(page: &mut Page, report: &Report, built: &[((u64, String), &Finding)]) {
+fn parts(page: &mut Page, report: &Report, built: &[((u64, usize), &Finding)]) {
     let mut levels: Vec<u64> = built.iter().map(|((level, _), _)| *level).collect();
     levels.dedup();
     for level in levels {
         let mut said: Vec<(String, Vec<&str>)> = Vec::new();
-        for ((_, what), f) in built.iter().filter(|((n, _), _)| *n == level) {
+        for ((_, part), f) in built.iter().filter(|((n, _), _)| *n == level) {
+            let what = PARTS[*part];
             let verdict = word(f);
-            if verdict == "disagrees" && !f.notes.is_empty() {
-                f.notes.iter().for_each(|note| page.text(Ink::Bad, note, "- ", "  "));
+            let worded = worded(&verdict, &report.worth);
+            if verdict == "disagrees" {
+                let about = format!("level {level} {what}: ");
+                let why: Vec<&str> =
+                    f.notes.iter().map(|n| n.strip_prefix(about.as_str()).unwrap_or(n)).collect();
+                page.text(Ink::Bad, &format!("{about}{worded}: {}", why.join("; ")), "- ", "  ");
                 continue;
             }
             let unmeasured = f.notes.iter().any(|note| note.ends_with("not measured"));
-            let verdict = match verdict.as_str() {
-                "undecided" if unmeasured => "not measured".to_string(),
-                verdict => worded(verdict, &report.worth),
-            };
+            let verdict = if unmeasured { format!("{worded} (not measured)") } else { worded };
             match said.iter_mut().find(|(v, _)| *v == verdict) {
                 Some((_, parts)) => parts.push(what),
                 None => said.push((verdict, vec![what])),

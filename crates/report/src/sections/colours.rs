@@ -85,16 +85,17 @@ pub fn section(page: &mut Page, shelf: &mut Shelf) {
 
 fn table(page: &mut Page, cells: &[Cell]) {
     let colours: Vec<u64> = cells.iter().map(|c| c.1).collect::<BTreeSet<_>>().into_iter().collect();
+    let pages: Vec<u64> = cells.iter().map(|c| c.0).collect::<BTreeSet<_>>().into_iter().collect();
+    let of = |pages: u64, k: u64| cells.iter().find(|c| (c.0, c.1) == (pages, k)).map(|c| c.2);
+    // All columns of one kind of number, with as many digits.
+    let all = colours.iter().flat_map(|&k| pages.iter().map(move |&n| of(n, k)));
+    let mut shown = number::column(all).into_iter();
     for some in colours.chunks(MOST_COLUMNS) {
         let mut columns: Vec<Column> = vec![right("pages")];
         columns.extend(some.iter().filter_map(|&k| Some(right(head(k)?))));
-        let of = |pages: u64, k: u64| cells.iter().find(|c| (c.0, c.1) == (pages, k)).map(|c| c.2);
-        let pages: Vec<u64> = cells.iter().map(|c| c.0).collect::<BTreeSet<_>>().into_iter().collect();
         let mut rows: Vec<Vec<String>> = pages.iter().map(|n| vec![n.to_string()]).collect();
-        for &k in some {
-            for (row, value) in rows.iter_mut().zip(number::column(pages.iter().map(|&n| of(n, k)))) {
-                row.push(value);
-            }
+        for _ in some {
+            rows.iter_mut().for_each(|row| row.extend(shown.next()));
         }
         page.table(&columns, &rows, &[]);
     }

@@ -65,20 +65,22 @@ pub fn section(page: &mut Page, nearest: Nearest, shelf: &mut Shelf) {
     page.heading("Rounds of independent reads 4 KiB apart: misses of the nearest level, and time");
     // A way larger than the step holds the reads in several sets, and one more than ways of them in none.
     let apart = nearest.way_bytes.map_or(1.0, |way| way / STEP);
-    figures(page, nearest, &rounds, !expected.is_empty() && apart <= 1.0);
+    figures(page, nearest, &rounds, (!expected.is_empty(), apart));
     if !rounds.is_empty() {
         table(page, &rounds);
     }
     if apart > 1.0 {
         let way = number::size(apart * STEP, None, None).value;
-        let text = format!("A way is {way}: these reads fall into {apart:.0} sets in turn, so that more of them fit.");
+        let sets = number::shown(apart, None, None).value;
+        let text =
+            format!("A way is {way}: these reads fall into {sets} sets in turn, so that more of them fit.");
         page.text(Ink::Plain, &text, "", "  ");
     }
     by_policy(page, &rounds, &expected, apart <= 1.0);
 }
 
 /// Misses as a curve in characters, and both as figures on a page.
-fn figures(page: &mut Page, nearest: Nearest, rounds: &[Round], expected: bool) {
+fn figures(page: &mut Page, nearest: Nearest, rounds: &[Round], (expected, apart): (bool, f64)) {
     let finite = |f: Option<&Finding>| match f?.value {
         Value::Number(v) if v.is_finite() && v.abs() < 1e15 => Some(v),
         _ => None,
@@ -86,10 +88,14 @@ fn figures(page: &mut Page, nearest: Nearest, rounds: &[Round], expected: bool) 
     let points: Vec<(f64, f64)> =
         rounds.iter().filter_map(|r| Some((r.reads as f64, finite(r.misses)?))).collect();
     if let [first, .., last] = points.as_slice() {
-        let within = |ways: &f64| (first.0..=last.0).contains(ways);
-        let marks = nearest.ways.filter(within).map(|ways| (ways, format!("{ways} ways")));
+        let within = |(reads, _): &(f64, String)| (first.0..=last.0).contains(reads);
+        let plain = |v: f64| number::shown(v, None, None).value;
+        let marks = nearest.ways.map(|ways| match apart {
+            apart if apart > 1.0 => (apart * ways, format!("{} sets of {} ways", plain(apart), plain(ways))),
+            _ => (ways, format!("{} ways", plain(ways))),
+        });
         let plot = Plot {
-            marks: marks.into_iter().collect(),
+            marks: marks.into_iter().filter(within).collect(),
             points,
             plateaus: Vec::new(),
             log_y: false,
@@ -100,7 +106,9 @@ fn figures(page: &mut Page, nearest: Nearest, rounds: &[Round], expected: bool) 
         };
         page.text(Ink::Plain, "Misses a round by the number of reads, which is logarithmic:", "", "  ");
         let drawn = draw(&plot, page.style().width, page.style().unicode);
-        page.picture(Chart::Rounds(if expected { "misses.expected" } else { "misses" }), drawn);
+        let beside = expected && apart <= 1.0;
+        page.picture(Chart::Rounds(if beside { "misses.expected" } else { "misses" }), drawn);
+        page.line(Ink::Plain, "");
     }
     if rounds.iter().filter(|r| finite(r.time).is_some()).count() > 1 {
         page.picture(Chart::Rounds("time"), Vec::new());
@@ -111,7 +119,9 @@ fn table(page: &mut Page, rounds: &[Round]) {
     let per_read: Vec<Option<Finding>> = rounds
         .iter()
         .map(|r| match r.time?.value {
-            Value::Number(ns) => Some(Finding { value: Value::Number(ns / r.reads as f64), ..r.time?.clone() }),
+            Value::Number(ns) => {
+                Some(Finding { value: Value::Number(ns / r.reads as f64), ..r.time?.clone() })
+            }
             Value::Text(_) => None,
         })
         .collect();
@@ -132,15 +142,20 @@ fn table(page: &mut Page, rounds: &[Round]) {
     let rows: Vec<Vec<String>> = rounds
         .iter()
         .enumerate()
-        .map(|(at, r)| std::iter::once(r.reads.to_string()).chain(cells.iter().map(|c| c[at].clone())).collect())
+        .map(|(at, r)| {
+            std::iter::once(r.reads.to_string()).chain(cells.iter().map(|c| c[at].clone())).collect()
+        })
         .collect();
     page.table(&columns, &rows, &[]);
     if both {
         page.text(Ink::Dim, "(huge), (base): kind of the pages that the reads are in", "  ", "    ");
     }
     let label = |r: &Round| format!("misses of {} reads", r.reads);
-    let labelled: Vec<(String, &Finding)> =
-        rounds.iter().flat_map(|r| [r.misses, r.base_misses].map(|f| Some((label(r), f?)))).flatten().collect();
+    let labelled: Vec<(String, &Finding)> = rounds
+        .iter()
+        .flat_map(|r| [r.misses, r.base_misses].map(|f| Some((label(r), f?))))
+        .flatten()
+        .collect();
     // How misses were told is mostly one sentence about all of them.
     match labelled.first().map(|(_, f)| f.notes.as_slice()) {
         Some([note]) if labelled.iter().all(|(_, f)| f.notes == [note.as_str()]) => {
@@ -155,13 +170,18 @@ fn by_policy(page: &mut Page, rounds: &[Round], expected: &[(u64, &Finding)], co
     let Some(&(n, _)) = expected.first() else { return };
     let of = |n: u64| rounds.iter().find(|r| r.reads == n);
     let seen = of(n).and_then(|r| r.misses).filter(|_| comparable);
-    let seen = seen.map(|f| format!("measured {}; ", number::value(f).value)).unwrap_or_default();
-    let text = format!(
-        "{n} lines of one set of {} ways, loaded in turn, miss so often a round: {seen}as each policy would: {}.",
-        n - 1,
-        policies(expected)
-    );
+    let did = match seen {
+        Some(f) => {
+            format!("miss {} times a round here; under each policy it would be", number::value(f).value)
+        }
+        None => "would miss so often a round under each policy".to_owned(),
+    };
+    let text =
+        format!("{n} lines of one set of {} ways, loaded in turn, {did}: {}.", n - 1, policies(expected));
     page.text(Ink::Plain, &text, "", "  ");
+    if !comparable {
+        return;
+    }
     let time = |n: u64| match of(n)?.time?.value {
         Value::Number(ns) => Some(ns),
         Value::Text(_) => None,
@@ -177,7 +197,7 @@ fn by_policy(page: &mut Page, rounds: &[Round], expected: &[(u64, &Finding)], co
         );
         page.text(Ink::Plain, &text, "", "  ");
     }
-    if n == STUDY[1].0 && comparable {
+    if n == STUDY[1].0 {
         study(page);
     }
 }

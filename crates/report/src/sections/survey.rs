@@ -203,14 +203,14 @@ pub fn translation(page: &mut Page, shelf: &mut Shelf) {
     for (huge, n) in numbers {
         let of = |key: &(bool, u64, String), what: &str| (key.0, key.1, key.2.as_str()) == (huge, n, what);
         let get = |what: &str| found.iter().find(|(key, _)| of(key, what)).map(|(_, f)| *f);
-        let all = ["entries", "ways", "sets", "penalty"].map(get);
-        let [entries, ways, sets, penalty] = all;
+        let [entries, ways, sets, penalty] = ["entries", "ways", "sets", "penalty"].map(get);
         let name = if huge { format!("huge TLB {n}") } else { format!("TLB {n}") };
         let [[reach, reach_95], [cost, cost_95]] = [number::cells(entries), number::cells(penalty)];
-        let [ways, sets] = [ways, sets].map(|f| number::cells(f)[0].clone());
+        let [by, sets_of] = [ways, sets].map(|f| number::cells(f)[0].clone());
         let n = count(penalty.or(entries));
-        table.push(vec![name.clone(), reach.clone(), reach_95, ways, sets, cost, cost_95, n]);
-        labelled.extend(all.into_iter().flatten().map(|f| (name.clone(), f)));
+        table.push(vec![name.clone(), reach.clone(), reach_95, by, sets_of, cost, cost_95, n]);
+        labelled.extend([entries, penalty].into_iter().flatten().map(|f| (name.clone(), f)));
+        labelled.extend([ways, sets].into_iter().flatten().map(|f| (format!("{name} ways"), f)));
         marks.extend(entries.and_then(finite).filter(|v| *v >= 1.0 && !huge).map(|v| (v, reach)));
     }
     if let Some(walk) = walk {
