@@ -56,7 +56,8 @@ function mount(echarts, figure, spec) {
         ...axis, type: "value", minInterval: spec.x.whole ? 1 : 0, min: on(spec.x.min), max: on(spec.x.max), name: spec.x.name, nameLocation: "middle", nameGap: 24, splitNumber: narrow ? 5 : 10,
         axisLabel: { ...axis.axisLabel, showMinLabel: Number.isInteger(on(spec.x.min)), showMaxLabel: Number.isInteger(on(spec.x.max)), formatter: (v) => spec.xLabel(off(v)).replace("iB", "") },
       },
-      yAxis: { ...axis, ...y, axisLabel: yLabel },
+      // In the middle a long name would begin beyond the edge.
+      yAxis: { ...axis, ...y, axisLabel: yLabel, nameTextStyle: { ...axis.nameTextStyle, align: "left", padding: [0, 0, 0, -24] } },
       series,
     };
   }

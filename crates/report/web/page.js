@@ -178,23 +178,27 @@ function nested(sets, on, c, fits) {
 }
 
 // What some number of reads would do under each policy: a dash at its height, named beside, those of one height
-// together. Names that would overlap are moved up.
+// together. Names stand to the left, where nothing misses yet, if there is room; those that would overlap are moved up.
 function policies(name, c, reads, groups) {
   return {
     name, type: "custom", clip: true, color: c.series[3], silent: true, z: 5,
     encode: { x: 0, y: groups.map((_, i) => i + 1) }, data: [[reads, ...groups.map((g) => g.y)]],
-    renderItem: (_, api) => {
+    renderItem: (params, api) => {
       let free = Infinity;
+      const all = groups.map((g) => `${g.words.join(", ")} ${digits(g.y)}`);
+      const begin = api.coord([reads - 0.4, 0])[0];
+      const left = begin - 24 - 6 * Math.max(...all.map((t) => t.length)) > params.coordSys.x;
       const children = groups.flatMap((g, i) => {
         const [x1, y] = api.coord([reads - 0.4, api.value(i + 1)]);
         const x2 = api.coord([reads + 0.4, api.value(i + 1)])[0];
         const at = (free = Math.min(y, free) - 14) + 14;
-        const whole = `${g.words.join(", ")} ${digits(g.y)}`;
-        const text = x2 + 20 + 6 * whole.length < api.getWidth() || g.words.length < 2 ? whole : `${g.words[0]} and ${g.words.length - 1} more ${digits(g.y)}`;
+        const fits = left || g.words.length < 2 || x2 + 20 + 6 * all[i].length < api.getWidth();
+        const text = fits ? all[i] : `${g.words[0]} and ${g.words.length - 1} more ${digits(g.y)}`;
+        const [near, far] = left ? [x1, x1 - 14] : [x2, x2 + 14];
         return [
           { type: "line", shape: { x1, y1: y, x2, y2: y }, style: { stroke: c.series[3], lineWidth: 2.5 } },
-          { type: "line", shape: { x1: x2, y1: y, x2: x2 + 14, y2: at }, style: { stroke: c.series[3], lineWidth: 1 } },
-          { type: "text", x: x2 + 17, y: at, style: { text, fill: c.text, font: `11px ${FONT}`, verticalAlign: "middle", backgroundColor: c.ground, padding: [0, 2] } },
+          { type: "line", shape: { x1: near, y1: y, x2: far, y2: at }, style: { stroke: c.series[3], lineWidth: 1 } },
+          { type: "text", x: far + (left ? -3 : 3), y: at, style: { text, fill: c.text, font: `11px ${FONT}`, align: left ? "right" : "left", verticalAlign: "middle", backgroundColor: c.ground, padding: [0, 2] } },
         ];
       });
       return { type: "group", children };
@@ -431,7 +435,7 @@ const SPECS = {
             return { type: "rect", shape: { x: x1, y: Math.min(y, zero - 2), width: x2 - x1, height: Math.max(zero - y, 2) }, style: { fill: c.series[0] } };
           },
         },
-        whiskers("95 % intervals", (v) => v, list, c.series[1], BOTH_ENDS),
+        { ...whiskers("95 % intervals", (v) => v, list, c.series[1], BOTH_ENDS), z: 3 },
       ],
     };
   },
@@ -456,7 +460,7 @@ const SPECS = {
       small: true,
       caption: "Time of the second load of a pair; both axes logarithmic. It rises where the second no longer finds what the first one brought.",
       items: sets.flatMap((s) => s.list.map((p) => ({ p, of: s.name, text: `${p.x} B apart, ${s.name}: ${say(p, "ns")}` }))),
-      x: OCTAVES(min, max, "bytes apart"), xLabel: digits, y: logarithmic(Math.min(...ys) * 0.85, Math.max(...ys) * 1.2, "ns"),
+      x: { ...OCTAVES(min, max, "bytes apart"), whole: true }, xLabel: digits, y: logarithmic(Math.min(...ys) * 0.85, Math.max(...ys) * 1.2, "ns"),
       series: (c) => [
         ...nested(sets, Math.log2, c),
         ...(lines.size ? [marks("line", Math.log2, c, c.series[3], [...lines.values()], (m) => `line ${size(m.x)}`)] : []),

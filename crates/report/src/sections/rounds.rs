@@ -104,7 +104,7 @@ fn figures(page: &mut Page, nearest: Nearest, rounds: &[Round], (expected, apart
             // Two digits are enough to read a height by.
             y_label: |v| if v.abs() < 1e7 { format!("{v:.1}") } else { format!("{v:.1e}") },
         };
-        page.text(Ink::Plain, "Misses a round by the number of reads, which is logarithmic:", "", "  ");
+        page.text(Ink::Plain, "Misses a round by the number of its reads:", "", "  ");
         let drawn = draw(&plot, page.style().width, page.style().unicode);
         let beside = expected && apart <= 1.0;
         page.picture(Chart::Rounds(if beside { "misses.expected" } else { "misses" }), drawn);
