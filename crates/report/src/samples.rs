@@ -262,6 +262,23 @@ pub fn latency() -> Report {
     }
 }
 
+/// Rounds of reads, and what policies would do.
+fn rounds() -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (n, misses) in [(1, 0.0), (4, 0.0), (8, 0.0), (9, 5.143), (16, 16.0), (32, 32.0)] {
+        let time = 1.816 * f64::from(n) + 3.25 * misses;
+        let told = |name: &str, v: f64| noted(number(name, v, "", around(v, 0.01), 9), "counted");
+        findings.push(number(&format!("conflict.{n}.time_per_round"), time, "ns", around(time, 0.001), 9));
+        findings.push(told(&format!("conflict.{n}.misses_per_round"), misses));
+        findings.push(number(&format!("conflict.{n}.base.time_per_round"), time + 0.5, "ns", None, 9));
+        findings.push(told(&format!("conflict.{n}.base.misses_per_round"), misses));
+    }
+    for (policy, misses) in [("lru", 9.0), ("fifo", 9.0), ("random", 2.0), ("bit-plru", 36.0 / 7.0)] {
+        findings.push(number(&format!("conflict.9.expected.{policy}"), misses, "", None, 0));
+    }
+    findings
+}
+
 /// How a level of 8 ways and 64 sets is built, rounds of reads in it and two colours of the one behind.
 pub fn conflict() -> Report {
     let mut findings = vec![
@@ -289,17 +306,7 @@ pub fn conflict() -> Report {
         findings.push(number(&format!("pair.2.{bytes}.time"), far, "ns", None, 3));
     }
     findings.push(noted(number("pair.2.reach", 128.0, "bytes", None, 3), "its neighbour comes along"));
-    for (n, misses) in [(1, 0.0), (4, 0.0), (8, 0.0), (9, 5.143), (16, 16.0), (32, 32.0)] {
-        let time = 1.816 * f64::from(n) + 3.25 * misses;
-        let told = |name: &str, v: f64| noted(number(name, v, "", around(v, 0.01), 9), "counted");
-        findings.push(number(&format!("conflict.{n}.time_per_round"), time, "ns", around(time, 0.001), 9));
-        findings.push(told(&format!("conflict.{n}.misses_per_round"), misses));
-        findings.push(number(&format!("conflict.{n}.base.time_per_round"), time + 0.5, "ns", None, 9));
-        findings.push(told(&format!("conflict.{n}.base.misses_per_round"), misses));
-    }
-    for (policy, misses) in [("lru", 9.0), ("fifo", 9.0), ("random", 2.0), ("bit-plru", 36.0 / 7.0)] {
-        findings.push(number(&format!("conflict.9.expected.{policy}"), misses, "", None, 0));
-    }
+    findings.extend(rounds());
     for (which, pages, misses) in [("shared", 9, 0.0), ("shared", 17, 0.0), ("1", 9, 5.143), ("1", 17, 17.0)]
     {
         let name = |what: &str| format!("tier.2.colour.{which}.{pages}.{what}");

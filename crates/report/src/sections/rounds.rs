@@ -158,6 +158,7 @@ fn table(page: &mut Page, rounds: &[Round]) {
         .collect();
     // How misses were told is mostly one sentence about all of them.
     match labelled.first().map(|(_, f)| f.notes.as_slice()) {
+        None => page.text(Ink::Dim, "misses: neither counted nor told from single loads", "  ", "    "),
         Some([note]) if labelled.iter().all(|(_, f)| f.notes == [note.as_str()]) => {
             page.text(Ink::Dim, &format!("misses: {note}"), "  ", "    ");
         }

@@ -195,24 +195,7 @@ pub fn translation(page: &mut Page, shelf: &mut Shelf) {
         return;
     }
     page.heading("Translation: what the TLBs reach, and what a load pays beyond");
-    let mut table: Vec<Vec<String>> = Vec::new();
-    let mut labelled: Vec<(String, &Finding)> = Vec::new();
-    let mut marks = Vec::new();
-    let mut numbers: Vec<(bool, u64)> = found.iter().map(|((huge, n, _), _)| (*huge, *n)).collect();
-    numbers.dedup();
-    for (huge, n) in numbers {
-        let of = |key: &(bool, u64, String), what: &str| (key.0, key.1, key.2.as_str()) == (huge, n, what);
-        let get = |what: &str| found.iter().find(|(key, _)| of(key, what)).map(|(_, f)| *f);
-        let [entries, ways, sets, penalty] = ["entries", "ways", "sets", "penalty"].map(get);
-        let name = if huge { format!("huge TLB {n}") } else { format!("TLB {n}") };
-        let [[reach, reach_95], [cost, cost_95]] = [number::cells(entries), number::cells(penalty)];
-        let [by, sets_of] = [ways, sets].map(|f| number::cells(f)[0].clone());
-        let n = count(penalty.or(entries));
-        table.push(vec![name.clone(), reach.clone(), reach_95, by, sets_of, cost, cost_95, n]);
-        labelled.extend([entries, penalty].into_iter().flatten().map(|f| (name.clone(), f)));
-        labelled.extend([ways, sets].into_iter().flatten().map(|f| (format!("{name} ways"), f)));
-        marks.extend(entries.and_then(finite).filter(|v| *v >= 1.0 && !huge).map(|v| (v, reach)));
-    }
+    let Tlbs { mut table, mut labelled, marks } = tlbs(&found);
     if let Some(walk) = walk {
         let [cost, cost_95] = number::cells(Some(walk));
         let mut row = vec!["walk".to_string()];
@@ -247,6 +230,36 @@ pub fn translation(page: &mut Page, shelf: &mut Shelf) {
     }
     notes(page, &labelled);
     curve_of_pages(page, &pages, marks);
+}
+
+/// Rows of the TLBs, what their notes are about, and where they end on the curve of pages.
+struct Tlbs<'a> {
+    table: Vec<Vec<String>>,
+    labelled: Vec<(String, &'a Finding)>,
+    marks: Vec<(f64, String)>,
+}
+
+/// By whether it is for huge pages, number and what is known of it.
+fn tlbs<'a>(found: &[((bool, u64, String), &'a Finding)]) -> Tlbs<'a> {
+    let mut table: Vec<Vec<String>> = Vec::new();
+    let mut labelled: Vec<(String, &Finding)> = Vec::new();
+    let mut marks = Vec::new();
+    let mut numbers: Vec<(bool, u64)> = found.iter().map(|((huge, n, _), _)| (*huge, *n)).collect();
+    numbers.dedup();
+    for (huge, n) in numbers {
+        let of = |key: &(bool, u64, String), what: &str| (key.0, key.1, key.2.as_str()) == (huge, n, what);
+        let get = |what: &str| found.iter().find(|(key, _)| of(key, what)).map(|(_, f)| *f);
+        let [entries, ways, sets, penalty] = ["entries", "ways", "sets", "penalty"].map(get);
+        let name = if huge { format!("huge TLB {n}") } else { format!("TLB {n}") };
+        let [[reach, reach_95], [cost, cost_95]] = [number::cells(entries), number::cells(penalty)];
+        let [by, sets_of] = [ways, sets].map(|f| number::cells(f)[0].clone());
+        let n = count(penalty.or(entries));
+        table.push(vec![name.clone(), reach.clone(), reach_95, by, sets_of, cost, cost_95, n]);
+        labelled.extend([entries, penalty].into_iter().flatten().map(|f| (name.clone(), f)));
+        labelled.extend([ways, sets].into_iter().flatten().map(|f| (format!("{name} ways"), f)));
+        marks.extend(entries.and_then(finite).filter(|v| *v >= 1.0 && !huge).map(|v| (v, reach)));
+    }
+    Tlbs { table, labelled, marks }
 }
 
 fn curve_of_pages(page: &mut Page, pages: &[(u64, &Finding)], marks: Vec<(f64, String)>) {

@@ -66,7 +66,11 @@ fn levels_without_tiers_are_not_passed_over_in_silence() {
     report.findings.push(samples::number("tier.1.latency", 1.8, "ns", None, 9));
     assert!(!terminal(&report, &UNICODE, None).contains(none));
     report.findings.retain(|f| f.name.starts_with("conflict."));
-    assert!(terminal(&report, &UNICODE, None).contains(none));
+    let text = terminal(&report, &UNICODE, None);
+    assert!(text.contains(none) && !text.contains("neither counted nor told"), "{text}");
+    report.findings.retain(|f| f.name.contains("time_per_round"));
+    let text = terminal(&report, &UNICODE, None);
+    assert!(text.contains("misses: neither counted nor told from single loads"), "{text}");
     assert!(!terminal(&samples::survey(9), &UNICODE, None).contains(none));
 }
 
