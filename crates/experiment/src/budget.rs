@@ -32,6 +32,12 @@ impl Budget {
         Budget { total, spent, modelled }
     }
 
+    /// All of it, ms: as it was given.
+    #[must_use]
+    pub fn ms(&self) -> u64 {
+        self.total / if self.modelled { ACCESSES_PER_MS } else { 1_000_000 }
+    }
+
     /// What is left.
     #[must_use]
     pub fn left(&self) -> u64 {

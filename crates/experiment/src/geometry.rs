@@ -12,6 +12,7 @@ pub(crate) mod rows;
 pub(crate) mod scan;
 pub(crate) mod tlb;
 
+use fathom_analysis::findings::Report;
 use fathom_analysis::interval::Interval;
 use fathom_analysis::replacement::{self, Observation, Policy};
 use fathom_analysis::sets::{Geometry, Verdict};
@@ -21,11 +22,14 @@ use fathom_probe::wire::{PatternKind, Trial};
 
 use self::pair::Pairs;
 use self::policy::Asked;
-use crate::common::scale::Scale;
+use crate::budget::Budget;
+use crate::common::round;
+use crate::common::scale::{Scale, believable};
 use crate::record::Record;
+use crate::survey::{self, Stairs};
 
 /// Is it a pattern that only this room plans?
-pub(crate) fn is_own(pattern: PatternKind) -> bool {
+fn is_own(pattern: PatternKind) -> bool {
     matches!(pattern, PatternKind::Conflict | PatternKind::Pair | PatternKind::Probe)
 }
 
@@ -150,51 +154,119 @@ pub(crate) fn pages(scale: &Scale) -> (Pages, u64) {
     scale.huge.map_or((Pages::Base, scale.base), |huge| (Pages::Huge, huge))
 }
 
-/// The trials that are wanted next, the most telling first; none when nothing more can be asked. `deep`: the
-/// replacement too.
+/// How levels and TLBs are built: rows of a report, and the levels themselves. `deep`: their replacement was asked.
+pub(crate) fn read(
+    record: &Record,
+    scale: &Scale,
+    stairs: &Stairs,
+    deep: bool,
+    report: &mut Report,
+) -> Vec<Level> {
+    let steps = stairs.steps();
+    let levels = levels(record, scale, &steps);
+    rows::built(&steps, &levels, report);
+    if deep {
+        rows::replaced(&replacements(record, scale, &steps, &levels), report);
+    }
+    tlb::rows(record, scale, stairs, &levels, report);
+    levels
+}
+
+/// What a plan asks on.
+pub(crate) struct Asking<'a> {
+    pub(crate) record: &'a Record,
+    pub(crate) scale: &'a Scale,
+    pub(crate) stairs: &'a Stairs,
+    pub(crate) budget: &'a Budget,
+}
+
+/// The next round of an experiment that finds the staircase with a share of its budget (seed and ms), and then asks
+/// what is `wanted`; empty at the end.
+pub(crate) fn plan(
+    record: &Record,
+    (seed, budget_ms): (u64, u64),
+    staircase: f64,
+    wanted: impl FnOnce(&Asking) -> Vec<Trial>,
+) -> Vec<Trial> {
+    if !record.trials.iter().any(|run| is_own(run.trial.pattern)) {
+        let first = survey::staircase(record, seed, (budget_ms as f64 * staircase) as u64);
+        if !first.is_empty() {
+            return first;
+        }
+    }
+    if !believable(record) {
+        return Vec::new();
+    }
+    let (scale, budget) = (Scale::of(record), Budget::of(record, budget_ms));
+    let stairs = Stairs::of(record, &scale);
+    let wanted = wanted(&Asking { record, scale: &scale, stairs: &stairs, budget: &budget });
+    round::close(record, &budget, wanted, |_| false, (seed, SALT))
+}
+
+/// Keeps its draws apart from the staircase's.
+const SALT: u64 = 0xc0f1;
+
+/// The trials that are wanted next; none when nothing more can be asked. `deep`: the replacement too.
 pub(crate) fn wanted(
     record: &Record,
     scale: &Scale,
-    steps: &[Step],
-    modelled: bool,
+    stairs: &Stairs,
+    budget: &Budget,
     deep: bool,
 ) -> Vec<Trial> {
-    let (mut nearer, mut policies) = (None, Vec::new());
-    for (index, step) in steps.iter().enumerate() {
-        let pairs = || pair::wanted(record, scale, step, steps.get(index + 1), modelled);
-        let mut stages: Vec<Vec<Trial>> = Vec::new();
-        if index == 0 || nearer.is_some() {
-            stages.push(scan::wanted(record, scale, step, nearer, modelled));
-        }
-        if stages.iter().all(Vec::is_empty)
-            && let Verdict::One(one) = scan::read(record, scale, step, nearer)
-        {
-            stages.push(line::wanted(record, scale, step, (one, nearer), modelled));
-        }
-        stages.push(pairs());
-        if let Some(first) = stages.into_iter().find(|stage| !stage.is_empty()) {
-            return first;
-        }
-        let levels = levels(record, scale, &steps[..=index]);
-        let asked = if deep && index < ASKED && (index == 0 || !policies.is_empty()) {
-            asked(steps, &levels, index, &policies)
-        } else {
-            None
-        };
-        if let Some(asked) = asked {
-            let wanted = policy::wanted(record, scale, &asked, modelled);
-            if !wanted.is_empty() {
-                return wanted;
-            }
-            policies = match policy::presumed(record, &asked) {
-                _ if index + 1 >= ASKED => Vec::new(),
-                Some(presumed) => presumed.to_vec(),
-                None => {
-                    policy::read(record, scale, &asked).map(|known| known.0.consistent).unwrap_or_default()
-                }
-            };
-        }
-        nearer = levels.get(index).and_then(Level::geometry);
+    let steps = stairs.steps();
+    let mut all = caches(record, scale, &steps, budget.modelled, deep);
+    all.extend(tlb::wanted(record, scale, stairs, budget));
+    if all.is_empty() {
+        // What neighbours a load brings along is the least of it.
+        all = (0..steps.len()).flat_map(|n| pairs(record, scale, &steps, n, budget.modelled)).collect();
     }
-    Vec::new()
+    all
+}
+
+fn pairs(record: &Record, scale: &Scale, steps: &[Step], index: usize, modelled: bool) -> Vec<Trial> {
+    pair::wanted(record, scale, &steps[index], steps.get(index + 1), modelled)
+}
+
+/// The same of the caches: level by level, as far as nothing that is still asked stands in the way.
+fn caches(record: &Record, scale: &Scale, steps: &[Step], modelled: bool, deep: bool) -> Vec<Trial> {
+    let (mut nearer, mut all) = (None, Vec::new());
+    // Of the levels so far the policies that are consistent; `None` where they are not known, or not yet.
+    let mut policies = Some(Vec::new());
+    for (index, step) in steps.iter().enumerate() {
+        let known = if index == 0 || nearer.is_some() {
+            let scan = scan::wanted(record, scale, step, nearer, modelled);
+            if !scan.is_empty() {
+                all.extend(scan);
+                break;
+            }
+            scan::read(record, scale, step, nearer)
+        } else {
+            Verdict::Silent
+        };
+        let mut line = Vec::new();
+        if let Verdict::One(one) = known {
+            line = line::wanted(record, scale, step, (one, nearer), modelled);
+            if line.is_empty() && line::read(record, scale, step, (one, nearer)).is_none() {
+                line = pairs(record, scale, steps, index, modelled);
+            }
+        }
+        let open = !line.is_empty();
+        all.extend(line);
+        if deep && index < ASKED {
+            let nearest = policies.take().filter(|_| !open);
+            policies = nearest.and_then(|nearer| {
+                let levels = levels(record, scale, &steps[..=index]);
+                let asked = asked(steps, &levels, index, &nearer)?;
+                let wanted = policy::wanted(record, scale, &asked, modelled);
+                let settled = wanted.is_empty();
+                all.extend(wanted);
+                let known = || policy::read(record, scale, &asked).map(|known| known.0.consistent);
+                let presumed = policy::presumed(record, &asked).map(|all| all.to_vec());
+                presumed.or_else(known).filter(|all| settled && !all.is_empty())
+            });
+        }
+        nearer = if let Verdict::One(one) = known { Some(one) } else { None };
+    }
+    all
 }

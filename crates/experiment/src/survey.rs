@@ -10,6 +10,7 @@ pub(crate) mod curves;
 mod plan;
 mod reading;
 
+pub(crate) use plan::staircase;
 pub use plan::plan;
 pub use reading::read;
 
@@ -27,3 +28,8 @@ pub(crate) const PAIR_STEP: u64 = 128;
 
 pub(crate) use curves::Stairs;
 pub(crate) use reading::{leaves_a_tier, repeats, tiers as tier_rows, tlbs as tlb_rows};
+
+/// Is the levels' replacement asked too?
+fn deep(record: &crate::record::Record) -> bool {
+    record.run.as_ref().is_some_and(|run| run.deep)
+}

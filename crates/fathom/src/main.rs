@@ -51,7 +51,7 @@ fn run(cli: &Cli, out: &Out) -> Result<u8, Failure> {
     match &cli.verb {
         None => out.text(&greeting(&keep::newest(3))),
         Some(Verb::Survey(o)) => {
-            let asked = Run { experiment: survey::NAME.into(), ..Run::default() };
+            let asked = Run { experiment: survey::NAME.into(), deep: o.deep, ..Run::default() };
             run_experiment(&o.run, &o.out, asked, survey::plan, cli.quiet, out)
         }
         Some(Verb::Latency(o)) => {

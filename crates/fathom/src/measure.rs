@@ -176,7 +176,7 @@ fn points(asked: &Run) -> String {
         ("ladder", record::ladder_words(&asked.ladders)),
         ("colours", list(&asked.colours)),
     ];
-    let flags = [("unfaulted", asked.unfaulted), ("ladder", asked.prefetch)];
+    let flags = [("unfaulted", asked.unfaulted), ("ladder", asked.prefetch), ("deep", asked.deep)];
     let given = options.iter().filter(|(_, value)| !value.is_empty());
     let given = given.map(|(option, value)| format!(" --{option} {value}"));
     given.chain(flags.iter().filter(|(_, on)| *on).map(|(flag, _)| format!(" --{flag}"))).collect()

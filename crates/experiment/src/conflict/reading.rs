@@ -28,10 +28,8 @@ pub fn read(record: &Record) -> Report {
     );
     clocks(record, &scale, &mut report);
     survey::tier_rows(&stairs, &scale, &mut report);
+    let levels = geometry::read(record, &scale, &stairs, true, &mut report);
     let steps = stairs.steps();
-    let levels = geometry::levels(record, &scale, &steps);
-    geometry::rows::rows(record, &scale, &steps, &levels, &mut report);
-    geometry::tlb::rows(record, &scale, &stairs, &mut report);
     study::rows(record, &scale, &steps, levels.first().and_then(Level::geometry), &mut report);
     colours::read(record, &scale, &steps, &levels, &mut report);
     let decoded = decode(&record.facts);

@@ -112,7 +112,9 @@ pub(crate) fn read(
         .iter()
         .filter_map(|&distance| time(distance).map(|(t, ids)| (distance, 2.0 * t - first, ids)))
         .collect();
-    let threshold = (step.here + first) / 2.0;
+    // Where a lap goes beyond the next tier too, the first load is answered far behind it, and a second one spared by
+    // the next tier's longer line takes that one's time.
+    let threshold = (step.here + first.min(step.next)) / 2.0;
     let slow: Vec<bool> = second.iter().map(|(_, time, _)| *time > threshold).collect();
     let at = slow.iter().position(|slow| *slow);
     let sound = first > 1.1 * step.here && slow.len() == DISTANCES.len();

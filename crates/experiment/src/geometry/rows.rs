@@ -6,19 +6,21 @@ use fathom_analysis::interval::Interval;
 use fathom_analysis::replacement::{Block, Observation};
 use fathom_analysis::sets::{Geometry, MOST_WAYS, Verdict};
 
-use super::{Level, Replacement, Step, replacements};
-use crate::common::scale::Scale;
+use super::{Level, Replacement, Step};
 use crate::reading::{measured, number, size, text};
-use crate::record::Record;
 
-/// Rows of every level.
-pub(crate) fn rows(record: &Record, scale: &Scale, steps: &[Step], levels: &[Level], report: &mut Report) {
+/// Rows of every level's sets, ways and line.
+pub(super) fn built(steps: &[Step], levels: &[Level], report: &mut Report) {
     for (index, level) in levels.iter().enumerate() {
         of_sets(index + 1, level, &steps[index], report);
         of_line(index + 1, level, report);
         of_pairs(index + 1, level, report);
     }
-    for (index, replacement) in replacements(record, scale, steps, levels).iter().enumerate() {
+}
+
+/// Rows of the levels' replacement.
+pub(super) fn replaced(replacements: &[Replacement], report: &mut Report) {
+    for (index, replacement) in replacements.iter().enumerate() {
         of_replacement(index + 1, replacement, report);
     }
 }

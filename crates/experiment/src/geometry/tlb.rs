@@ -204,7 +204,6 @@ pub(crate) fn wanted(
     scale: &Scale,
     stairs: &Stairs,
     budget: &Budget,
-    budget_ms: u64,
 ) -> Vec<Trial> {
     let mut nearer = None;
     for step in stairs.tlbs(scale) {
@@ -215,13 +214,18 @@ pub(crate) fn wanted(
         let Verdict::One(one) = read(record, scale, &step, nearer).verdict else { break };
         nearer = Some(one);
     }
-    huge::wanted(record, scale, stairs, budget.modelled, budget_ms)
+    huge::wanted(record, scale, stairs, budget)
 }
 
 /// The rows of TLBs: what the pairs show, and how each is built.
-pub(crate) fn rows(record: &Record, scale: &Scale, stairs: &Stairs, report: &mut Report) {
-    survey::tlb_rows(&stairs.pairs, scale, stairs.reading.as_ref(), report);
-    let levels = super::levels(record, scale, &stairs.steps());
+pub(crate) fn rows(
+    record: &Record,
+    scale: &Scale,
+    stairs: &Stairs,
+    levels: &[Level],
+    report: &mut Report,
+) {
+    survey::tlb_rows(stairs, scale, report);
     let mut nearer = None;
     let mut known = true;
     for (index, step) in stairs.tlbs(scale).iter().enumerate() {
@@ -233,11 +237,12 @@ pub(crate) fn rows(record: &Record, scale: &Scale, stairs: &Stairs, report: &mut
         }
         let tlb = read(record, scale, step, nearer);
         let one = if let Verdict::One(one) = tlb.verdict { Some(one) } else { None };
-        if let Some(reason) = one.and_then(|one| page_tables(scale, one, &levels)) {
+        let doubt = |one| page_tables(scale, one, levels).or_else(|| another_reach(scale, one, step));
+        if let Some(reason) = one.and_then(doubt) {
             refuse(report, n, reason, String::new());
             known = false;
         } else if let Some(one) = one {
-            decided(record, scale, (n, step), (&tlb, one), report);
+            decided(record, scale, n, (&tlb, one), report);
             nearer = Some(one);
         } else {
             undecided(scale, (n, step), &tlb, report);
@@ -256,6 +261,24 @@ fn page_tables(scale: &Scale, one: Geometry, levels: &[Level]) -> Option<String>
     let alike = |level: &Level| level.geometry().is_some_and(|g| (g.ways, g.way_bytes) == (one.ways, bytes));
     let at = levels.iter().position(alike)?;
     Some(format!("pages conflict as their descriptors do in cache {}: it may be no TLB", at + 1))
+}
+
+/// What a reach may be off by beyond its interval, relative: a point of the pairs and a half.
+const REACH_ERROR: f64 = 0.01;
+
+/// Why ways and sets that explain every conflict are not believed: they hold another number of entries than pages
+/// translate without a rise. Of odd numbers of sets only small ones are asked about, so what is none of those may look
+/// like one.
+fn another_reach(scale: &Scale, one: Geometry, step: &Step) -> Option<String> {
+    let (sets, all) = (one.way_bytes / scale.base, one.bytes() / scale.base);
+    let reach = step.capacity.scaled(1.0 / scale.base as f64);
+    let within = reach.low.floor() * (1.0 - REACH_ERROR)..=reach.high.ceil() * (1.0 + REACH_ERROR);
+    (!within.contains(&(all as f64))).then(|| {
+        format!(
+            "{} ways of {sets} sets explain what conflicts, but are {all} entries, and {:.0} pages translate without a rise",
+            one.ways, reach.value
+        )
+    })
 }
 
 fn refuse(report: &mut Report, n: usize, reason: String, remedy: String) {
@@ -278,7 +301,7 @@ fn trials(record: &Record, tlb: &Tlb) -> Vec<u64> {
 fn decided(
     record: &Record,
     scale: &Scale,
-    (n, step): (usize, &Step),
+    n: usize,
     (tlb, one): (&Tlb, Geometry),
     report: &mut Report,
 ) {
@@ -297,11 +320,6 @@ fn decided(
     if sets == 1 {
         row.notes.push("fully associative".into());
         other.notes.push("fully associative".into());
-    }
-    let entries = step.capacity.scaled(1.0 / scale.base as f64);
-    let all = (one.ways * sets) as f64;
-    if all < entries.low.floor() || all > entries.high.ceil() {
-        row.notes.push(format!("{all:.0} entries by ways and sets, {:.0} by its reach", entries.value));
     }
     report.findings.extend([row, other]);
 }

@@ -32,6 +32,8 @@ pub struct Run {
     pub unfaulted: bool,
     /// Is the ladder of prefetch wanted beside the sweeps?
     pub prefetch: bool,
+    /// Is the replacement of the survey's levels wanted too?
+    pub deep: bool,
     /// Numbers of page colours that the conflict experiment was asked for; mostly none.
     pub colours: Vec<u64>,
 }
@@ -55,6 +57,7 @@ impl Run {
             if self.ladders.is_empty() { line } else { line.text("ladders", &ladder_words(&self.ladders)) };
         let line = if self.unfaulted { line.int("unfaulted", 1) } else { line };
         let line = if self.prefetch { line.int("prefetch", 1) } else { line };
+        let line = if self.deep { line.int("deep", 1) } else { line };
         if self.colours.is_empty() { line } else { line.list("colours", &self.colours) }
     }
 
@@ -75,6 +78,7 @@ impl Run {
             operations: list("ops", f.text("ops")?, Operation::from_token, Operation::choices())?,
             unfaulted: flag("unfaulted", f.int("unfaulted")?)?,
             prefetch: flag("prefetch", f.int("prefetch")?)?,
+            deep: flag("deep", f.int("deep")?)?,
             ladders: list("ladders", f.text("ladders")?, Ladder::from_token, "order page placement")?,
             colours: f.list("colours")?,
         };

@@ -24,6 +24,7 @@ fn session() -> Vec<String> {
         ladders: vec![Ladder::Page],
         unfaulted: true,
         prefetch: true,
+        deep: true,
         colours: vec![1, 4],
     };
     let chase = Trial { id: 2, round: 1, bytes: 8192, samples: 20, ..Trial::default() };

@@ -97,6 +97,8 @@ pub(crate) struct Stairs {
     pub(crate) translation: Translation,
     /// Its tiers; `None` with too few points.
     pub(crate) reading: Option<Reading>,
+    /// What the pairs show; `None` with too few of them.
+    pub(crate) translated: Option<Reading>,
 }
 
 impl Stairs {
@@ -104,9 +106,10 @@ impl Stairs {
     pub(crate) fn of(record: &Record, scale: &Scale) -> Stairs {
         let staircase = scale.staircase(record);
         let pairs = scale.pairs(record);
-        let translation = scale.translation(&pairs);
+        let translated = read_pairs(&pairs, scale.share);
+        let translation = scale.translation(&pairs, translated.as_ref());
         let reading = read_staircase(&staircase, &translation, scale.share);
-        Stairs { staircase, pairs, translation, reading }
+        Stairs { staircase, pairs, translation, reading, translated }
     }
 
     /// Where its tiers end.
@@ -117,10 +120,10 @@ impl Stairs {
     /// The TLBs that the pairs show, as steps: capacities in bytes of base pages, times of a load that hits in the
     /// nearest cache.
     pub(crate) fn tlbs(&self, scale: &Scale) -> Vec<Step> {
-        let Some(reading) = read_pairs(&self.pairs, scale.share) else { return Vec::new() };
+        let Some(reading) = &self.translated else { return Vec::new() };
         let mut here = reading.tiers[0].latency.value;
         let mut all = Vec::new();
-        for (capacity, beyond) in tlb_steps(&reading) {
+        for (capacity, beyond) in tlb_steps(reading) {
             let (capacity, next) = (capacity.onset.scaled(scale.base as f64), beyond.value);
             all.push(Step { capacity, here, next });
             here = next;
@@ -152,9 +155,9 @@ pub(crate) const MAX_PAIR: u64 = 8192;
 pub(crate) type Translation = Vec<(f64, f64)>;
 
 impl Scale {
-    /// The staircase's translation, from the TLB pairs. Where these show no TLB, there is none.
-    pub(crate) fn translation(&self, pairs: &[Pair]) -> Translation {
-        let steps = read_pairs(pairs, self.share).map(|r| tlb_steps(&r)).unwrap_or_default();
+    /// The staircase's translation, from the TLB pairs and what they show. Where that is no TLB, there is none.
+    fn translation(&self, pairs: &[Pair], translated: Option<&Reading>) -> Translation {
+        let steps = translated.map(tlb_steps).unwrap_or_default();
         let Some((_, last)) = steps.last().filter(|_| self.huge.is_none()) else { return Vec::new() };
         // What page tables leaving the caches add is part of it; a cache conflict of one pair is not.
         let ground = pairs.first().map_or(0.0, |p| p.packed.time());
@@ -196,7 +199,7 @@ pub(crate) fn is_tlb(capacity: &Capacity) -> bool {
 }
 
 /// Reads the staircase, less its translation.
-pub(crate) fn read_staircase(staircase: &[At], translation: &Translation, share: f64) -> Option<Reading> {
+fn read_staircase(staircase: &[At], translation: &Translation, share: f64) -> Option<Reading> {
     let points: Vec<Point> = staircase
         .iter()
         .map(|a| {

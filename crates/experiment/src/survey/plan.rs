@@ -5,12 +5,13 @@ use fathom_probe::chain::mix;
 use fathom_probe::machine::Pages;
 use fathom_probe::wire::{OrderKind, PatternKind, Trial};
 
-use super::curves::{MAX_PAIR, read_pairs, read_staircase};
+use super::curves::{MAX_PAIR, Stairs};
 use super::{PAIR_STEP, STEP};
 use crate::budget::Budget;
 use crate::common::cost::Cost;
 use crate::common::round::shuffle;
 use crate::common::scale::{At, Scale, believable};
+use crate::geometry;
 use crate::record::Record;
 
 /// Smallest working set of the staircase. No L1 data cache of interest is below 2 KiB.
@@ -33,12 +34,34 @@ const RESOLUTION: f64 = 0.012;
 /// Points inside a bracket and round.
 const EACH: usize = 3;
 
+/// Share of the budget that finds the staircase, the TLBs' reach and the orders; the rest asks how levels are built. On
+/// hardware that takes some tenths of a second, and the plans between its rounds as long again.
+const STAIRCASE: f64 = 0.8;
+/// The same on a model, whose plans cost nothing.
+const STAIRCASE_MODELLED: f64 = 0.9;
+/// The same where replacement is asked too.
+const STAIRCASE_DEEP: f64 = 0.6;
+
 /// The next round; empty when nothing is left to ask or to spend.
 ///
 /// Pure: the same record, seed and budget give the same round. `budget_ms` is wall time on hardware
 /// and stands for accesses on a model (see [`crate::budget`]).
 #[must_use]
 pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
+    let deep = super::deep(record);
+    let share = match (deep, Budget::of(record, budget_ms).modelled) {
+        (true, _) => STAIRCASE_DEEP,
+        (false, true) => STAIRCASE_MODELLED,
+        (false, false) => STAIRCASE,
+    };
+    geometry::plan(record, (seed, budget_ms), share, |asking| {
+        let geometry::Asking { record, scale, stairs, budget } = *asking;
+        geometry::wanted(record, scale, stairs, budget, deep)
+    })
+}
+
+/// The next round of the survey's own: the staircase, the TLBs' pairs and the ladder of orders.
+pub(crate) fn staircase(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     let round = record.round() + 1;
     let scale = Scale::of(record);
     let budget = Budget::of(record, budget_ms);
@@ -232,14 +255,12 @@ impl Planner<'_> {
 
     /// Later rounds: what narrows the reading most comes first.
     fn refine(&mut self) {
-        let pairs = self.scale.pairs(self.record);
-        let stairs = read_staircase(self.staircase, &self.scale.translation(&pairs), self.scale.share);
-        let tlbs = read_pairs(&pairs, self.scale.share);
+        let Stairs { pairs, reading: stairs, translated, .. } = Stairs::of(self.record, &self.scale);
         if let Some(stairs) = &stairs {
             self.narrow(stairs);
             self.go_on(stairs);
         }
-        if let Some(tlbs) = &tlbs {
+        if let Some(tlbs) = &translated {
             for x in tlbs.wanted(RESOLUTION, EACH) {
                 let n = x.round() as u64;
                 if n >= 1 && pairs.iter().all(|p| p.pages != n) {

@@ -8,11 +8,12 @@ use fathom_analysis::tiers::Reading;
 use fathom_probe::machine::Pages;
 use fathom_probe::wire::OrderKind;
 
-use super::curves::{Pair, Stairs, is_tlb, read_pairs, tlb_steps};
+use super::curves::{Stairs, is_tlb, tlb_steps};
 use super::{NAME, claims};
 use crate::common::claims::rows;
 use crate::common::scale::{At, Scale, believable};
 use crate::disturbance;
+use crate::geometry;
 use crate::reading::{begun, clocks, disturbed_row, measured, number, refuse_all, size};
 use crate::record::Record;
 
@@ -31,7 +32,7 @@ pub fn read(record: &Record) -> Report {
 fn measurements(record: &Record, report: &mut Report) {
     let scale = Scale::of(record);
     let all = Stairs::of(record, &scale);
-    let Stairs { staircase, pairs, translation, reading: stairs } = &all;
+    let Stairs { staircase, pairs, translation, reading: stairs, .. } = &all;
     let decoded = decode(&record.facts);
     let disturbance = disturbance::judge(record, scale.cycle_ticks.as_slice(), &repeats(staircase));
     disturbed_row(&disturbance, report);
@@ -55,9 +56,10 @@ fn measurements(record: &Record, report: &mut Report) {
             remedy: "give it a larger --budget".into(),
         });
     }
-    tlbs(pairs, &scale, stairs.as_ref(), report);
+    let levels = geometry::read(record, &scale, &all, super::deep(record), report);
     orders(record, &scale, report);
     report.findings.extend(rows(&decoded));
+    report.findings.extend(geometry::rows::verdicts(&decoded, &levels));
     if let Some(stairs) = stairs {
         report.findings.extend(claims::verdicts(&decoded, stairs, record.worth, disturbance.disturbed));
     }
@@ -162,15 +164,16 @@ fn open_ends(stairs: &Reading, scale: &Scale, record: &Record, report: &mut Repo
     }
 }
 
-pub(crate) fn tlbs(pairs: &[Pair], scale: &Scale, stairs: Option<&Reading>, report: &mut Report) {
-    let Some(reading) = read_pairs(pairs, scale.share) else { return };
+/// The rows of the TLBs' reach.
+pub(crate) fn tlbs(all: &Stairs, scale: &Scale, report: &mut Report) {
+    let Stairs { pairs, reading: stairs, translated: Some(reading), .. } = all else { return };
     let first = reading.tiers[0].latency.value;
     let count: usize = pairs.iter().map(|p| p.spread.values().len()).sum();
     let trials: Vec<u64> =
         pairs.iter().flat_map(|p| p.spread.trials.iter().chain(&p.packed.trials).copied()).collect();
     let note = format!("base pages of {}", size(scale.base as f64));
     let above = |i: Interval| Interval { value: i.value - first, low: i.low - first, high: i.high - first };
-    let steps = tlb_steps(&reading);
+    let steps = tlb_steps(reading);
     for (i, (capacity, beyond)) in steps.iter().enumerate() {
         let n = i + 1;
         // Entries are whole: the interval's ends round outwards.
@@ -178,7 +181,7 @@ pub(crate) fn tlbs(pairs: &[Pair], scale: &Scale, stairs: Option<&Reading>, repo
         let entries = Interval { value: o.value.floor(), low: o.low.floor(), high: o.high.ceil() };
         let mut row = measured(format!("tlb.{n}.entries"), entries, "", count, &trials);
         row.notes.push(note.clone());
-        row.notes.extend(stairs.and_then(|s| leaves_a_tier(o.value, s)));
+        row.notes.extend(stairs.as_ref().and_then(|s| leaves_a_tier(o.value, s)));
         report.findings.push(row);
         let mut row = measured(format!("tlb.{n}.penalty"), above(*beyond), "ns", count, &trials);
         row.notes.push("over a load that the first TLB answers".into());

@@ -9,24 +9,29 @@
 //!   the size (exclusive levels: the interval meets the range between their size and what they add up to);
 //! - every TLB's entries inside its interval, its penalty within 3 % or 0.3 cycle; what else is found in
 //!   the translation curve must carry the note that it may be page tables leaving a cache. A TLB whose reach
-//!   coincides with a level's (within 1.5) may be merged with that, if the step found carries the note.
+//!   coincides with a level's (within 1.5) may be merged with that, if the step found carries the note;
+//! - lines, ways and sets as described, where they are not refused (`tests/geometry.rs` counts them).
 //!
 //! The default tests run the committed machines with small last levels and 40 random ones; the ignored
 //! ones (`scripts/test --full`) all committed and 200.
 
+mod built;
 mod describe;
+mod entries;
 mod random;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use fathom_analysis::findings::{Finding, Report, Value};
+use built::Built;
+use entries::number;
+use fathom_analysis::findings::{Report, Value};
 use fathom_experiment::budget::ACCESSES_PER_MS;
 use fathom_experiment::record::{Record, Run};
 use fathom_experiment::session::{InProcess, Session};
 use fathom_experiment::survey;
 use fathom_model::description::Description;
-use fathom_model::expected::{self, Expected, expected};
+use fathom_model::expected::{Expected, expected};
 use fathom_model::{Model, catalog};
 use random::Spacing;
 
@@ -46,20 +51,15 @@ fn surveyed(d: &Description, seed: u64) -> (Record, Report) {
     (record, report)
 }
 
-fn number<'a>(report: &'a Report, name: &str) -> Option<(&'a Finding, f64)> {
-    let finding = report.findings.iter().find(|f| f.name == name)?;
-    match finding.value {
-        Value::Number(v) => Some((finding, v)),
-        Value::Text(_) => None,
-    }
-}
-
 /// Everything that is wrong with a report; empty when it is right.
 fn wrongs(d: &Description, report: &Report) -> Vec<String> {
     let truth = expected(d);
     let mut wrong = Vec::new();
     tiers(&truth, report, &mut wrong);
     tlbs(d, &truth, report, &mut wrong);
+    for (_, tally) in built::judge(d, report).kinds() {
+        wrong.extend(tally.wrong.iter().cloned());
+    }
     if report.findings.iter().any(|f| f.name == "disturbed" && f.value != Value::Text("no".into())) {
         wrong.push("a model was called disturbed".into());
     }
@@ -95,40 +95,18 @@ fn tiers(truth: &Expected, report: &Report, wrong: &mut Vec<String>) {
 
 fn tlbs(d: &Description, truth: &Expected, report: &Report, wrong: &mut Vec<String>) {
     let cycle_ns = 1e9 / d.core.clock_hz;
-    let mut noted: Vec<f64> = Vec::new();
-    let mut expected = truth.tlbs.iter();
-    for n in 1.. {
-        let Some((finding, v)) = number(report, &format!("tlb.{n}.entries")) else { break };
-        let excused = finding.notes.iter().any(|note| note.contains("not a TLB"));
-        let (low, high) = (finding.low.unwrap_or(v), finding.high.unwrap_or(v));
-        noted.extend(excused.then_some(v));
-        let mut rest = expected.clone();
-        match rest.next() {
-            Some(tlb) if low <= f64::from(tlb.entries) && f64::from(tlb.entries) <= high => {
-                expected = rest;
-                let penalty = number(report, &format!("tlb.{n}.penalty")).map_or(0.0, |p| p.1 / cycle_ns);
-                if !tlb.penalty.holds(penalty, 0.03, 0.3) {
-                    wrong.push(format!("TLB {n}: penalty {penalty:.2} cycles, expected {:?}", tlb.penalty));
-                }
-            }
-            _ if excused => {}
-            other => wrong.push(format!(
-                "TLB {n}: {low:.0}..{high:.0} entries, expected {:?}",
-                other.map(|t| t.entries)
-            )),
+    for (n, tlb) in entries::entries(truth, report).0 {
+        let penalty = number(report, &format!("tlb.{n}.penalty")).map_or(0.0, |p| p.1 / cycle_ns);
+        if !tlb.penalty.holds(penalty, 0.03, 0.3) {
+            wrong.push(format!("TLB {n}: penalty {penalty:.2} cycles, expected {:?}", tlb.penalty));
         }
-    }
-    let near =
-        |t: &&expected::Tlb| noted.iter().any(|v| (1.0 / 1.5..=1.5).contains(&(v / f64::from(t.entries))));
-    for missing in expected.filter(|t| !(t.hidden && near(t))) {
-        wrong.push(format!("no TLB of {} entries found", missing.entries));
     }
 }
 
 /// Surveys all descriptions on two threads; prints and answers how many are right, and the wrong ones.
 fn judge(what: &str, all: &[Description]) -> (usize, Vec<String>) {
     let next = AtomicUsize::new(0);
-    let failures = Mutex::new(Vec::new());
+    let (failures, sum) = (Mutex::new(Vec::new()), Mutex::new(Built::default()));
     let accesses = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..2 {
@@ -139,6 +117,7 @@ fn judge(what: &str, all: &[Description]) -> (usize, Vec<String>) {
                         record.trials.iter().filter_map(|t| t.done).map(|d| d.watch.accesses).sum();
                     accesses.fetch_add(spent as usize, Ordering::Relaxed);
                     let mut wrong = wrongs(d, &report);
+                    sum.lock().unwrap().take(built::judge(d, &report));
                     if spent > BUDGET_MS * ACCESSES_PER_MS {
                         wrong.push(format!("{spent} accesses are more than the budget"));
                     }
@@ -163,6 +142,7 @@ fn judge(what: &str, all: &[Description]) -> (usize, Vec<String>) {
     for failure in &failures {
         println!("  {failure}");
     }
+    sum.into_inner().unwrap().print(what);
     (right, failures)
 }
 

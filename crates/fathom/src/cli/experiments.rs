@@ -13,6 +13,9 @@ use super::parse::{budget, ladder, operation, step, working_set};
 /// Options of the survey.
 #[derive(Debug, Args)]
 pub struct Survey {
+    /// What each level replaces, too: two fifths of the budget then ask how levels are built, and not one.
+    #[arg(long)]
+    pub deep: bool,
     #[command(flatten)]
     pub run: RunOptions,
     #[command(flatten)]

@@ -9,6 +9,7 @@ use fathom_probe::machine::Pages;
 use fathom_probe::wire::{OrderKind, PatternKind, Trial};
 
 use super::scan;
+use crate::budget::Budget;
 use crate::common::scale::Scale;
 use crate::reading::{measured, number, size};
 use crate::record::Record;
@@ -32,15 +33,15 @@ const EACH: usize = 3;
 const CLOCK_ERROR: f64 = 0.02;
 
 /// Most huge pages of the curve.
-fn most(record: &Record, huge: u64, stairs: &Stairs, modelled: bool, budget_ms: u64) -> u64 {
+fn most(record: &Record, huge: u64, stairs: &Stairs, budget: &Budget) -> u64 {
     let mappable = record.int("memory.mappable.huge.bytes");
     let mappable = mappable.or_else(|| record.int("memory.ceiling.bytes").map(|bytes| bytes / 2));
     // What refused is a ceiling too.
     let refused = record.trials.iter().filter(|run| run.refusal.is_some() && is_spread(&run.trial));
     let refused = refused.map(|run| run.trial.cells().saturating_sub(1)).min();
-    let wish = budget_ms.saturating_mul(BYTES_PER_MS) / huge;
+    let wish = budget.ms().saturating_mul(BYTES_PER_MS) / huge;
     // A model's memory costs nothing.
-    let wish = if modelled { MAX_PAIR } else { wish.clamp(LEAST_PAGES, MAX_PAIR) };
+    let wish = if budget.modelled { MAX_PAIR } else { wish.clamp(LEAST_PAGES, MAX_PAIR) };
     let cached = stairs.steps().last().map_or(UNKNOWN, |last| CACHED * last.capacity.value);
     let cached = cached / PAIR_STEP as f64;
     wish.min(mappable.unwrap_or(0) / huge).min(refused.unwrap_or(u64::MAX)).min(cached as u64)
@@ -55,11 +56,11 @@ pub(crate) fn wanted(
     record: &Record,
     scale: &Scale,
     stairs: &Stairs,
-    modelled: bool,
-    budget_ms: u64,
+    budget: &Budget,
 ) -> Vec<Trial> {
     let Some(huge) = scale.huge else { return Vec::new() };
-    let most = most(record, huge, stairs, modelled, budget_ms);
+    let modelled = budget.modelled;
+    let most = most(record, huge, stairs, budget);
     // Two points an octave.
     let mut points: Vec<u64> =
         (2..).map(|i| (f64::from(i) / 2.0).exp2() as u64).take_while(|&n| n <= most).collect();
