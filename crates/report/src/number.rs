@@ -197,6 +197,16 @@ fn interval_alone(f: &Finding) -> String {
     shown(middle, f.low, f.high).interval
 }
 
+/// A height on an axis: two digits are enough to read one by.
+pub fn height(v: f64) -> String {
+    match v {
+        // Not a negative nothing.
+        v if v.abs() < 0.05 => "0.0".to_owned(),
+        v if v.abs() < 1e7 => format!("{v:.1}"),
+        v => format!("{v:.1e}"),
+    }
+}
+
 /// A ratio: two digits, as many as a reader compares by; whole from ten on.
 pub fn shown_ratio(ratio: f64) -> String {
     match ratio {

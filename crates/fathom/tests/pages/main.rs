@@ -47,7 +47,7 @@ fn pages(dir: &Path) -> Vec<(&'static str, Vec<&'static str>)> {
         ("latency", vec!["histogram"; 3]),
         ("stride", ["stride", "heat"].repeat(3)),
         ("conflict", vec!["evicted", "pairs", "rounds", "rounds"]),
-        ("colours", vec!["pairs", "rounds", "rounds", "colours", "colours"]),
+        ("colours", vec!["rounds", "rounds", "colours", "colours"]),
         ("compare", [&["overlay", "change"][..], &survey, &survey].concat()),
         ("records", [&["overlay"][..], &survey, &survey].concat()),
     ]

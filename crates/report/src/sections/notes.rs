@@ -7,6 +7,9 @@ use crate::page::{Ink, Page};
 /// So many notes that are the same but for one number become one note with its range.
 const SERIES: usize = 3;
 
+/// So many labels are listed; of more only the ends are.
+const LISTED: usize = 3;
+
 /// A note and the labels of what it is about.
 type Told<'a> = (String, Vec<&'a str>);
 
@@ -29,10 +32,10 @@ pub fn notes(page: &mut Page, of: &[(String, &Finding)]) {
         let about = match labels.as_slice() {
             [only] => format!("{only}: "),
             many if many.len() == all => String::new(),
-            [a, b] => format!("{a}, {b}: "),
+            few if few.len() <= LISTED => format!("{}: ", few.join(", ")),
             // A list of sixty working sets says no more than its ends.
             [first, .., last] => format!("{first} to {last} ({} of {all}): ", labels.len()),
-            [] => String::new(),
+            _ => String::new(),
         };
         page.text(Ink::Dim, &format!("{about}{note}"), "  ", "    ");
     }

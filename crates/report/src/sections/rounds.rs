@@ -101,8 +101,7 @@ fn figures(page: &mut Page, nearest: Nearest, rounds: &[Round], (expected, apart
             log_y: false,
             rows: ROWS,
             x_label: |v| number::shown(v.round(), None, None).value,
-            // Two digits are enough to read a height by.
-            y_label: |v| if v.abs() < 1e7 { format!("{v:.1}") } else { format!("{v:.1e}") },
+            y_label: number::height,
         };
         page.text(Ink::Plain, "Misses a round by the number of its reads:", "", "  ");
         let drawn = draw(&plot, page.style().width, page.style().unicode);

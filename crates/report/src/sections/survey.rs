@@ -279,8 +279,7 @@ fn curve_of_pages(page: &mut Page, pages: &[(u64, &Finding)], marks: Vec<(f64, S
         log_y: false,
         rows: SMALL,
         x_label: |v| number::shown(v.round(), None, None).value,
-        // Two digits are enough to read a height by.
-        y_label: |v| if v.abs() < 1e7 { format!("{v:.1}") } else { format!("{v:.1e}") },
+        y_label: number::height,
     };
     page.text(Ink::Plain, "Added to a load (ns) by the number of pages it is spread over:", "", "  ");
     page.picture(Chart::Pages, draw(&plot, page.style().width, page.style().unicode));
