@@ -183,6 +183,8 @@ const PARTS: [&str; 3] = ["line", "ways", "sets"];
 fn parts(page: &mut Page, report: &Report, built: &[((u64, usize), &Finding)]) {
     let mut levels: Vec<u64> = built.iter().map(|((level, _), _)| *level).collect();
     levels.dedup();
+    // Levels of which the same is said are told together.
+    let mut told: Vec<(String, Vec<String>)> = Vec::new();
     for level in levels {
         let mut said: Vec<(String, Vec<&str>)> = Vec::new();
         for ((_, part), f) in built.iter().filter(|((n, _), _)| *n == level) {
@@ -204,9 +206,19 @@ fn parts(page: &mut Page, report: &Report, built: &[((u64, usize), &Finding)]) {
             }
         }
         let said: Vec<String> = said.iter().map(|(v, parts)| format!("{}: {v}", parts.join(", "))).collect();
-        if !said.is_empty() {
-            page.text(Ink::Plain, &format!("level {level} {}", said.join("; ")), "- ", "  ");
+        let said = said.join("; ");
+        match told.iter_mut().find(|(s, _)| *s == said) {
+            Some((_, levels)) => levels.push(level.to_string()),
+            None => told.push((said, vec![level.to_string()])),
         }
+    }
+    for (said, levels) in told.iter().filter(|(said, _)| !said.is_empty()) {
+        let levels = if let [only] = levels.as_slice() {
+            format!("level {only}")
+        } else {
+            format!("levels {}", levels.join(", "))
+        };
+        page.text(Ink::Plain, &format!("{levels} {said}"), "- ", "  ");
     }
 }
 
