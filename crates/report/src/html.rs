@@ -32,7 +32,11 @@ pub struct Change<'a> {
 
 const TEMPLATE: &str = include_str!("../web/page.html");
 const STYLE: &str = include_str!("../web/style.css");
-const SCRIPT: &str = concat!(include_str!("../web/page.js"), include_str!("../web/figure.js"));
+const SCRIPT: &str = concat!(
+    include_str!("../web/page.js"),
+    include_str!("../web/conflict.js"),
+    include_str!("../web/figure.js")
+);
 const NOTICE: &str = include_str!("../web/NOTICE");
 
 /// Apache ECharts, only the parts in use, as gzip: made by `web/build`.

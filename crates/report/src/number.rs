@@ -148,6 +148,39 @@ pub fn cells(f: Option<&Finding>) -> [String; 2] {
     [value, interval]
 }
 
+/// Significant digits of the smallest number of a column without intervals, and of its largest.
+const COLUMN_DIGITS: (i32, i32) = (3, 5);
+
+/// Values of a column that shows no intervals: all with as many digits after the point, so that they can be
+/// compared. A dash where there is no finding.
+pub fn column<'a>(findings: impl Iterator<Item = Option<&'a Finding>> + Clone) -> Vec<String> {
+    let finite = |f: &Finding| match f.value {
+        Value::Number(v) if v.is_finite() => Some(v),
+        _ => None,
+    };
+    let sizes: Vec<f64> = findings.clone().flatten().filter_map(finite).map(f64::abs).collect();
+    let largest = sizes.iter().fold(0.0f64, |most, v| most.max(*v));
+    let smallest = sizes.iter().filter(|v| **v > 0.0).fold(largest, |least, v| least.min(*v));
+    // One number has nothing to be compared with: it keeps the digits that its interval justifies.
+    if sizes.len() < 2 {
+        return findings.map(|f| f.map_or_else(|| "-".to_owned(), |f| value(f).value)).collect();
+    }
+    let (least, most) = COLUMN_DIGITS;
+    let decimals = match sizes.iter().all(|v| v.fract() == 0.0) {
+        true => 0,
+        false => (least - 1 - exponent(smallest)).min(most - 1 - exponent(largest)).clamp(0, MOST_DECIMALS),
+    };
+    let show = |f: Option<&Finding>| match f.map(|f| (f, finite(f))) {
+        None => "-".to_owned(),
+        Some((_, Some(0.0))) => "0".to_owned(),
+        Some((f, Some(v))) if is_plain(largest) && f.unit != "bytes" => {
+            format!("{v:.decimals$}", decimals = decimals as usize)
+        }
+        Some((f, _)) => value(f).value,
+    };
+    findings.map(show).collect()
+}
+
 /// The interval of a finding whose value is a word.
 fn interval_alone(f: &Finding) -> String {
     let middle = match (f.low, f.high) {
@@ -162,6 +195,16 @@ fn interval_alone(f: &Finding) -> String {
         return format!("{} {unit}", shown.interval);
     }
     shown(middle, f.low, f.high).interval
+}
+
+/// A height on an axis: two digits are enough to read one by.
+pub fn height(v: f64) -> String {
+    match v {
+        // Not a negative nothing.
+        v if v.abs() < 0.05 => "0.0".to_owned(),
+        v if v.abs() < 1e7 => format!("{v:.1}"),
+        v => format!("{v:.1e}"),
+    }
 }
 
 /// A ratio: two digits, as many as a reader compares by; whole from ten on.

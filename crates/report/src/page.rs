@@ -90,6 +90,14 @@ pub enum Chart {
     Stride(String),
     /// Time a line by working set and step, with this operation.
     Heat(String),
+    /// Rounds of reads: `misses` or `time`, and `misses.expected` where policies can be set beside them.
+    Rounds(&'static str),
+    /// Which line of this tier is gone.
+    Evicted(u64),
+    /// Time of a pair's second load by its distance.
+    Pairs,
+    /// Page colours of a tier: what is shown of each round, by pages.
+    Colours(u64, &'static str),
 }
 
 /// A line in pieces of one ink each.
@@ -259,6 +267,19 @@ impl Text {
     /// Where the whole would be too wide, each row becomes a sentence instead: a number that is broken in
     /// two misleads.
     fn table(&mut self, shown: &Table) {
+        // Closer together before they are taken apart.
+        let Some(lines) = [1, 0].into_iter().find_map(|gap| self.lines_of(shown, gap)) else {
+            return self.sentences(shown);
+        };
+        for (at, line) in lines.iter().enumerate() {
+            // The head and the rule under it.
+            let ink = if at < 2 { Ink::Dim } else { ink_of(line, &shown.colour) };
+            self.line(ink, line);
+        }
+    }
+
+    /// A table's lines, with gaps of at most so many columns between groups; none where they do not fit.
+    fn lines_of(&self, shown: &Table, most: u16) -> Option<Vec<String>> {
         let used: Vec<usize> = shown.columns().map(|(_, _, c)| c).collect();
         let rule = if self.style.unicode { '\u{2500}' } else { '-' };
         let mut table = comfy_table::Table::new();
@@ -270,19 +291,12 @@ impl Text {
         }
         for (at, &c) in used.iter().enumerate() {
             if let Some(column) = table.column_mut(at) {
-                let gap = if at + 1 == used.len() { 0 } else { shown.columns[c].gap };
+                let gap = if at + 1 == used.len() { 0 } else { shown.columns[c].gap.min(most) };
                 column.set_padding((0, gap)).set_cell_alignment(shown.columns[c].alignment);
             }
         }
         let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_string()).collect();
-        if lines.iter().any(|line| line.width() > self.style.width) {
-            return self.sentences(shown);
-        }
-        for (at, line) in lines.iter().enumerate() {
-            // The head and the rule under it.
-            let ink = if at < 2 { Ink::Dim } else { ink_of(line, &shown.colour) };
-            self.line(ink, line);
-        }
+        lines.iter().all(|line| line.width() <= self.style.width).then_some(lines)
     }
 
     /// A table's rows as sentences: `tier 1, capacity 48 KiB (47..49), ...`.

@@ -262,6 +262,81 @@ pub fn latency() -> Report {
     }
 }
 
+/// Rounds of reads, and what policies would do.
+fn rounds() -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (n, misses) in [(1, 0.0), (4, 0.0), (8, 0.0), (9, 5.143), (16, 16.0), (32, 32.0)] {
+        let time = 1.816 * f64::from(n) + 3.25 * misses;
+        let told = |name: &str, v: f64| noted(number(name, v, "", around(v, 0.01), 9), "counted");
+        findings.push(number(&format!("conflict.{n}.time_per_round"), time, "ns", around(time, 0.001), 9));
+        findings.push(told(&format!("conflict.{n}.misses_per_round"), misses));
+        findings.push(number(&format!("conflict.{n}.base.time_per_round"), time + 0.5, "ns", None, 9));
+        findings.push(told(&format!("conflict.{n}.base.misses_per_round"), misses));
+    }
+    for (policy, misses) in [("lru", 9.0), ("fifo", 9.0), ("random", 2.0), ("bit-plru", 36.0 / 7.0)] {
+        findings.push(number(&format!("conflict.9.expected.{policy}"), misses, "", None, 0));
+    }
+    findings
+}
+
+/// How a level of 8 ways and 64 sets is built, rounds of reads in it and two colours of the one behind.
+pub fn conflict() -> Report {
+    let mut findings = vec![
+        word("disturbed", "no", &[]),
+        noted(number("tier.1.ways", 8.0, "", None, 1), "4 KiB a way; 32 KiB in all"),
+        number("tier.1.sets", 64.0, "", None, 1),
+        number("line", 64.0, "bytes", None, 1),
+        word(
+            "tier.1.policies",
+            "bit-plru",
+            &[
+                "every policy but bit-plru is rejected",
+                "bit-plru: deviance 0.9 an ask",
+                "random: deviance 25.2 an ask",
+            ],
+        ),
+        noted(number("tier.2.line", 64.0, "bytes", None, 1), "told by pairs"),
+    ];
+    for (behind, share) in [(1, 0.0), (4, 0.125), (8, 1.0)] {
+        let ends = Some((f64::max(share - 0.02, 0.0), f64::min(share + 0.02, 1.0)));
+        findings.push(number(&format!("evicted.1.{behind}.share"), share, "", ends, 100));
+    }
+    for (bytes, near, far) in [(8u64, 1.819, 1.8), (64, 5.074, 94.93), (512, 5.806, 94.86)] {
+        findings.push(number(&format!("pair.1.{bytes}.time"), near, "ns", None, 3));
+        findings.push(number(&format!("pair.2.{bytes}.time"), far, "ns", None, 3));
+    }
+    findings.push(noted(number("pair.2.reach", 128.0, "bytes", None, 3), "its neighbour comes along"));
+    findings.extend(rounds());
+    for (which, pages, misses) in [("shared", 9, 0.0), ("shared", 17, 0.0), ("1", 9, 5.143), ("1", 17, 17.0)]
+    {
+        let name = |what: &str| format!("tier.2.colour.{which}.{pages}.{what}");
+        findings.push(number(&name("misses_per_round"), misses, "", around(misses, 0.01), 9));
+        findings.push(number(&name("time_per_round"), 3.0 * f64::from(pages) + misses, "ns", None, 9));
+    }
+    findings.push(word("tier.2.colour.help", "yes", &["a way of 32 KiB is 8 pages of 4 KiB", "try it"]));
+    findings.push(number("tlb.1.entries", 64.0, "", Some((63.0, 65.0)), 48));
+    findings.push(number("tlb.1.ways", 4.0, "", None, 48));
+    findings.push(number("tlb.1.sets", 16.0, "", None, 48));
+    findings.push(number("tlb.huge.1.entries", 32.0, "", Some((31.0, 33.0)), 48));
+    findings.push(number("tlb.huge.1.penalty", 8.0, "ns", Some((7.9, 8.1)), 48));
+    for (part, verdict, note) in [
+        ("line", "agrees", "measured 64, as sysfs says"),
+        ("ways", "disagrees", "level 1 ways: sysfs says 12, measured 8"),
+        ("sets", "undecided", "sysfs: 64; not measured"),
+    ] {
+        findings.push(word(&format!("verdict.level.1.{part}"), verdict, &[note]));
+    }
+    Report {
+        experiment: "conflict".to_string(),
+        subject: "s1".to_string(),
+        worth: "real".to_string(),
+        seed: 1,
+        elapsed_s: 3.4,
+        findings,
+        ..Report::default()
+    }
+}
+
 /// A subject that refused everything.
 pub fn refused() -> Report {
     let refusal = |what: &str| {
@@ -309,9 +384,9 @@ fn any_number() -> impl Strategy<Value = f64> {
 
 /// A name of the schema with its placeholders filled, and its unit; or a word of a kind as value.
 fn any_known() -> impl Strategy<Value = (String, &'static str, Option<&'static str>)> {
-    (0..names().len(), 1u64..40, any::<prop::sample::Index>(), any::<u64>()).prop_map(
+    (0..names().count(), 1u64..40, any::<prop::sample::Index>(), any::<u64>()).prop_map(
         |(at, n, pick, bytes)| {
-            let pattern = &names()[at];
+            let pattern = names().nth(at).expect("one of them");
             let fill = |part: &str| match (part, values(part)) {
                 ("BYTES" | "STEP", _) => (bytes >> (bytes % 64)).max(1).to_string(),
                 ("N" | "K" | "PAGES", _) => n.to_string(),

@@ -8,7 +8,9 @@ mod colours;
 pub(crate) mod compare;
 mod heat;
 mod ladders;
+mod notes;
 mod picture;
+mod rounds;
 pub(crate) mod shelf;
 mod strides;
 pub(crate) mod survey;
@@ -18,6 +20,7 @@ use fathom_analysis::findings::{Finding, Report, Value};
 use crate::number;
 use crate::page::{Block, Ink, Page};
 use crate::terminal::Style;
+use notes::notes;
 use shelf::Shelf;
 
 /// What was found, section by section.
@@ -25,9 +28,10 @@ pub(crate) fn body(page: &mut Page, report: &Report, mut shelf: Shelf) {
     let drawn = access::section(page, &report.histograms, &mut shelf);
     ladders::section(page, &mut shelf);
     strides::section(page, &mut shelf);
-    colours::section(page, &mut shelf);
     survey::staircase(page, report, &mut shelf);
-    built::section(page, &mut shelf);
+    let nearest = built::section(page, report, &mut shelf);
+    rounds::section(page, nearest, &mut shelf);
+    colours::section(page, &mut shelf);
     survey::translation(page, &mut shelf);
     survey::prefetch(page, &mut shelf);
     claims::section(page, report, &mut shelf);
@@ -69,7 +73,9 @@ pub(crate) fn identity(report: &Report) -> Option<usize> {
 
 /// The first line: experiment, subject, its worth, what it is, its core clock, the time it took.
 pub(crate) fn headline(report: &Report) -> String {
-    let core = report.findings.iter().find(|f| f.name == "clock.core_hz").map(number::in_cells);
+    // Its interval is among the clocks: here it has the digits of a number without one.
+    let core = report.findings.iter().find(|f| f.name == "clock.core_hz");
+    let core = core.map(|f| number::in_cells(&Finding { low: None, high: None, ..f.clone() }));
     let mut line = format!("{}: {}", report.experiment, report.subject);
     if !report.worth.is_empty() {
         line += &format!(" ({})", report.worth);
@@ -93,33 +99,5 @@ pub(crate) fn disturbance(f: &Finding) -> (Ink, String) {
         }
         Value::Text(t) if t == "no" => (Ink::Dim, "Undisturbed.".to_string()),
         _ => (Ink::Bad, format!("disturbed: {}", number::value(f).value)),
-    }
-}
-
-/// Notes under a table: each note once, with what it is about.
-pub(crate) fn notes(page: &mut Page, of: &[(String, &Finding)]) {
-    let mut told: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (label, f) in of {
-        for note in &f.notes {
-            let at = told.iter().position(|(n, _)| n == note).unwrap_or_else(|| {
-                told.push((note, Vec::new()));
-                told.len() - 1
-            });
-            if !told[at].1.contains(&label.as_str()) {
-                told[at].1.push(label);
-            }
-        }
-    }
-    let all = of.iter().map(|(label, _)| label).collect::<std::collections::BTreeSet<_>>().len();
-    for (note, labels) in told {
-        let about = match labels.as_slice() {
-            [only] => format!("{only}: "),
-            many if many.len() == all => String::new(),
-            [a, b] => format!("{a}, {b}: "),
-            // A list of sixty working sets says no more than its ends.
-            [first, .., last] => format!("{first} to {last} ({} of {all}): ", labels.len()),
-            [] => String::new(),
-        };
-        page.text(Ink::Dim, &format!("{about}{note}"), "  ", "    ");
     }
 }

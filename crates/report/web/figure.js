@@ -53,10 +53,11 @@ function mount(echarts, figure, spec) {
         text: [spec.heat.formatter(spec.heat.max), spec.heat.formatter(spec.heat.min)], textStyle: { color: c.quiet }, inRange: { color: spec.heat.color },
       },
       xAxis: spec.x.data ? { ...axis, type: "category", data: spec.x.data, name: spec.x.name, nameLocation: "middle", nameGap: 24, axisLabel: { ...axis.axisLabel, formatter: (v) => v.replace("iB", "") } } : {
-        ...axis, type: "value", min: on(spec.x.min), max: on(spec.x.max), name: spec.x.name, nameLocation: "middle", nameGap: 24, splitNumber: narrow ? 5 : 10,
+        ...axis, type: "value", minInterval: spec.x.whole ? 1 : 0, min: on(spec.x.min), max: on(spec.x.max), name: spec.x.name, nameLocation: "middle", nameGap: 24, splitNumber: narrow ? 5 : 10,
         axisLabel: { ...axis.axisLabel, showMinLabel: Number.isInteger(on(spec.x.min)), showMaxLabel: Number.isInteger(on(spec.x.max)), formatter: (v) => spec.xLabel(off(v)).replace("iB", "") },
       },
-      yAxis: { ...axis, ...y, axisLabel: yLabel },
+      // In the middle a long name would begin beyond the edge.
+      yAxis: { ...axis, ...y, axisLabel: yLabel, nameTextStyle: { ...axis.nameTextStyle, align: "left", padding: [0, 0, 0, -24] } },
       series,
     };
   }
@@ -67,7 +68,8 @@ function mount(echarts, figure, spec) {
     if (spec.rows) return spec.items[v[0]];
     if (p.seriesType === "custom" || spec.heat) return spec.items[p.dataIndex];
     const own = spec.items.filter((i) => spec.x.on(i.p.x) === v[0] && i.p.y === v[1]);
-    return own[0] ?? { text: `${p.seriesName}: ${spec.xLabel(Number(spec.x.off(v[0]).toPrecision(12)))}, ${digits(v[1])} ns` };
+    // Curves may lie on each other.
+    return own.find((i) => i.of === p.seriesName) ?? own[0] ?? { text: `${p.seriesName}: ${spec.xLabel(Number(spec.x.off(v[0]).toPrecision(12)))}, ${digits(v[1])} ${spec.y.name ?? ""}` };
   }
 
   // For paper in its width and in light colours, whatever the window is.

@@ -144,10 +144,10 @@ function marks(name, on, c, colour, list, label) {
 }
 
 // Whiskers of the 95 % intervals: a custom series, because no built-in one draws them.
-function whiskers(name, on, data, colour) {
+function whiskers(name, on, data, colour, fits = (p) => p.low > 0 && p.high > 0) {
   return {
     name, type: "custom", clip: true, color: colour, silent: true, z: 1, encode: { x: 0, y: [1, 2] },
-    data: data.filter((p) => p.low > 0 && p.high > 0).map((p) => [on(p.x), p.low, p.high]),
+    data: data.filter(fits).map((p) => [on(p.x), p.low, p.high]),
     renderItem: (_, api) => {
       const [x, a] = api.coord([api.value(0), api.value(1)]);
       const b = api.coord([api.value(0), api.value(2)])[1];

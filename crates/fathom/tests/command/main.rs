@@ -4,6 +4,7 @@
 
 mod common;
 mod compare;
+mod conflict;
 mod death;
 mod describe;
 mod doctor;

@@ -31,6 +31,10 @@ fn pages(dir: &Path) -> Vec<(&'static str, Vec<&'static str>)> {
     fathom(dir, &["report", "records/v1-bcm2835-latency.fathom", "--html", &file("latency.html")]);
     let sweep = ["stride", "--on", "am5728", "--bytes", "16K,256K", "--budget", "2s", "--html"];
     fathom(dir, &[&sweep[..], &[&file("stride.html")]].concat());
+    let conflict = ["conflict", "--on", "cortex-a8", "--budget", "2s", "--html"];
+    fathom(dir, &[&conflict[..], &[&file("conflict.html")]].concat());
+    let colours = ["conflict", "--on", "bcm2711", "--colours", "1,2,4", "--budget", "3s", "--html"];
+    fathom(dir, &[&colours[..], &[&file("colours.html")]].concat());
     for seed in ["1", "2"] {
         let record = file(&format!("{seed}.fathom"));
         fathom(dir, &["survey", "--on", "bcm2835", "--budget", "1s", "--seed", seed, "--record", &record]);
@@ -42,6 +46,8 @@ fn pages(dir: &Path) -> Vec<(&'static str, Vec<&'static str>)> {
         ("survey", survey.to_vec()),
         ("latency", vec!["histogram"; 3]),
         ("stride", ["stride", "heat"].repeat(3)),
+        ("conflict", vec!["evicted", "pairs", "rounds", "rounds"]),
+        ("colours", vec!["rounds", "rounds", "colours", "colours"]),
         ("compare", [&["overlay", "change"][..], &survey, &survey].concat()),
         ("records", [&["overlay"][..], &survey, &survey].concat()),
     ]
@@ -70,8 +76,10 @@ fn every_kind_of_page_is_drawn_and_answers() {
         }
         browser.open(&page, DESK, 900, false);
         answers(&mut browser, name);
-        if name == "stride" {
-            heat(&mut browser);
+        match name {
+            "stride" => heat(&mut browser),
+            "conflict" => policies(&mut browser),
+            _ => {}
         }
         assert!(browser.printed() > 10_000, "{name}: nothing is printed");
         assert_eq!(browser.complaints, Vec::<String>::new(), "{name}, after use");
@@ -203,6 +211,22 @@ fn heat(browser: &mut Browser) {
          d.innerText).join(' ')), 200))"
     ));
     assert!(tip.as_str().is_some_and(|t| t.contains("16 KiB at a step of 16 B")), "the tooltip says {tip}");
+    browser.press("Escape");
+}
+
+/// Textbook policies are named beside the measured misses, those of one number together, and read by keys.
+fn policies(browser: &mut Browser) {
+    let first = "document.querySelector('figure[data-name=\"misses.expected\"]')";
+    let all = browser
+        .value(&format!("[...{first}.querySelectorAll('svg text')].map((t) => t.textContent).join('; ')"));
+    let all = all.as_str().expect("text");
+    for policy in ["lru, fifo", "random", "bit-plru"] {
+        assert!(all.contains(policy), "no {policy} in {all}");
+    }
+    browser.value(&format!("{first}.focus(); 0"));
+    browser.press("End");
+    let read = browser.value(&format!("{first}.querySelector('figcaption').textContent"));
+    assert!(read.as_str().is_some_and(|t| t.contains(" would: ") && t.contains("misses a round")), "{read}");
     browser.press("Escape");
 }
 

@@ -89,11 +89,15 @@ fn bar(cell: &str) -> Option<usize> {
 
 fn figure(chart: &Chart, lines: &[Pieces], report: usize, about: &str) -> String {
     let (kind, name) = match chart {
-        Chart::Staircase => ("staircase", ""),
-        Chart::Pages => ("pages", ""),
-        Chart::Histogram(name) => ("histogram", name.as_str()),
-        Chart::Stride(operation) => ("stride", operation.as_str()),
-        Chart::Heat(operation) => ("heat", operation.as_str()),
+        Chart::Staircase => ("staircase", String::new()),
+        Chart::Pages => ("pages", String::new()),
+        Chart::Histogram(name) => ("histogram", name.clone()),
+        Chart::Stride(operation) => ("stride", operation.clone()),
+        Chart::Heat(operation) => ("heat", operation.clone()),
+        Chart::Rounds(what) => ("rounds", (*what).to_owned()),
+        Chart::Evicted(tier) => ("evicted", tier.to_string()),
+        Chart::Pairs => ("pairs", String::new()),
+        Chart::Colours(tier, what) => ("colours", format!("{tier}.{what}")),
     };
     let text: String =
         lines.iter().flat_map(|line| line.iter().map(|(_, t)| t.as_str()).chain(["\n"])).collect();
@@ -105,7 +109,7 @@ fn figure(chart: &Chart, lines: &[Pieces], report: usize, about: &str) -> String
     format!(
         "<figure class=\"chart\" data-chart=\"{kind}\" data-report=\"{report}\" data-name=\"{}\" tabindex=\"0\" \
          aria-label=\"{}\">{drawn}<figcaption></figcaption></figure>\n",
-        escaped(name),
+        escaped(&name),
         escaped(about)
     )
 }

@@ -84,16 +84,30 @@ fn a_page_needs_no_network_and_is_small_without_data() {
 
 #[test]
 fn a_page_has_every_section_of_the_terminal_with_its_figures() {
-    for report in [samples::survey(33), samples::latency(), samples::disturbed(), samples::refused()] {
+    let all = [
+        samples::survey(33),
+        samples::latency(),
+        samples::conflict(),
+        samples::disturbed(),
+        samples::refused(),
+    ];
+    for report in all {
         let text = page(&report);
         let shown = terminal(&report, &Style::default(), None);
-        for heading in ["Tiers", "Translation", "What prefetch is worth", "Access time", "Claims beside"] {
+        let built = ["How each level", "Tier 1: which line", "Pairs of loads", "Rounds of", "Page colours"];
+        let others = ["Tiers", "Translation", "What prefetch is worth", "Access time", "Claims beside"];
+        for heading in built.into_iter().chain(others) {
             assert_eq!(text.contains(&format!("<h2>{heading}")), shown.contains(heading), "{heading}");
         }
         for h in report.histograms.iter().filter(|h| h.name.ends_with(".single")) {
             assert!(text.contains(&format!("data-name=\"{}\"", h.name)), "{}", h.name);
         }
         assert_eq!(text.contains("data-chart=\"staircase\""), shown.contains("both axes logarithmic"));
+        for (chart, heading) in
+            [("evicted", built[1]), ("pairs", built[2]), ("rounds", built[3]), ("colours", built[4])]
+        {
+            assert_eq!(text.contains(&format!("data-chart=\"{chart}\"")), shown.contains(heading), "{chart}");
+        }
         for f in &report.findings {
             assert!(text.contains(&format!("<tr><td>{}</td>", f.name)), "{}", f.name);
         }

@@ -73,7 +73,7 @@ fn every_placeholder_and_unit_is_enumerated_and_every_kind_is_used() {
         }
     }
     for unit in values("UNIT") {
-        assert!(names().iter().any(|n| n.units.contains(unit)), "nothing is in {unit:?}");
+        assert!(names().any(|n| n.units.contains(unit)), "nothing is in {unit:?}");
     }
     for k in tokens() {
         assert!(used.contains(&k.kind), "nothing uses {}", k.kind);

@@ -46,8 +46,12 @@ fn described(f: &Finding) -> String {
 
 /// An interval without its value, with the unit.
 fn range(f: &Finding) -> Option<String> {
-    let middle = Value::Number(f64::midpoint(f.low?, f.high?));
+    let (low, high) = (f.low?, f.high?);
+    let middle = Value::Number(f64::midpoint(low, high));
     let (shown, unit) = number::in_cells(&Finding { value: middle, ..f.clone() });
+    if low == high {
+        return Some(format!("{} {unit}", shown.value).trim_end().to_string());
+    }
     // A size carries its unit.
     let unit = if f.unit == "bytes" { shown.value.rsplit(' ').next().unwrap_or_default() } else { unit };
     Some(format!("{} {unit}", shown.interval).trim_end().to_string())

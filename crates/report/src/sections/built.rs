@@ -1,21 +1,36 @@
-//! How each level is built, and the rounds of reads that compete for a set.
+//! How each level is built: ways, sets, line, replacement; which lines leave a set; pairs of loads.
 
-use fathom_analysis::findings::{Finding, Value};
+use fathom_analysis::findings::{Finding, Report, Value};
 
 use super::notes;
 use super::shelf::{Shelf, whole};
 use crate::number;
-use crate::page::{Ink, Page, left, measured, right};
+use crate::page::{Chart, INTERVAL, Ink, Page, left, measured, right};
 
-/// Misses of study S1 in a million rounds, of eight reads and of nine, and its times in seconds.
-const STUDY: [(u64, u64, f64); 2] = [(8, 37_103, 0.217_522_515), (9, 4_687_932, 0.248_132_105)];
+/// Columns of the longest bar.
+const BAR: f64 = 20.0;
 
-/// The tables, where any level was taken apart.
-pub fn section(page: &mut Page, shelf: &mut Shelf) {
-    levels(page, shelf);
+/// The nearest level, as far as it is known.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Nearest {
+    /// Its ways.
+    pub ways: Option<f64>,
+    /// Bytes of one of its ways: its sets, a line each.
+    pub way_bytes: Option<f64>,
+}
+
+/// The tables, where any level was taken apart; and what was found of the nearest one.
+pub fn section(page: &mut Page, report: &Report, shelf: &mut Shelf) -> Nearest {
+    let of_tiers = |f: &Finding| f.name.starts_with("tier.") || f.name == "line";
+    let silent = report.refusals.is_empty() && !report.findings.iter().any(of_tiers);
+    if report.experiment == "conflict" && silent && !report.findings.is_empty() {
+        page.line(Ink::Plain, "");
+        page.text(Ink::Warn, "No tiers were found, so nothing says how levels are built.", "", "  ");
+    }
+    let nearest = levels(page, shelf);
     evicted(page, shelf);
     pairs(page, shelf);
-    rounds(page, shelf);
+    nearest
 }
 
 /// A number or a word as it stands in a cell; a dash where it was not found.
@@ -23,14 +38,14 @@ fn cell(finding: Option<&&Finding>) -> String {
     finding.map_or_else(|| "-".to_owned(), |f| number::value(f).value)
 }
 
-fn levels(page: &mut Page, shelf: &mut Shelf) {
+fn levels(page: &mut Page, shelf: &mut Shelf) -> Nearest {
     let mut found = shelf.take_by(|parts| match parts {
         ["line"] => Some((1, "line".to_owned())),
         ["tier", n, what @ ("line" | "ways" | "sets" | "policies")] => Some((whole(n)?, what.to_string())),
         _ => None,
     });
     if found.is_empty() {
-        return;
+        return Nearest::default();
     }
     found.sort_by_key(|(key, _)| key.0);
     page.heading("How each level is built, from what conflicts in it");
@@ -50,9 +65,50 @@ fn levels(page: &mut Page, shelf: &mut Shelf) {
         &rows,
         &[],
     );
-    let labelled: Vec<(String, &Finding)> =
-        found.iter().map(|((n, what), f)| (format!("tier {n} {what}"), *f)).collect();
-    notes(page, &labelled);
+    let mut labelled = Vec::new();
+    for ((n, what), f) in &found {
+        let what = if what == "policies" { "replacement" } else { what.as_str() };
+        let plain = f.notes.iter().filter(|note| deviance(note).is_none()).cloned().collect();
+        labelled.push((format!("tier {n} {what}"), Finding { notes: plain, ..(*f).clone() }));
+    }
+    notes(page, &labelled.iter().map(|(label, f)| (label.clone(), f)).collect::<Vec<_>>());
+    misfits(page, &found);
+    let value = |what: &str| match of(1, what)?.value {
+        Value::Number(v) if v.is_finite() && v > 0.0 => Some(v),
+        _ => None,
+    };
+    Nearest {
+        ways: value("ways"),
+        way_bytes: value("sets").zip(value("line")).map(|(sets, line)| sets * line),
+    }
+}
+
+/// What a note says of a policy's deviance: `lru: deviance 25.2 an ask`.
+fn deviance(note: &str) -> Option<(&str, &str)> {
+    note.strip_suffix(" an ask")?.split_once(": deviance ")
+}
+
+/// How far policies are from what was seen, a line a tier, and what the number means once.
+fn misfits(page: &mut Page, found: &[((u64, String), &Finding)]) {
+    let mut explained = false;
+    for ((n, _), f) in found.iter().filter(|((_, what), _)| what == "policies") {
+        let said: Vec<String> = f
+            .notes
+            .iter()
+            .filter_map(|note| deviance(note))
+            .map(|(policy, d)| format!("{policy} {d}"))
+            .collect();
+        if said.is_empty() {
+            continue;
+        }
+        if !explained {
+            let text = "deviance: how far a policy is from what the lines of a set did; about 1 or less where it \
+                        explains that, and the larger the worse";
+            page.text(Ink::Dim, text, "  ", "    ");
+            explained = true;
+        }
+        page.text(Ink::Dim, &format!("tier {n} deviance: {}", said.join(", ")), "  ", "    ");
+    }
 }
 
 fn evicted(page: &mut Page, shelf: &mut Shelf) {
@@ -62,24 +118,40 @@ fn evicted(page: &mut Page, shelf: &mut Shelf) {
     });
     let mut tiers: Vec<u64> = found.iter().map(|(key, _)| key.0).collect();
     tiers.dedup();
+    let block = if page.style().unicode { "\u{2588}" } else { "#" };
     for tier in tiers {
         page.heading(&format!("Tier {tier}: which line is gone after fresh ones were loaded"));
+        let text = "Lines of one set were loaded, each once and one more than ways: so often was the line gone \
+                    that was loaded so many loads before the last.";
+        page.text(Ink::Plain, text, "", "  ");
+        page.picture(Chart::Evicted(tier), Vec::new());
         let of = found.iter().filter(|(key, _)| key.0 == tier);
         let rows: Vec<Vec<String>> = of
             .map(|((_, behind), f)| {
+                let share = match f.value {
+                    Value::Number(v) if v.is_finite() => v.clamp(0.0, 1.0),
+                    _ => 0.0,
+                };
                 let mut row = vec![behind.to_string()];
                 row.extend(number::cells(Some(f)));
-                row.push(f.count.to_string());
+                row.extend([block.repeat((BAR * share).round() as usize), f.count.to_string()]);
                 row
             })
             .collect();
-        page.table(&[right("loads ago"), measured("gone"), crate::page::INTERVAL, right("n")], &rows, &[]);
+        let columns =
+            [right("loads ago"), measured("share gone"), INTERVAL, left("share to scale"), right("n")];
+        page.table(&columns, &rows, &[]);
     }
 }
 
+/// Heads of columns; more tiers no machine here has.
+const HEADS: [&str; 4] = ["tier 1, ns", "tier 2, ns", "tier 3, ns", "tier 4, ns"];
+
 fn pairs(page: &mut Page, shelf: &mut Shelf) {
+    // What no column is for stays on the shelf.
+    let headed = |n: &str| whole(n).filter(|n| *n <= HEADS.len() as u64);
     let found = shelf.take_by(|parts| match parts {
-        ["pair", n, bytes, "time"] => Some((whole(n)?, whole(bytes)?)),
+        ["pair", n, bytes, "time"] => Some((headed(n)?, whole(bytes)?)),
         _ => None,
     });
     let reach = shelf.take_by(|parts| match parts {
@@ -89,145 +161,30 @@ fn pairs(page: &mut Page, shelf: &mut Shelf) {
     if found.is_empty() && reach.is_empty() {
         return;
     }
-    page.heading("A load so many bytes after another, in working sets beyond each tier, ns");
+    page.heading("Pairs of loads: time of the second by its distance from the first");
+    let text =
+        "In working sets beyond each tier. Where the second is fast, it finds what the first one brought.";
+    page.text(Ink::Plain, text, "", "  ");
+    page.picture(Chart::Pairs, Vec::new());
     let mut tiers: Vec<u64> = found.iter().map(|(key, _)| key.0).collect();
     tiers.dedup();
     let mut distances: Vec<u64> = found.iter().map(|(key, _)| key.1).collect();
     distances.sort_unstable();
     distances.dedup();
-    // More tiers than that no machine here has.
-    let heads = ["tier 1", "tier 2", "tier 3", "tier 4"];
-    let shown = || tiers.iter().copied().zip(heads);
-    let mut columns = vec![right("bytes")];
-    columns.extend(shown().map(|(_, head)| right(head)));
-    let rows: Vec<Vec<String>> = distances
-        .iter()
-        .map(|&bytes| {
-            let at = |n: u64| found.iter().find(|(key, _)| *key == (n, bytes)).map(|(_, f)| f);
-            let mut row = vec![bytes.to_string()];
-            row.extend(shown().map(|(n, _)| cell(at(n))));
-            row
-        })
-        .collect();
+    let mut columns = vec![right("bytes apart")];
+    columns.extend(tiers.iter().filter_map(|n| Some(right(HEADS.get(*n as usize - 1)?))));
+    let mut rows: Vec<Vec<String>> = distances.iter().map(|bytes| vec![bytes.to_string()]).collect();
+    for &n in &tiers {
+        let at = |bytes: &u64| found.iter().find(|(key, _)| *key == (n, *bytes)).map(|(_, f)| *f);
+        for (row, value) in rows.iter_mut().zip(number::column(distances.iter().map(at))) {
+            row.push(value);
+        }
+    }
     page.table(&columns, &rows, &[]);
     for (n, f) in &reach {
-        page.text(
-            Ink::Plain,
-            &format!("Tier {n}: a load brings {} along.", number::value(f).value),
-            "  ",
-            "    ",
-        );
+        let text = format!("Tier {n}: a load brings {} along.", number::value(f).value);
+        page.text(Ink::Plain, &text, "  ", "    ");
     }
     let labelled: Vec<(String, &Finding)> = reach.iter().map(|(n, f)| (format!("tier {n}"), *f)).collect();
     notes(page, &labelled);
-}
-
-/// What is known of so many reads a round.
-#[derive(Default)]
-struct Round<'a> {
-    misses: Option<&'a Finding>,
-    time: Option<&'a Finding>,
-    base_misses: Option<&'a Finding>,
-    base_time: Option<&'a Finding>,
-}
-
-fn rounds(page: &mut Page, shelf: &mut Shelf) {
-    let found = shelf.take_by(|parts| match parts {
-        ["conflict", n, what @ ("misses_per_round" | "time_per_round")] => {
-            Some((whole(n)?, false, what.to_string()))
-        }
-        ["conflict", n, "base", what @ ("misses_per_round" | "time_per_round")] => {
-            Some((whole(n)?, true, what.to_string()))
-        }
-        _ => None,
-    });
-    let expected = shelf.take_all(|parts| match parts {
-        ["conflict", n, "expected", _] => Some(whole(n)?),
-        _ => None,
-    });
-    if found.is_empty() && expected.is_empty() {
-        return;
-    }
-    let mut all: Vec<(u64, Round)> = Vec::new();
-    for ((n, base, what), f) in found {
-        if all.last().is_none_or(|(last, _)| *last != n) {
-            all.push((n, Round::default()));
-        }
-        let Some((_, round)) = all.last_mut() else { continue };
-        *(match (base, what == "time_per_round") {
-            (false, false) => &mut round.misses,
-            (false, true) => &mut round.time,
-            (true, false) => &mut round.base_misses,
-            (true, true) => &mut round.base_time,
-        }) = Some(f);
-    }
-    page.heading("Rounds of independent reads 4 KiB apart: misses of the nearest level, and time");
-    let per_read = |n: u64, f: Option<&Finding>| match f.map(|f| &f.value) {
-        Some(Value::Number(ns)) => number::shown(ns / n as f64, None, None).value,
-        _ => "-".to_owned(),
-    };
-    let rows: Vec<Vec<String>> = all
-        .iter()
-        .map(|(n, r)| {
-            let mut row =
-                vec![n.to_string(), cell(r.misses.as_ref()), cell(r.time.as_ref()), per_read(*n, r.time)];
-            row.extend([cell(r.base_misses.as_ref()), cell(r.base_time.as_ref())]);
-            row
-        })
-        .collect();
-    let columns = [
-        right("reads"),
-        right("misses"),
-        right("ns a round"),
-        right("ns a read"),
-        right("base: misses"),
-        right("ns a round"),
-    ];
-    if !rows.is_empty() {
-        page.table(&columns, &rows, &[]);
-    }
-    let labelled: Vec<(String, &Finding)> =
-        all.iter().filter_map(|(n, r)| Some((format!("{n} reads"), r.misses?))).collect();
-    notes(page, &labelled);
-    by_policy(page, &all, &expected);
-}
-
-/// One line more than ways: what policies would do, and what the study printed.
-fn by_policy(page: &mut Page, all: &[(u64, Round)], expected: &[(u64, &Finding)]) {
-    let Some(&(n, _)) = expected.first() else { return };
-    let policies: Vec<String> = expected
-        .iter()
-        .filter_map(|(_, f)| Some(format!("{} {}", f.name.rsplit('.').next()?, number::value(f).value)))
-        .collect();
-    page.text(
-        Ink::Plain,
-        &format!("{n} lines in {} ways, misses a round: {}.", n - 1, policies.join(", ")),
-        "",
-        "  ",
-    );
-    let time = |n: u64| match all.iter().find(|(m, _)| *m == n)?.1.time?.value {
-        Value::Number(ns) => Some(ns),
-        Value::Text(_) => None,
-    };
-    if let (Some(fits), Some(over)) = (time(n - 1), time(n))
-        && n > 1
-    {
-        let text = format!(
-            "A round of {n} takes {:+.1} % more than one of {}; the read more is {:+.1} % by itself.",
-            100.0 * (over / fits - 1.0),
-            n - 1,
-            100.0 / (n - 1) as f64
-        );
-        page.text(Ink::Plain, &text, "", "  ");
-    }
-    if n == STUDY[1].0 {
-        let [(_, few, short), (_, many, long)] = STUDY;
-        let text = format!(
-            "Study S1, on an L1 of 8 ways and 64 sets, a million rounds: {few} misses of 8 reads and {many} of 9 ({:.0} times), {:+.1} % time (published as +14.2 %); {:.2} misses a round, which no textbook policy gives.",
-            many as f64 / few as f64,
-            100.0 * (long / short - 1.0),
-            many as f64 / 1e6
-        );
-        page.text(Ink::Dim, &text, "", "  ");
-    }
 }

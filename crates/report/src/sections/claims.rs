@@ -100,7 +100,11 @@ pub fn section(page: &mut Page, report: &Report, shelf: &mut Shelf) {
         ["verdict", "level", n, "size"] => whole(n),
         _ => None,
     });
-    if claims.is_empty() && verdicts.is_empty() {
+    let built = shelf.take_by(|parts| match parts {
+        ["verdict", "level", n, what] => Some((whole(n)?, PARTS.iter().position(|part| part == what)?)),
+        _ => None,
+    });
+    if claims.is_empty() && verdicts.is_empty() && built.is_empty() {
         return;
     }
     page.heading("Claims beside measurements");
@@ -137,10 +141,13 @@ pub fn section(page: &mut Page, report: &Report, shelf: &mut Shelf) {
         left("measured"),
         left("verdict"),
     ];
-    page.table(&columns, &table, VERDICTS);
+    if !table.is_empty() {
+        page.table(&columns, &table, VERDICTS);
+    }
     for (level, f) in &verdicts {
         sentence(page, report, *level, f, &claims);
     }
+    parts(page, report, &built);
     remarks(page, &claims);
 }
 
@@ -167,6 +174,52 @@ fn sentence(page: &mut Page, report: &Report, level: u64, f: &Finding, claims: &
         "- ",
         "  ",
     );
+}
+
+/// What a verdict on how a level is built may be about.
+const PARTS: [&str; 3] = ["line", "ways", "sets"];
+
+/// Verdicts on how a level is built: those that disagree in their own words, of the others what they are about.
+fn parts(page: &mut Page, report: &Report, built: &[((u64, usize), &Finding)]) {
+    let mut levels: Vec<u64> = built.iter().map(|((level, _), _)| *level).collect();
+    levels.dedup();
+    // Levels of which the same is said are told together.
+    let mut told: Vec<(String, Vec<String>)> = Vec::new();
+    for level in levels {
+        let mut said: Vec<(String, Vec<&str>)> = Vec::new();
+        for ((_, part), f) in built.iter().filter(|((n, _), _)| *n == level) {
+            let what = PARTS[*part];
+            let verdict = word(f);
+            let worded = worded(&verdict, &report.worth);
+            if verdict == "disagrees" {
+                let about = format!("level {level} {what}: ");
+                let why: Vec<&str> =
+                    f.notes.iter().map(|n| n.strip_prefix(about.as_str()).unwrap_or(n)).collect();
+                page.text(Ink::Bad, &format!("{about}{worded}: {}", why.join("; ")), "- ", "  ");
+                continue;
+            }
+            let unmeasured = f.notes.iter().any(|note| note.ends_with("not measured"));
+            let verdict = if unmeasured { format!("{worded} (not measured)") } else { worded };
+            match said.iter_mut().find(|(v, _)| *v == verdict) {
+                Some((_, parts)) => parts.push(what),
+                None => said.push((verdict, vec![what])),
+            }
+        }
+        let said: Vec<String> = said.iter().map(|(v, parts)| format!("{}: {v}", parts.join(", "))).collect();
+        let said = said.join("; ");
+        match told.iter_mut().find(|(s, _)| *s == said) {
+            Some((_, levels)) => levels.push(level.to_string()),
+            None => told.push((said, vec![level.to_string()])),
+        }
+    }
+    for (said, levels) in told.iter().filter(|(said, _)| !said.is_empty()) {
+        let levels = if let [only] = levels.as_slice() {
+            format!("level {only}")
+        } else {
+            format!("levels {}", levels.join(", "))
+        };
+        page.text(Ink::Plain, &format!("{levels} {said}"), "- ", "  ");
+    }
 }
 
 /// Notes of claims that say more than what the level holds.

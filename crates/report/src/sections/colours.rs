@@ -7,7 +7,7 @@ use fathom_analysis::findings::Finding;
 use super::notes;
 use super::shelf::{Shelf, whole};
 use crate::number;
-use crate::page::{Column, Ink, Page, right};
+use crate::page::{Chart, Column, Ink, Page, right};
 
 /// Heads of columns, by the number of colours. Others are printed as they are.
 const HEADS: [(u64, &str); 20] = [
@@ -67,34 +67,36 @@ pub fn section(page: &mut Page, shelf: &mut Shelf) {
                 .collect();
             if !cells.is_empty() {
                 page.heading(&format!("Page colours of tier {tier}: {spoken}, a load in each page"));
+                page.picture(Chart::Colours(tier, what), Vec::new());
                 table(page, &cells);
             }
         }
         if let Some(f) = shelf.take(&format!("tier.{tier}.colour.help")) {
             let helps = number::value(f).value;
             page.line(Ink::Plain, "");
-            let text = format!("Can colour help in tier {tier}? {helps}: {}", f.notes.join("; "));
-            page.text(Ink::Plain, &text, "", "  ");
+            let (why, more) = f.notes.split_first().map_or(("", &[][..]), |(why, more)| (why.as_str(), more));
+            page.text(Ink::Plain, &format!("Can colour help in tier {tier}? {helps}: {why}"), "", "  ");
+            for note in more {
+                page.text(Ink::Plain, note, "- ", "  ");
+            }
         }
     }
 }
 
 fn table(page: &mut Page, cells: &[Cell]) {
     let colours: Vec<u64> = cells.iter().map(|c| c.1).collect::<BTreeSet<_>>().into_iter().collect();
+    let pages: Vec<u64> = cells.iter().map(|c| c.0).collect::<BTreeSet<_>>().into_iter().collect();
+    let of = |pages: u64, k: u64| cells.iter().find(|c| (c.0, c.1) == (pages, k)).map(|c| c.2);
+    // All columns of one kind of number, with as many digits.
+    let all = colours.iter().flat_map(|&k| pages.iter().map(move |&n| of(n, k)));
+    let mut shown = number::column(all).into_iter();
     for some in colours.chunks(MOST_COLUMNS) {
         let mut columns: Vec<Column> = vec![right("pages")];
         columns.extend(some.iter().filter_map(|&k| Some(right(head(k)?))));
-        let of = |pages: u64, k: u64| cells.iter().find(|c| (c.0, c.1) == (pages, k)).map(|c| c.2);
-        let rows: Vec<Vec<String>> = cells
-            .iter()
-            .map(|c| c.0)
-            .collect::<BTreeSet<_>>()
-            .into_iter()
-            .map(|pages| {
-                let value = |&k: &u64| of(pages, k).map(|f| number::value(f).value).unwrap_or_default();
-                std::iter::once(pages.to_string()).chain(some.iter().map(value)).collect()
-            })
-            .collect();
+        let mut rows: Vec<Vec<String>> = pages.iter().map(|n| vec![n.to_string()]).collect();
+        for _ in some {
+            rows.iter_mut().for_each(|row| row.extend(shown.next()));
+        }
         page.table(&columns, &rows, &[]);
     }
     let labelled: Vec<(String, &Finding)> =

@@ -106,7 +106,10 @@ fn table(page: &mut Page, operation: &str, points: &[&Point]) {
     }
     let mut before = None;
     let mut rows = Vec::new();
-    for point in points {
+    // Their intervals follow from those beside them.
+    let ratios = number::column(points.iter().map(|p| p.ratio));
+    let lines = number::column(points.iter().map(|p| p.line));
+    for (at, point) in points.iter().enumerate() {
         let (_, bytes, step) = point.key;
         // The size once, so that the eye finds the groups.
         let size =
@@ -114,9 +117,10 @@ fn table(page: &mut Page, operation: &str, points: &[&Point]) {
         before = Some(bytes);
         let mut row = vec![size, step.to_string()];
         row.extend(number::cells(point.access));
-        // Their intervals follow from those beside them.
-        row.push(point.ratio.map(|f| number::value(f).value).unwrap_or_default());
-        row.push(point.line.map(|f| number::value(f).value).unwrap_or_default());
+        row.extend([(point.ratio, &ratios), (point.line, &lines)].map(|(f, shown)| match f {
+            Some(_) => shown[at].clone(),
+            None => String::new(),
+        }));
         row.push(point.access.map(|f| f.count.to_string()).unwrap_or_default());
         rows.push(row);
     }
@@ -130,6 +134,9 @@ fn table(page: &mut Page, operation: &str, points: &[&Point]) {
         right("n"),
     ];
     page.table(&columns, &rows, &[]);
+    if points.iter().any(|p| p.ratio.is_some()) {
+        page.text(Ink::Dim, "ratio: time an access over that at the smallest step", "  ", "    ");
+    }
     let labelled: Vec<(String, &Finding)> = points
         .iter()
         .flat_map(|p| {

@@ -7,6 +7,7 @@ use super::picture::{Plateau, Plot, draw};
 use super::shelf::{Shelf, whole};
 use crate::number::{self, Shown};
 use crate::page::{Chart, INTERVAL, Ink, Page, left, measured, right};
+use crate::schema::values;
 
 /// Rows of text that the staircase takes.
 const STAIRS: usize = 12;
@@ -174,42 +175,52 @@ fn table_of_tiers(page: &mut Page, report: &Report, tiers: &[Tier]) {
 
 /// The TLBs, the walk, and the curve that they come from.
 pub fn translation(page: &mut Page, shelf: &mut Shelf) {
+    // Those for base pages first.
     let found = shelf.take_by(|parts| match parts {
-        ["tlb", n, what @ ("entries" | "penalty")] => Some((whole(n)?, what.to_string())),
+        ["tlb", n, what @ ("entries" | "penalty" | "ways" | "sets")] => {
+            Some((false, whole(n)?, what.to_string()))
+        }
+        ["tlb", "huge", n, what @ ("entries" | "penalty")] => Some((true, whole(n)?, what.to_string())),
         _ => None,
     });
+    let none_huge = shelf.take("tlb.huge.pages");
     let walk = shelf.take("walk.latency");
     let share = shelf.take("walk.share");
     let pages = shelf.take_by(|parts| match parts {
         ["pages", n, "extra"] => whole(n),
         _ => None,
     });
-    if found.is_empty() && walk.is_none() && share.is_none() && pages.is_empty() {
+    let alone = [walk, share, none_huge].iter().all(Option::is_none);
+    if found.is_empty() && pages.is_empty() && alone {
         return;
     }
     page.heading("Translation: what the TLBs reach, and what a load pays beyond");
-    let mut table: Vec<Vec<String>> = Vec::new();
-    let mut labelled: Vec<(String, &Finding)> = Vec::new();
-    let mut marks = Vec::new();
-    let mut numbers: Vec<u64> = found.iter().map(|((n, _), _)| *n).collect();
-    numbers.dedup();
-    for n in numbers {
-        let get = |what: &str| found.iter().find(|((m, w), _)| *m == n && w == what).map(|(_, f)| *f);
-        let (entries, penalty) = (get("entries"), get("penalty"));
-        let name = format!("TLB {n}");
-        let [[reach, reach_95], [cost, cost_95]] = [number::cells(entries), number::cells(penalty)];
-        table.push(vec![name.clone(), reach.clone(), reach_95, cost, cost_95, count(penalty.or(entries))]);
-        labelled.extend([entries, penalty].into_iter().flatten().map(|f| (name.clone(), f)));
-        marks.extend(entries.and_then(finite).filter(|v| *v >= 1.0).map(|v| (v, reach)));
-    }
+    let Tlbs { mut table, mut labelled, marks } = tlbs(&found);
     if let Some(walk) = walk {
         let [cost, cost_95] = number::cells(Some(walk));
-        table.push(vec!["walk".into(), String::new(), String::new(), cost, cost_95, count(Some(walk))]);
+        let mut row = vec!["walk".to_string()];
+        row.resize(5, String::new());
+        row.extend([cost, cost_95, count(Some(walk))]);
+        table.push(row);
         labelled.push(("walk".to_string(), walk));
     }
     if !table.is_empty() {
-        let columns = [left(""), measured("entries"), INTERVAL, measured("penalty ns"), INTERVAL, right("n")];
+        let columns = [
+            left(""),
+            measured("entries"),
+            INTERVAL,
+            right("ways"),
+            right("sets"),
+            measured("penalty ns"),
+            INTERVAL,
+            right("n"),
+        ];
         page.table(&columns, &table, &[]);
+    }
+    if let Some(f) = none_huge {
+        let text = format!("No rise was seen up to {} huge pages.", number::value(f).value);
+        page.text(Ink::Plain, &text, "", "  ");
+        labelled.push(("huge pages".to_string(), f));
     }
     if let Some(share) = share {
         let [value, interval] = number::cells(Some(share));
@@ -219,6 +230,36 @@ pub fn translation(page: &mut Page, shelf: &mut Shelf) {
     }
     notes(page, &labelled);
     curve_of_pages(page, &pages, marks);
+}
+
+/// Rows of the TLBs, what their notes are about, and where they end on the curve of pages.
+struct Tlbs<'a> {
+    table: Vec<Vec<String>>,
+    labelled: Vec<(String, &'a Finding)>,
+    marks: Vec<(f64, String)>,
+}
+
+/// By whether it is for huge pages, number and what is known of it.
+fn tlbs<'a>(found: &[((bool, u64, String), &'a Finding)]) -> Tlbs<'a> {
+    let mut table: Vec<Vec<String>> = Vec::new();
+    let mut labelled: Vec<(String, &Finding)> = Vec::new();
+    let mut marks = Vec::new();
+    let mut numbers: Vec<(bool, u64)> = found.iter().map(|((huge, n, _), _)| (*huge, *n)).collect();
+    numbers.dedup();
+    for (huge, n) in numbers {
+        let of = |key: &(bool, u64, String), what: &str| (key.0, key.1, key.2.as_str()) == (huge, n, what);
+        let get = |what: &str| found.iter().find(|(key, _)| of(key, what)).map(|(_, f)| *f);
+        let [entries, ways, sets, penalty] = ["entries", "ways", "sets", "penalty"].map(get);
+        let name = if huge { format!("huge TLB {n}") } else { format!("TLB {n}") };
+        let [[reach, reach_95], [cost, cost_95]] = [number::cells(entries), number::cells(penalty)];
+        let [by, sets_of] = [ways, sets].map(|f| number::cells(f)[0].clone());
+        let n = count(penalty.or(entries));
+        table.push(vec![name.clone(), reach.clone(), reach_95, by, sets_of, cost, cost_95, n]);
+        labelled.extend([entries, penalty].into_iter().flatten().map(|f| (name.clone(), f)));
+        labelled.extend([ways, sets].into_iter().flatten().map(|f| (format!("{name} ways"), f)));
+        marks.extend(entries.and_then(finite).filter(|v| *v >= 1.0 && !huge).map(|v| (v, reach)));
+    }
+    Tlbs { table, labelled, marks }
 }
 
 fn curve_of_pages(page: &mut Page, pages: &[(u64, &Finding)], marks: Vec<(f64, String)>) {
@@ -238,37 +279,13 @@ fn curve_of_pages(page: &mut Page, pages: &[(u64, &Finding)], marks: Vec<(f64, S
         log_y: false,
         rows: SMALL,
         x_label: |v| number::shown(v.round(), None, None).value,
-        // Two digits are enough to read a height by.
-        y_label: |v| if v.abs() < 1e7 { format!("{v:.1}") } else { format!("{v:.1e}") },
+        y_label: number::height,
     };
     page.text(Ink::Plain, "Added to a load (ns) by the number of pages it is spread over:", "", "  ");
     page.picture(Chart::Pages, draw(&plot, page.style().width, page.style().unicode));
     let labelled: Vec<(String, &Finding)> = pages.iter().map(|(n, f)| (format!("{n} pages"), *f)).collect();
     notes(page, &labelled);
 }
-
-/// Orders from the kindest to prefetchers to the hardest; others follow.
-const ORDERS: [&str; 19] = [
-    "sequential",
-    "forward2",
-    "forward3",
-    "forward4",
-    "forward5",
-    "forward6",
-    "forward7",
-    "forward8",
-    "reversed",
-    "backward2",
-    "backward3",
-    "backward4",
-    "backward5",
-    "backward6",
-    "backward7",
-    "backward8",
-    "window",
-    "random",
-    "repermuted",
-];
 
 /// Columns of the longest bar.
 const BAR: f64 = 20.0;
@@ -277,7 +294,8 @@ const BAR: f64 = 20.0;
 pub fn prefetch(page: &mut Page, shelf: &mut Shelf) {
     let steps = shelf.take_by(|parts| match parts {
         ["prefetch", order, "time"] => {
-            let rank = ORDERS.iter().position(|o| o == order).unwrap_or(ORDERS.len());
+            // The schema's order is from the kindest to the hardest; words that it does not know follow.
+            let rank = values("ORDER").iter().position(|o| o == order).unwrap_or(usize::MAX);
             Some((rank, order.to_string()))
         }
         _ => None,

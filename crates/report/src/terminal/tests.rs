@@ -1,4 +1,4 @@
-use fathom_analysis::findings::{Report, Value};
+use fathom_analysis::findings::{Finding, Report, Value};
 use proptest::prelude::*;
 use unicode_width::UnicodeWidthStr;
 
@@ -22,6 +22,56 @@ fn a_survey_of_three_tiers() {
 fn single_loads_are_drawn_as_histograms() {
     golden("latency-unicode.txt", &terminal(&samples::latency(), &UNICODE, Some(NEXT)));
     golden("latency-ascii.txt", &terminal(&samples::latency(), &ASCII, Some(NEXT)));
+}
+
+#[test]
+fn how_levels_are_built_and_what_conflicts_cost() {
+    golden("conflict-unicode.txt", &terminal(&samples::conflict(), &UNICODE, Some(NEXT)));
+    golden("conflict-ascii.txt", &terminal(&samples::conflict(), &ASCII, Some(NEXT)));
+}
+
+#[test]
+fn reads_that_fall_into_several_sets_are_not_set_beside_one_set() {
+    let mut report = samples::conflict();
+    let one = unwrapped(&terminal(&report, &UNICODE, None));
+    assert!(one.contains("miss 5.14 times a round here") && one.contains("Study S1"), "{one}");
+    let sets = report.findings.iter_mut().find(|f| f.name == "tier.1.sets").expect("sets");
+    sets.value = Value::Number(128.0);
+    let two = unwrapped(&terminal(&report, &UNICODE, None));
+    assert!(two.contains("A way is 8 KiB: these reads fall into 2 sets in turn"), "{two}");
+    assert!(!two.contains("a round here") && !two.contains("Study S1"), "{two}");
+    let page = |report: &Report| crate::html(&[("A", report)], &[]).expect("a page");
+    assert!(page(&samples::conflict()).contains("data-name=\"misses.expected\""));
+    assert!(page(&report).contains("data-name=\"misses\""));
+}
+
+#[test]
+fn a_column_without_intervals_has_one_number_of_digits() {
+    let all =
+        [1.816, 12.725, 0.0, 172.49].map(|v| samples::number("x", v, "ns", Some((v - 0.1, v + 0.1)), 1));
+    let shown = |of: &[Option<&Finding>]| crate::number::column(of.iter().copied());
+    assert_eq!(
+        shown(&[Some(&all[0]), None, Some(&all[1]), Some(&all[2]), Some(&all[3])]),
+        ["1.82", "-", "12.72", "0", "172.49"]
+    );
+    assert_eq!(shown(&[Some(&all[1])]), ["12.72"]);
+    let whole = [3.0, 12.0].map(|v| samples::number("x", v, "", None, 1));
+    assert_eq!(shown(&[Some(&whole[0]), Some(&whole[1])]), ["3", "12"]);
+}
+
+#[test]
+fn levels_without_tiers_are_not_passed_over_in_silence() {
+    let mut report = samples::conflict();
+    let none = "No tiers were found, so nothing says how levels are built.";
+    report.findings.push(samples::number("tier.1.latency", 1.8, "ns", None, 9));
+    assert!(!terminal(&report, &UNICODE, None).contains(none));
+    report.findings.retain(|f| f.name.starts_with("conflict."));
+    let text = terminal(&report, &UNICODE, None);
+    assert!(text.contains(none) && !text.contains("neither counted nor told"), "{text}");
+    report.findings.retain(|f| f.name.contains("time_per_round"));
+    let text = terminal(&report, &UNICODE, None);
+    assert!(text.contains("misses: neither counted nor told from single loads"), "{text}");
+    assert!(!terminal(&samples::survey(9), &UNICODE, None).contains(none));
 }
 
 /// Two records of the latency sample: the second is slower in memory, asked of another machine.

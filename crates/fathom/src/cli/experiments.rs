@@ -1,0 +1,124 @@
+//! Options of the experiments.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::builder::TypedValueParser;
+use fathom_experiment::latency::ladder::Ladder;
+use fathom_probe::machine::Operation;
+
+use super::Output;
+use super::parse::{budget, ladder, operation, step, working_set};
+
+/// Options of the survey.
+#[derive(Debug, Args)]
+pub struct Survey {
+    /// What each level replaces, too: two fifths of the budget then ask how levels are built, and not one.
+    #[arg(long)]
+    pub deep: bool,
+    #[command(flatten)]
+    pub run: RunOptions,
+    #[command(flatten)]
+    pub out: Output,
+}
+
+/// Options of the latency histograms.
+#[derive(Debug, Args)]
+pub struct Latency {
+    /// Working sets, separated by commas: bytes or K, M, G (binary), as in 8K,64KiB,1M.
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = working_set)]
+    pub bytes: Vec<u64>,
+    /// The same loads in three orders, two page sizes or six placements too; from the same budget.
+    #[arg(long, value_delimiter = ',', value_parser = ladder())]
+    pub ladder: Vec<Ladder>,
+    #[command(flatten)]
+    pub run: RunOptions,
+    #[command(flatten)]
+    pub out: Output,
+}
+
+/// Options of the strides.
+#[derive(Debug, Args)]
+pub struct Stride {
+    /// Working sets, separated by commas: bytes or K, M, G (binary), as in 16K,1M. Default: inside and beyond each
+    /// tier of a sketch.
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = working_set)]
+    pub bytes: Vec<u64>,
+    /// Steps from access to access, powers of two from 8 to 1M. Default: 8,16,32,64,128,256,1K,4K.
+    #[arg(long, value_name = "STEPS", value_delimiter = ',', value_parser = step)]
+    pub steps: Vec<u64>,
+    /// What is done to each cell. Default: all three.
+    #[arg(long, value_delimiter = ',', value_parser = operation())]
+    pub op: Vec<Operation>,
+    /// The same over memory that nobody has touched, beside: what page faults add. From the same budget.
+    #[arg(long)]
+    pub unfaulted: bool,
+    /// Dependent loads over the largest size in orders from ascending to random: what prefetch is worth, and how
+    /// far it reaches. From the same budget.
+    #[arg(long)]
+    pub ladder: bool,
+    #[command(flatten)]
+    pub run: RunOptions,
+    #[command(flatten)]
+    pub out: Output,
+}
+
+/// Options of the conflicts.
+#[derive(Debug, Args)]
+pub struct Conflict {
+    /// Page colours, separated by commas, each a number from 1 to 1024: how pages of one colour, of several,
+    /// and pages that share one frame conflict.
+    #[arg(long, value_name = "K", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=1024))]
+    pub colours: Vec<u64>,
+    #[command(flatten)]
+    pub run: RunOptions,
+    #[command(flatten)]
+    pub out: Output,
+}
+
+/// What every experiment takes.
+#[derive(Debug, Default, Args)]
+pub struct RunOptions {
+    /// What to measure: a subject of `fathom subjects`, a machine of `fathom machines`, or the file of a
+    /// description. Default: this host.
+    #[arg(long, value_name = "SUBJECT")]
+    pub on: Option<String>,
+    /// Time to spend, e.g. 3s, 500ms, 2m. On a described machine it stands for simulated accesses.
+    #[arg(long, default_value = "10s", value_parser = budget, value_name = "TIME")]
+    pub budget: u64,
+    /// Seed of orders and placements. Default: 1 on a described machine, else from the clock.
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Keep the record in this file too (it is always kept in the user's data directory).
+    #[arg(long, value_name = "FILE", value_parser = RecordFile)]
+    pub record: Option<PathBuf>,
+    /// CPU to measure on. Default: an isolated one, else the last allowed.
+    #[arg(long, value_name = "N")]
+    pub cpu: Option<u32>,
+    /// How long the probe may say nothing before it is given up. A trial takes less than a second on
+    /// hardware; the largest ones of a model compute for some ten seconds in an unoptimised build.
+    #[arg(long, hide = true, default_value = "60s", value_parser = budget, value_name = "TIME")]
+    pub patience: u64,
+}
+
+/// Parses the file of a record; any name that the system takes will do, but stdout has the report.
+#[derive(Clone, Debug)]
+struct RecordFile;
+
+impl TypedValueParser for RecordFile {
+    type Value = PathBuf;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        arg: Option<&clap::Arg>,
+        value: &std::ffi::OsStr,
+    ) -> Result<PathBuf, clap::Error> {
+        let file = clap::builder::PathBufValueParser::new().parse_ref(command, arg, value)?;
+        if file.as_os_str() == "-" {
+            let what = "--record -: stdout has the report; name a file (./- for one of that name)\n";
+            return Err(command.clone().error(clap::error::ErrorKind::ValueValidation, what));
+        }
+        Ok(file)
+    }
+}

@@ -1,0 +1,116 @@
+//! Values of options: sizes, times, shares, steps and words, each with an error that says how it is written.
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use fathom_experiment::latency::ladder::Ladder;
+use fathom_probe::machine::Operation;
+
+/// `3s`, `500ms`, `2m` or plain seconds, in ms.
+pub(super) fn budget(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let factor = match &text[digits.len()..] {
+        "ms" => 1.0,
+        "s" | "" => 1000.0,
+        "m" | "min" => 60_000.0,
+        unit => return Err(format!("unknown unit '{unit}': use ms, s or m, as in 500ms, 3s, 2m")),
+    };
+    let value: f64 = digits.parse().map_err(|_| "expected a time such as 500ms, 3s, 2m".to_owned())?;
+    let ms = value * factor;
+    if (100.0..=3_600_000.0).contains(&ms) {
+        Ok(ms as u64)
+    } else {
+        Err("must be from 100ms to 60m".to_owned())
+    }
+}
+
+/// Bytes: a number with K, M, G or KiB, MiB, GiB (all binary), or plain.
+pub(super) fn size(text: &str) -> Result<u64, String> {
+    let hint = || format!("'{text}' is no size: use bytes or K, M, G (binary), as in 8192, 8K, 64MiB");
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let shift = match text[digits.len()..].to_ascii_lowercase().as_str() {
+        "" => 0,
+        "k" | "kib" => 10,
+        "m" | "mib" => 20,
+        "g" | "gib" => 30,
+        _ => return Err(hint()),
+    };
+    let value: u64 = digits.parse().map_err(|_| hint())?;
+    value.checked_mul(1 << shift).ok_or_else(hint)
+}
+
+/// `5%` or `5`, as a share.
+pub(super) fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim();
+    match number.parse::<f64>() {
+        Ok(v) if (0.0..=1e6).contains(&v) => Ok(v / 100.0),
+        _ => Err(format!("'{text}' is no share: use percent, as in 5%")),
+    }
+}
+
+/// A working set: at least two cells of a chain, and no more than the wire takes.
+pub(super) fn working_set(text: &str) -> Result<u64, String> {
+    let bytes = size(text)?;
+    if (128..=1 << 40).contains(&bytes) {
+        Ok(bytes)
+    } else {
+        Err("must be from 128 bytes to 1024G".to_owned())
+    }
+}
+
+/// A step: one that the wire takes.
+pub(super) fn step(text: &str) -> Result<u64, String> {
+    let bytes = size(text)?;
+    if (8..=1 << 20).contains(&bytes) && bytes.is_power_of_two() {
+        Ok(bytes)
+    } else {
+        Err("must be a power of two from 8 bytes to 1M".to_owned())
+    }
+}
+
+/// One of the operations of a sweep.
+pub(super) fn operation() -> impl TypedValueParser<Value = Operation> {
+    // What the parser before lets through has its operation; the first one stands in for none.
+    PossibleValuesParser::new(Operation::ALL.iter().map(|o| o.token()))
+        .map(|word| Operation::from_token(&word).unwrap_or_default())
+}
+
+/// One of the ladders of the latency experiment.
+pub(super) fn ladder() -> impl TypedValueParser<Value = Ladder> {
+    PossibleValuesParser::new(Ladder::ALL.map(Ladder::token))
+        .map(|word| Ladder::from_token(&word).unwrap_or(Ladder::Order))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_binary_and_errors_say_how() {
+        assert_eq!(size("8K"), Ok(8192));
+        assert_eq!(size("8KiB"), Ok(8192));
+        assert_eq!(size("512"), Ok(512));
+        assert_eq!(size("2g"), Ok(2 << 30));
+        for bad in ["", "K", "8KB", "-1", "1.5M", "99999999999G"] {
+            assert!(size(bad).unwrap_err().contains("8K"), "{bad}");
+        }
+    }
+
+    #[test]
+    fn budgets_have_units_and_bounds() {
+        assert_eq!(budget("3s"), Ok(3000));
+        assert_eq!(budget("0.5s"), Ok(500));
+        assert_eq!(budget("2m"), Ok(120_000));
+        assert_eq!(budget("10"), Ok(10_000));
+        for bad in ["", "s", "3h", "1ms", "2000m", "-3s", "nan"] {
+            assert!(budget(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn steps_are_powers_of_two() {
+        assert_eq!(step("8"), Ok(8));
+        assert_eq!(step("4K"), Ok(4096));
+        for bad in ["4", "48", "2M", "0"] {
+            assert!(step(bad).unwrap_err().contains("power of two"), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! How levels are built and what conflicts cost, as a user asks for it.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::common::User;
+
+/// Ways, policy, pairs and rounds of a small machine: of what a budget of two seconds stands for, a second.
+const ASK: [&str; 5] = ["conflict", "--on", "cortex-a8", "--budget", "2s"];
+
+/// What is printed, without the time that it took.
+fn timeless(text: &str) -> String {
+    let (head, rest) = text.split_once('\n').expect("a first line");
+    let (head, _) = head.rsplit_once(", ").expect("the time at its end");
+    format!("{head}\n{rest}")
+}
+
+/// What a described machine's conflicts look like in a terminal changes only on purpose:
+/// `FATHOM_BLESS=1 cargo test -p fathom --test command golden` writes what is printed now.
+#[test]
+fn golden_conflicts_are_printed_as_they_were() {
+    let user = User::new();
+    // Its copy has a name of its own each time; this one is what is named at the end.
+    let did = user.run(&[&ASK[..], &["--record", "A"]].concat());
+    let text = timeless(did.ended(0));
+    assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/command/golden/conflict-cortex-a8.txt");
+    if std::env::var_os("FATHOM_BLESS").is_some() {
+        std::fs::write(&file, &text).expect("the text");
+    }
+    let wanted = std::fs::read_to_string(&file).unwrap_or_default();
+    let bless = "FATHOM_BLESS=1 cargo test -p fathom --test command golden";
+    assert!(text == wanted, "{}: if that is wanted: {bless}\nGot:\n{text}", file.display());
+}
+
+#[test]
+fn the_study_stands_beside_its_machine() {
+    let user = User::new();
+    let did = user.run(&["conflict", "--on", "s1-8way", "--budget", "2s"]);
+    let text = did.ended(0).split_whitespace().collect::<Vec<_>>().join(" ");
+    for said in [
+        "9 lines of one set of 8 ways, loaded in turn, miss ",
+        "bit-plru 5.143; lru, fifo, tree-plru, nru, srrip 9.",
+        "one read more is +12.5 % by itself",
+        "(126 times), +14.1 % time (published as +14.2 %); 4.69 misses a round",
+    ] {
+        assert!(text.contains(said), "no '{said}' in {text}");
+    }
+    // A page has the figures, and is read back as the same text.
+    user.run(&[&ASK[..], &["--html", "P", "--record", "A"]].concat()).ended(0);
+    let page = user.read("P");
+    for chart in ["evicted", "pairs", "rounds"] {
+        assert!(page.contains(&format!("data-chart=\"{chart}\"")), "{chart}");
+    }
+    let [page, record] = ["P", "A"].map(|file| user.run(&["report", file, "--json"]));
+    assert_eq!(page.ended(0), record.ended(0));
+}
+
+#[test]
+fn rounds_without_tiers_are_measured_and_say_so() {
+    let user = User::new();
+    let did = user.run(&["conflict", "--on", "imx6q", "--budget", "1s"]);
+    assert!(did.ended(0).contains("Rounds of independent reads"), "{}", did.out);
+    assert!(did.out.contains("No tiers were found"), "{}", did.out);
+    let json = user.run(&["conflict", "--on", "imx6q", "--budget", "1s", "--json"]);
+    let found: Value = serde_json::from_str(json.ended(0)).expect("JSON");
+    let names = found["findings"].as_array().expect("a list").iter().filter_map(|f| f["name"].as_str());
+    assert!(names.into_iter().any(|name| name == "conflict.8.time_per_round"), "{}", json.out);
+}
