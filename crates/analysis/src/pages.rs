@@ -36,8 +36,8 @@ impl Geometry {
 pub struct Point {
     /// Pages.
     pub pages: usize,
-    /// Share of the loads that miss, 0 to 1, the mean of several placements.
-    pub share: f64,
+    /// Time a load, in any unit, the mean of several placements. What a hit and what a miss take is fitted along.
+    pub time: f64,
     /// Its standard error, that of the placements included.
     pub error: f64,
 }
@@ -119,14 +119,18 @@ pub struct Fit {
     pub reason: String,
 }
 
-/// A point's error is at least this: a share is not told better (0.5 %).
+/// A point's error is at least this, in what times range over: a share is not told better (0.5 %).
 const FLOOR: f64 = 0.005;
 /// What chi-squared may lose against the best: 3 standard errors of one parameter.
 const LOSS: f64 = 9.0;
 /// Chance at which even the best is rejected.
 const REJECT: f64 = 1e-4;
+/// Geometries that are listed where several explain a curve.
+const SHOWN: usize = 3;
 /// Points that must lie on the rise (a share from 2 to 98 %) of the best: two parameters and one to spare.
 const LEAST_POINTS: usize = 3;
+/// Parameters: ways, page sets, and the times of a hit and of a miss.
+const PARAMETERS: usize = 4;
 
 /// Fits the candidates, each under each of the policies, to measured points. `None` without points or candidates.
 #[must_use]
@@ -143,7 +147,7 @@ pub fn fit(points: &[Point], candidates: &[Geometry], policies: &[Policy]) -> Op
     }
     fits.sort_by(|a, b| a.0.total_cmp(&b.0));
     let &(least, geometry, policy) = fits.first().filter(|_| !points.is_empty())?;
-    let degrees = points.len().saturating_sub(2).max(1) as f64;
+    let degrees = points.len().saturating_sub(PARAMETERS).max(1) as f64;
     // Errors that were given too small show in the best fit, and count for the others.
     let scale = (least / degrees).max(1.0);
     let explain = fits.iter().filter(|f| (f.0 - least) / scale <= LOSS);
@@ -155,24 +159,42 @@ pub fn fit(points: &[Point], candidates: &[Geometry], policies: &[Policy]) -> Op
     let rising =
         points.iter().filter(|p| (0.02..0.98).contains(&curve.share(geometry.colours, p.pages))).count();
     let others = consistent.iter().filter(|c| c.0 != geometry).count();
-    let (decided, reason) = if gamma_ur(degrees / 2.0, least / 2.0) < REJECT {
+    let (decided, reason) = if !least.is_finite() || gamma_ur(degrees / 2.0, least / 2.0) < REJECT {
         (false, format!("no candidate explains the curve: chi-squared {least:.0} of {degrees:.0} degrees"))
     } else if rising < LEAST_POINTS {
         (false, format!("too few points on the rise: {rising} of {LEAST_POINTS}"))
     } else if others > 0 {
-        (false, format!("{others} other candidates explain the curve as well"))
+        let shown = |g: Geometry| format!("{} ways of {} page sets", g.ways, g.colours);
+        let mut all: Vec<Geometry> = consistent.iter().map(|c| c.0).collect();
+        all.sort_unstable();
+        all.dedup();
+        let more = if all.len() > SHOWN { format!(", or {} more", all.len() - SHOWN) } else { String::new() };
+        let all: Vec<String> = all.into_iter().take(SHOWN).map(shown).collect();
+        (false, format!("{}{more} explain how misses rise", all.join(", or ")))
     } else {
         (true, format!("only {} ways and {} page sets explain the curve", geometry.ways, geometry.colours))
     };
     Some(Fit { best: (geometry, policy), pages, consistent, decided, reason })
 }
 
+/// Chi-squared of the straight line from a hit's time to a miss's that fits best over the expected shares; infinite
+/// where a miss would take no longer than a hit.
 fn chi_squared(points: &[Point], curve: &Curve, colours: usize) -> f64 {
-    let off = |p: &Point| {
-        let variance = p.error * p.error + FLOOR * FLOOR;
-        (p.share - curve.share(colours, p.pages)).powi(2) / variance
-    };
-    points.iter().map(off).sum()
+    let times = || points.iter().map(|p| p.time);
+    let range = times().fold(f64::NEG_INFINITY, f64::max) - times().fold(f64::INFINITY, f64::min);
+    let floor = FLOOR * range;
+    let all: Vec<(f64, f64, f64)> = points
+        .iter()
+        .map(|p| {
+            let variance = (p.error * p.error + floor * floor).max(f64::MIN_POSITIVE);
+            (curve.share(colours, p.pages), p.time, 1.0 / variance)
+        })
+        .collect();
+    let sum = |of: &dyn Fn(&(f64, f64, f64)) -> f64| all.iter().map(|p| p.2 * of(p)).sum::<f64>();
+    let weight = sum(&|_| 1.0);
+    let (share, time) = (sum(&|p| p.0) / weight, sum(&|p| p.1) / weight);
+    let slope = sum(&|p| (p.0 - share) * (p.1 - time)) / sum(&|p| (p.0 - share).powi(2));
+    if slope > 0.0 { sum(&|p| (p.1 - time - slope * (p.0 - share)).powi(2)) } else { f64::INFINITY }
 }
 
 #[cfg(test)]

@@ -180,7 +180,13 @@ pub(crate) fn read(
     let mut levels = levels(record, scale, &steps);
     for index in 0..levels.len() {
         let asked = Scattered::of(scale, &steps, &levels, index);
-        levels[index].scattered = asked.and_then(|asked| asked.read(record, scale));
+        let fit = asked.and_then(|asked| asked.read(record, scale));
+        // One level's rise is no other's: of two steps that show the same, the nearer one keeps it.
+        let same = |level: &Level| {
+            level.scattered.as_ref().map(|fit| fit.best.0) == fit.as_ref().map(|fit| fit.best.0)
+        };
+        let again = levels[..index].iter().any(|level| level.scattered.is_some() && same(level));
+        levels[index].scattered = fit.filter(|_| !again);
     }
     rows::built(&steps, &levels, scale.base, report);
     if deep {
@@ -254,8 +260,8 @@ fn pairs(record: &Record, scale: &Scale, steps: &[Step], index: usize, modelled:
 /// The same of the caches: level by level, as far as nothing that is still asked stands in the way.
 fn caches(record: &Record, scale: &Scale, steps: &[Step], modelled: bool, deep: bool) -> Vec<Trial> {
     let (mut nearer, mut all) = (None, Vec::new());
-    // Of the levels so far the policies that are consistent; `None` where they are not known, or not yet.
-    let mut policies = Some(Vec::new());
+    // Is nothing asked any more of the replacement of all levels so far?
+    let mut settled = deep;
     for (index, step) in steps.iter().enumerate() {
         let known = if index == 0 || nearer.is_some() {
             let scan = scan::wanted(record, scale, step, nearer, modelled);
@@ -274,22 +280,36 @@ fn caches(record: &Record, scale: &Scale, steps: &[Step], modelled: bool, deep: 
                 line = pairs(record, scale, steps, index, modelled);
             }
         }
-        let open = !line.is_empty();
+        settled &= line.is_empty() && index < ASKED;
         all.extend(line);
-        if deep && index < ASKED {
-            let nearest = policies.take().filter(|_| !open);
-            policies = nearest.and_then(|nearer| {
-                let levels = levels(record, scale, &steps[..=index]);
-                let asked = asked(steps, &levels, index, &nearer)?;
-                let wanted = policy::wanted(record, scale, &asked, modelled);
-                let settled = wanted.is_empty();
-                all.extend(wanted);
-                let known = || policy::read(record, scale, &asked).map(|known| known.0.consistent);
-                let presumed = policy::presumed(record, &asked).map(|all| all.to_vec());
-                presumed.or_else(known).filter(|all| settled && !all.is_empty())
-            });
+        if settled {
+            let replacement = replacement(record, scale, &steps[..=index], modelled);
+            settled = replacement.is_empty();
+            all.extend(replacement);
         }
         nearer = if let Verdict::One(one) = known { Some(one) } else { None };
     }
     all
+}
+
+/// The same of the replacement of the last of these levels; those before have been asked.
+fn replacement(record: &Record, scale: &Scale, steps: &[Step], modelled: bool) -> Vec<Trial> {
+    let levels = levels(record, scale, steps);
+    let index = steps.len() - 1;
+    if asked(steps, &levels, index, &[]).is_none() {
+        return Vec::new();
+    }
+    let mut policies = Vec::new();
+    if let Some(nearer) = index.checked_sub(1) {
+        // What the nearer level's answers say is worked out only where it is used.
+        let Some(asked) = asked(steps, &levels, nearer, &[]) else { return Vec::new() };
+        let presumed = policy::presumed(record, &asked).map(<[Policy]>::to_vec);
+        let known = || policy::read(record, scale, &asked).map(|known| known.0.consistent);
+        policies = presumed.or_else(known).unwrap_or_default();
+        if policies.is_empty() {
+            return Vec::new();
+        }
+    }
+    asked(steps, &levels, index, &policies)
+        .map_or_else(Vec::new, |asked| policy::wanted(record, scale, &asked, modelled))
 }

@@ -10,8 +10,8 @@ pub(crate) mod curves;
 mod plan;
 mod reading;
 
-pub(crate) use plan::staircase;
 pub use plan::plan;
+pub(crate) use plan::staircase;
 pub use reading::read;
 
 /// The experiment's name.

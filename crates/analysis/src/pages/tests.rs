@@ -28,7 +28,9 @@ fn point(policy: Policy, geometry: Geometry, pages: usize, noise: f64, rng: &mut
         .collect();
     let share = shares.iter().sum::<f64>() / f64::from(placements);
     let scatter = shares.iter().map(|s| (s - share).powi(2)).sum::<f64>() / f64::from(placements - 1);
-    Point { pages, share, error: (scatter / f64::from(placements)).sqrt() }
+    // A hit takes 20, a miss 100 more.
+    let error = 100.0 * (scatter / f64::from(placements)).sqrt();
+    Point { pages, time: 20.0 + 100.0 * share, error }
 }
 
 /// From a quarter of what the cache holds to three times as much.
@@ -100,7 +102,7 @@ fn what_several_candidates_explain_is_refused() {
     let truth = Geometry { ways: 8, colours: 32 };
     // Errors so large that the neighbours fit too.
     let mut points = measured(Policy::Lru, truth, 0.0, 9);
-    points.iter_mut().for_each(|p| p.error = 0.5);
+    points.iter_mut().for_each(|p| p.error = 50.0);
     let wide = fit(&points, &candidates(), &[Policy::Lru]).unwrap();
     assert!(!wide.decided && wide.consistent.len() > 1 && wide.pages.low < wide.pages.high, "{wide:?}");
     assert!(wide.consistent.iter().any(|c| c.0 == truth));
@@ -108,10 +110,13 @@ fn what_several_candidates_explain_is_refused() {
     let mut rng = Rng::new(5);
     let far: Vec<Point> = [2000, 3000, 4000].map(|n| point(Policy::Lru, truth, n, 0.0, &mut rng)).to_vec();
     assert!(!fit(&far, &candidates(), &[Policy::Lru]).unwrap().decided);
-    // A straight line is no cache's.
-    let line = (1..20).map(|i| Point { pages: 40 * i, share: 0.05 * i as f64, error: 0.003 });
-    let line = fit(&line.collect::<Vec<_>>(), &candidates(), &[Policy::Lru]).unwrap();
-    assert!(!line.decided && line.reason.starts_with("no candidate"), "{}", line.reason);
+    // What goes up and comes down again is no cache's.
+    let hump = (1..20_i32).map(|i| {
+        let time = f64::from(100 - (i - 10).pow(2));
+        Point { pages: 40 * i as usize, time, error: 0.3 }
+    });
+    let hump = fit(&hump.collect::<Vec<_>>(), &candidates(), &[Policy::Lru]).unwrap();
+    assert!(!hump.decided && hump.reason.starts_with("no candidate"), "{}", hump.reason);
     assert!(fit(&[], &candidates(), &[Policy::Lru]).is_none());
     assert!(fit(&points, &[], &[Policy::Lru]).is_none());
 }

@@ -44,7 +44,10 @@ fn of_sets(n: usize, level: &Level, step: &Step, base: u64, report: &mut Report)
         size(geometry.bytes() as f64)
     ));
     if let Some(fit) = level.scattered.as_ref().filter(|_| level.geometry().is_none()) {
-        ways.notes.push(format!("its pages lie anywhere, and by how misses rise with their number: {}", fit.reason));
+        ways.notes.push(format!(
+            "its pages lie anywhere, and by how misses rise with their number: {}",
+            fit.reason
+        ));
     }
     let (onset, own) = (step.capacity.value, geometry.bytes() as f64);
     if onset > 1.06 * own {

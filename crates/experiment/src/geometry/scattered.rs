@@ -23,7 +23,13 @@ const TO: u64 = 32;
 const EACH: u64 = 8;
 /// Placements of each number: the scatter between them is the error of their mean.
 const PLACEMENTS: usize = 8;
+/// The same on a model, where they cost little.
+const PLACEMENTS_MODELLED: usize = 24;
 const TWINS: usize = 2;
+/// On the rise so many times as many: there levels differ.
+const RISING: usize = 4;
+/// The rise, in what times range over.
+const RISE: (f64, f64) = (0.03, 0.97);
 /// A nearer level between the nearest one and this one hits with at most this share of its pages among those asked.
 const FILTERED: f64 = 0.25;
 /// Laps that warm: random replacement takes some to settle.
@@ -37,8 +43,10 @@ const MOST_WAYS: usize = 20;
 const MOST_SETS: usize = 1 << 10;
 /// The level holds so many times what the staircase says, at least and at most.
 const HOLDS: (f64, f64) = (0.7, 3.0);
-/// What a share of misses may be off by beside its scatter.
-const SHARE_ERROR: f64 = 0.01;
+/// What a time may be off by on hardware beside its scatter, relative.
+const TIME_ERROR: f64 = 0.01;
+/// Two steps of the clock are at most this share of what a miss takes longer.
+const CLOCK_SHARE: f64 = 0.01;
 /// One of each family whose misses differ in a set that cycles through its lines: FIFO, NRU and SRRIP miss there as
 /// LRU does.
 const POLICIES: [Policy; 5] =
@@ -55,7 +63,12 @@ pub(crate) struct Scattered<'a> {
 
 impl<'a> Scattered<'a> {
     /// The question to a level, where there is one: none where huge pages tell more, or a level's sets are known.
-    pub(crate) fn of(scale: &Scale, steps: &'a [Step], levels: &[Level], index: usize) -> Option<Scattered<'a>> {
+    pub(crate) fn of(
+        scale: &Scale,
+        steps: &'a [Step],
+        levels: &[Level],
+        index: usize,
+    ) -> Option<Scattered<'a>> {
         let unknown = levels.get(index)?.geometry().is_none();
         let line = levels.first()?.line()?;
         let one = Scattered { index, steps, line, base: scale.base };
@@ -88,7 +101,7 @@ impl<'a> Scattered<'a> {
             period: self.base + apart,
             page: Pages::Base,
             counted: mark(self.index),
-            loads: scan::loads(scale, SHARE_ERROR * (step.next - step.here).max(0.1), pages),
+            loads: scan::loads(scale, CLOCK_SHARE * (step.next - step.here).max(0.1), pages),
             samples: if modelled { 1 } else { 3 },
             warm: WARM_LAPS * pages,
             ..Trial::default()
@@ -104,12 +117,25 @@ impl<'a> Scattered<'a> {
 
     /// The trials that are wanted next.
     pub(crate) fn wanted(&self, record: &Record, scale: &Scale, modelled: bool) -> Vec<Trial> {
+        let placements = if modelled { PLACEMENTS_MODELLED } else { PLACEMENTS };
         let mut wanted = Vec::new();
+        let mut ask = |pages: u64, apart: u64, times: usize| {
+            let had = record.trials.iter().filter(|r| self.is_of(&r.trial, pages, apart)).count();
+            wanted.extend((had..times).map(|_| self.trial(scale, pages, apart, modelled)));
+        };
+        let points = self.points(record, scale);
+        let all = || points.iter().map(|p| p.time);
+        let (low, high) = (all().fold(f64::INFINITY, f64::min), all().fold(f64::NEG_INFINITY, f64::max));
+        let rising = |p: &&Point| {
+            let share = (p.time - low) / (high - low).max(f64::MIN_POSITIVE);
+            (RISE.0..RISE.1).contains(&share)
+        };
         for pages in self.counts() {
-            for (apart, times) in [(0, PLACEMENTS), (self.line, TWINS)] {
-                let had = record.trials.iter().filter(|r| self.is_of(&r.trial, pages, apart)).count();
-                wanted.extend((had..times).map(|_| self.trial(scale, pages, apart, modelled)));
-            }
+            ask(pages, 0, placements);
+            ask(pages, self.line, TWINS);
+        }
+        for point in points.iter().filter(rising) {
+            ask(point.pages as u64, 0, RISING * placements);
         }
         wanted
     }
@@ -120,23 +146,21 @@ impl<'a> Scattered<'a> {
         runs.filter_map(|run| median(&scale.steady(run))).collect()
     }
 
-    /// Shares of loads that miss the level, over numbers of pages.
+    /// Times a load without their translation, ns, over numbers of pages.
     fn points(&self, record: &Record, scale: &Scale) -> Vec<Point> {
-        let step = &self.steps[self.index];
         let point = |pages: u64| {
             let own = self.times(record, scale, pages, 0);
             let twin = self.times(record, scale, pages, self.line).into_iter().min_by(f64::total_cmp)?;
             let translation = (twin - self.steps[0].here).max(0.0);
-            let share = |time: &f64| (time - translation - step.here) / (step.next - step.here);
-            let shares: Vec<f64> = own.iter().map(share).collect();
-            let n = shares.len() as f64;
-            if shares.len() < 2 {
+            let n = own.len() as f64;
+            if own.len() < 2 {
                 return None;
             }
-            let mean = shares.iter().sum::<f64>() / n;
-            let scatter = shares.iter().map(|s| (s - mean).powi(2)).sum::<f64>() / (n - 1.0);
-            let error = (scatter / n).sqrt().hypot(SHARE_ERROR);
-            Some(Point { pages: pages as usize, share: mean.clamp(0.0, 1.0), error })
+            let mean = own.iter().sum::<f64>() / n;
+            let scatter = own.iter().map(|time| (time - mean).powi(2)).sum::<f64>() / (n - 1.0);
+            let clock = if scale.share > 0.0 { TIME_ERROR * mean } else { 0.0 };
+            let error = (scatter / n).sqrt().hypot(clock);
+            Some(Point { pages: pages as usize, time: mean - translation, error })
         };
         self.counts().into_iter().filter_map(point).collect()
     }
@@ -146,9 +170,8 @@ impl<'a> Scattered<'a> {
         let sets = (0..).map(|k| 1 << k).take_while(|&sets| sets <= MOST_SETS);
         let sets: Vec<usize> = sets.flat_map(|sets| [sets, 3 * sets]).collect();
         let holds = self.pages() as f64;
-        let could = |g: &Geometry| {
-            (HOLDS.0 * holds..=HOLDS.1 * holds).contains(&(g.pages() as f64)) && g.colours > 1
-        };
+        let could =
+            |g: &Geometry| (HOLDS.0 * holds..=HOLDS.1 * holds).contains(&(g.pages() as f64)) && g.colours > 1;
         (1..=MOST_WAYS)
             .flat_map(|ways| sets.iter().map(move |&colours| Geometry { ways, colours }))
             .filter(could)

@@ -199,12 +199,7 @@ fn twins(
 }
 
 /// The trials that are wanted next: TLBs nearest first, then huge pages.
-pub(crate) fn wanted(
-    record: &Record,
-    scale: &Scale,
-    stairs: &Stairs,
-    budget: &Budget,
-) -> Vec<Trial> {
+pub(crate) fn wanted(record: &Record, scale: &Scale, stairs: &Stairs, budget: &Budget) -> Vec<Trial> {
     let mut nearer = None;
     for step in stairs.tlbs(scale) {
         let wanted = scan(record, scale, &step, nearer, budget.modelled);
@@ -218,13 +213,7 @@ pub(crate) fn wanted(
 }
 
 /// The rows of TLBs: what the pairs show, and how each is built.
-pub(crate) fn rows(
-    record: &Record,
-    scale: &Scale,
-    stairs: &Stairs,
-    levels: &[Level],
-    report: &mut Report,
-) {
+pub(crate) fn rows(record: &Record, scale: &Scale, stairs: &Stairs, levels: &[Level], report: &mut Report) {
     survey::tlb_rows(stairs, scale, report);
     let mut nearer = None;
     let mut known = true;
@@ -298,13 +287,7 @@ fn trials(record: &Record, tlb: &Tlb) -> Vec<u64> {
     record.of(PatternKind::Conflict).filter(|run| of(&run.trial)).map(|run| run.trial.id).collect()
 }
 
-fn decided(
-    record: &Record,
-    scale: &Scale,
-    n: usize,
-    (tlb, one): (&Tlb, Geometry),
-    report: &mut Report,
-) {
+fn decided(record: &Record, scale: &Scale, n: usize, (tlb, one): (&Tlb, Geometry), report: &mut Report) {
     let page = size(scale.base as f64);
     let sets = one.way_bytes / scale.base;
     let trials = trials(record, tlb);

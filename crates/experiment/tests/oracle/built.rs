@@ -128,9 +128,7 @@ fn cache(d: &Description, report: &Report, (n, level): (usize, &Level), built: &
         Value::Number(_) => false,
     });
     let reason = reason(report, &policies);
-    built
-        .policies
-        .add(format!("{} {}: {found:?}, described {truth}; {reason}", d.name, level.name), right);
+    built.policies.add(format!("{} {}: {found:?}, described {truth}; {reason}", d.name, level.name), right);
 }
 
 /// The TLBs that can be seen for pages of a size: where the next one's hit costs nothing, a miss does not.

@@ -52,12 +52,7 @@ fn is_spread(trial: &Trial) -> bool {
 }
 
 /// The trials that are wanted next.
-pub(crate) fn wanted(
-    record: &Record,
-    scale: &Scale,
-    stairs: &Stairs,
-    budget: &Budget,
-) -> Vec<Trial> {
+pub(crate) fn wanted(record: &Record, scale: &Scale, stairs: &Stairs, budget: &Budget) -> Vec<Trial> {
     let Some(huge) = scale.huge else { return Vec::new() };
     let modelled = budget.modelled;
     let most = most(record, huge, stairs, budget);
