@@ -83,7 +83,6 @@ sweeps. Exit status: as of the survey.")]
 
 Lines at a step of 4 KiB fall into the same sets of most first levels; with one
 more of them than ways, some miss. Exit status: as of the survey.")]
-    #[command(mut_arg("budget", |budget| budget.default_value("5s")))]
     Conflict(Conflict),
     /// Judges records again: the same findings, from the files alone.
     #[command(after_help = "Examples:

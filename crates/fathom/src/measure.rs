@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use fathom_experiment::conflict;
 use fathom_experiment::record::{self, Record, Run};
 use fathom_experiment::session::{Plan, Session};
 use fathom_probe::wire::Line;
@@ -91,19 +92,20 @@ fn ignored() -> u64 {
 /// measure; the rest is filled in.
 pub fn measure(options: &RunOptions, asked: Run, plan: Plan, quiet: bool) -> Result<Measured, Failure> {
     let subject = find(options)?;
+    let budget = options.budget.unwrap_or_else(|| default_budget(&asked.experiment, subject.modelled));
     let seed = options.seed.unwrap_or_else(|| if subject.modelled { 1 } else { clock_seed() });
     let command = format!(
         "fathom {} --on {} --seed {seed} --budget {}ms{}{}",
         asked.experiment,
         subject.name,
-        options.budget,
+        budget,
         options.cpu.map_or(String::new(), |cpu| format!(" --cpu {cpu}")),
         points(&asked)
     );
     let run = Run {
         subject: subject.name.clone(),
         seed,
-        budget_ms: options.budget,
+        budget_ms: budget,
         build: crate::build::id(),
         command,
         ..asked
@@ -118,7 +120,7 @@ pub fn measure(options: &RunOptions, asked: Run, plan: Plan, quiet: bool) -> Res
     let progress = Progress::new(quiet, start);
     let patience = Duration::from_millis(options.patience);
     // The plan reckons with what the trials cost; only here it shows what the whole took.
-    let until = (!subject.modelled).then(|| start + asking_time(options.budget));
+    let until = (!subject.modelled).then(|| start + asking_time(budget));
     let (noise, room) = (Noise::default(), Room::now());
     let mut talk = Talk { session, probe, keep, stop, progress, patience, until, leaving: None, noise, room };
     let outcome = talk.converse();
@@ -157,6 +159,12 @@ fn find(options: &RunOptions) -> Result<Subject, Failure> {
         return Err(Failure::usage(what, "leave --cpu out, or say it in the subject's command"));
     }
     Ok(subject)
+}
+
+/// Time to spend where nobody says how much, ms. On hardware conflicts ask what takes a second beside their staircase;
+/// on a model that is counted in accesses, and the staircase of a large machine with a coarse clock takes most of them.
+fn default_budget(experiment: &str, modelled: bool) -> u64 {
+    if experiment == conflict::NAME && !modelled { 5_000 } else { 10_000 }
 }
 
 /// How long a session may ask on hardware: the budget less a last trial and the reading, 0.6 s and 6 %

@@ -1,7 +1,7 @@
 //! The reading: how each level is built, and what a conflict costs.
 
 use fathom_analysis::claims::decode;
-use fathom_analysis::findings::Report;
+use fathom_analysis::findings::{Refused, Report};
 
 use super::{NAME, colours, study};
 use crate::common::claims;
@@ -28,6 +28,13 @@ pub fn read(record: &Record) -> Report {
     );
     clocks(record, &scale, &mut report);
     survey::tier_rows(&stairs, &scale, &mut report);
+    if stairs.steps().is_empty() {
+        report.refusals.push(Refused {
+            what: "sets, ways, lines and replacement".into(),
+            reason: "no tier was seen to end".into(),
+            remedy: "give it a larger --budget".into(),
+        });
+    }
     let levels = geometry::read(record, &scale, &stairs, true, &mut report);
     let steps = stairs.steps();
     study::rows(record, &scale, &steps, levels.first().and_then(Level::geometry), &mut report);

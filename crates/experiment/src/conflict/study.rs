@@ -194,9 +194,10 @@ fn classified(
     Some((interval, "told from the times of single loads", ids))
 }
 
-/// What textbook policies do with one line more than ways.
+/// What textbook policies do with one line more than ways, where the study's reads all fall into one set.
 fn expected(nearest: Option<Geometry>, report: &mut Report) {
-    let Some(geometry) = nearest.filter(|g| g.ways > 1) else { return };
+    let one_set = |g: &Geometry| STEP.is_multiple_of(g.way_bytes);
+    let Some(geometry) = nearest.filter(|g| g.ways > 1 && one_set(g)) else { return };
     let ways = geometry.ways as usize;
     for policy in Policy::ALL {
         let name = format!("conflict.{}.expected.{}", ways + 1, policy.token());

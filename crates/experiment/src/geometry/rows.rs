@@ -122,8 +122,9 @@ fn of_pairs(n: usize, level: &Level, report: &mut Report) {
 }
 
 /// The nearest policy must be so far off (mean deviance of an ask; 1 where it is the true one) before none is said
-/// to be it: a rejection by less may be a neighbour's doing that the calibration did not meet.
-const FAR: f64 = 10.0;
+/// to be it: a rejection by less may be another's doing that the calibration did not meet. Of described machines the
+/// worst was one of three ways whose page tables pass through them, asked for three seconds: 10.1.
+const FAR: f64 = 20.0;
 
 fn of_replacement(n: usize, replacement: &Replacement, report: &mut Report) {
     let what = format!("tier.{n}.policies");

@@ -321,13 +321,14 @@ fn apart(scale: &Scale, tlb: &Tlb, period: u64) -> Option<String> {
         let each = if c.group > 1 { format!("groups of {} pages", c.group) } else { "pages".into() };
         format!("{} {each}", c.groups)
     };
+    let apart = if pages == 1 { "side by side".into() } else { format!("{pages} pages apart") };
     let first = at.iter().position(|c| c.share > 2.0 * c.error);
     Some(match first {
         Some(0) | None => {
-            format!("up to {}, {pages} pages apart, translate without a rise", what(at.last()?))
+            format!("up to {}, {apart}, translate without a rise", what(at.last()?))
         }
         Some(rise) => format!(
-            "{} {pages} pages apart translate without a rise, {} do not",
+            "{}, {apart}, translate without a rise, {} do not",
             what(at[rise - 1]),
             what(at[rise])
         ),

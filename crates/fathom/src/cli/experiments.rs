@@ -83,9 +83,10 @@ pub struct RunOptions {
     /// description. Default: this host.
     #[arg(long, value_name = "SUBJECT")]
     pub on: Option<String>,
-    /// Time to spend, e.g. 3s, 500ms, 2m. On a described machine it stands for simulated accesses.
-    #[arg(long, default_value = "10s", value_parser = budget, value_name = "TIME")]
-    pub budget: u64,
+    /// Time to spend, e.g. 3s, 500ms, 2m. On a described machine it stands for simulated accesses. Default: 10s; of
+    /// conflicts on hardware 5s.
+    #[arg(long, value_parser = budget, value_name = "TIME")]
+    pub budget: Option<u64>,
     /// Seed of orders and placements. Default: 1 on a described machine, else from the clock.
     #[arg(long)]
     pub seed: Option<u64>,

@@ -114,7 +114,10 @@ pub(crate) fn rows(record: &Record, scale: &Scale, stairs: &Stairs, report: &mut
     let Some(reading) = read_pairs(&pairs, scale.share) else {
         report.refusals.push(Refused {
             what: "TLBs for huge pages".into(),
-            reason: format!("only {} numbers of {kind} were measured", pairs.len()),
+            reason: match pairs.len() {
+                0 => format!("no pairs of {kind} were measured"),
+                n => format!("the curve of {kind} has only {n} points"),
+            },
             remedy: "give it a larger --budget or more free memory".into(),
         });
         return;
