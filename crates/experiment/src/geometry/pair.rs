@@ -18,6 +18,9 @@ pub(crate) const DISTANCES: [u64; 7] = [8, 16, 32, 64, 128, 256, 512];
 const ALIGNED: u64 = 512;
 /// From pair to pair, bytes: an odd multiple, so that all sets that hold aligned addresses are used.
 const PERIOD: u64 = 3 * ALIGNED;
+/// A second load this near to half way between spared and not says neither: under random replacement what translates
+/// the first one's page may throw out its line.
+const UNCLEAR: f64 = 0.1;
 /// Most pairs: 16 Mi of lines that a page's worth apart are 24 GiB, so far fewer.
 const MOST_PAIRS: u64 = 1 << 17;
 
@@ -114,10 +117,12 @@ pub(crate) fn read(
         .collect();
     // Where a lap goes beyond the next tier too, the first load is answered far behind it, and a second one spared by
     // the next tier's longer line takes that one's time.
-    let threshold = (step.here + first.min(step.next)) / 2.0;
-    let slow: Vec<bool> = second.iter().map(|(_, time, _)| *time > threshold).collect();
+    let rise = first.min(step.next) - step.here;
+    let share: Vec<f64> = second.iter().map(|(_, time, _)| (time - step.here) / rise).collect();
+    let slow: Vec<bool> = share.iter().map(|share| *share > 0.5).collect();
     let at = slow.iter().position(|slow| *slow);
-    let sound = first > 1.1 * step.here && slow.len() == DISTANCES.len();
+    let clear = share.iter().all(|share| (share - 0.5).abs() > UNCLEAR);
+    let sound = first > 1.1 * step.here && clear && slow.len() == DISTANCES.len();
     let reach =
         at.filter(|&at| sound && at > 0 && slow[at..].iter().all(|slow| *slow)).map(|at| second[at].0);
     Some(Pairs { second, first, reach })
