@@ -43,7 +43,8 @@ pub struct Row {
     pub unit: &'static str,
     /// Its value in the first and in the second report, with its interval there.
     pub values: [Interval; 2],
-    /// Second less first, relative to the first (0.01 is 1 %), with its 95 % interval.
+    /// Second less first, relative to the first (0.01 is 1 %), with its 95 % interval. From nothing every change is
+    /// infinite.
     pub change: Interval,
     /// Chance of such a difference between equals, corrected for the number of rows; `None` untested.
     pub p: Option<f64>,
@@ -133,7 +134,7 @@ fn row(first: &Finding, second: &Finding, x: f64, y: f64) -> Row {
         _ => None,
     };
     let bare = |value: f64| Interval { value, low: value, high: value };
-    let scale = if x == 0.0 { f64::MIN_POSITIVE } else { x.abs() };
+    let share = |d: f64| if d == 0.0 { 0.0 } else { d / x.abs() };
     let (ours, theirs) = (interval(first, x), interval(second, y));
     let enough = first.count.min(second.count) >= FEWEST;
     let d = y - x;
@@ -141,10 +142,10 @@ fn row(first: &Finding, second: &Finding, x: f64, y: f64) -> Row {
         (Some(a), Some(b)) if enough => {
             let below = (b.value - b.low).hypot(a.high - a.value);
             let above = (b.high - b.value).hypot(a.value - a.low);
-            let change = Interval { value: d / scale, low: (d - below) / scale, high: (d + above) / scale };
+            let change = Interval { value: share(d), low: share(d - below), high: share(d + above) };
             (change, Some(chance(d, if d > 0.0 { below } else { above })))
         }
-        _ => (bare(d / scale), None),
+        _ => (bare(share(d)), None),
     };
     let verdict = if p.is_none() { Verdict::Untested } else { Verdict::Same };
     Row {

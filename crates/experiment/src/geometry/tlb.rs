@@ -327,11 +327,9 @@ fn apart(scale: &Scale, tlb: &Tlb, period: u64) -> Option<String> {
         Some(0) | None => {
             format!("up to {}, {apart}, translate without a rise", what(at.last()?))
         }
-        Some(rise) => format!(
-            "{}, {apart}, translate without a rise, {} do not",
-            what(at[rise - 1]),
-            what(at[rise])
-        ),
+        Some(rise) => {
+            format!("{}, {apart}, translate without a rise, {} do not", what(at[rise - 1]), what(at[rise]))
+        }
     })
     .filter(|_| first != Some(0))
 }

@@ -38,7 +38,7 @@ const EACH: usize = 3;
 /// hardware that takes some tenths of a second, and the plans between its rounds as long again.
 const STAIRCASE: f64 = 0.8;
 /// The same on a model, whose plans cost nothing.
-const STAIRCASE_MODELLED: f64 = 0.9;
+const STAIRCASE_MODELLED: f64 = 0.95;
 /// The same where replacement is asked too.
 const STAIRCASE_DEEP: f64 = 0.6;
 

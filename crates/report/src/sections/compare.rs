@@ -33,9 +33,19 @@ fn write(c: &Comparison, names: [&str; 2], beyond: Option<f64>, style: Style) ->
             page.text(Ink::Warn, &clean(plan), "- ", "  ");
         }
     }
-    if !c.rows.is_empty() {
-        page.heading("Change from A to B");
-        let rows: Vec<Vec<String>> = c.rows.iter().map(|r| row(r, beyond, &clean(&r.name))).collect();
+    // Rounds of reads are many rows of long names: a table of their own keeps both within the width.
+    let (rounds, others): (Vec<&Row>, Vec<&Row>) = c.rows.iter().partition(|r| r.name.starts_with(ROUNDS));
+    for (heading, of) in
+        [("Change from A to B", others), ("Change of the rounds of reads: conflict.", rounds)]
+    {
+        if of.is_empty() {
+            continue;
+        }
+        page.heading(heading);
+        let rows: Vec<Vec<String>> = of
+            .iter()
+            .map(|r| row(r, beyond, &clean(r.name.strip_prefix(ROUNDS).unwrap_or(&r.name))))
+            .collect();
         let columns =
             [left("finding"), right("A"), right("B"), measured("change %"), INTERVAL, left("differs")];
         page.table(&columns, &rows, &[("BEYOND", Ink::Bad), (" yes", Ink::Warn)]);
@@ -52,6 +62,9 @@ fn write(c: &Comparison, names: [&str; 2], beyond: Option<f64>, style: Style) ->
     page
 }
 
+/// What the names of rounds of reads begin with; it stands in their heading.
+const ROUNDS: &str = "conflict.";
+
 fn row(r: &Row, beyond: Option<f64>, name: &str) -> Vec<String> {
     let cell = |i: fathom_analysis::interval::Interval| match r.unit {
         "bytes" => number::size(i.value, None, None).value,
@@ -62,15 +75,29 @@ fn row(r: &Row, beyond: Option<f64>, name: &str) -> Vec<String> {
         Verdict::Differs if far => "BEYOND",
         other => other.token(),
     };
-    // Hundredths of a percent where they mean something; nobody reads more.
+    // Hundredths of a percent where they mean something; nobody reads more, and no tenths beside hundreds.
     let [value, low, high] = [r.change.value, r.change.low, r.change.high].map(|v| 100.0 * v);
-    let digits = if high - low < 0.2 { 2 } else { 1 };
+    let digits = match high - low {
+        width if width < 0.2 => 2,
+        width if width < 100.0 => 1,
+        _ => 0,
+    };
     // What rounds to nothing has no sign.
     let unsigned =
         |t: String| if t.bytes().any(|b| (b'1'..=b'9').contains(&b)) { t } else { t.replace('-', "") };
-    let shown = |v: f64| if v.abs() < 1e5 { unsigned(format!("{v:.digits$}")) } else { format!("{v:.1e}") };
+    let of_nothing = !value.is_finite();
+    let shown = |v: f64| {
+        if of_nothing {
+            "-".into()
+        } else if v.abs() < 1e5 {
+            unsigned(format!("{v:.digits$}"))
+        } else {
+            format!("{v:.1e}")
+        }
+    };
     let interval = match r.verdict {
         Verdict::Untested => String::new(),
+        _ if of_nothing => String::new(),
         _ => format!("({}..{})", shown(low), shown(high)),
     };
     let unit = if r.unit == "bytes" || name.ends_with(r.unit) { "" } else { r.unit };
