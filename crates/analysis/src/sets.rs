@@ -201,6 +201,11 @@ impl Hearing {
     }
 }
 
+/// Cells of an arrangement and arrangements that are listened to, at most: twice what any plan asks for. A record may
+/// come from anywhere, and each cell of each is counted for some fifty lengths of a way.
+const MOST_CELLS: u64 = 1 << 10;
+const MOST_CONFLICTS: usize = 1 << 11;
+
 /// Longest periods that may be left out.
 const LEFT_OUT: usize = 4;
 
@@ -210,8 +215,8 @@ const LEFT_OUT: usize = 4;
 /// level farther out takes from this one what conflicts there, and it does so at periods of its own ways first.
 #[must_use]
 pub fn read(conflicts: &[Conflict], question: &Question) -> Verdict {
-    let sound = |c: &&Conflict| c.share.is_finite() && c.error.is_finite() && c.cells() <= 1 << 16;
-    let mut conflicts: Vec<&Conflict> = conflicts.iter().filter(sound).collect();
+    let sound = |c: &&Conflict| c.share.is_finite() && c.error.is_finite() && c.cells() <= MOST_CELLS;
+    let mut conflicts: Vec<&Conflict> = conflicts.iter().filter(sound).take(MOST_CONFLICTS).collect();
     let whole = explained(&conflicts, question);
     if whole != Verdict::None {
         return whole;

@@ -136,7 +136,10 @@ pub(crate) fn replacements(
             all.push(Replacement::Refused("the nearer level's replacement is not known".into()));
             break;
         }
-        let Some(asked) = asked(steps, levels, index, &before) else { break };
+        let Some(asked) = asked(steps, levels, index, &before) else {
+            all.push(Replacement::Refused("its ways, its sets or its line are not known".into()));
+            break;
+        };
         all.push(match (asked.obstacle(record, scale), policy::read(record, scale, &asked)) {
             (Some(obstacle), _) => Replacement::Refused(obstacle),
             (None, Some((verdict, observations))) => Replacement::Asked(verdict, observations),

@@ -11,7 +11,7 @@ use fathom_probe::wire::{Done, Line, PatternKind, Sample, Samples, Trial, VERSIO
 
 mod own;
 
-pub use own::{End, Run, ladder_words, words};
+pub use own::{End, MOST_COLOURS, Run, ladder_words, words};
 
 /// Most problems that are kept one by one; a hostile file has no more to say after that.
 const MOST_PROBLEMS: usize = 100;
@@ -43,6 +43,11 @@ pub struct TrialRun {
 }
 
 impl TrialRun {
+    /// Ticks of every timed load less an empty reading of the clock: of patterns that time single loads.
+    pub(crate) fn single_ticks(&self) -> impl Iterator<Item = f64> + '_ {
+        self.samples.iter().map(|s| s.ticks as f64 - s.ticks2 as f64)
+    }
+
     /// Ticks an operation of every sample: the 2n run less the n run, over n, in which every fixed cost
     /// cancels.
     pub fn ticks_per_op(&self) -> impl Iterator<Item = f64> + '_ {

@@ -18,7 +18,7 @@ mod random;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use built::{Built, Tally, judge};
+use built::{Built, judge};
 use fathom_analysis::findings::Report;
 use fathom_experiment::conflict;
 use fathom_experiment::record::Run;
@@ -77,37 +77,45 @@ fn randoms(count: u64) -> Vec<Description> {
     only((0..of("ORACLE_COUNT", count)).map(|i| random::description(from + i, random::Spacing::Apart)))
 }
 
-/// At least `percent` of what is decided is right, and more than half is decided.
-fn assert_right(tally: &Tally, percent: usize) {
-    assert!(tally.right * 100 >= tally.decided() * percent, "{:#?}", tally.wrong);
-    let (decided, refused) = (tally.decided(), tally.refused.len());
-    assert!(decided > refused || std::env::var_os("ORACLE_ONLY").is_some(), "{decided}, {refused} refused");
+/// At least `percent` of what is decided is right, and more than half is decided; of replacement, which only the two
+/// nearest levels are asked for and that not behind an undecided one, a third.
+fn assert_right(built: &Built, percent: usize) {
+    for (of, tally) in built.kinds() {
+        assert!(tally.right * 100 >= tally.decided() * percent, "{of}: {:#?}", tally.wrong);
+        let (decided, refused) = (tally.decided(), tally.refused.len());
+        let least = if of == "replacement" { 3 } else { 2 };
+        let enough = least * decided >= decided + refused;
+        assert!(
+            enough || std::env::var_os("ORACLE_ONLY").is_some(),
+            "{of}: {decided} decided, {refused} refused"
+        );
+    }
 }
 
 #[test]
 fn committed_machines_with_small_last_levels_come_back() {
     let built = oracle("committed machines, last level up to 512 KiB", &committed(512 << 10));
-    built.kinds().iter().for_each(|(_, tally)| assert_right(tally, 100));
+    assert_right(&built, 100);
 }
 
 #[test]
 #[ignore = "the big oracle: scripts/test --full"]
 fn all_committed_machines_come_back() {
     let built = oracle("all committed machines", &committed(u64::MAX));
-    built.kinds().iter().for_each(|(_, tally)| assert_right(tally, 100));
+    assert_right(&built, 100);
 }
 
 #[test]
 fn random_machines_come_back() {
     let built = oracle("random machines", &randoms(12));
-    built.kinds().iter().for_each(|(_, tally)| assert_right(tally, 97));
+    assert_right(&built, 97);
 }
 
 #[test]
 #[ignore = "the big oracle: scripts/test --full"]
 fn two_hundred_random_machines_come_back() {
     let built = oracle("random machines", &randoms(200));
-    built.kinds().iter().for_each(|(_, tally)| assert_right(tally, 97));
+    assert_right(&built, 97);
 }
 
 #[test]

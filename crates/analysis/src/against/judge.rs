@@ -129,7 +129,15 @@ impl<'a> Judge<'a> {
     }
 
     /// A whole number that was counted: it is the one described, may be it, or is not.
-    fn count(&mut self, name: String, of: &str, unit: &'static str, described: u64, from: &Finding) {
+    fn count(
+        &mut self,
+        name: String,
+        of: &str,
+        unit: &'static str,
+        described: u64,
+        from: &Finding,
+        why: Option<&str>,
+    ) {
         let i = interval(from);
         let at = described as f64;
         let claim = Claim { name, of, unit, described: (at, at) };
@@ -138,7 +146,10 @@ impl<'a> Judge<'a> {
             (false, true) => Verdict::Undecided,
             (false, false) => Verdict::Disagrees,
         };
-        let (verdict, more) = self.firm(verdict);
+        let (verdict, more) = match (verdict, why) {
+            (Verdict::Disagrees, Some(why)) => (Verdict::Undecided, why),
+            _ => self.firm(verdict),
+        };
         let note = format!("{of} is described as {}, measured is {}", said(at, unit), said(i.value, unit));
         let note = (verdict != Verdict::Agrees).then(|| format!("{note}{more}"));
         self.row(&claim, verdict, Some((i, from)), note);
@@ -173,9 +184,12 @@ impl<'a> Judge<'a> {
                 self.row(&size, verdict, None, Some(note));
                 continue;
             };
-            self.against(&size, interval(capacity), capacity, CAPACITY, None);
-            self.latency(format!("level.{n}.latency"), &level.name, level.latency, tier.latency, None);
-            self.geometry(n, level);
+            // The tier that stands here may be this level and a near one in one.
+            let merged = h.tiers.len() < described.levels.len() && self.merges(i);
+            let why = merged.then_some("; a level near it may have been taken for one with it");
+            self.against(&size, interval(capacity), capacity, CAPACITY, why);
+            self.latency(format!("level.{n}.latency"), &level.name, level.latency, tier.latency, why);
+            self.geometry(n, level, why);
         }
         let (seen, wanted) = (h.tiers.len(), described.levels.len());
         let (verdict, more) = self.firm(if seen > wanted { Verdict::Disagrees } else { missing });
@@ -190,8 +204,8 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// What a level says without a tier in its place: it is contradicted where it should have been seen.
-    fn unseen(&self, at: usize) -> Verdict {
+    /// Is a level so near the next one, or the one before so near it, that a survey may take them for one?
+    fn merges(&self, at: usize) -> bool {
         let levels = &self.described.levels;
         let size = |i: usize| levels[i].size.1;
         let latency = |i: usize| levels.get(i).map_or(self.described.memory.0, |l| l.latency.1);
@@ -199,9 +213,14 @@ impl<'a> Judge<'a> {
             let smaller = i + 1 < levels.len() && size(i + 1) < TOLD_APART.0 * size(i);
             smaller || latency(i + 1) < TOLD_APART.1 * latency(i)
         };
-        let merged = near(at) || at.checked_sub(1).is_some_and(near);
-        let reached = self.hierarchy.largest() as f64 >= TOLD_APART.0 * size(at);
-        let verdict = if reached && !merged { Verdict::Disagrees } else { Verdict::Undecided };
+        near(at) || at.checked_sub(1).is_some_and(near)
+    }
+
+    /// What a level says without a tier in its place: it is contradicted where it should have been seen.
+    fn unseen(&self, at: usize) -> Verdict {
+        let size = self.described.levels[at].size.1;
+        let reached = self.hierarchy.largest() as f64 >= TOLD_APART.0 * size;
+        let verdict = if reached && !self.merges(at) { Verdict::Disagrees } else { Verdict::Undecided };
         self.firm(verdict).0
     }
 
@@ -211,18 +230,18 @@ impl<'a> Judge<'a> {
         self.against(&claim, self.measured(from), from, self.tolerance(LATENCY), why);
     }
 
-    fn geometry(&mut self, n: usize, level: &Level) {
+    fn geometry(&mut self, n: usize, level: &Level, why: Option<&str>) {
         let h = self.hierarchy;
         // A line that was measured as a whole is that of the nearest level.
         let line = h.number(&format!("tier.{n}.line")).or_else(|| h.number("line").filter(|_| n == 1));
         if let Some(line) = line {
             let of = format!("the line of {}", level.name);
-            self.count(format!("level.{n}.line"), &of, "bytes", level.line, line);
+            self.count(format!("level.{n}.line"), &of, "bytes", level.line, line, why);
         }
         for (key, described) in [("ways", u64::from(level.ways)), ("sets", level.sets)] {
             if let Some(found) = h.number(&format!("tier.{n}.{key}")) {
                 let of = format!("the number of {key} of {}", level.name);
-                self.count(format!("level.{n}.{key}"), &of, "", described, found);
+                self.count(format!("level.{n}.{key}"), &of, "", described, found, why);
             }
         }
         let Some(policies) = h.text(&format!("tier.{n}.policies")) else { return };
@@ -291,7 +310,7 @@ impl<'a> Judge<'a> {
             self.against(&penalty, measured, step.penalty, self.tolerance(PENALTY), None);
             if let Some(ways) = h.number(&format!("tlb.{}.ways", place + 1)) {
                 let of = format!("the number of ways of {}", tlb.name);
-                self.count(format!("tlb.{}.ways", tlb.nth), &of, "", u64::from(tlb.ways), ways);
+                self.count(format!("tlb.{}.ways", tlb.nth), &of, "", u64::from(tlb.ways), ways, None);
             }
         }
         let extra = h.tlbs[next.min(h.tlbs.len())..].iter().filter(|s| !s.maybe_tables).count();

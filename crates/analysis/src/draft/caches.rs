@@ -79,7 +79,8 @@ fn level(h: &Hierarchy, n: usize, tier: &Tier, least: u64, policies: &[&str]) ->
 /// The line: measured, claimed or assumed; no shorter than a nearer level's, which no machine has.
 fn line(h: &Hierarchy, n: usize, claims: &[claimed::Claim], least: u64) -> (u64, Grounds) {
     let sound = |line: u64| line.is_power_of_two() && (16..=4096).contains(&line);
-    let measured = h.number(&format!("tier.{n}.line")).or_else(|| h.number("line"));
+    // A line that was measured as a whole is that of the nearest level.
+    let measured = h.number(&format!("tier.{n}.line")).or_else(|| h.number("line").filter(|_| n == 1));
     let (line, grounds) = if let Some(f) = measured.filter(|f| sound(value(f).max(0.0) as u64)) {
         let line = value(f) as u64;
         let beside = claimed::beside(claims, |c| c.line, line, interval(f), bytes);

@@ -24,8 +24,8 @@ pub(crate) fn clock() -> Trial {
 }
 
 /// The next round, numbered; empty when nothing fits into the budget any more. What does not fit is left out,
-/// the dearest first and what is `needed` by all others last: what it loses is for the reading to tell. `salt` keeps the draws of two experiments with
-/// one seed apart.
+/// the dearest first and what is `needed` by all others last: what it loses is for the reading to tell. `salt` keeps the
+/// draws of two experiments with one seed apart.
 pub(crate) fn close(
     record: &Record,
     budget: &Budget,

@@ -96,13 +96,29 @@ pub(crate) struct Scale {
     pub(crate) huge: Option<u64>,
 }
 
+/// No page is longer: the largest that any architecture translates at once is 512 GiB.
+const LARGEST_PAGE: u64 = 1 << 39;
+
+/// A size of pages, if it is one.
+fn page(record: &Record, fact: &str) -> Option<u64> {
+    record.int(fact).filter(|p| p.is_power_of_two() && *p <= LARGEST_PAGE)
+}
+
+/// A mapping this small in huge pages takes one of them: where that is refused there are none.
+const ONE_HUGE_PAGE: u64 = 1 << 20;
+
+/// Why there are no huge pages, and what would help: (reason, remedy) of the first refusal of a single one. That many
+/// are refused says nothing of that.
+pub(crate) fn no_huge_pages(record: &Record) -> Option<&(String, String)> {
+    let huge = page(record, "page.huge").unwrap_or(2 << 20);
+    let single = |trial: &Trial| trial.page == Pages::Huge && trial.extent(huge) <= ONE_HUGE_PAGE;
+    record.trials.iter().filter(|run| single(&run.trial)).find_map(|run| run.refusal.as_ref())
+}
+
 impl Scale {
     pub(crate) fn of(record: &Record) -> Scale {
         let hz = record.int("clock.hz").filter(|&hz| hz > 0).unwrap_or(1_000_000_000);
-        let refused = record
-            .trials
-            .iter()
-            .any(|r| r.refusal.is_some() && r.trial.page == Pages::Huge && r.trial.bytes <= 1 << 20);
+        let refused = no_huge_pages(record).is_some();
         let resolution = record
             .of(PatternKind::Clock)
             .flat_map(|r| r.samples.iter().map(|s| s.ticks))
@@ -121,8 +137,8 @@ impl Scale {
             yardsticks: yardsticks(&cycle_ticks),
             cycle_ticks,
             share: if record.worth == Some(Worth::Modelled) { 0.0 } else { HARDWARE_SHARE },
-            base: record.int("page.base").filter(|p| p.is_power_of_two() && *p >= STEP).unwrap_or(4096),
-            huge: record.int("page.huge").filter(|p| p.is_power_of_two() && *p > STEP && !refused),
+            base: page(record, "page.base").filter(|p| *p >= STEP).unwrap_or(4096),
+            huge: page(record, "page.huge").filter(|p| *p > STEP && !refused),
         }
     }
 

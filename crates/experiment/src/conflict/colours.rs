@@ -12,8 +12,10 @@ use fathom_probe::chain::mix;
 use fathom_probe::machine::{Pages, Worth};
 use fathom_probe::wire::{OrderKind, PatternKind, Trial};
 
+use super::gcd;
 use crate::clock::step_ticks;
 use crate::common::scale::Scale;
+use crate::geometry::scan::place;
 use crate::geometry::{self, Level, Step};
 use crate::reading::{measured, size, text};
 use crate::record::{Record, TrialRun};
@@ -36,9 +38,6 @@ const SPACING: u64 = 64;
 const STEPS_APART: f64 = 2.0;
 /// Laps that warm: random replacement takes some to settle.
 const WARM_LAPS: u64 = 32;
-/// Places of the words in their pages, and what they are apart: as of the scan, in a page of 4 KiB.
-const PLACES: u64 = 16;
-const ALIGNED: u64 = 256;
 /// Twice as many lines as ways of one set, round and round: whatever is replaced, at least half of them miss, since
 /// the best that can be (Belady's) misses (2 ways - ways) of 2 ways - 1. A tenth off for what times are off by.
 const CONFLICTS: f64 = 0.45;
@@ -142,7 +141,7 @@ impl Asked {
             pattern: PatternKind::Conflict,
             group: colours,
             period: self.period(colours),
-            offset: mix(colours ^ mix(pages ^ mix(nth))) % PLACES * ALIGNED,
+            offset: place(colours ^ mix(pages ^ mix(nth))),
             order: OrderKind::Random,
             page: self.kind,
             ..trial
@@ -175,10 +174,6 @@ impl Asked {
         let kinds = self.colours.iter().map(|&k| Some(k)).chain([None]);
         kinds.flat_map(|kind| self.counts().into_iter().map(move |n| (kind, n))).collect()
     }
-}
-
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 /// The trials that are wanted next: none where no colours are asked for, or all has been asked.
@@ -249,7 +244,7 @@ impl Asked {
     fn threshold(&self, record: &Record) -> Option<f64> {
         let quartile = |pages: u64, of: f64| {
             let runs = self.runs(record, PatternKind::Single, Some(1), pages);
-            let mut all: Vec<f64> = runs.flat_map(single_ticks).collect();
+            let mut all: Vec<f64> = runs.flat_map(TrialRun::single_ticks).collect();
             all.sort_by(f64::total_cmp);
             quantile(&all, of)
         };
@@ -292,7 +287,7 @@ impl Asked {
         let misses = counted.or_else(|| {
             gather(PatternKind::Single, &|run| {
                 let Some(threshold) = threshold else { return Vec::new() };
-                let all: Vec<f64> = single_ticks(run).collect();
+                let all: Vec<f64> = run.single_ticks().collect();
                 let missed = all.iter().filter(|&&t| t > threshold).count();
                 if all.is_empty() { all } else { vec![missed as f64 / all.len() as f64 * a_round] }
             })
@@ -338,10 +333,6 @@ impl Asked {
         }
         Ok(())
     }
-}
-
-fn single_ticks(run: &TrialRun) -> impl Iterator<Item = f64> + '_ {
-    run.samples.iter().map(|s| s.ticks as f64 - s.ticks2 as f64)
 }
 
 /// Adds what is known of colours to the report, where they were asked for.

@@ -7,6 +7,7 @@ use fathom_analysis::sets::Geometry;
 use fathom_probe::machine::{Operation, Pages};
 use fathom_probe::wire::{PatternKind, Trial};
 
+use super::gcd;
 use crate::clock::step_ticks;
 use crate::common::scale::Scale;
 use crate::geometry::Step;
@@ -108,10 +109,6 @@ fn spaced(trial: Trial, n: u64, nearest: Option<Geometry>) -> Trial {
     Trial { loads, ..trial }
 }
 
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
-}
-
 /// Everything that was measured of the study.
 pub(super) fn rows(
     record: &Record,
@@ -134,10 +131,10 @@ pub(super) fn rows(
             let round = format!("conflict.{n}{kind}");
             let rounds = read.scaled(n as f64);
             report.findings.push(measured(format!("{round}.time_per_round"), rounds, "ns", count, &ids));
-            let misses = counted(&runs, n).map(|i| (i, "counted", ids));
+            let misses = counted(&runs, n).map(|i| (i, "counted", count, ids));
             let told =
                 || if page == pages(scale)[0] { classified(record, steps, scale, page, n) } else { None };
-            if let Some((misses, how, ids)) = misses.or_else(told) {
+            if let Some((misses, how, count, ids)) = misses.or_else(told) {
                 let mut row = measured(format!("{round}.misses_per_round"), misses, "", count, &ids);
                 row.notes.push(how.into());
                 report.findings.push(row);
@@ -157,29 +154,28 @@ fn counted(runs: &[&TrialRun], n: u64) -> Option<Interval> {
     grouped_interval(&groups)
 }
 
-/// Misses a round as the times of single loads tell them: those nearer to the next tier than to the nearest.
+/// Misses a round as the times of single loads tell them (those nearer to the next tier than to the nearest), how, from
+/// how many loads, and in which trials.
 fn classified(
     record: &Record,
     steps: &[Step],
     scale: &Scale,
     page: Pages,
     n: u64,
-) -> Option<(Interval, &'static str, Vec<u64>)> {
+) -> Option<(Interval, &'static str, usize, Vec<u64>)> {
     let step = steps.first()?;
     let runs = |n: u64| {
         record.of(PatternKind::Single).filter(move |r| is_of(&r.trial, PatternKind::Single, page, n))
     };
-    let ticks =
-        |r: &TrialRun| -> Vec<f64> { r.samples.iter().map(|s| s.ticks as f64 - s.ticks2 as f64).collect() };
     // One line by itself hits.
-    let hit = median(&runs(1).flat_map(ticks).collect::<Vec<f64>>())?;
+    let hit = median(&runs(1).flat_map(TrialRun::single_ticks).collect::<Vec<f64>>())?;
     let miss = (step.next - step.here) / scale.tick_ns;
     if miss < 2.0 * step_ticks(record) as f64 {
         return None;
     }
     let shares: Vec<f64> = runs(n)
         .map(|r| {
-            let ticks = ticks(r);
+            let ticks: Vec<f64> = r.single_ticks().collect();
             let slow = ticks.iter().filter(|t| **t > hit + miss / 2.0).count();
             n as f64 * slow as f64 / ticks.len().max(1) as f64
         })
@@ -187,11 +183,12 @@ fn classified(
     let value = median(&shares)?;
     // Two standard errors of a share of so many samples.
     let share = (value / n as f64).clamp(0.0, 1.0);
-    let samples = (shares.len() as u64 * SINGLES) as f64;
+    let count = runs(n).map(|r| r.samples.len()).sum::<usize>();
+    let samples = count.max(1) as f64;
     let off = n as f64 * 2.0 * ((share * (1.0 - share)).max(1.0 / samples) / samples).sqrt();
     let ids = runs(n).map(|r| r.trial.id).collect();
     let interval = Interval { value, low: (value - off).max(0.0), high: (value + off).min(n as f64) };
-    Some((interval, "told from the times of single loads", ids))
+    Some((interval, "told from the times of single loads", count, ids))
 }
 
 /// What textbook policies do with one line more than ways, where the study's reads all fall into one set.

@@ -21,7 +21,7 @@ const PERIOD: u64 = 3 * ALIGNED;
 /// A second load this near to half way between spared and not says neither: under random replacement what translates
 /// the first one's page may throw out its line.
 const UNCLEAR: f64 = 0.1;
-/// Most pairs: 16 Mi of lines that a page's worth apart are 24 GiB, so far fewer.
+/// Most pairs: at [`PERIOD`] apart they lie in 192 MiB.
 const MOST_PAIRS: u64 = 1 << 17;
 
 /// Pairs that a lap needs to miss in a tier and, if there is a next cache, to hit in that. Each takes the room of

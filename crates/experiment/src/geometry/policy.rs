@@ -14,6 +14,7 @@ use fathom_probe::machine::Pages;
 use fathom_probe::sequence::Sequence;
 use fathom_probe::wire::{PatternKind, Trial};
 
+use super::scan::place;
 use super::{Step, pages};
 use crate::clock::step_ticks;
 use crate::common::scale::Scale;
@@ -49,10 +50,6 @@ const COST_ERROR: f64 = 0.05;
 /// Pages of base size that any first level of a TLB holds: those of the smallest micro-TLBs (ARM1176, Cortex-A7 and
 /// A53) have ten entries.
 const FEW_PAGES: u64 = 10;
-/// Places of the first block, and their distance: see [`super::scan`].
-const PLACES: u64 = 16;
-const ALIGNED: u64 = 256;
-
 /// One level that is asked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<'a> {
@@ -195,7 +192,7 @@ pub(crate) fn wanted(record: &Record, scale: &Scale, asked: &Asked<'_>, modelled
                 bytes: accesses * asked.wash(),
                 step: asked.wash(),
                 period: asked.period(),
-                offset: (fathom_probe::chain::mix(nth) % PLACES) * ALIGNED,
+                offset: place(nth),
                 sequence: sequence.clone(),
                 page: pages(scale).0,
                 loads,
@@ -280,9 +277,9 @@ fn observations(record: &Record, scale: &Scale, asked: &Asked<'_>) -> Vec<Observ
         let asks = program.asks();
         let (mut missed, mut of) = (vec![0; asks], vec![0; asks]);
         for run in asked.runs(record, program) {
-            for (i, sample) in run.samples.iter().enumerate() {
+            for (i, ticks) in run.single_ticks().enumerate() {
                 of[i % asks] += 1;
-                missed[i % asks] += u32::from(ticks(sample) > threshold);
+                missed[i % asks] += u32::from(ticks > threshold);
             }
         }
         if of.iter().all(|&n| n > 0) {
@@ -300,7 +297,7 @@ fn threshold(record: &Record, scale: &Scale, asked: &Asked<'_>, programs: &[Prog
     let all_miss = programs.iter().find(|p| p.visits() == 1 && p.blocks().0 >= many)?;
     let typical = |program: &Program| {
         let runs = asked.runs(record, program);
-        median(&runs.iter().flat_map(|r| r.samples.iter().map(ticks)).collect::<Vec<f64>>())
+        median(&runs.iter().flat_map(|r| r.single_ticks()).collect::<Vec<f64>>())
     };
     let (hit, miss) = (typical(programs.first()?)?, typical(all_miss)?);
     let apart = (miss - hit) * scale.tick_ns;
@@ -331,9 +328,4 @@ fn totals(record: &Record, scale: &Scale, asked: &Asked<'_>) -> Vec<Total> {
         totals.push(Total { program: Program::default(), seen, error });
     }
     totals
-}
-
-/// A timed load less an empty reading of the clock, ticks.
-fn ticks(sample: &fathom_probe::wire::Sample) -> f64 {
-    sample.ticks as f64 - sample.ticks2 as f64
 }

@@ -50,7 +50,7 @@ fn of_sets(n: usize, level: &Level, step: &Step, base: u64, report: &mut Report)
         ));
     }
     let (onset, own) = (step.capacity.value, geometry.bytes() as f64);
-    if onset > 1.06 * own {
+    if n > 1 && level.geometry().is_some() && onset > 1.06 * own {
         ways.notes
             .push(format!("working sets fit up to {}: it holds what the nearer level evicts", size(onset)));
     }

@@ -52,6 +52,11 @@ const PLACES: u64 = 16;
 /// Geometries that are told apart by trials of their own, at most.
 const MOST_TOLD: usize = 12;
 
+/// Where the first cell of a trial lies in its page, bytes.
+pub(crate) fn place(nth: u64) -> u64 {
+    mix(nth) % PLACES * ALIGNED
+}
+
 /// What cells are told apart by: the line that they lie on, or the page.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Domain {
@@ -157,7 +162,7 @@ impl Arrangement {
     /// Its `nth` trial: each in another set.
     fn trial(self, scale: &Scale, domain: &Domain, step: &Step, modelled: bool, nth: u64) -> Trial {
         let cells = self.cells();
-        let place = mix(self.period ^ mix(self.groups ^ mix(nth))) % PLACES * ALIGNED;
+        let place = place(self.period ^ mix(self.groups ^ mix(nth)));
         Trial {
             pattern: PatternKind::Conflict,
             bytes: cells * self.step,

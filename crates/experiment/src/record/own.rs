@@ -80,7 +80,7 @@ impl Run {
             prefetch: flag("prefetch", f.int("prefetch")?)?,
             deep: flag("deep", f.int("deep")?)?,
             ladders: list("ladders", f.text("ladders")?, Ladder::from_token, "order page placement")?,
-            colours: f.list("colours")?,
+            colours: colours(f.list("colours")?)?,
         };
         f.finish()?;
         Ok(run)
@@ -97,6 +97,24 @@ pub fn words(operations: &[Operation]) -> String {
 #[must_use]
 pub fn ladder_words(ladders: &[Ladder]) -> String {
     ladders.iter().map(|l| l.token()).collect::<Vec<_>>().join(",")
+}
+
+/// Numbers of page colours, of which there may be so many, each up to [`MOST_COLOURS`].
+const MOST_NUMBERS: usize = 64;
+
+/// Most page colours that may be asked for.
+pub const MOST_COLOURS: u64 = 1024;
+
+fn colours(all: Vec<u64>) -> Result<Vec<u64>, WireError> {
+    if all.len() > MOST_NUMBERS {
+        return Err(WireError::new(format!("run: colours has more than {MOST_NUMBERS} numbers")));
+    }
+    match all.iter().find(|k| !(1..=MOST_COLOURS).contains(*k)) {
+        Some(k) => {
+            Err(WireError::new(format!("run: colours has {k}, which is not from 1 to {MOST_COLOURS}")))
+        }
+        None => Ok(all),
+    }
 }
 
 /// A key that is 1, or not there.

@@ -11,7 +11,7 @@ use fathom_probe::wire::OrderKind;
 use super::curves::{Stairs, is_tlb, tlb_steps};
 use super::{NAME, claims};
 use crate::common::claims::rows;
-use crate::common::scale::{At, Scale, believable};
+use crate::common::scale::{At, Scale, believable, no_huge_pages};
 use crate::disturbance;
 use crate::geometry;
 use crate::reading::{begun, clocks, disturbed_row, measured, number, refuse_all, size};
@@ -123,9 +123,7 @@ fn open_ends(stairs: &Reading, scale: &Scale, record: &Record, report: &mut Repo
         report.warnings.push(Warning { token, text, remedy: remedy.to_owned() });
     };
     if scale.huge.is_none() {
-        let refused = record.trials.iter().find_map(|r| {
-            r.refusal.as_ref().filter(|_| r.trial.page == Pages::Huge && r.trial.bytes <= 1 << 20)
-        });
+        let refused = no_huge_pages(record);
         warn(
             "no-huge-pages",
             format!(

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::TypedValueParser;
 use fathom_experiment::latency::ladder::Ladder;
+use fathom_experiment::record;
 use fathom_probe::machine::Operation;
 
 use super::Output;
@@ -68,7 +69,7 @@ pub struct Stride {
 pub struct Conflict {
     /// Page colours, separated by commas, each a number from 1 to 1024: how pages of one colour, of several,
     /// and pages that share one frame conflict.
-    #[arg(long, value_name = "K", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=1024))]
+    #[arg(long, value_name = "K", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=record::MOST_COLOURS))]
     pub colours: Vec<u64>,
     #[command(flatten)]
     pub run: RunOptions,

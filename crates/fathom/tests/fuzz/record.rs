@@ -6,7 +6,7 @@ use fathom_analysis::draft::{Options, draft};
 use fathom_analysis::findings::Report;
 use fathom_analysis::hierarchy::Hierarchy;
 use fathom_experiment::record::Record;
-use fathom_experiment::{latency, stride, survey};
+use fathom_experiment::{conflict, latency, stride, survey};
 use fathom_probe::wire::{Line, Trial};
 use fathom_report::{Style, comparison, from_json, html, json, schema, terminal};
 
@@ -111,7 +111,7 @@ fn carried(report: &Report, document: &str) {
 
 /// A probe that is hostile shapes the record that the plans go on from: what they ask is still a trial.
 fn planned(record: &Record) {
-    for plan in [survey::plan, latency::plan, stride::plan] {
+    for plan in [survey::plan, latency::plan, stride::plan, conflict::plan] {
         for trial in plan(record, 1, 1000) {
             let line = Line::parse(&trial.line().render()).unwrap_or_else(|e| panic!("{e}: {trial:?}"));
             assert_eq!(Trial::read(&line).unwrap_or_else(|e| panic!("{e}")), trial);
