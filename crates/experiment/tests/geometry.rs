@@ -130,3 +130,14 @@ fn another_machines_truth_is_not_found() {
     other.tlbs[0].ways = 8;
     assert!(!judge(&other, &report).tlbs.wrong.is_empty());
 }
+
+#[test]
+fn what_does_not_fit_into_memory_takes_nothing_else_away() {
+    // Arrangements and huge pages are refused for their size; that there are huge pages stays known.
+    let mut d = catalog::load("cortex-a8").unwrap().unwrap();
+    d.memory.size = 8 << 20;
+    let report = measured(&d);
+    assert!(report.refusals.iter().any(|r| r.reason.contains("do not fit")), "{:?}", report.refusals);
+    let built = judge(&d, &report);
+    assert!(built.caches.right >= 4 && built.caches.wrong.is_empty(), "{built:?}");
+}

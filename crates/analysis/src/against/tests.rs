@@ -232,3 +232,17 @@ fn a_bound_contradicts_nothing_above_it() {
     report.findings.clear();
     assert!(check(&report, &near).is_err());
 }
+
+#[test]
+fn a_tier_that_may_be_two_near_levels_contradicts_neither() {
+    let mut machine = described();
+    machine.levels.insert(0, level("L0", 3.8, 16384.0, 4));
+    let of_first = |machine: &Described| {
+        let all = odd(&survey(), machine).into_iter();
+        all.filter(|row| row.starts_with("level.1") && row.ends_with("disagrees")).collect::<Vec<_>>()
+    };
+    assert!(of_first(&machine).is_empty(), "{:?}", odd(&survey(), &machine));
+    // One that is far enough from the next is contradicted.
+    (machine.levels[0].latency, machine.levels[0].size) = ((1.0, 1.0), (4096.0, 4096.0));
+    assert!(!of_first(&machine).is_empty());
+}

@@ -280,6 +280,20 @@ fn huge_numbers_are_read_or_refused_and_sums_do_not_overflow() {
 }
 
 #[test]
+fn page_colours_that_nobody_can_ask_for_are_refused() {
+    let text = SESSION.join("\n");
+    for bad in ["colours=0", "colours=1,1025", "colours=18446744073709551615"] {
+        let record = read(&text.replace("colours=1,4", bad)).unwrap();
+        let problem = &record.problems[0];
+        assert!(record.run.is_none() && problem.contains("colours has"), "{problem}");
+        assert!(problem.contains("from 1 to 1024"), "{problem}");
+    }
+    let many = format!("colours={}", vec!["1"; 1000].join(","));
+    let record = read(&text.replace("colours=1,4", &many)).unwrap();
+    assert!(record.run.is_none() && record.problems[0].contains("more than 64"), "{:?}", record.problems);
+}
+
+#[test]
 fn endless_trouble_is_kept_in_bounds() {
     let mut text = SESSION.join("\n");
     text.push('\n');

@@ -121,7 +121,7 @@ fn evicted(page: &mut Page, shelf: &mut Shelf) {
     let block = if page.style().unicode { "\u{2588}" } else { "#" };
     for tier in tiers {
         page.heading(&format!("Tier {tier}: which line is gone after fresh ones were loaded"));
-        let text = "Lines of one set were loaded, each once and one more than ways: so often was the line gone \
+        let text = "Lines of one set were loaded, fresh ones and each once: so often was the line gone \
                     that was loaded so many loads before the last.";
         page.text(Ink::Plain, text, "", "  ");
         page.picture(Chart::Evicted(tier), Vec::new());
