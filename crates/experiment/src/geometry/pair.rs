@@ -21,6 +21,9 @@ const PERIOD: u64 = 3 * ALIGNED;
 /// A second load this near to half way between spared and not says neither: under random replacement what translates
 /// the first one's page may throw out its line.
 const UNCLEAR: f64 = 0.1;
+/// Where the first loads take more than this many times what the next tier does, the second ones' times are small
+/// differences of large ones. (Translation and the rows of memory may double them.)
+const BEYOND: f64 = 2.0;
 /// Most pairs: at [`PERIOD`] apart they lie in 192 MiB.
 const MOST_PAIRS: u64 = 1 << 17;
 
@@ -122,7 +125,8 @@ pub(crate) fn read(
     let slow: Vec<bool> = share.iter().map(|share| *share > 0.5).collect();
     let at = slow.iter().position(|slow| *slow);
     let clear = share.iter().all(|share| (share - 0.5).abs() > UNCLEAR);
-    let sound = first > 1.1 * step.here && clear && slow.len() == DISTANCES.len();
+    let near = first > 1.1 * step.here && first < BEYOND * step.next;
+    let sound = near && clear && slow.len() == DISTANCES.len();
     let reach =
         at.filter(|&at| sound && at > 0 && slow[at..].iter().all(|slow| *slow)).map(|at| second[at].0);
     Some(Pairs { second, first, reach })

@@ -234,15 +234,52 @@ pub(crate) fn wanted(
     let domain = Domain::lines(scale);
     let page_bytes = domain.pages.1;
     let mut all = scan(&domain, step, nearer);
-    if let Verdict::Several(several) = read(record, scale, step, nearer) {
-        all.extend(telling(&domain, &several, nearer));
+    let left = Measured::of(record, scale, &domain, step).left(scale, &domain, step, nearer);
+    if let Verdict::Several(several) = &left {
+        all.extend(telling(&domain, several, nearer));
     }
-    // A twin's cells must all hit in the nearest level, wherever they lie.
-    let fit = nearer.map_or(step.capacity.value, |nearest| nearest.bytes() as f64);
-    let in_reach = |a: &Arrangement| (a.cells() * 2 * GRAIN) as f64 <= fit;
-    all.retain(|a| !a.translates(page_bytes) || in_reach(a));
+    all.retain(|a| !a.translates(page_bytes) || in_reach(a, step, nearer));
     all.extend(all.iter().filter(|a| a.translates(page_bytes)).map(|a| a.twin()).collect::<Vec<_>>());
-    unasked(record, scale, &domain, step, modelled, all)
+    let wanted = unasked(record, scale, &domain, step, modelled, all);
+    if !wanted.is_empty() {
+        return wanted;
+    }
+    let Some(of) = contiguous(&left, scale, &domain, step, nearer) else { return Vec::new() };
+    let twin = of.translates(page_bytes).then(|| of.twin());
+    let mut wanted = unasked(record, scale, &domain, step, modelled, twin.into_iter().collect());
+    let had =
+        record.trials.iter().filter(|r| domain.has(&r.trial) && Arrangement::of(&r.trial) == of).count();
+    wanted.extend((had as u64..PLACEMENTS).map(|nth| of.trial(scale, &domain, step, modelled, nth)));
+    wanted
+}
+
+/// A twin's cells must all hit in the nearest level, wherever they lie.
+fn in_reach(of: &Arrangement, step: &Step, nearer: Option<Geometry>) -> bool {
+    let fit = nearer.map_or(step.capacity.value, |nearest| nearest.bytes() as f64);
+    (of.cells() * 2 * GRAIN) as f64 <= fit
+}
+
+/// Placements of one arrangement that show whether pages lie side by side in memory too.
+const PLACEMENTS: u64 = 6;
+/// Twice as many lines as ways of one set miss at least so often, whatever is replaced: the best that can be (Belady's)
+/// misses ways of 2 ways - 1; a tenth off for what times are off by.
+const CONFLICTS: f64 = 0.45;
+
+/// What shows that addresses beyond a page are what they seem, where a way is longer than the pages that there are:
+/// twice as many lines as ways at the length of one, which miss wherever they lie only if their pages do lie side by
+/// side. `None` where that is no question, or cannot be asked.
+fn contiguous(
+    left: &Verdict,
+    scale: &Scale,
+    domain: &Domain,
+    step: &Step,
+    nearer: Option<Geometry>,
+) -> Option<Arrangement> {
+    let Verdict::One(one) = left else { return None };
+    let asked = scale.huge.is_none() && one.way_bytes > scale.base;
+    let of = telling(domain, &[*one], nearer).pop().filter(|_| asked)?;
+    (of.groups == 2 * one.ways && (!of.translates(domain.pages.1) || in_reach(&of, step, nearer)))
+        .then_some(of)
 }
 
 /// Those of the arrangements that were not asked for as often as they should be.
@@ -271,21 +308,53 @@ pub(super) fn unasked(
     wanted
 }
 
+/// What a level's conflicts rest on.
+struct Measured {
+    times: Times,
+    /// A line by itself, which hits in the nearest level, ns.
+    hit: f64,
+}
+
+impl Measured {
+    fn of(record: &Record, scale: &Scale, domain: &Domain, step: &Step) -> Measured {
+        let times = times(record, scale, domain);
+        let hit = alone(&times).unwrap_or(step.here);
+        Measured { times, hit }
+    }
+
+    /// A time without its translation, ns; `None` where nothing tells that.
+    fn untranslated(&self, domain: &Domain, of: &Arrangement, time: f64) -> Option<f64> {
+        if !of.translates(domain.pages.1) {
+            return Some(time);
+        }
+        Some(time - (self.times.get(&of.twin())? - self.hit).max(0.0))
+    }
+
+    /// What the conflicts leave.
+    fn left(&self, scale: &Scale, domain: &Domain, step: &Step, nearer: Option<Geometry>) -> Verdict {
+        let untranslated = |of: &Arrangement, time: f64| self.untranslated(domain, of, time);
+        let conflicts = conflicts(&self.times, untranslated, scale, domain, (step, self.hit), nearer);
+        sets::read(&conflicts, &question(domain, step, nearer))
+    }
+}
+
 /// What a level's conflicts say of its sets and ways.
 pub(crate) fn read(record: &Record, scale: &Scale, step: &Step, nearer: Option<Geometry>) -> Verdict {
     let domain = Domain::lines(scale);
-    let times = times(record, scale, &domain);
-    // A line by itself hits in the nearest level.
-    let hit = alone(&times).unwrap_or(step.here);
-    let page = domain.pages.1;
-    let untranslated = |a: &Arrangement, time: f64| {
-        if !a.translates(page) {
-            return Some(time);
-        }
-        Some(time - (times.get(&a.twin())? - hit).max(0.0))
-    };
-    let conflicts = conflicts(&times, untranslated, scale, &domain, (step, hit), nearer);
-    sets::read(&conflicts, &question(&domain, step, nearer))
+    let measured = Measured::of(record, scale, &domain, step);
+    let left = measured.left(scale, &domain, step, nearer);
+    let Some(of) = contiguous(&left, scale, &domain, step, nearer) else { return left };
+    let runs =
+        record.of(PatternKind::Conflict).filter(|r| domain.has(&r.trial) && Arrangement::of(&r.trial) == of);
+    let shares: Vec<f64> = runs
+        .filter_map(|run| measured.untranslated(&domain, &of, median(&scale.steady(run))?))
+        .map(|time| (time - step.here) / (step.next - step.here))
+        .collect();
+    match shares.iter().all(|share| *share > CONFLICTS) {
+        _ if (shares.len() as u64) < PLACEMENTS => Verdict::Silent,
+        true => left,
+        false => Verdict::None,
+    }
 }
 
 /// What conflicts are asked.
