@@ -27,7 +27,7 @@ fn measured(d: &Description, colours: &[u64]) -> (Record, Report) {
     let run = Run {
         experiment: conflict::NAME.into(),
         seed: 1,
-        budget_ms: 5_000,
+        budget_ms: 10_000,
         colours: colours.to_vec(),
         ..Run::default()
     };

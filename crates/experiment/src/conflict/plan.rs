@@ -30,7 +30,7 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
         // As soon as it is known how many reads a round should have, or that it will not be.
         let nearest = geometry::levels(record, scale, &steps[..steps.len().min(1)]);
         let nearest = nearest.first().and_then(Level::geometry);
-        if nearest.is_some() || wanted.is_empty() {
+        if nearest.is_some() || steps.is_empty() || wanted.is_empty() {
             wanted.extend(study::wanted(record, scale, nearest, budget.modelled));
         }
         wanted

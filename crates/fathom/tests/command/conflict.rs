@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::common::User;
 
-/// Ways, policy, pairs and rounds of a small machine: of what a budget of two seconds stands for, a second.
-const ASK: [&str; 5] = ["conflict", "--on", "cortex-a8", "--budget", "2s"];
+/// Ways, policy, pairs and rounds of a small machine: of what a budget of four seconds stands for, a second or two.
+const ASK: [&str; 5] = ["conflict", "--on", "cortex-a8", "--budget", "4s"];
 
 /// What is printed, without the time that it took.
 fn timeless(text: &str) -> String {
@@ -37,7 +37,7 @@ fn golden_conflicts_are_printed_as_they_were() {
 #[test]
 fn the_study_stands_beside_its_machine() {
     let user = User::new();
-    let did = user.run(&["conflict", "--on", "s1-8way", "--budget", "2s"]);
+    let did = user.run(&["conflict", "--on", "s1-8way", "--budget", "5s"]);
     let text = did.ended(0).split_whitespace().collect::<Vec<_>>().join(" ");
     for said in [
         "9 lines of one set of 8 ways, loaded in turn, miss ",
@@ -62,9 +62,10 @@ fn rounds_without_tiers_are_measured_and_say_so() {
     let user = User::new();
     let did = user.run(&["conflict", "--on", "imx6q", "--budget", "1s"]);
     assert!(did.ended(0).contains("Rounds of independent reads"), "{}", did.out);
-    assert!(did.out.contains("No tiers were found"), "{}", did.out);
+    assert!(did.out.contains("no tier was seen to end"), "{}", did.out);
     let json = user.run(&["conflict", "--on", "imx6q", "--budget", "1s", "--json"]);
     let found: Value = serde_json::from_str(json.ended(0)).expect("JSON");
     let names = found["findings"].as_array().expect("a list").iter().filter_map(|f| f["name"].as_str());
-    assert!(names.into_iter().any(|name| name == "conflict.8.time_per_round"), "{}", json.out);
+    let round = |name: &str| name.starts_with("conflict.") && name.ends_with(".time_per_round");
+    assert!(names.into_iter().filter(|name| round(name)).count() > 3, "{}", json.out);
 }
