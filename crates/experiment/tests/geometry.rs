@@ -79,43 +79,44 @@ fn randoms(count: u64) -> Vec<Description> {
 
 /// At least `percent` of what is decided is right, and more than half is decided; of replacement, which only the two
 /// nearest levels are asked for and that not behind an undecided one, a fifth (of 200 machines it was 39 %).
-fn assert_right(built: &Built, percent: usize) {
+/// Of TLBs' ways and sets none may be wrong, and at least `ways` are decided.
+fn assert_right(built: &Built, percent: usize, ways: usize) {
+    assert!(built.tlbs.wrong.is_empty(), "{:#?}", built.tlbs.wrong);
+    let only = std::env::var_os("ORACLE_ONLY").is_some();
+    assert!(built.tlbs.right >= ways || only, "only {} TLBs' ways were decided", built.tlbs.right);
     for (of, tally) in built.kinds() {
         assert!(tally.right * 100 >= tally.decided() * percent, "{of}: {:#?}", tally.wrong);
         let (decided, refused) = (tally.decided(), tally.refused.len());
         let least = if of == "replacement" { 5 } else { 2 };
         let enough = least * decided >= decided + refused;
-        assert!(
-            enough || std::env::var_os("ORACLE_ONLY").is_some(),
-            "{of}: {decided} decided, {refused} refused"
-        );
+        assert!(enough || only, "{of}: {decided} decided, {refused} refused");
     }
 }
 
 #[test]
 fn committed_machines_with_small_last_levels_come_back() {
     let built = oracle("committed machines, last level up to 512 KiB", &committed(512 << 10));
-    assert_right(&built, 100);
+    assert_right(&built, 100, 5);
 }
 
 #[test]
 #[ignore = "the big oracle: scripts/test --full"]
 fn all_committed_machines_come_back() {
     let built = oracle("all committed machines", &committed(u64::MAX));
-    assert_right(&built, 100);
+    assert_right(&built, 100, 20);
 }
 
 #[test]
 fn random_machines_come_back() {
     let built = oracle("random machines", &randoms(12));
-    assert_right(&built, 97);
+    assert_right(&built, 97, 8);
 }
 
 #[test]
 #[ignore = "the big oracle: scripts/test --full"]
 fn two_hundred_random_machines_come_back() {
     let built = oracle("random machines", &randoms(200));
-    assert_right(&built, 97);
+    assert_right(&built, 97, 100);
 }
 
 #[test]

@@ -48,7 +48,9 @@ pub struct Built {
     pub caches: Tally,
     /// Replacement of caches.
     pub policies: Tally,
-    /// Entries, ways and sets of TLBs.
+    /// Entries of TLBs.
+    pub entries: Tally,
+    /// Ways and sets of TLBs.
     pub tlbs: Tally,
 }
 
@@ -71,11 +73,12 @@ impl Built {
     }
 
     /// Each kind with its name.
-    pub fn kinds(&self) -> [(&'static str, &Tally); 3] {
+    pub fn kinds(&self) -> [(&'static str, &Tally); 4] {
         [
             ("lines, ways and sets", &self.caches),
             ("replacement", &self.policies),
-            ("entries, ways and sets of TLBs", &self.tlbs),
+            ("entries of TLBs", &self.entries),
+            ("ways and sets of TLBs", &self.tlbs),
         ]
     }
 
@@ -83,6 +86,7 @@ impl Built {
     pub fn take(&mut self, other: Built) {
         self.caches.take(other.caches);
         self.policies.take(other.policies);
+        self.entries.take(other.entries);
         self.tlbs.take(other.tlbs);
     }
 }
@@ -93,8 +97,8 @@ pub fn judge(d: &Description, report: &Report) -> Built {
     for (i, level) in expected::data_levels(d).into_iter().enumerate() {
         cache(d, report, (i + 1, level), &mut built);
     }
-    tlbs(d, report, &mut built.tlbs);
-    huge(d, report, &mut built.tlbs);
+    tlbs(d, report, &mut built);
+    huge(d, report, &mut built.entries);
     built
 }
 
@@ -138,10 +142,10 @@ fn seen(d: &Description, page: u64) -> Vec<&Tlb> {
     able.iter().enumerate().filter(|(i, _)| costs(able.get(i + 1))).map(|(_, t)| *t).collect()
 }
 
-fn tlbs(d: &Description, report: &Report, tally: &mut Tally) {
+fn tlbs(d: &Description, report: &Report, built: &mut Built) {
     let (right, wrong) = entries(&expected::expected(d), report);
-    tally.right += right.len();
-    tally.wrong.extend(wrong.into_iter().map(|what| format!("{}: {what}", d.name)));
+    built.entries.right += right.len();
+    built.entries.wrong.extend(wrong.into_iter().map(|what| format!("{}: {what}", d.name)));
     let truth = seen(d, d.memory.pages[0]);
     for n in 1.. {
         let Some((_, entries)) = number(report, &format!("tlb.{n}.entries")) else { break };
@@ -153,7 +157,7 @@ fn tlbs(d: &Description, report: &Report, tally: &mut Tally) {
         let reason = reason(report, &ways);
         assert!(found.is_some() || !reason.is_empty(), "{}: TLB {n} has no ways and no refusal", d.name);
         let what = format!("{}: TLB {n}, {entries} entries: {found:?} of {is:?}; {reason}", d.name);
-        tally.add(what, found.map(|found| Some(found) == is));
+        built.tlbs.add(what, found.map(|found| Some(found) == is));
     }
 }
 
