@@ -24,6 +24,9 @@ pub fn unproven(trial: &Trial, page_bytes: u64, samples: &[Sample]) -> alloc::ve
             false => unproven_sweeps(trial, samples),
         };
     }
+    if trial.pattern == PatternKind::Copy {
+        return unproven_copies(trial, samples);
+    }
     if trial.pattern == PatternKind::Probe {
         return unproven_probes(trial, samples);
     }
@@ -79,7 +82,7 @@ fn unproven_touches(trial: &Trial, page_bytes: u64, samples: &[Sample]) -> alloc
         let (first, all) = (sweep.pages(trial.loads, page_bytes), sweep.pages(3 * trial.loads, page_bytes));
         let second = match trial.operation {
             Operation::Read => sample.end2 >= all - first,
-            Operation::Write | Operation::Rmw => sample.end2 == stride::touched(3 * trial.loads),
+            _ => sample.end2 == stride::touched(3 * trial.loads),
         };
         sample.end >= first && second
     };
@@ -116,7 +119,7 @@ fn unproven_sweeps(trial: &Trial, samples: &[Sample]) -> alloc::vec::Vec<usize> 
         *reached = from.wrapping_add(n);
         match sweep.operation {
             Operation::Read => sweep.sum(from, n, trial.seed),
-            Operation::Write | Operation::Rmw => sweep.held(reached.wrapping_sub(1) % sweep.cells, *reached),
+            _ => sweep.held(reached.wrapping_sub(1) % sweep.cells, *reached),
         }
     };
     // Of a sum only the remainder is known without adding it up.
@@ -132,6 +135,29 @@ fn unproven_sweeps(trial: &Trial, samples: &[Sample]) -> alloc::vec::Vec<usize> 
             }
         }
         if known(sample.end) != end || known(sample.end2) != end2 {
+            bad.push(i);
+        }
+    }
+    bad
+}
+
+/// The same of copies: what the last cell that each run copied to then held, which was another word before; and the
+/// sum of all that was copied to, at the end.
+fn unproven_copies(trial: &Trial, samples: &[Sample]) -> alloc::vec::Vec<usize> {
+    let copying = trial.copying(0, 0);
+    let mut reached = copying.cells;
+    let mut run = |n: u64| {
+        reached = reached.wrapping_add(n);
+        (reached, copying.last(reached, trial.seed))
+    };
+    let mut bad = alloc::vec::Vec::new();
+    for (i, sample) in samples.iter().enumerate() {
+        let ((_, end), (reached, end2)) = (run(trial.loads), run(2 * trial.loads));
+        let last = i + 1 == samples.len();
+        if last && sample.end2 % copying.prime() != copying.sum(reached, trial.seed) {
+            return (0..samples.len()).collect();
+        }
+        if sample.end != end || (!last && sample.end2 != end2) {
             bad.push(i);
         }
     }
