@@ -137,11 +137,14 @@ pub struct Controls {
     pub tables: Attribute,
     /// May hardware fetch ahead?
     pub prefetch: bool,
+    /// Is the line of each access of a sweep cleaned and invalidated right after it? A stand-in for memory that is
+    /// not cached, where none is to be had.
+    pub flush: bool,
 }
 
 impl Default for Controls {
     fn default() -> Controls {
-        Controls { mair: None, tables: Attribute::WriteBack, prefetch: true }
+        Controls { mair: None, tables: Attribute::WriteBack, prefetch: true, flush: false }
     }
 }
 
@@ -465,7 +468,7 @@ pub trait Control {
             return Ok(());
         }
         Err(Refusal::new(
-            "attributes by their MAIR byte, the walks' own attribute and prefetchers are not this machine's to set",
+            "a MAIR byte, the walks' own attribute, prefetchers and flushes are not this machine's to set",
             "measure it on bare metal: `fathom image --help`",
         ))
     }

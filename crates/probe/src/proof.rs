@@ -4,7 +4,7 @@
 //! in constant time, the cell on which every timed run of a trial must end.
 
 use crate::machine::Operation;
-use crate::patterns::stride;
+use crate::patterns::{alias, stride};
 use crate::wire::{PatternKind, Sample, Trial};
 
 /// Numbers of the samples whose end cells are not where `n` and `2n` loads lead. Patterns that load
@@ -26,6 +26,12 @@ pub fn unproven(trial: &Trial, page_bytes: u64, samples: &[Sample]) -> alloc::ve
     }
     if trial.pattern == PatternKind::Copy {
         return unproven_copies(trial, samples);
+    }
+    if trial.pattern == PatternKind::Alias {
+        let sums = |nth: usize| [false, true].map(|second| alias::sum(trial, nth as u64, second));
+        let prime = alias::prime(trial);
+        let proven = |i: usize| [samples[i].end % prime, samples[i].end2 % prime] == sums(i);
+        return (0..samples.len()).filter(|&i| !proven(i)).collect();
     }
     if trial.pattern == PatternKind::Probe {
         return unproven_probes(trial, samples);

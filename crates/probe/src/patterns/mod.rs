@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use crate::machine::{Controls, Machine, Refusal};
 use crate::wire::{PatternKind, Sample, Trial};
 
+pub mod alias;
 pub mod alu;
 pub mod chase;
 pub mod clock;
@@ -50,6 +51,7 @@ fn controlled<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refus
         PatternKind::Stride if trial.frames > 0 => return shared::measure(machine, trial),
         PatternKind::Stride => return stride::measure(machine, trial),
         PatternKind::Copy => return copy::measure(machine, trial),
+        PatternKind::Alias => return alias::measure(machine, trial),
     };
     Ok(Yield { samples, page_bytes: 0, base: 0 })
 }

@@ -37,6 +37,8 @@ pub enum PatternKind {
     Probe,
     /// Copies between a buffer of the attribute asked for and one in write-back memory.
     Copy,
+    /// Stores through the attribute asked for that write-back memory's mapping loads, and the other way round.
+    Alias,
 }
 
 token_names!(PatternKind {
@@ -50,6 +52,7 @@ token_names!(PatternKind {
     Pair = "pair",
     Probe = "probe",
     Copy = "copy",
+    Alias = "alias",
 });
 
 /// One point of a plan. Lengths in bytes; `loads` is the n of the n/2n method.
@@ -219,6 +222,7 @@ impl Trial {
             ("offset", self.offset, 0),
             ("frames", self.frames, 0),
             ("counted", self.counted, 0),
+            ("flush", u64::from(self.controls.flush), 0),
         ] {
             if value != absent {
                 line = line.int(key, value);
@@ -460,6 +464,7 @@ impl Trial {
                 let places = self.sequence.places(self.period, self.step, self.seed).unwrap_or_default();
                 places.into_iter().max().and_then(|last| last.checked_add(8))
             }
+            PatternKind::Alias => self.cells().checked_mul(8),
             _ if self.period > 0 => {
                 let layout = Layout::Grouped { group: self.cells_in_group(), period: self.period };
                 layout.extent(self.cells(), self.step)
@@ -499,6 +504,7 @@ fn controls(f: &mut Fields<'_>) -> Result<Controls, WireError> {
         mair: f.int("mair")?.map(byte).transpose()?,
         tables: choice(f, "tables", d.tables, Attribute::from_token, Attribute::choices())?,
         prefetch: f.int("prefetch")?.map_or(Ok(d.prefetch), |v| flag("prefetch", v))?,
+        flush: f.int("flush")?.map_or(Ok(d.flush), |v| flag("flush", v))?,
     })
 }
 

@@ -123,7 +123,7 @@ fn every_token_has_its_inverse() {
     for &worth in crate::machine::Worth::ALL {
         assert_eq!(crate::machine::Worth::from_token(worth.token()), Some(worth));
     }
-    let all = "clock alu chase pages single stride conflict pair probe copy";
+    let all = "clock alu chase pages single stride conflict pair probe copy alias";
     assert_eq!(PatternKind::choices(), all);
 }
 
