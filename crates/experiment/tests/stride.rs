@@ -74,6 +74,7 @@ impl Truth {
             Operation::Write if !self.allocates => self.far,
             Operation::Write => brought,
             Operation::Rmw => brought + self.near_by,
+            other => panic!("{other:?} is no stride"),
         }
     }
 }

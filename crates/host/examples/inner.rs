@@ -70,7 +70,7 @@ fn ladder(host: &mut Host, kib: u64, pages: Pages) -> Result<(), Refusal> {
     let per_load = two.saturating_sub(one) as f64 / n as f64;
     let per_cycle = alu as f64 / 1e6;
     println!("{kib:>8} KiB {pages:?}: {per_load:.3} ticks, {:.2} additions", per_load / per_cycle);
-    for &operation in Operation::ALL {
+    for &operation in Operation::STRIDES {
         let sweep = Sweep { base: map.base, step: 64, cells: (kib << 10) / 64, operation };
         let per_access = strides(host, &sweep, n);
         println!(

@@ -9,8 +9,9 @@
 //! 1. *Only checked offsets.* A `HostCell` is made in two places: [`Arena::cell`], which checks that
 //!    `offset` is a multiple of 8 and that `offset + 8` is within the reservation, and
 //!    [`Arena::follow`].
-//! 2. *Only cells are stored.* The safe ways to write into the arena are [`Arena::link`] and
-//!    [`Arena::sweep_loops`], which store 8 aligned bytes: the offset of a cell. Links are aligned to their own
+//! 2. *Only cells are stored.* The safe ways to write into the arena are [`Arena::link`],
+//!    [`Arena::sweep_loops`] and [`Arena::copy_loops`], which store 8 aligned bytes, or twice 8: the offset of a
+//!    cell, or what another cell held. Links are aligned to their own
 //!    size, so two links never overlap in part, and a link that is read is a link as it was written. What a
 //!    modifying sweep stores is a cell with some of its bits 3 to 9 flipped: another multiple of 8 in the
 //!    same kibibyte, and a reservation is a whole number of kibibytes, so it is a cell too.
@@ -36,7 +37,10 @@ use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 
 use fathom_probe::machine::Operation;
+use fathom_probe::patterns::copy::{BEYOND, Copying};
 use fathom_probe::patterns::stride::{KEYS, Sweep, UNROLL};
+
+use crate::wide;
 
 /// A place in the arena that holds one 8-byte link: an offset that [`crate::Host`] has checked or has
 /// itself written.
@@ -183,10 +187,38 @@ impl Arena {
                     Operation::Read => sum = sum.wrapping_add(read(at, step, count)),
                     Operation::Write => write(at, step, count, sweep.base + part.key),
                     Operation::Rmw => flip(at, step, count, part.key),
+                    // Where cells are no neighbours there is nothing to store two of.
+                    Operation::Set if step == LINK as usize => wide::set(at, count, sweep.base + part.key),
+                    Operation::Set => write(at, step, count, sweep.base + part.key),
+                    // What copies is no sweep.
+                    Operation::CopyTo | Operation::CopyFrom => return None,
                 }
             }
         }
         Some(sum)
+    }
+
+    /// The batch form of the copy, see [`fathom_probe::patterns::copy::body`]: both buffers checked once.
+    #[inline(never)]
+    pub(crate) fn copy_loops(&mut self, copying: &Copying, from: u64, n: u64) -> Option<()> {
+        let bytes = copying.cells.checked_add(BEYOND)?.checked_mul(LINK)?;
+        for base in [copying.from, copying.to] {
+            self.cell(base)?;
+            self.cell(base.checked_add(bytes)?.checked_sub(LINK)?)?;
+        }
+        if copying.from.abs_diff(copying.to) < bytes {
+            return None;
+        }
+        for piece in copying.pieces(from, n) {
+            // SAFETY: both buffers, the source with all beginnings of laps, are aligned cells inside the live
+            // reservation, checked above, and do not overlap; a piece stays inside them. What is copied are links,
+            // and a link may stand anywhere (fact 2). `&mut self` and fact 6 exclude other accesses.
+            unsafe {
+                let base = self.base.as_ptr();
+                wide::copy(base.add(piece.from as usize), base.add(piece.to as usize), piece.count);
+            }
+        }
+        Some(())
     }
 
     /// Are all of a sweep's cells, and all that it may store, cells of this arena?

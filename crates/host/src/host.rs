@@ -1,9 +1,10 @@
 //! The host as a machine.
 
 use fathom_probe::machine::{
-    Attribute, Count, Counters, Disturb, Dma, Fact, Fresh, Machine, Maintain, Mapping, Pages, Refusal, Ticks,
-    Wake, Watch, Wish, Worth,
+    Attribute, Control, Count, Counters, Disturb, Dma, Fact, Fresh, Machine, Maintain, Mapping, Pages,
+    Refusal, Ticks, Translate, Wake, Watch, Wish, Worth,
 };
+use fathom_probe::patterns::copy::Copying;
 use fathom_probe::patterns::stride::Sweep;
 
 use crate::arena::HostCell;
@@ -278,6 +279,10 @@ impl Machine for Host {
     fn sweep(&mut self, sweep: &Sweep, from: u64, n: u64) -> Option<u64> {
         self.memory.arena.sweep_loops(sweep, from, n)
     }
+
+    fn copy(&mut self, copying: &Copying, from: u64, n: u64) -> Option<()> {
+        self.memory.arena.copy_loops(copying, from, n)
+    }
 }
 
 impl Counters for Host {
@@ -317,6 +322,8 @@ impl Fresh for Host {
 impl Wake for Host {}
 impl Disturb for Host {}
 impl Dma for Host {}
+impl Translate for Host {}
+impl Control for Host {}
 
 #[cfg(test)]
 mod tests;

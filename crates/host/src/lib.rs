@@ -23,6 +23,7 @@ mod read;
 mod redact;
 mod room;
 mod watch;
+mod wide;
 mod worth;
 
 pub use arena::HostCell;

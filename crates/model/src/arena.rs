@@ -65,7 +65,7 @@ impl Swept {
         let number = (offset - base) / step;
         let word = match operation {
             Operation::Read => self.sweep.laid(number, self.seed).word,
-            Operation::Write | Operation::Rmw => self.sweep.held(number, self.reached),
+            _ => self.sweep.held(number, self.reached),
         };
         Some(base + 8 * word)
     }

@@ -2,8 +2,8 @@
 
 use fathom_probe::chain::Chain;
 use fathom_probe::machine::{
-    Count, Counters, Disturb, Dma, Fact, FactValue, Fresh, Machine, Maintain, Mapping, Operation, Ops,
-    Refusal, Stream, Ticks, Wake, Watch, Wish, Worth,
+    Control, Count, Counters, Disturb, Dma, Fact, FactValue, Fresh, Machine, Maintain, Mapping, Operation,
+    Ops, Refusal, Stream, Ticks, Translate, Wake, Watch, Wish, Worth,
 };
 use fathom_probe::patterns::chase::{self, UNROLL};
 use fathom_probe::patterns::stride::{self, Sweep};
@@ -222,7 +222,7 @@ impl Model {
     /// One access of a sweep.
     #[inline(always)]
     fn step_on(&mut self, operation: Operation, address: u64) {
-        if operation != Operation::Write {
+        if matches!(operation, Operation::Read | Operation::Rmw) {
             self.measured_load(address);
         }
         if operation != Operation::Read {
@@ -275,3 +275,5 @@ impl Maintain for Model {}
 impl Fresh for Model {}
 impl Wake for Model {}
 impl Dma for Model {}
+impl Translate for Model {}
+impl Control for Model {}

@@ -1,8 +1,8 @@
 //! The machine: memory that can be mapped, loads that can be issued, a clock that can be read.
 //!
 //! [`Machine`] is deliberately small. Whatever only some machines can do sits in a capability trait
-//! beside it ([`Counters`], [`Maintain`], [`Fresh`], [`Wake`], [`Disturb`], [`Dma`]), each of which refuses by
-//! default, so that a new machine starts with four operations and grows.
+//! beside it ([`Counters`], [`Maintain`], [`Fresh`], [`Wake`], [`Disturb`], [`Dma`], [`Translate`], [`Control`]), each of
+//! which refuses by default, so that a new machine starts with four operations and grows.
 
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 
 use crate::chain::Chain;
 use crate::patterns;
+use crate::patterns::copy::Copying;
 use crate::patterns::stride::Sweep;
 use crate::tokens::token_names;
 
@@ -62,19 +63,45 @@ pub enum Pages {
     Huge,
 }
 
-/// What a sweep does to each of its cells.
+/// What is done to each cell of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Operation {
     /// Loads it.
     #[default]
     Read,
-    /// Stores to it.
+    /// Stores to it, 8 bytes a store.
     Write,
     /// Loads it, changes what was loaded, and stores that: read-modify-write.
     Rmw,
+    /// Stores to it, 16 bytes a store where cells are neighbours: as `memset` does wherever every attribute allows
+    /// what it does (no zeroing by line, no unaligned store).
+    Set,
+    /// Copies to it from a buffer in write-back memory.
+    CopyTo,
+    /// Copies from it to a buffer in write-back memory.
+    CopyFrom,
 }
 
-token_names!(Operation { Read = "read", Write = "write", Rmw = "rmw" });
+impl Operation {
+    /// What the pattern `stride` does at any step.
+    pub const STRIDES: &'static [Operation] = &[Operation::Read, Operation::Write, Operation::Rmw];
+
+    /// Does it take a second buffer?
+    #[must_use]
+    pub fn copies(self) -> bool {
+        matches!(self, Operation::CopyTo | Operation::CopyFrom)
+    }
+}
+
+token_names!(Operation {
+    Read = "read",
+    Write = "write",
+    Rmw = "rmw",
+    Set = "set",
+    CopyTo = "copy_to",
+    CopyFrom = "copy_from",
+});
+token_names!(Provocation { Abort = "abort", Undefined = "undefined", Endless = "endless" });
 token_names!(Worth { Modelled = "modelled", Emulated = "emulated", Virtual = "virtual", Real = "real" });
 token_names!(Attribute {
     WriteBack = "write-back",
@@ -98,6 +125,50 @@ pub struct Wish {
     pub attribute: Attribute,
     /// Seed of the placement.
     pub place: u64,
+}
+
+/// What a machine is set to for one trial, beside what the [`Wish`] says. The defaults are what every machine runs
+/// with; whoever offers more offers [`Control`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Controls {
+    /// The byte of MAIR_EL1 that the mapping gets in place of the wish's attribute.
+    pub mair: Option<u8>,
+    /// How a page-table walk fetches descriptors (TCR_EL1.IRGN0 and ORGN0).
+    pub tables: Attribute,
+    /// May hardware fetch ahead?
+    pub prefetch: bool,
+    /// Is the line of each access of a sweep cleaned and invalidated right after it? A stand-in for memory that is
+    /// not cached, where none is to be had.
+    pub flush: bool,
+}
+
+impl Default for Controls {
+    fn default() -> Controls {
+        Controls { mair: None, tables: Attribute::WriteBack, prefetch: true, flush: false }
+    }
+}
+
+/// How a mapping is translated, read back from the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Translation {
+    /// Virtual address of its first byte.
+    pub va: u64,
+    /// Physical address of its first byte, where it is known.
+    pub pa: Option<u64>,
+    /// The attribute in force as a byte of MAIR_EL1, where it is known: what the tables say, not how the core
+    /// behaves.
+    pub mair: Option<u8>,
+}
+
+/// A fault that a machine may be asked for, to see that faults are reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Provocation {
+    /// A load from where nothing is mapped.
+    Abort,
+    /// An instruction that there is not.
+    Undefined,
+    /// A loop that never ends.
+    Endless,
 }
 
 /// What a wish got.
@@ -201,7 +272,7 @@ impl Watch {
 /// [`Machine::follow`], which reads what [`Machine::link`] wrote. Memory that was never linked reads
 /// as the machine's first cell. So a machine may follow a cell without a check, in one load of
 /// `[base + offset]`, and this crate needs no unsafe code.
-pub trait Machine: Counters + Maintain + Fresh + Wake + Disturb + Dma {
+pub trait Machine: Counters + Maintain + Fresh + Wake + Disturb + Dma + Translate + Control {
     /// A valid place in mapped memory.
     type Cell: Copy + PartialEq + core::fmt::Debug;
 
@@ -218,6 +289,10 @@ pub trait Machine: Counters + Maintain + Fresh + Wake + Disturb + Dma {
     }
 
     /// Maps memory.
+    ///
+    /// Wishes that differ in their attribute only may get the same physical memory, at another offset each: two
+    /// parts of it that do not overlap may then be used at once, each through one of them. Where attributes
+    /// differ, lines are cleaned and invalidated before the memory is used through the other.
     ///
     /// # Errors
     /// A [`Refusal`] when the machine cannot supply the bytes, pages or attribute.
@@ -315,6 +390,18 @@ pub trait Machine: Counters + Maintain + Fresh + Wake + Disturb + Dma {
         patterns::stride::body(self, sweep, from, n)
     }
 
+    /// The batch form of a copy: `n` cells from position `from`; `None` where a buffer leaves the machine's memory.
+    /// Machines override it with the widest accesses, 16 bytes, that every attribute allows.
+    fn copy(&mut self, copying: &Copying, from: u64, n: u64) -> Option<()> {
+        patterns::copy::body(self, copying, from, n)
+    }
+
+    /// Does what is wrong, to see that it is reported. Returns only where the machine does not: it says why.
+    fn provoke(&mut self, provocation: Provocation) -> Refusal {
+        let _ = provocation;
+        Refusal::new("nothing is provoked on this machine", "")
+    }
+
     /// A sweep that only warms, inside lap 0, which changes no contents. The model overrides it to touch each
     /// line once.
     fn warm(&mut self, sweep: &Sweep, from: u64, n: u64) -> Option<()> {
@@ -358,6 +445,32 @@ pub trait Maintain {
     fn clean_invalidate(&mut self, offset: u64, bytes: u64) -> Result<(), Refusal> {
         let _ = (offset, bytes);
         Err(Refusal::new("this machine offers no cache maintenance", ""))
+    }
+}
+
+/// Knowing how memory is translated.
+pub trait Translate {
+    /// How the byte at `offset` in the arena is translated; `None` where nobody can tell.
+    fn translated(&mut self, offset: u64) -> Option<Translation> {
+        let _ = offset;
+        None
+    }
+}
+
+/// Setting what only privileged code sets.
+pub trait Control {
+    /// Sets the machine for what is mapped and run next, until the next call.
+    ///
+    /// # Errors
+    /// A [`Refusal`] where it cannot be set so; then nothing has changed.
+    fn control(&mut self, controls: &Controls) -> Result<(), Refusal> {
+        if *controls == Controls::default() {
+            return Ok(());
+        }
+        Err(Refusal::new(
+            "a MAIR byte, the walks' own attribute, prefetchers and flushes are not this machine's to set",
+            "measure it on bare metal: `fathom image --help`",
+        ))
     }
 }
 

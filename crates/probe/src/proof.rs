@@ -4,7 +4,7 @@
 //! in constant time, the cell on which every timed run of a trial must end.
 
 use crate::machine::Operation;
-use crate::patterns::stride;
+use crate::patterns::{alias, stride};
 use crate::wire::{PatternKind, Sample, Trial};
 
 /// Numbers of the samples whose end cells are not where `n` and `2n` loads lead. Patterns that load
@@ -23,6 +23,15 @@ pub fn unproven(trial: &Trial, page_bytes: u64, samples: &[Sample]) -> alloc::ve
             true => unproven_touches(trial, page_bytes, samples),
             false => unproven_sweeps(trial, samples),
         };
+    }
+    if trial.pattern == PatternKind::Copy {
+        return unproven_copies(trial, samples);
+    }
+    if trial.pattern == PatternKind::Alias {
+        let sums = |nth: usize| [false, true].map(|second| alias::sum(trial, nth as u64, second));
+        let prime = alias::prime(trial);
+        let proven = |i: usize| [samples[i].end % prime, samples[i].end2 % prime] == sums(i);
+        return (0..samples.len()).filter(|&i| !proven(i)).collect();
     }
     if trial.pattern == PatternKind::Probe {
         return unproven_probes(trial, samples);
@@ -79,7 +88,7 @@ fn unproven_touches(trial: &Trial, page_bytes: u64, samples: &[Sample]) -> alloc
         let (first, all) = (sweep.pages(trial.loads, page_bytes), sweep.pages(3 * trial.loads, page_bytes));
         let second = match trial.operation {
             Operation::Read => sample.end2 >= all - first,
-            Operation::Write | Operation::Rmw => sample.end2 == stride::touched(3 * trial.loads),
+            _ => sample.end2 == stride::touched(3 * trial.loads),
         };
         sample.end >= first && second
     };
@@ -116,7 +125,7 @@ fn unproven_sweeps(trial: &Trial, samples: &[Sample]) -> alloc::vec::Vec<usize> 
         *reached = from.wrapping_add(n);
         match sweep.operation {
             Operation::Read => sweep.sum(from, n, trial.seed),
-            Operation::Write | Operation::Rmw => sweep.held(reached.wrapping_sub(1) % sweep.cells, *reached),
+            _ => sweep.held(reached.wrapping_sub(1) % sweep.cells, *reached),
         }
     };
     // Of a sum only the remainder is known without adding it up.
@@ -132,6 +141,29 @@ fn unproven_sweeps(trial: &Trial, samples: &[Sample]) -> alloc::vec::Vec<usize> 
             }
         }
         if known(sample.end) != end || known(sample.end2) != end2 {
+            bad.push(i);
+        }
+    }
+    bad
+}
+
+/// The same of copies: what the last cell that each run copied to then held, which was another word before; and the
+/// sum of all that was copied to, at the end.
+fn unproven_copies(trial: &Trial, samples: &[Sample]) -> alloc::vec::Vec<usize> {
+    let copying = trial.copying(0, 0);
+    let mut reached = copying.cells;
+    let mut run = |n: u64| {
+        reached = reached.wrapping_add(n);
+        (reached, copying.last(reached, trial.seed))
+    };
+    let mut bad = alloc::vec::Vec::new();
+    for (i, sample) in samples.iter().enumerate() {
+        let ((_, end), (reached, end2)) = (run(trial.loads), run(2 * trial.loads));
+        let last = i + 1 == samples.len();
+        if last && sample.end2 % copying.prime() != copying.sum(reached, trial.seed) {
+            return (0..samples.len()).collect();
+        }
+        if sample.end != end || (!last && sample.end2 != end2) {
             bad.push(i);
         }
     }

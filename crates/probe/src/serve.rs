@@ -1,12 +1,14 @@
 //! The server: lines in, lines out, a machine between.
 //!
-//! The probe greets, answers `facts` and `trial`, and leaves on `bye` or at the end of its input. Before it
+//! The probe greets, answers `facts` and `trial`, and leaves on `bye` or at the end of its input. Who finds it
+//! running already (a board that was on before) says `hello`, and it greets again. `provoke` asks for a fault, to see
+//! that faults are reported. Before it
 //! leaves on `bye` it says what has moved since the facts, to whoever asked for those. It times and never judges. What it cannot parse it answers with a `fault` line and goes on.
 
 use alloc::format;
 use alloc::string::String;
 
-use crate::machine::{Fact, FactValue, Machine, Refusal};
+use crate::machine::{Fact, FactValue, Machine, Provocation, Refusal};
 use crate::patterns;
 use crate::wire::{Done, Line, MAX_LINE, Samples, Trial, VERSION};
 
@@ -32,12 +34,33 @@ pub trait Lines {
 /// Bytes of a fact's value in one part: as hex they take twice as much of a line.
 const PART: usize = MAX_LINE / 2 - 256;
 
+/// How far a server has come: what outlives a fault after which the machine serves again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// Number of the last line sent.
+    pub seq: u64,
+    /// Were the facts asked for? Whoever typed a trial by hand is not told what has moved since.
+    pub told: bool,
+}
+
+impl Place {
+    /// The line that reports a fault, with the next number: for whoever cannot return to the server.
+    #[must_use]
+    pub fn fault(&mut self, what: &str) -> String {
+        // What it says may quote a whole line; the answer must fit on one.
+        self.seal(&Line::new("fault").text("what", split(what)[0]))
+    }
+
+    fn seal(&mut self, line: &Line) -> String {
+        self.seq += 1;
+        line.seal(self.seq)
+    }
+}
+
 struct Server<'a, M, L> {
     machine: &'a mut M,
     lines: &'a mut L,
-    seq: u64,
-    /// Were the facts asked for? Whoever typed a trial by hand is not told what has moved since.
-    told: bool,
+    place: &'a mut Place,
 }
 
 /// Serves `machine` on `lines` until `bye` or the end of the input.
@@ -45,9 +68,23 @@ struct Server<'a, M, L> {
 /// # Errors
 /// When the stream fails.
 pub fn serve<M: Machine, L: Lines>(machine: &mut M, lines: &mut L) -> Result<(), L::Error> {
-    let mut server = Server { machine, lines, seq: 0, told: false };
-    let worth = server.machine.worth();
-    server.send(&Line::new("probe").int("wire", VERSION).token("worth", worth.token()))?;
+    serve_from(machine, lines, &mut Place::default())
+}
+
+/// [`serve`] from where a server came to: at its beginning it greets, later (after a fault that could not return to
+/// it) it goes on.
+///
+/// # Errors
+/// When the stream fails.
+pub fn serve_from<M: Machine, L: Lines>(
+    machine: &mut M,
+    lines: &mut L,
+    place: &mut Place,
+) -> Result<(), L::Error> {
+    let mut server = Server { machine, lines, place };
+    if server.place.seq == 0 {
+        server.greet()?;
+    }
     let mut text = String::new();
     loop {
         text.clear();
@@ -69,24 +106,44 @@ pub fn serve<M: Machine, L: Lines>(machine: &mut M, lines: &mut L) -> Result<(),
 }
 
 impl<M: Machine, L: Lines> Server<'_, M, L> {
+    fn greet(&mut self) -> Result<(), L::Error> {
+        *self.place = Place::default();
+        let worth = self.machine.worth();
+        self.send(&Line::new("probe").int("wire", VERSION).token("worth", worth.token()))
+    }
+
     fn send(&mut self, line: &Line) -> Result<(), L::Error> {
-        self.seq += 1;
-        self.lines.write(&line.seal(self.seq))
+        let line = self.place.seal(line);
+        self.lines.write(&line)
     }
 
     fn fault(&mut self, what: &str) -> Result<(), L::Error> {
-        // What it says may quote a whole line; the answer must fit on one.
-        self.send(&Line::new("fault").text("what", split(what)[0]))
+        let line = self.place.fault(what);
+        self.lines.write(&line)
     }
 
     fn answer(&mut self, line: &Line) -> Result<(), L::Error> {
         match line.word.as_str() {
+            "hello" => self.greet(),
             "facts" => self.facts(),
+            "provoke" => self.provoke(line),
             "trial" => match Trial::read(line) {
                 Ok(trial) => self.trial(&trial),
                 Err(e) => self.fault(&e.what),
             },
             other => self.fault(&format!("'{other}' is not asked here; the words are: facts, trial, bye")),
+        }
+    }
+
+    fn provoke(&mut self, line: &Line) -> Result<(), L::Error> {
+        let mut fields = line.fields();
+        let what = fields.token("what").map(|word| word.and_then(Provocation::from_token));
+        match (what, fields.finish()) {
+            (Ok(Some(what)), Ok(())) => {
+                let refusal = self.machine.provoke(what);
+                self.fault(&refusal.reason)
+            }
+            _ => self.fault(&format!("provoke: what= must be one of: {}", Provocation::choices())),
         }
     }
 
@@ -97,14 +154,14 @@ impl<M: Machine, L: Lines> Server<'_, M, L> {
         for fact in facts {
             self.fact(&fact)?;
         }
-        self.told = true;
+        self.place.told = true;
         self.send(&Line::new("facts_end").int("count", count))
     }
 
     /// No line ends these but `gone`: an older reader takes `facts_end` for the end of all facts there are.
     fn facts_after(&mut self) -> Result<(), L::Error> {
         let mut facts = alloc::vec::Vec::new();
-        if self.told {
+        if self.place.told {
             self.machine.facts_after(&mut |fact| facts.push(fact));
         }
         facts.iter().try_for_each(|fact| self.fact(fact))
@@ -152,10 +209,13 @@ impl<M: Machine, L: Lines> Server<'_, M, L> {
                 for line in (Samples { trial: trial.id, list: result.samples }).lines() {
                     self.send(&line)?;
                 }
+                // What maps nothing has no address.
+                let translation = (result.page_bytes > 0).then(|| self.machine.translated(result.base));
                 let done = Done {
                     trial: trial.id,
                     page_bytes: result.page_bytes,
                     base: result.base,
+                    translation: translation.flatten(),
                     watch: after.since(&before),
                     spent_ns: ended.since(&begun).wall_ns,
                 };

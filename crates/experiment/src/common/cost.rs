@@ -106,8 +106,8 @@ impl Cost<'_> {
         }
         let (touches, looks) = match trial.operation {
             Operation::Read => (1.0, 0.0),
-            Operation::Write => (1.0, 1.0),
             Operation::Rmw => (2.0, 1.0),
+            _ => (1.0, 1.0),
         };
         let lap = trial.cells() as f64 * SWEEP_NS;
         let touched = (trial.cells() * trial.step.min(PAGE)) as f64;

@@ -10,7 +10,14 @@ fn record(watches: impl IntoIterator<Item = Watch>) -> Record {
     let mut record = Record::default();
     for (i, watch) in watches.into_iter().enumerate() {
         let trial = Trial { id: i as u64 + 1, ..Trial::default() };
-        let done = Done { trial: trial.id, page_bytes: 4096, base: 0, watch, spent_ns: watch.wall_ns };
+        let done = Done {
+            trial: trial.id,
+            page_bytes: 4096,
+            base: 0,
+            translation: None,
+            watch,
+            spent_ns: watch.wall_ns,
+        };
         record.trials.push(TrialRun {
             trial,
             samples: Vec::new(),

@@ -49,6 +49,7 @@ fn session() -> Vec<String> {
     let done = |trial| Done {
         trial,
         page_bytes: 4096,
+        translation: None,
         base: 0,
         spent_ns: 1_100_000,
         watch: Watch { wall_ns: 1_000_000, cpu_ns: 990_000, involuntary: 1, ..Watch::default() },
@@ -266,7 +267,7 @@ fn huge_numbers_are_read_or_refused_and_sums_do_not_overflow() {
         push(Samples { trial: id, list: vec![sample] }.lines().remove(0));
         let watch =
             Watch { wall_ns: max, cpu_ns: max, involuntary: max, steal_ns: max, faults: max, accesses: max };
-        push(Done { trial: id, page_bytes: max, base: max, watch, spent_ns: max }.line());
+        push(Done { trial: id, page_bytes: max, base: max, translation: None, watch, spent_ns: max }.line());
     }
     push(Trial { id: max, round: max, ..Trial::default() }.line());
     push(Line::new("fact").text("name", "late").int("part", max).int("of", max).int("int", max));

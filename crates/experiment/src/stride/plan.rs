@@ -102,7 +102,7 @@ pub(super) fn asked(record: &Record, sizes: &[u64]) -> Vec<Asked> {
     // A record may come from anywhere; the wire takes no others.
     steps.retain(|step| step.is_power_of_two() && *step >= 8);
     let mut points = Vec::new();
-    for &operation in Operation::ALL.iter().filter(|o| operations(&run.operations).contains(o)) {
+    for &operation in Operation::STRIDES.iter().filter(|o| operations(&run.operations).contains(o)) {
         for &bytes in sizes {
             points.extend(steps.iter().map(|&step| (bytes, step, operation)));
         }

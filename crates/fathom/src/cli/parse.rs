@@ -69,7 +69,7 @@ pub(super) fn step(text: &str) -> Result<u64, String> {
 /// One of the operations of a sweep.
 pub(super) fn operation() -> impl TypedValueParser<Value = Operation> {
     // What the parser before lets through has its operation; the first one stands in for none.
-    PossibleValuesParser::new(Operation::ALL.iter().map(|o| o.token()))
+    PossibleValuesParser::new(Operation::STRIDES.iter().map(|o| o.token()))
         .map(|word| Operation::from_token(&word).unwrap_or_default())
 }
 

@@ -1,10 +1,11 @@
 use fathom_probe::chain::{Chain, Layout, Order};
 use fathom_probe::machine::{Attribute, FactValue, Machine, Operation, Pages, Wish};
-use fathom_probe::patterns::{self, stride};
+use fathom_probe::patterns::{self, copy, stride};
 use fathom_probe::proof::unproven;
 use fathom_probe::wire::{PatternKind, Trial};
 
 use super::*;
+use fathom_probe::patterns::copy::BEYOND;
 
 /// A host for tests: it leaves the death signal of the test process alone and takes little memory.
 fn host() -> Host {
@@ -58,7 +59,7 @@ fn a_sweep_does_what_the_generic_body_does() {
     for (nth, &(cells, step)) in
         [(1, 8), (4, 4096), (31, 64), (33, 64), (1024, 8), (5000, 16)].iter().enumerate()
     {
-        for &operation in Operation::ALL {
+        for &operation in Operation::ALL.iter().filter(|operation| !operation.copies()) {
             let map = host.map(&wish(cells * step, nth as u64)).expect("memory");
             let sweep = Sweep { base: map.base, step, cells, operation };
             for (from, n) in [(0, 1), (cells, 0), (cells + cells / 2, 7), (cells - 1, 3 * cells + 50)] {
@@ -77,13 +78,56 @@ fn a_sweep_does_what_the_generic_body_does() {
     }
 }
 
+/// The host's own copy against the generic body; and a copy that leaves the arena, or its own source, is none.
+#[test]
+fn a_copy_does_what_the_generic_body_does() {
+    let mut host = host();
+    for (nth, &cells) in [1, 2, 33, 40, 320, 1001].iter().enumerate() {
+        let bytes = (cells + BEYOND) * 8;
+        let map = host.map(&wish(2 * bytes, nth as u64)).expect("memory");
+        let copying = Copying { from: map.base, to: map.base + bytes, cells };
+        for (from, n) in [(0, 1), (cells, 0), (cells + cells / 2, 7), (cells - 1, 9 * cells + 50)] {
+            let mut after = |own: bool| -> Vec<u64> {
+                let cell = |host: &Host, i| host.cell(copying.to + i * 8).expect("inside");
+                host.lay_sweep(&copying.source(), 7).expect("inside");
+                let first = host.cell(copying.from).expect("inside");
+                (0..cells).for_each(|i| {
+                    let at = cell(&host, i);
+                    host.link(at, first)
+                });
+                let ran =
+                    if own { host.copy(&copying, from, n) } else { copy::body(&mut host, &copying, from, n) };
+                assert_eq!(ran, Some(()));
+                (0..cells).map(|i| host.peek(cell(&host, i))).map(HostCell::offset).collect()
+            };
+            assert!(after(true) == after(false), "{cells} cells, {n} from {from}");
+        }
+        let end = host.memory.half() * 2;
+        for bad in [
+            Copying { cells: u64::MAX, ..copying },
+            Copying { from: end - 8, ..copying },
+            Copying { to: end, ..copying },
+            Copying { from: copying.from + 4, ..copying },
+            Copying { from: copying.to, ..copying },
+        ] {
+            assert_eq!(host.copy(&bad, 0, 1), None, "{bad:?}");
+        }
+    }
+    for operation in [Operation::CopyTo, Operation::CopyFrom] {
+        let pattern = PatternKind::Copy;
+        let trial = Trial { pattern, operation, bytes: 2560, step: 8, loads: 999, ..Trial::default() };
+        let yielded = patterns::run(&mut host, &trial).expect("memory");
+        assert_eq!(unproven(&trial, yielded.page_bytes, &yielded.samples), []);
+    }
+}
+
 /// Each page of memory that was given back faults when it is touched again, and the samples prove it; a kernel
 /// that counts no faults is told from one whose faults are missing.
 #[test]
 fn first_touches_fault_and_are_proven() {
     let mut host = host();
     for (nth, &(bytes, step)) in [(16 << 10, 8), (1 << 20, 64), (1 << 20, 8192)].iter().enumerate() {
-        for &operation in Operation::ALL {
+        for &operation in Operation::STRIDES {
             let cells = bytes / step;
             let trial = Trial {
                 pattern: PatternKind::Stride,
@@ -144,6 +188,7 @@ fn a_sweep_that_leaves_the_arena_is_none() {
         Sweep { step: 12, ..good },
         Sweep { step: u64::MAX / 8 * 8, ..good },
         Sweep { base: map.base + 4, ..good },
+        Sweep { operation: Operation::CopyTo, ..good },
         // The values of its laps would be no cells.
         Sweep { base: end - 512, cells: 1, ..good },
     ] {

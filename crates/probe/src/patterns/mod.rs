@@ -2,12 +2,14 @@
 
 use alloc::vec::Vec;
 
-use crate::machine::{Machine, Refusal};
+use crate::machine::{Controls, Machine, Refusal};
 use crate::wire::{PatternKind, Sample, Trial};
 
+pub mod alias;
 pub mod alu;
 pub mod chase;
 pub mod clock;
+pub mod copy;
 pub mod probe;
 pub mod shared;
 pub mod single;
@@ -29,6 +31,15 @@ pub struct Yield {
 /// # Errors
 /// The machine's [`Refusal`].
 pub fn run<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal> {
+    machine.control(&trial.controls)?;
+    let outcome = controlled(machine, trial);
+    if trial.controls != Controls::default() {
+        machine.control(&Controls::default())?;
+    }
+    outcome
+}
+
+fn controlled<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal> {
     let samples = match trial.pattern {
         PatternKind::Clock => clock::measure(machine, trial),
         PatternKind::Alu => alu::measure(machine, trial),
@@ -39,6 +50,8 @@ pub fn run<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal>
         PatternKind::Single => return single::measure(machine, trial),
         PatternKind::Stride if trial.frames > 0 => return shared::measure(machine, trial),
         PatternKind::Stride => return stride::measure(machine, trial),
+        PatternKind::Copy => return copy::measure(machine, trial),
+        PatternKind::Alias => return alias::measure(machine, trial),
     };
     Ok(Yield { samples, page_bytes: 0, base: 0 })
 }

@@ -78,8 +78,9 @@ impl Sweep {
     #[must_use]
     pub fn ops(&self) -> Ops {
         let alu = match self.operation {
-            Operation::Write => 1,
-            Operation::Read | Operation::Rmw => 2,
+            // Two neighbouring cells a store: the address, shared, is charged to the first.
+            Operation::Write | Operation::Set => 1,
+            _ => 2,
         };
         Ops { alu, branch: 0 }
     }
@@ -118,7 +119,7 @@ impl Sweep {
                 // A square part of nothing would leave a straight line.
                 [1 + mix(seed) % (prime - 1).max(1), mix(seed ^ 1) % prime, mix(seed ^ 2) % prime]
             }
-            Operation::Write | Operation::Rmw => [0; 3],
+            _ => [0; 3],
         }
     }
 
@@ -155,9 +156,9 @@ impl Sweep {
         // The last lap that came by.
         let lap = if number < index { laps } else { laps.saturating_sub(1) };
         match self.operation {
-            Operation::Read | Operation::Write => lap & LOW,
             // 0 ^ 1 ^ 2 ^ ... ^ lap.
             Operation::Rmw => [lap, 1, lap.wrapping_add(1), 0][(lap % 4) as usize] & LOW,
+            _ => lap & LOW,
         }
     }
 
@@ -248,10 +249,12 @@ fn one<M: Machine + ?Sized>(m: &mut M, operation: Operation, at: u64, key: u64, 
             let held = m.follow(at);
             m.offset(held)
         }
-        Operation::Write => {
+        Operation::Write | Operation::Set => {
             m.link(at, to);
             0
         }
+        // What copies is no sweep.
+        Operation::CopyTo | Operation::CopyFrom => return None,
         Operation::Rmw => {
             let held = m.follow(at);
             let flipped = m.cell(m.offset(held) ^ key)?;
@@ -354,7 +357,7 @@ fn timed<M: Machine>(machine: &mut M, sweep: &Sweep, reached: &mut u64, trial: &
 fn proof<M: Machine>(machine: &mut M, sweep: &Sweep, to: u64, n: u64, sum: u64) -> Option<u64> {
     match sweep.operation {
         Operation::Read => Some(sum.wrapping_sub(n.wrapping_mul(sweep.base)) / 8),
-        Operation::Write | Operation::Rmw => word(machine, sweep, to.wrapping_sub(1) % sweep.cells),
+        _ => word(machine, sweep, to.wrapping_sub(1) % sweep.cells),
     }
 }
 
@@ -411,7 +414,7 @@ fn first_touch<M: Machine>(machine: &mut M, sweep: &Sweep, trial: &Trial) -> Opt
         // What was not zero was not fresh.
         Operation::Read if first != 0 || second != 0 => [0, 0],
         Operation::Read => faults,
-        Operation::Write | Operation::Rmw => [faults[0], left(machine, sweep, 3 * n)?],
+        _ => [faults[0], left(machine, sweep, 3 * n)?],
     };
     let (cycles, misses) = before.since(between, after);
     Some(Sample { ticks: b.since(a), ticks2: c.since(b2), end, end2, cycles, misses })

@@ -2,8 +2,10 @@
 
 use super::*;
 use crate::machine::{
-    Counters, Disturb, Dma, Fresh, Maintain, Mapping, Pages, Ticks, Wake, Watch, Wish, Worth,
+    Control, Counters, Disturb, Dma, Fresh, Maintain, Mapping, Pages, Ticks, Translate, Wake, Watch, Wish,
+    Worth,
 };
+use crate::patterns::copy::{self, Copying};
 use crate::patterns::stride::{self, Sweep};
 use crate::proof::unproven;
 use alloc::collections::VecDeque;
@@ -74,6 +76,8 @@ impl Fresh for Plain {
 impl Wake for Plain {}
 impl Disturb for Plain {}
 impl Dma for Plain {}
+impl Translate for Plain {}
+impl Control for Plain {}
 
 impl Machine for Plain {
     type Cell = usize;
@@ -153,6 +157,15 @@ impl Machine for Plain {
         self.in_batch = false;
         end
     }
+    fn copy(&mut self, copying: &Copying, from: u64, n: u64) -> Option<()> {
+        match self.cheat {
+            Cheat::Idle => Some(()),
+            Cheat::OneShort => copy::body(self, copying, from, n - n.min(1)),
+            Cheat::Narrow => copy::body(self, &Copying { cells: copying.cells / 2, ..*copying }, from, n),
+            Cheat::Twice => (0..n).try_for_each(|i| copy::body(self, copying, from + i / 2 * 2, 1)),
+            _ => copy::body(self, copying, from, n),
+        }
+    }
     fn sweep(&mut self, sweep: &Sweep, from: u64, n: u64) -> Option<u64> {
         let one = |m: &mut Plain, position| stride::body(m, sweep, position, 1);
         match self.cheat {
@@ -196,11 +209,16 @@ impl Lines for Script {
     }
 }
 
-/// What the probe answers to these lines, parsed; every line sealed, numbers without a gap.
-fn talk(cheat: Cheat, input: &[&str]) -> Vec<Line> {
+/// What the probe answers to these lines, parsed.
+fn heard(cheat: Cheat, input: &[&str]) -> Vec<Line> {
     let mut script = Script { input: input.iter().map(ToString::to_string).collect(), output: Vec::new() };
     serve(&mut Plain::new(cheat), &mut script).unwrap();
-    let lines: Vec<Line> = script.output.iter().map(|l| Line::parse(l).unwrap()).collect();
+    script.output.iter().map(|l| Line::parse(l).unwrap()).collect()
+}
+
+/// The same; every line sealed, numbers without a gap.
+fn talk(cheat: Cheat, input: &[&str]) -> Vec<Line> {
+    let lines = heard(cheat, input);
     for (i, line) in lines.iter().enumerate() {
         assert_eq!(line.seq, Some(i as u64 + 1));
     }
@@ -415,9 +433,74 @@ fn an_operation_is_the_strides_alone_and_old_lines_read() {
     assert_eq!(trial.operation, crate::machine::Operation::Read);
     assert!(!trial.line().render().contains("op="), "{}", trial.line().render());
     for &operation in crate::machine::Operation::ALL {
-        let asked = Trial { operation, pattern: crate::wire::PatternKind::Stride, ..Trial::default() };
+        let pattern = match operation.copies() {
+            true => crate::wire::PatternKind::Copy,
+            false => crate::wire::PatternKind::Stride,
+        };
+        let asked = Trial { operation, pattern, step: 8, ..Trial::default() };
         assert_eq!(Trial::read(&asked.line()), Ok(asked));
     }
+}
+
+#[test]
+fn copies_are_proven_and_what_was_not_copied_is_seen() {
+    for op in ["copy_to", "copy_from"] {
+        // Less than a lap, more than one, and a multiple of one.
+        for n in [100, 1500, 1024] {
+            let asked =
+                format!("trial id=1 pattern=copy op={op} bytes=8192 step=8 loads={n} samples=4 seed=3");
+            assert_eq!(judged(&talk(Cheat::Honest, &[&asked])), [], "{asked}");
+            for cheat in [Cheat::Idle, Cheat::OneShort, Cheat::Narrow, Cheat::Twice] {
+                assert!(!judged(&talk(cheat, &[&asked])).is_empty(), "{cheat:?}: {asked}");
+            }
+        }
+    }
+    let words = |asked| talk(Cheat::Honest, &[asked]).iter().map(|l| l.word.clone()).collect::<Vec<_>>();
+    for wrong in [
+        "trial pattern=copy bytes=8192 step=8",
+        "trial pattern=copy op=set bytes=8192 step=8",
+        "trial pattern=copy op=copy_to bytes=8192 step=64",
+        "trial pattern=stride op=copy_to bytes=8192 step=8",
+    ] {
+        assert_eq!(words(wrong)[1..], ["fault"], "{wrong}");
+    }
+}
+
+#[test]
+fn a_set_is_a_write_that_may_be_wider() {
+    let asked = "trial id=1 pattern=stride op=set bytes=8192 step=8 loads=1500 samples=4";
+    assert_eq!(judged(&talk(Cheat::Honest, &[asked])), []);
+    for cheat in [Cheat::Idle, Cheat::Lost, Cheat::Hoisted] {
+        assert!(!judged(&talk(cheat, &[asked])).is_empty(), "{cheat:?}");
+    }
+}
+
+#[test]
+fn what_this_machine_does_not_set_is_refused_and_the_keys_travel() {
+    for key in ["mair=68", "tables=normal-nc", "prefetch=0"] {
+        let asked = format!("trial id=1 bytes=8192 {key}");
+        let lines = talk(Cheat::Honest, &[&asked]);
+        let words: Vec<&str> = lines.iter().map(|l| l.word.as_str()).collect();
+        assert_eq!(words, ["probe", "trial", "refusal"], "{asked}");
+        assert!(lines[1].render().contains(key), "{}", lines[1].render());
+    }
+    assert_eq!(talk(Cheat::Honest, &["trial mair=256"])[1].word, "fault");
+}
+
+#[test]
+fn hello_greets_anew_and_a_fault_goes_on_where_it_was() {
+    let lines =
+        heard(Cheat::Honest, &["facts", "hello", "provoke what=abort", "provoke what=nothing", "bye"]);
+    let last: Vec<(&str, Option<u64>)> =
+        lines.iter().rev().take(4).map(|l| (l.word.as_str(), l.seq)).collect();
+    assert_eq!(
+        last,
+        [("gone", Some(4)), ("fault", Some(3)), ("fault", Some(2)), ("probe", Some(1))],
+        "nobody is told what has moved who has not asked since"
+    );
+    let mut place = Place { seq: 7, told: true };
+    let fault = Line::parse(&place.fault("data abort")).unwrap();
+    assert_eq!((fault.seq, place.seq), (Some(8), 8));
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use alloc::vec::Vec;
 
-use super::line::{Line, WireError};
-use crate::machine::Watch;
+use super::line::{Fields, Line, WireError};
+use crate::machine::{Translation, Watch};
 
 /// Samples a line: eight columns of up to 20 digits stay below the line's limit.
 pub const SAMPLES_A_LINE: usize = 16;
@@ -105,6 +105,8 @@ pub struct Done {
     pub page_bytes: u64,
     /// Where the mapping began in the arena, bytes.
     pub base: u64,
+    /// How the mapping was translated, where the machine can tell.
+    pub translation: Option<Translation>,
     /// What the measuring thread went through.
     pub watch: Watch,
     /// Wall time that the trial took in all, with what the machine did to be quiet before and after it, ns.
@@ -115,11 +117,17 @@ impl Done {
     /// The line that says it.
     #[must_use]
     pub fn line(&self) -> Line {
-        Line::new("done")
+        let mut line = Line::new("done")
             .int("trial", self.trial)
             .int("page_bytes", self.page_bytes)
-            .int("base", self.base)
-            .int("wall_ns", self.watch.wall_ns)
+            .int("base", self.base);
+        if let Some(t) = self.translation {
+            line = line.int("va", t.va);
+            for (key, value) in [("pa", t.pa), ("mair", t.mair.map(u64::from))] {
+                line = value.into_iter().fold(line, |line, v| line.int(key, v));
+            }
+        }
+        line.int("wall_ns", self.watch.wall_ns)
             .int("cpu_ns", self.watch.cpu_ns)
             .int("involuntary", self.watch.involuntary)
             .int("steal_ns", self.watch.steal_ns)
@@ -138,6 +146,7 @@ impl Done {
             trial: f.need_int("trial")?,
             page_bytes: f.need_int("page_bytes")?,
             base: f.need_int("base")?,
+            translation: translation(&mut f)?,
             watch: Watch {
                 wall_ns: f.need_int("wall_ns")?,
                 cpu_ns: f.need_int("cpu_ns")?,
@@ -152,5 +161,18 @@ impl Done {
         done.spent_ns = f.int("spent_ns")?.unwrap_or(done.watch.wall_ns);
         f.finish()?;
         Ok(done)
+    }
+}
+
+fn translation(f: &mut Fields<'_>) -> Result<Option<Translation>, WireError> {
+    let (va, pa, mair) = (f.int("va")?, f.int("pa")?, f.int("mair")?);
+    let byte = |v: u64| {
+        u8::try_from(v).map_err(|_| WireError::new(alloc::format!("done: mair={v} must be from 0 to 255")))
+    };
+    let mair = mair.map(byte).transpose()?;
+    match va {
+        None if pa.is_some() || mair.is_some() => Err(WireError::new("done: pa= and mair= need va=")),
+        None => Ok(None),
+        Some(va) => Ok(Some(Translation { va, pa, mair })),
     }
 }

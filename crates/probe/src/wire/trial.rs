@@ -7,7 +7,8 @@ use alloc::vec::Vec;
 use super::line::{Fields, Line, WireError};
 use super::order::OrderKind;
 use crate::chain::{Chain, Layout, Order, mix};
-use crate::machine::{Attribute, Operation, Pages, Stream, Wish};
+use crate::machine::{Attribute, Controls, Operation, Pages, Stream, Wish};
+use crate::patterns::copy::{BEYOND, Copying};
 use crate::patterns::stride::Sweep;
 use crate::sequence::Sequence;
 use crate::tokens::token_names;
@@ -34,6 +35,10 @@ pub enum PatternKind {
     Pair,
     /// Dependent loads of a `sequence` over blocks of one set, round and round.
     Probe,
+    /// Copies between a buffer of the attribute asked for and one in write-back memory.
+    Copy,
+    /// Stores through the attribute asked for that write-back memory's mapping loads, and the other way round.
+    Alias,
 }
 
 token_names!(PatternKind {
@@ -46,6 +51,8 @@ token_names!(PatternKind {
     Conflict = "conflict",
     Pair = "pair",
     Probe = "probe",
+    Copy = "copy",
+    Alias = "alias",
 });
 
 /// One point of a plan. Lengths in bytes; `loads` is the n of the n/2n method.
@@ -61,7 +68,7 @@ pub struct Trial {
     pub bytes: u64,
     /// Bytes from a cell to the next (the line size assumed).
     pub step: u64,
-    /// What the pattern `stride` does to each cell; the others load.
+    /// What the patterns `stride` and `copy` do to each cell; the others load.
     pub operation: Operation,
     /// Is the buffer of the pattern `stride` given back before each sample, so that the timed runs touch every
     /// page of it for the first time?
@@ -88,6 +95,8 @@ pub struct Trial {
     pub page: Pages,
     /// Attribute wanted.
     pub attribute: Attribute,
+    /// What only privileged code sets.
+    pub controls: Controls,
     /// Seed of the placement.
     pub place: u64,
     /// Seed of the order.
@@ -125,6 +134,7 @@ impl Default for Trial {
             counted: 0,
             page: Pages::Base,
             attribute: Attribute::WriteBack,
+            controls: Controls::default(),
             place: 0,
             seed: 0,
             // A prime: never a whole number of laps, which would prove nothing.
@@ -196,12 +206,23 @@ impl Trial {
         if self.unfaulted {
             line = line.int("unfaulted", 1);
         }
+        let controls = &self.controls;
+        if let Some(mair) = controls.mair {
+            line = line.int("mair", u64::from(mair));
+        }
+        if controls.tables != Attribute::WriteBack {
+            line = line.token("tables", controls.tables.token());
+        }
+        if !controls.prefetch {
+            line = line.int("prefetch", 0);
+        }
         for (key, value, absent) in [
             ("period", self.period, 0),
             ("group", self.group, 1),
             ("offset", self.offset, 0),
             ("frames", self.frames, 0),
             ("counted", self.counted, 0),
+            ("flush", u64::from(self.controls.flush), 0),
         ] {
             if value != absent {
                 line = line.int(key, value);
@@ -232,7 +253,7 @@ impl Trial {
             bytes: f.int("bytes")?.unwrap_or(d.bytes),
             step: f.int("step")?.unwrap_or(d.step),
             operation: choice(&mut f, "op", d.operation, Operation::from_token, Operation::choices())?,
-            unfaulted: f.int("unfaulted")?.map_or(Ok(d.unfaulted), flag)?,
+            unfaulted: f.int("unfaulted")?.map_or(Ok(d.unfaulted), |v| flag("unfaulted", v))?,
             order: choice(&mut f, "order", d.order, OrderKind::from_token, OrderKind::choices())?,
             window: f.int("window")?.unwrap_or(d.window),
             period: f.int("period")?.unwrap_or(d.period),
@@ -243,6 +264,7 @@ impl Trial {
             counted: f.int("counted")?.unwrap_or(d.counted),
             page: choice(&mut f, "page", d.page, Pages::from_token, Pages::choices())?,
             attribute: choice(&mut f, "attribute", d.attribute, Attribute::from_token, Attribute::choices())?,
+            controls: controls(&mut f)?,
             place: f.int("place")?.unwrap_or(d.place),
             seed: f.int("seed")?.unwrap_or(d.seed),
             loads: f.int("loads")?.unwrap_or(d.loads),
@@ -281,14 +303,26 @@ impl Trial {
                 self.frames
             )));
         }
-        if self.operation != Operation::Read && self.pattern != PatternKind::Stride {
+        self.check_operation()?;
+        self.check_once()
+    }
+
+    fn check_operation(&self) -> Result<(), WireError> {
+        let (op, pattern) = (self.operation.token(), self.pattern.token());
+        let wrong = match (self.pattern, self.operation) {
+            (PatternKind::Copy, op) if op.copies() => self.step != 8,
+            (PatternKind::Copy, _) => true,
+            (PatternKind::Stride, op) => op.copies(),
+            (_, op) => op != Operation::Read,
+        };
+        if wrong {
             return Err(WireError::new(format!(
-                "trial: op={} is for pattern=stride; the pattern {} only loads",
-                self.operation.token(),
-                self.pattern.token()
+                "trial: op={op} step={} does not go with pattern={pattern}: a stride reads, writes, modifies or \
+                 sets, a copy has op=copy_to or copy_from and step=8, the others only load",
+                self.step
             )));
         }
-        self.check_once()
+        Ok(())
     }
 
     /// What is touched once, or walked once, ends before it comes round again.
@@ -406,16 +440,31 @@ impl Trial {
         Sweep { base, step: self.step, cells: self.cells(), operation: self.operation }
     }
 
+    /// The copy of this trial between buffers that begin at these arena offsets.
+    #[must_use]
+    pub fn copying(&self, from: u64, to: u64) -> Copying {
+        Copying { from, to, cells: self.cells() }
+    }
+
+    /// Does it ask for ordinary memory?
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        self.attribute == Attribute::WriteBack && self.controls.mair.is_none()
+    }
+
     /// Bytes of memory that the trial needs on pages of `page_bytes`; the largest number where that is more
     /// than a number holds.
     #[must_use]
     pub fn extent(&self, page_bytes: u64) -> u64 {
         let bytes = match self.pattern {
             PatternKind::Pages => self.cells().checked_mul(page_bytes.max(self.step)),
+            // The half that the other buffer, with another attribute, leaves alone.
+            PatternKind::Copy => self.cells().checked_add(BEYOND).and_then(|cells| cells.checked_mul(16)),
             PatternKind::Probe => {
                 let places = self.sequence.places(self.period, self.step, self.seed).unwrap_or_default();
                 places.into_iter().max().and_then(|last| last.checked_add(8))
             }
+            PatternKind::Alias => self.cells().checked_mul(8),
             _ if self.period > 0 => {
                 let layout = Layout::Grouped { group: self.cells_in_group(), period: self.period };
                 layout.extent(self.cells(), self.step)
@@ -438,12 +487,25 @@ impl Trial {
 }
 
 /// A key that is 0 or 1.
-fn flag(value: u64) -> Result<bool, WireError> {
+fn flag(key: &str, value: u64) -> Result<bool, WireError> {
     match value {
         0 => Ok(false),
         1 => Ok(true),
-        _ => Err(WireError::new(format!("trial: unfaulted={value} must be from 0 to 1"))),
+        _ => Err(WireError::new(format!("trial: {key}={value} must be from 0 to 1"))),
     }
+}
+
+fn controls(f: &mut Fields<'_>) -> Result<Controls, WireError> {
+    let d = Controls::default();
+    let byte = |v: u64| {
+        u8::try_from(v).map_err(|_| WireError::new(format!("trial: mair={v} must be from 0 to 255")))
+    };
+    Ok(Controls {
+        mair: f.int("mair")?.map(byte).transpose()?,
+        tables: choice(f, "tables", d.tables, Attribute::from_token, Attribute::choices())?,
+        prefetch: f.int("prefetch")?.map_or(Ok(d.prefetch), |v| flag("prefetch", v))?,
+        flush: f.int("flush")?.map_or(Ok(d.flush), |v| flag("flush", v))?,
+    })
 }
 
 fn sequence(f: &mut Fields<'_>) -> Result<Sequence, WireError> {
