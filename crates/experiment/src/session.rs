@@ -52,6 +52,8 @@ struct Asked {
     trial: Trial,
     /// How often it was sent.
     tries: u32,
+    /// How often the probe answered with a fault.
+    faults: u32,
     /// Trials of the record before it.
     from: usize,
     /// Gaps of the record when its echo came; `None` before that.
@@ -233,16 +235,18 @@ impl Session {
         match self.waiting {
             Waiting::Facts => {
                 self.waiting = Waiting::Turn;
-                if self.tellings >= TELLINGS {
+                if self.tellings >= TELLINGS && self.record.facts.is_empty() {
                     // A probe without facts is no probe whose trials could be read.
                     self.time_is_up = true;
                 }
             }
             Waiting::Trial => {
                 self.waiting = Waiting::Turn;
-                let understood = self.asked.as_ref().is_some_and(|a| a.echoed.is_some());
-                if understood || self.asked.as_ref().is_some_and(|a| a.tries >= TRIES) {
-                    // It is the trial's own fault, or a probe that finds fault with all: a fault is its answer.
+                let Some(asked) = &mut self.asked else { return };
+                asked.faults += 1;
+                // It is the trial's own fault, or a probe that finds fault with all: then a fault is its answer.
+                let understood = asked.echoed == Some(self.record.losses.gaps);
+                if understood || asked.faults == TRIES {
                     self.asked = None;
                 } else {
                     self.again("the probe did not understand the line");
@@ -344,7 +348,7 @@ impl Session {
             self.queue = self.next_round().into();
         }
         let from = self.record.trials.len();
-        let first = |trial| Asked { trial, tries: 0, from, echoed: None };
+        let first = |trial| Asked { trial, tries: 0, faults: 0, from, echoed: None };
         let Some(mut asked) = self.asked.take().or_else(|| self.queue.pop_front().map(first)) else {
             self.leaves += 1;
             self.waiting = Waiting::Over;
