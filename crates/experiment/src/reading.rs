@@ -22,6 +22,7 @@ pub const WARNINGS: &[(&str, &str)] = &[
     ("interrupted", "the session ended before its plan did"),
     ("unproven", "samples did not prove their work and were left out"),
     ("damaged-record", "lines of the record could not be read"),
+    ("lossy-line", "lines were lost between harness and probe, or the probe was started again meanwhile"),
     ("clock", "the probe's clock is not worth these findings"),
     ("coarse-clock", "the clock cannot resolve one load: samples are means of several dependent ones"),
     ("frequency", "the core clock moved over the session"),
@@ -156,6 +157,7 @@ fn session(record: &Record, report: &mut Report) {
             "the findings rest on the other lines",
         );
     }
+    line_losses(record, report);
     for fault in &record.faults {
         report.refusals.push(Refused { what: "a line".into(), reason: fault.clone(), remedy: String::new() });
     }
@@ -180,6 +182,42 @@ fn session(record: &Record, report: &mut Report) {
                 remedy: remedy.clone(),
             });
         }
+    }
+}
+
+/// What the line between harness and probe lost: it is told, and touches no number.
+fn line_losses(record: &Record, report: &mut Report) {
+    let losses = &record.losses;
+    let times = |n: u64| if n == 1 { "once".to_owned() } else { format!("{n} times") };
+    let mut told = Vec::new();
+    if losses.restarts > 0 {
+        told.push(format!("the probe was started again {}", times(losses.restarts)));
+    }
+    if losses.again > 0 {
+        told.push(format!("what was lost of a trial was asked again, {}", times(losses.again)));
+    }
+    if !losses.lost.is_empty() {
+        told.push(format!(
+            "{} given up",
+            match losses.lost.len() {
+                1 => "1 trial was".to_owned(),
+                n => format!("{n} trials were"),
+            }
+        ));
+    }
+    if !told.is_empty() {
+        report.warnings.push(Warning {
+            token: "lossy-line",
+            text: told.join("; "),
+            remedy: "look at cable, ground and baud rate; the findings rest on what came whole".into(),
+        });
+    }
+    for lost in &losses.lost {
+        report.refusals.push(Refused {
+            what: lost.what.clone(),
+            reason: format!("the line lost it every time it was asked: {}", lost.reason),
+            remedy: "a better line, or a lower baud rate".into(),
+        });
     }
 }
 
