@@ -8,6 +8,7 @@ mod cli;
 mod describe;
 mod doctor;
 mod failure;
+mod image;
 mod keep;
 mod measure;
 mod output;
