@@ -12,6 +12,8 @@ pub use experiments::{Conflict, Latency, RunOptions, Stride, Survey};
 use parse::size;
 pub use records::{Compare, Describe, Doctor, Form, Report, Share};
 
+use crate::subjects;
+
 /// What memory does to code: measured, with its uncertainty.
 #[derive(Debug, Parser)]
 #[command(name = "fathom", version, about, max_term_width = 80, disable_help_subcommand = true)]
@@ -237,6 +239,33 @@ pub enum Served {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
+    /// The bare-metal image under QEMU: `raspi3b` or `virt`.
+    Qemu {
+        /// QEMU's machine.
+        machine: String,
+        /// End unless the parent is this process.
+        #[arg(long, hide = true)]
+        parent: Option<u32>,
+    },
+    /// A board behind a serial port, as it is: raw, and held by nobody else meanwhile.
+    Serial {
+        /// The port.
+        device: PathBuf,
+        /// Its speed.
+        #[arg(long, default_value_t = subjects::serial::BAUD, value_parser = baud())]
+        baud: u32,
+    },
+    /// A fathom on another host, found or brought there by ssh.
+    Ssh {
+        /// The host, as ssh takes it.
+        host: String,
+    },
+}
+
+/// A baud rate.
+fn baud() -> clap::builder::RangedI64ValueParser<u32> {
+    let all = subjects::serial::BAUDS;
+    clap::value_parser!(u32).range(i64::from(*all.start())..=i64::from(*all.end()))
 }
 
 #[cfg(test)]

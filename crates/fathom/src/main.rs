@@ -8,6 +8,7 @@ mod cli;
 mod describe;
 mod doctor;
 mod failure;
+mod image;
 mod keep;
 mod measure;
 mod output;
@@ -86,7 +87,9 @@ fn run(cli: &Cli, out: &Out) -> Result<u8, Failure> {
             out.text(&output::columns(subjects::machines().iter().map(|(n, a)| (n.as_str(), a.as_str()))))
         }
         Some(Verb::Subjects) => {
-            out.text(&output::columns(subjects::all()?.iter().map(|s| (s.name.as_str(), s.about.as_str()))))
+            let all = subjects::all()?;
+            let named = all.iter().map(|s| (s.name.as_str(), s.about.as_str()));
+            out.text(&output::columns(named.chain(subjects::forms())))
         }
         Some(Verb::Share(options)) => share(options, out),
         Some(Verb::Schema { json: true, of: cli::Document::Comparison }) => {

@@ -14,6 +14,7 @@ mod limits;
 mod output;
 mod progress;
 mod records;
+mod serial;
 mod serving;
 mod share;
 mod status;

@@ -1,0 +1,6 @@
+//! The bare-metal image.
+
+/// The image.
+pub fn embedded() -> &'static [u8] {
+    &[]
+}
