@@ -4,7 +4,7 @@ use fathom_analysis::claims::{FactValue, decode};
 use fathom_analysis::facts::is_background;
 use fathom_analysis::findings::{Finding, Refused, Report, Value, Warning};
 use fathom_analysis::interval::{Interval, median_interval};
-use fathom_probe::machine::Worth;
+use fathom_probe::machine::{Attribute, Worth};
 use fathom_probe::wire::PatternKind;
 
 use crate::common::claims;
@@ -169,10 +169,14 @@ fn session(record: &Record, report: &mut Report) {
             seen.push((reason, remedy));
             report.refusals.push(Refused {
                 what: format!(
-                    "trial {}: {} of {}",
+                    "trial {}: {} of {}{}",
                     run.trial.id,
                     run.trial.pattern.token(),
-                    size(run.trial.bytes as f64)
+                    size(run.trial.bytes as f64),
+                    match run.trial.attribute {
+                        Attribute::WriteBack => String::new(),
+                        other => format!(", {}", other.token()),
+                    }
                 ),
                 reason: reason.clone(),
                 remedy: remedy.clone(),
@@ -257,8 +261,18 @@ pub(crate) fn clocks(record: &Record, scale: &Scale, report: &mut Report) {
     }
 }
 
-/// Refuses `what`: nothing on this clock may be shown. Claims need none.
+/// Refuses `what`: nothing on this clock may be shown. Claims need none, and that the work was done is proven without
+/// a clock: plans ask an emulator for all that they ask hardware for, because that is what it is for.
 pub(crate) fn refuse_all(record: &Record, what: &str, report: &mut Report) {
+    let done = record.trials.iter().filter(|r| r.done.is_some());
+    let (trials, samples) = done.fold((0, 0), |(trials, all), r| (trials + 1, all + r.samples.len() as u64));
+    let mut row = number("proven", samples as f64, "samples");
+    row.count = trials;
+    row.notes.push(format!(
+        "of {} in {trials} trials: each ended where its accesses lead, whatever time that took",
+        samples + record.trials.iter().map(|r| r.cheated as u64).sum::<u64>()
+    ));
+    report.findings.push(row);
     let evidence = record.text("worth.evidence").unwrap_or("the subject says so");
     report.refusals.push(Refused {
         what: what.into(),

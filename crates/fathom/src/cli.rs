@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub use experiments::{Conflict, Latency, RunOptions, Stride, Survey};
+pub use experiments::{Cacheability, Conflict, Latency, RunOptions, StandIn, Stride, Survey};
 use parse::size;
 pub use records::{Compare, Describe, Doctor, Form, Report, Share};
 
@@ -86,6 +86,18 @@ sweeps. Exit status: as of the survey.")]
 Lines at a step of 4 KiB fall into the same sets of most first levels; with one
 more of them than ways, some miss. Exit status: as of the survey.")]
     Conflict(Conflict),
+    /// The same memory through different attributes: what each operation takes when it is not cached.
+    #[command(after_help = "Examples:
+  fathom cacheability --on bcm2837                 a described machine, all attributes
+  fathom cacheability --on bcm2837 --op rmw --bytes 2560 --rounds 20000
+  fathom cacheability --stand-in flush             this machine, without a driver
+
+Beside what the page tables say of each mapping (translated as) stands what its
+times say (behaves as): a core may treat an attribute as another one, and a
+hypervisor may overrule it; then there is no ratio. Where a subject supplies no
+other attribute than write-back it says so, and what would. Exit status: as of
+the survey.")]
+    Cacheability(Cacheability),
     /// Judges records again: the same findings, from the files alone.
     #[command(after_help = "Examples:
   fathom report here.fathom

@@ -26,7 +26,7 @@ use cli::{Cli, Generated, Verb};
 use failure::Failure;
 use fathom_experiment::record::Run;
 use fathom_experiment::session::Plan;
-use fathom_experiment::{conflict, latency, stride, survey};
+use fathom_experiment::{cacheability, conflict, latency, stride, survey};
 use fathom_model::catalog;
 use fathom_report::html::Change;
 use output::Out;
@@ -77,6 +77,18 @@ fn run(cli: &Cli, out: &Out) -> Result<u8, Failure> {
             let colours = o.colours.clone();
             let asked = Run { experiment: conflict::NAME.into(), colours, ..Run::default() };
             run_experiment(&o.run, &o.out, asked, conflict::plan, cli.quiet, out)
+        }
+        Some(Verb::Cacheability(o)) => {
+            let asked = Run {
+                experiment: cacheability::NAME.into(),
+                bytes: o.bytes.clone(),
+                operations: o.op.clone(),
+                attributes: o.attributes.clone(),
+                rounds: o.rounds.unwrap_or(0),
+                flush: o.stand_in == Some(cli::StandIn::Flush),
+                ..Run::default()
+            };
+            run_experiment(&o.run, &o.out, asked, cacheability::plan, cli.quiet, out)
         }
         Some(Verb::Report(options)) => report(options, out),
         Some(Verb::Describe(options)) => describe::run(options, out),

@@ -198,6 +198,29 @@ impl Arena {
         Some(sum)
     }
 
+    /// [`Arena::sweep_loops`] with every line cleaned and invalidated right after its access, one by one.
+    #[inline(never)]
+    pub(crate) fn flushed_loops(&mut self, sweep: &Sweep, from: u64, n: u64) -> Option<u64> {
+        self.holds(sweep)?;
+        let mut sum = 0u64;
+        for part in sweep.parts(from, n) {
+            let to = self.cell(sweep.base + part.key)?;
+            for i in 0..part.count {
+                let at = self.cell(part.offset + i * sweep.step)?;
+                match sweep.operation {
+                    Operation::Read => sum = sum.wrapping_add(self.follow(at).0),
+                    Operation::Write | Operation::Set => self.link(at, to),
+                    // A flip keeps cells cells: see `sweep_loops`.
+                    Operation::Rmw => self.link(at, HostCell(self.follow(at).0 ^ part.key)),
+                    Operation::CopyTo | Operation::CopyFrom => return None,
+                }
+                // SAFETY: the cell was checked to lie in the live reservation.
+                unsafe { wide::flush(self.base.as_ptr().add(at.0 as usize)) };
+            }
+        }
+        Some(sum)
+    }
+
     /// The batch form of the copy, see [`fathom_probe::patterns::copy::body`]: both buffers checked once.
     #[inline(never)]
     pub(crate) fn copy_loops(&mut self, copying: &Copying, from: u64, n: u64) -> Option<()> {

@@ -1,8 +1,8 @@
 //! The host as a machine.
 
 use fathom_probe::machine::{
-    Attribute, Control, Count, Counters, Disturb, Dma, Fact, Fresh, Machine, Maintain, Mapping, Pages,
-    Refusal, Ticks, Translate, Wake, Watch, Wish, Worth,
+    Attribute, Control, Controls, Count, Counters, Disturb, Dma, Fact, Fresh, Machine, Maintain, Mapping,
+    Pages, Refusal, Ticks, Translate, Wake, Watch, Wish, Worth,
 };
 use fathom_probe::patterns::copy::Copying;
 use fathom_probe::patterns::stride::Sweep;
@@ -78,6 +78,8 @@ pub struct Host {
     facts: Vec<Fact>,
     /// Has a page fault been seen to be counted?
     faults_counted: bool,
+    /// Is every access of a sweep followed by a flush of its line?
+    flush: bool,
 }
 
 impl Host {
@@ -121,7 +123,19 @@ impl Host {
         let mut watcher = Watcher::new(&root, cpu, worth < Worth::Real);
         facts.extend(watch_facts(&mut watcher));
         facts.extend(throttle_facts(&root));
-        Ok(Host { memory, clock, root, cpu, worth, watcher, quiet, events, facts, faults_counted: false })
+        Ok(Host {
+            memory,
+            clock,
+            root,
+            cpu,
+            worth,
+            watcher,
+            quiet,
+            events,
+            facts,
+            faults_counted: false,
+            flush: false,
+        })
     }
 
     /// The CPU that the thread is pinned to.
@@ -277,6 +291,9 @@ impl Machine for Host {
 
     /// With one check for the whole buffer: a check of each cell would be most of what an L1 hit takes.
     fn sweep(&mut self, sweep: &Sweep, from: u64, n: u64) -> Option<u64> {
+        if self.flush {
+            return self.memory.arena.flushed_loops(sweep, from, n);
+        }
         self.memory.arena.sweep_loops(sweep, from, n)
     }
 
@@ -323,7 +340,18 @@ impl Wake for Host {}
 impl Disturb for Host {}
 impl Dma for Host {}
 impl Translate for Host {}
-impl Control for Host {}
+impl Control for Host {
+    fn control(&mut self, controls: &Controls) -> Result<(), Refusal> {
+        if (Controls { flush: false, ..*controls }) != Controls::default() {
+            return Err(Refusal::new(
+                "a MAIR byte, the walks' own attribute and prefetchers are the kernel's to set",
+                "measure it on bare metal: `fathom image --help`",
+            ));
+        }
+        self.flush = controls.flush;
+        Ok(())
+    }
+}
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,5 @@
-//! Accesses of 16 bytes: two cells a load or store, as `memset` and `memcpy` do it.
+//! Instructions that no plain access becomes: loads and stores of 16 bytes, as `memset` and `memcpy` have them, and the
+//! clean and invalidate of a line.
 //!
 //! Written in assembly, because the accesses are the product: none may be widened further (a compiler would take
 //! what the CPU has), merged, or turned into a call of `memcpy`, which zeroes by the line or streams past the caches.
@@ -124,4 +125,34 @@ unsafe fn move_pair(from: *const u8, to: *mut u8) {
             options(nostack, preserves_flags)
         );
     }
+}
+
+/// Cleans and invalidates the line of `at` in all caches, and waits for it: CLFLUSH, with the MFENCE behind which
+/// no load begins earlier (Intel SDM volume 2, CLFLUSH: it is not ordered with loads).
+///
+/// # Safety
+/// A readable byte at `at`.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(crate) unsafe fn flush(at: *mut u8) {
+    use core::arch::x86_64::{_mm_clflush, _mm_mfence};
+    // SAFETY: SSE2, which x86-64 has, brings both instructions; the line is that of the caller's byte.
+    unsafe {
+        _mm_clflush(at);
+        _mm_mfence();
+    }
+}
+
+/// Cleans and invalidates the line of `at` to the point of coherency, and waits for it: DC CIVAC, which Linux
+/// lets user space execute (it sets SCTLR_EL1.UCI), and DSB SY.
+///
+/// # Safety
+/// A readable byte at `at`.
+#[cfg(target_arch = "aarch64")]
+#[inline(always)]
+pub(crate) unsafe fn flush(at: *mut u8) {
+    // SAFETY: cleaning and invalidating changes no contents; the line is that of the caller's byte.
+    unsafe {
+        core::arch::asm!("dc civac, {at}", "dsb sy", at = in(reg) at, options(nostack, preserves_flags))
+    };
 }

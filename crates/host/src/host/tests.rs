@@ -73,6 +73,11 @@ fn a_sweep_does_what_the_generic_body_does() {
                 host.lay_sweep(&sweep, 7).expect("inside");
                 assert_eq!(host.sweep(&sweep, from, n), sum, "{cells} x {step} {operation:?}");
                 assert!(all(&mut host) == left, "{cells} x {step} {operation:?}: other contents");
+                host.control(&Controls { flush: true, ..Controls::default() }).expect("flushes");
+                host.lay_sweep(&sweep, 7).expect("inside");
+                assert_eq!(host.sweep(&sweep, from, n), sum, "flushed: {cells} x {step} {operation:?}");
+                assert!(all(&mut host) == left, "flushed: {cells} x {step} {operation:?}: other contents");
+                host.control(&Controls::default()).expect("nothing is asked for");
             }
         }
     }

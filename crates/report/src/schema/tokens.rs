@@ -16,6 +16,29 @@ pub(super) const TOKENS: &[TokenKind] = &[
         about: "what is done to each cell: loaded, stored to, or loaded, changed and stored",
     },
     TokenKind {
+        kind: "OPERATION",
+        values: &["read", "write", "rmw", "set", "copy_to", "copy_from"],
+        about: "as OP; or set by 16 bytes a store, copied to from write-back memory, copied from to it",
+    },
+    TokenKind {
+        kind: "ATTRIBUTE",
+        values: &["write-back", "write-through", "normal-nc", "device", "flush"],
+        about: "how memory was mapped; `flush` is write-back memory whose lines are flushed after each access",
+    },
+    TokenKind {
+        kind: "MEMORY",
+        values: fathom_analysis::attribute::TOKENS,
+        about: "value of `cacheability.ATTRIBUTE.translated_as`: normal memory by its policies (`mixed`: unlike ones), \
+                or device memory that may gather (G), reorder (R), be acknowledged early (E), or may not (n)",
+    },
+    TokenKind {
+        kind: "BEHAVIOUR",
+        values: &["cached", "written-through", "gathered", "non-cacheable", "device"],
+        about: "loads and stores end in a cache; loads alone; neither, and neighbouring stores go together; neither; \
+                neither, and stores are waited for",
+    },
+    TokenKind { kind: "ALIAS", values: &["seen"], about: "both mappings see each other's stores" },
+    TokenKind {
         kind: "ORDER",
         // From the kindest to prefetchers to the hardest.
         values: &[
@@ -93,7 +116,7 @@ pub(super) const TOKENS: &[TokenKind] = &[
     },
     TokenKind {
         kind: "UNIT",
-        values: &["", "bytes", "ns", "cycles", "ticks", "Hz"],
-        about: "unit of a value and of its interval; empty for a text or a pure number",
+        values: &["", "bytes", "ns", "ms", "cycles", "ticks", "Hz", "%", "samples", "address"],
+        about: "unit of a value and of its interval; empty for a text or a pure number; people see an `address` in hexadecimal",
     },
 ];
