@@ -153,6 +153,15 @@ It changes nothing itself. Exit status: 0 nothing costs the measurement
 anything, 1 failed, 2 wrong command line or file, 3 something does, 5 nothing
 can be measured there")]
     Doctor(Doctor),
+    /// Writes the bare-metal image, with what an SD card needs beside it and a page of instructions.
+    #[command(after_help = "Examples:
+  fathom image --board pi3 -o card             kernel8.img, config.txt, README.txt
+  fathom survey --on serial:/dev/ttyUSB0       the board, once it has booted
+  fathom survey --on qemu:virt                 the same image, without a board
+
+The image was never run on hardware. Exit status: 0 written, 1 failed, 2 wrong
+command line, or a file that somebody else wrote is in the way")]
+    Image(Image),
     /// Lists the described machines, or shows the effective description of one.
     Machines {
         /// Name of a described machine, or a description's file.
@@ -184,6 +193,34 @@ can be measured there")]
         #[command(subcommand)]
         machine: Served,
     },
+}
+
+/// Options of the image.
+#[derive(Debug, Args)]
+pub struct Image {
+    /// The board.
+    #[arg(long, value_enum)]
+    pub board: Board,
+    /// The directory to write to; it is made if it is not there.
+    #[arg(short, long, value_name = "DIR")]
+    pub output: PathBuf,
+    /// Speed of its serial port.
+    #[arg(long, default_value_t = subjects::serial::BAUD, value_parser = baud())]
+    pub baud: u32,
+    /// Write over files that somebody else wrote.
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// A board that the image knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Board {
+    /// Raspberry Pi 3.
+    Pi3,
+    /// Raspberry Pi 4.
+    Pi4,
+    /// QEMU's machine virt.
+    Virt,
 }
 
 /// How findings leave.

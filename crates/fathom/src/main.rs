@@ -3,6 +3,7 @@
 
 mod against;
 mod build;
+mod card;
 mod child;
 mod cli;
 mod describe;
@@ -94,6 +95,7 @@ fn run(cli: &Cli, out: &Out) -> Result<u8, Failure> {
         Some(Verb::Describe(options)) => describe::run(options, out),
         Some(Verb::Compare(options)) => compare(options, out),
         Some(Verb::Doctor(options)) => doctor::run(options, out),
+        Some(Verb::Image(options)) => card::write(options, out),
         Some(Verb::Machines { name: Some(name) }) => out.text(&subjects::description(name)?.to_toml()),
         Some(Verb::Machines { name: None }) => {
             out.text(&output::columns(subjects::machines().iter().map(|(n, a)| (n.as_str(), a.as_str()))))

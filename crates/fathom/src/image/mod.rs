@@ -1,6 +1,0 @@
-//! The bare-metal image.
-
-/// The image.
-pub fn embedded() -> &'static [u8] {
-    &[]
-}
