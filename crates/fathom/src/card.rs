@@ -2,13 +2,16 @@
 
 use std::path::Path;
 
+use fathom_metal::parameters::Parameters;
+
 use crate::cli::{Board, Image};
 use crate::failure::Failure;
-use crate::image;
+use crate::image::embedded;
 use crate::output::{Out, shell};
 
 /// What the image never did.
-const NEVER: &str = "This image was never run on hardware: it was tested under QEMU, and on a model of the Pi 3's memory.";
+const NEVER: &str =
+    "This image was never run on hardware: it was tested under QEMU, and on a model of the Pi 3's memory.";
 /// How the files begin that `fathom image` wrote before, and may write again.
 const CONFIG: &str = "# Written by `fathom image`";
 const README: &str = "Fathom on ";
@@ -22,15 +25,23 @@ struct Kit {
 fn kit(board: Board) -> Kit {
     match board {
         // Raspberry Pi documentation, "Boot folder contents" and "GPIO and the 40-pin header".
-        Board::Pi3 => Kit { name: "Raspberry Pi 3", firmware: "bootcode.bin, start.elf, fixup.dat, bcm2710-rpi-3-b.dtb and overlays/disable-bt.dtbo" },
-        Board::Pi4 => Kit { name: "Raspberry Pi 4", firmware: "start4.elf, fixup4.dat, bcm2711-rpi-4-b.dtb and overlays/disable-bt.dtbo" },
+        Board::Pi3 => Kit {
+            name: "Raspberry Pi 3",
+            firmware: "bootcode.bin, start.elf, fixup.dat, bcm2710-rpi-3-b.dtb and overlays/disable-bt.dtbo",
+        },
+        Board::Pi4 => Kit {
+            name: "Raspberry Pi 4",
+            firmware: "start4.elf, fixup4.dat, bcm2711-rpi-4-b.dtb and overlays/disable-bt.dtbo",
+        },
         Board::Virt => Kit { name: "QEMU's machine virt", firmware: "" },
     }
 }
 
 /// Writes the files, and says so.
 pub fn write(options: &Image, out: &Out) -> Result<u8, Failure> {
-    let image = image::with_baud(options.baud)?;
+    let mut image = embedded()?.to_vec();
+    let set = Parameters::of(&image).and_then(|p| Parameters { baud: options.baud, ..p }.patch(&mut image));
+    set.map_err(|why| Failure::new(why, "build fathom again"))?;
     let dir = &options.output;
     let files = files(options, image);
     let failed = |path: &Path, e: std::io::Error| {
@@ -40,7 +51,8 @@ pub fn write(options: &Image, out: &Out) -> Result<u8, Failure> {
     for (name, _) in &files {
         let path = dir.join(name);
         if !options.force && !ours(&path).map_err(|e| failed(&path, e))? {
-            let what = format!("{}: it is there already, and `fathom image` did not write it", path.display());
+            let what =
+                format!("{}: it is there already, and `fathom image` did not write it", path.display());
             return Err(Failure::usage(what, "name an empty directory, or say --force"));
         }
     }
@@ -58,7 +70,9 @@ fn ours(path: &Path) -> std::io::Result<bool> {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(true),
         Err(e) => return Err(e),
     };
-    Ok(bytes.starts_with(CONFIG.as_bytes()) || bytes.starts_with(README.as_bytes()) || image::is_ours(&bytes))
+    Ok(bytes.starts_with(CONFIG.as_bytes())
+        || bytes.starts_with(README.as_bytes())
+        || Parameters::of(&bytes).is_ok())
 }
 
 fn files(options: &Image, image: Vec<u8>) -> Vec<(&'static str, Vec<u8>)> {
@@ -91,7 +105,7 @@ fn readme(options: &Image) -> String {
             "{head}\
              Fathom runs it by itself:\n\n  fathom survey --on qemu:virt\n\n\
              By hand, with the wire on the terminal (type: facts):\n\n  \
-             qemu-system-aarch64 -M virt -cpu cortex-a53 -m 256 -icount shift=0 -display none \\\n    \
+             qemu-system-aarch64 -M virt -cpu cortex-a53 -m 512 -icount shift=0 -display none \\\n    \
              -monitor none -serial stdio -kernel kernel8.img\n\n\
              Times that it prints are those of an emulator: they say nothing about any machine.\n"
         );
