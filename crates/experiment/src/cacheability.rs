@@ -6,13 +6,15 @@
 //! one, and a hypervisor may overrule it. Study S0 compared two of them, by one loop.
 
 mod behaviour;
+mod every;
 mod plan;
 mod reading;
+mod walks;
 
 pub use plan::plan;
 pub use reading::read;
 
-use fathom_probe::machine::{Attribute, Operation};
+use fathom_probe::machine::{Attribute, Controls, Operation};
 use fathom_probe::wire::Trial;
 
 use crate::record::Record;
@@ -43,6 +45,8 @@ pub(crate) enum Means {
     Attribute(Attribute),
     /// Write-back memory, each access followed by a clean and invalidate of its line.
     Flush,
+    /// Mapped with this byte of MAIR_EL1, whatever it says.
+    Byte(u8),
 }
 
 impl Means {
@@ -51,11 +55,16 @@ impl Means {
         match self {
             Means::Attribute(attribute) => attribute.token(),
             Means::Flush => "flush",
+            Means::Byte(_) => "mair",
         }
     }
 
     fn of(trial: &Trial) -> Means {
-        if trial.controls.flush { Means::Flush } else { Means::Attribute(trial.attribute) }
+        match trial.controls {
+            Controls { mair: Some(byte), .. } => Means::Byte(byte),
+            Controls { flush: true, .. } => Means::Flush,
+            _ => Means::Attribute(trial.attribute),
+        }
     }
 }
 

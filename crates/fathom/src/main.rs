@@ -87,6 +87,8 @@ fn run(cli: &Cli, out: &Out) -> Result<u8, Failure> {
                 attributes: o.attributes.clone(),
                 rounds: o.rounds.unwrap_or(0),
                 flush: o.stand_in == Some(cli::StandIn::Flush),
+                every_mair: o.every_mair,
+                walks: o.walks,
                 ..Run::default()
             };
             run_experiment(&o.run, &o.out, asked, cacheability::plan, cli.quiet, out)

@@ -2,17 +2,19 @@
 //!
 //! One range of addresses, the offsets in the arena: the first half for base pages, three eighths for
 //! huge pages, an eighth for co-running streams; page tables behind it. Which physical page is under
-//! which of its pages is said in `frames`.
+//! which of its pages is said in `frames`. Memory that is not write-back is the same range in another window
+//! (`uncached`): contents are kept by the place in the range, links as the offsets that they are.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use fathom_probe::chain::{Chain, Layout, mix};
-use fathom_probe::machine::{Attribute, Mapping, Operation, Pages, Refusal, Wish};
+use fathom_probe::machine::{Mapping, Operation, Pages, Refusal, Wish};
 use fathom_probe::patterns::stride::{self, KEYS, Sweep};
 
 use crate::cache::MOST_NUMBERS;
 use crate::description::Description;
+use crate::uncached::{WINDOW, WINDOWS, place};
 
 /// A part of the arena for mappings of one page size.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +24,7 @@ pub(crate) struct Part {
     pub page: u64,
 }
 
-/// A chain in force and the range that it covers.
+/// A chain in force and the places that it covers.
 #[derive(Clone, Copy, Debug)]
 struct Laid {
     start: u64,
@@ -47,8 +49,10 @@ pub(crate) struct Swept {
 }
 
 impl Swept {
+    /// The places that it covers.
     fn range(&self) -> Range<u64> {
-        self.sweep.base..self.sweep.base + self.sweep.cells * self.sweep.step
+        let start = place(self.sweep.base);
+        start..start + self.sweep.cells * self.sweep.step
     }
 
     /// What the buffer is laid with, from cell `number` on.
@@ -56,13 +60,14 @@ impl Swept {
         self.sweep.laid(number, self.seed)
     }
 
-    /// The offset that the cell at `offset` of the arena links to, where it is one of the sweep's.
-    fn next(&self, offset: u64) -> Option<u64> {
+    /// The offset that the cell at a place links to, where it is one of the sweep's.
+    fn next(&self, at: u64) -> Option<u64> {
         let Sweep { base, step, operation, .. } = self.sweep;
-        if !self.range().contains(&offset) || !(offset - base).is_multiple_of(step) {
+        let first = place(base);
+        if !self.range().contains(&at) || !(at - first).is_multiple_of(step) {
             return None;
         }
-        let number = (offset - base) / step;
+        let number = (at - first) / step;
         let word = match operation {
             Operation::Read => self.sweep.laid(number, self.seed).word,
             _ => self.sweep.held(number, self.reached),
@@ -98,7 +103,9 @@ impl Arena {
         let page = memory.pages[0];
         // Lines and pages of everything, tables included, must fit the numbers that caches keep.
         let line = description.levels.iter().map(|l| l.line).min().unwrap_or(64);
-        let reach = (MOST_NUMBERS * line / 8 * 7).min((MOST_NUMBERS / 2) * page / 8 * 7);
+        // Pages of every window have numbers of their own.
+        let pages = (MOST_NUMBERS / 2) / (2 * WINDOWS.next_power_of_two() as u64) * page;
+        let reach = (MOST_NUMBERS * line / 8 * 7).min(pages);
         let bytes = memory.size.min(reach) / page * page;
         let down = |bytes: u64, page: u64| bytes / page * page;
         let base = Part { start: 0, bytes: down(bytes / 2, page), page };
@@ -125,14 +132,8 @@ impl Arena {
         }
     }
 
-    /// Grants a wish, or says why not and what would be granted.
-    pub fn map(&mut self, wish: &Wish) -> Result<Mapping, Refusal> {
-        if wish.attribute != Attribute::WriteBack {
-            return Err(Refusal::new(
-                "the description says nothing of attributes other than write-back",
-                "ask for attribute write-back",
-            ));
-        }
+    /// Grants a wish in a window, or says why not and what would be granted.
+    pub fn map(&mut self, wish: &Wish, window: usize) -> Result<Mapping, Refusal> {
         let part = match wish.pages {
             Pages::Base => self.base,
             Pages::Huge => self.huge.ok_or_else(|| {
@@ -147,7 +148,7 @@ impl Arena {
             return Err(Refusal::new(reason, format!("ask for 1 to {} bytes", part.bytes)));
         };
         let places = (part.bytes - bytes) / part.page + 1;
-        let start = part.start + mix(wish.place) % places * part.page;
+        let start = window as u64 * WINDOW + part.start + mix(wish.place) % places * part.page;
         if self.mapped.is_empty() {
             self.first = start;
         }
@@ -171,7 +172,7 @@ impl Arena {
 
     /// Bytes in a page at an offset.
     pub fn page_at(&self, offset: u64) -> u64 {
-        let huge = self.huge.filter(|part| (part.start..part.start + part.bytes).contains(&offset));
+        let huge = self.huge.filter(|part| (part.start..part.start + part.bytes).contains(&place(offset)));
         huge.unwrap_or(self.base).page
     }
 
@@ -187,11 +188,13 @@ impl Arena {
         if !self.is_mapped(chain.base, end) {
             return Err(Refusal::new("the chain reaches outside the mapped memory", "ask for fewer bytes"));
         }
+        let (start, window) = (place(chain.base), chain.base - place(chain.base));
+        let end = end - window;
         self.lap.clear();
-        self.chains.retain(|laid| laid.end <= chain.base || laid.start >= end);
-        self.swept = self.swept.filter(|s| s.range().end <= chain.base || s.range().start >= end);
-        self.links.retain(|&offset, _| chain.number_at(offset).is_none());
-        self.chains.push(Laid { start: chain.base, end, chain: *chain });
+        self.chains.retain(|laid| laid.end <= start || laid.start >= end);
+        self.swept = self.swept.filter(|s| s.range().end <= start || s.range().start >= end);
+        self.links.retain(|&at, _| chain.number_at(window + at).is_none());
+        self.chains.push(Laid { start, end, chain: *chain });
         self.cursor = None;
         Ok(())
     }
@@ -199,7 +202,7 @@ impl Arena {
     /// Puts a lap through cells in force, over whatever is there, until something else is laid.
     pub fn lay_cells(&mut self, cells: &[u64]) {
         let next = cells.iter().cycle().skip(1);
-        self.lap = cells.iter().copied().zip(next.copied()).collect();
+        self.lap = cells.iter().map(|cell| place(*cell)).zip(next.copied()).collect();
         self.cursor = None;
     }
 
@@ -207,22 +210,30 @@ impl Arena {
     /// are gone.
     pub fn lay_sweep(&mut self, sweep: &Sweep, seed: u64) -> Result<(), Refusal> {
         let end = sweep.cells.checked_mul(sweep.step).and_then(|bytes| bytes.checked_add(sweep.base));
-        let aligned = sweep.base.is_multiple_of(8 * KEYS) && sweep.step.is_multiple_of(8) && sweep.cells > 0;
-        // What the laps write are words of the first kibibyte.
-        let mapped = |end: u64| self.is_mapped(sweep.base, end.max(sweep.base + 8 * KEYS));
+        // What the laps of a writing sweep store are words of the first kibibyte.
+        let (grain, least) = if sweep.operation == Operation::Read { (8, 8) } else { (8 * KEYS, 8 * KEYS) };
+        let aligned = sweep.base.is_multiple_of(grain) && sweep.step.is_multiple_of(8) && sweep.cells > 0;
+        let mapped = |end: u64| self.is_mapped(sweep.base, end.max(sweep.base + least));
         let Some(end) = end.filter(|&end| aligned && sweep.step > 0 && mapped(end)) else {
             return Err(Refusal::new("the sweep reaches outside the mapped memory", "ask for fewer bytes"));
         };
+        let (start, end) = (place(sweep.base), end - (sweep.base - place(sweep.base)));
         self.lap.clear();
-        self.chains.retain(|laid| laid.end <= sweep.base || laid.start >= end);
-        self.links.retain(|offset, _| !(sweep.base..end).contains(offset));
+        self.chains.retain(|laid| laid.end <= start || laid.start >= end);
+        self.links.retain(|at, _| !(start..end).contains(at));
         self.cursor = None;
         self.swept = Some(Swept { sweep: *sweep, seed, reached: 0 });
         Ok(())
     }
 
+    /// Forgets all links that were made one by one: what a trial reads it lays.
+    pub fn forget_links(&mut self) {
+        self.links.clear();
+    }
+
     /// Forgets all that was laid or linked in a range.
     pub fn forget(&mut self, range: &Range<u64>) {
+        let range = place(range.start)..place(range.end);
         self.lap.clear();
         self.chains.retain(|laid| laid.end <= range.start || laid.start >= range.end);
         self.swept = self.swept.filter(|s| s.range().end <= range.start || s.range().start >= range.end);
@@ -249,8 +260,8 @@ impl Arena {
 
     /// Writes one link, over whatever chain is there.
     pub fn link(&mut self, at: u64, to: u64) {
-        self.lap.remove(&at);
-        self.links.insert(at, to);
+        self.lap.remove(&place(at));
+        self.links.insert(place(at), to);
     }
 
     /// Where the cell at `offset` stands in a chain in force, if only chains say what follows it.
@@ -267,8 +278,9 @@ impl Arena {
         {
             return Some(cursor);
         }
-        let laid = self.chains.iter().find(|laid| (laid.start..laid.end).contains(&offset))?;
-        let number = laid.chain.number_at(offset)?;
+        let at = place(offset);
+        let laid = self.chains.iter().find(|laid| (laid.start..laid.end).contains(&at))?;
+        let number = laid.chain.number_at(laid.chain.base - laid.start + at)?;
         Some(Cursor { offset, position: laid.chain.position_of(number), chain: laid.chain })
     }
 
@@ -280,10 +292,11 @@ impl Arena {
 
     /// What the cell at `offset` links to.
     pub fn next(&mut self, offset: u64) -> u64 {
-        if let Some(to) = self.lap.get(&offset).or_else(|| self.links.get(&offset)) {
+        let at = place(offset);
+        if let Some(to) = self.lap.get(&at).or_else(|| self.links.get(&at)) {
             return *to;
         }
-        if let Some(to) = self.swept.and_then(|swept| swept.next(offset)) {
+        if let Some(to) = self.swept.and_then(|swept| swept.next(at)) {
             return to;
         }
         match self.find(offset) {

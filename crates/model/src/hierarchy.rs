@@ -400,6 +400,19 @@ impl Hierarchy {
         (answered, taker.is_some())
     }
 
+    /// A store that no level keeps, though those that hold its line have it too: write-through memory. Answers the
+    /// nearest that does.
+    pub fn pass_store(&mut self, agent: usize, path: Path, address: u64) -> usize {
+        let mut nearest = MEMORY;
+        for position in 0..self.path(path).len() {
+            let level = self.path(path)[position];
+            if self.touch(agent, level, address) && nearest == MEMORY {
+                nearest = level;
+            }
+        }
+        nearest
+    }
+
     /// A store arrives at a level that holds its line.
     fn end_store(&mut self, agent: usize, level: usize, address: u64) {
         let Level { shift, through, next, .. } = self.levels[level];

@@ -18,8 +18,9 @@ mod model;
 mod rng;
 mod time;
 mod translate;
+mod uncached;
 
 pub use description::{Description, DescriptionError};
 pub use machine::Cell;
-pub use model::{Kind, Model, Outcome};
+pub use model::{Kind, Model, Outcome, Translated};
 pub use time::UNITS_PER_CYCLE;

@@ -2,15 +2,18 @@
 
 use fathom_probe::chain::Chain;
 use fathom_probe::machine::{
-    Control, Count, Counters, Disturb, Dma, Fact, FactValue, Fresh, Machine, Maintain, Mapping, Operation,
-    Ops, Refusal, Stream, Ticks, Translate, Wake, Watch, Wish, Worth,
+    Attribute, Control, Controls, Count, Counters, Disturb, Dma, Fact, FactValue, Fresh, Machine, Maintain,
+    Mapping, Ops, Refusal, Stream, Ticks, Translate, Translation, Wake, Watch, Wish, Worth,
 };
 use fathom_probe::patterns::chase::{self, UNROLL};
-use fathom_probe::patterns::stride::{self, Sweep};
+use fathom_probe::patterns::copy::Copying;
+use fathom_probe::patterns::stride::Sweep;
 
+use crate::arena::Cursor;
 use crate::description::Holds;
 use crate::model::Model;
 use crate::time::UNITS_PER_CYCLE;
+use crate::uncached::{WINDOW, behaviour, behaviour_of_byte, window};
 
 /// A place in the arena that holds a link; made by [`Machine::cell`], which checks, or read back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,8 +64,10 @@ impl Machine for Model {
     }
 
     fn map(&mut self, wish: &Wish) -> Result<Mapping, Refusal> {
-        let mapping = self.arena.map(wish)?;
+        let (window, behaves, byte) = self.window_for(wish.attribute)?;
+        let mapping = self.arena.map(wish, window)?;
         self.unalias();
+        self.take(mapping.base..mapping.base + mapping.bytes, behaves, byte);
         Ok(mapping)
     }
 
@@ -85,13 +90,21 @@ impl Machine for Model {
 
     /// A store, with its cost.
     fn link(&mut self, at: Cell, to: Cell) {
-        self.catch_up();
-        self.store(0, at.0);
+        if at.0 < WINDOW {
+            self.catch_up();
+            self.store(0, at.0);
+        } else {
+            self.wide_store(at.0, 8);
+        }
         self.arena.link(at.0, to.0);
     }
 
     fn follow(&mut self, at: Cell) -> Cell {
-        self.measured_load(at.0);
+        if at.0 < WINDOW {
+            self.measured_load(at.0);
+        } else {
+            self.wide_load(at.0, 8);
+        }
         Cell(self.arena.next(at.0))
     }
 
@@ -113,6 +126,11 @@ impl Machine for Model {
         self.spend(ops);
     }
 
+    /// What a trial before this one linked is no concern of it, and would have every load looked up.
+    fn quiet_begin(&mut self) {
+        self.arena.forget_links();
+    }
+
     fn watch(&mut self) -> Watch {
         Watch { accesses: self.accesses, ..Watch::default() }
     }
@@ -128,7 +146,11 @@ impl Machine for Model {
     /// The generic body with the position in the chain kept, so that a step costs one evaluation of
     /// the chain and no search for the cell.
     fn chase(&mut self, start: Cell, n: u64) -> Cell {
-        let Some(mut cursor) = self.arena.cursor(start.0) else { return chase::body(self, start, n) };
+        // Through another window every load is another kind of access.
+        let plain = |cursor: &Cursor| start.0 < WINDOW && cursor.chain.base < WINDOW;
+        let Some(mut cursor) = self.arena.cursor(start.0).filter(plain) else {
+            return chase::body(self, start, n);
+        };
         let turn = Ops { alu: 1, branch: 1 };
         for _ in 0..n % UNROLL {
             self.measured_load(cursor.offset);
@@ -165,70 +187,19 @@ impl Machine for Model {
 
     /// The generic body without its cells: addresses are counted, and what is loaded is computed.
     fn sweep(&mut self, sweep: &Sweep, from: u64, n: u64) -> Option<u64> {
-        let Some(first) = self.arena.going_on(sweep, from) else {
-            return stride::body(self, sweep, from, n);
-        };
-        let mut values = first.laid(from % sweep.cells);
-        let again = first.laid(0);
-        let mut sum = 0u64;
-        let (one, turn) = (stride::turn(sweep, 1), stride::turn(sweep, UNROLL));
-        for part in sweep.parts(from, n) {
-            let mut at = part.offset;
-            if part.offset == sweep.base {
-                values = again;
-            }
-            let odd = part.count % UNROLL;
-            for nth in 1..=part.count {
-                self.step_on(sweep.operation, at);
-                sum = sum.wrapping_add(sweep.base + 8 * values.word);
-                values.advance();
-                at += sweep.step;
-                if nth <= odd {
-                    self.spend(one);
-                } else if (nth - odd).is_multiple_of(UNROLL) {
-                    self.spend(turn);
-                }
-            }
-        }
-        self.arena.reach(from.wrapping_add(n));
-        Some(if sweep.operation == Operation::Read { sum } else { 0 })
+        self.sweep_through(sweep, from, n)
     }
 
     /// Each line once, or twice where a policy says that a use after a fill counts: what follows in a line that
-    /// was just touched changes neither its place nor what it is. Accesses that are left out are neither counted nor paid for; a warm-up is not timed.
+    /// was just touched changes neither its place nor what it is. Accesses that are left out are neither counted nor
+    /// paid for; a warm-up is not timed. What goes past the caches leaves out nothing.
     fn warm(&mut self, sweep: &Sweep, from: u64, n: u64) -> Option<()> {
-        self.arena.going_on(sweep, from)?;
-        let (shift, most) = (self.narrowest_line(), self.accesses_to_rest());
-        for part in sweep.parts(from, n) {
-            let (mut last, mut times) = (None, 0);
-            let mut at = part.offset;
-            for _ in 0..part.count {
-                if last != Some(at >> shift) {
-                    (last, times) = (Some(at >> shift), 0);
-                }
-                if times < most {
-                    self.step_on(sweep.operation, at);
-                    times += 1;
-                }
-                at += sweep.step;
-            }
-        }
-        self.arena.reach(from.wrapping_add(n));
-        Some(())
+        self.warm_through(sweep, from, n)
     }
-}
 
-impl Model {
-    /// One access of a sweep.
-    #[inline(always)]
-    fn step_on(&mut self, operation: Operation, address: u64) {
-        if matches!(operation, Operation::Read | Operation::Rmw) {
-            self.measured_load(address);
-        }
-        if operation != Operation::Read {
-            self.catch_up();
-            self.store(0, address);
-        }
+    /// Two cells a load and a store; one by itself where their number is odd, first.
+    fn copy(&mut self, copying: &Copying, from: u64, n: u64) -> Option<()> {
+        self.copy_through(copying, from, n)
     }
 }
 
@@ -271,9 +242,55 @@ impl Disturb for Model {
     }
 }
 
-impl Maintain for Model {}
+impl Maintain for Model {
+    fn clean_invalidate(&mut self, offset: u64, bytes: u64) -> Result<(), Refusal> {
+        self.maintainable()?;
+        let end = offset.checked_add(bytes).filter(|&end| bytes > 0 && self.arena.is_mapped(offset, end));
+        if end.is_none() {
+            return Err(Refusal::new("the range is not mapped", "maintain what was mapped"));
+        }
+        self.maintain(offset, bytes);
+        Ok(())
+    }
+}
+
+impl Translate for Model {
+    fn translated(&mut self, offset: u64) -> Option<Translation> {
+        let mair = *self.windows.bytes.get(window(offset))?;
+        self.cell(offset / 8 * 8)?;
+        Some(Translation { va: offset, pa: Some(self.physical(offset)), mair: Some(mair) })
+    }
+}
+
+impl Control for Model {
+    /// Nothing is ever fetched ahead here, so that switching it off changes nothing.
+    fn control(&mut self, controls: &Controls) -> Result<(), Refusal> {
+        let described = &self.description.uncached;
+        if let Some(byte) = controls.mair {
+            behaviour_of_byte(described, byte)?;
+        }
+        if controls.flush {
+            self.maintainable()?;
+        }
+        match behaviour(described, controls.tables)? {
+            Attribute::Device => {
+                return Err(Refusal::new(
+                    "a walk fetches descriptors from normal memory: TCR_EL1 has no other word for it",
+                    "ask for tables=normal-nc",
+                ));
+            }
+            Attribute::NormalNc if self.description.walk.as_ref().is_none_or(|walk| walk.fetches == 0) => {
+                return Err(Refusal::new(
+                    "the description's walks fetch nothing, from caches or past them",
+                    "describe `fetches` of [walk]",
+                ));
+            }
+            tables => self.controls = Controls { tables, ..*controls },
+        }
+        Ok(())
+    }
+}
+
 impl Fresh for Model {}
 impl Wake for Model {}
 impl Dma for Model {}
-impl Translate for Model {}
-impl Control for Model {}

@@ -1,19 +1,24 @@
 //! The model: agents with their clocks over shared levels and one memory.
 
+mod batches;
+mod issue;
 mod streams;
 mod trace;
+mod windows;
 
+pub use issue::Translated;
 pub use trace::{Kind, Outcome};
 
-use fathom_probe::machine::{Ops, Refusal};
+use fathom_probe::machine::{Attribute, Controls, Ops, Refusal};
 
 use crate::arena::Arena;
-use crate::description::Description;
+use crate::description::{Description, Holds};
 use crate::frames::Frames;
 use crate::hierarchy::{Hierarchy, MEMORY, Path};
 use crate::memory::Memory;
 use crate::time::{Scale, Timer, UNITS_PER_CYCLE};
 use crate::translate::{Fetches, Page, Paging, Tlbs};
+use crate::uncached::{Buffers, Costs, Windows, place};
 use streams::Running;
 
 /// One CPU that has run.
@@ -27,6 +32,8 @@ struct Agent {
     last_line: u64,
     /// What a second load of it costs in units, translation included.
     repeat_cost: u64,
+    /// Stores that gather.
+    buffers: Buffers,
 }
 
 const NO_LINE: u64 = u64::MAX;
@@ -55,6 +62,13 @@ pub struct Model {
     filter_latency: Option<u64>,
     /// Whether CPUs have been given addresses of their own choosing, and so may share lines.
     sharing: bool,
+    /// What a store costs that the nearest data level holds, in units, where it is described, and that level.
+    buffered: Option<(usize, u64)>,
+    /// What a line costs that is cleaned and invalidated, in units.
+    maintain: u64,
+    pub(crate) windows: Windows,
+    costs: Costs,
+    pub(crate) controls: Controls,
 }
 
 impl Model {
@@ -73,6 +87,7 @@ impl Model {
         let huge = arena.huge.map_or(0..0, |part| part.start..part.start + part.bytes);
         let hierarchy = Hierarchy::new(description, seed, scale);
         let nearest = hierarchy.private_nearest(Path::Data);
+        let first = description.levels.iter().position(|l| l.holds != Holds::Instructions);
         let mut model = Model {
             description: description.clone(),
             seed,
@@ -90,6 +105,11 @@ impl Model {
                 .filter(|&level| description.levels[level].replacement.rests_after_a_fill())
                 .map(|level| hierarchy.latency(level)),
             sharing: false,
+            buffered: first.zip(description.core.store.map(|t| scale.units(t))),
+            maintain: description.core.maintain.map_or(0, |t| scale.units(t)),
+            windows: Windows::new(),
+            costs: Costs::new(description, scale),
+            controls: Controls::default(),
             hierarchy,
         };
         model.agent_of(0);
@@ -121,7 +141,14 @@ impl Model {
         }
         let agent = self.hierarchy.add_agent(&self.description, cpu);
         let tlbs = Tlbs::new(&self.description, self.seed, cpu);
-        self.agents.push(Agent { cpu, clock: 0, tlbs, last_line: NO_LINE, repeat_cost: 0 });
+        self.agents.push(Agent {
+            cpu,
+            clock: 0,
+            tlbs,
+            last_line: NO_LINE,
+            repeat_cost: 0,
+            buffers: Buffers::default(),
+        });
         agent
     }
 
@@ -158,7 +185,7 @@ impl Model {
             let reason = format!("{pages} pages of {page} bytes from {base} on are not all mapped");
             return Err(Refusal::new(reason, "ask for whole pages of one mapping"));
         };
-        self.frames.alias(base..end, frames * page);
+        self.frames.alias(place(base)..place(end), frames * page);
         self.cool();
         Ok(())
     }
@@ -259,10 +286,17 @@ impl Model {
     pub(crate) fn store(&mut self, agent: usize, address: u64) -> usize {
         self.begin(agent, address, true);
         self.translate(agent, address);
-        let physical = self.frames.of(address);
+        self.store_cached(agent, self.frames.of(address))
+    }
+
+    /// A store to write-back memory, translated as it is.
+    fn store_cached(&mut self, agent: usize, physical: u64) -> usize {
         let (level, read) = self.hierarchy.store(agent, Path::Data, physical);
         self.forget_lines();
-        self.pay(agent, level, physical);
+        match self.buffered {
+            Some((nearest, cost)) if nearest == level => self.agents[agent].clock += cost,
+            _ => self.pay(agent, level, physical),
+        }
         // A store that went straight to memory was paid for as an access, and read nothing.
         self.memory.reads -= u64::from(level == MEMORY && !read);
         level
@@ -298,30 +332,45 @@ impl Model {
             return;
         }
         let page = self.paging.page(address);
+        self.translate_page(agent, page, None);
+    }
+
+    /// The same of a page, whose descriptors lie where the model has them or where somebody else does.
+    #[inline(always)]
+    fn translate_page(&mut self, agent: usize, page: Page, descriptors: Option<&[u64]>) {
         let own = &mut self.agents[agent];
         if own.tlbs.last == page.key {
             own.clock += own.tlbs.last_cost;
         } else {
-            self.translate_anew(agent, page);
+            self.translate_anew(agent, page, descriptors);
         }
     }
 
-    fn translate_anew(&mut self, agent: usize, page: Page) {
+    /// Through the TLBs; a walk fetches the descriptors given, or those of the model's own tables.
+    fn translate_anew(&mut self, agent: usize, page: Page, descriptors: Option<&[u64]>) {
         let own = &mut self.agents[agent];
         match self.paging.look_up(&mut own.tlbs, page) {
             Some(latency) => own.clock += latency,
             None => {
                 own.tlbs.walks += 1;
                 own.clock += self.paging.walk;
-                self.walk(agent, page);
+                self.walk(agent, page, descriptors);
             }
         }
     }
 
     /// The descriptor fetches of a walk, one after the other.
-    fn walk(&mut self, agent: usize, page: Page) {
+    fn walk(&mut self, agent: usize, page: Page, descriptors: Option<&[u64]>) {
         for fetch in 0..self.paging.fetches(page) {
-            let address = self.paging.descriptor(page, fetch);
+            let address = match descriptors {
+                Some(given) => given.get(fetch).copied(),
+                None => Some(self.paging.descriptor(page, fetch)),
+            };
+            let Some(address) = address else { break };
+            if self.controls.tables == Attribute::NormalNc {
+                self.load_as(agent, Attribute::NormalNc, address, 8);
+                continue;
+            }
             let level = match self.paging.from {
                 Fetches::Path(position) => self.hierarchy.read(agent, Path::Data, position, address),
                 Fetches::Memory | Fetches::Nowhere => MEMORY,

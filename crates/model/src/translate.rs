@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::cache::Cache;
+use crate::cache::{Cache, MOST_NUMBERS};
 use crate::description::{Description, Holds, Index, WalkFrom};
 use crate::rng::{Rng, Use};
 use crate::time::Scale;
@@ -23,6 +23,12 @@ pub(crate) struct Paging {
     tlbs: Vec<Reach>,
     /// Whether any translation costs anything: without TLBs all of it is free.
     pub costs: bool,
+    /// log2 of the numbers that each window's pages have.
+    window: u32,
+    /// Bytes of the tables of one window.
+    span: u64,
+    /// Which page sizes the two are that TLBs tell apart.
+    sizes: [u64; 2],
 }
 
 /// Where a walk's fetches go.
@@ -105,13 +111,14 @@ impl Paging {
             }
             tables
         };
+        let tables = [tables_of(base), tables_of(huge)];
         Paging {
             huge: huge_part,
             base_shift: base.trailing_zeros(),
             huge_shift: huge.trailing_zeros(),
             walk: walk.map_or(0, |w| scale.units(w.latency)),
             from,
-            tables: [tables_of(base), tables_of(huge)],
+            tables,
             tlbs: description
                 .tlbs
                 .iter()
@@ -122,6 +129,9 @@ impl Paging {
                 })
                 .collect(),
             costs: !description.tlbs.is_empty(),
+            window: (arena / base).next_power_of_two().trailing_zeros(),
+            span: next - arena,
+            sizes: [base, huge],
         }
     }
 
@@ -133,10 +143,26 @@ impl Paging {
         Page { key: number << 1 | huge as u32, number, huge }
     }
 
+    /// The same page in a window: TLBs tell them apart, and each window has tables of its own.
+    pub fn in_window(&self, page: Page, window: u32) -> Page {
+        let more = window << self.window;
+        Page { key: page.key + (more << 1), number: page.number + more, huge: page.huge }
+    }
+
+    /// The page of a virtual address that is translated by somebody else's tables, in pages of `bytes`: as the
+    /// largest page size here that is no larger. `None` beyond what TLBs can tell apart.
+    pub fn page_elsewhere(&self, address: u64, bytes: u64) -> Option<Page> {
+        let huge = usize::from(self.sizes[1] > self.sizes[0] && bytes >= self.sizes[1]);
+        let number = address >> [self.base_shift, self.huge_shift][huge];
+        let key = (number << 1 | huge as u64) as u32;
+        (number < MOST_NUMBERS / 2).then_some(Page { key, number: number as u32, huge })
+    }
+
     /// The address of a walk's descriptor number `fetch`, counted from the last level.
     pub fn descriptor(&self, page: Page, fetch: usize) -> u64 {
         let table = self.tables[page.huge][fetch];
-        table.start + (u64::from(page.number) >> table.covers) * 8
+        let (window, number) = (page.number >> self.window, page.number & ((1 << self.window) - 1));
+        table.start + u64::from(window) * self.span + (u64::from(number) >> table.covers) * 8
     }
 
     /// Descriptors that a walk for this page fetches.

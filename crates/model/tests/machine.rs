@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Draw, random_description};
-use fathom_model::description::{Replacement, Time};
+use fathom_model::description::{Replacement, Time, Uncached};
 use fathom_model::{Description, Kind, Model, catalog};
 use fathom_probe::chain::{Chain, Layout, Order};
 use fathom_probe::machine::{
@@ -150,12 +150,20 @@ fn equal_wishes_get_equal_places_and_others_differ() {
 #[test]
 fn what_cannot_be_is_refused_with_a_remedy() {
     let mut d = bcm2837();
+    d.uncached = Uncached::default();
     let mut model = Model::new(&d, 1);
     for bytes in [0, 1 << 40, u64::MAX] {
         let refusal = model.map(&wish(bytes)).unwrap_err();
         assert!(refusal.remedy.contains("bytes"), "{refusal:?}");
     }
-    assert!(model.map(&Wish { attribute: Attribute::Device, ..wish(4096) }).is_err());
+    for (attribute, key) in [
+        (Attribute::Device, "device_load"),
+        (Attribute::NormalNc, "`load`"),
+        (Attribute::WriteThrough, "write_through"),
+    ] {
+        let refusal = model.map(&Wish { attribute, ..wish(4096) }).unwrap_err();
+        assert!(refusal.remedy.contains(key) && refusal.remedy.contains("[uncached]"), "{refusal:?}");
+    }
     let base = model.map(&wish(4096)).unwrap().base;
     for chain in [
         Chain::new(base, 65, 64, Layout::Packed, Order::Random, 1),

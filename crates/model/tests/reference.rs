@@ -5,40 +5,57 @@ mod common;
 mod reference;
 
 use common::{Draw, random_description};
-use fathom_model::description::{Frames, Inclusion, Index, Replacement, WalkFrom, Write};
+use fathom_model::description::{
+    DeviceCosts, Frames, Holds, Inclusion, Index, Replacement, Through, Time, WalkFrom, Write,
+};
 use fathom_model::{Description, Kind, Model, catalog};
 use fathom_probe::machine::{Attribute, Counters, Machine, Pages, Wish};
 use reference::{Reference, Seen};
 
 const ACCESSES: u64 = 1500;
 
-/// Where the accesses of a run go: a few pages here and there, some huge.
+/// Where the accesses of a run go: a few pages here and there, some huge, each with its attribute.
 struct Places {
-    ranges: Vec<(u64, u64)>,
+    ranges: Vec<(u64, u64, Attribute)>,
     huge: std::ops::Range<u64>,
 }
+
+/// The place in the arena's memory of an offset in any window.
+const PLACE: u64 = (1 << 40) - 1;
 
 fn map(model: &mut Model, draw: &mut Draw) -> Places {
     let page = model.description().memory.pages[0];
     let mut ranges = Vec::new();
-    for _ in 0..3 {
-        let wish = Wish {
-            bytes: page * (1 + draw.below(12)),
-            pages: Pages::Base,
-            attribute: Attribute::WriteBack,
-            place: draw.next(),
-        };
-        let mapping = model.map(&wish).expect("fits");
-        ranges.push((mapping.base, wish.bytes));
+    for n in 0..6 {
+        let attribute = if n < 3 { Attribute::WriteBack } else { draw.one_of(Attribute::ALL) };
+        let wish =
+            Wish { bytes: page * (1 + draw.below(12)), pages: Pages::Base, attribute, place: draw.next() };
+        let Ok(mapping) = model.map(&wish) else { continue };
+        // What is used with two attributes at once is nobody's to say.
+        let (start, end) = (mapping.base & PLACE, (mapping.base & PLACE) + mapping.bytes);
+        let apart = |r: &(u64, u64, Attribute)| (r.0 & PLACE) >= end || (r.0 & PLACE) + r.1 <= start;
+        if ranges.iter().all(apart) {
+            ranges.push((mapping.base, wish.bytes, attribute));
+        }
     }
     let mut huge = 0..0;
     let all = Wish { bytes: 1, pages: Pages::Huge, attribute: Attribute::WriteBack, place: 0 };
     for place in 0..3 {
         let Ok(mapping) = model.map(&Wish { place, ..all }) else { break };
-        ranges.push((mapping.base, 1 << (12 + draw.below(8))));
+        ranges.push((mapping.base, 1 << (12 + draw.below(8)), Attribute::WriteBack));
         huge = if huge.is_empty() { mapping.base..mapping.base } else { huge };
         huge.start = huge.start.min(mapping.base);
         huge.end = huge.end.max(mapping.base + mapping.bytes);
+    }
+    let far = Wish { attribute: Attribute::NormalNc, place: 77, ..all };
+    if let Ok(mapping) = model.map(&far)
+        && ranges
+            .iter()
+            .all(|r| r.0 + r.1 <= mapping.base & PLACE || r.0 >= (mapping.base & PLACE) + (1 << 19))
+    {
+        ranges.push((mapping.base, 1 << (12 + draw.below(8)), far.attribute));
+        let start = mapping.base & PLACE;
+        huge = huge.start.min(start)..huge.end.max(start + mapping.bytes);
     }
     Places { ranges, huge }
 }
@@ -57,7 +74,7 @@ fn differ(machine: &Description, other: &Description, seed: u64, accesses: u64) 
     let one_cpu = draw.chance(3);
     let spots: Vec<u64> = (0..1 + draw.below(300))
         .map(|_| {
-            let (start, bytes) = draw.one_of(&places.ranges);
+            let (start, bytes, _) = draw.one_of(&places.ranges);
             start + draw.below(bytes) / 8 * 8
         })
         .collect();
@@ -76,14 +93,18 @@ fn differ(machine: &Description, other: &Description, seed: u64, accesses: u64) 
             _ => Kind::Load,
         };
         let cpu = if one_cpu { 0 } else { draw.below(u64::from(cpus)) as u32 };
-        let expected = naive.access(cpu, at, kind);
+        let range = places.ranges.iter().find(|(start, bytes, _)| (*start..start + bytes).contains(&at));
+        let attribute = range.map_or(Attribute::WriteBack, |range| range.2);
+        // Nobody runs from memory of another attribute.
+        let kind = if attribute == Attribute::WriteBack || kind != Kind::Fetch { kind } else { Kind::Load };
+        let expected = naive.access(cpu, attribute, at & PLACE, kind);
         let outcome = model.access(cpu, at, kind).expect("inside");
         let seen = Seen { level: outcome.level, cost: outcome.cost, walked: outcome.walked };
         if seen != expected {
             return Some(format!("access {n}: CPU {cpu} {kind:?} {at:#x}: {seen:?}, naive {expected:?}"));
         }
         at += 8 << draw.below(4);
-        if !places.ranges.iter().any(|&(start, bytes)| (start..start + bytes).contains(&at)) {
+        if !places.ranges.iter().any(|&(start, bytes, _)| (start..start + bytes).contains(&at)) {
             straight = 0;
         }
     }
@@ -181,6 +202,31 @@ const BUGS: &[(&str, Mutation)] = &[
     }),
     ("rows are never open", |d| d.memory.rows.take().is_some()),
     ("memory is never refreshed", |d| d.memory.refresh.take().is_some()),
+    ("nothing gathers", |d| {
+        let Some(gathering) = &mut d.uncached.gathering else { return false };
+        let hit = gathering.gather > 8;
+        gathering.gather = 8;
+        hit
+    }),
+    ("a buffer too many", |d| {
+        d.uncached.gathering.as_mut().is_some_and(|g| {
+            g.buffers += 1;
+            g.drain != Time::ZERO
+        })
+    }),
+    ("write-through is cached where it is not", |d| {
+        let was = d.uncached.write_through;
+        d.uncached.write_through = was.map(|_| Through::WriteThrough);
+        was == Some(Through::NormalNc)
+    }),
+    ("a store costs what a load does", |d| {
+        let nearest = d.levels.iter().find(|l| l.holds != Holds::Instructions).map(|l| l.latency);
+        nearest.is_some() && d.core.store.take().is_some_and(|store| Some(store) != nearest)
+    }),
+    ("a device answers a store early", |d| {
+        let hit = |device: &mut DeviceCosts| std::mem::take(&mut device.store) != Time::ZERO;
+        d.uncached.device.as_mut().is_some_and(hit)
+    }),
     ("private levels are shared", |d| {
         d.core.cpus > 1 && levels(d, |l| !std::mem::replace(&mut l.shared, true))
     }),

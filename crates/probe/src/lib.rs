@@ -10,6 +10,7 @@ extern crate alloc;
 
 pub mod chain;
 pub mod machine;
+pub mod mair;
 pub mod patterns;
 pub mod proof;
 pub mod sequence;

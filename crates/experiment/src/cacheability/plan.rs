@@ -4,7 +4,7 @@
 use fathom_probe::machine::{Attribute, Controls, Operation};
 use fathom_probe::wire::{PatternKind, Trial};
 
-use super::{APART, Asked, Means, STEP, STUDY_BYTES};
+use super::{APART, Asked, Means, STEP, STUDY_BYTES, every, walks};
 use crate::budget::Budget;
 use crate::clock::step_ticks;
 use crate::common::round;
@@ -35,7 +35,12 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     let wanted = match number {
         1 => look(&asked),
         n if n > 1 + ROUNDS[usize::from(!budget.modelled)] => return Vec::new(),
-        _ => all(record, &asked),
+        _ => {
+            let mut all = all(record, &asked);
+            all.extend(every::trials(record, number));
+            all.extend(walks::trials(record));
+            all
+        }
     };
     round::close(record, &budget, wanted, |_| false, (seed, 0xcac4))
 }
@@ -78,15 +83,16 @@ fn all(record: &Record, asked: &Asked) -> Vec<Trial> {
     all
 }
 
-fn trial(means: Means, operation: Operation, bytes: u64, loads: u64) -> Trial {
+pub(super) fn trial(means: Means, operation: Operation, bytes: u64, loads: u64) -> Trial {
     let pattern = if operation.copies() { PatternKind::Copy } else { PatternKind::Stride };
-    let (attribute, flush) = match means {
-        Means::Attribute(attribute) => (attribute, false),
-        Means::Flush => (Attribute::WriteBack, true),
+    let plain = Controls::default();
+    let (attribute, controls) = match means {
+        Means::Attribute(attribute) => (attribute, plain),
+        Means::Flush => (Attribute::WriteBack, Controls { flush: true, ..plain }),
+        Means::Byte(byte) => (Attribute::WriteBack, Controls { mair: Some(byte), ..plain }),
     };
-    let controls = Controls { flush, ..Controls::default() };
     // Two laps of what may be cached; where nothing is, one shows the tables to the TLB.
-    let laps = if attribute == Attribute::WriteBack && !flush { 2 } else { 1 };
+    let laps = if attribute == Attribute::WriteBack && !controls.flush { 2 } else { 1 };
     let warm = laps * (bytes / STEP).min(1 << 20);
     Trial {
         pattern,

@@ -10,7 +10,7 @@ use fathom_probe::wire::PatternKind;
 
 use super::behaviour::{Behaviour, Times, behaves};
 use super::plan::refused;
-use super::{APART, Asked, Means, NAME, STEP, STUDY_BYTES};
+use super::{APART, Asked, Means, NAME, STEP, STUDY_BYTES, every, walks};
 use crate::clock::step_ticks;
 use crate::common::claims;
 use crate::common::quotient;
@@ -55,6 +55,8 @@ pub fn read(record: &Record) -> Report {
         report.refusals.push(not_in_force(means, &report.worth));
     }
     study(&all, asked.rounds, in_force(Means::Attribute(Attribute::NormalNc)), &mut report);
+    every::rows(record, &scale, times(&all, cached()), &mut report);
+    walks::rows(record, &scale, &mut report);
     missing(record, &asked, &all, &mut report);
     report.findings.extend(claims::rows(&decode(&record.facts)));
     report
@@ -65,21 +67,21 @@ fn cached() -> Means {
 }
 
 /// One operation on one working set by one means.
-struct Point {
-    key: (Means, Operation, u64),
+pub(super) struct Point {
+    pub(super) key: (Means, Operation, u64),
     step: u64,
     /// ns an operation, a list a trial.
     groups: Vec<Vec<f64>>,
     /// The same in core cycles, where there is a yardstick.
     cycles: Vec<Vec<f64>>,
     /// The trials.
-    ids: Vec<u64>,
+    pub(super) ids: Vec<u64>,
     /// ns an operation: the median with its interval, in which is the clock's own step.
-    time: Interval,
+    pub(super) time: Interval,
 }
 
 impl Point {
-    fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.groups.iter().map(Vec::len).sum()
     }
 
@@ -94,12 +96,7 @@ fn points(record: &Record, asked: &Asked, scale: &Scale) -> Vec<Point> {
     let mut keys: Vec<((Means, Operation, u64), u64)> =
         asked.points().into_iter().map(|key| (key, STEP)).collect();
     for &means in &asked.means {
-        let apart = STUDY_BYTES / STEP * APART;
-        for (operation, bytes, step) in [
-            (Operation::Read, STUDY_BYTES, STEP),
-            (Operation::Write, STUDY_BYTES, STEP),
-            (Operation::Write, apart, APART),
-        ] {
+        for (operation, bytes, step) in TELLING {
             let key = ((means, operation, bytes), step);
             if !keys.contains(&key) {
                 keys.push(key);
@@ -109,10 +106,22 @@ fn points(record: &Record, asked: &Asked, scale: &Scale) -> Vec<Point> {
     keys.into_iter().filter_map(|(key, step)| point(record, key, step, scale)).collect()
 }
 
+/// What tells how memory behaves: operation, working set, step.
+pub(super) const TELLING: [(Operation, u64, u64); 3] = [
+    (Operation::Read, STUDY_BYTES, STEP),
+    (Operation::Write, STUDY_BYTES, STEP),
+    (Operation::Write, STUDY_BYTES / STEP * APART, APART),
+];
+
 /// The first round only looks: what it ran cold is no time.
 const LOOKED: u64 = 1;
 
-fn point(record: &Record, key: (Means, Operation, u64), step: u64, scale: &Scale) -> Option<Point> {
+pub(super) fn point(
+    record: &Record,
+    key: (Means, Operation, u64),
+    step: u64,
+    scale: &Scale,
+) -> Option<Point> {
     let of = |r: &&TrialRun| {
         let t = &r.trial;
         matches!(t.pattern, PatternKind::Stride | PatternKind::Copy)
@@ -142,16 +151,13 @@ fn point(record: &Record, key: (Means, Operation, u64), step: u64, scale: &Scale
 }
 
 /// What tells how memory behaves that was had by `means`.
-fn times(all: &[Point], means: Means) -> Option<Times> {
-    let of = |operation, bytes, step| {
+pub(super) fn times(all: &[Point], means: Means) -> Option<Times> {
+    let of = |(operation, bytes, step)| {
         let found = all.iter().find(|p| p.key == (means, operation, bytes) && p.step == step);
         found.map(|p| p.time.value).filter(|t| *t > 0.0)
     };
-    Some(Times {
-        read: of(Operation::Read, STUDY_BYTES, STEP)?,
-        write: of(Operation::Write, STUDY_BYTES, STEP)?,
-        apart: of(Operation::Write, STUDY_BYTES / STEP * APART, APART)?,
-    })
+    let [read, write, apart] = TELLING.map(of);
+    Some(Times { read: read?, write: write?, apart: apart? })
 }
 
 /// How the mappings of a means were translated, and whether its memory is that of write-back mappings.

@@ -46,6 +46,10 @@ pub struct Run {
     pub rounds: u64,
     /// Are flushes wanted as a stand-in for memory that is not cached?
     pub flush: bool,
+    /// Is every byte of MAIR_EL1 wanted beside cacheability's attributes?
+    pub every_mair: bool,
+    /// Are page walks by the tables' own attribute wanted beside them?
+    pub walks: bool,
     /// Numbers of page colours that the conflict experiment was asked for; mostly none.
     pub colours: Vec<u64>,
 }
@@ -74,6 +78,8 @@ impl Run {
         let line = if attributes.is_empty() { line } else { line.text("attributes", &attributes.join(",")) };
         let line = if self.rounds == 0 { line } else { line.int("rounds", self.rounds) };
         let line = if self.flush { line.int("flush", 1) } else { line };
+        let line = if self.every_mair { line.int("every_mair", 1) } else { line };
+        let line = if self.walks { line.int("walks", 1) } else { line };
         if self.colours.is_empty() { line } else { line.list("colours", &self.colours) }
     }
 
@@ -95,7 +101,12 @@ impl Run {
             unfaulted: flag("unfaulted", f.int("unfaulted")?)?,
             prefetch: flag("prefetch", f.int("prefetch")?)?,
             deep: flag("deep", f.int("deep")?)?,
-            ladders: list("ladders", f.text("ladders")?, Ladder::from_token, "order page placement")?,
+            ladders: list(
+                "ladders",
+                f.text("ladders")?,
+                Ladder::from_token,
+                "order page placement prefetch",
+            )?,
             attributes: list(
                 "attributes",
                 f.text("attributes")?,
@@ -104,6 +115,8 @@ impl Run {
             )?,
             rounds: f.int("rounds")?.unwrap_or(0),
             flush: flag("flush", f.int("flush")?)?,
+            every_mair: flag("every_mair", f.int("every_mair")?)?,
+            walks: flag("walks", f.int("walks")?)?,
             colours: colours(f.list("colours")?)?,
         };
         f.finish()?;

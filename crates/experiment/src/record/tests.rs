@@ -28,6 +28,8 @@ fn session() -> Vec<String> {
         attributes: vec![Attribute::NormalNc, Attribute::Device],
         rounds: 100,
         flush: true,
+        every_mair: true,
+        walks: true,
         colours: vec![1, 4],
     };
     let chase = Trial { id: 2, round: 1, bytes: 8192, samples: 20, ..Trial::default() };

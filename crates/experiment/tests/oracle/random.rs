@@ -2,7 +2,7 @@
 
 use fathom_model::description::{
     Core, Description, Frames, Holds, Inclusion, Index, Level, Memory, Refresh, Replacement, Rows, Time,
-    Timer, Tlb, Walk, WalkFrom, Write,
+    Timer, Tlb, Uncached, Walk, WalkFrom, Write,
 };
 use fathom_probe::chain::mix;
 
@@ -101,6 +101,8 @@ fn attempt(rng: &mut Rng, seed: u64, spacing: Spacing) -> Description {
             cpus,
             alu: Time::cycles(rng.pick(&[0.0, 0.0, 1.0])),
             branch: Time::cycles(rng.pick(&[0.0, 1.0, 2.0])),
+            store: None,
+            maintain: None,
         },
         timer: Timer {
             clock_hz: ticks,
@@ -126,6 +128,7 @@ fn attempt(rng: &mut Rng, seed: u64, spacing: Spacing) -> Description {
                 .chance(0.3)
                 .then(|| Refresh { every: Time::ns(7800.0), takes: Time::ns(rng.between(110.0, 350.0)) }),
         },
+        uncached: Uncached::default(),
     }
 }
 

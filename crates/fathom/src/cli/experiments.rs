@@ -29,7 +29,8 @@ pub struct Latency {
     /// Working sets, separated by commas: bytes or K, M, G (binary), as in 8K,64KiB,1M.
     #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = working_set)]
     pub bytes: Vec<u64>,
-    /// The same loads in three orders, two page sizes or six placements too; from the same budget.
+    /// The same loads in three orders, two page sizes, six placements, or with prefetchers off (bare metal) too; from
+    /// the same budget.
     #[arg(long, value_delimiter = ',', value_parser = ladder())]
     pub ladder: Vec<Ladder>,
     #[command(flatten)]
@@ -98,6 +99,13 @@ pub struct Cacheability {
     /// after each access.
     #[arg(long, value_enum, value_name = "WHAT")]
     pub stand_in: Option<StandIn>,
+    /// Every byte of MAIR_EL1 beside (bare metal, models): what it translates to, and how it behaves. From the same
+    /// budget.
+    #[arg(long)]
+    pub every_mair: bool,
+    /// Page walks beside, whose descriptors are cached or not (bare metal, models). From the same budget.
+    #[arg(long)]
+    pub walks: bool,
     #[command(flatten)]
     pub run: RunOptions,
     #[command(flatten)]

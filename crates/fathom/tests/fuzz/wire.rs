@@ -67,6 +67,8 @@ clock = "1 GHz"
 cpus = 4
 alu = "1 cycles"
 branch = "1 cycles"
+store = "1 cycles"
+maintain = "9 cycles"
 [timer]
 clock = "1 GHz"
 overhead = "3 cycles"
@@ -100,6 +102,16 @@ size = "64M"
 pages = ["4K", "64K"]
 latency = "100 cycles"
 spread = "0 cycles"
+[uncached]
+load = "110 cycles"
+store = "2 cycles"
+buffers = 2
+gather = "32"
+drain = "20 cycles"
+device_load = "120 cycles"
+device_store = "90 cycles"
+write_through = "write-through"
+mixed = "inner"
 "#;
 
 /// A trial that ends soon: what a machine can bear is a matter of patience and not of parsing.

@@ -1,7 +1,9 @@
 //! What no machine can be: the checks, with what would work instead.
 
 use super::units::show_size;
-use super::{Description, Flaw, Holds, Inclusion, Index, Level, Replacement, Time, Tlb, WalkFrom, nearest};
+use super::{
+    Description, Flaw, Holds, Inclusion, Index, Level, Replacement, Through, Time, Tlb, WalkFrom, nearest,
+};
 
 /// The widest set of a policy that keeps a bit of each way in a 64-bit word.
 const WORD_WAYS: u32 = 64;
@@ -69,7 +71,8 @@ pub(super) fn check(d: &Description) -> Check {
         }
     }
     check_walk(d)?;
-    check_memory(d)
+    check_memory(d)?;
+    check_uncached(d)
 }
 
 fn check_core(d: &Description) -> Check {
@@ -81,6 +84,9 @@ fn check_core(d: &Description) -> Check {
     at.hz("clock", d.core.clock_hz)?;
     at.time("alu", d.core.alu)?;
     at.time("branch", d.core.branch)?;
+    for (key, time) in [("store", d.core.store), ("maintain", d.core.maintain)] {
+        time.map_or(Ok(()), |time| at.time(key, time))?;
+    }
     if d.core.cpus == 0 || d.core.cpus > MOST_CPUS {
         return Err(at.flaw("cpus", format!("{} CPUs", d.core.cpus), format!("from 1 to {MOST_CPUS}")));
     }
@@ -340,4 +346,32 @@ fn check_rows(at: At, d: &Description, total: impl Fn(Time) -> f64) -> Check {
         return Err(at.flaw("spread", message, format!("at most {}", rows.open)));
     }
     Ok(())
+}
+
+fn check_uncached(d: &Description) -> Check {
+    let (at, uncached) = (At("uncached", 0), &d.uncached);
+    uncached.load.map_or(Ok(()), |load| at.time("load", load))?;
+    if let Some(device) = &uncached.device {
+        at.time("device_load", device.load)?;
+        at.time("device_store", device.store)?;
+    }
+    if let Some(gathering) = &uncached.gathering {
+        at.time("store", gathering.store)?;
+        at.time("drain", gathering.drain)?;
+        if !gathering.gather.is_power_of_two() || !(8..=4096).contains(&gathering.gather) {
+            let message = format!("a buffer of {} bytes", gathering.gather);
+            return Err(at.flaw("gather", message, "a power of two from 8 to 4096"));
+        }
+        if !(1..=1024).contains(&gathering.buffers) {
+            let message = format!("{} buffers", gathering.buffers);
+            return Err(at.flaw("buffers", message, "from 1 to 1024"));
+        }
+    }
+    let missing = match uncached.write_through {
+        Some(_) if uncached.gathering.is_none() => "store",
+        Some(Through::NormalNc) if uncached.load.is_none() => "load",
+        _ => return Ok(()),
+    };
+    let message = format!("write-through without `{missing}`, of which it is made");
+    Err(at.flaw("write_through", message, format!("for example: {missing} = \"2 cycles\"")))
 }

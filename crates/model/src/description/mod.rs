@@ -21,6 +21,13 @@ macro_rules! words {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum $name { $($(#[$vdoc])* $value,)* }
 
+        impl Default for $name {
+            /// The first.
+            fn default() -> $name {
+                $name::ALL[0]
+            }
+        }
+
         impl $name {
             /// Every value, in the order of the documentation.
             pub const ALL: &'static [$name] = &[$($name::$value,)*];
@@ -125,6 +132,26 @@ words! {
     }
 }
 
+words! {
+    /// What a core makes of memory that is asked for as write-through.
+    Through {
+        /// What it says.
+        WriteThrough = "write-through",
+        /// Normal non-cacheable memory.
+        NormalNc = "normal-nc",
+    }
+}
+
+words! {
+    /// What a core makes of normal memory whose inner and outer policy differ.
+    Mixed {
+        /// Normal non-cacheable memory.
+        NormalNc = "normal-nc",
+        /// What its inner policy says.
+        Inner = "inner",
+    }
+}
+
 /// A described machine. All quantities in plain units: bytes, Hz, [`Time`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Description {
@@ -144,6 +171,8 @@ pub struct Description {
     pub walk: Option<Walk>,
     /// The memory behind all levels.
     pub memory: Memory,
+    /// Memory that is not write-back; what is not described is refused.
+    pub uncached: Uncached,
 }
 
 /// `[core]`: the CPUs and what operations cost beside loads.
@@ -157,6 +186,11 @@ pub struct Core {
     pub alu: Time,
     /// A loop's taken branch.
     pub branch: Time,
+    /// What a store adds whose line the nearest level holds, where it is buffered; without it, what a load there
+    /// takes.
+    pub store: Option<Time>,
+    /// What a line costs that is cleaned and invalidated; without it, maintenance is refused.
+    pub maintain: Option<Time>,
 }
 
 /// `[timer]`: the counter that the probe reads.
@@ -285,6 +319,43 @@ pub struct Refresh {
     pub every: Time,
     /// How long one takes, at the end of each such time.
     pub takes: Time,
+}
+
+/// `[uncached]`: accesses to memory that is not write-back. What is absent is refused.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Uncached {
+    /// A load of normal non-cacheable memory.
+    pub load: Option<Time>,
+    /// Stores that gather: those of normal non-cacheable and of write-through memory.
+    pub gathering: Option<Gathering>,
+    /// Device memory.
+    pub device: Option<DeviceCosts>,
+    /// What becomes of write-through.
+    pub write_through: Option<Through>,
+    /// What becomes of unlike inner and outer policies; absent in a file means normal non-cacheable.
+    pub mixed: Mixed,
+}
+
+/// `store`, `buffers`, `gather` and `drain` of `[uncached]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gathering {
+    /// What each store costs.
+    pub store: Time,
+    /// Blocks that gather at once.
+    pub buffers: u32,
+    /// Bytes in a block.
+    pub gather: u64,
+    /// What it costs to wait until a block has left.
+    pub drain: Time,
+}
+
+/// `device_load` and `device_store` of `[uncached]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeviceCosts {
+    /// A load, in all.
+    pub load: Time,
+    /// A store, until it has arrived.
+    pub store: Time,
 }
 
 impl Description {

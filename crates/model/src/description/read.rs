@@ -7,15 +7,16 @@ use toml::de::{DeTable, DeValue};
 
 use super::units::{self, Misread};
 use super::{
-    Core, Description, DescriptionError, Frames, Holds, Inclusion, Index, Level, Memory, Refresh,
-    Replacement, Rows, Time, Timer, Tlb, Walk, WalkFrom, Write, nearest,
+    Core, Description, DescriptionError, DeviceCosts, Frames, Gathering, Holds, Inclusion, Index, Level,
+    Memory, Mixed, Refresh, Replacement, Rows, Through, Time, Timer, Tlb, Uncached, Walk, WalkFrom, Write,
+    nearest,
 };
 
 type Spanned<T> = toml::Spanned<T>;
 type Result<T> = std::result::Result<T, DescriptionError>;
 
-const TOP: &[&str] = &["format", "about", "core", "timer", "level", "tlb", "walk", "memory"];
-const CORE: &[&str] = &["clock", "cpus", "alu", "branch"];
+const TOP: &[&str] = &["format", "about", "core", "timer", "level", "tlb", "walk", "memory", "uncached"];
+const CORE: &[&str] = &["clock", "cpus", "alu", "branch", "store", "maintain"];
 const TIMER: &[&str] = &["clock", "overhead", "jitter", "resolution"];
 const LEVEL: &[&str] = &[
     "name",
@@ -35,6 +36,8 @@ const TLB: &[&str] = &["name", "entries", "ways", "pages", "latency", "replaceme
 const WALK: &[&str] = &["fetches", "from", "latency"];
 const MEMORY: &[&str] =
     &["size", "pages", "frames", "latency", "spread", "row", "banks", "open", "refresh", "refresh_takes"];
+const UNCACHED: &[&str] =
+    &["load", "store", "buffers", "gather", "drain", "device_load", "device_store", "write_through", "mixed"];
 
 /// The file under the reader.
 struct Source<'a> {
@@ -127,6 +130,11 @@ impl<'a> Table<'a> {
         if self.value(key).is_some() { self.quantity(key, units::time) } else { Ok(Time::ZERO) }
     }
 
+    /// A time that may be absent.
+    fn time_if_any(&self, key: &'static str) -> Result<Option<Time>> {
+        self.value(key).map(|_| self.quantity(key, units::time)).transpose()
+    }
+
     fn count(&self, key: &'static str) -> Result<u64> {
         let value = self.required(key)?;
         let integer = value.get_ref().as_integer().ok_or_else(|| self.wrong(value, key, "an integer"))?;
@@ -211,6 +219,9 @@ fn example(key: &str) -> String {
         "line" => "line = \"64\"",
         "pages" => "pages = [\"4K\", \"2M\"]",
         "row" => "row = \"8K\"",
+        "gather" => "gather = \"64\"",
+        "write_through" => "write_through = \"normal-nc\"",
+        "mixed" => "mixed = \"normal-nc\"",
         "name" => "name = \"L1D\"",
         "holds" => "holds = \"data\"",
         "replacement" => "replacement = \"lru\"",
@@ -220,10 +231,10 @@ fn example(key: &str) -> String {
         "inclusion" => "inclusion = \"neither\"",
         "from" => "from = \"memory\"",
         "allocate" | "shared" => return format!("for example: {key} = true"),
-        "cpus" | "ways" | "entries" | "fetches" | "banks" | "resolution" => {
+        "cpus" | "ways" | "entries" | "fetches" | "banks" | "buffers" | "resolution" => {
             return format!("for example: {key} = 4");
         }
-        "core" | "timer" | "memory" | "walk" => return format!("a table [{key}] of its own"),
+        "core" | "timer" | "memory" | "walk" | "uncached" => return format!("a table [{key}] of its own"),
         "level" | "tlb" => return format!("tables [[{key}]], nearest first"),
         _ => return format!("for example: {key} = \"3 cycles\" or \"130 ns\""),
     };
@@ -250,6 +261,7 @@ pub(super) fn parse(file_name: &str, text: &str) -> Result<Description> {
     let timer = one("timer", TIMER)?.ok_or_else(|| top.missing("timer"))?;
     let memory = one("memory", MEMORY)?.ok_or_else(|| top.missing("memory"))?;
     let walk = one("walk", WALK)?;
+    let uncached = one("uncached", UNCACHED)?;
     let description = Description {
         name: stem(file_name),
         about: top.text("about")?.0.to_string(),
@@ -259,6 +271,7 @@ pub(super) fn parse(file_name: &str, text: &str) -> Result<Description> {
         tlbs: each(&top, "tlb", TLB, &mut places, read_tlb)?,
         walk: walk.as_ref().map(read_walk).transpose()?,
         memory: read_memory(&memory)?,
+        uncached: uncached.as_ref().map(read_uncached).transpose()?.unwrap_or_default(),
     };
     description.check().map_err(|flaw| {
         let place = |key| places.get(&(flaw.table, flaw.index, key)).cloned();
@@ -310,6 +323,8 @@ fn read_core(t: &Table) -> Result<Core> {
         cpus: t.count32("cpus")?,
         alu: t.quantity("alu", units::time)?,
         branch: t.quantity("branch", units::time)?,
+        store: t.time_if_any("store")?,
+        maintain: t.time_if_any("maintain")?,
     })
 }
 
@@ -383,5 +398,33 @@ fn read_memory(t: &Table) -> Result<Memory> {
         spread: t.time_or_zero("spread")?,
         rows,
         refresh,
+    })
+}
+
+/// Keys that only mean something together are all there or none is.
+fn read_uncached(t: &Table) -> Result<Uncached> {
+    let any = |keys: &[&'static str]| keys.iter().any(|key| t.value(key).is_some());
+    let gathering = any(&["store", "buffers", "gather", "drain"]).then(|| {
+        Ok(Gathering {
+            store: t.quantity("store", units::time)?,
+            buffers: t.count32("buffers")?,
+            gather: t.quantity("gather", units::size)?,
+            drain: t.quantity("drain", units::time)?,
+        })
+    });
+    let device = any(&["device_load", "device_store"]).then(|| {
+        Ok(DeviceCosts {
+            load: t.quantity("device_load", units::time)?,
+            store: t.quantity("device_store", units::time)?,
+        })
+    });
+    Ok(Uncached {
+        load: t.time_if_any("load")?,
+        gathering: gathering.transpose()?,
+        device: device.transpose()?,
+        write_through: any(&["write_through"])
+            .then(|| t.word("write_through", Through::ALL, Through::word))
+            .transpose()?,
+        mixed: t.word_or_first("mixed", Mixed::ALL, Mixed::word)?,
     })
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::units::{show_hz, show_size};
-use super::{Description, Level, Memory, Tlb, Walk, WalkFrom};
+use super::{Description, Level, Memory, Mixed, Tlb, Uncached, Walk, WalkFrom};
 
 /// Text as a TOML basic string.
 struct Quoted<'a>(&'a str);
@@ -37,6 +37,12 @@ impl fmt::Display for Description {
         writeln!(f, "cpus = {}", self.core.cpus)?;
         writeln!(f, "alu = \"{}\"", self.core.alu)?;
         writeln!(f, "branch = \"{}\"", self.core.branch)?;
+        if let Some(store) = self.core.store {
+            writeln!(f, "store = \"{store}\"")?;
+        }
+        if let Some(maintain) = self.core.maintain {
+            writeln!(f, "maintain = \"{maintain}\"")?;
+        }
         writeln!(f, "\n[timer]")?;
         writeln!(f, "clock = \"{}\"", show_hz(self.timer.clock_hz))?;
         writeln!(f, "overhead = \"{}\"", self.timer.overhead)?;
@@ -47,7 +53,8 @@ impl fmt::Display for Description {
         if let Some(walk) = &self.walk {
             walk.show(f)?;
         }
-        self.memory.show(f)
+        self.memory.show(f)?;
+        self.uncached.show(f)
     }
 }
 
@@ -111,6 +118,36 @@ impl Memory {
         if let Some(refresh) = &self.refresh {
             writeln!(f, "refresh = \"{}\"", refresh.every)?;
             writeln!(f, "refresh_takes = \"{}\"", refresh.takes)?;
+        }
+        Ok(())
+    }
+}
+
+impl Uncached {
+    /// No table where nothing is described.
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Uncached::default() {
+            return Ok(());
+        }
+        writeln!(f, "\n[uncached]")?;
+        if let Some(load) = self.load {
+            writeln!(f, "load = \"{load}\"")?;
+        }
+        if let Some(gathering) = &self.gathering {
+            writeln!(f, "store = \"{}\"", gathering.store)?;
+            writeln!(f, "buffers = {}", gathering.buffers)?;
+            writeln!(f, "gather = \"{}\"", show_size(gathering.gather))?;
+            writeln!(f, "drain = \"{}\"", gathering.drain)?;
+        }
+        if let Some(device) = &self.device {
+            writeln!(f, "device_load = \"{}\"", device.load)?;
+            writeln!(f, "device_store = \"{}\"", device.store)?;
+        }
+        if let Some(through) = self.write_through {
+            writeln!(f, "write_through = \"{}\"", through.word())?;
+        }
+        if self.mixed != Mixed::default() {
+            writeln!(f, "mixed = \"{}\"", self.mixed.word())?;
         }
         Ok(())
     }

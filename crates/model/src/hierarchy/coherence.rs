@@ -32,6 +32,26 @@ impl Hierarchy {
         }
     }
 
+    /// Writes out what is dirty of a range and takes its lines out of every cache.
+    pub fn clean_invalidate(&mut self, address: u64, bytes: u64) {
+        let widest = self.levels.iter().map(|l| l.shift).max().unwrap_or(0);
+        for block in address >> widest..=(address + bytes.max(1) - 1) >> widest {
+            let mut dirty = 0;
+            for slot in 0..self.slots.len() {
+                let (index, shift) = (self.slots[slot], self.levels[slot % self.levels.len()].shift);
+                let cache = &mut self.caches[index];
+                let first = (block << widest).max(address >> shift << shift) >> shift;
+                let last = (((block + 1) << widest) - 1).min(address + bytes.max(1) - 1) >> shift;
+                for number in first..=last {
+                    let had = cache.remove(number as u32).unwrap_or(0) & DIRTY;
+                    cache.writebacks += u64::from(had);
+                    dirty |= had;
+                }
+            }
+            self.memory_writes += u64::from(dirty != 0);
+        }
+    }
+
     /// Whether the nearest level of an agent's path holds an old version of the line of `address`.
     pub fn is_stale(&self, agent: usize, path: Path, address: u64) -> bool {
         let held =

@@ -4,6 +4,7 @@ use fathom_probe::machine::Refusal;
 
 use super::Model;
 use crate::hierarchy::{MEMORY, Path};
+use crate::uncached::{WINDOW, place, window};
 
 /// What an access does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,34 +32,31 @@ pub struct Outcome {
 
 impl Model {
     /// One access of CPU `cpu` to `offset` bytes of the arena, at that CPU's own time: the interface
-    /// for traces. The CPUs are coherent: a store drops other CPUs' copies of its line, a load has
+    /// for traces. An offset that lies in a mapping which is not write-back is accessed as such, with 8 bytes. The CPUs are coherent: a store drops other CPUs' copies of its line, a load has
     /// dirty ones written out, and neither takes time.
     ///
     /// # Errors
     /// A [`Refusal`] when the machine has no such CPU or the arena no such offset.
     pub fn access(&mut self, cpu: u32, offset: u64, kind: Kind) -> Result<Outcome, Refusal> {
-        let (cpus, bytes) = (self.description.core.cpus, self.arena.bytes);
-        if cpu >= cpus {
-            return Err(Refusal::new(
-                format!("there is no CPU {cpu}"),
-                format!("CPUs are 0 to {}", cpus - 1),
-            ));
-        }
-        if offset >= bytes {
+        let bytes = self.arena.bytes;
+        let granted = self.windows.behaves.get(window(offset)).is_some_and(Option::is_some);
+        if place(offset) >= bytes || !granted {
             let remedy = format!("offsets are 0 to {}", bytes - 1);
             return Err(Refusal::new(format!("the arena has no offset {offset}"), remedy));
         }
-        let agent = self.agent_of(cpu);
-        self.sharing |= agent > 0;
+        let agent = self.known_agent(cpu)?;
         let walks = self.agents[agent].tlbs.walks;
         let before = self.agents[agent].clock;
         let path = if kind == Kind::Fetch { Path::Code } else { Path::Data };
         let level = match kind {
+            Kind::Load if offset >= WINDOW => self.load_through(agent, offset, 8),
+            Kind::Store if offset >= WINDOW => self.store_through(agent, offset, 8),
             Kind::Load => self.load_line::<true>(agent, offset),
             Kind::Store => self.store(agent, offset),
-            Kind::Fetch => self.fetch(agent, offset),
+            Kind::Fetch => self.fetch(agent, place(offset)),
         };
-        let stale = kind != Kind::Store && self.hierarchy.is_stale(agent, path, self.frames.of(offset));
+        let physical = self.physical(offset);
+        let stale = kind != Kind::Store && self.hierarchy.is_stale(agent, path, physical);
         let agent = &self.agents[agent];
         Ok(Outcome {
             stale,
@@ -66,6 +64,23 @@ impl Model {
             cost: agent.clock - before,
             walked: agent.tlbs.walks > walks,
         })
+    }
+
+    /// The agent that a CPU of the description is, for accesses to addresses of the caller's choosing.
+    pub(super) fn known_agent(&mut self, cpu: u32) -> Result<usize, Refusal> {
+        let cpus = self.description.core.cpus;
+        if cpu >= cpus {
+            let remedy = format!("CPUs are 0 to {}", cpus - 1);
+            return Err(Refusal::new(format!("there is no CPU {cpu}"), remedy));
+        }
+        let agent = self.agent_of(cpu);
+        self.sharing |= agent > 0;
+        Ok(agent)
+    }
+
+    /// The physical address under an offset.
+    pub(crate) fn physical(&self, offset: u64) -> u64 {
+        self.frames.of(place(offset))
     }
 
     /// An engine that the caches know nothing of writes `bytes` of memory from `offset` on: cached

@@ -2,8 +2,8 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use fathom_model::description::{
-    Core, Description, Frames, Holds, Inclusion, Index, Level, Memory, Refresh, Replacement, Rows, Time,
-    Timer, Tlb, Walk, WalkFrom, Write,
+    Core, Description, DeviceCosts, Frames, Gathering, Holds, Inclusion, Index, Level, Memory, Mixed,
+    Refresh, Replacement, Rows, Through, Time, Timer, Tlb, Uncached, Walk, WalkFrom, Write,
 };
 use fathom_probe::chain::mix;
 
@@ -59,6 +59,8 @@ pub fn random_description(seed: u64) -> Description {
             cpus: 1 + d.below(3) as u32,
             alu: d.one_of(&[Time::ZERO, Time::cycles(1.0), Time::cycles(0.25)]),
             branch: d.one_of(&[Time::ZERO, Time::cycles(1.0)]),
+            store: None,
+            maintain: None,
         },
         timer: Timer {
             clock_hz: d.one_of(&[600e6, 54e6, 1e9]),
@@ -70,8 +72,36 @@ pub fn random_description(seed: u64) -> Description {
         tlbs,
         walk,
         memory,
+        uncached: Uncached::default(),
     };
+    let description = random_uncached(description, &mut Draw::new(seed ^ 0x0ff));
     description.check().unwrap_or_else(|flaw| panic!("seed {seed}: {flaw}"));
+    description
+}
+
+/// The keys for memory that is not write-back, from draws of their own: the rest of a machine stays what it was.
+fn random_uncached(mut description: Description, d: &mut Draw) -> Description {
+    if d.chance(2) {
+        description.core.store = Some(d.time(4));
+    }
+    if d.chance(2) {
+        description.core.maintain = Some(d.time(40));
+    }
+    if d.chance(4) {
+        return description;
+    }
+    description.uncached = Uncached {
+        load: Some(Time::ns(d.below(200) as f64)),
+        gathering: Some(Gathering {
+            store: d.time(4),
+            buffers: 1 + d.below(6) as u32,
+            gather: 8 << d.below(5),
+            drain: d.time(60),
+        }),
+        device: Some(DeviceCosts { load: d.time(400), store: d.time(300) }),
+        write_through: d.one_of(&[None, Some(Through::WriteThrough), Some(Through::NormalNc)]),
+        mixed: d.one_of(Mixed::ALL),
+    };
     description
 }
 

@@ -6,9 +6,10 @@ use std::ops::Range;
 
 use fathom_model::Kind;
 use fathom_model::description::{
-    Description, Frames, Holds, Inclusion, Index, Level, Replacement, Time, Tlb, WalkFrom, Write,
+    Description, Frames, Holds, Inclusion, Index, Level, Replacement, Through, Time, Tlb, WalkFrom, Write,
 };
 use fathom_probe::chain::Bijection;
+use fathom_probe::machine::Attribute;
 
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -256,6 +257,8 @@ pub struct Reference {
     huge: Range<u64>,
     arena: u64,
     several: bool,
+    /// What gathers, by CPU, the oldest first.
+    gathering: BTreeMap<u32, Vec<u64>>,
     pub reads: u64,
     pub writes: u64,
 }
@@ -274,6 +277,7 @@ impl Reference {
             huge,
             arena,
             several: false,
+            gathering: BTreeMap::new(),
             reads: 0,
             writes: 0,
         }
@@ -528,7 +532,7 @@ impl Reference {
     }
 
     /// Where a walk finds descriptor `depth`, counted from the last level.
-    fn descriptor(&self, huge: bool, page: u64, number: u64, depth: u32) -> u64 {
+    fn descriptor(&self, window: u64, huge: bool, page: u64, number: u64, depth: u32) -> u64 {
         let base = self.d.memory.pages[0];
         let entries = base / 8;
         let walk = self.d.walk.as_ref().unwrap();
@@ -536,7 +540,10 @@ impl Reference {
             let descriptors = (self.arena / page) / entries.pow(depth) + 1;
             (descriptors * 8).div_ceil(base) * base
         };
-        let mut start = self.arena;
+        // Tables for base pages, then for huge ones; then the next window's.
+        let largest = *self.d.memory.pages.last().unwrap();
+        let span = |page: u64| (0..walk.fetches).map(|k| table_bytes(page, k)).sum::<u64>();
+        let mut start = self.arena + window * (span(base) + span(largest));
         if huge {
             start += (0..walk.fetches).map(|k| table_bytes(base, k)).sum::<u64>();
         }
@@ -545,11 +552,12 @@ impl Reference {
     }
 
     /// What a translation takes, and whether it walked.
-    fn translate(&mut self, cpu: u32, address: u64, now: u64) -> (u64, bool) {
+    fn translate(&mut self, cpu: u32, window: u64, address: u64, now: u64) -> (u64, bool) {
         let huge = self.huge.contains(&address);
         let page = if huge { *self.d.memory.pages.last().unwrap() } else { self.d.memory.pages[0] };
         let number = address / page;
-        let block = (u64::from(huge), number);
+        let all = (self.arena / self.d.memory.pages[0]).next_power_of_two();
+        let block = (u64::from(huge), window * all + number);
         let able: Vec<usize> =
             (0..self.d.tlbs.len()).filter(|&t| self.d.tlbs[t].pages.contains(&page)).collect();
         let hit = able.iter().copied().find(|&t| self.tlb(t, cpu).look(block));
@@ -563,7 +571,7 @@ impl Reference {
         *self.walks.entry(cpu).or_default() += 1;
         let mut cost = self.units(walk.latency);
         for depth in 0..walk.fetches {
-            let at = self.descriptor(huge, page, number, depth);
+            let at = self.descriptor(window, huge, page, number, depth);
             let answered = match &walk.from {
                 WalkFrom::Level(name) => {
                     let path: Vec<usize> =
@@ -607,7 +615,10 @@ impl Reference {
         }
     }
 
-    pub fn access(&mut self, cpu: u32, virtual_address: u64, kind: Kind) -> Seen {
+    /// An access of 8 bytes to memory that is mapped with an attribute, in that attribute's window.
+    pub fn access(&mut self, cpu: u32, asked: Attribute, virtual_address: u64, kind: Kind) -> Seen {
+        let windows = [Attribute::WriteBack, Attribute::WriteThrough, Attribute::NormalNc, Attribute::Device];
+        let window = windows.iter().position(|w| *w == asked).unwrap() as u64;
         let address = self.physical(virtual_address);
         // CPU 0 is there from the beginning; the order in which others come is the order in which
         // the crate purges them, and makes no difference to what is left.
@@ -618,19 +629,99 @@ impl Reference {
             self.snoop(cpu, address, kind == Kind::Store);
         }
         let before = now;
-        let (translation, walked) = self.translate(cpu, virtual_address, now);
+        let (translation, walked) = self.translate(cpu, window, virtual_address, now);
         now += translation;
-        let path = self.path(kind == Kind::Fetch);
-        let level = if kind == Kind::Store {
-            self.write(cpu, &path, address)
-        } else {
-            let level = self.read(cpu, &path, address);
-            self.reads += u64::from(level.is_none());
-            level
+        let downgraded = self.d.uncached.write_through == Some(Through::NormalNc);
+        let treated =
+            if asked == Attribute::WriteThrough && downgraded { Attribute::NormalNc } else { asked };
+        let (level, cost) = match (treated, kind) {
+            (Attribute::WriteBack, _) | (_, Kind::Fetch) => self.cached(cpu, address, kind, now),
+            (Attribute::WriteThrough, Kind::Load) => self.load_written_through(cpu, address, now),
+            (Attribute::WriteThrough, Kind::Store) => {
+                let path = self.path(false);
+                let held: Vec<usize> = path
+                    .into_iter()
+                    .filter(|&level| {
+                        let block = self.block(level, address);
+                        self.cache(level, cpu).look(block)
+                    })
+                    .collect();
+                (held.first().copied(), self.gathered(cpu, address))
+            }
+            (Attribute::NormalNc, Kind::Load) => {
+                self.reads += 1;
+                (None, self.drained(cpu, address) + self.units(self.d.uncached.load.unwrap()))
+            }
+            (Attribute::NormalNc, Kind::Store) => (None, self.gathered(cpu, address)),
+            (Attribute::Device, Kind::Load) => {
+                self.reads += 1;
+                (None, self.units(self.d.uncached.device.clone().unwrap().load))
+            }
+            (Attribute::Device, Kind::Store) => {
+                self.writes += 1;
+                (None, self.units(self.d.uncached.device.clone().unwrap().store))
+            }
         };
-        now += self.time_of(level, now, address);
+        now += cost;
         self.clocks.insert(cpu, now);
         Seen { level, cost: now - before, walked }
+    }
+
+    /// An access through the caches at `now`: who answered, and what it takes.
+    fn cached(&mut self, cpu: u32, address: u64, kind: Kind, now: u64) -> (Option<usize>, u64) {
+        let path = self.path(kind == Kind::Fetch);
+        if kind == Kind::Store {
+            let level = self.write(cpu, &path, address);
+            if let (Some(cost), true) = (self.d.core.store, level.is_some() && level == path.first().copied())
+            {
+                return (level, self.units(cost));
+            }
+            return (level, self.time_of(level, now, address));
+        }
+        let level = self.read(cpu, &path, address);
+        self.reads += u64::from(level.is_none());
+        (level, self.time_of(level, now, address))
+    }
+
+    fn load_written_through(&mut self, cpu: u32, address: u64, now: u64) -> (Option<usize>, u64) {
+        let path = self.path(false);
+        let level = self.read(cpu, &path, address);
+        if level.is_some() {
+            return (level, self.time_of(level, now, address));
+        }
+        self.reads += 1;
+        let waited = self.drained(cpu, address);
+        (None, waited + self.time_of(None, now + waited, address))
+    }
+
+    /// What a store that gathers takes.
+    fn gathered(&mut self, cpu: u32, address: u64) -> u64 {
+        let how = self.d.uncached.gathering.clone().unwrap();
+        let blocks = self.gathering.entry(cpu).or_default();
+        let block = address / how.gather;
+        if blocks.contains(&block) {
+            return self.units(how.store);
+        }
+        blocks.push(block);
+        if blocks.len() <= how.buffers as usize {
+            return self.units(how.store);
+        }
+        blocks.remove(0);
+        self.writes += 1;
+        self.units(how.drain) + self.units(how.store)
+    }
+
+    /// What it takes until the block of an address has left, if it gathers.
+    fn drained(&mut self, cpu: u32, address: u64) -> u64 {
+        let how = self.d.uncached.gathering.clone().unwrap();
+        let blocks = self.gathering.entry(cpu).or_default();
+        let before = blocks.len();
+        blocks.retain(|block| *block != address / how.gather);
+        if blocks.len() == before {
+            return 0;
+        }
+        self.writes += 1;
+        self.units(how.drain)
     }
 
     /// The counters under the names that the model gives them.

@@ -39,4 +39,16 @@ pub(super) const NAMES: &[NamePattern] = &[
         &[""],
         "that time over the time of write-back memory",
     ),
+    word("mair.BYTE.translated_as", "MEMORY", "what the byte of MAIR_EL1 says that was read back"),
+    word("mair.BYTE.behaves_as", "BEHAVIOUR", "what the times say of memory with that byte"),
+    number("mair.BYTE.read", &["ns"], "a load of such memory"),
+    number("mair.BYTE.write", &["ns"], "a store to it, of neighbouring words"),
+    number("mair.BYTE.write_apart", &["ns"], "a store to a line of its own"),
+    number(
+        "walk.TABLES.time",
+        &["ns"],
+        "what a page walk adds to a load when its descriptors are fetched so",
+    ),
+    number("walk.TABLES.cycles", &["cycles"], "the same in core cycles"),
+    number("walk.ratio", &[""], "a walk past the caches over one through them"),
 ];

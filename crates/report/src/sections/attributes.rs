@@ -14,6 +14,8 @@ pub fn section(page: &mut Page, shelf: &mut Shelf) {
     study(page, shelf);
     mappings(page, shelf);
     operations(page, shelf);
+    bytes(page, shelf);
+    walks(page, shelf);
 }
 
 /// The study's sentence.
@@ -182,5 +184,118 @@ fn table(page: &mut Page, points: &[Point]) {
             [p.time, p.cycles, p.total, p.ratio].into_iter().flatten().map(move |f| (label.clone(), f))
         })
         .collect();
+    notes(page, &labelled);
+}
+
+/// Every byte of MAIR_EL1: a letter each of how it behaves, and under it what the letters stand for, which bytes
+/// translate to something else than they behave as, and times, all of them.
+fn bytes(page: &mut Page, shelf: &mut Shelf) {
+    let all = shelf.take_by(|parts| match parts {
+        ["mair", byte, what @ ("translated_as" | "behaves_as" | "read" | "write" | "write_apart")] => {
+            Some((values("BYTE").iter().position(|b| b == byte)?, what.to_string()))
+        }
+        _ => None,
+    });
+    if all.is_empty() {
+        return;
+    }
+    page.heading("Every byte of MAIR_EL1: how memory behaves with it");
+    let word = |byte: usize, what: &str| {
+        let found = all.iter().find(|((b, w), _)| *b == byte && w == what)?;
+        match &found.1.value {
+            Value::Text(word) => Some(word.as_str()),
+            Value::Number(_) => None,
+        }
+    };
+    page.line(Ink::Dim, "high  low half");
+    page.line(Ink::Dim, "half  0 1 2 3 4 5 6 7 8 9 a b c d e f");
+    for high in 0..16 {
+        let letters = (0..16).map(|low| match word(16 * high + low, "behaves_as") {
+            Some(word) => word[..1].to_uppercase(),
+            None => ".".to_owned(),
+        });
+        page.line(Ink::Plain, &format!("   {high:x}  {}", letters.collect::<Vec<_>>().join(" ")));
+    }
+    let told: Vec<String> =
+        values("BEHAVIOUR").iter().map(|word| format!("{} {word}", word[..1].to_uppercase())).collect();
+    page.text(Ink::Dim, &format!("{}; . not measured", told.join(", ")), "  ", "    ");
+    // What is translated as one thing and behaves as several, or as another one.
+    for kind in values("MEMORY") {
+        let of: Vec<usize> = (0..256).filter(|b| word(*b, "translated_as") == Some(kind)).collect();
+        let behaved: Vec<String> = values("BEHAVIOUR")
+            .iter()
+            .filter_map(|as_| {
+                let n = of.iter().filter(|b| word(**b, "behaves_as") == Some(as_)).count();
+                (n > 0).then(|| format!("{n} as {as_}"))
+            })
+            .collect();
+        if !of.is_empty() {
+            let text = format!("{kind}: {} bytes, behave {}", of.len(), behaved.join(", "));
+            page.text(Ink::Plain, &text, "- ", "  ");
+        }
+    }
+    times(page, &all);
+}
+
+/// The times of each byte.
+fn times(page: &mut Page, all: &[((usize, String), &Finding)]) {
+    let of = |byte: usize, what: &str| all.iter().find(|((b, w), _)| *b == byte && w == what).map(|f| f.1);
+    let mut rows = Vec::new();
+    for byte in 0..values("BYTE").len() {
+        let times = ["read", "write", "write_apart"].map(|what| of(byte, what));
+        if times.iter().all(Option::is_none) {
+            continue;
+        }
+        let mut row = vec![format!("0x{}", values("BYTE")[byte])];
+        row.extend(times.iter().map(|f| f.map(|f| number::value(f).value).unwrap_or_default()));
+        row.push(of(byte, "translated_as").map(|f| number::value(f).value).unwrap_or_default());
+        row.push(of(byte, "behaves_as").map(|f| number::value(f).value).unwrap_or_default());
+        rows.push(row);
+    }
+    let columns = [
+        right("MAIR"),
+        right("load ns"),
+        right("store ns"),
+        right("apart ns"),
+        left("translated as"),
+        left("behaves as"),
+    ];
+    page.table(&columns, &rows, &[]);
+    let labelled: Vec<(String, &Finding)> =
+        all.iter().map(|((byte, _), f)| (format!("0x{}", values("BYTE")[*byte]), *f)).collect();
+    notes(page, &labelled);
+}
+
+/// What a walk costs by the tables' own attribute.
+fn walks(page: &mut Page, shelf: &mut Shelf) {
+    let all = shelf.take_by(|parts| match parts {
+        ["walk", tables, what @ ("time" | "cycles")] => {
+            Some((values("TABLES").iter().position(|t| t == tables)?, what.to_string()))
+        }
+        _ => None,
+    });
+    let ratio = shelf.take("walk.ratio");
+    if all.is_empty() && ratio.is_none() {
+        return;
+    }
+    page.heading("Page walks, by how they fetch descriptors");
+    let mut rows = Vec::new();
+    let mut labelled: Vec<(String, &Finding)> = Vec::new();
+    for ((tables, what), f) in &all {
+        let tables = values("TABLES")[*tables];
+        let mut row = vec![tables.to_owned()];
+        row.extend(number::cells(Some(f)));
+        row.push(if what == "time" { "ns" } else { "cycles" }.to_owned());
+        row.push(f.count.to_string());
+        rows.push(row);
+        labelled.push((tables.to_owned(), f));
+    }
+    if !rows.is_empty() {
+        page.table(&[left("tables"), measured("a walk"), INTERVAL, left("unit"), right("n")], &rows, &[]);
+    }
+    if let Some(f) = ratio {
+        let shown = number::value(f);
+        page.text(Ink::Plain, &format!("walk.ratio {} {}", shown.value, shown.interval), "", "  ");
+    }
     notes(page, &labelled);
 }

@@ -1,0 +1,179 @@
+//! The batch forms of sweeps and copies.
+
+use fathom_probe::machine::{Operation, Refusal};
+use fathom_probe::patterns::copy::{self, BEYOND, Copying};
+use fathom_probe::patterns::stride::{self, Part, Sweep, UNROLL};
+
+use super::Model;
+use crate::uncached::{WINDOW, place};
+
+/// Bytes of one access of a sweep at the `nth` cell of a part, from 0; 0 where the cell before took it along.
+fn bytes_at(sweep: &Sweep, part: &Part, nth: u64) -> u64 {
+    if sweep.operation == Operation::Set && sweep.step == 8 { pair(part.count, nth) } else { 8 }
+}
+
+/// Bytes of an access at the `nth` of `count` neighbouring cells that go in pairs, an odd one first.
+fn pair(count: u64, nth: u64) -> u64 {
+    match nth.checked_sub(count % 2) {
+        None => 8,
+        Some(nth) if nth.is_multiple_of(2) => 16,
+        Some(_) => 0,
+    }
+}
+
+impl Model {
+    pub(crate) fn sweep_through(&mut self, sweep: &Sweep, from: u64, n: u64) -> Option<u64> {
+        let Some(first) = self.arena.going_on(sweep, from) else {
+            return match sweep.operation {
+                Operation::Set => self.set_anywhere(sweep, from, n),
+                _ if self.controls.flush => self.flush_anywhere(sweep, from, n),
+                _ => stride::body(self, sweep, from, n),
+            };
+        };
+        let mut values = first.laid(from % sweep.cells);
+        let again = first.laid(0);
+        let mut sum = 0u64;
+        let (one, turn) = (stride::turn(sweep, 1), stride::turn(sweep, UNROLL));
+        for part in sweep.parts(from, n) {
+            let mut at = part.offset;
+            if part.offset == sweep.base {
+                values = again;
+            }
+            let odd = part.count % UNROLL;
+            for nth in 1..=part.count {
+                self.step_on(sweep, at, bytes_at(sweep, &part, nth - 1));
+                sum = sum.wrapping_add(sweep.base + 8 * values.word);
+                values.advance();
+                at += sweep.step;
+                if nth <= odd {
+                    self.spend(one);
+                } else if (nth - odd).is_multiple_of(UNROLL) {
+                    self.spend(turn);
+                }
+            }
+        }
+        self.arena.reach(from.wrapping_add(n));
+        Some(if sweep.operation == Operation::Read { sum } else { 0 })
+    }
+
+    /// Stores two cells at a time over whatever is there.
+    fn set_anywhere(&mut self, sweep: &Sweep, from: u64, n: u64) -> Option<u64> {
+        let (one, turn) = (stride::turn(sweep, 1), stride::turn(sweep, UNROLL));
+        for part in sweep.parts(from, n) {
+            let end = part.offset + (part.count - 1) * sweep.step + 8;
+            if !self.arena.is_mapped(part.offset, end) || !part.offset.is_multiple_of(8) {
+                return None;
+            }
+            for nth in 0..part.count {
+                let at = part.offset + nth * sweep.step;
+                self.step_on(sweep, at, bytes_at(sweep, &part, nth));
+                self.arena.link(at, sweep.base + part.key);
+            }
+            (0..part.count % UNROLL).for_each(|_| self.spend(one));
+            (0..part.count / UNROLL).for_each(|_| self.spend(turn));
+        }
+        Some(0)
+    }
+
+    /// One access at a time, each with its flush, over whatever is there.
+    fn flush_anywhere(&mut self, sweep: &Sweep, from: u64, n: u64) -> Option<u64> {
+        let (mut sum, mut position) = (0u64, from);
+        for part in sweep.parts(from, n) {
+            for nth in 0..part.count {
+                sum = sum.wrapping_add(stride::body(self, sweep, position, 1)?);
+                self.maintain(part.offset + nth * sweep.step, 8);
+                position = position.wrapping_add(1);
+            }
+        }
+        Some(sum)
+    }
+
+    pub(crate) fn warm_through(&mut self, sweep: &Sweep, from: u64, n: u64) -> Option<()> {
+        if sweep.base >= WINDOW || self.controls.flush {
+            return self.sweep_through(sweep, from, n).map(|_| ());
+        }
+        self.arena.going_on(sweep, from)?;
+        let (shift, most) = (self.narrowest_line(), self.accesses_to_rest());
+        for part in sweep.parts(from, n) {
+            let (mut last, mut times) = (None, 0);
+            let mut at = part.offset;
+            for nth in 0..part.count {
+                if last != Some(at >> shift) {
+                    (last, times) = (Some(at >> shift), 0);
+                }
+                let bytes = bytes_at(sweep, &part, nth);
+                if times < most && bytes > 0 {
+                    self.step_on(sweep, at, bytes);
+                    times += 1;
+                }
+                at += sweep.step;
+            }
+        }
+        self.arena.reach(from.wrapping_add(n));
+        Some(())
+    }
+
+    pub(crate) fn copy_through(&mut self, copying: &Copying, from: u64, n: u64) -> Option<()> {
+        let bytes = copying.cells.checked_mul(8)?;
+        let source = copying.from.checked_add(bytes)?.checked_add(8 * BEYOND)?;
+        let aligned = copying.from.is_multiple_of(8) && copying.to.is_multiple_of(8);
+        let mapped = self.arena.is_mapped(copying.from, source)
+            && self.arena.is_mapped(copying.to, copying.to.checked_add(bytes)?);
+        if !aligned || !mapped || place(copying.from).abs_diff(place(copying.to)) < bytes {
+            return None;
+        }
+        for piece in copying.pieces(from, n) {
+            for nth in 0..piece.count {
+                let (at, to) = (piece.from + 8 * nth, piece.to + 8 * nth);
+                let bytes = pair(piece.count, nth);
+                if bytes > 0 {
+                    self.wide_load(at, bytes);
+                    self.wide_store(to, bytes);
+                }
+                let held = self.arena.next(at);
+                self.arena.link(to, held);
+            }
+            self.spend(copy::turns(piece.count));
+        }
+        Some(())
+    }
+
+    /// One access of a sweep.
+    #[inline(always)]
+    fn step_on(&mut self, sweep: &Sweep, offset: u64, bytes: u64) {
+        let (operation, plain) = (sweep.operation, sweep.base < WINDOW && !self.controls.flush);
+        if plain && bytes == 8 {
+            if matches!(operation, Operation::Read | Operation::Rmw) {
+                self.measured_load(offset);
+            }
+            if operation != Operation::Read {
+                self.catch_up();
+                self.store(0, offset);
+            }
+        } else if bytes > 0 {
+            self.step_elsewhere(operation, offset, bytes);
+        }
+    }
+
+    #[inline(never)]
+    fn step_elsewhere(&mut self, operation: Operation, offset: u64, bytes: u64) {
+        if matches!(operation, Operation::Read | Operation::Rmw) {
+            self.wide_load(offset, bytes);
+        }
+        if operation != Operation::Read {
+            self.wide_store(offset, bytes);
+        }
+        if self.controls.flush {
+            self.maintain(offset, bytes);
+        }
+    }
+
+    /// Whether lines can be cleaned and invalidated.
+    pub(crate) fn maintainable(&self) -> Result<(), Refusal> {
+        let missing = || {
+            let remedy = "describe it: `maintain` of [core]";
+            Refusal::new("the description does not say what cleaning and invalidating a line costs", remedy)
+        };
+        self.description.core.maintain.map(|_| ()).ok_or_else(missing)
+    }
+}

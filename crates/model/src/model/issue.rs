@@ -1,0 +1,96 @@
+//! Accesses that are translated elsewhere: a guest's own tables say where they go and with which attribute.
+
+use fathom_probe::machine::Refusal;
+
+use super::Model;
+use super::trace::{Kind, Outcome};
+use super::windows::accesses;
+use crate::cache::MOST_NUMBERS;
+use crate::hierarchy::{MEMORY, Path};
+use crate::uncached::{behaviour_of_byte, place};
+
+/// How a guest's own tables translate the address of an access.
+#[derive(Clone, Copy, Debug)]
+pub struct Translated<'a> {
+    /// Virtual address: TLBs go by it.
+    pub va: u64,
+    /// Physical address: caches and memory go by it.
+    pub pa: u64,
+    /// Bytes in the page that the last descriptor maps.
+    pub page_bytes: u64,
+    /// The byte of `MAIR_EL1` that it is mapped with.
+    pub mair: u8,
+    /// Physical addresses of the descriptors that lead there, the last level's first; none where translation is
+    /// switched off, and then it costs nothing.
+    pub descriptors: &'a [u64],
+}
+
+impl Model {
+    /// One access of `bytes` bytes by CPU `cpu`, translated by somebody else's tables. The arena, whose addresses
+    /// mean something else, is not to be used beside it.
+    ///
+    /// # Errors
+    /// A [`Refusal`] of a CPU or an address that is not there, or of an attribute that is not described.
+    pub fn issue(
+        &mut self,
+        cpu: u32,
+        kind: Kind,
+        at: &Translated<'_>,
+        bytes: u64,
+    ) -> Result<Outcome, Refusal> {
+        let behaves = behaviour_of_byte(&self.description.uncached, at.mair)?;
+        let agent = self.known_agent(cpu)?;
+        let page = self.paging.page_elsewhere(at.va, at.page_bytes);
+        let beyond = |address: u64| address >> self.narrowest_line() >= MOST_NUMBERS;
+        let Some(page) = page.filter(|_| !beyond(at.pa.saturating_add(bytes))) else {
+            let reason = format!("the model has no address {:#x} at {:#x}", at.pa, at.va);
+            return Err(Refusal::new(reason, "it tells 2^30 lines and 2^29 pages apart"));
+        };
+        let (walks, before) = (self.agents[agent].tlbs.walks, self.agents[agent].clock);
+        let mut level = MEMORY;
+        for (pa, bytes) in accesses(at.pa, bytes) {
+            self.accesses += 1;
+            if self.sharing {
+                self.hierarchy.snoop(agent, pa, kind == Kind::Store);
+            }
+            self.forget_lines();
+            if self.paging.costs && !at.descriptors.is_empty() {
+                self.translate_page(agent, page, Some(at.descriptors));
+            }
+            level = match kind {
+                Kind::Load => self.load_as(agent, behaves, pa, bytes),
+                Kind::Store => self.store_as(agent, behaves, pa, bytes),
+                Kind::Fetch => {
+                    let level = self.hierarchy.read(agent, Path::Code, 0, pa);
+                    self.pay(agent, level, pa);
+                    level
+                }
+            };
+        }
+        let own = &self.agents[agent];
+        Ok(Outcome {
+            level: (level != MEMORY).then_some(level),
+            cost: own.clock - before,
+            walked: own.tlbs.walks > walks,
+            stale: false,
+        })
+    }
+
+    /// Cleans and invalidates the lines of physical memory, at the described cost of each.
+    ///
+    /// # Errors
+    /// A [`Refusal`] where that is not described.
+    pub fn maintain_at(&mut self, pa: u64, bytes: u64) -> Result<(), Refusal> {
+        self.maintainable()?;
+        self.maintain_physical(place(pa), bytes);
+        Ok(())
+    }
+
+    /// Drops every translation from the TLBs of all CPUs.
+    pub fn drop_translations(&mut self) {
+        for agent in &mut self.agents {
+            agent.tlbs.empty();
+        }
+        self.forget_lines();
+    }
+}
