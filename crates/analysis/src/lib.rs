@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod against;
+pub mod attribute;
 pub mod claims;
 pub mod compare;
 pub mod draft;

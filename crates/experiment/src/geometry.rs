@@ -27,7 +27,7 @@ use self::policy::Asked;
 use self::scattered::Scattered;
 use crate::budget::Budget;
 use crate::common::round;
-use crate::common::scale::{Scale, believable};
+use crate::common::scale::Scale;
 use crate::record::Record;
 use crate::survey::{self, Stairs};
 
@@ -220,9 +220,6 @@ pub(crate) fn plan(
         if !first.is_empty() {
             return first;
         }
-    }
-    if !believable(record) {
-        return Vec::new();
     }
     let (scale, budget) = (Scale::of(record), Budget::of(record, budget_ms));
     let stairs = Stairs::of(record, &scale);

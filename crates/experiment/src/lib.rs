@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod budget;
+pub mod cacheability;
 mod clock;
 mod common;
 pub mod conflict;
@@ -20,6 +21,8 @@ pub mod stride;
 pub mod survey;
 
 pub use reading::WARNINGS;
+
+use fathom_probe::machine::Attribute;
 
 /// What was asked differently for two records beside what their reports show: a sentence each. Seeds may differ;
 /// that is a repetition.
@@ -58,6 +61,21 @@ pub fn asked_differently(a: &record::Record, b: &record::Record) -> Vec<String> 
         let all = |asked: &[u64]| if asked.is_empty() { "none".to_owned() } else { sizes(asked) };
         differ.push(format!("page colours: {} against {}", all(&a.colours), all(&b.colours)));
     }
+    if a.attributes != b.attributes {
+        let all = |asked: &[Attribute]| match asked {
+            [] => "all".to_owned(),
+            asked => asked.iter().map(|a| a.token()).collect::<Vec<_>>().join(","),
+        };
+        differ.push(format!("attributes: {} against {}", all(&a.attributes), all(&b.attributes)));
+    }
+    if a.rounds != b.rounds {
+        let rounds = |n: u64| if n == 0 { cacheability::ROUNDS } else { n };
+        differ.push(format!("rounds: {} against {}", rounds(a.rounds), rounds(b.rounds)));
+    }
+    if a.flush != b.flush {
+        let with = |flush: bool| if flush { "flushes" } else { "none" };
+        differ.push(format!("stand-in: {} against {}", with(a.flush), with(b.flush)));
+    }
     let beside = |run: &record::Run| match (run.unfaulted, run.prefetch) {
         (false, false) => "nothing",
         (true, false) => "un-faulted sweeps",
@@ -78,6 +96,7 @@ pub fn read(record: &record::Record) -> fathom_analysis::findings::Report {
         Some(latency::NAME) => latency::read(record),
         Some(stride::NAME) => stride::read(record),
         Some(conflict::NAME) => conflict::read(record),
+        Some(cacheability::NAME) => cacheability::read(record),
         _ => survey::read(record),
     }
 }

@@ -4,7 +4,7 @@ use fathom_analysis::claims::{FactValue, decode};
 use fathom_analysis::facts::is_background;
 use fathom_analysis::findings::{Finding, Refused, Report, Value, Warning};
 use fathom_analysis::interval::{Interval, median_interval};
-use fathom_probe::machine::Worth;
+use fathom_probe::machine::{Attribute, Worth};
 use fathom_probe::wire::PatternKind;
 
 use crate::common::claims;
@@ -22,6 +22,7 @@ pub const WARNINGS: &[(&str, &str)] = &[
     ("interrupted", "the session ended before its plan did"),
     ("unproven", "samples did not prove their work and were left out"),
     ("damaged-record", "lines of the record could not be read"),
+    ("lossy-line", "lines were lost between harness and probe, or the probe was started again meanwhile"),
     ("clock", "the probe's clock is not worth these findings"),
     ("coarse-clock", "the clock cannot resolve one load: samples are means of several dependent ones"),
     ("frequency", "the core clock moved over the session"),
@@ -156,6 +157,7 @@ fn session(record: &Record, report: &mut Report) {
             "the findings rest on the other lines",
         );
     }
+    line_losses(record, report);
     for fault in &record.faults {
         report.refusals.push(Refused { what: "a line".into(), reason: fault.clone(), remedy: String::new() });
     }
@@ -167,15 +169,55 @@ fn session(record: &Record, report: &mut Report) {
             seen.push((reason, remedy));
             report.refusals.push(Refused {
                 what: format!(
-                    "trial {}: {} of {}",
+                    "trial {}: {} of {}{}",
                     run.trial.id,
                     run.trial.pattern.token(),
-                    size(run.trial.bytes as f64)
+                    size(run.trial.bytes as f64),
+                    match run.trial.attribute {
+                        Attribute::WriteBack => String::new(),
+                        other => format!(", {}", other.token()),
+                    }
                 ),
                 reason: reason.clone(),
                 remedy: remedy.clone(),
             });
         }
+    }
+}
+
+/// What the line between harness and probe lost: it is told, and touches no number.
+fn line_losses(record: &Record, report: &mut Report) {
+    let losses = &record.losses;
+    let times = |n: u64| if n == 1 { "once".to_owned() } else { format!("{n} times") };
+    let mut told = Vec::new();
+    if losses.restarts > 0 {
+        told.push(format!("the probe was started again {}", times(losses.restarts)));
+    }
+    if losses.again > 0 {
+        told.push(format!("what was lost of a trial was asked again, {}", times(losses.again)));
+    }
+    if !losses.lost.is_empty() {
+        told.push(format!(
+            "{} given up",
+            match losses.lost.len() {
+                1 => "1 trial was".to_owned(),
+                n => format!("{n} trials were"),
+            }
+        ));
+    }
+    if !told.is_empty() {
+        report.warnings.push(Warning {
+            token: "lossy-line",
+            text: told.join("; "),
+            remedy: "look at cable, ground and baud rate; the findings rest on what came whole".into(),
+        });
+    }
+    for lost in &losses.lost {
+        report.refusals.push(Refused {
+            what: lost.what.clone(),
+            reason: format!("the line lost it every time it was asked: {}", lost.reason),
+            remedy: "a better line, or a lower baud rate".into(),
+        });
     }
 }
 
@@ -219,8 +261,18 @@ pub(crate) fn clocks(record: &Record, scale: &Scale, report: &mut Report) {
     }
 }
 
-/// Refuses `what`: nothing on this clock may be shown. Claims need none.
+/// Refuses `what`: nothing on this clock may be shown. Claims need none, and that the work was done is proven without
+/// a clock: plans ask an emulator for all that they ask hardware for, because that is what it is for.
 pub(crate) fn refuse_all(record: &Record, what: &str, report: &mut Report) {
+    let done = record.trials.iter().filter(|r| r.done.is_some());
+    let (trials, samples) = done.fold((0, 0), |(trials, all), r| (trials + 1, all + r.samples.len() as u64));
+    let mut row = number("proven", samples as f64, "samples");
+    row.count = trials;
+    row.notes.push(format!(
+        "of {} in {trials} trials: each ended where its accesses lead, whatever time that took",
+        samples + record.trials.iter().map(|r| r.cheated as u64).sum::<u64>()
+    ));
+    report.findings.push(row);
     let evidence = record.text("worth.evidence").unwrap_or("the subject says so");
     report.refusals.push(Refused {
         what: what.into(),

@@ -9,8 +9,11 @@ use fathom_probe::machine::Worth;
 use fathom_probe::proof::unproven;
 use fathom_probe::wire::{Done, Line, PatternKind, Sample, Samples, Trial, VERSION, WireError};
 
+mod losses;
 mod own;
 
+pub use losses::{Losses, Lost};
+pub(crate) use losses::{again, hello};
 pub use own::{End, MOST_COLOURS, Run, ladder_words, words};
 
 /// Most problems that are kept one by one; a hostile file has no more to say after that.
@@ -73,8 +76,14 @@ pub struct Record {
     pub end: Option<End>,
     /// What was wrong with the lines themselves, each with its number.
     pub problems: Vec<String>,
+    /// What the line between harness and probe lost, and what came of that.
+    pub losses: Losses,
     lines: u64,
     last_seq: Option<u64>,
+    /// Trials that were begun, with those that do not count any more.
+    begun: usize,
+    /// May lines of the last trial still come? Not after the probe was started anew.
+    open: bool,
     pairs: Vec<(String, FactValue)>,
     /// Bytes that the above hold, about.
     held: u64,
@@ -113,18 +122,37 @@ impl Record {
     /// # Errors
     /// Only of the first line: when it is not that of a record, or of a newer version.
     pub fn push(&mut self, text: &str) -> Result<(), String> {
-        self.lines += 1;
-        if self.lines == 1 {
+        if self.lines == 0 {
+            self.lines = 1;
             return first(text);
         }
+        self.hear(text);
+        Ok(())
+    }
+
+    /// Takes a line after the first. Answers a probe's line that came whole and in its order, whatever the record
+    /// then makes of it.
+    pub(crate) fn hear(&mut self, text: &str) -> Option<Line> {
+        self.lines += 1;
         if text.trim().is_empty() {
             self.damaged();
-            return Ok(());
+            return None;
         }
-        if let Err(e) = Line::parse(text).and_then(|line| self.take(&line, sealed(text))) {
+        let line = match Line::parse(text) {
+            Ok(line) => line,
+            Err(e) => {
+                self.problem(&e.what);
+                return None;
+            }
+        };
+        let own = own::is_own(&line);
+        let placed = if own { Ok(()) } else { self.take_seq(&line, sealed(text)) };
+        let sound = placed.is_ok() && !own;
+        let taken = placed.and_then(|()| if own { self.take_own(&line) } else { self.take_sent(&line) });
+        if let Err(e) = taken {
             self.problem(&e.what);
         }
-        Ok(())
+        sound.then_some(line)
     }
 
     /// Takes the last line of a file that does not end in a newline. A checksum says whether it is whole; the
@@ -172,29 +200,23 @@ impl Record {
         }
     }
 
-    fn take(&mut self, line: &Line, sealed: bool) -> Result<(), WireError> {
-        match line.word.as_str() {
-            "run" | "end" => self.take_own(line),
-            _ => {
-                self.take_seq(line, sealed)?;
-                self.take_sent(line)
-            }
-        }
-    }
-
     /// A line of the harness itself. A probe's are numbered, the harness's own are not.
     fn take_own(&mut self, line: &Line) -> Result<(), WireError> {
         let word = &line.word;
         if line.seq.is_some() {
             return Err(WireError::new(format!("'{word}' is the harness's word, and a probe sent it")));
         }
-        if word == "run" {
-            let run = Run::read(line)?;
-            if self.run.is_some() {
-                return Err(WireError::new("a second 'run': the first one counts"));
+        match word.as_str() {
+            "run" => {
+                let run = Run::read(line)?;
+                if self.run.is_some() {
+                    return Err(WireError::new("a second 'run': the first one counts"));
+                }
+                self.run = Some(run);
+                return Ok(());
             }
-            self.run = Some(run);
-            return Ok(());
+            "hello" | "again" | "lost" => return self.take_loss(line),
+            _ => {}
         }
         // The last one counts: a subject may have sent the same word before.
         if self.end.replace(End::read(line)?).is_some() {
@@ -204,18 +226,22 @@ impl Record {
     }
 
     /// A probe's line has the number after the last one's. A gap is noted; a line that comes again, or
-    /// late, does not count twice.
+    /// late, does not count twice. A greeting has the first number, whenever it comes: a board that was reset
+    /// greets in the middle of a session.
     fn take_seq(&mut self, line: &Line, sealed: bool) -> Result<(), WireError> {
         let Some(seq) = line.seq.filter(|_| sealed) else {
             return Err(WireError::new(format!("'{}' without number and checksum: cut off", line.word)));
         };
-        if let Some(last) = self.last_seq {
+        if line.word == "probe" && seq == 1 {
+            self.greeted();
+        } else if let Some(last) = self.last_seq {
             if seq <= last {
                 return Err(WireError::new(format!(
                     "number {seq} after {last}: the line stands twice or in the wrong place; it is left out"
                 )));
             }
             if seq != last + 1 {
+                self.losses.gaps += 1;
                 self.problem(&format!("number {seq} follows {last}: lines of the probe are missing"));
             }
         }
@@ -247,9 +273,10 @@ impl Record {
             }
             "facts_end" => {
                 let mut f = line.fields();
-                f.int("count")?;
+                let count = f.int("count")?;
                 f.finish()?;
                 self.close_facts();
+                self.told(count);
             }
             "gone" => {
                 line.fields().finish()?;
@@ -268,11 +295,13 @@ impl Record {
         }
         // Where the line that ends the facts was lost, the first trial ends them.
         self.close_facts();
-        if self.trials.len() == MOST_TRIALS {
+        if self.begun == MOST_TRIALS {
             self.exceeds(&format!("more than {MOST_TRIALS} trials, as no session has"));
             return Err(WireError::new("too many trials"));
         }
         self.held += size_of::<TrialRun>() as u64;
+        self.begun += 1;
+        self.open = true;
         self.trials.push(TrialRun { trial, samples: Vec::new(), cheated: 0, done: None, refusal: None });
         Ok(())
     }
@@ -287,15 +316,20 @@ impl Record {
         }
         let word = f.token("worth")?.unwrap_or_default();
         f.finish()?;
-        if self.worth.is_some() {
-            return Err(WireError::new(
-                "a second greeting: the probe was started again; the first one counts",
-            ));
-        }
-        self.worth = Some(Worth::from_token(word).ok_or_else(|| {
+        let worth = Worth::from_token(word).ok_or_else(|| {
             WireError::new(format!("probe: worth={word} is not one of: {}", Worth::choices()))
-        })?);
-        Ok(())
+        })?;
+        match self.worth {
+            Some(first) if first != worth => {
+                // Nothing that follows may be believed further than the less of the two.
+                self.worth = Some(first.min(worth));
+                Err(WireError::new("the probe greets again and declares another worth: the lower one counts"))
+            }
+            _ => {
+                self.worth = Some(worth);
+                Ok(())
+            }
+        }
     }
 
     fn take_fact(&mut self, line: &Line) -> Result<(), WireError> {
@@ -356,7 +390,9 @@ impl Record {
     /// The trial that runs now, which must be `id`.
     fn running(&mut self, id: u64) -> Result<&mut TrialRun, WireError> {
         match self.trials.last_mut() {
-            Some(run) if run.trial.id == id && run.done.is_none() && run.refusal.is_none() => Ok(run),
+            Some(run) if self.open && run.trial.id == id && run.done.is_none() && run.refusal.is_none() => {
+                Ok(run)
+            }
             _ => Err(WireError::new(format!("trial {id} is not the one that runs"))),
         }
     }
@@ -430,7 +466,9 @@ fn length(value: &FactValue) -> usize {
 
 /// Does the line end in a checksum, which parsing has then held it to?
 fn sealed(text: &str) -> bool {
-    text.trim_end().rsplit_once(' ').is_some_and(|(_, last)| last.starts_with("crc=0x"))
+    // A quote's end is none: parsing takes such a line for one without.
+    let last = text.trim_end().rsplit_once(' ').map(|(_, last)| last);
+    last.is_some_and(|last| last.starts_with("crc=0x") && !last.contains('"'))
 }
 
 fn first(text: &str) -> Result<(), String> {

@@ -2,30 +2,62 @@
 //!
 //! The command drives it over a pipe, the tests drive it in one process with the probe's server; both
 //! get the same record.
+//!
+//! The stream may lose bytes, repeat them or change them, and a board at its end may be reset. The harness's lines
+//! are sealed like the probe's, so that neither end takes one for another; what an answer lacks shows in its numbers.
+//! Then the trial does not count and is asked again, a few times; in the record stands a line of the harness for it.
 
 use std::collections::VecDeque;
 
-use fathom_probe::serve::Lines;
 use fathom_probe::wire::{Line, PatternKind, Trial};
 
-use crate::record::{End, Record, Run, TrialRun};
+use crate::reading::size;
+use crate::record::{End, Lost, Record, Run, TrialRun, again, hello};
+
+mod in_process;
+
+pub use in_process::InProcess;
 
 /// A plan: the next round from the record so far, a seed and a budget in ms; empty at the end.
 pub type Plan = fn(&Record, u64, u64) -> Vec<Trial>;
 
+/// How often a trial is asked before it is given up. A line that loses every other answer is through by then in
+/// 31 of 32 cases.
+const TRIES: u32 = 5;
+/// Trials given up in a row after which the session ends: no luck explains twenty answers lost.
+const MOST_LOST: u32 = 4;
+/// How often the facts are asked for without one whole telling; what comes of each adds up.
+const TELLINGS: u32 = 8;
+/// How often the leave is taken of a probe that does not understand it.
+const LEAVES: u32 = 3;
+
 /// What the session waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waiting {
-    /// The probe's greeting.
+    /// The probe's greeting, at the beginning or after a silence.
     Greeting,
     /// Nothing: it is the harness's turn.
     Turn,
     /// The end of the facts.
     Facts,
-    /// The end of this trial.
-    Trial(u64),
+    /// The end of the trial that was asked.
+    Trial,
     /// Nothing any more.
     Over,
+}
+
+/// The trial whose end is wanted.
+#[derive(Debug)]
+struct Asked {
+    trial: Trial,
+    /// How often it was sent.
+    tries: u32,
+    /// How often the probe answered with a fault.
+    faults: u32,
+    /// Trials of the record before it.
+    from: usize,
+    /// Gaps of the record when its echo came; `None` before that.
+    echoed: Option<u64>,
 }
 
 /// A session with a probe.
@@ -37,12 +69,26 @@ pub struct Session {
     run: Run,
     queue: VecDeque<Trial>,
     waiting: Waiting,
-    asked_facts: bool,
+    /// Does the probe not know yet that it is asked for its facts?
+    untold: bool,
     time_is_up: bool,
     /// Why the probe's greeting cannot be followed.
     strange: Option<String>,
     /// Trials that the record had ended when the present round began.
     ended_before: Option<usize>,
+    asked: Option<Asked>,
+    /// Number of the last line that was sent.
+    sent: u64,
+    /// Lines of the harness that the record has and its file has not.
+    own: VecDeque<String>,
+    /// Has anything come, and has anything come damaged, since the last line was sent?
+    heard: bool,
+    damaged: bool,
+    tellings: u32,
+    leaves: u32,
+    lost_in_a_row: u32,
+    broken: Option<String>,
+    gone: bool,
 }
 
 impl Session {
@@ -54,17 +100,26 @@ impl Session {
             // The two lines are our own: they parse, and a test holds them to it.
             let _ = record.push(&line);
         }
-        let (queue, waiting) = (VecDeque::new(), Waiting::Greeting);
         Session {
             record,
             plan,
             run,
-            queue,
-            waiting,
+            queue: VecDeque::new(),
+            waiting: Waiting::Greeting,
+            untold: true,
             time_is_up: false,
-            asked_facts: false,
             strange: None,
             ended_before: None,
+            asked: None,
+            sent: 0,
+            own: VecDeque::new(),
+            heard: false,
+            damaged: false,
+            tellings: 0,
+            leaves: 0,
+            lost_in_a_row: 0,
+            broken: None,
+            gone: false,
         }
     }
 
@@ -78,20 +133,165 @@ impl Session {
         Session::lines_of_head(&self.run)
     }
 
-    /// Takes a line of the probe into the record.
+    /// Takes a line of the probe into the record. What the harness adds to it is then at [`Session::own_line`].
     pub fn take(&mut self, text: &str) {
-        // Only the first line of a record can be refused, and that was our own.
-        let _ = self.record.push(text);
-        let word = Line::parse(text).map(|l| l.word).unwrap_or_default();
-        if (self.waiting, word.as_str()) == (Waiting::Greeting, "probe") && self.record.worth.is_none() {
-            self.strange = self.record.problems.last().cloned();
+        let known = self.record.worth.is_some();
+        let restarts = self.record.losses.restarts;
+        let Some(line) = self.record.hear(text) else {
+            self.damaged = true;
+            // A probe that is a script numbers nothing; that it found fault is believed without a seal.
+            if Line::parse(text).is_ok_and(|line| line.word == "fault" && line.seq.is_none()) {
+                self.fault();
+            }
+            return;
+        };
+        self.heard = true;
+        match line.word.as_str() {
+            "probe" if self.record.worth.is_none() => {
+                self.strange = self.record.problems.last().cloned();
+            }
+            "probe" => self.greeted(known && self.record.losses.restarts > restarts),
+            "facts_end" => self.told(),
+            "trial" => self.echoed(&line),
+            "done" | "refusal" => self.ended(&line),
+            "fault" => self.fault(),
+            "gone" => self.gone = true,
+            _ => {}
+        }
+    }
+
+    /// A greeting, `anew` where nobody had asked for it.
+    fn greeted(&mut self, anew: bool) {
+        match self.waiting {
+            Waiting::Over => return,
+            // Facts that were asked for before a greeting that was asked for before them.
+            Waiting::Facts if !anew => return,
+            Waiting::Greeting | Waiting::Turn | Waiting::Facts | Waiting::Trial => {}
+        }
+        self.untold = true;
+        self.waiting = Waiting::Turn;
+        let why = if anew { "the probe was started again" } else { "no end of it came" };
+        self.again(why);
+    }
+
+    /// The facts are at their end.
+    fn told(&mut self) {
+        if self.waiting != Waiting::Facts {
             return;
         }
-        self.waiting = match (self.waiting, word.as_str()) {
-            (Waiting::Greeting, "probe") | (Waiting::Facts, "facts_end" | "fault") => Waiting::Turn,
-            (Waiting::Trial(_), "done" | "refusal" | "fault") => Waiting::Turn,
-            (waiting, _) => waiting,
-        };
+        self.waiting = Waiting::Turn;
+        self.untold = !self.record.losses.told;
+        if !self.untold {
+            self.tellings = 0;
+        }
+    }
+
+    /// The probe repeats what it is to do before it does it.
+    fn echoed(&mut self, line: &Line) {
+        let gaps = self.record.losses.gaps;
+        let read = Trial::read(line).ok();
+        match &mut self.asked {
+            Some(asked)
+                if asked.echoed.is_none()
+                    && asked.from + 1 == self.record.trials.len()
+                    && read.as_ref() == Some(&asked.trial) =>
+            {
+                asked.echoed = Some(gaps);
+            }
+            // A line of ours that came twice, or what damage made of one. Its answers are nobody's.
+            asked => {
+                let last = self.record.trials.len().saturating_sub(1);
+                let from = asked.as_mut().map_or(last, |a| a.from.min(last));
+                if let Some(asked) = asked {
+                    asked.echoed = None;
+                }
+                self.say(&again(from, "the probe repeats another trial than the one that was asked"));
+            }
+        }
+    }
+
+    /// A trial is at its end.
+    fn ended(&mut self, line: &Line) {
+        let Some(asked) = &self.asked else { return };
+        if line.fields().int("trial") != Ok(Some(asked.trial.id)) {
+            return;
+        }
+        let last = self.record.trials.last().filter(|_| self.record.trials.len() == asked.from + 1);
+        let whole = asked.echoed == Some(self.record.losses.gaps)
+            && last.is_some_and(|run| run.done.is_some() || run.refusal.is_some());
+        if self.waiting == Waiting::Trial {
+            self.waiting = Waiting::Turn;
+        }
+        if whole {
+            self.asked = None;
+            self.lost_in_a_row = 0;
+        } else {
+            self.again("lines of its answer are missing");
+        }
+    }
+
+    /// The probe found fault with something.
+    fn fault(&mut self) {
+        match self.waiting {
+            Waiting::Facts => {
+                self.waiting = Waiting::Turn;
+                if self.tellings >= TELLINGS && self.record.facts.is_empty() {
+                    // A probe without facts is no probe whose trials could be read.
+                    self.time_is_up = true;
+                }
+            }
+            Waiting::Trial => {
+                self.waiting = Waiting::Turn;
+                let Some(asked) = &mut self.asked else { return };
+                asked.faults += 1;
+                // It is the trial's own fault, or a probe that finds fault with all: then a fault is its answer.
+                let understood = asked.echoed == Some(self.record.losses.gaps);
+                if understood || asked.faults == TRIES {
+                    self.asked = None;
+                } else {
+                    self.again("the probe did not understand the line");
+                }
+            }
+            // It did not understand that it was to greet, so it is there and has nothing else to do.
+            Waiting::Greeting if self.record.worth.is_some() => {
+                self.waiting = Waiting::Turn;
+                self.again("no end of it came");
+            }
+            Waiting::Over if !self.gone && self.leaves < LEAVES => self.waiting = Waiting::Turn,
+            Waiting::Greeting | Waiting::Turn | Waiting::Over => {}
+        }
+    }
+
+    /// What the probe was asked does not count, and is asked again or given up.
+    fn again(&mut self, why: &str) {
+        let Some(mut asked) = self.asked.take() else { return };
+        asked.echoed = None;
+        self.say(&again(asked.from, why));
+        if asked.tries < TRIES {
+            self.asked = Some(asked);
+            return;
+        }
+        let Trial { id, pattern, bytes, .. } = asked.trial;
+        let what = format!("trial {id}: {} of {}", pattern.token(), size(bytes as f64));
+        self.say(&Lost { what, reason: why.to_owned() }.line());
+        self.lost_in_a_row += 1;
+        if self.lost_in_a_row == MOST_LOST {
+            self.broken = Some(format!(
+                "{MOST_LOST} trials in a row were asked {TRIES} times each in vain; the last: {why}"
+            ));
+        }
+    }
+
+    /// A line of the harness for the record.
+    fn say(&mut self, line: &Line) {
+        let text = line.render();
+        let _ = self.record.push(&text);
+        self.own.push_back(text);
+    }
+
+    /// The next line that the harness adds to the record: to be kept behind what was taken before.
+    pub fn own_line(&mut self) -> Option<String> {
+        self.own.pop_front()
     }
 
     /// Is it the harness's turn to send?
@@ -106,10 +306,22 @@ impl Session {
         self.strange.as_deref()
     }
 
+    /// Why it is of no use to go on: the line loses too much.
+    #[must_use]
+    pub fn broken(&self) -> Option<&str> {
+        self.broken.as_deref()
+    }
+
     /// Has the plan nothing more to ask?
     #[must_use]
     pub fn over(&self) -> bool {
         self.waiting == Waiting::Over
+    }
+
+    /// Has the probe taken its leave?
+    #[must_use]
+    pub fn gone(&self) -> bool {
+        self.gone
     }
 
     /// Asks for nothing more: the next line is `bye`, whatever the plan still wants. For a harness whose time
@@ -120,26 +332,66 @@ impl Session {
 
     /// The next line to send, when it is our turn; `bye` at the end.
     pub fn next_line(&mut self) -> String {
-        if !self.asked_facts {
-            self.asked_facts = true;
+        let leaving = self.time_is_up || self.leaves > 0;
+        if self.untold && !leaving {
+            if self.tellings == TELLINGS {
+                self.broken = Some(format!("its facts were asked for {TELLINGS} times and never came whole"));
+            }
+            self.tellings += 1;
             self.waiting = Waiting::Facts;
-            return "facts".to_owned();
+            return self.seal(&Line::new("facts"));
         }
-        if self.time_is_up {
+        if leaving {
             self.queue.clear();
-        } else if self.queue.is_empty() {
+            self.asked = None;
+        } else if self.asked.is_none() && self.queue.is_empty() {
             self.queue = self.next_round().into();
         }
-        match self.queue.pop_front() {
-            Some(trial) => {
-                self.waiting = Waiting::Trial(trial.id);
-                trial.line().render()
+        let from = self.record.trials.len();
+        let first = |trial| Asked { trial, tries: 0, faults: 0, from, echoed: None };
+        let Some(mut asked) = self.asked.take().or_else(|| self.queue.pop_front().map(first)) else {
+            self.leaves += 1;
+            self.waiting = Waiting::Over;
+            return self.seal(&Line::new("bye"));
+        };
+        asked.tries += 1;
+        self.waiting = Waiting::Trial;
+        let line = asked.trial.line();
+        self.asked = Some(asked);
+        self.seal(&line)
+    }
+
+    /// A line to send, with number and checksum.
+    fn seal(&mut self, line: &Line) -> String {
+        (self.heard, self.damaged) = (false, false);
+        self.sent += 1;
+        line.seal(self.sent)
+    }
+
+    /// Is the silence worth a question soon? Not where the probe has said that it is at work and nothing was lost.
+    #[must_use]
+    pub fn restless(&self) -> bool {
+        self.waiting == Waiting::Greeting || !self.heard || self.damaged
+    }
+
+    /// What to send after a silence: the probe is asked to greet (a board that was on before does not do so by
+    /// itself, and the end of an answer may be lost), or once more to leave. The empty line ends what may stand
+    /// half in its buffer.
+    pub fn nudge(&mut self) -> Vec<String> {
+        match self.waiting {
+            Waiting::Turn => return Vec::new(),
+            Waiting::Over => {
+                if self.gone || self.leaves >= LEAVES {
+                    return Vec::new();
+                }
+                self.leaves += 1;
+                return vec![String::new(), self.seal(&Line::new("bye"))];
             }
-            None => {
-                self.waiting = Waiting::Over;
-                "bye".to_owned()
-            }
+            Waiting::Greeting | Waiting::Facts | Waiting::Trial => {}
         }
+        self.waiting = Waiting::Greeting;
+        self.say(&hello());
+        vec![String::new(), self.seal(&Line::new("hello"))]
     }
 
     /// The next round. A plan sees the record only: where a whole round left nothing in it (a probe that
@@ -161,10 +413,10 @@ impl Session {
         self.queue.len()
     }
 
-    /// Does a trial run at the probe now?
+    /// Does a trial run at the probe now, as far as is known?
     #[must_use]
     pub fn in_trial(&self) -> bool {
-        matches!(self.waiting, Waiting::Trial(_))
+        self.asked.is_some() && matches!(self.waiting, Waiting::Trial | Waiting::Greeting)
     }
 
     /// What has been spent of the budget, by the cost that the trials report.
@@ -179,50 +431,5 @@ impl Session {
         let line = End { status: status.to_owned(), elapsed_ms }.line().render();
         let _ = self.record.push(&line);
         line
-    }
-}
-
-/// A session as the other end of [`fathom_probe::serve`]'s lines, in one process. `transcript` gets
-/// every line of the record.
-#[derive(Debug)]
-pub struct InProcess {
-    /// The session.
-    pub session: Session,
-    /// The record, line for line.
-    pub transcript: Vec<String>,
-}
-
-impl InProcess {
-    /// A session in one process.
-    #[must_use]
-    pub fn new(session: Session) -> InProcess {
-        let transcript = session.head().to_vec();
-        InProcess { session, transcript }
-    }
-
-    /// Runs the session to its end on `machine` and answers the transcript and the record.
-    pub fn run<M: fathom_probe::machine::Machine>(mut self, machine: &mut M) -> (Vec<String>, Record) {
-        let Ok(()) = fathom_probe::serve::serve(machine, &mut self);
-        let end = self.session.end("complete", 0);
-        self.transcript.push(end);
-        (self.transcript, self.session.record)
-    }
-}
-
-impl Lines for InProcess {
-    type Error = core::convert::Infallible;
-
-    fn read(&mut self, line: &mut String) -> Result<bool, Self::Error> {
-        if !self.session.our_turn() {
-            return Ok(false);
-        }
-        line.push_str(&self.session.next_line());
-        Ok(true)
-    }
-
-    fn write(&mut self, line: &str) -> Result<(), Self::Error> {
-        self.session.take(line);
-        self.transcript.push(line.to_owned());
-        Ok(())
     }
 }

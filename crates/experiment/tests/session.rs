@@ -49,7 +49,14 @@ fn converse(plan: Plan, most: usize, mut answer: impl FnMut(&str) -> Vec<Line>) 
         if !session.our_turn() {
             return (asked, session);
         }
-        let line = session.next_line();
+        let sealed = session.next_line();
+        let line = Line::parse(&sealed).unwrap();
+        assert_eq!(
+            line.seq,
+            Some(asked.len() as u64 + 1),
+            "the harness's lines are numbered like the probe's"
+        );
+        let line = line.render();
         asked.push(line.clone());
         assert!(asked.len() <= most, "a session without end: {line}");
         coming.extend(answer(&line));

@@ -3,11 +3,13 @@
 
 mod against;
 mod build;
+mod card;
 mod child;
 mod cli;
 mod describe;
 mod doctor;
 mod failure;
+mod image;
 mod keep;
 mod measure;
 mod output;
@@ -25,7 +27,7 @@ use cli::{Cli, Generated, Verb};
 use failure::Failure;
 use fathom_experiment::record::Run;
 use fathom_experiment::session::Plan;
-use fathom_experiment::{conflict, latency, stride, survey};
+use fathom_experiment::{cacheability, conflict, latency, stride, survey};
 use fathom_model::catalog;
 use fathom_report::html::Change;
 use output::Out;
@@ -77,16 +79,33 @@ fn run(cli: &Cli, out: &Out) -> Result<u8, Failure> {
             let asked = Run { experiment: conflict::NAME.into(), colours, ..Run::default() };
             run_experiment(&o.run, &o.out, asked, conflict::plan, cli.quiet, out)
         }
+        Some(Verb::Cacheability(o)) => {
+            let asked = Run {
+                experiment: cacheability::NAME.into(),
+                bytes: o.bytes.clone(),
+                operations: o.op.clone(),
+                attributes: o.attributes.clone(),
+                rounds: o.rounds.unwrap_or(0),
+                flush: o.stand_in == Some(cli::StandIn::Flush),
+                every_mair: o.every_mair,
+                walks: o.walks,
+                ..Run::default()
+            };
+            run_experiment(&o.run, &o.out, asked, cacheability::plan, cli.quiet, out)
+        }
         Some(Verb::Report(options)) => report(options, out),
         Some(Verb::Describe(options)) => describe::run(options, out),
         Some(Verb::Compare(options)) => compare(options, out),
         Some(Verb::Doctor(options)) => doctor::run(options, out),
+        Some(Verb::Image(options)) => card::write(options, out),
         Some(Verb::Machines { name: Some(name) }) => out.text(&subjects::description(name)?.to_toml()),
         Some(Verb::Machines { name: None }) => {
             out.text(&output::columns(subjects::machines().iter().map(|(n, a)| (n.as_str(), a.as_str()))))
         }
         Some(Verb::Subjects) => {
-            out.text(&output::columns(subjects::all()?.iter().map(|s| (s.name.as_str(), s.about.as_str()))))
+            let all = subjects::all()?;
+            let named = all.iter().map(|s| (s.name.as_str(), s.about.as_str()));
+            out.text(&output::columns(named.chain(subjects::forms())))
         }
         Some(Verb::Share(options)) => share(options, out),
         Some(Verb::Schema { json: true, of: cli::Document::Comparison }) => {

@@ -79,7 +79,7 @@ fn status(report: &Report) -> u8 {
     }
     let disturbed =
         report.findings.iter().any(|f| f.name == "disturbed" && f.value == Value::Text("yes".into()));
-    let poor = ["short-budget", "last-tier-open", "unproven", "damaged-record", "interrupted"];
+    let poor = ["short-budget", "last-tier-open", "unproven", "damaged-record", "interrupted", "lossy-line"];
     if disturbed || report.warnings.iter().any(|w| poor.contains(&w.token)) { BELOW_THE_BAR } else { DONE }
 }
 

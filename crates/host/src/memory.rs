@@ -144,7 +144,8 @@ impl Memory {
         if wish.attribute != Attribute::WriteBack {
             return Err(Refusal::new(
                 "user space gets write-back memory only",
-                "other attributes need a driver that maps them, or bare metal",
+                "other attributes need a driver that maps them, or bare metal (`fathom image --help`); \
+                 `fathom cacheability --stand-in flush` flushes write-back lines instead",
             ));
         }
         if wish.bytes == 0 {

@@ -88,6 +88,8 @@ pub enum Chart {
     Histogram(String),
     /// Time an access by step, with this operation.
     Stride(String),
+    /// Time of 8 bytes by working set and attribute, with this operation.
+    Attributes(String),
     /// Time a line by working set and step, with this operation.
     Heat(String),
     /// Rounds of reads: `misses` or `time`, and `misses.expected` where policies can be set beside them.

@@ -2,6 +2,7 @@
 //!
 //! Whatever is printed for people ([`schema_text`]) or for tools ([`schema_json`]) comes from it.
 
+mod cacheability;
 mod claims;
 mod conflict;
 mod document;
@@ -66,10 +67,11 @@ const fn verdict(pattern: &'static str, units: &'static [&'static str], about: &
 }
 
 /// The names by experiment, in display order.
-const NAMES: [&[NamePattern]; 7] = [
+const NAMES: [&[NamePattern]; 8] = [
     every::NAMES,
     latency::NAMES,
     stride::NAMES,
+    cacheability::NAMES,
     survey::TIERS,
     conflict::NAMES,
     survey::TRANSLATION,

@@ -2,6 +2,7 @@
 
 mod access;
 mod against;
+mod attributes;
 mod built;
 mod claims;
 mod colours;
@@ -28,6 +29,7 @@ pub(crate) fn body(page: &mut Page, report: &Report, mut shelf: Shelf) {
     let drawn = access::section(page, &report.histograms, &mut shelf);
     ladders::section(page, &mut shelf);
     strides::section(page, &mut shelf);
+    attributes::section(page, &mut shelf);
     survey::staircase(page, report, &mut shelf);
     let nearest = built::section(page, report, &mut shelf);
     rounds::section(page, nearest, &mut shelf);

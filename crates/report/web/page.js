@@ -310,6 +310,31 @@ const SPECS = {
     };
   },
 
+  attributes(page, data) {
+    const report = page.reports[data.report];
+    const by = new Map();
+    for (const f of report.findings.findings) {
+      const m = /^cacheability\.(\w+)\.([\w-]+)\.(\d+)\.time$/.exec(f.name);
+      if (!m || m[1] !== data.name || !(f.value > 0)) continue;
+      by.set(m[2], [...(by.get(m[2]) ?? []), { x: Number(m[3]), y: f.value, low: f.low, high: f.high, n: f.count }]);
+    }
+    const sets = [...by].map(([attribute, list]) => ({ attribute, list: list.sort((a, b) => a.x - b.x) }));
+    const all = sets.flatMap((s) => s.list);
+    const [least, most] = [Math.min(...all.map((p) => p.x)), Math.max(...all.map((p) => p.x))];
+    if (!(most > least)) return null;
+    const ys = all.map((p) => p.y);
+    return {
+      caption: "Time of 8 bytes by working set, one curve an attribute; both axes logarithmic.",
+      items: sets.flatMap((s) => s.list.map((p) => ({ p, text: `${s.attribute}, ${size(p.x)}: ${say(p, "ns for 8 bytes")}` }))),
+      x: OCTAVES(least, most, "working set"), xLabel: size,
+      y: logarithmic(Math.min(...ys) * 0.85, Math.max(...ys) * 1.2, "ns for 8 bytes"),
+      series: (c) => sets.flatMap((s, i) => {
+        const colour = c.series[i % c.series.length];
+        return [curve(s.attribute, Math.log2, s.list, colour, { symbol: ["circle", "rect", "triangle", "diamond"][i % 4] }), whiskers(s.attribute, Math.log2, s.list, colour)];
+      }),
+    };
+  },
+
   heat(page, data) {
     const report = page.reports[data.report];
     const cells = [];

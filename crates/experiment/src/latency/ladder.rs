@@ -1,10 +1,11 @@
-//! Ladders: the same loads under other orders, pages and placements, where they are asked for.
+//! Ladders: the same loads under other orders, pages and placements, and with prefetchers off, where they are asked
+//! for.
 
 use fathom_analysis::findings::{Finding, Report};
 use fathom_analysis::histogram::{groups, main_group};
 use fathom_analysis::interval::grouped_interval;
 use fathom_probe::chain::mix;
-use fathom_probe::machine::Pages;
+use fathom_probe::machine::{Controls, Pages};
 use fathom_probe::wire::{OrderKind, PatternKind, Trial};
 
 use super::plan::asked;
@@ -21,11 +22,14 @@ pub enum Ladder {
     Page,
     /// Where the memory lies, some places: what colliding physical pages cost.
     Placement,
+    /// Prefetchers on and off, in the order that they foresee best: what they are worth, and not what another order
+    /// is worth besides.
+    Prefetch,
 }
 
 impl Ladder {
     /// Every ladder.
-    pub const ALL: [Ladder; 3] = [Ladder::Order, Ladder::Page, Ladder::Placement];
+    pub const ALL: [Ladder; 4] = [Ladder::Order, Ladder::Page, Ladder::Placement, Ladder::Prefetch];
 
     /// The word for it, in findings and on the command line.
     #[must_use]
@@ -34,6 +38,7 @@ impl Ladder {
             Ladder::Order => "order",
             Ladder::Page => "page",
             Ladder::Placement => "placement",
+            Ladder::Prefetch => "prefetch",
         }
     }
 
@@ -58,6 +63,8 @@ pub(super) enum Rung {
     Page(Pages),
     /// The nth placement, from 1.
     Placement(usize),
+    /// On, or off.
+    Prefetch(bool),
 }
 
 impl Rung {
@@ -67,6 +74,7 @@ impl Rung {
             Rung::Order(order) => format!("order.{}", order.token()),
             Rung::Page(page) => format!("page.{}", page.token()),
             Rung::Placement(n) => format!("placement.{n}"),
+            Rung::Prefetch(on) => format!("prefetch.{}", if on { "on" } else { "off" }),
         }
     }
 }
@@ -76,6 +84,7 @@ fn rungs(ladder: Ladder) -> Vec<Rung> {
         Ladder::Order => ORDERS.map(Rung::Order).to_vec(),
         Ladder::Page => Pages::ALL.iter().map(|p| Rung::Page(*p)).collect(),
         Ladder::Placement => (1..=PLACES).map(Rung::Placement).collect(),
+        Ladder::Prefetch => [true, false].map(Rung::Prefetch).to_vec(),
     }
 }
 
@@ -105,9 +114,7 @@ pub(super) fn trials(base: &[Trial; 3], record: &Record) -> Vec<Trial> {
     for ladder in wanted(record) {
         match ladder {
             Ladder::Order => {
-                let order = OrderKind::Sequential;
-                trials.push(Trial { order, ..random.clone() });
-                trials.push(Trial { order, ..single.clone() });
+                trials.extend(ascending(random, &single));
                 trials.push(Trial { order: window.order, window: window.window, ..single.clone() });
             }
             Ladder::Page => {
@@ -117,15 +124,30 @@ pub(super) fn trials(base: &[Trial; 3], record: &Record) -> Vec<Trial> {
             Ladder::Placement => {
                 trials.extend(places(record).into_iter().map(|place| Trial { place, ..random.clone() }));
             }
+            Ladder::Prefetch => {
+                let on = ascending(random, &single);
+                let controls = Controls { prefetch: false, ..Controls::default() };
+                trials.extend(on.iter().map(|t| Trial { controls, ..t.clone() }));
+                // Ascending loads are a rung of the ladder of orders too, and measured once.
+                if !wanted(record).contains(&Ladder::Order) {
+                    trials.extend(on);
+                }
+            }
         }
     }
     trials
+}
+
+/// The same loads in ascending order.
+fn ascending(random: &Trial, single: &Trial) -> [Trial; 2] {
+    [random, single].map(|t| Trial { order: OrderKind::Sequential, ..t.clone() })
 }
 
 /// The rung that a trial was run for; none where it is one of a working set's own.
 pub(super) fn rung(trial: &Trial, places: &[u64]) -> Option<Rung> {
     let single = trial.pattern == PatternKind::Single;
     match (trial.page, trial.order) {
+        _ if !trial.controls.prefetch => Some(Rung::Prefetch(false)),
         (Pages::Huge, _) => Some(Rung::Page(Pages::Huge)),
         (_, order @ OrderKind::Sequential) => Some(Rung::Order(order)),
         (_, order @ OrderKind::Window) if single => Some(Rung::Order(order)),
@@ -136,10 +158,11 @@ pub(super) fn rung(trial: &Trial, places: &[u64]) -> Option<Rung> {
 /// Is a trial a part of this rung? Random order in base pages is one of two ladders, and measured once.
 fn belongs(trial: &Trial, of: Rung, places: &[u64]) -> bool {
     match (rung(trial, places), of) {
+        (Some(Rung::Order(order)), Rung::Prefetch(true)) => order == OrderKind::Sequential,
         (Some(own), of) => own == of,
         (None, Rung::Order(order)) => trial.order == order,
         (None, Rung::Page(page)) => trial.order == OrderKind::Random && page == Pages::Base,
-        (None, Rung::Placement(_)) => false,
+        (None, Rung::Placement(_) | Rung::Prefetch(_)) => false,
     }
 }
 

@@ -1,9 +1,15 @@
 //! The harness's own lines: what was asked, and how it ended.
 
-use fathom_probe::machine::Operation;
+use fathom_probe::machine::{Attribute, Operation};
 use fathom_probe::wire::{Line, WireError};
 
 use crate::latency::ladder::Ladder;
+
+/// Is it one of the harness's own lines? A probe's are numbered, whatever their word.
+pub(super) fn is_own(line: &Line) -> bool {
+    let word = line.word.as_str();
+    matches!(word, "run" | "end") || line.seq.is_none() && matches!(word, "hello" | "again" | "lost")
+}
 
 /// What the harness was asked to do: the `run` line.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -34,6 +40,16 @@ pub struct Run {
     pub prefetch: bool,
     /// Is the replacement of the survey's levels wanted too?
     pub deep: bool,
+    /// Attributes that cacheability was asked for; empty where it takes all.
+    pub attributes: Vec<Attribute>,
+    /// Rounds over a working set that cacheability's totals are of; 0 where none were asked for.
+    pub rounds: u64,
+    /// Are flushes wanted as a stand-in for memory that is not cached?
+    pub flush: bool,
+    /// Is every byte of MAIR_EL1 wanted beside cacheability's attributes?
+    pub every_mair: bool,
+    /// Are page walks by the tables' own attribute wanted beside them?
+    pub walks: bool,
     /// Numbers of page colours that the conflict experiment was asked for; mostly none.
     pub colours: Vec<u64>,
 }
@@ -58,6 +74,12 @@ impl Run {
         let line = if self.unfaulted { line.int("unfaulted", 1) } else { line };
         let line = if self.prefetch { line.int("prefetch", 1) } else { line };
         let line = if self.deep { line.int("deep", 1) } else { line };
+        let attributes: Vec<&str> = self.attributes.iter().map(|a| a.token()).collect();
+        let line = if attributes.is_empty() { line } else { line.text("attributes", &attributes.join(",")) };
+        let line = if self.rounds == 0 { line } else { line.int("rounds", self.rounds) };
+        let line = if self.flush { line.int("flush", 1) } else { line };
+        let line = if self.every_mair { line.int("every_mair", 1) } else { line };
+        let line = if self.walks { line.int("walks", 1) } else { line };
         if self.colours.is_empty() { line } else { line.list("colours", &self.colours) }
     }
 
@@ -79,7 +101,22 @@ impl Run {
             unfaulted: flag("unfaulted", f.int("unfaulted")?)?,
             prefetch: flag("prefetch", f.int("prefetch")?)?,
             deep: flag("deep", f.int("deep")?)?,
-            ladders: list("ladders", f.text("ladders")?, Ladder::from_token, "order page placement")?,
+            ladders: list(
+                "ladders",
+                f.text("ladders")?,
+                Ladder::from_token,
+                "order page placement prefetch",
+            )?,
+            attributes: list(
+                "attributes",
+                f.text("attributes")?,
+                Attribute::from_token,
+                Attribute::choices(),
+            )?,
+            rounds: f.int("rounds")?.unwrap_or(0),
+            flush: flag("flush", f.int("flush")?)?,
+            every_mair: flag("every_mair", f.int("every_mair")?)?,
+            walks: flag("walks", f.int("walks")?)?,
             colours: colours(f.list("colours")?)?,
         };
         f.finish()?;

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::latency::ladder::Ladder;
 use crate::{budget::Budget, disturbance, survey};
-use fathom_probe::machine::Operation;
+use fathom_probe::machine::{Attribute, Operation};
 
 /// A small whole session: facts (one in parts), a clock trial, a proven chase, a refusal, the end.
 fn session() -> Vec<String> {
@@ -25,6 +25,11 @@ fn session() -> Vec<String> {
         unfaulted: true,
         prefetch: true,
         deep: true,
+        attributes: vec![Attribute::NormalNc, Attribute::Device],
+        rounds: 100,
+        flush: true,
+        every_mair: true,
+        walks: true,
         colours: vec![1, 4],
     };
     let chase = Trial { id: 2, round: 1, bytes: 8192, samples: 20, ..Trial::default() };

@@ -8,7 +8,7 @@ use super::{SIZES, STEPS, fresh, operations, prefetch, sketch};
 use crate::budget::Budget;
 use crate::clock::step_ticks;
 use crate::common::round;
-use crate::common::scale::{Scale, believable};
+use crate::common::scale::Scale;
 use crate::record::Record;
 
 /// Rounds in which every point is measured, after the clock's, on a model and on hardware: each has placements
@@ -38,7 +38,7 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     let budget = Budget::of(record, budget_ms);
     let rounds = ROUNDS[usize::from(!budget.modelled)];
     let before = 1 + u64::from(sketch::wanted(record));
-    if number > before + rounds || (number > 1 && !believable(record)) {
+    if number > before + rounds {
         return Vec::new();
     }
     let wanted = match number {

@@ -8,8 +8,8 @@ use fathom_probe::machine::Pages;
 use fathom_probe::wire::{OrderKind, PatternKind, Trial};
 
 use super::ASSUMED_LINE;
-use super::reading::quotient;
 use crate::common::WINDOW_PAGES;
+use crate::common::quotient;
 use crate::common::scale::Scale;
 use crate::reading::{measured, size};
 use crate::record::{Record, TrialRun};

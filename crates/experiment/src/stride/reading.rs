@@ -12,6 +12,7 @@ use super::sketch::Sketch;
 use super::{ASSUMED_LINE, NAME, STUDY_STEP, fresh, lines, prefetch};
 use crate::clock::step_ticks;
 use crate::common::claims;
+use crate::common::quotient;
 use crate::common::scale::{Scale, believable};
 use crate::disturbance;
 use crate::reading::{begun, clocks, disturbed_row, measured, refuse_all, size};
@@ -142,18 +143,6 @@ fn rows(point: &Point, first: &Point, line: u64, who: &str, report: &mut Report)
     {
         report.findings.push(measured(point.name("ratio"), ratio, "", count, &[ids, first.ids()].concat()));
     }
-}
-
-/// One time over another, each end's error by its own half of the intervals.
-pub(super) fn quotient(over: Interval, under: Interval) -> Option<Interval> {
-    if over.value <= 0.0 || under.value <= 0.0 {
-        return None;
-    }
-    let value = over.value / under.value;
-    let share = |i: Interval| ((i.value - i.low) / i.value, (i.high - i.value) / i.value);
-    let (over, under) = (share(over), share(under));
-    let (down, up) = (over.0.hypot(under.1), over.1.hypot(under.0));
-    Some(Interval { value, low: value * (1.0 - down), high: value * (1.0 + up) })
 }
 
 /// The figure that the study printed: a lap at the smallest step over a lap at 64 bytes.

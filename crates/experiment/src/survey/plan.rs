@@ -10,7 +10,7 @@ use super::{PAIR_STEP, STEP};
 use crate::budget::Budget;
 use crate::common::cost::Cost;
 use crate::common::round::shuffle;
-use crate::common::scale::{At, Scale, believable};
+use crate::common::scale::{At, Scale};
 use crate::geometry;
 use crate::record::Record;
 
@@ -65,7 +65,7 @@ pub(crate) fn staircase(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial
     let round = record.round() + 1;
     let scale = Scale::of(record);
     let budget = Budget::of(record, budget_ms);
-    if round > 1 && (!believable(record) || budget.spent >= budget.share(ENOUGH)) {
+    if round > 1 && budget.spent >= budget.share(ENOUGH) {
         return Vec::new();
     }
     let staircase = scale.staircase(record);

@@ -6,10 +6,10 @@ use clap::Args;
 use clap::builder::TypedValueParser;
 use fathom_experiment::latency::ladder::Ladder;
 use fathom_experiment::record;
-use fathom_probe::machine::Operation;
+use fathom_probe::machine::{Attribute, Operation};
 
 use super::Output;
-use super::parse::{budget, ladder, operation, step, working_set};
+use super::parse::{any_operation, attribute, budget, buffer, ladder, operation, step, working_set};
 
 /// Options of the survey.
 #[derive(Debug, Args)]
@@ -29,7 +29,8 @@ pub struct Latency {
     /// Working sets, separated by commas: bytes or K, M, G (binary), as in 8K,64KiB,1M.
     #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = working_set)]
     pub bytes: Vec<u64>,
-    /// The same loads in three orders, two page sizes or six placements too; from the same budget.
+    /// The same loads in three orders, two page sizes, six placements, or with prefetchers off (bare metal) too; from
+    /// the same budget.
     #[arg(long, value_delimiter = ',', value_parser = ladder())]
     pub ladder: Vec<Ladder>,
     #[command(flatten)]
@@ -75,6 +76,47 @@ pub struct Conflict {
     pub run: RunOptions,
     #[command(flatten)]
     pub out: Output,
+}
+
+/// Options of cacheability.
+#[derive(Debug, Args)]
+pub struct Cacheability {
+    /// Working sets, separated by commas, multiples of 16 bytes: bytes or K, M, G (binary). Default:
+    /// 320,2560,16K,128K,1M; the study's text says 320, its code walked 2560.
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = buffer)]
+    pub bytes: Vec<u64>,
+    /// What is done to each 8 bytes. Default: all six.
+    #[arg(long, value_delimiter = ',', value_parser = any_operation())]
+    pub op: Vec<Operation>,
+    /// Attributes beside write-back, which all are compared with. Default: all that the subject supplies. Also called
+    /// wb, wt, nc (writecombine, wc), uc (noncached, strongly-ordered).
+    #[arg(long, value_delimiter = ',', value_parser = attribute())]
+    pub attributes: Vec<Attribute>,
+    /// Rounds over the working set that totals are of. Default: the study's 20000.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub rounds: Option<u64>,
+    /// In place of memory that is not cached, where none is to be had: flush means cleaning and invalidating the line
+    /// after each access.
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub stand_in: Option<StandIn>,
+    /// Every byte of MAIR_EL1 beside (bare metal, models): what it translates to, and how it behaves. From the same
+    /// budget.
+    #[arg(long)]
+    pub every_mair: bool,
+    /// Page walks beside, whose descriptors are cached or not (bare metal, models). From the same budget.
+    #[arg(long)]
+    pub walks: bool,
+    #[command(flatten)]
+    pub run: RunOptions,
+    #[command(flatten)]
+    pub out: Output,
+}
+
+/// What stands in for memory that is not cached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum StandIn {
+    /// A flush of the line after each access.
+    Flush,
 }
 
 /// What every experiment takes.

@@ -1,8 +1,8 @@
 //! Values of options: sizes, times, shares, steps and words, each with an error that says how it is written.
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use fathom_experiment::latency::ladder::Ladder;
-use fathom_probe::machine::Operation;
+use fathom_probe::machine::{Attribute, Operation};
 
 /// `3s`, `500ms`, `2m` or plain seconds, in ms.
 pub(super) fn budget(text: &str) -> Result<u64, String> {
@@ -64,6 +64,35 @@ pub(super) fn step(text: &str) -> Result<u64, String> {
     } else {
         Err("must be a power of two from 8 bytes to 1M".to_owned())
     }
+}
+
+/// A buffer of pairs of words.
+pub(super) fn buffer(text: &str) -> Result<u64, String> {
+    let bytes = working_set(text)?;
+    if bytes.is_multiple_of(16) { Ok(bytes) } else { Err("must be a multiple of 16 bytes".to_owned()) }
+}
+
+/// One of all operations.
+pub(super) fn any_operation() -> impl TypedValueParser<Value = Operation> {
+    PossibleValuesParser::new(Operation::ALL.iter().map(|o| o.token()))
+        .map(|word| Operation::from_token(&word).unwrap_or_default())
+}
+
+/// One of the attributes, or what it is called elsewhere.
+pub(super) fn attribute() -> impl TypedValueParser<Value = Attribute> {
+    let aliases = |a: Attribute| -> &[&str] {
+        match a {
+            Attribute::WriteBack => &["wb"],
+            Attribute::WriteThrough => &["wt"],
+            Attribute::NormalNc => &["nc", "wc", "writecombine"],
+            Attribute::Device => &["uc", "noncached", "strongly-ordered"],
+        }
+    };
+    let value = move |a: &Attribute| PossibleValue::new(a.token()).aliases(aliases(*a).iter().copied());
+    PossibleValuesParser::new(Attribute::ALL.iter().map(value)).map(move |word| {
+        let of = |a: &&Attribute| a.token() == word || aliases(**a).contains(&word.as_str());
+        Attribute::ALL.iter().find(of).copied().unwrap_or_default()
+    })
 }
 
 /// One of the operations of a sweep.

@@ -93,6 +93,7 @@ fn figure(chart: &Chart, lines: &[Pieces], report: usize, about: &str) -> String
         Chart::Pages => ("pages", String::new()),
         Chart::Histogram(name) => ("histogram", name.clone()),
         Chart::Stride(operation) => ("stride", operation.clone()),
+        Chart::Attributes(operation) => ("attributes", operation.clone()),
         Chart::Heat(operation) => ("heat", operation.clone()),
         Chart::Rounds(what) => ("rounds", (*what).to_owned()),
         Chart::Evicted(tier) => ("evicted", tier.to_string()),

@@ -12,6 +12,11 @@ pub(super) const NAMES: &[NamePattern] = &[
         &["cycles", "ns"],
         "what timing adds to a sample of single loads; taken off the peaks, not off the histograms",
     ),
+    number(
+        "proven",
+        &["samples"],
+        "samples that proved their work, of an emulator, whose times are not shown",
+    ),
     number("clock.core_hz", &["Hz"], "core clock while measuring, from a chain of dependent instructions"),
     number("clock.tick_hz", &["Hz"], "rate of the counter that was read"),
 ];

@@ -28,5 +28,11 @@ pub(super) const NAMES: &[NamePattern] = &[
     ),
     number("latency.BYTES.page.PAGE.peak", &["cycles", "ns"], "the main peak of its single loads"),
     number("latency.BYTES.placement.N.time", &["ns"], "ladder of placements: the same at the Nth place"),
+    number(
+        "latency.BYTES.prefetch.SWITCH.time",
+        &["ns"],
+        "ladder of prefetch: load-to-use time in ascending order with prefetchers on or off; null where refused",
+    ),
+    number("latency.BYTES.prefetch.SWITCH.peak", &["cycles", "ns"], "the main peak of its single loads"),
     word("latency.BYTES.tlb", "TLB", "do the loads of random order walk"),
 ];

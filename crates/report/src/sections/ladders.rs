@@ -1,4 +1,4 @@
-//! Ladders: the same loads under other orders, pages and placements.
+//! Ladders: the same loads under other orders, pages and placements, and with prefetchers off.
 
 use fathom_analysis::findings::Finding;
 
@@ -21,7 +21,9 @@ pub fn section(page: &mut Page, shelf: &mut Shelf) {
     // In the order of the findings, which is that of the rungs.
     let mut rungs: Vec<Rung> = Vec::new();
     for (_, finding) in shelf.take_all(|parts| match parts {
-        ["latency", bytes, "order" | "page" | "placement", _, "time" | "peak"] => whole(bytes).map(|_| ()),
+        ["latency", bytes, "order" | "page" | "placement" | "prefetch", _, "time" | "peak"] => {
+            whole(bytes).map(|_| ())
+        }
         _ => None,
     }) {
         let parts: Vec<&str> = finding.name.split('.').collect();
@@ -42,7 +44,12 @@ pub fn section(page: &mut Page, shelf: &mut Shelf) {
     if rungs.is_empty() {
         return;
     }
-    for (ladder, what) in [("order", "orders"), ("page", "pages"), ("placement", "placements")] {
+    for (ladder, what) in [
+        ("order", "orders"),
+        ("page", "pages"),
+        ("placement", "placements"),
+        ("prefetch", "prefetch, ascending"),
+    ] {
         let of: Vec<&Rung> = rungs.iter().filter(|r| r.ladder == ladder).collect();
         if !of.is_empty() {
             page.heading(&format!("Ladder of {what}: mean of all loads, and the main peak of single ones"));

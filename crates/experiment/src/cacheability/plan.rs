@@ -1,0 +1,119 @@
+//! The plan: a look at each attribute; then every operation on every working set through each that was granted, some
+//! rounds.
+
+use fathom_probe::machine::{Attribute, Controls, Operation};
+use fathom_probe::wire::{PatternKind, Trial};
+
+use super::{APART, Asked, Means, STEP, STUDY_BYTES, every, walks};
+use crate::budget::Budget;
+use crate::clock::step_ticks;
+use crate::common::round;
+use crate::common::scale::Scale;
+use crate::record::Record;
+
+/// Rounds in which every point is measured, after the look, on a model and on hardware.
+const ROUNDS: [u64; 2] = [2, 5];
+/// Samples a trial.
+const SAMPLES: u64 = 3;
+/// n, at least: even, so that pairs of words stay pairs of 16 aligned bytes, and twice a prime otherwise, so that runs
+/// end anywhere in a lap.
+const LOADS: u64 = 2 * 4111;
+/// n, at most: the like above 2^17.
+const MOST_LOADS: u64 = 2 * 65_539;
+/// n where each access waits for memory, and for a barrier besides: a tenth of a millisecond to a millisecond.
+const FLUSHES: u64 = 2 * 521;
+/// Steps of the clock in a run of accesses of one core cycle, at least.
+const CLOCK_STEPS: f64 = 128.0;
+/// Words stored and loaded through two mappings: the study's.
+const ALIASES: u64 = STUDY_BYTES;
+
+/// The next round; empty at the end. A record says itself what was asked.
+#[must_use]
+pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
+    let number = record.round() + 1;
+    let budget = Budget::of(record, budget_ms);
+    let asked = Asked::of(record);
+    let wanted = match number {
+        1 => look(&asked),
+        n if n > 1 + ROUNDS[usize::from(!budget.modelled)] => return Vec::new(),
+        _ => {
+            let mut all = all(record, &asked);
+            all.extend(every::trials(record, number));
+            all.extend(walks::trials(record));
+            all
+        }
+    };
+    round::close(record, &budget, wanted, |_| false, (seed, 0xcac4))
+}
+
+/// One small trial of each attribute, which is granted or refused with its reason; and whether two mappings with
+/// different ones are of the same memory.
+fn look(asked: &Asked) -> Vec<Trial> {
+    let small = |means| trial(means, Operation::Read, STUDY_BYTES, FLUSHES);
+    let mut all: Vec<Trial> = asked.means.iter().map(|&means| small(means)).collect();
+    let others = all.iter().filter(|t| t.attribute != Attribute::WriteBack);
+    let alias = |t: &Trial| Trial { pattern: PatternKind::Alias, bytes: ALIASES, samples: 2, ..t.clone() };
+    let aliases: Vec<Trial> = others.map(alias).collect();
+    all.extend(aliases);
+    all.push(round::clock());
+    all
+}
+
+/// Was this refused?
+pub(super) fn refused(record: &Record, means: Means) -> bool {
+    let of = |t: &Trial| t.pattern == PatternKind::Stride && Means::of(t) == means;
+    record.trials.iter().any(|r| of(&r.trial) && r.refusal.is_some())
+}
+
+/// One trial of each point that was not refused, and stores that cannot gather, to tell those that can.
+fn all(record: &Record, asked: &Asked) -> Vec<Trial> {
+    let granted = |means: &Means| !refused(record, *means);
+    let points = asked.points().into_iter().filter(|(means, _, _)| granted(means));
+    let mut all: Vec<Trial> =
+        points.map(|(means, op, bytes)| trial(means, op, bytes, loads(record, means))).collect();
+    for &means in asked.means.iter().filter(|means| granted(means)) {
+        let bytes = STUDY_BYTES / STEP * APART;
+        all.push(Trial { step: APART, ..trial(means, Operation::Write, bytes, loads(record, means)) });
+        // What tells how it behaves, whatever was asked.
+        for operation in [Operation::Read, Operation::Write] {
+            if !(asked.operations.contains(&operation) && asked.sizes.contains(&STUDY_BYTES)) {
+                all.push(trial(means, operation, STUDY_BYTES, loads(record, means)));
+            }
+        }
+    }
+    all
+}
+
+pub(super) fn trial(means: Means, operation: Operation, bytes: u64, loads: u64) -> Trial {
+    let pattern = if operation.copies() { PatternKind::Copy } else { PatternKind::Stride };
+    let plain = Controls::default();
+    let (attribute, controls) = match means {
+        Means::Attribute(attribute) => (attribute, plain),
+        Means::Flush => (Attribute::WriteBack, Controls { flush: true, ..plain }),
+        Means::Byte(byte) => (Attribute::WriteBack, Controls { mair: Some(byte), ..plain }),
+    };
+    // Two laps of what may be cached; where nothing is, one shows the tables to the TLB.
+    let laps = if attribute == Attribute::WriteBack && !controls.flush { 2 } else { 1 };
+    let warm = laps * (bytes / STEP).min(1 << 20);
+    Trial {
+        pattern,
+        operation,
+        attribute,
+        controls,
+        bytes,
+        step: STEP,
+        loads,
+        samples: SAMPLES,
+        warm,
+        ..Trial::default()
+    }
+}
+
+/// n: more where the clock is coarse.
+fn loads(record: &Record, means: Means) -> u64 {
+    if means == Means::Flush {
+        return FLUSHES;
+    }
+    let cycles = Scale::of(record).cycle().map_or(1.0, |cycle| step_ticks(record) as f64 / cycle);
+    ((CLOCK_STEPS * cycles) as u64 & !1).clamp(LOADS, MOST_LOADS)
+}

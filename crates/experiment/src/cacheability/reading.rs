@@ -1,0 +1,305 @@
+//! The reading: time an operation by attribute and working set, ratios to write-back, and how each attribute is
+//! translated and behaves.
+
+use fathom_analysis::attribute::Memory;
+use fathom_analysis::claims::decode;
+use fathom_analysis::findings::{Refused, Report, Warning};
+use fathom_analysis::interval::{Interval, grouped_interval, median};
+use fathom_probe::machine::{Attribute, Operation, Translation};
+use fathom_probe::wire::PatternKind;
+
+use super::behaviour::{Behaviour, Times, behaves};
+use super::plan::refused;
+use super::{APART, Asked, Means, NAME, STEP, STUDY_BYTES, every, walks};
+use crate::clock::step_ticks;
+use crate::common::claims;
+use crate::common::quotient;
+use crate::common::scale::{Scale, believable};
+use crate::disturbance;
+use crate::reading::{begun, clocks, disturbed_row, measured, number, refuse_all, size, text};
+use crate::record::{Record, TrialRun};
+
+/// Reads a record. Everything that is shown follows from the record alone.
+#[must_use]
+pub fn read(record: &Record) -> Report {
+    let mut report = begun(record, NAME);
+    let asked = Asked::of(record);
+    if !believable(record) {
+        refuse_all(record, "every time of an operation", &mut report);
+        asked.means.iter().for_each(|&means| mapping_rows(record, means, &mut report));
+        return report;
+    }
+    let scale = Scale::of(record);
+    let all = points(record, &asked, &scale);
+    let medians = |p: &Point| p.groups.iter().filter_map(|g| median(g)).collect::<Vec<f64>>();
+    let repeats: Vec<Vec<f64>> = all.iter().map(medians).collect();
+    disturbed_row(&disturbance::judge(record, &scale.cycle_ticks, &repeats), &mut report);
+    clocks(record, &scale, &mut report);
+    let behaviour = |means| Some(behaves(times(&all, means)?, times(&all, cached())?));
+    for &means in &asked.means {
+        mapping_rows(record, means, &mut report);
+        if let Some(behaviour) = behaviour(means).filter(|_| means != Means::Flush) {
+            let mut row = text(format!("{NAME}.{}.behaves_as", means.token()), behaviour.token());
+            row.count = 3;
+            row.notes
+                .push("by the times of loads, of neighbouring stores, and of stores a line apart".into());
+            report.findings.push(row);
+        }
+    }
+    let in_force = |means: Means| in_force(means, behaviour(means));
+    for point in all.iter().filter(|p| asked.points().contains(&p.key)) {
+        let plain = all.iter().find(|p| p.key == (cached(), point.key.1, point.key.2));
+        rows(point, plain.filter(|_| in_force(point.key.0)), asked.rounds, &scale, &mut report);
+    }
+    for &means in asked.means.iter().filter(|means| !in_force(**means)) {
+        report.refusals.push(not_in_force(means, &report.worth));
+    }
+    study(&all, asked.rounds, in_force(Means::Attribute(Attribute::NormalNc)), &mut report);
+    every::rows(record, &scale, times(&all, cached()), &mut report);
+    walks::rows(record, &scale, &mut report);
+    missing(record, &asked, &all, &mut report);
+    report.findings.extend(claims::rows(&decode(&record.facts)));
+    report
+}
+
+fn cached() -> Means {
+    Means::Attribute(Attribute::WriteBack)
+}
+
+/// One operation on one working set by one means.
+pub(super) struct Point {
+    pub(super) key: (Means, Operation, u64),
+    step: u64,
+    /// ns an operation, a list a trial.
+    groups: Vec<Vec<f64>>,
+    /// The same in core cycles, where there is a yardstick.
+    cycles: Vec<Vec<f64>>,
+    /// The trials.
+    pub(super) ids: Vec<u64>,
+    /// ns an operation: the median with its interval, in which is the clock's own step.
+    pub(super) time: Interval,
+}
+
+impl Point {
+    pub(super) fn count(&self) -> usize {
+        self.groups.iter().map(Vec::len).sum()
+    }
+
+    fn name(&self, what: &str) -> String {
+        let (means, operation, bytes) = self.key;
+        format!("{NAME}.{}.{}.{bytes}.{what}", operation.token(), means.token())
+    }
+}
+
+/// Everything that was measured: points asked for, in their order, and behind them what tells how memory behaves.
+fn points(record: &Record, asked: &Asked, scale: &Scale) -> Vec<Point> {
+    let mut keys: Vec<((Means, Operation, u64), u64)> =
+        asked.points().into_iter().map(|key| (key, STEP)).collect();
+    for &means in &asked.means {
+        for (operation, bytes, step) in TELLING {
+            let key = ((means, operation, bytes), step);
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
+    }
+    keys.into_iter().filter_map(|(key, step)| point(record, key, step, scale)).collect()
+}
+
+/// What tells how memory behaves: operation, working set, step.
+pub(super) const TELLING: [(Operation, u64, u64); 3] = [
+    (Operation::Read, STUDY_BYTES, STEP),
+    (Operation::Write, STUDY_BYTES, STEP),
+    (Operation::Write, STUDY_BYTES / STEP * APART, APART),
+];
+
+/// The first round only looks: what it ran cold is no time.
+const LOOKED: u64 = 1;
+
+pub(super) fn point(
+    record: &Record,
+    key: (Means, Operation, u64),
+    step: u64,
+    scale: &Scale,
+) -> Option<Point> {
+    let of = |r: &&TrialRun| {
+        let t = &r.trial;
+        matches!(t.pattern, PatternKind::Stride | PatternKind::Copy)
+            && (Means::of(t), t.operation, t.bytes) == key
+            && t.step == step
+            && t.round > LOOKED
+            && r.done.is_some()
+            && !r.samples.is_empty()
+    };
+    let (mut groups, mut cycles, mut ids, mut grain) = (Vec::new(), Vec::new(), Vec::new(), 0.0f64);
+    for run in record.trials.iter().filter(of) {
+        let ticks: Vec<f64> = run.ticks_per_op().collect();
+        if let Some(cycle) = scale.cycle_at(run.trial.id) {
+            cycles.push(ticks.iter().map(|t| t / cycle).collect());
+        }
+        groups.push(ticks.iter().map(|t| t * scale.tick_ns).collect());
+        ids.push(run.trial.id);
+        grain = grain.max(step_ticks(record) as f64 * scale.tick_ns / run.trial.loads as f64);
+    }
+    let i = grouped_interval(&groups)?;
+    let time = Interval {
+        value: i.value,
+        low: i.value - (i.value - i.low).hypot(grain / 2.0),
+        high: i.value + (i.high - i.value).hypot(grain / 2.0),
+    };
+    Some(Point { key, step, groups, cycles, ids, time })
+}
+
+/// What tells how memory behaves that was had by `means`.
+pub(super) fn times(all: &[Point], means: Means) -> Option<Times> {
+    let of = |(operation, bytes, step)| {
+        let found = all.iter().find(|p| p.key == (means, operation, bytes) && p.step == step);
+        found.map(|p| p.time.value).filter(|t| *t > 0.0)
+    };
+    let [read, write, apart] = TELLING.map(of);
+    Some(Times { read: read?, write: write?, apart: apart? })
+}
+
+/// How the mappings of a means were translated, and whether its memory is that of write-back mappings.
+fn mapping_rows(record: &Record, means: Means, report: &mut Report) {
+    let of = |r: &&TrialRun| Means::of(&r.trial) == means && r.trial.pattern == PatternKind::Stride;
+    let translated = |r: &TrialRun| Some((r.trial.id, r.done?.translation?));
+    let seen: Vec<(u64, Translation)> = record.trials.iter().filter(of).filter_map(translated).collect();
+    let name = |what: &str| format!("{NAME}.{}.{what}", means.token());
+    if let Some((id, t)) = seen.first() {
+        let mut row = |what: &str, value: u64| {
+            let mut row = number(name(what), value as f64, "address");
+            row.trials.push(*id);
+            row.notes.push(format!("of the first of {} mappings", seen.len()));
+            report.findings.push(row);
+        };
+        row("va", t.va);
+        t.pa.into_iter().for_each(|pa| row("pa", pa));
+        if let Some(mair) = t.mair {
+            // One that differs would be another attribute in the same column.
+            let same = seen.iter().filter(|(_, t)| t.mair == Some(mair)).count();
+            row("mair", u64::from(mair));
+            let mut row = text(name("translated_as"), Memory::of(mair).token());
+            row.count = same as u64;
+            row.notes.push(format!("{same} of {} mappings read back {mair:#04x}", seen.len()));
+            report.findings.push(row);
+        }
+    }
+    let aliases = record.of(PatternKind::Alias).filter(|r| Means::of(&r.trial) == means);
+    let proven: Vec<(u64, usize)> = aliases.map(|r| (r.trial.id, r.samples.len())).collect();
+    if !proven.is_empty() {
+        let mut row = text(name("alias"), "seen");
+        row.count = proven.iter().map(|p| p.1 as u64).sum();
+        row.trials = proven.iter().map(|p| p.0).collect();
+        row.notes
+            .push("what is stored through it a write-back mapping of the same memory loads, and back".into());
+        report.findings.push(row);
+    }
+}
+
+/// The rows of a point; `plain` is the same of write-back memory, where a ratio to it is a result.
+fn rows(point: &Point, plain: Option<&Point>, rounds: u64, scale: &Scale, report: &mut Report) {
+    let (count, ids) = (point.count(), &point.ids);
+    let (means, operation, bytes) = point.key;
+    let mut row = measured(point.name("time"), point.time, "ns", count, ids);
+    if means == Means::Flush {
+        row.notes.push("a stand-in: the flush and its barrier are part of the time".into());
+    }
+    if matches!(operation, Operation::Set | Operation::CopyTo | Operation::CopyFrom) {
+        row.notes.push("8 of the 16 bytes that each access takes".into());
+    }
+    report.findings.push(row);
+    if let Some(i) = grouped_interval(&point.cycles).filter(|_| scale.cycle().is_some()) {
+        report.findings.push(measured(point.name("cycles"), i, "cycles", count, ids));
+    }
+    let operations = (bytes / STEP) as f64 * rounds as f64;
+    let mut total = measured(point.name("total"), point.time.scaled(operations / 1e6), "ms", count, ids);
+    total.notes.push(format!("{rounds} rounds of {} operations at that time", bytes / STEP));
+    report.findings.push(total);
+    if let Some(plain) = plain.filter(|_| means != cached())
+        && let Some(ratio) = quotient(point.time, plain.time)
+    {
+        let ids = [ids.as_slice(), &plain.ids].concat();
+        report.findings.push(measured(point.name("ratio"), ratio, "", count + plain.count(), &ids));
+    }
+}
+
+/// Does memory that was asked not to be cached behave so? Of write-through memory that behaves as if written back it
+/// cannot be told: a store buffer may hide every store.
+fn in_force(means: Means, behaviour: Option<Behaviour>) -> bool {
+    let uncached = matches!(means, Means::Attribute(Attribute::NormalNc | Attribute::Device));
+    !(uncached && matches!(behaviour, Some(Behaviour::Cached | Behaviour::WrittenThrough)))
+}
+
+fn not_in_force(means: Means, worth: &str) -> Refused {
+    Refused {
+        what: format!("the ratios of {}", means.token()),
+        reason: format!(
+            "attribute not in force: its accesses take what cached ones take{}",
+            match worth {
+                "virtual" =>
+                    "; a hypervisor may overrule a guest's attributes (x86: the guest's PAT, arm64: \
+                     FEAT_S2FWB)",
+                _ => "",
+            }
+        ),
+        remedy: match worth {
+            "virtual" => "measure it on the machine itself".into(),
+            _ => String::new(),
+        },
+    }
+}
+
+/// The study's own sentence: read-modify-writes, not cached and cached.
+fn study(all: &[Point], rounds: u64, in_force: bool, report: &mut Report) {
+    let of = |attribute, bytes| {
+        let key = (Means::Attribute(attribute), Operation::Rmw, bytes);
+        all.iter().find(|p| p.key == key && p.step == STEP)
+    };
+    let sizes = [320, STUDY_BYTES];
+    for bytes in sizes.into_iter().filter(|_| in_force) {
+        let both = (of(Attribute::NormalNc, bytes), of(Attribute::WriteBack, bytes));
+        let (Some(nc), Some(wb)) = both else { continue };
+        let operations = (bytes / STEP) as f64 * rounds as f64;
+        let (nc_ms, wb_ms) = (nc.time.value * operations / 1e6, wb.time.value * operations / 1e6);
+        if wb_ms <= 0.0 {
+            continue;
+        }
+        let mut row = number(format!("{NAME}.study.{bytes}"), 100.0 * ((nc_ms - wb_ms) / wb_ms).floor(), "%");
+        row.count = (nc.count() + wb.count()) as u64;
+        row.trials = [nc.ids.as_slice(), &wb.ids].concat();
+        row.notes.push(format!(
+            "{rounds} rounds over {bytes} bytes: non-cacheable {nc_ms:.0} ms, cacheable {wb_ms:.0} ms"
+        ));
+        if bytes == STUDY_BYTES {
+            row.notes.push(
+                "study S0, on a Raspberry Pi 3, 20000 rounds over what is 2560 bytes: 1040 ms, 53 ms, \"1800 % \
+                 faster\", by whole numbers as here"
+                    .into(),
+            );
+        }
+        report.findings.push(row);
+    }
+}
+
+/// Points that were asked for, not refused, and not measured.
+fn missing(record: &Record, asked: &Asked, all: &[Point], report: &mut Report) {
+    let lost: Vec<String> = asked
+        .points()
+        .into_iter()
+        .filter(|key| !refused(record, key.0) && all.iter().all(|p| p.key != *key || p.step != STEP))
+        .map(|(means, op, bytes)| format!("{} {} of {}", means.token(), op.token(), size(bytes as f64)))
+        .collect();
+    let (shown, rest) = lost.split_at(lost.len().min(4));
+    let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+    if !shown.is_empty() {
+        report.warnings.push(Warning {
+            token: "short-budget",
+            text: format!("not measured within the budget or the memory: {}{more}", shown.join(", ")),
+            remedy: "give it a larger --budget, or ask for fewer --bytes, --op or --attributes".into(),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,52 @@
+//! A session in one process with its probe.
+
+use fathom_probe::serve::Lines;
+
+use super::Session;
+use crate::record::Record;
+
+/// A session as the other end of [`fathom_probe::serve`]'s lines, in one process. `transcript` gets
+/// every line of the record.
+#[derive(Debug)]
+pub struct InProcess {
+    /// The session.
+    pub session: Session,
+    /// The record, line for line.
+    pub transcript: Vec<String>,
+}
+
+impl InProcess {
+    /// A session in one process.
+    #[must_use]
+    pub fn new(session: Session) -> InProcess {
+        let transcript = session.head().to_vec();
+        InProcess { session, transcript }
+    }
+
+    /// Runs the session to its end on `machine` and answers the transcript and the record.
+    pub fn run<M: fathom_probe::machine::Machine>(mut self, machine: &mut M) -> (Vec<String>, Record) {
+        let Ok(()) = fathom_probe::serve::serve(machine, &mut self);
+        let end = self.session.end("complete", 0);
+        self.transcript.push(end);
+        (self.transcript, self.session.record)
+    }
+}
+
+impl Lines for InProcess {
+    type Error = core::convert::Infallible;
+
+    fn read(&mut self, line: &mut String) -> Result<bool, Self::Error> {
+        if !self.session.our_turn() {
+            return Ok(false);
+        }
+        line.push_str(&self.session.next_line());
+        Ok(true)
+    }
+
+    fn write(&mut self, line: &str) -> Result<(), Self::Error> {
+        self.session.take(line);
+        self.transcript.push(line.to_owned());
+        self.transcript.extend(std::iter::from_fn(|| self.session.own_line()));
+        Ok(())
+    }
+}

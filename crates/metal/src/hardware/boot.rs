@@ -1,0 +1,253 @@
+//! The first instructions: from whatever level the image is entered at to EL1, on one core, with a stack.
+//!
+//! Entered as Linux is (Documentation/arch/arm64/booting.rst): translation and data caches off, the image in
+//! memory and no dirty lines of it in any cache. The Pis' firmware (armstub8.S) enters at EL2 with the other cores
+//! waiting in its own loop; QEMU's raspi3b likewise; QEMU's virt at EL1, or at EL2 or EL3 where it is asked for.
+
+use core::arch::global_asm;
+
+use super::{main, mrs, msr};
+use crate::board::{self, Board, Interrupts};
+use crate::parameters::{MAGIC, Parameters, VERSION};
+use crate::registers;
+
+/// [`Parameters::default`], where a constant is needed.
+const DEFAULTS: Parameters = Parameters { baud: 115_200, silence_ms: 4_000, watch_ms: 30_000 };
+
+global_asm!(
+    r#"
+    .section .head, "ax"
+    .global start
+start:
+    // The header of an arm64 Linux image: the branch, where to load from the beginning of memory, how much
+    // memory it takes, little-endian with 4 KiB pages (flags), the magic number.
+    b       enter
+    .word   0
+    .quad   0x80000
+    .quad   __end - start
+    .quad   2
+    .quad   0, 0, 0
+    .ascii  "ARM\x64"
+    .word   0
+    // The parameters.
+    .byte   {m0}, {m1}, {m2}, {m3}, {m4}, {m5}, {m6}, {m7}
+    .word   {version}, {baud}, {silence}, {watch}
+
+enter:
+    msr     daifset, #15
+    // Every core but the first of the first cluster sleeps for good.
+    mrs     x1, mpidr_el1
+    and     x1, x1, #0xffffff
+    cbz     x1, 1f
+0:  wfe
+    b       0b
+1:  mrs     x19, CurrentEL
+    lsr     x19, x19, #2
+    msr     spsel, #1
+    isb
+
+    // At EL3 nobody has been here before: caches are cleaned and invalidated by set and way, which reaches what
+    // is in them whatever its address (the example of DDI 0487 D7.5.9.5). Anywhere below, other software may
+    // have lines in them, and by set and way they could be dropped under it, or come back.
+    cmp     x19, #3
+    b.ne    7f
+    mrs     x0, clidr_el1
+    ubfx    w3, w0, #24, #3         // level of coherency
+    cbz     w3, 7f
+    mov     w10, #0                 // level x 2
+2:  add     w2, w10, w10, lsr #1    // level x 3
+    lsr     w1, w0, w2
+    and     w1, w1, #7
+    cmp     w1, #2
+    b.lt    6f                      // no data here
+    msr     csselr_el1, x10
+    isb
+    mrs     x1, ccsidr_el1
+    and     w2, w1, #7
+    add     w2, w2, #4              // log2 of the line
+    ubfx    w4, w1, #3, #10         // ways - 1
+    clz     w5, w4                  // where the way stands
+    ubfx    w7, w1, #13, #15        // sets - 1
+3:  mov     w9, w4
+4:  lsl     w6, w9, w5
+    orr     w11, w10, w6
+    lsl     w6, w7, w2
+    orr     w11, w11, w6
+    dc      cisw, x11
+    subs    w9, w9, #1
+    b.ge    4b
+    subs    w7, w7, #1
+    b.ge    3b
+6:  add     w10, w10, #2
+    cmp     w10, w3, lsl #1
+    b.lt    2b
+    dsb     sy
+
+    // By address, at every level: what was loaded is clean by the rules of loading, and what is going to be
+    // written past the caches must not be covered by lines that are in them.
+7:  mrs     x2, ctr_el0
+    ubfx    x2, x2, #16, #4
+    mov     x3, #4
+    lsl     x2, x3, x2              // smallest line of data, bytes
+    adrp    x0, start
+    adrp    x1, __loaded_end
+8:  dc      civac, x0
+    add     x0, x0, x2
+    cmp     x0, x1
+    b.lo    8b
+    adrp    x1, __end
+9:  dc      ivac, x0
+    add     x0, x0, x2
+    cmp     x0, x1
+    b.lo    9b
+    dsb     sy
+    ic      iallu
+    dsb     sy
+    isb
+
+    adrp    x0, __stack
+    mov     sp, x0
+    // The image was linked at 0: its absolute addresses are corrected. All entries are R_AARCH64_RELATIVE.
+    adrp    x0, start
+    adrp    x1, __rela
+    add     x1, x1, :lo12:__rela
+    adrp    x2, __rela_end
+    add     x2, x2, :lo12:__rela_end
+10: cmp     x1, x2
+    b.hs    11f
+    ldr     x3, [x1]
+    ldr     x4, [x1, #16]
+    add     x1, x1, #24
+    add     x4, x4, x0
+    str     x4, [x0, x3]
+    b       10b
+11: adrp    x1, __bss
+    add     x1, x1, :lo12:__bss
+    adrp    x2, __bss_end
+    add     x2, x2, :lo12:__bss_end
+12: cmp     x1, x2
+    b.hs    13f
+    stp     xzr, xzr, [x1], #16
+    b       12b
+
+13: bl      {prepare}
+    mov     x0, #{spsr}
+    adr     x1, 20f
+    cmp     x19, #2
+    b.lo    20f
+    b.eq    14f
+    msr     spsr_el3, x0
+    msr     elr_el3, x1
+    isb
+    eret
+14: msr     spsr_el2, x0
+    msr     elr_el2, x1
+    isb
+    eret
+20: msr     spsel, #1
+    adrp    x0, __stack
+    mov     sp, x0
+    mov     x0, x19
+    mov     x29, xzr
+    mov     x30, xzr
+    b       {main}
+"#,
+    m0 = const MAGIC[0], m1 = const MAGIC[1], m2 = const MAGIC[2], m3 = const MAGIC[3],
+    m4 = const MAGIC[4], m5 = const MAGIC[5], m6 = const MAGIC[6], m7 = const MAGIC[7],
+    version = const VERSION,
+    baud = const DEFAULTS.baud,
+    silence = const DEFAULTS.silence_ms,
+    watch = const DEFAULTS.watch_ms,
+    spsr = const registers::SPSR_EL1H,
+    prepare = sym prepare,
+    main = sym main,
+);
+
+/// Sets up everything that EL1 needs of the levels above it, at the level at which the image was entered, with
+/// translation off: no unaligned accesses, no atomics.
+extern "C" fn prepare() {
+    let level = mrs!("CurrentEL") >> 2 & 3;
+    // ID_AA64PFR0_EL1.EL2, bits 11:8: without EL2 its registers are nobody's.
+    let has_el2 = mrs!("id_aa64pfr0_el1") >> 8 & 0xf != 0;
+    if level == 3 {
+        prepare_at_el3();
+    }
+    if level >= 2 && has_el2 {
+        prepare_el2();
+    }
+    // SAFETY: translation at EL1 is off until `mmu::enable`, which SCTLR_EL1 of reset does not promise (D24.2.118:
+    // its reset value is partly unknown). At EL1 itself this leaves everything off as it was entered.
+    unsafe { msr!("sctlr_el1", registers::SCTLR_EL1_OFF) };
+}
+
+/// Is this a core whose implementer's registers are known here?
+pub(super) fn known_core() -> bool {
+    matches!(board::part(mrs!("midr_el1")), board::CORTEX_A53 | board::CORTEX_A72)
+}
+
+fn prepare_at_el3() {
+    let board = Board::find(super::Image::here().start, mrs!("midr_el1"));
+    // SAFETY: registers of EL3, written at EL3 (D24.2): what runs below is non-secure AArch64 and is trapped
+    // nowhere. CPUECTLR_EL1 and ACTLR_EL3 exist on the cores asked for; SMPEN has to be set before caches are on
+    // (DDI 0500J 4.3.71). CNTFRQ_EL0 is a note for others, which only the highest level may write.
+    unsafe {
+        msr!("scr_el3", registers::SCR_EL3);
+        msr!("cptr_el3", 0u64);
+        msr!("mdcr_el3", 0u64);
+        if known_core() {
+            msr!("actlr_el3", registers::ACTLR_OPEN);
+            msr!("S3_1_C15_C2_1", mrs!("S3_1_C15_C2_1") | registers::SMPEN);
+        }
+        if mrs!("cntfrq_el0") == 0 {
+            msr!("cntfrq_el0", board.counter_hz());
+        }
+    }
+    let write = |at: u64, value: u32| {
+        // SAFETY: device registers of this board (crate::board), 32 bits wide and aligned; translation is off, so
+        // the access is to a device as it stands (D8.2.10).
+        unsafe { (at as *mut u32).write_volatile(value) };
+    };
+    if let Some((control, prescaler)) = board.counter_control() {
+        // The crystal, a tick a tick: armstub8.S writes the same.
+        write(control, 0);
+        write(prescaler, 0x8000_0000);
+    }
+    if let Interrupts::Gic2 { distributor, interface } = board.interrupts() {
+        // The private interrupts belong to the non-secure side (GICD_IGROUPR0), which may mask any priority
+        // (GICC_PMR): GICv2 architecture, IHI 0048B, 4.3.4 and 4.4.2.
+        write(distributor + 0x80, u32::MAX);
+        write(interface + 0x04, 0xff);
+    }
+}
+
+fn prepare_el2() {
+    // PMCR_EL0.N of event counters are for EL1 (MDCR_EL2.HPMN), which is not N by reset everywhere.
+    let counters = match registers::has_pmu(mrs!("id_aa64dfr0_el1")) {
+        true => registers::event_counters(mrs!("pmcr_el0")),
+        false => 0,
+    };
+    // SAFETY: registers of EL2, written at EL2 or EL3 (D24.2): EL1 is AArch64 with one stage of translation, and
+    // nothing that it does is trapped. VPIDR and VMPIDR are what EL1 reads as MIDR and MPIDR; their reset values
+    // are unknown.
+    unsafe {
+        msr!("hcr_el2", registers::HCR_EL2);
+        msr!("cptr_el2", registers::CPTR_EL2);
+        msr!("hstr_el2", 0u64);
+        msr!("cnthctl_el2", registers::CNTHCTL_EL2);
+        msr!("cntvoff_el2", 0u64);
+        msr!("mdcr_el2", counters);
+        msr!("vpidr_el2", mrs!("midr_el1"));
+        msr!("vmpidr_el2", mrs!("mpidr_el1"));
+        if known_core() {
+            msr!("actlr_el2", registers::ACTLR_OPEN);
+        }
+    }
+}
+
+/// Sleeps for good.
+pub(super) fn park() -> ! {
+    loop {
+        // SAFETY: waits for an event; nothing else happens.
+        unsafe { core::arch::asm!("wfe", options(nomem, nostack, preserves_flags)) };
+    }
+}

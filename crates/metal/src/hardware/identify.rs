@@ -1,0 +1,106 @@
+//! Facts: what the core, the board and the start say of themselves.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::arch::asm;
+
+use fathom_probe::machine::{Fact, FactValue};
+
+use super::{Image, found, mmu, mrs, msr};
+use crate::registers::{self, Par};
+use crate::windows::{FIRST, Treatment, Window};
+
+/// A fact that is a number.
+pub(super) fn int(name: impl ToString, value: u64) -> Fact {
+    Fact { name: name.to_string(), value: FactValue::Int(value) }
+}
+
+/// A fact that is text.
+pub(super) fn text(name: impl ToString, value: impl Into<String>) -> Fact {
+    Fact { name: name.to_string(), value: FactValue::Text(value.into()) }
+}
+
+/// All of them.
+pub(super) fn facts(own: Option<(u64, u64)>) -> Vec<Fact> {
+    let (found, image, midr) = (found(), Image::here(), mrs!("midr_el1"));
+    let mut facts = Vec::from([
+        text("env.board.model", found.board.name()),
+        text("env.cpu.model", format!("{} (MIDR_EL1 {midr:#x})", registers::core(midr))),
+        text("env.build", concat!("fathom-metal ", env!("CARGO_PKG_VERSION"))),
+        int("metal.boot_el", found.boot_el),
+        int("metal.loaded_at", image.start),
+        int("metal.image.bytes", image.loaded_end - image.start),
+        int("metal.memory.bytes", image.end - image.start),
+        int("metal.baud", u64::from(found.parameters.baud)),
+        int("metal.watch.ms", u64::from(found.parameters.watch_ms)),
+    ]);
+    facts.extend(registers_of_the_core(midr));
+    if let Some((actlr, ectlr)) = own {
+        facts.push(int("arm.cpuactlr_el1", actlr));
+        facts.push(int("arm.cpuectlr_el1", ectlr));
+        facts.push(int("metal.smpen", ectlr & registers::SMPEN));
+    }
+    facts.extend(caches());
+    facts.extend(attributes());
+    facts
+}
+
+fn registers_of_the_core(midr: u64) -> [Fact; 13] {
+    [
+        int("arm.midr_el1", midr),
+        int("arm.mpidr_el1", mrs!("mpidr_el1")),
+        int("arm.ctr_el0", mrs!("ctr_el0")),
+        int("arm.dczid_el0", mrs!("dczid_el0")),
+        int("arm.cntfrq_el0", mrs!("cntfrq_el0")),
+        int("arm.id_aa64pfr0_el1", mrs!("id_aa64pfr0_el1")),
+        int("arm.id_aa64dfr0_el1", mrs!("id_aa64dfr0_el1")),
+        int("arm.id_aa64mmfr0_el1", mrs!("id_aa64mmfr0_el1")),
+        int("arm.ccidx", ccidx()),
+        int("arm.pmuver", mrs!("id_aa64dfr0_el1") >> 8 & 0xf),
+        int("arm.sctlr_el1", mrs!("sctlr_el1")),
+        int("arm.tcr_el1", mrs!("tcr_el1")),
+        int("arm.mair_el1", mrs!("mair_el1")),
+    ]
+}
+
+/// `ID_AA64MMFR2_EL1.CCIDX`, bits 23:20: the layout of `CCSIDR_EL1`. The register's encoding by numbers (C5.3): older
+/// assemblers do not know its name, and where it is not defined it reads as zero.
+fn ccidx() -> u64 {
+    mrs!("S3_0_C0_C7_2") >> 20 & 0xf
+}
+
+/// What `CLIDR_EL1` names, and `CCSIDR_EL1` of each.
+fn caches() -> Vec<Fact> {
+    let clidr = mrs!("clidr_el1");
+    let mut facts = Vec::from([int("arm.clidr_el1", clidr)]);
+    for (level, instructions) in registers::caches(clidr) {
+        // SAFETY: CSSELR_EL1 chooses what CCSIDR_EL1 is about and nothing else, after an ISB; there is one core, so
+        // both are of the same.
+        unsafe {
+            msr!("csselr_el1", registers::csselr(level, instructions));
+            asm!("isb");
+        }
+        let side = if instructions { "instructions" } else { "data" };
+        facts.push(int(format!("arm.ccsidr_el1.{level}.{side}"), mrs!("ccsidr_el1")));
+    }
+    facts
+}
+
+/// The attribute in force in each window, as the hardware translates it.
+fn attributes() -> Vec<Fact> {
+    let one = |window: Window| {
+        let treatment = match window.treatment {
+            Treatment::Named(attribute) => attribute.token(),
+            Treatment::Raw(_) => "raw",
+        };
+        let name = format!("attribute.{}.{treatment}", window.pages.token());
+        match mmu::translate(FIRST + window.start()) {
+            Par::Translated { pa, mair } => {
+                text(name, format!("va {:#x} pa {pa:#x} mair {mair:#04x}", FIRST + window.start()))
+            }
+            Par::Fault(status) => text(name, format!("not translated: fault status {status:#x}")),
+        }
+    };
+    Window::all().map(one).collect()
+}

@@ -1,0 +1,246 @@
+//! The bare machine as a [`Machine`].
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::arch::asm;
+
+use fathom_probe::machine::{
+    Control, Controls, Count, Counters, Disturb, Dma, Fact, Fresh, Machine, Maintain, Mapping, Provocation,
+    Refusal, Ticks, Translate, Translation, Wake, Watch, Wish, Worth,
+};
+use fathom_probe::patterns::chase;
+use fathom_probe::patterns::copy::Copying;
+use fathom_probe::patterns::stride::Sweep;
+
+use super::arena::{Arena, MetalCell};
+use super::identify::{self, int, text};
+use super::pmu::Pmu;
+use super::{clock, control, found, mmu, mrs, watchdog};
+use crate::registers::Par;
+use crate::tables::{BLOCK, PAGE, SPACE};
+use crate::windows::{self, Treatment};
+use crate::worth;
+
+/// The machine without an operating system.
+pub(super) struct Metal {
+    arena: Arena,
+    pmu: Pmu,
+    control: control::Control,
+    worth: Worth,
+    facts: Vec<Fact>,
+    /// The system counter when it was opened.
+    begun: u64,
+}
+
+impl Metal {
+    /// Opens the machine: counters started, clock calibrated (10 ms), facts collected, controls at their defaults.
+    pub(super) fn open() -> Metal {
+        let control = control::Control::open();
+        let pmu = Pmu::open();
+        let (worth, evidence) = worth::judge(found().board, mrs!("midr_el1"), control.own());
+        let mut facts = identify::facts(control.own());
+        facts.push(text("worth.evidence", evidence));
+        let mut metal =
+            Metal { arena: Arena::open(), pmu, control, worth, facts: Vec::new(), begun: clock::system() };
+        facts.extend(metal.clock_facts());
+        facts.extend(metal.counter_facts());
+        facts.extend(memory_facts());
+        metal.facts = facts;
+        metal
+    }
+
+    fn clock_facts(&mut self) -> [Fact; 6] {
+        let (overhead, step) = clock::fineness(|| self.now().0);
+        let (name, choice, (hz, ppm)) = match self.pmu.counts {
+            true => ("pmccntr", "the PMU's cycle counter counts", clock::calibrate()),
+            false => ("cntpct", "the PMU's cycle counter does not count", (clock::system_hz(), 0)),
+        };
+        [
+            text("clock.name", name),
+            text("clock.choice", choice),
+            int("clock.hz", hz),
+            int("clock.hz.ppm", ppm),
+            int("clock.overhead.ticks", overhead),
+            int("clock.step.ticks", step),
+        ]
+    }
+
+    /// What the PMU says that it counts, and what was kept of it.
+    fn counter_facts(&mut self) -> Vec<Fact> {
+        let mut facts = Vec::new();
+        if !crate::registers::has_pmu(mrs!("id_aa64dfr0_el1")) {
+            facts.push(text("privilege.counters", "none: ID_AA64DFR0_EL1 names no PMU"));
+            return facts;
+        }
+        facts.push(int("arm.pmcr_el0", mrs!("pmcr_el0")));
+        facts.push(int("arm.pmceid0_el0", mrs!("pmceid0_el0")));
+        facts.push(int("arm.pmceid1_el0", mrs!("pmceid1_el0")));
+        let cycles = self.pmu.counts.then_some("cycles");
+        let names: Vec<&str> = cycles.into_iter().chain(self.pmu.names()).collect();
+        let names = if names.is_empty() { String::from("none") } else { names.join(",") };
+        facts.push(text("privilege.counters", names));
+        facts
+    }
+
+    /// Is the core coherent, as far as that is known of it?
+    pub(super) fn is_coherent(&self) -> bool {
+        self.control.own().is_none_or(|(_, ectlr)| ectlr & crate::registers::SMPEN != 0)
+    }
+
+    /// Physical address of an offset, and the attribute in force there.
+    pub(super) fn par(&self, offset: u64) -> Option<(u64, u8)> {
+        match mmu::translate(Arena::address(offset)?) {
+            Par::Translated { pa, mair } => Some((pa, mair)),
+            Par::Fault(_) => None,
+        }
+    }
+}
+
+fn memory_facts() -> Vec<Fact> {
+    Vec::from([
+        int("page.base", PAGE),
+        int("page.injected", 0),
+        int("page.huge", BLOCK),
+        int("memory.bytes", windows::BYTES),
+        int("memory.mappable.base.bytes", windows::BYTES),
+        int("memory.mappable.huge.bytes", windows::BYTES),
+        int("memory.ceiling.bytes", windows::BYTES),
+        text("memory.ceiling.limit", "the arena of this image"),
+        text("memory.locked", "yes"),
+        int("memory.arena.pa", found().board.arena()),
+    ])
+}
+
+impl Machine for Metal {
+    type Cell = MetalCell;
+
+    fn worth(&self) -> Worth {
+        self.worth
+    }
+
+    fn facts(&mut self, sink: &mut dyn FnMut(Fact)) {
+        self.facts.iter().cloned().for_each(sink);
+    }
+
+    fn map(&mut self, wish: &Wish) -> Result<Mapping, Refusal> {
+        let treatment = self.control.controls.mair.map_or(Treatment::Named(wish.attribute), Treatment::Raw);
+        self.arena.map(wish, treatment)
+    }
+
+    #[inline]
+    fn cell(&self, offset: u64) -> Option<MetalCell> {
+        self.arena.cell(offset)
+    }
+
+    #[inline(always)]
+    fn offset(&self, cell: MetalCell) -> u64 {
+        cell.offset()
+    }
+
+    #[inline(always)]
+    fn link(&mut self, at: MetalCell, to: MetalCell) {
+        self.arena.link(at, to);
+    }
+
+    #[inline(always)]
+    fn follow(&mut self, at: MetalCell) -> MetalCell {
+        self.arena.follow(at)
+    }
+
+    #[inline(always)]
+    fn now(&mut self) -> Ticks {
+        Ticks(if self.pmu.counts { clock::cycles() } else { clock::system() })
+    }
+
+    fn alu(&mut self, n: u64) {
+        clock::alu(n);
+    }
+
+    /// The generic body, once in the image: every pattern runs the same loop at the same place.
+    #[inline(never)]
+    fn chase(&mut self, start: MetalCell, n: u64) -> MetalCell {
+        chase::body(self, start, n)
+    }
+
+    fn quiet_begin(&mut self) {
+        self.arena.begin();
+        watchdog::arm();
+    }
+
+    fn quiet_end(&mut self) {
+        watchdog::disarm();
+    }
+
+    /// Nothing runs beside the trial: all of its time is its own.
+    fn watch(&mut self) -> Watch {
+        let ticks = u128::from(clock::system().wrapping_sub(self.begun));
+        let ns = (ticks * 1_000_000_000 / u128::from(clock::system_hz().max(1))) as u64;
+        Watch { wall_ns: ns, cpu_ns: ns, ..Watch::default() }
+    }
+
+    fn sweep(&mut self, sweep: &Sweep, from: u64, n: u64) -> Option<u64> {
+        self.arena.sweep(sweep, from, n)
+    }
+
+    fn copy(&mut self, copying: &Copying, from: u64, n: u64) -> Option<()> {
+        self.arena.copy(copying, from, n)
+    }
+
+    fn provoke(&mut self, provocation: Provocation) -> Refusal {
+        watchdog::arm();
+        match provocation {
+            // SAFETY: the last page of the address space is mapped to nothing: a translation fault, which is
+            // reported and never comes back here.
+            Provocation::Abort => unsafe {
+                asm!("ldr {0}, [{1}]", out(reg) _, in(reg) SPACE - PAGE, options(nostack));
+            },
+            // SAFETY: UDF is Undefined by definition (C6.2), reported likewise.
+            Provocation::Undefined => unsafe { asm!("udf #0", options(nostack)) },
+            // SAFETY: a branch to itself, which the interrupt of the watch ends; it never returns here.
+            Provocation::Endless => unsafe { asm!("2:", "b 2b", options(nomem, nostack)) },
+        }
+        watchdog::disarm();
+        Refusal::new(format!("what was provoked ({}) has not come", provocation.token()), "")
+    }
+}
+
+impl Counters for Metal {
+    fn counters(&mut self) -> Result<Vec<Count>, Refusal> {
+        self.pmu.read()
+    }
+
+    fn refills(&mut self, level: u64) -> Option<u64> {
+        match level {
+            1 => self.pmu.count("refill.L1D"),
+            2 => self.pmu.count("refill.L2"),
+            _ => None,
+        }
+    }
+}
+
+impl Maintain for Metal {
+    fn clean_invalidate(&mut self, offset: u64, bytes: u64) -> Result<(), Refusal> {
+        let outside = || Refusal::new("that range is not in the arena", "ask for fewer bytes");
+        self.arena.maintain(offset, bytes).ok_or_else(outside)
+    }
+}
+
+impl Translate for Metal {
+    fn translated(&mut self, offset: u64) -> Option<Translation> {
+        let va = Arena::address(offset)?;
+        let (pa, mair) = self.par(offset).unzip();
+        Some(Translation { va, pa, mair })
+    }
+}
+
+impl Control for Metal {
+    fn control(&mut self, controls: &Controls) -> Result<(), Refusal> {
+        self.control.set(controls)
+    }
+}
+
+impl Fresh for Metal {}
+impl Wake for Metal {}
+impl Disturb for Metal {}
+impl Dma for Metal {}

@@ -1,0 +1,118 @@
+//! Serving the probe on the UART, for ever.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::convert::Infallible;
+
+use fathom_probe::serve::{Lines, Place, serve_from};
+use fathom_probe::wire::MAX_LINE;
+
+use super::metal::Metal;
+use super::{Only, boot, clock, found, heap, study, uart, vectors, watchdog};
+
+/// What outlives a fault.
+#[derive(Clone, Copy)]
+struct Kept {
+    /// How far the server has come, by the lines that it has sent: what a fault leaves of its own account is
+    /// anybody's guess.
+    place: Place,
+    /// When the image runs study S0 by itself, in ticks of the system counter; `None` once somebody has spoken.
+    silence_until: Option<u64>,
+    /// Is a fault being reported?
+    in_fault: bool,
+}
+
+static KEPT: Only<Kept> =
+    Only::new(Kept { place: Place { seq: 0, told: false }, silence_until: None, in_fault: false });
+
+fn kept() -> Kept {
+    // SAFETY: initialised, aligned, and nobody has a reference to it. Volatile: a fault may come between any two
+    // instructions, and what was kept before it must be in memory.
+    unsafe { KEPT.get().read_volatile() }
+}
+
+fn keep(change: impl FnOnce(&mut Kept)) {
+    let mut kept = kept();
+    change(&mut kept);
+    // SAFETY: as in `kept`.
+    unsafe { KEPT.get().write_volatile(kept) };
+}
+
+/// Begins to serve, at power-on.
+pub(super) fn begin() -> ! {
+    let ms = found().parameters.silence_ms;
+    keep(|kept| kept.silence_until = (ms > 0).then(|| clock::deadline(ms)));
+    serve()
+}
+
+/// Serves for ever; entered on an empty stack.
+pub(super) extern "C" fn serve() -> ! {
+    // SAFETY: at power-on and after a fault nothing that was allocated is used any more: the stack is empty, and no
+    // static holds any of it.
+    unsafe { heap::begin() };
+    keep(|kept| kept.in_fault = false);
+    let mut metal = Metal::open();
+    loop {
+        let mut place = kept().place;
+        let Ok(()) = serve_from(&mut metal, &mut Serial, &mut place);
+        // Either a `bye`, after which whoever comes next says `hello`; or nobody has said anything.
+        if kept().silence_until.is_some_and(|until| clock::system() >= until) {
+            keep(|kept| kept.silence_until = None);
+            study::run(&mut metal);
+        }
+    }
+}
+
+/// Reports a fault on the wire and serves again.
+pub(super) fn fault(what: impl FnOnce() -> String) -> ! {
+    watchdog::disarm();
+    if kept().in_fault {
+        uart::line("# a fault while a fault was reported: nothing more can be said; reset the board");
+        boot::park();
+    }
+    keep(|kept| kept.in_fault = true);
+    // SAFETY: whoever faulted never goes on.
+    unsafe { heap::begin() };
+    let what = what();
+    let mut place = kept().place;
+    let line = place.fault(&what);
+    keep(|kept| kept.place = place);
+    uart::line(&line);
+    vectors::serve_again()
+}
+
+/// The UART as a stream of lines.
+struct Serial;
+
+impl Lines for Serial {
+    type Error = Infallible;
+
+    /// Until somebody has said something there is an end of the stream: silence for too long.
+    fn read(&mut self, line: &mut String) -> Result<bool, Infallible> {
+        let mut bytes = Vec::with_capacity(512);
+        loop {
+            let Some(byte) = uart::wait(kept().silence_until) else { return Ok(false) };
+            keep(|kept| kept.silence_until = None);
+            match byte {
+                b'\n' | b'\r' if bytes.is_empty() => {}
+                b'\n' | b'\r' => break,
+                // What is too long is told so by its length; the rest of it is passed over.
+                _ if bytes.len() > MAX_LINE => {}
+                _ => bytes.push(byte),
+            }
+        }
+        line.push_str(&String::from_utf8_lossy(&bytes));
+        Ok(true)
+    }
+
+    fn write(&mut self, line: &str) -> Result<(), Infallible> {
+        keep(|kept| {
+            let number = line.rsplit_once(" seq=").and_then(|(_, rest)| rest.split(' ').next()?.parse().ok());
+            kept.place.seq = number.unwrap_or(kept.place.seq);
+            kept.place.told &= !line.starts_with("probe ");
+            kept.place.told |= line.starts_with("facts_end ");
+        });
+        uart::line(line);
+        Ok(())
+    }
+}

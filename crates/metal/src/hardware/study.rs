@@ -1,0 +1,48 @@
+//! Study S0, by itself, for whoever looks at a terminal.
+
+use alloc::string::String;
+
+use fathom_probe::machine::{Attribute, Machine, Operation, Pages, Wish, Worth};
+use fathom_probe::patterns::stride::Sweep;
+
+use super::metal::Metal;
+use super::{clock, found, mrs, uart};
+use crate::registers;
+use crate::study::{BUFFERS, ROUNDS, Run, head, ratio};
+use crate::windows::FIRST;
+
+/// Runs it, unless somebody begins to speak; the server goes on afterwards.
+pub(super) fn run(metal: &mut Metal) {
+    let believable = metal.worth() == Worth::Real;
+    let core = registers::core(mrs!("midr_el1"));
+    uart::line(&head(found().board.name(), &core, believable, metal.is_coherent()));
+    for bytes in BUFFERS {
+        let mut runs = [None; 2];
+        for (run, attribute) in runs.iter_mut().zip([Attribute::NormalNc, Attribute::WriteBack]) {
+            if uart::pending() {
+                return;
+            }
+            *run = one(metal, bytes, attribute);
+            let line = run.as_ref().map_or_else(|| String::from("#   refused"), Run::line);
+            uart::line(&line);
+        }
+        if let [Some(uncached), Some(cached)] = runs {
+            uart::line(&ratio(&uncached, &cached));
+        }
+    }
+    uart::line("# the block was cleaned and invalidated between the two attributes; serving the probe again");
+}
+
+/// Read-modify-writes through one attribute, in a block of 2 MiB, as the study maps it.
+fn one(metal: &mut Metal, bytes: u64, attribute: Attribute) -> Option<Run> {
+    metal.quiet_begin();
+    let mapping = metal.map(&Wish { bytes, pages: Pages::Huge, attribute, place: 0 }).ok()?;
+    let sweep = Sweep { base: mapping.base, step: 8, cells: bytes / 8, operation: Operation::Rmw };
+    metal.lay_sweep(&sweep, 0).ok()?;
+    let begin = clock::system();
+    metal.sweep(&sweep, 0, ROUNDS * sweep.cells)?;
+    let ticks = clock::system().wrapping_sub(begin);
+    metal.quiet_end();
+    let (va, translated) = (FIRST + mapping.base, metal.par(mapping.base));
+    Some(Run { bytes, va, translated, ticks, hz: clock::system_hz() })
+}

@@ -1,0 +1,92 @@
+//! The exception vectors: everything becomes one line, and the server begins again.
+
+use core::arch::global_asm;
+
+use super::{Image, found, msr, server, watchdog};
+use crate::exception::Taken;
+
+global_asm!(
+    r#"
+    .section .vectors, "ax"
+    .balign 2048
+    .global vectors
+vectors:
+    // 16 entries, 128 bytes each (DDI 0487 D1.3.1). Nothing is saved: nobody goes back. The stack may be what is
+    // wrong, so there is another.
+    .set    entry, 0
+    .rept   16
+    .balign 128
+    msr     daifset, #15
+    mov     x0, #entry
+    b       taken_here
+    .set    entry, entry + 1
+    .endr
+    .balign 128
+taken_here:
+    msr     spsel, #1
+    adrp    x5, __fault_stack
+    mov     sp, x5
+    mrs     x1, esr_el1
+    mrs     x2, far_el1
+    mrs     x3, elr_el1
+    mov     x29, xzr
+    mov     x30, xzr
+    b       {taken}
+
+    .text
+    .global again
+again:
+    adrp    x5, __stack
+    mov     sp, x5
+    mov     x29, xzr
+    mov     x30, xzr
+    b       {serve}
+"#,
+    taken = sym taken,
+    serve = sym server::serve,
+);
+
+unsafe extern "C" {
+    static vectors: u8;
+    fn again() -> !;
+}
+
+/// Puts the vectors in force.
+pub(super) fn install() {
+    // SAFETY: a table of 16 entries, aligned to 2 KiB (VBAR_EL1, D24.2.193). System errors are let in: they are
+    // reported like everything else.
+    unsafe {
+        msr!("vbar_el1", (&raw const vectors).addr() as u64);
+        core::arch::asm!("isb", "msr daifclr, #4", options(nostack));
+    }
+}
+
+/// An exception was taken.
+extern "C" fn taken(vector: u64, esr: u64, far: u64, elr: u64) -> ! {
+    let taken = Taken { vector, esr, far, elr, image: Image::here().start };
+    if taken.is_interrupt() {
+        watchdog::seen();
+        let ms = found().parameters.watch_ms;
+        let elr = elr.wrapping_sub(taken.image);
+        server::fault(|| {
+            alloc::format!("watch: the trial took longer than {ms} ms; it was at image+{elr:#x}")
+        })
+    }
+    server::fault(|| taken.words())
+}
+
+/// Begins to serve again, on an empty stack.
+pub(super) fn serve_again() -> ! {
+    // SAFETY: the stack that is left behind and the one that is begun hold nothing that is used again: whoever
+    // calls this is at its end (`server::fault`). System errors are let in again, which an exception masks.
+    unsafe {
+        core::arch::asm!("msr daifclr, #4", options(nostack));
+        again()
+    }
+}
+
+/// A panic is one more fault.
+#[panic_handler]
+fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
+    server::fault(|| alloc::format!("{info}"))
+}

@@ -1,0 +1,272 @@
+//! System registers: what is written into them, and what they say. Names and bits are those of DDI 0487, part D
+//! ("System registers"), unless a line says otherwise.
+
+use alloc::format;
+use alloc::string::String;
+
+use fathom_probe::machine::Attribute;
+
+/// `SCR_EL3` for what runs below: non-secure (bit 0), both RES1 bits (4, 5), no SMC (7: nobody would answer),
+/// HVC (8), AArch64 below (10).
+pub const SCR_EL3: u64 = 1 | 1 << 4 | 1 << 5 | 1 << 7 | 1 << 8 | 1 << 10;
+/// `HCR_EL2`: EL1 is AArch64 (`RW`, bit 31); no second stage, no traps.
+pub const HCR_EL2: u64 = 1 << 31;
+/// `CNTHCTL_EL2`: counter and timer of EL1 are not trapped (`EL1PCTEN`, `EL1PCEN`).
+pub const CNTHCTL_EL2: u64 = 3;
+/// `CPTR_EL2`: its RES1 bits, no traps.
+pub const CPTR_EL2: u64 = 0x33ff;
+/// `SCTLR_EL1` with translation and caches off: its RES1 bits in Armv8.0 (11, 20, 22, 23, 28, 29).
+pub const SCTLR_EL1_OFF: u64 = 0x30d0_0800;
+/// And with translation (`M`), data caches (`C`), stack alignment checks (`SA`) and instruction caches (`I`) on.
+pub const SCTLR_EL1_ON: u64 = SCTLR_EL1_OFF | 1 | 1 << 2 | 1 << 3 | 1 << 12;
+/// Saved program status of an exception return to EL1 on its own stack, with everything masked.
+pub const SPSR_EL1H: u64 = 0x3c5;
+/// `ACTLR_EL3` and `ACTLR_EL2` of Cortex-A53 and A72: EL1 may write `CPUACTLR_EL1` (bit 0) and `CPUECTLR_EL1`
+/// (bit 1), and the L2's registers (4 to 6). DDI 0500J 4.3.62; the value that the Pis' armstub8.S writes.
+pub const ACTLR_OPEN: u64 = 1 | 1 << 1 | 1 << 4 | 1 << 5 | 1 << 6;
+/// `CPUECTLR_EL1.SMPEN`, the same bit in Cortex-A53 (DDI 0500J, 4.3.71) and A72 (100095, 4.3.67): without it the
+/// core is not coherent, and may treat cacheable memory as if it were none.
+pub const SMPEN: u64 = 1 << 6;
+
+/// Levels of translation begin at 39 bits of address with 4 KiB pages: `TCR_EL1.T0SZ` is 64 - 39.
+pub const T0SZ: u64 = 25;
+
+/// The attribute bytes of `MAIR_EL1` by index: the four attributes, and one that is anybody's wish.
+pub const INDEX_DEVICE: u64 = 0;
+/// See [`INDEX_DEVICE`].
+pub const INDEX_NORMAL_NC: u64 = 1;
+/// See [`INDEX_DEVICE`].
+pub const INDEX_WRITE_BACK: u64 = 2;
+/// See [`INDEX_DEVICE`].
+pub const INDEX_WRITE_THROUGH: u64 = 3;
+/// See [`INDEX_DEVICE`].
+pub const INDEX_RAW: u64 = 4;
+
+/// Index of an attribute in `MAIR_EL1`.
+#[must_use]
+pub fn index_of(attribute: Attribute) -> u64 {
+    match attribute {
+        Attribute::Device => INDEX_DEVICE,
+        Attribute::NormalNc => INDEX_NORMAL_NC,
+        Attribute::WriteBack => INDEX_WRITE_BACK,
+        Attribute::WriteThrough => INDEX_WRITE_THROUGH,
+    }
+}
+
+/// The byte of `MAIR_EL1` for an attribute: Device-nGnRnE; Normal, inner and outer non-cacheable; write-back or
+/// write-through, non-transient, allocating on reads and writes.
+#[must_use]
+pub fn byte_of(attribute: Attribute) -> u8 {
+    match attribute {
+        Attribute::Device => 0x00,
+        Attribute::NormalNc => 0x44,
+        Attribute::WriteBack => 0xff,
+        Attribute::WriteThrough => 0xbb,
+    }
+}
+
+/// `MAIR_EL1` with the four attributes and one byte as wished.
+#[must_use]
+pub fn mair(raw: u8) -> u64 {
+    let all = [Attribute::Device, Attribute::NormalNc, Attribute::WriteBack, Attribute::WriteThrough];
+    let one = |attribute| u64::from(byte_of(attribute)) << (8 * index_of(attribute));
+    all.into_iter().map(one).sum::<u64>() | u64::from(raw) << (8 * INDEX_RAW)
+}
+
+/// What a byte of `MAIR_EL1` says, as DDI 0487 words it.
+#[must_use]
+pub fn words_of(byte: u8) -> String {
+    if byte >> 4 == 0 {
+        return match byte {
+            0x00 => "Device-nGnRnE",
+            0x04 => "Device-nGnRE",
+            0x08 => "Device-nGRE",
+            0x0c => "Device-GRE",
+            _ => "reserved",
+        }
+        .into();
+    }
+    let half = |half: u8| {
+        let allocates = match half & 3 {
+            0 => "",
+            1 => ", allocates on writes",
+            2 => ", allocates on reads",
+            _ => ", allocates on reads and writes",
+        };
+        match half >> 2 {
+            0 => format!("write-through transient{allocates}"),
+            1 if half & 3 == 0 => "non-cacheable".into(),
+            1 => format!("write-back transient{allocates}"),
+            2 => format!("write-through{allocates}"),
+            _ => format!("write-back{allocates}"),
+        }
+    };
+    match (byte >> 4, byte & 0xf) {
+        (_, 0) => "reserved".into(),
+        (outer, inner) if outer == inner => format!("Normal {}", half(inner)),
+        (outer, inner) => format!("Normal, inner {}, outer {}", half(inner), half(outer)),
+    }
+}
+
+/// How table walks fetch: `TCR_EL1.IRGN0` and `ORGN0`. There is no walk through device memory.
+#[must_use]
+pub fn walks_of(attribute: Attribute) -> Option<u64> {
+    match attribute {
+        Attribute::NormalNc => Some(0b00),
+        Attribute::WriteBack => Some(0b01),
+        Attribute::WriteThrough => Some(0b10),
+        Attribute::Device => None,
+    }
+}
+
+/// `TCR_EL1`: 39 bits of address below, 4 KiB pages, walks that fetch as `walks` says and are inner shareable,
+/// nothing above (`EPD1`), and as many physical bits as the core has (`ID_AA64MMFR0_EL1.PARange`, at most 48
+/// bits with 4 KiB pages in Armv8.0).
+#[must_use]
+pub fn tcr(walks: u64, pa_range: u64) -> u64 {
+    T0SZ | walks << 8 | walks << 10 | 3 << 12 | 1 << 23 | pa_range.min(5) << 32
+}
+
+/// What `AT S1E1R` left in `PAR_EL1`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Par {
+    /// No translation; the fault status code.
+    Fault(u8),
+    /// A translation.
+    Translated {
+        /// Physical address of the page's first byte, with the asked offset inside the page.
+        pa: u64,
+        /// The attribute byte in force, in the encoding of `MAIR_EL1`.
+        mair: u8,
+    },
+}
+
+/// Reads `PAR_EL1` after a translation of `va`.
+#[must_use]
+pub fn par(value: u64, va: u64) -> Par {
+    if value & 1 == 1 {
+        return Par::Fault((value >> 1 & 0x3f) as u8);
+    }
+    Par::Translated { pa: value & 0x000f_ffff_ffff_f000 | va & 0xfff, mair: (value >> 56) as u8 }
+}
+
+/// The core's name, variant and revision.
+#[must_use]
+pub fn core(midr: u64) -> String {
+    let part = match crate::board::part(midr) {
+        crate::board::CORTEX_A53 => "Cortex-A53".into(),
+        crate::board::CORTEX_A72 => "Cortex-A72".into(),
+        other => format!("implementer {:#x}, part {:#x}", other >> 24, other >> 4 & 0xfff),
+    };
+    format!("{part} r{}p{}", midr >> 20 & 0xf, midr & 0xf)
+}
+
+/// The caches that `CLIDR_EL1` names: (level, is it one of instructions), in order. `Ctype` 0 ends the list; a
+/// unified cache counts as one of data.
+pub fn caches(clidr: u64) -> impl Iterator<Item = (u8, bool)> {
+    let kinds = (1..=7u8).map(move |level| (level, clidr >> (3 * (level - 1)) & 7));
+    kinds.take_while(|(_, kind)| *kind != 0).flat_map(|(level, kind)| {
+        let sides: &[bool] = match kind {
+            1 => &[true],
+            3 => &[false, true],
+            _ => &[false],
+        };
+        sides.iter().map(move |side| (level, *side))
+    })
+}
+
+/// `CSSELR_EL1` for a cache: the level less one in bits 3:1, `InD` in bit 0.
+#[must_use]
+pub fn csselr(level: u8, instructions: bool) -> u64 {
+    u64::from(level - 1) << 1 | u64::from(instructions)
+}
+
+/// Is there a PMU that speaks the architecture's language? `ID_AA64DFR0_EL1.PMUVer`: 0 is none, 15 one of the
+/// implementer's own.
+#[must_use]
+pub fn has_pmu(dfr0: u64) -> bool {
+    !matches!(dfr0 >> 8 & 0xf, 0 | 15)
+}
+
+/// Event counters beside the cycle counter: `PMCR_EL0.N`.
+#[must_use]
+pub fn event_counters(pmcr: u64) -> u64 {
+    pmcr >> 11 & 0x1f
+}
+
+/// Does `PMCEID0_EL0` name the event (its number below 32)?
+#[must_use]
+pub fn has_event(pmceid0: u64, event: u64) -> bool {
+    event < 32 && pmceid0 >> event & 1 == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn registers_are_what_the_manual_adds_up_to() {
+        assert_eq!(SCR_EL3, 0x5b1);
+        assert_eq!(SCTLR_EL1_ON & !SCTLR_EL1_OFF, 0x100d);
+        assert_eq!(mair(0xa5), 0xa5_bb_ff_44_00);
+        assert_eq!(tcr(1, 2), 0x2_0080_3519);
+        assert_eq!(tcr(0, 9) >> 32, 5);
+        assert_eq!(ACTLR_OPEN, 0x73);
+        // With device memory there is nothing to walk.
+        assert_eq!(Attribute::ALL.iter().filter_map(|a| walks_of(*a)).count(), 3);
+    }
+
+    #[test]
+    fn attributes_have_the_studys_bytes() {
+        let bytes = Attribute::ALL.iter().map(|a| byte_of(*a));
+        assert_eq!(bytes.collect::<alloc::vec::Vec<u8>>(), [0xff, 0xbb, 0x44, 0x00]);
+        for attribute in Attribute::ALL {
+            assert_eq!((mair(0) >> (8 * index_of(*attribute))) as u8, byte_of(*attribute));
+            assert_ne!(index_of(*attribute), INDEX_RAW);
+        }
+    }
+
+    #[test]
+    fn attribute_bytes_are_told_in_words() {
+        for (byte, words) in [
+            (0x00, "Device-nGnRnE"),
+            (0x0c, "Device-GRE"),
+            (0x01, "reserved"),
+            (0x40, "reserved"),
+            (0x44, "Normal non-cacheable"),
+            (0xff, "Normal write-back, allocates on reads and writes"),
+            (0xbb, "Normal write-through, allocates on reads and writes"),
+            (0xee, "Normal write-back, allocates on reads"),
+            (0x77, "Normal write-back transient, allocates on reads and writes"),
+            (0x4f, "Normal, inner write-back, allocates on reads and writes, outer non-cacheable"),
+        ] {
+            assert_eq!(words_of(byte), words, "{byte:#x}");
+        }
+    }
+
+    #[test]
+    fn translations_are_read() {
+        assert_eq!(par(0xff00_0000_4012_3b80, 0x1234_5678), Par::Translated { pa: 0x4012_3678, mair: 0xff });
+        // F, and FST 0b000101: translation fault, level 1.
+        assert_eq!(par(0x80b, 0), Par::Fault(5));
+    }
+
+    #[test]
+    fn cores_and_caches_are_named() {
+        assert_eq!(core(0x410f_d034), "Cortex-A53 r0p4");
+        assert_eq!(core(0x410f_d083), "Cortex-A72 r0p3");
+        assert_eq!(core(0x414f_d0c1), "implementer 0x41, part 0xd0c r4p1");
+        // The A53's: two at level 1, a unified one at level 2.
+        let all: alloc::vec::Vec<_> = caches(0x0a20_0023).collect();
+        assert_eq!(all, [(1, false), (1, true), (2, false)]);
+        assert_eq!((csselr(1, true), csselr(2, false)), (1, 2));
+        assert_eq!(caches(0).count(), 0);
+    }
+
+    #[test]
+    fn counters_are_counted() {
+        assert!(has_pmu(0x1030_5106) && !has_pmu(0x1030_5006) && !has_pmu(0x1030_5f06));
+        assert_eq!(event_counters(0x4103_3000), 6);
+        assert!(has_event(1 << 3, 3) && !has_event(1 << 3, 4) && !has_event(u64::MAX, 32));
+    }
+}
