@@ -12,6 +12,8 @@ pub use experiments::{Cacheability, Conflict, Latency, RunOptions, StandIn, Stri
 use parse::size;
 pub use records::{Compare, Describe, Doctor, Form, Report, Share};
 
+use crate::subjects;
+
 /// What memory does to code: measured, with its uncertainty.
 #[derive(Debug, Parser)]
 #[command(name = "fathom", version, about, max_term_width = 80, disable_help_subcommand = true)]
@@ -151,6 +153,15 @@ It changes nothing itself. Exit status: 0 nothing costs the measurement
 anything, 1 failed, 2 wrong command line or file, 3 something does, 5 nothing
 can be measured there")]
     Doctor(Doctor),
+    /// Writes the bare-metal image, with what an SD card needs beside it and a page of instructions.
+    #[command(after_help = "Examples:
+  fathom image --board pi3 -o card             kernel8.img, config.txt, README.txt
+  fathom survey --on serial:/dev/ttyUSB0       the board, once it has booted
+  fathom survey --on qemu:virt                 the same image, without a board
+
+The image was never run on hardware. Exit status: 0 written, 1 failed, 2 wrong
+command line, or a file that somebody else wrote is in the way")]
+    Image(Image),
     /// Lists the described machines, or shows the effective description of one.
     Machines {
         /// Name of a described machine, or a description's file.
@@ -182,6 +193,34 @@ can be measured there")]
         #[command(subcommand)]
         machine: Served,
     },
+}
+
+/// Options of the image.
+#[derive(Debug, Args)]
+pub struct Image {
+    /// The board.
+    #[arg(long, value_enum)]
+    pub board: Board,
+    /// The directory to write to; it is made if it is not there.
+    #[arg(short, long, value_name = "DIR")]
+    pub output: PathBuf,
+    /// Speed of its serial port.
+    #[arg(long, default_value_t = subjects::serial::BAUD, value_parser = baud())]
+    pub baud: u32,
+    /// Write over files that somebody else wrote.
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// A board that the image knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Board {
+    /// Raspberry Pi 3.
+    Pi3,
+    /// Raspberry Pi 4.
+    Pi4,
+    /// QEMU's machine virt.
+    Virt,
 }
 
 /// How findings leave.
@@ -249,6 +288,33 @@ pub enum Served {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
+    /// The bare-metal image under QEMU: `raspi3b` or `virt`.
+    Qemu {
+        /// QEMU's machine.
+        machine: String,
+        /// End unless the parent is this process.
+        #[arg(long, hide = true)]
+        parent: Option<u32>,
+    },
+    /// A board behind a serial port, as it is: raw, and held by nobody else meanwhile.
+    Serial {
+        /// The port.
+        device: PathBuf,
+        /// Its speed.
+        #[arg(long, default_value_t = subjects::serial::BAUD, value_parser = baud())]
+        baud: u32,
+    },
+    /// A fathom on another host, found or brought there by ssh.
+    Ssh {
+        /// The host, as ssh takes it.
+        host: String,
+    },
+}
+
+/// A baud rate.
+fn baud() -> clap::builder::RangedI64ValueParser<u32> {
+    let all = subjects::serial::BAUDS;
+    clap::value_parser!(u32).range(i64::from(*all.start())..=i64::from(*all.end()))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 mod against;
 mod build;
+mod card;
 mod child;
 mod cli;
 mod describe;
@@ -96,12 +97,15 @@ fn run(cli: &Cli, out: &Out) -> Result<u8, Failure> {
         Some(Verb::Describe(options)) => describe::run(options, out),
         Some(Verb::Compare(options)) => compare(options, out),
         Some(Verb::Doctor(options)) => doctor::run(options, out),
+        Some(Verb::Image(options)) => card::write(options, out),
         Some(Verb::Machines { name: Some(name) }) => out.text(&subjects::description(name)?.to_toml()),
         Some(Verb::Machines { name: None }) => {
             out.text(&output::columns(subjects::machines().iter().map(|(n, a)| (n.as_str(), a.as_str()))))
         }
         Some(Verb::Subjects) => {
-            out.text(&output::columns(subjects::all()?.iter().map(|s| (s.name.as_str(), s.about.as_str()))))
+            let all = subjects::all()?;
+            let named = all.iter().map(|s| (s.name.as_str(), s.about.as_str()));
+            out.text(&output::columns(named.chain(subjects::forms())))
         }
         Some(Verb::Share(options)) => share(options, out),
         Some(Verb::Schema { json: true, of: cli::Document::Comparison }) => {

@@ -17,6 +17,10 @@ use crate::progress::Progress;
 use crate::room::Room;
 use crate::subjects::{self, Subject};
 
+mod quiet;
+
+use quiet::Quiet;
+
 /// How often the user's wish to stop is looked at.
 const GLANCE: Duration = Duration::from_millis(50);
 /// How long a probe may take to close its stream after it was told `bye`.
@@ -120,9 +124,13 @@ pub fn measure(options: &RunOptions, asked: Run, plan: Plan, quiet: bool) -> Res
     let progress = Progress::new(quiet, start);
     let patience = Duration::from_millis(options.patience);
     // The plan reckons with what the trials cost; only here it shows what the whole took.
-    let until = (!subject.modelled).then(|| start + asking_time(budget));
+    let asking = (!subject.modelled).then(|| asking_time(budget));
+    // A board or a host far away may take its time to come; what is promised then is the time from its greeting on.
+    let until = asking.filter(|_| !subject.lossy).map(|time| start + time);
     let (noise, room) = (Noise::default(), Room::now());
-    let mut talk = Talk { session, probe, keep, stop, progress, patience, until, leaving: None, noise, room };
+    let leaving = None;
+    let mut talk =
+        Talk { session, probe, subject, keep, stop, progress, patience, asking, until, leaving, noise, room };
     let outcome = talk.converse();
     talk.finish(outcome, start)
 }
@@ -139,10 +147,11 @@ pub fn facts(on: Option<&str>, cpu: Option<u32>) -> Result<(Subject, Record), Fa
     let session = Session::new(|_, _, _| Vec::new(), run);
     let (keep, progress) = (Keep::default(), Progress::new(true, Instant::now()));
     let (noise, room) = (Noise::default(), Room::now());
+    let (asking, until, leaving) = (None, None, None);
     let mut talk =
-        Talk { session, probe, keep, stop, progress, patience, until: None, leaving: None, noise, room };
+        Talk { session, probe, subject, keep, stop, progress, patience, asking, until, leaving, noise, room };
     match talk.converse() {
-        Outcome::Complete => Ok((subject, talk.session.record)),
+        Outcome::Complete => Ok((talk.subject, talk.session.record)),
         Outcome::Failed(failure) => Err(failure),
         Outcome::Stopped(signal) => Err(Failure {
             status: 128u8.saturating_add(u8::try_from(signal).unwrap_or(0)),
@@ -198,8 +207,10 @@ fn clock_seed() -> u64 {
 
 fn arguments(subject: &Subject, options: &RunOptions, seed: u64) -> Vec<String> {
     let mut extra = Vec::new();
-    if subject.host {
+    if subject.host || subject.command.get(2).is_some_and(|kind| kind == "qemu") {
         extra.extend(["--parent".to_owned(), std::process::id().to_string()]);
+    }
+    if subject.host {
         if let Some(cpu) = options.cpu {
             extra.extend(["--cpu".to_owned(), cpu.to_string()]);
         }
@@ -220,10 +231,13 @@ enum Outcome {
 struct Talk {
     session: Session,
     probe: Probe,
+    subject: Subject,
     keep: Keep,
     stop: Stop,
     progress: Progress,
-    /// When no more trials are asked for; never of a model.
+    /// How long trials are asked for; for ever of a model.
+    asking: Option<Duration>,
+    /// When no more are asked for, once that is known.
     until: Option<Instant>,
     patience: Duration,
     /// The signal that asked for the end, and when the probe's time for its last point is over.
@@ -252,39 +266,54 @@ impl Noise {
 
 impl Talk {
     fn converse(&mut self) -> Outcome {
-        let mut silent_since = Instant::now();
+        let mut quiet = Quiet::new(self.patience);
         loop {
             if let Some(signal) = self.asked_to_stop() {
                 return Outcome::Stopped(signal);
             }
             if self.session.our_turn() {
+                self.until = self.until.or(self.asking.map(|time| Instant::now() + time));
                 if self.until.is_some_and(|until| Instant::now() >= until) {
                     self.session.stop_asking();
                 }
                 let line = self.session.next_line();
                 self.probe.send(line);
-                silent_since = Instant::now();
+                quiet.broken();
+            } else if self.subject.lossy && quiet.due(self.session.restless()) {
+                self.session.nudge().into_iter().for_each(|line| self.probe.send(line));
             }
+            self.keep_own();
             self.progress.show(&self.session, self.until);
             match self.probe.hear(GLANCE) {
                 Heard::Line(line) => {
                     self.keep.line(&line);
                     self.session.take(&line);
+                    self.keep_own();
                     if self.noise.hear(&line) {
-                        silent_since = Instant::now();
+                        quiet.broken();
                     }
                     if let Some(failure) = self.hopeless() {
                         return Outcome::Failed(failure);
                     }
+                    if self.subject.stays && self.session.gone() {
+                        return self.said_goodbye();
+                    }
                 }
                 Heard::Silence => {
-                    if let Some(outcome) = self.weary(silent_since.elapsed()) {
+                    if let Some(outcome) = self.weary(quiet.length()) {
                         return outcome;
                     }
                 }
                 Heard::End if self.session.over() => return self.said_goodbye(),
                 Heard::End => return self.ended_early(),
             }
+        }
+    }
+
+    /// Keeps what the harness itself says in the record.
+    fn keep_own(&mut self) {
+        while let Some(line) = self.session.own_line() {
+            self.keep.line(&line);
         }
     }
 
@@ -321,7 +350,7 @@ impl Talk {
             let seconds = self.patience.as_secs_f64();
             Outcome::Failed(Failure::new(
                 format!("the probe said nothing for {seconds} s; it was ended{}", self.puzzle()),
-                "run the subject's command by hand and type: facts",
+                self.subject.silent,
             ))
         })
     }
@@ -337,6 +366,10 @@ impl Talk {
         if let Some(why) = self.session.strange() {
             let remedy = "install the same version of fathom at both ends";
             return Some(Failure::new(format!("the probe cannot be followed: {why}"), remedy));
+        }
+        if let Some(why) = self.session.broken() {
+            let what = format!("the line to '{}' loses too much: {why}", self.subject.name);
+            return Some(Failure::new(what, "look at its cable, ground and baud rate"));
         }
         if let Some(why) = self.room.look(&self.session.record, 0) {
             let what = format!("the subject sent too much; it was ended: {why}{}", self.puzzle());

@@ -37,7 +37,7 @@ impl Stdio {
                     _ => std::process::exit(0),
                 }
                 let line = String::from_utf8_lossy(&bytes).into_owned();
-                leaving |= line.trim() == "bye";
+                leaving |= line.split_whitespace().next() == Some("bye");
                 if sender.send(line).is_err() {
                     return;
                 }
@@ -81,6 +81,9 @@ pub fn run(served: &Served) -> Result<(), Failure> {
             serve(&mut model, &mut Stdio::new()?)
         }
         Served::Host { .. } => return host(served),
+        Served::Qemu { machine, parent } => return subjects::qemu::serve(machine, *parent),
+        Served::Serial { device, baud } => return subjects::serial::serve(device, *baud),
+        Served::Ssh { host } => return subjects::ssh::serve(host),
     };
     // Whoever listened is gone; there is nobody to tell.
     outcome.or(Ok(()))

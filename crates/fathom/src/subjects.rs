@@ -10,6 +10,9 @@ use crate::failure::Failure;
 use crate::keep::directory;
 
 mod own;
+pub mod qemu;
+pub mod serial;
+pub mod ssh;
 
 /// A subject: its name and the command whose stdin and stdout are the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,8 +25,30 @@ pub struct Subject {
     pub host: bool,
     /// Is it a described machine?
     pub modelled: bool,
+    /// May the stream lose bytes, or the probe be started anew? Then a silent one is asked to greet.
+    pub lossy: bool,
+    /// Does the stream stay open when the probe has taken its leave? A board goes nowhere.
+    pub stays: bool,
+    /// What to look at where it says nothing.
+    pub silent: &'static str,
     /// One line for the list.
     pub about: String,
+}
+
+impl Subject {
+    /// A subject without a command, of which nothing is known.
+    fn named(name: &str, about: String) -> Subject {
+        Subject {
+            name: name.to_owned(),
+            command: Vec::new(),
+            host: false,
+            modelled: false,
+            lossy: false,
+            stays: false,
+            silent: "run the subject's command by hand and type: facts",
+            about,
+        }
+    }
 }
 
 /// The user's configuration directory for Fathom.
@@ -35,22 +60,31 @@ pub fn config_dir() -> Option<PathBuf> {
 
 fn host() -> Subject {
     Subject {
-        name: "host".into(),
         command: ["fathom", "serve", "host"].map(String::from).to_vec(),
         host: true,
-        modelled: false,
-        about: "this machine, measured in a child process".into(),
+        ..Subject::named("host", "this machine, measured in a child process".into())
     }
 }
 
 fn model(name: &str, about: String) -> Subject {
     Subject {
-        name: name.into(),
         command: ["fathom", "serve", "model", name].map(String::from).to_vec(),
-        host: false,
         modelled: true,
-        about,
+        ..Subject::named(name, about)
     }
+}
+
+/// What the name of a subject may begin with, and what makes one of the rest.
+type Kind = (&'static str, fn(&str, &str) -> Result<Subject, Failure>);
+const KINDS: [Kind; 3] =
+    [(qemu::PREFIX, qemu::subject), (serial::PREFIX, serial::subject), (ssh::PREFIX, ssh::subject)];
+
+/// Forms of names that stand for many subjects, and what they are.
+pub fn forms() -> [(&'static str, &'static str); 2] {
+    [
+        (serial::FORM, "a board with the image of `fathom image`, behind a serial port"),
+        (ssh::FORM, "another host, through ssh; fathom is found there, or brought there"),
+    ]
 }
 
 /// No description and no list of subjects is longer; what has no end (a device) is none.
@@ -89,11 +123,10 @@ fn parse_own(file: &Path, text: &str) -> Result<Vec<Subject>, Failure> {
     let own = own::parse(&file.display().to_string(), text);
     let own = own.map_err(|wrong| Failure::usage(wrong.what, wrong.remedy))?;
     let subject = |o: own::Own| Subject {
-        name: o.name,
         command: o.command,
-        host: false,
-        modelled: false,
-        about: o.about,
+        // What is behind a command of the user's nobody knows: a serial line, perhaps.
+        lossy: true,
+        ..Subject::named(&o.name, o.about)
     };
     Ok(own.into_iter().map(subject).collect())
 }
@@ -102,6 +135,7 @@ fn parse_own(file: &Path, text: &str) -> Result<Vec<Subject>, Failure> {
 pub fn all() -> Result<Vec<Subject>, Failure> {
     let mut list = vec![host()];
     list.extend(own()?);
+    list.extend(qemu::all());
     list.extend(machines().into_iter().map(|(name, about)| model(&name, format!("model of: {about}"))));
     Ok(list)
 }
@@ -148,6 +182,19 @@ pub fn find(on: Option<&str>) -> Result<Subject, Failure> {
     }
     if let Some(own) = own()?.into_iter().find(|s| s.name == name) {
         return Ok(own);
+    }
+    if let Some((prefix, subject)) = KINDS.iter().find(|(prefix, _)| name.starts_with(prefix)) {
+        return subject(name, &name[prefix.len()..]);
+    }
+    // A name with a colon is hardly a file's: a kind that was mistyped, unless there is such a file.
+    if let Some((kind, rest)) = name.split_once(':')
+        && !Path::new(name).exists()
+    {
+        let kinds = KINDS.iter().map(|(prefix, _)| prefix.trim_end_matches(':'));
+        let near =
+            nearest(kind, kinds).map_or_else(String::new, |near| format!("did you mean '{near}:{rest}'? "));
+        let remedy = format!("{near}`fathom subjects` lists what there is");
+        return Err(Failure::usage(format!("'{kind}:' begins no subject's name"), remedy));
     }
     description(name).map(|d| {
         // A file's name may look like a flag to the probe.

@@ -21,7 +21,6 @@ use crate::failure::Failure;
 ///
 /// # Errors
 /// When this program was built where the image could not be.
-#[allow(dead_code, reason = "asked for by the subjects and the command that are to come")]
 pub fn embedded() -> Result<&'static [u8], Failure> {
     let built: Result<&'static [u8], &str> = include!(concat!(env!("OUT_DIR"), "/image.rs"));
     built.map_err(|why| {

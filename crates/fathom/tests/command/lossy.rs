@@ -1,0 +1,66 @@
+//! Subjects behind a line that loses: a stream editor between harness and probe. The harness's own reckoning is
+//! tested with hundreds of such lines in crates/experiment; here are the clock, the file and the exit status.
+
+use std::time::Instant;
+
+use crate::common::{Did, User};
+
+/// A survey of a model, with these editors before and behind its probe.
+fn survey(to: &str, from: &str, more: &str) -> (User, Did) {
+    let user = User::new();
+    user.subject("board", &format!("{to} | fathom serve model s1-8way | {from}"));
+    let did = user.shell(&format!("fathom survey --on board --seed 1 --budget 2s --record A --json {more}"));
+    user.nothing_left(Instant::now());
+    (user, did)
+}
+
+/// Tiers and their latencies, to a tenth of a ns: a trial that ran twice finds other lines in the caches.
+fn tiers(json: &str) -> Vec<String> {
+    let document: serde_json::Value = serde_json::from_str(json).expect("JSON");
+    let all = document["findings"].as_array().expect("a list").iter();
+    all.filter(|f| f["name"].as_str().is_some_and(|n| n.starts_with("tier.") && n.ends_with(".latency")))
+        .map(|f| format!("{} {:.1}", f["name"], f["value"].as_f64().unwrap_or(0.0)))
+        .collect()
+}
+
+#[test]
+fn what_a_bad_line_damages_is_asked_again_and_the_findings_are_the_same() {
+    let (_, good) = survey("cat", "cat", "");
+    assert_eq!(good.status, 0, "{good:?}");
+    // Requests: one dropped, one changed, one twice. Answers: dropped, changed and repeated here and there.
+    let to = "sed -u -e 5d -e '9s/bytes=/bytes=1/' -e 12p";
+    let from = "sed -u -e 20d -e '70s/1/2/' -e 90p -e 101d -e 102d -e '130s/ crc.*//' -e '150s/e/E/g'";
+    let (user, did) = survey(to, from, "--patience 8s");
+    assert_eq!((did.status, did.err.as_str()), (3, ""), "{did:?}");
+    assert_eq!(tiers(&did.out), tiers(&good.out));
+    assert_eq!(tiers(&did.out).len(), 3);
+    assert!(did.out.contains("\"lossy-line\"") && did.out.contains("asked again"), "{}", did.out);
+    let record = user.read("A");
+    assert!(record.contains("\nhello\n") && record.contains("\nagain from="), "{record}");
+    let again = user.run(&["report", "A", "--json"]);
+    assert_eq!((again.status, &again.out), (3, &did.out));
+}
+
+#[test]
+fn a_line_that_loses_every_end_is_given_up_and_what_there_is_is_kept() {
+    let (user, did) = survey("cat", "sed -u '/^done/d'", "--patience 2s");
+    did.failed(1, &["the line to 'board' loses too much", "in a row", "baud rate", "fathom report A"]);
+    let record = user.read("A");
+    assert!(record.matches("\nlost what=").count() == 4, "{record}");
+    assert!(record.contains("\nend status=failed"));
+    assert_eq!(user.run(&["report", "A"]).status, 3);
+}
+
+#[test]
+fn facts_that_never_come_whole_are_given_up() {
+    let (_, did) = survey("cat", "sed -u '/^fact name=\"clock.hz\"/d'", "--patience 4s");
+    did.failed(1, &["loses too much", "facts were asked for 8 times", "fathom report A"]);
+}
+
+#[test]
+fn a_board_that_was_on_before_is_asked_to_greet() {
+    let (user, did) = survey("cat", "sed -u 1d", "--patience 8s");
+    assert!(matches!(did.status, 0 | 3), "{did:?}");
+    assert!(user.read("A").contains("\nhello\nprobe wire=1"), "{}", user.read("A"));
+    assert_eq!(tiers(&did.out).len(), 3);
+}

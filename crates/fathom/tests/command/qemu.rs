@@ -1,0 +1,139 @@
+//! The bare-metal image under QEMU, through every verb that measures. Counts are those of an emulator: what is
+//! asserted is that all of it runs, that its proofs hold, and that nothing is made of its times.
+
+use std::path::Path;
+use std::time::Instant;
+
+use rustix::process::Signal;
+
+use crate::common::{User, kill, wait};
+
+/// Is there a QEMU, and an image in this program? What is missing is said aloud.
+fn there() -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let qemu = std::env::split_paths(&path).any(|dir| dir.join("qemu-system-aarch64").is_file());
+    let user = User::new();
+    let image = user.run(&["image", "--board", "virt", "-o", "image"]);
+    if !qemu {
+        println!("SKIPPED: no qemu-system-aarch64: sudo apt-get install qemu-system-arm");
+    } else if image.status != 0 {
+        println!("SKIPPED: {}", image.err);
+    }
+    qemu && image.status == 0
+}
+
+/// Measures, and holds what came against what an emulator may say.
+fn measured(arguments: &[&str], machine: &str) {
+    let user = User::new();
+    let on = format!("qemu:{machine}");
+    let did = user.run(&[arguments, &["--on", &on, "--record", "A", "--json"]].concat());
+    assert_eq!((did.status, did.err.as_str()), (5, ""), "{did:?}");
+    let document: serde_json::Value = serde_json::from_str(&did.out).expect("JSON");
+    assert_eq!(document["subject"]["worth"], "emulated");
+    let refusals = document["refusals"].as_array().expect("a list");
+    assert!(refusals.iter().any(|r| r["reason"].as_str().is_some_and(|r| r.contains("runs on an emulator"))));
+    let findings = document["findings"].as_array().expect("a list");
+    let time = |f: &&serde_json::Value| {
+        f["name"].as_str().is_some_and(|n| n.ends_with("latency") || n.contains(".time"))
+    };
+    assert_eq!(findings.iter().find(time), None);
+    let warnings = document["warnings"].as_array().expect("a list");
+    assert!(
+        warnings.iter().all(|w| w["token"] != "unproven" && w["token"] != "damaged-record"),
+        "{warnings:?}"
+    );
+    let record = user.read("A");
+    let count = |word: &str| record.lines().filter(|line| line.starts_with(word)).count();
+    assert!(count("trial ") > 5, "{record}");
+    assert_eq!(count("done ") + count("refusal "), count("trial "));
+    assert_eq!((count("fault "), count("again "), count("lost ")), (0, 0, 0));
+    assert!(record.contains("\nend status=complete"));
+    user.nothing_left(Instant::now());
+}
+
+#[test]
+fn every_experiment_runs_on_virt_and_nothing_is_made_of_its_times() {
+    if !there() {
+        return;
+    }
+    for arguments in [
+        &["survey", "--budget", "3s"][..],
+        &["latency", "--bytes", "8K,64K", "--budget", "2s"],
+        &["conflict", "--budget", "2s"],
+        &["stride", "--bytes", "16K", "--budget", "2s"],
+    ] {
+        measured(arguments, "virt");
+    }
+}
+
+#[test]
+fn the_same_image_runs_on_raspi3b() {
+    if there() {
+        measured(&["survey", "--budget", "3s"], "raspi3b");
+    }
+}
+
+#[test]
+fn qemu_dies_with_the_harness_however_that_ends() {
+    if !there() {
+        return;
+    }
+    for signal in [Signal::KILL, Signal::TERM] {
+        let user = User::new();
+        let harness = user.spawn(&["survey", "--on", "qemu:virt", "--budget", "60s", "--record", "A"]);
+        user.lines("A", 70);
+        kill(harness.id(), signal);
+        let since = Instant::now();
+        wait(harness);
+        user.nothing_left(since);
+        let end = user.read("A").contains("\nend status=interrupted");
+        assert_eq!(end, signal == Signal::TERM);
+    }
+}
+
+#[test]
+fn machines_and_programs_that_are_not_there() {
+    let user = User::new();
+    user.run(&["survey", "--on", "qemu:rapsi3b"])
+        .failed(2, &["no machine 'rapsi3b'", "did you mean qemu:raspi3b?"]);
+    user.run(&["survey", "--on", "qemu:vexpress"]).failed(2, &["qemu:raspi3b, qemu:virt"]);
+    let mut without = user.command(&["survey", "--on", "qemu:virt"]);
+    let did = wait(without.env("PATH", user.home.path()).spawn().expect("it starts"));
+    did.failed(1, &["no qemu-system-aarch64 here", "apt-get install qemu-system-arm"]);
+    // Near names of kinds.
+    user.run(&["survey", "--on", "qmeu:virt"]).failed(2, &["did you mean 'qemu:virt'?"]);
+    user.run(&["survey", "--on", "seriel:/dev/ttyUSB0"]).failed(2, &["did you mean 'serial:/dev/ttyUSB0'?"]);
+    assert!(user.run(&["subjects"]).out.contains("serial:/dev/ttyX[@BAUD]"));
+}
+
+#[test]
+fn an_image_goes_to_a_directory_and_over_nobodys_files() {
+    let user = User::new();
+    let write = |arguments: &[&str]| user.run(&[&["image", "-o", "card"], arguments].concat());
+    let did = write(&["--board", "pi3"]);
+    if did.status == 1 {
+        return did.failed(1, &["carries no bare-metal image", "rustup target add"]);
+    }
+    assert!(did.out.contains("never run on hardware") && did.out.contains("kernel8.img: "), "{did:?}");
+    assert!(user.read("card/README.txt").contains("never run on hardware"));
+    let keys: Vec<String> =
+        user.read("card/config.txt").lines().filter(|l| !l.starts_with('#')).map(str::to_owned).collect();
+    assert_eq!(keys, ["arm_64bit=1", "kernel=kernel8.img", "enable_uart=1", "dtoverlay=disable-bt"]);
+    let image = std::fs::read(user.path("card/kernel8.img")).expect("it was written");
+    // Its own files it writes again, with another speed.
+    write(&["--board", "pi4", "--baud", "921600"]).ended(0);
+    let other = std::fs::read(user.path("card/kernel8.img")).expect("it was written");
+    let changed = image.iter().zip(&other).filter(|(a, b)| a != b).count();
+    assert!((1..=4).contains(&changed) && image.len() == other.len(), "{changed} bytes changed");
+    assert!(user.read("card/README.txt").contains("serial:/dev/ttyUSB0@921600"));
+    // Nobody else's.
+    user.write("card/config.txt", "gpu_mem=16\n");
+    write(&["--board", "pi3"]).failed(2, &["card/config.txt", "already", "--force"]);
+    assert_eq!(user.read("card/config.txt"), "gpu_mem=16\n");
+    write(&["--board", "pi3", "--force"]).ended(0);
+    assert!(user.read("card/config.txt").contains("arm_64bit=1"));
+    for place in ["/proc/card", "/dev/null"] {
+        user.run(&["image", "--board", "virt", "-o", place]).failed(2, &[place, "-o DIR"]);
+    }
+    assert!(!Path::new("/proc/card").exists());
+}

@@ -1,0 +1,137 @@
+//! Hosts behind ssh: a stand-in for it runs the far commands here, in a home of their own.
+
+use std::os::unix::fs::PermissionsExt;
+use std::time::Instant;
+
+use crate::common::{Did, User};
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// A user with an `ssh` that plays the far host `pi`, whose architecture and programs are given.
+fn user(arch: &str, far_fathom: Option<&str>) -> User {
+    let user = User::new();
+    let home = user.path("far").display().to_string();
+    // The host stands behind `--`, and one command behind the host: ssh(1).
+    program(
+        &user,
+        "bin/ssh",
+        &format!(
+            "printf '%s\\n' \"$*\" >>ssh.log\nwhile test \"$1\" != --; do shift; done\n\
+             test \"$2\" = pi || {{ echo \"ssh: connect to host $2 port 22: No route to host\" >&2; exit 255; }}\n\
+             test $# = 3 || exit 99\nmkdir -p '{home}'\n\
+             HOME='{home}' PATH='{home}/bin:/usr/bin:/bin' exec sh -c \"$3\""
+        ),
+    );
+    program(&user, "far/bin/uname", &format!("echo {arch}"));
+    if let Some(version) = far_fathom {
+        program(&user, "far/bin/fathom", &served(version));
+    }
+    user
+}
+
+/// A program there that is a fathom of this version, and measures a model.
+fn served(version: &str) -> String {
+    let own = env!("CARGO_BIN_EXE_fathom");
+    format!("test \"$1\" = --version && {{ echo fathom {version}; exit; }}\nexec {own} serve model s1-8way")
+}
+
+fn program(user: &User, name: &str, script: &str) {
+    let file = user.write(name, &format!("#!/bin/sh\n{script}\n"));
+    std::fs::set_permissions(file, PermissionsExt::from_mode(0o755)).expect("it is ours");
+}
+
+fn survey(user: &User, host: &str, set: &str) -> Did {
+    let did = user.shell(&format!(
+        "PATH=\"$PWD/bin:$PATH\" {set} fathom survey --on ssh:{host} --budget 2s --record A --json"
+    ));
+    user.nothing_left(Instant::now());
+    did
+}
+
+#[test]
+fn a_fathom_that_is_there_is_used() {
+    let user = user("aarch64", Some(VERSION));
+    let did = survey(&user, "pi", "");
+    assert!(matches!(did.status, 0 | 3) && did.err.is_empty(), "{did:?}");
+    assert!(user.read("A").contains("\nend status=complete"));
+    let log = user.read("ssh.log");
+    assert!(log.lines().all(|line| line.contains("BatchMode=yes") && line.contains(" -- pi ")), "{log}");
+    assert!(log.contains("far/bin/fathom serve host") && !log.contains("mkdir"), "{log}");
+}
+
+#[test]
+fn another_version_is_told() {
+    let user = user("riscv64", Some("0.0.1"));
+    let did = survey(&user, "pi", "");
+    assert!(matches!(did.status, 0 | 3), "{did:?}");
+    assert!(did.err.contains(&format!("pi has fathom 0.0.1, this is {VERSION}")), "{}", did.err);
+}
+
+/// The beginning of a static program for AArch64: header and one program header (ELF gABI).
+fn portable() -> Vec<u8> {
+    let mut bytes = vec![0u8; 64 + 56];
+    bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
+    bytes[18] = 183;
+    bytes[32] = 64;
+    bytes[54] = 56;
+    bytes[56] = 1;
+    bytes[64] = 1;
+    bytes.extend(b"fathom itself");
+    bytes
+}
+
+#[test]
+fn where_there_is_none_a_static_one_is_brought() {
+    let user = user("aarch64", None);
+    // What is brought here is not run: the far shell finds a program of this name in its place.
+    std::fs::create_dir_all(user.path("static")).expect("a directory");
+    std::fs::write(user.path("static/fathom-aarch64"), portable()).expect("a file");
+    let did = survey(&user, "pi", "FATHOM_STATIC_DIR=$PWD/static");
+    assert!(did.err.contains("static/fathom-aarch64 goes to ~/.cache/fathom there"), "{did:?}");
+    let there = user.path("far/.cache/fathom/fathom");
+    assert_eq!(std::fs::read(&there).expect("it was brought"), portable());
+    let mode = std::fs::metadata(&there).expect("it is there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+    let names: Vec<_> =
+        std::fs::read_dir(user.path("far/.cache/fathom")).expect("a directory").flatten().collect();
+    assert_eq!(names.len(), 1, "{names:?}");
+    // That is no program: the far shell says so, and the harness that it ended.
+    assert_eq!(did.status, 1, "{did:?}");
+    assert!(did.err.contains("ended before its work did"), "{did:?}");
+    // The next time it is there; here it is one that runs.
+    program(&user, "far/.cache/fathom/fathom", &served(VERSION));
+    std::fs::remove_dir_all(user.path("static")).expect("it was ours");
+    let did = survey(&user, "pi", "");
+    assert!(matches!(did.status, 0 | 3) && did.err.is_empty(), "{did:?}");
+    assert!(user.read("ssh.log").contains(".cache/fathom/fathom serve host"));
+}
+
+#[test]
+fn where_nothing_can_be_brought_it_is_said_what_to_build() {
+    let user = user("aarch64", None);
+    let did = survey(&user, "pi", "FATHOM_STATIC_DIR=$PWD/none");
+    did.failed(1, &["pi (aarch64) has no fathom", "aarch64-unknown-linux-musl", "FATHOM_STATIC_DIR=DIR"]);
+    // A program that needs an interpreter runs nowhere else, whatever its name.
+    let mut needy = portable();
+    needy[64] = 3;
+    std::fs::create_dir_all(user.path("static")).expect("a directory");
+    std::fs::write(user.path("static/fathom-aarch64"), needy).expect("a file");
+    let did = survey(&user, "pi", "FATHOM_STATIC_DIR=$PWD/static");
+    did.failed(1, &["pi (aarch64) has no fathom"]);
+}
+
+#[test]
+fn a_host_that_cannot_be_reached_and_a_name_that_is_an_option() {
+    let user = user("aarch64", None);
+    let did = survey(&user, "mars", "");
+    did.failed(
+        1,
+        &["No route to host", "mars cannot be reached by ssh", "ssh-copy-id mars", "fathom report A"],
+    );
+    for host in ["-oProxyCommand=id", "'a b'", "''"] {
+        survey(&user, host, "").failed(2, &["no host's name", "ssh:HOST"]);
+    }
+    let did = user.shell("PATH=$PWD/none /proc/self/exe 2>/dev/null; fathom serve ssh -- -oProxyCommand=id");
+    did.failed(2, &["no host's name"]);
+    assert!(!user.read("ssh.log").contains("ProxyCommand"));
+}
