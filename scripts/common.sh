@@ -15,7 +15,10 @@ have() { command -v "$1" >/dev/null 2>&1; }
 
 # The target of the board binary, and whether it can be built and run here.
 board=aarch64-unknown-linux-musl
-board_is_built() { [ -d "$(rustc --print sysroot)/lib/rustlib/$board/lib" ]; }
+board_is_built() { target_is_there "$board"; }
+# The target of the bare-metal image, which the command embeds where it can be built.
+metal=aarch64-unknown-none-softfloat
+target_is_there() { [ -d "$(rustc --print sysroot)/lib/rustlib/$1/lib" ]; }
 
 # Is the present cargo at least as new as the workspace asks for?
 rust_is_new_enough() {

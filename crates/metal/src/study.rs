@@ -74,19 +74,26 @@ fn scaled(ticks: u64, units: u64, hz: u64) -> u64 {
 pub fn ratio(uncached: &Run, cached: &Run) -> String {
     let hundredths = (uncached.ticks * 100).checked_div(cached.ticks).unwrap_or(0);
     let faster = uncached.ticks.saturating_sub(cached.ticks).checked_div(cached.ticks).unwrap_or(0) * 100;
-    format!(
-        "#   ratio {}.{:02}: cacheable is {faster} % faster, as the study counts",
-        hundredths / 100,
-        hundredths % 100
-    )
+    let verdict = match hundredths {
+        0..NEAR => "the two do not differ as memory and a cache do: the attributes are not in force".into(),
+        _ => format!("cacheable is {faster} % faster, as the study counts"),
+    };
+    format!("#   ratio {}.{:02}: {verdict}", hundredths / 100, hundredths % 100)
 }
 
-/// What stands above the runs.
+/// A ratio below this many hundredths is no ratio of memory to a cache: no memory answers within twice the time of a
+/// loop that a first-level cache serves.
+const NEAR: u64 = 200;
+
+/// What stands above the runs. `believable`: it is silicon; `coherent`: `SMPEN` is set, as far as is known.
 #[must_use]
-pub fn head(board: &str, core: &str, believable: bool) -> String {
-    let doubt = match believable {
-        true => "",
-        false => "\r\n#   under an emulator: these times say nothing of any hardware",
+pub fn head(board: &str, core: &str, believable: bool, coherent: bool) -> String {
+    let doubt = match (believable, coherent) {
+        (false, _) => "\r\n#   under an emulator: these times say nothing of any hardware",
+        (true, false) => {
+            "\r\n#   CPUECTLR_EL1.SMPEN is clear: cacheable memory may be treated as if it were not"
+        }
+        (true, true) => "",
     };
     format!(
         "# nobody speaks: study S0 on {board}, {core}; {ROUNDS} rounds of read-modify-write over 8-byte words{doubt}"
@@ -112,6 +119,8 @@ mod tests {
         assert!(cached.line().contains("53.000 ms, 8.281 ns"));
         let ratio = ratio(&uncached, &cached);
         assert!(ratio.contains("ratio 19.62") && ratio.contains("1800 %"), "{ratio}");
+        let same = super::ratio(&cached, &cached);
+        assert!(same.contains("ratio 1.00") && same.contains("not in force"), "{same}");
     }
 
     #[test]
@@ -123,7 +132,13 @@ mod tests {
 
     #[test]
     fn no_line_looks_like_the_wires() {
-        let lines = [head("b", "c", false), run(5, 0).line(), ratio(&run(5, 0), &run(1, 0))];
+        assert!(head("b", "c", true, false).contains("SMPEN"));
+        let lines = [
+            head("b", "c", false, true),
+            head("b", "c", true, false),
+            run(5, 0).line(),
+            ratio(&run(5, 0), &run(1, 0)),
+        ];
         for line in lines.iter().flat_map(|text| text.split("\r\n")) {
             assert!(line.starts_with('#'));
             assert!(fathom_probe::wire::Line::parse(line).is_err());

@@ -171,7 +171,7 @@ impl<'a> Tables<'a> {
         match entry & 3 {
             0 => {
                 let fresh = self.take()?;
-                self.pool[table].0[index] = self.at + fresh as u64 * PAGE | 0b11;
+                self.pool[table].0[index] = (self.at + fresh as u64 * PAGE) | 0b11;
                 Ok(fresh)
             }
             0b11 => Ok(((entry & ADDRESS) - self.at) as usize / PAGE as usize),

@@ -42,6 +42,10 @@ pub(super) struct Times {
 /// machine described; what lies between 1 and 10 is divided in the middle of its logarithm, downwards.
 const ANOTHER: f64 = 2.0;
 
+/// Stores a line apart take this much longer than neighbouring ones where these go together: the middle, by its
+/// logarithm, between none and the narrowest gathering there is, two words in a block of 128 bits.
+const GATHERED: f64 = std::f64::consts::SQRT_2;
+
 /// What `times` are, beside those of write-back memory.
 pub(super) fn behaves(times: Times, cached: Times) -> Behaviour {
     if times.read < ANOTHER * cached.read {
@@ -50,8 +54,7 @@ pub(super) fn behaves(times: Times, cached: Times) -> Behaviour {
             false => Behaviour::WrittenThrough,
         };
     }
-    // Of eight stores to a line one is paid for, or each.
-    if times.apart >= ANOTHER * times.write {
+    if times.apart >= GATHERED * times.write {
         return Behaviour::Gathered;
     }
     // A store that is waited for takes its way there and back, as a load does.
@@ -75,6 +78,7 @@ mod tests {
             (1.7, 20.0, 40.0, "written-through"),
             (1.7, 1.7, 40.0, "written-through"),
             (150.0, 10.0, 80.0, "gathered"),
+            (150.0, 8.4, 13.3, "gathered"),
             (150.0, 30.0, 31.0, "non-cacheable"),
             (150.0, 140.0, 140.0, "device"),
         ] {

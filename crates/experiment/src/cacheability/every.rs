@@ -17,8 +17,8 @@ use crate::record::Record;
 
 /// The round in which they are measured: once is enough to tell a factor of two.
 const ROUND: u64 = 2;
-/// n: a prime. Some tenths of a millisecond where nothing is cached.
-const LOADS: u64 = 2053;
+/// n: twice a prime. Some tenths of a millisecond where nothing is cached.
+const LOADS: u64 = 2 * 1031;
 
 fn wanted(record: &Record) -> bool {
     record.run.as_ref().is_some_and(|run| run.every_mair)

@@ -15,12 +15,13 @@ use crate::record::Record;
 const ROUNDS: [u64; 2] = [2, 5];
 /// Samples a trial.
 const SAMPLES: u64 = 3;
-/// n, at least: a prime, so that runs end anywhere in a lap.
-const LOADS: u64 = 8209;
-/// n, at most: a prime above 2^17.
-const MOST_LOADS: u64 = 131_101;
+/// n, at least: even, so that pairs of words stay pairs of 16 aligned bytes, and twice a prime otherwise, so that runs
+/// end anywhere in a lap.
+const LOADS: u64 = 2 * 4111;
+/// n, at most: the like above 2^17.
+const MOST_LOADS: u64 = 2 * 65_539;
 /// n where each access waits for memory, and for a barrier besides: a tenth of a millisecond to a millisecond.
-const FLUSHES: u64 = 1031;
+const FLUSHES: u64 = 2 * 521;
 /// Steps of the clock in a run of accesses of one core cycle, at least.
 const CLOCK_STEPS: f64 = 128.0;
 /// Words stored and loaded through two mappings: the study's.
@@ -114,6 +115,5 @@ fn loads(record: &Record, means: Means) -> u64 {
         return FLUSHES;
     }
     let cycles = Scale::of(record).cycle().map_or(1.0, |cycle| step_ticks(record) as f64 / cycle);
-    // An odd number that is no whole number of most laps.
-    ((CLOCK_STEPS * cycles) as u64 | 1).clamp(LOADS, MOST_LOADS)
+    ((CLOCK_STEPS * cycles) as u64 & !1).clamp(LOADS, MOST_LOADS)
 }

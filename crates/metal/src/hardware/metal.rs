@@ -83,6 +83,11 @@ impl Metal {
         facts
     }
 
+    /// Is the core coherent, as far as that is known of it?
+    pub(super) fn is_coherent(&self) -> bool {
+        self.control.own().is_none_or(|(_, ectlr)| ectlr & crate::registers::SMPEN != 0)
+    }
+
     /// Physical address of an offset, and the attribute in force there.
     pub(super) fn par(&self, offset: u64) -> Option<(u64, u8)> {
         match mmu::translate(Arena::address(offset)?) {
@@ -192,10 +197,8 @@ impl Machine for Metal {
             },
             // SAFETY: UDF is Undefined by definition (C6.2), reported likewise.
             Provocation::Undefined => unsafe { asm!("udf #0", options(nostack)) },
-            Provocation::Endless => loop {
-                // SAFETY: waits for an interrupt, and again, for ever: the watch's never returns.
-                unsafe { asm!("wfi", options(nomem, nostack, preserves_flags)) };
-            },
+            // SAFETY: a branch to itself, which the interrupt of the watch ends; it never returns here.
+            Provocation::Endless => unsafe { asm!("2:", "b 2b", options(nomem, nostack)) },
         }
         watchdog::disarm();
         Refusal::new(format!("what was provoked ({}) has not come", provocation.token()), "")

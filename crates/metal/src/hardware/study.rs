@@ -14,7 +14,8 @@ use crate::windows::FIRST;
 /// Runs it, unless somebody begins to speak; the server goes on afterwards.
 pub(super) fn run(metal: &mut Metal) {
     let believable = metal.worth() == Worth::Real;
-    uart::line(&head(found().board.name(), &registers::core(mrs!("midr_el1")), believable));
+    let core = registers::core(mrs!("midr_el1"));
+    uart::line(&head(found().board.name(), &core, believable, metal.is_coherent()));
     for bytes in BUFFERS {
         let mut runs = [None; 2];
         for (run, attribute) in runs.iter_mut().zip([Attribute::NormalNc, Attribute::WriteBack]) {

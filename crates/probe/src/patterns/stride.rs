@@ -78,7 +78,6 @@ impl Sweep {
     #[must_use]
     pub fn ops(&self) -> Ops {
         let alu = match self.operation {
-            // Two neighbouring cells a store: the address, shared, is charged to the first.
             Operation::Write | Operation::Set => 1,
             _ => 2,
         };
@@ -238,7 +237,9 @@ pub fn body<M: Machine + ?Sized>(machine: &mut M, sweep: &Sweep, from: u64, n: u
 /// What a turn of `n` accesses is charged: the loop's decrement and branch, and each access's own.
 #[must_use]
 pub fn turn(sweep: &Sweep, n: u64) -> Ops {
-    Ops { alu: 1 + n * sweep.ops().alu, branch: 1 }
+    // Two neighbouring cells are one store of a set, and have one address.
+    let accesses = if sweep.operation == Operation::Set { n.div_ceil(2) } else { n };
+    Ops { alu: 1 + accesses * sweep.ops().alu, branch: 1 }
 }
 
 #[inline(always)]

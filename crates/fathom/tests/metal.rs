@@ -1,0 +1,412 @@
+//! The bare-metal image under QEMU: every start, every fault, every attribute, and exact counts.
+//!
+//! QEMU counts instructions here and no time (`-icount`), so that what is asserted is exact; what it says of time is
+//! nothing. Skipped, aloud, where there is no QEMU for AArch64 or this program carries no image.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use fathom_analysis::claims::{Holds, Source};
+use fathom_experiment::record::Record;
+use fathom_metal::parameters::{Parameters, memory_bytes};
+use fathom_probe::proof::unproven;
+use fathom_probe::wire::{Done, Line, Sample, Samples, Trial, Value};
+
+/// A start that boards know, as QEMU's arguments.
+struct Start {
+    name: &'static str,
+    arguments: &'static [&'static str],
+    /// Loaded by `-kernel`, as Linux is, or as bytes at an address where a core begins.
+    kernel: bool,
+    boot_el: i128,
+}
+
+const PI3: Start = Start { name: "raspi3b", arguments: &["-M", "raspi3b"], kernel: true, boot_el: 2 };
+const VIRT: Start =
+    Start { name: "virt", arguments: &["-M", "virt", "-cpu", "cortex-a53"], kernel: true, boot_el: 1 };
+const STARTS: [Start; 4] = [
+    PI3,
+    VIRT,
+    Start {
+        name: "virt, EL2",
+        arguments: &["-M", "virt,virtualization=on", "-cpu", "cortex-a72"],
+        kernel: true,
+        boot_el: 2,
+    },
+    Start {
+        name: "virt, EL3",
+        arguments: &["-M", "virt,secure=on,virtualization=on", "-cpu", "cortex-a53"],
+        kernel: false,
+        boot_el: 3,
+    },
+];
+
+/// A machine that runs the image.
+struct Board {
+    child: Child,
+    say: ChildStdin,
+    heard: Receiver<String>,
+    /// Keeps the image's file.
+    _folder: tempfile::TempDir,
+}
+
+/// The image that was built with the program, where it was.
+fn image() -> Option<Vec<u8>> {
+    let path = Path::new(env!("FATHOM_IMAGE"));
+    let image = path.is_file().then(|| std::fs::read(path).unwrap());
+    if image.is_none() {
+        eprintln!(
+            "SKIPPED: no bare-metal image was built: Rust's target aarch64-unknown-none-softfloat is missing"
+        );
+    }
+    image
+}
+
+impl Board {
+    /// Boots the image with these parameters; `None` where that cannot be done here.
+    fn boot(start: &Start, parameters: Parameters) -> Option<Board> {
+        let mut image = image()?;
+        parameters.patch(&mut image).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path: PathBuf = folder.path().join("image");
+        std::fs::write(&path, &image).unwrap();
+        let mut command = Command::new("qemu-system-aarch64");
+        command.args(start.arguments).args(["-icount", "shift=0", "-nic", "none", "-display", "none"]);
+        command.args(["-monitor", "none", "-serial", "stdio"]);
+        if start.name != PI3.name {
+            command.args(["-m", "512M"]);
+        }
+        let path = path.display();
+        match start.kernel {
+            true => command.args(["-kernel", &path.to_string()]),
+            // Not where `-kernel` would load it: the image runs anywhere.
+            false => command.args([
+                "-device",
+                &format!("loader,file={path},addr=0x40200000,force-raw=on"),
+                "-device",
+                "loader,addr=0x40200000,cpu-num=0",
+            ]),
+        };
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut child = match child {
+            Ok(child) => child,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                eprintln!("SKIPPED: no qemu-system-aarch64 here");
+                return None;
+            }
+            Err(e) => panic!("{e}"),
+        };
+        let (send, heard) = channel();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        std::thread::spawn(move || out.lines().map_while(Result::ok).try_for_each(|line| send.send(line)));
+        let say = child.stdin.take().unwrap();
+        Some(Board { child, say, heard, _folder: folder })
+    }
+
+    fn say(&mut self, line: &str) {
+        writeln!(self.say, "{line}").unwrap();
+    }
+
+    /// The next line, whatever it is.
+    fn text(&mut self) -> String {
+        self.heard
+            .recv_timeout(Duration::from_secs(120))
+            .expect("the image has fallen silent")
+            .trim_end()
+            .to_owned()
+    }
+
+    /// The lines up to one of these words.
+    fn hear(&mut self, words: &[&str]) -> Vec<Line> {
+        let mut lines = Vec::new();
+        loop {
+            let text = self.text();
+            let line = Line::parse(&text).unwrap_or_else(|e| panic!("{e}: {text}"));
+            let last = words.contains(&line.word.as_str());
+            lines.push(line);
+            if last {
+                return lines;
+            }
+        }
+    }
+
+    fn greeting(&mut self) -> Line {
+        self.hear(&["probe"]).pop().unwrap()
+    }
+
+    /// Runs a trial and proves it; its samples and what it cost.
+    fn trial(&mut self, asked: &str) -> (Vec<Sample>, Done) {
+        self.say(asked);
+        let mut lines = self.hear(&["done", "refusal", "fault"]).into_iter();
+        let trial = Trial::read(&lines.next().unwrap()).unwrap();
+        let mut samples = Vec::new();
+        for line in lines {
+            match line.word.as_str() {
+                "sample" => samples.extend(Samples::read(&line).unwrap().list),
+                "done" => {
+                    let done = Done::read(&line).unwrap();
+                    assert_eq!(unproven(&trial, done.page_bytes, &samples), [], "{asked}");
+                    assert_eq!(samples.len() as u64, trial.samples);
+                    return (samples, done);
+                }
+                _ => panic!("{asked}: {}", line.render()),
+            }
+        }
+        unreachable!("a trial ends in one of these words");
+    }
+
+    /// Asks for what goes wrong; what is told of it.
+    fn wrong(&mut self, asked: &str) -> String {
+        self.say(asked);
+        let last = self.hear(&["fault", "done", "refusal"]).pop().unwrap();
+        assert_eq!(last.word, "fault", "{asked}: {}", last.render());
+        text_of(&last, "what")
+    }
+}
+
+impl Drop for Board {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn text_of(line: &Line, key: &str) -> String {
+    match line.pairs.iter().find(|(k, _)| k == key) {
+        Some((_, Value::Text(text))) => text.clone(),
+        other => panic!("{key}: {other:?} in {}", line.render()),
+    }
+}
+
+/// The value of a fact, as the wire has it.
+fn fact<'a>(facts: &'a [Line], name: &str) -> &'a Value {
+    let named = |line: &&Line| line.pairs[0].1 == Value::Text(name.into());
+    &facts.iter().find(named).unwrap_or_else(|| panic!("no fact {name}")).pairs[1].1
+}
+
+const PLAIN: Parameters = Parameters { baud: 115_200, silence_ms: 0, watch_ms: 30_000 };
+
+/// A trial is proven, each fault is a line, and the next trial is fine; numbers have no gap.
+fn talk(start: &Start) {
+    let Some(mut board) = Board::boot(start, PLAIN) else { return };
+    let greeting = board.greeting();
+    assert_eq!(greeting.seq, Some(1), "{}", start.name);
+    assert!(greeting.render().contains("worth=emulated"), "{}: {}", start.name, greeting.render());
+    board.say("facts");
+    let facts = board.hear(&["facts_end"]);
+    assert_eq!(*fact(&facts, "metal.boot_el"), Value::Int(start.boot_el), "{}", start.name);
+    for pages in ["huge", "base"] {
+        for (attribute, byte) in
+            [("write-back", "0xff"), ("write-through", "0xbb"), ("normal-nc", "0x44"), ("device", "0x00")]
+        {
+            let Value::Text(told) = fact(&facts, &format!("attribute.{pages}.{attribute}")) else { panic!() };
+            assert!(told.ends_with(&format!("mair {byte}")), "{}: {attribute}: {told}", start.name);
+        }
+    }
+    claims(start, &facts);
+    board.trial("trial id=1 bytes=32768 samples=3");
+    for (what, says) in [("abort", "data abort: translation fault"), ("undefined", "undefined instruction")] {
+        let told = board.wrong(&format!("provoke what={what}"));
+        assert!(told.starts_with(says) && told.contains("ESR_EL1=") && told.contains("ELR_EL1="), "{told}");
+        assert!(told.contains("at image+0x"), "{told}");
+        board.trial("trial id=2 pattern=pages bytes=1024 page=huge samples=2");
+    }
+    board.say("bye");
+    let gone = board.hear(&["gone"]).pop().unwrap();
+    // The greeting, the facts, their end; echo, sample and done of three trials, two faults, the end.
+    assert_eq!(gone.seq, Some(1 + facts.len() as u64 + 3 * 3 + 2 + 1), "{}", start.name);
+    // Whoever comes next begins anew.
+    board.say("hello");
+    assert_eq!(board.greeting().seq, Some(1));
+    board.trial("trial id=3 bytes=8192 samples=1");
+}
+
+/// What the core's registers say of its caches becomes claims.
+fn claims(start: &Start, facts: &[Line]) {
+    let mut record = Record::default();
+    record.push(&Record::first_line()).unwrap();
+    for (number, line) in facts.iter().enumerate() {
+        record.push(&line.seal(number as u64 + 1)).unwrap();
+    }
+    let decoded = fathom_analysis::claims::decode(&record.facts);
+    let one = |source, level, holds| {
+        decoded.claims.iter().find(|claim| (claim.source, claim.level, claim.holds) == (source, level, holds))
+    };
+    let name = start.name;
+    let first = one(Source::Ccsidr, 1, Holds::Data).unwrap_or_else(|| panic!("{name}: {decoded:?}"));
+    assert_eq!((first.size, first.line), (Some(32 << 10), Some(64)), "{name}");
+    assert!(one(Source::Ccsidr, 2, Holds::Unified).is_some_and(|claim| claim.ways == Some(16)), "{name}");
+    assert!(one(Source::Ctr, 1, Holds::Data).is_some_and(|claim| claim.line == Some(64)), "{name}");
+}
+
+#[test]
+fn every_start_ends_in_a_probe_that_survives_faults() {
+    STARTS.iter().for_each(talk);
+}
+
+/// Every attribute is in force where it is asked for, and what goes in by one mapping comes out by another.
+fn attributes(start: &Start) {
+    let Some(mut board) = Board::boot(start, PLAIN) else { return };
+    board.greeting();
+    let mut id = 0;
+    let mut run = |board: &mut Board, rest: &str| {
+        id += 1;
+        board.trial(&format!("trial id={id} {rest}"))
+    };
+    let arena = if start.name == PI3.name { 0x1000_0000 } else { 0x5000_0000 };
+    for page in ["base", "huge"] {
+        for (attribute, byte) in
+            [("device", 0x00), ("normal-nc", 0x44), ("write-through", 0xbb), ("write-back", 0xff)]
+        {
+            for pattern in [
+                "chase bytes=16384",
+                "stride op=read bytes=8192 step=8",
+                "stride op=write bytes=8192 step=8",
+                "stride op=rmw bytes=2560 step=8",
+                "stride op=set bytes=8192 step=8 loads=1501",
+                "stride op=write bytes=65536 step=64",
+                "copy op=copy_to bytes=8192 step=8",
+                "copy op=copy_from bytes=8192 step=8",
+            ] {
+                let asked = format!("pattern={pattern} page={page} attribute={attribute} samples=2");
+                let (_, done) = run(&mut board, &asked);
+                let translation = done.translation.expect("metal knows");
+                assert_eq!(translation.mair, Some(byte), "{asked}");
+                let pa = translation.pa.expect("metal knows");
+                assert!((arena..arena + (256 << 20)).contains(&pa), "{asked}: {pa:#x}");
+                assert_eq!(pa % (256 << 20), done.base % (256 << 20), "{asked}");
+            }
+            if attribute != "write-back" {
+                run(
+                    &mut board,
+                    &format!("pattern=alias bytes=65536 page={page} attribute={attribute} samples=3"),
+                );
+            }
+        }
+    }
+    // A byte of one's own, walks by another attribute; and everything as before afterwards.
+    for byte in [0x00, 0x04, 0x0c, 0x44, 0x4f, 0x77, 0xa5, 0xee, 0xff] {
+        let (_, done) = run(&mut board, &format!("bytes=8192 mair={byte} samples=1"));
+        assert_eq!(done.translation.unwrap().mair, Some(byte));
+    }
+    for tables in ["normal-nc", "write-through", "write-back"] {
+        run(&mut board, &format!("pattern=pages bytes=65536 tables={tables} samples=1"));
+    }
+    let (_, done) = run(&mut board, "bytes=8192 samples=1");
+    assert_eq!(done.translation.unwrap().mair, Some(0xff));
+    for refused in ["tables=device", "prefetch=0", "flush=1 pattern=stride op=read step=64"] {
+        board.say(&format!("trial id=999 bytes=8192 {refused}"));
+        let last = board.hear(&["done", "refusal", "fault"]).pop().unwrap();
+        assert_eq!(last.word, "refusal", "{refused}: {}", last.render());
+    }
+    run(&mut board, "bytes=8192 samples=1");
+}
+
+#[test]
+fn attributes_are_in_force_on_virt() {
+    attributes(&VIRT);
+}
+
+#[test]
+fn attributes_are_in_force_on_raspi3b() {
+    attributes(&PI3);
+}
+
+/// Raspberry Pi 3 and virt alike: what never ends is ended by the watch.
+#[test]
+fn what_never_ends_is_ended_by_the_watch() {
+    for start in &STARTS {
+        let Some(mut board) = Board::boot(start, Parameters { watch_ms: 200, ..PLAIN }) else { return };
+        board.greeting();
+        for asked in ["provoke what=endless", "trial id=1 bytes=8192 loads=4294967291 samples=1"] {
+            let told = board.wrong(asked);
+            assert!(told.starts_with("watch: the trial took longer than 200 ms"), "{}: {told}", start.name);
+        }
+        board.trial("trial id=2 bytes=8192 samples=2");
+    }
+}
+
+#[test]
+fn counts_are_exact_and_repeat_on_virt() {
+    let run = || {
+        let mut board = Board::boot(&VIRT, PLAIN)?;
+        board.greeting();
+        let mut all = Vec::new();
+        for asked in [
+            "trial id=1 pattern=alu loads=100000 samples=4",
+            "trial id=2 bytes=32768 samples=4 loads=32003",
+            "trial id=3 pattern=stride op=rmw bytes=2560 step=8 attribute=normal-nc samples=4 loads=32000",
+            "trial id=4 pattern=copy op=copy_from bytes=8192 step=8 attribute=device samples=4 loads=32000",
+        ] {
+            all.push(board.trial(asked).0);
+        }
+        Some(all)
+    };
+    let Some(first) = run() else { return };
+    assert_eq!(Some(&first), run().as_ref(), "with instructions counted, two runs are one");
+    // One instruction a tick: a chain of additions costs one each, and one turn's end for 32; a chase likewise.
+    for (trial, n, per) in [(0, 100_000, 34.0 / 32.0), (1, 32_003, 34.0 / 32.0)] {
+        for sample in &first[trial] {
+            let (n, found) = (f64::from(n), (sample.ticks2 - sample.ticks) as f64);
+            assert!((found / n - per).abs() < 0.002, "{trial}: {found} ticks over {n}, {per} each expected");
+        }
+    }
+}
+
+#[test]
+fn in_silence_it_runs_the_study_for_a_human() {
+    for start in [&PI3, &VIRT] {
+        let Some(mut board) = Board::boot(start, Parameters { silence_ms: 50, ..PLAIN }) else { return };
+        board.greeting();
+        let mut lines = Vec::new();
+        while !lines.last().is_some_and(|line: &String| line.contains("serving the probe again")) {
+            lines.push(board.text());
+        }
+        assert!(lines.iter().all(|line| line.starts_with('#')), "{lines:#?}");
+        for says in [
+            "emulator",
+            "not in force",
+            "2560 bytes",
+            " 320 bytes",
+            "attribute 0x44",
+            "attribute 0xff",
+            "ns an operation",
+        ] {
+            assert!(lines.iter().any(|line| line.contains(says)), "{says}: {lines:#?}");
+        }
+        assert_eq!(lines.iter().filter(|line| line.contains("ratio ")).count(), 2, "{lines:#?}");
+        // It was a pause, and no end; and it comes once.
+        board.trial("trial id=1 bytes=8192 samples=2");
+    }
+}
+
+/// The chase as it was compiled: a loop of 32 dependent loads, `ldr xA, [xB, xA]`, one decrement and one branch.
+#[test]
+fn the_loop_of_the_chase_is_loads_alone() {
+    let Some(image) = image() else { return };
+    let words: Vec<u32> =
+        image.chunks_exact(4).map(|w| u32::from_le_bytes([w[0], w[1], w[2], w[3]])).collect();
+    // LDR (register), 64 bits, LSL #0 (DDI 0487 C6.2): what is loaded, the offset, the base.
+    let load = |word: &u32| {
+        let field = |from: u32| word >> from & 31;
+        (word & 0xffe0_fc00 == 0xf860_6800).then(|| (field(0), field(16), field(5)))
+    };
+    // B.NE back over 33 words, into which the compiler may have put the decrement anywhere.
+    let back = |word: u32| word & 0xff00_001f == 0x5400_0001 && (word >> 5 & 0x7_ffff) == 0x8_0000 - 33;
+    let loops = words.windows(34).filter(|turn| back(turn[33])).filter(|turn| {
+        let loads: Vec<_> = turn[..33].iter().filter_map(load).collect();
+        // SUBS (immediate), 64 bits, of 1.
+        let counts = turn[..33].iter().filter(|word| **word & 0xffff_fc00 == 0xf100_0400).count();
+        // Each from the last one's answer, the first of a turn from the last of the turn before; one base.
+        let last = loads.iter().cycle().skip(loads.len().saturating_sub(1));
+        let chained = loads.iter().zip(last).all(|(now, last)| now.1 == last.0 && now.2 == last.2);
+        (loads.len(), counts) == (32, 1) && chained
+    });
+    assert_eq!(loops.count(), 1, "one turn of 32 loads, each from the last one's answer, in the whole image");
+    let memory = memory_bytes(&image).unwrap();
+    println!("the image: {} KiB to load, {} KiB of memory", image.len() / 1024, memory / 1024);
+    assert!(image.len() < 256 << 10, "{} bytes: what has grown?", image.len());
+}
