@@ -187,11 +187,10 @@ impl Arena {
                 let at = self.base.as_ptr().add(offset);
                 match sweep.operation {
                     Operation::Read => sum = sum.wrapping_add(read(at, step, count)),
-                    Operation::Write => write(at, step, count, sweep.base + part.key),
                     Operation::Rmw => flip(at, step, count, part.key),
-                    // Where cells are no neighbours there is nothing to store two of.
                     Operation::Set if step == LINK as usize => wide::set(at, count, sweep.base + part.key),
-                    Operation::Set => write(at, step, count, sweep.base + part.key),
+                    // Where cells are no neighbours there is nothing to store two of.
+                    Operation::Write | Operation::Set => write(at, step, count, sweep.base + part.key),
                     // What copies is no sweep.
                     Operation::CopyTo | Operation::CopyFrom => return None,
                 }
