@@ -8,6 +8,7 @@
 //! | 76 | 4 | baud rate of the UART |
 //! | 80 | 4 | silence after power-on before the image runs study S0 by itself, ms; 0 never |
 //! | 84 | 4 | longest that a trial may take, ms; 0 for ever |
+//! | 88 | 4 | bytes of code from the image's beginning; what follows is data. Not to be changed |
 //!
 //! All little-endian. In front of it is the header that boot loaders know from Linux
 //! (Documentation/arch/arm64/booting.rst): 64 bytes, with the size of the image in memory at 16 and `ARM\x64` at
@@ -20,7 +21,7 @@ pub const MAGIC: [u8; 8] = *b"FATHOMPB";
 /// The version of this layout.
 pub const VERSION: u32 = 1;
 /// Bytes in the block.
-pub const BYTES: usize = 24;
+pub const BYTES: usize = 28;
 /// Where the header says how much memory the image takes, and how it begins to end.
 const SIZE_AT: usize = 16;
 const HEADER_MAGIC: (usize, [u8; 4]) = (56, *b"ARM\x64");
@@ -85,6 +86,14 @@ pub fn memory_bytes(image: &[u8]) -> Option<u64> {
     Some(size.iter().rev().fold(0, |size, byte| size << 8 | u64::from(*byte)))
 }
 
+/// Bytes of code from the image's beginning on; `None` where it has no parameters.
+#[must_use]
+pub fn code_bytes(image: &[u8]) -> Option<usize> {
+    Parameters::of(image).ok()?;
+    let bytes = image.get(OFFSET + 24..OFFSET + BYTES)?;
+    Some(bytes.iter().rev().fold(0, |word, byte| word << 8 | usize::from(*byte)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,7 +114,9 @@ mod tests {
         wanted.patch(&mut image).unwrap();
         assert_eq!(Parameters::of(&image), Ok(wanted));
         assert_eq!(image[84..88], [4, 3, 2, 1]);
-        assert!(image[88..].iter().all(|byte| *byte == 0), "nothing behind the block changes");
+        assert!(image[88..].iter().all(|byte| *byte == 0), "nothing behind these three changes");
+        image[89] = 0x30;
+        assert_eq!(code_bytes(&image), Some(0x3000));
         assert_eq!(memory_bytes(&image), Some(0x12_3456));
     }
 

@@ -32,6 +32,7 @@ start:
     // The parameters.
     .byte   {m0}, {m1}, {m2}, {m3}, {m4}, {m5}, {m6}, {m7}
     .word   {version}, {baud}, {silence}, {watch}
+    .word   __rodata - start
 
 enter:
     msr     daifset, #15

@@ -22,7 +22,7 @@ pub(super) fn text(name: impl ToString, value: impl Into<String>) -> Fact {
 }
 
 /// All of them.
-pub(super) fn facts(own: Option<(u64, u64)>) -> Vec<Fact> {
+pub(super) fn facts() -> Vec<Fact> {
     let (found, image, midr) = (found(), Image::here(), mrs!("midr_el1"));
     let mut facts = Vec::from([
         text("env.board.model", found.board.name()),
@@ -36,10 +36,10 @@ pub(super) fn facts(own: Option<(u64, u64)>) -> Vec<Fact> {
         int("metal.watch.ms", u64::from(found.parameters.watch_ms)),
     ]);
     facts.extend(registers_of_the_core(midr));
-    if let Some((actlr, ectlr)) = own {
+    if let Some((actlr, ectlr)) = found.own {
         facts.push(int("arm.cpuactlr_el1", actlr));
         facts.push(int("arm.cpuectlr_el1", ectlr));
-        facts.push(int("metal.smpen", ectlr & registers::SMPEN));
+        facts.push(int("metal.smpen", u64::from(ectlr & registers::SMPEN != 0)));
     }
     facts.extend(caches());
     facts.extend(attributes());

@@ -27,9 +27,10 @@ pub(super) fn enable(image: &Image, board: Board) -> Result<(), &'static str> {
     let at = pool.as_ptr().addr() as u64;
     let mut tables = Tables::new(pool, at)?;
     map(&mut tables, image, board)?;
-    // SAFETY: everything was written with data caches off, so lines of it in a cache are stale at most; they were
-    // dropped at the start, and are dropped again for whatever was fetched since.
-    unsafe { cache::invalidate(image.data, image.end - image.data) };
+    // SAFETY: everything was written with data caches off, corrected addresses among the constants too, so lines of it
+    // in a cache are stale at most; they were dropped at the start, and are dropped again for whatever was fetched
+    // since (instructions, with the level that caches both).
+    unsafe { cache::invalidate(image.start, image.end - image.start) };
     set_mair(registers::byte_of(Attribute::NormalNc));
     // SAFETY: the tables map the code that runs, its data, stack and devices where they are (`map`), so execution
     // goes on at the next instruction with everything in its place. The order is that of D8.2.10 and D8.17: the
