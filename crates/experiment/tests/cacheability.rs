@@ -64,6 +64,20 @@ fn the_studys_loop_takes_what_the_study_measured() {
     assert_eq!(number(&report, "cacheability.study.2560"), 1800.0);
 }
 
+/// METHOD says so: whatever the board's memory takes of the range that is known, the study's figures come out.
+#[test]
+fn the_studys_loop_does_not_hang_on_one_latency() {
+    for (ns, ms, ratio) in [(130.0, 929.0, 17.2), (140.0, 993.0, 18.4), (150.0, 1057.0, 19.6)] {
+        let mut description = pi3();
+        description.uncached.load = Some(Time::ns(ns));
+        let report = measure(&description, study());
+        let total = number(&report, "cacheability.rmw.normal-nc.2560.total");
+        let found = number(&report, "cacheability.rmw.normal-nc.2560.ratio");
+        assert!((total - ms).abs() < 2.0 && (found - ratio).abs() < 0.1, "{ns} ns: {total} ms, {found}");
+        assert!((total / 1040.0 - 1.0).abs() < 0.15 && (found * 53.0 / 1040.0 - 1.0).abs() < 0.15);
+    }
+}
+
 #[test]
 fn each_attribute_is_translated_and_behaves_as_described() {
     let report = measure(&pi3(), study());
