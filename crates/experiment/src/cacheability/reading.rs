@@ -181,7 +181,9 @@ fn mapping_rows(record: &Record, means: Means, report: &mut Report) {
             row("mair", u64::from(mair));
             let mut row = text(name("translated_as"), Memory::of(mair).token());
             row.count = same as u64;
-            row.notes.push(format!("{same} of {} mappings read back {mair:#04x}", seen.len()));
+            if same < seen.len() {
+                row.notes.push(format!("only {same} of {} mappings read back {mair:#04x}", seen.len()));
+            }
             report.findings.push(row);
         }
     }
