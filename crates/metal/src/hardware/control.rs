@@ -8,12 +8,12 @@ use super::{found, mmu, mrs, msr};
 use crate::board::{Board, CORTEX_A53, part};
 use crate::registers;
 
-/// `CPUACTLR_EL1` of Cortex-A53: how many prefetches of the L1 are outstanding, 0 for none (DDI 0500J 4.3.70,
-/// `L1PCTL`, bits 15:13).
+/// `CPUACTLR_EL1` of Cortex-A53: how many prefetches of the L1 are outstanding, 0 for none (DDI 0500J, "CPU
+/// Auxiliary Control Register", `L1PCTL`, bits 15:13).
 const A53_L1PCTL: u64 = 7 << 13;
 /// `CPUACTLR_EL1` of Cortex-A72, bit 56: no prefetches of the load/store unit into L1; `CPUECTLR_EL1`, bits 36:35 and
-/// 33:32: the distances of the L2's prefetches of instructions and data, 0 for none (100095, 4.3.66 and 4.3.67; the
-/// names in Trusted Firmware-A's cortex_a72.h: DISABLE_L1_DCACHE_HW_PFTCH, L2_IPFTCH_DIST, L2_DPFTCH_DIST).
+/// 33:32: the distances of the L2's prefetches of instructions and data, 0 for none (100095, registers of the same
+/// names; also in Trusted Firmware-A's cortex_a72.h: DISABLE_L1_DCACHE_HW_PFTCH, L2_IPFTCH_DIST, L2_DPFTCH_DIST).
 const A72_NO_L1: u64 = 1 << 56;
 const A72_L2: u64 = 3 << 35 | 3 << 32;
 

@@ -64,8 +64,8 @@ fn registers_of_the_core(midr: u64) -> [Fact; 13] {
     ]
 }
 
-/// `ID_AA64MMFR2_EL1.CCIDX`, bits 23:20: the layout of `CCSIDR_EL1`. The register's encoding by numbers (C5.3): older
-/// assemblers do not know its name, and where it is not defined it reads as zero.
+/// `ID_AA64MMFR2_EL1.CCIDX`, bits 23:20: the layout of `CCSIDR_EL1`. The register's encoding by numbers ("System
+/// register encoding"): older assemblers do not know its name, and where it is not defined it reads as zero.
 fn ccidx() -> u64 {
     mrs!("S3_0_C0_C7_2") >> 20 & 0xf
 }

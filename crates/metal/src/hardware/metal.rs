@@ -225,7 +225,7 @@ impl Machine for Metal {
             Provocation::Abort => unsafe {
                 asm!("ldr {0}, [{1}]", out(reg) _, in(reg) SPACE - PAGE, options(nostack));
             },
-            // SAFETY: UDF is Undefined by definition (C6.2), reported likewise.
+            // SAFETY: UDF is Undefined by definition (DDI 0487, UDF), reported likewise.
             Provocation::Undefined => unsafe { asm!("udf #0", options(nostack)) },
             // SAFETY: a branch to itself, which the interrupt of the watch ends; it never returns here.
             Provocation::Endless => unsafe { asm!("2:", "b 2b", options(nomem, nostack)) },

@@ -34,8 +34,8 @@ use crate::parameters::{self, Parameters};
 macro_rules! mrs {
     ($name:literal) => {{
         let value: u64;
-        // SAFETY: reading a register that exists at this exception level on this core changes nothing (DDI 0487
-        // C6.2, MRS); one that does not exist is an Undefined exception, which is reported and not unsound. Not
+        // SAFETY: reading a register that exists at this exception level on this core changes nothing (DDI 0487,
+        // MRS); one that does not exist is an Undefined exception, which is reported and not unsound. Not
         // `nomem`: reads of counters stay where they are between accesses to memory.
         #[allow(unused_unsafe, reason = "some read a register to write it in the same breath")]
         unsafe {

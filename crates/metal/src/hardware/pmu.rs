@@ -1,4 +1,5 @@
-//! The performance monitors (DDI 0487 D13): the cycle counter, and refills where the core says that it counts them.
+//! The performance monitors (DDI 0487, "The Performance Monitors Extension"): the cycle counter, and refills where
+//! the core says that it counts them.
 
 use core::arch::asm;
 
@@ -7,8 +8,8 @@ use fathom_probe::machine::{Count, Refusal};
 use super::{mrs, msr};
 use crate::registers;
 
-/// Events by their architectural number (D13.12.2), and what they are called: refills of the first and second level
-/// of data and of the first TLB for data.
+/// Events by their architectural number ("PMU events and event numbers"), and what they are called: refills of the
+/// first and second level of data and of the first TLB for data.
 const EVENTS: [(u64, &str); 3] = [(0x03, "refill.L1D"), (0x17, "refill.L2"), (0x05, "refill.tlb.1")];
 
 /// One event counter: 32 bits in hardware, continued here.

@@ -11,8 +11,8 @@ global_asm!(
     .balign 2048
     .global vectors
 vectors:
-    // 16 entries, 128 bytes each (DDI 0487 D1.3.1). Nothing is saved: nobody goes back. The stack may be what is
-    // wrong, so there is another.
+    // 16 entries, 128 bytes each (DDI 0487, "Exception vectors"). Nothing is saved: nobody goes back. The stack may
+    // be what is wrong, so there is another.
     .set    entry, 0
     .rept   16
     .balign 128
@@ -53,7 +53,7 @@ unsafe extern "C" {
 
 /// Puts the vectors in force.
 pub(super) fn install() {
-    // SAFETY: a table of 16 entries, aligned to 2 KiB (VBAR_EL1, D24.2.193).
+    // SAFETY: a table of 16 entries, aligned to 2 KiB (VBAR_EL1).
     unsafe {
         msr!("vbar_el1", (&raw const vectors).addr() as u64);
         core::arch::asm!("isb", options(nostack));
