@@ -63,6 +63,7 @@ fn every_experiment_runs_on_virt_and_nothing_is_made_of_its_times() {
         &["latency", "--bytes", "8K,64K", "--budget", "2s"],
         &["conflict", "--budget", "2s"],
         &["stride", "--bytes", "16K", "--budget", "2s"],
+        &["cacheability", "--budget", "2s"],
     ] {
         measured(arguments, "virt");
     }
