@@ -309,6 +309,16 @@ impl Trial {
 
     fn check_operation(&self) -> Result<(), WireError> {
         let (op, pattern) = (self.operation.token(), self.pattern.token());
+        if self.controls.flush && self.pattern != PatternKind::Stride {
+            return Err(WireError::new(format!("trial: flush=1 is for pattern=stride, not for {pattern}")));
+        }
+        // Of fewer words there is no sum that proves anything.
+        if self.pattern == PatternKind::Alias && (self.step != 8 || self.bytes < 64) {
+            return Err(WireError::new(format!(
+                "trial: pattern=alias needs step=8 and 64 bytes or more, not step={} bytes={}",
+                self.step, self.bytes
+            )));
+        }
         let wrong = match (self.pattern, self.operation) {
             (PatternKind::Copy, op) if op.copies() => self.step != 8,
             (PatternKind::Copy, _) => true,
