@@ -207,6 +207,15 @@ fn talk(start: &Start) {
             assert!(told.ends_with(&format!("mair {byte}")), "{}: {attribute}: {told}", start.name);
         }
     }
+    // QEMU's firmware leaves a board of 1 GiB all but 64 MiB.
+    if start.name.starts_with("raspi3b") {
+        assert_eq!(
+            *fact(&facts, "metal.firmware.memory.bytes"),
+            Value::Int((1024 - 64) << 20),
+            "{}",
+            start.name
+        );
+    }
     claims(start, &facts);
     board.trial("trial id=1 bytes=32768 samples=3");
     for (what, says) in [("abort", "data abort: translation fault"), ("undefined", "undefined instruction")] {
@@ -257,7 +266,7 @@ fn attributes(start: &Start) {
         id += 1;
         board.trial(&format!("trial id={id} {rest}"))
     };
-    let arena = if start.arguments == PI3.arguments { 0x1000_0000 } else { 0x5000_0000 };
+    let arena = if start.arguments == PI3.arguments { 0x0800_0000 } else { 0x5000_0000 };
     for page in ["base", "huge"] {
         for (attribute, byte) in
             [("device", 0x00), ("normal-nc", 0x44), ("write-through", 0xbb), ("write-back", 0xff)]
@@ -277,8 +286,8 @@ fn attributes(start: &Start) {
                 let translation = done.translation.expect("metal knows");
                 assert_eq!(translation.mair, Some(byte), "{asked}");
                 let pa = translation.pa.expect("metal knows");
-                assert!((arena..arena + (256 << 20)).contains(&pa), "{asked}: {pa:#x}");
-                assert_eq!(pa % (256 << 20), done.base % (256 << 20), "{asked}");
+                assert!((arena..arena + (128 << 20)).contains(&pa), "{asked}: {pa:#x}");
+                assert_eq!(pa % (128 << 20), done.base % (128 << 20), "{asked}");
             }
             if attribute != "write-back" {
                 run(

@@ -69,6 +69,10 @@ impl Control {
 
     /// Switches the prefetchers, and reads back whether it was done.
     fn prefetch(&mut self, on: bool) -> Result<(), Refusal> {
+        let emulated = || Refusal::new("there are no prefetchers under an emulator", "measure on a board");
+        if found().board == Board::Virt {
+            return Err(emulated());
+        }
         let Some((actlr, ectlr)) = found().own else {
             let core = registers::core(mrs!("midr_el1"));
             return Err(Refusal::new(
@@ -76,8 +80,8 @@ impl Control {
                 "Cortex-A53 and Cortex-A72 are known",
             ));
         };
-        if found().board == Board::Virt || (actlr, ectlr) == (0, 0) {
-            return Err(Refusal::new("there are no prefetchers under an emulator", "measure on a board"));
+        if (actlr, ectlr) == (0, 0) {
+            return Err(emulated());
         }
         // A write that EL3 has not allowed (ACTLR_EL3) is taken to EL3, where nobody may answer. From EL3 this
         // image allows it itself; from EL2 on the Pis their firmware's armstub8.S has (ACTLR_EL3 = 0x73).

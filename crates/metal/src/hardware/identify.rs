@@ -41,6 +41,10 @@ pub(super) fn facts() -> Vec<Fact> {
         facts.push(int("arm.cpuectlr_el1", ectlr));
         facts.push(int("metal.smpen", u64::from(ectlr & registers::SMPEN != 0)));
     }
+    if let Some((base, bytes)) = found.memory {
+        facts.push(int("metal.firmware.memory.pa", base));
+        facts.push(int("metal.firmware.memory.bytes", bytes));
+    }
     facts.extend(caches());
     facts.extend(attributes());
     facts

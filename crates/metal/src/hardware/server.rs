@@ -8,7 +8,7 @@ use fathom_probe::serve::{Lines, Place, serve_from};
 use fathom_probe::wire::MAX_LINE;
 
 use super::metal::Metal;
-use super::{Only, boot, clock, found, heap, study, uart, vectors, watchdog};
+use super::{Only, boot, clock, found, heap, mrs, study, uart, vectors, watchdog};
 
 /// What outlives a fault.
 #[derive(Clone, Copy)]
@@ -80,6 +80,10 @@ pub(super) fn fault(what: impl FnOnce() -> String) -> ! {
     let line = place.fault(&what);
     keep(|kept| kept.place = place);
     uart::line(&line);
+    // SCTLR_EL1.M: before translation is on there is no arena to serve.
+    if mrs!("sctlr_el1") & 1 == 0 {
+        boot::park();
+    }
     vectors::serve_again()
 }
 
