@@ -8,6 +8,7 @@ use fathom_probe::serve::{Lines, Place, serve_from};
 use fathom_probe::wire::MAX_LINE;
 
 use super::metal::Metal;
+use super::uart::Came;
 use super::{Only, boot, clock, found, heap, mrs, study, uart, vectors, watchdog};
 
 /// What outlives a fault.
@@ -97,7 +98,11 @@ impl Lines for Serial {
     fn read(&mut self, line: &mut String) -> Result<bool, Infallible> {
         let mut bytes = Vec::with_capacity(512);
         loop {
-            let Some(byte) = uart::wait(kept().silence_until) else { return Ok(false) };
+            let Some(Came { byte, damaged }) = uart::wait(kept().silence_until) else { return Ok(false) };
+            // Noise is nobody who speaks: a cable that is plugged in makes some, and so does an adapter that starts.
+            if damaged && kept().silence_until.is_some() {
+                continue;
+            }
             keep(|kept| kept.silence_until = None);
             match byte {
                 b'\n' | b'\r' if bytes.is_empty() => {}
