@@ -25,10 +25,12 @@ pub enum Interrupts {
         /// Address of the CPU interface.
         interface: u64,
     },
-    /// The local interrupt controller of BCM2836 and BCM2837.
+    /// The local interrupt controller of BCM2836 and BCM2837, and behind it that of BCM2835.
     Local {
         /// Address of its first register.
         base: u64,
+        /// Address of the first register of BCM2835's.
+        legacy: u64,
     },
 }
 
@@ -102,7 +104,7 @@ impl Board {
     #[must_use]
     pub fn interrupts(self) -> Interrupts {
         match self {
-            Board::Pi3 => Interrupts::Local { base: 0x4000_0000 },
+            Board::Pi3 => Interrupts::Local { base: 0x4000_0000, legacy: 0x3f00_b200 },
             // BCM2711 in its low-peripheral mode: the GIC-400 at 0xff84_0000 (BCM2711 ARM Peripherals, "GIC-400
             // interrupt controller").
             Board::Pi4 => Interrupts::Gic2 { distributor: 0xff84_1000, interface: 0xff84_2000 },
@@ -114,7 +116,7 @@ impl Board {
     #[must_use]
     pub fn devices(self) -> &'static [u64] {
         match self {
-            Board::Pi3 => &[0x3f20_0000, 0x4000_0000],
+            Board::Pi3 => &[0x3f00_0000, 0x3f20_0000, 0x4000_0000],
             Board::Pi4 => &[0xfe20_0000, 0xff80_0000],
             Board::Virt => &[0x0800_0000, 0x0900_0000],
         }
@@ -200,9 +202,9 @@ mod tests {
             assert!(board.counter_control().is_none_or(|(a, b)| mapped(a) && mapped(b)));
             match board.interrupts() {
                 Interrupts::Gic2 { distributor, interface } => {
-                    assert!(mapped(distributor) && mapped(interface + 0x10))
+                    assert!(mapped(distributor + 0xfff) && mapped(interface + 0x10))
                 }
-                Interrupts::Local { base } => assert!(mapped(base + 0x60)),
+                Interrupts::Local { base, legacy } => assert!(mapped(base + 0x60) && mapped(legacy + 0x24)),
             }
             assert!(board.arena().is_multiple_of(2 << 20));
         }

@@ -159,6 +159,7 @@ extern "C" fn main(boot_el: u64) -> ! {
     let memory = board.mailbox().and_then(firmware::arm_memory);
     // SAFETY: nobody reads it before this.
     unsafe { *FOUND.get() = Found { board, boot_el, parameters, own, memory } };
+    watchdog::quiesce(board);
     // SAFETY: nobody has allocated anything yet.
     unsafe { heap::begin() };
     if let Err(why) = judge(board.arena(), memory) {
