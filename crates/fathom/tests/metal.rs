@@ -142,7 +142,8 @@ impl Board {
     fn trial(&mut self, asked: &str) -> (Vec<Sample>, Done) {
         self.say(asked);
         let mut lines = self.hear(&["done", "refusal", "fault"]).into_iter();
-        let trial = Trial::read(&lines.next().unwrap()).unwrap();
+        let first = lines.next().unwrap();
+        let trial = Trial::read(&first).unwrap_or_else(|e| panic!("{asked}: {e:?}: {}", first.render()));
         let mut samples = Vec::new();
         for line in lines {
             match line.word.as_str() {
@@ -292,7 +293,7 @@ fn attributes(start: &Start) {
             if attribute != "write-back" {
                 run(
                     &mut board,
-                    &format!("pattern=alias bytes=65536 page={page} attribute={attribute} samples=3"),
+                    &format!("pattern=alias bytes=65536 step=8 page={page} attribute={attribute} samples=3"),
                 );
             }
         }
