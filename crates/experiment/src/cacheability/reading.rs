@@ -27,6 +27,7 @@ pub fn read(record: &Record) -> Report {
     if !believable(record) {
         refuse_all(record, "every time of an operation", &mut report);
         asked.means.iter().for_each(|&means| mapping_rows(record, means, &mut report));
+        every::translations(record, &mut report);
         return report;
     }
     let scale = Scale::of(record);
@@ -69,7 +70,7 @@ fn cached() -> Means {
 /// One operation on one working set by one means.
 pub(super) struct Point {
     pub(super) key: (Means, Operation, u64),
-    step: u64,
+    pub(super) step: u64,
     /// ns an operation, a list a trial.
     groups: Vec<Vec<f64>>,
     /// The same in core cycles, where there is a yardstick.
@@ -181,7 +182,9 @@ fn mapping_rows(record: &Record, means: Means, report: &mut Report) {
             row("mair", u64::from(mair));
             let mut row = text(name("translated_as"), Memory::of(mair).token());
             row.count = same as u64;
-            row.notes.push(format!("{same} of {} mappings read back {mair:#04x}", seen.len()));
+            if same < seen.len() {
+                row.notes.push(format!("only {same} of {} mappings read back {mair:#04x}", seen.len()));
+            }
             report.findings.push(row);
         }
     }
