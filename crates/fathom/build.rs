@@ -19,8 +19,9 @@ fn main() {
     let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo names the manifest's folder"));
     let root = here.join("../..");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo names the output folder"));
-    for source in ["crates/metal", "crates/probe/src", "crates/probe/Cargo.toml", "Cargo.toml", "Cargo.lock"]
-    {
+    let sources =
+        ["crates/metal", "crates/probe/src", "crates/probe/Cargo.toml", "Cargo.toml", "Cargo.lock", ".cargo"];
+    for source in sources {
         println!("cargo:rerun-if-changed={}", root.join(source).display());
     }
     let path = out.join("fathom.img");

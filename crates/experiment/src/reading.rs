@@ -215,7 +215,7 @@ fn line_losses(record: &Record, report: &mut Report) {
     for lost in &losses.lost {
         report.refusals.push(Refused {
             what: lost.what.clone(),
-            reason: format!("the line lost it every time it was asked: {}", lost.reason),
+            reason: format!("the line lost it each time it was asked; at last: {}", lost.reason),
             remedy: "a better line, or a lower baud rate".into(),
         });
     }

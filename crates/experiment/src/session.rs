@@ -24,8 +24,8 @@ pub type Plan = fn(&Record, u64, u64) -> Vec<Trial>;
 /// How often a trial is asked before it is given up. A line that loses every other answer is through by then in
 /// 31 of 32 cases.
 const TRIES: u32 = 5;
-/// Trials given up in a row after which the session ends: no luck explains twenty answers lost.
-const MOST_LOST: u32 = 4;
+/// Trials given up in a row after which the session ends: no luck explains fifteen answers lost.
+const MOST_LOST: u32 = 3;
 /// How often the facts are asked for without one whole telling; what comes of each adds up.
 const TELLINGS: u32 = 8;
 /// How often the leave is taken of a probe that does not understand it.
@@ -58,6 +58,12 @@ struct Asked {
     from: usize,
     /// Gaps of the record when its echo came; `None` before that.
     echoed: Option<u64>,
+}
+
+/// The line that says that a trial was given up.
+fn lost(trial: &Trial, reason: &str) -> Line {
+    let what = format!("trial {}: {} of {}", trial.id, trial.pattern.token(), size(trial.bytes as f64));
+    Lost { what, reason: reason.to_owned() }.line()
 }
 
 /// A session with a probe.
@@ -271,9 +277,7 @@ impl Session {
             self.asked = Some(asked);
             return;
         }
-        let Trial { id, pattern, bytes, .. } = asked.trial;
-        let what = format!("trial {id}: {} of {}", pattern.token(), size(bytes as f64));
-        self.say(&Lost { what, reason: why.to_owned() }.line());
+        self.say(&lost(&asked.trial, why));
         self.lost_in_a_row += 1;
         if self.lost_in_a_row == MOST_LOST {
             self.broken = Some(format!(
@@ -343,7 +347,9 @@ impl Session {
         }
         if leaving {
             self.queue.clear();
-            self.asked = None;
+            if let Some(asked) = self.asked.take() {
+                self.say(&lost(&asked.trial, "no time was left to ask again"));
+            }
         } else if self.asked.is_none() && self.queue.is_empty() {
             self.queue = self.next_round().into();
         }

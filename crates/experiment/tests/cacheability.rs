@@ -4,16 +4,22 @@
 use fathom_analysis::attribute::Memory;
 use fathom_analysis::findings::{Report, Value};
 use fathom_experiment::cacheability;
-use fathom_experiment::record::Run;
+use fathom_experiment::record::{Record, Run};
 use fathom_experiment::session::{InProcess, Session};
 use fathom_model::description::{Time, Uncached};
 use fathom_model::{Description, Model, catalog};
 use fathom_probe::machine::{Attribute, Operation};
+use fathom_probe::wire::Line;
 
-fn measure(description: &Description, run: Run) -> Report {
+/// A session's transcript and its record.
+fn session(description: &Description, run: Run) -> (Vec<String>, Record) {
     let run = Run { experiment: cacheability::NAME.into(), seed: 1, ..run };
     let session = Session::new(cacheability::plan, run);
-    let (_, record) = InProcess::new(session).run(&mut Model::new(description, 1));
+    InProcess::new(session).run(&mut Model::new(description, 1))
+}
+
+fn measure(description: &Description, run: Run) -> Report {
+    let (_, record) = session(description, run);
     assert_eq!(record.problems, Vec::<String>::new());
     assert!(record.trials.iter().all(|r| r.cheated == 0), "a sample proves nothing");
     cacheability::read(&record)
@@ -56,6 +62,20 @@ fn the_studys_loop_takes_what_the_study_measured() {
     let small = number(&report, "cacheability.rmw.normal-nc.320.total");
     assert!((small / nc * 8.0 - 1.0).abs() < 0.05, "{small} ms over 320 bytes, {nc} over 2560");
     assert_eq!(number(&report, "cacheability.study.2560"), 1800.0);
+}
+
+/// METHOD says so: whatever the board's memory takes of the range that is known, the study's figures come out.
+#[test]
+fn the_studys_loop_does_not_hang_on_one_latency() {
+    for (ns, ms, ratio) in [(130.0, 929.0, 17.2), (140.0, 993.0, 18.4), (150.0, 1057.0, 19.6)] {
+        let mut description = pi3();
+        description.uncached.load = Some(Time::ns(ns));
+        let report = measure(&description, study());
+        let total = number(&report, "cacheability.rmw.normal-nc.2560.total");
+        let found = number(&report, "cacheability.rmw.normal-nc.2560.ratio");
+        assert!((total - ms).abs() < 2.0 && (found - ratio).abs() < 0.1, "{ns} ns: {total} ms, {found}");
+        assert!((total / 1040.0 - 1.0).abs() < 0.15 && (found * 53.0 / 1040.0 - 1.0).abs() < 0.15);
+    }
 }
 
 #[test]
@@ -148,4 +168,27 @@ fn a_walk_past_the_caches_costs_what_memory_does() {
     let (cached, not) = (walk("write-back"), walk("normal-nc"));
     assert!((18.0..30.0).contains(&cached), "{cached} cycles");
     assert!((80.0..100.0).contains(&not), "{not} cycles");
+}
+
+/// What an emulator's clock says is shown of no attribute; how each is translated, and that its work was done, is.
+#[test]
+fn an_emulators_times_are_refused_and_its_mappings_shown() {
+    let (transcript, _) = session(&pi3(), study());
+    let emulated = |line: &String| match Line::parse(line) {
+        Ok(parsed) if parsed.word == "probe" => {
+            Line::new("probe").int("wire", 1).token("worth", "emulated").seal(1)
+        }
+        _ => line.clone(),
+    };
+    let lines: Vec<String> = transcript.iter().map(emulated).collect();
+    let record = Record::parse(&lines.join("\n")).expect("a record");
+    assert_eq!(record.problems, Vec::<String>::new());
+    let report = cacheability::read(&record);
+    assert!(report.findings.iter().all(|f| !f.name.ends_with(".time") && !f.name.ends_with("behaves_as")));
+    assert_eq!(word(&report, "cacheability.normal-nc.translated_as"), "normal-nc");
+    assert_eq!(number(&report, "cacheability.device.mair"), 0.0);
+    assert_eq!(word(&report, "cacheability.device.alias"), "seen");
+    let samples: usize = record.trials.iter().map(|r| r.samples.len()).sum();
+    assert_eq!(number(&report, "proven"), samples as f64);
+    assert!(report.refusals.iter().any(|r| r.reason.contains("emulator")));
 }

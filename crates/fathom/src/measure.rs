@@ -11,7 +11,7 @@ use fathom_probe::wire::Line;
 
 use crate::child::{Heard, Probe};
 use crate::cli::RunOptions;
-use crate::failure::Failure;
+use crate::failure::{Failure, tell};
 use crate::keep::Keep;
 use crate::progress::Progress;
 use crate::room::Room;
@@ -126,7 +126,7 @@ pub fn measure(options: &RunOptions, asked: Run, plan: Plan, quiet: bool) -> Res
     // The plan reckons with what the trials cost; only here it shows what the whole took.
     let asking = (!subject.modelled).then(|| asking_time(budget));
     // A board or a host far away may take its time to come; what is promised then is the time from its greeting on.
-    let until = asking.filter(|_| !subject.lossy).map(|time| start + time);
+    let until = asking.filter(|_| subject.host).map(|time| start + time);
     let (noise, room) = (Noise::default(), Room::now());
     let leaving = None;
     let mut talk =
@@ -210,15 +210,23 @@ fn arguments(subject: &Subject, options: &RunOptions, seed: u64) -> Vec<String> 
     if subject.host || subject.command.get(2).is_some_and(|kind| kind == "qemu") {
         extra.extend(["--parent".to_owned(), std::process::id().to_string()]);
     }
-    if subject.host {
-        if let Some(cpu) = options.cpu {
-            extra.extend(["--cpu".to_owned(), cpu.to_string()]);
-        }
+    if let Some(cpu) = options.cpu.filter(|_| subject.host) {
+        extra.extend(["--cpu".to_owned(), cpu.to_string()]);
     }
     if subject.modelled {
         extra.extend(["--seed".to_owned(), seed.to_string()]);
     }
     extra
+}
+
+/// What to say where a host far away runs another build of this program. One for another architecture is another one
+/// in any case, and told apart by what only x86 has.
+fn other_build(subject: &Subject, record: &Record) -> Option<String> {
+    let theirs = record.text("env.build").filter(|_| subject.name.starts_with(subjects::ssh::PREFIX))?;
+    let x86 = record.facts.under("cpuid.").next().is_some();
+    let own = crate::build::id();
+    (x86 == cfg!(target_arch = "x86_64") && theirs != own)
+        .then(|| format!("{} runs another build of fathom: {theirs}, this is {own}", subject.name))
 }
 
 /// How a conversation ended.
@@ -407,6 +415,9 @@ impl Talk {
 
     fn finish(mut self, outcome: Outcome, start: Instant) -> Result<Measured, Failure> {
         self.progress.finish();
+        if let Some(other) = other_build(&self.subject, &self.session.record) {
+            tell(&other);
+        }
         let status = match outcome {
             Outcome::Complete => "complete",
             Outcome::Stopped(_) => "interrupted",

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use fathom_analysis::claims::{Holds, Source};
 use fathom_experiment::record::Record;
-use fathom_metal::parameters::{Parameters, memory_bytes};
+use fathom_metal::parameters::{Parameters, code_bytes, memory_bytes};
 use fathom_probe::proof::unproven;
 use fathom_probe::wire::{Done, Line, Sample, Samples, Trial, Value};
 
@@ -348,10 +348,18 @@ fn counts_are_exact_and_repeat_on_virt() {
     let Some(first) = run() else { return };
     assert_eq!(Some(&first), run().as_ref(), "with instructions counted, two runs are one");
     // One instruction a tick: a chain of additions costs one each, and one turn's end for 32; a chase likewise.
-    for (trial, n, per) in [(0, 100_000, 34.0 / 32.0), (1, 32_003, 34.0 / 32.0)] {
+    // A modification is a load, an exclusive or, a store and an address; two cells' copy a load, a store and two
+    // addresses, in turns of 16.
+    let each = [
+        (0, 100_000, 34.0 / 32.0, 0.002),
+        (1, 32_003, 34.0 / 32.0, 0.002),
+        (2, 32_000, 4.0, 0.3),
+        (3, 32_000, 2.0, 0.3),
+    ];
+    for (trial, n, per, give) in each {
         for sample in &first[trial] {
             let (n, found) = (f64::from(n), (sample.ticks2 - sample.ticks) as f64);
-            assert!((found / n - per).abs() < 0.002, "{trial}: {found} ticks over {n}, {per} each expected");
+            assert!((found / n - per).abs() < give, "{trial}: {found} ticks over {n}, {per} each expected");
         }
     }
 }
@@ -389,7 +397,7 @@ fn the_loop_of_the_chase_is_loads_alone() {
     let Some(image) = image() else { return };
     let words: Vec<u32> =
         image.chunks_exact(4).map(|w| u32::from_le_bytes([w[0], w[1], w[2], w[3]])).collect();
-    // LDR (register), 64 bits, LSL #0 (DDI 0487 C6.2): what is loaded, the offset, the base.
+    // LDR (register), 64 bits, LSL #0 (DDI 0487): what is loaded, the offset, the base.
     let load = |word: &u32| {
         let field = |from: u32| word >> from & 31;
         (word & 0xffe0_fc00 == 0xf860_6800).then(|| (field(0), field(16), field(5)))
@@ -409,4 +417,24 @@ fn the_loop_of_the_chase_is_loads_alone() {
     let memory = memory_bytes(&image).unwrap();
     println!("the image: {} KiB to load, {} KiB of memory", image.len() / 1024, memory / 1024);
     assert!(image.len() < 256 << 10, "{} bytes: what has grown?", image.len());
+}
+
+/// Erratum 835769 of Cortex-A53 (ARM-EPM-048406): a 64-bit multiply-accumulate right behind a load or store may come
+/// out wrong. None is there: the compiler was told, and the core library was compiled again with it.
+#[test]
+fn no_multiply_accumulate_follows_an_access_to_memory() {
+    let Some(image) = image() else { return };
+    let code = &image[..code_bytes(&image).unwrap()];
+    let words: Vec<u32> =
+        code.chunks_exact(4).map(|w| u32::from_le_bytes([w[0], w[1], w[2], w[3]])).collect();
+    // DDI 0487, "A64 instruction set encoding": loads and stores have bits 27 and 25 at 1 and 0; MADD, MSUB and their
+    // long forms, of 64 bits, with an accumulator that is no zero register.
+    let accesses = |word: u32| word & 0x0a00_0000 == 0x0800_0000;
+    let accumulates = |word: u32| word & 0xff00_0000 == 0x9b00_0000 && word >> 10 & 31 != 31;
+    assert!(words.iter().any(|word| accumulates(*word)), "the image multiplies somewhere");
+    let bad: Vec<usize> = (1..words.len())
+        .filter(|at| accesses(words[at - 1]) && accumulates(words[*at]))
+        .map(|at| 4 * at)
+        .collect();
+    assert_eq!(bad, [], "at these offsets of the image");
 }

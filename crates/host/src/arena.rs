@@ -15,7 +15,8 @@
 //!    size, so two links never overlap in part, and a link that is read is a link as it was written. What a
 //!    modifying sweep stores is a cell with some of its bits 3 to 9 flipped: another multiple of 8 in the
 //!    same kibibyte, and a reservation is a whole number of kibibytes, so it is a cell too.
-//! 3. *Everything else is zero.* The mapping is private, anonymous and never backed by a file: memory
+//! 3. *Everything else is zero.* The mapping is private, anonymous and backed by no file but where a driver lends
+//!    memory, which [`Arena::borrow`] zeroes before anybody reads it: memory
 //!    that was never linked, and memory given back with `MADV_DONTNEED`, reads as zero (`madvise(2)`,
 //!    `mmap(2)`), and populating writes zeros into memory that held zeros. Zero is the first cell, and
 //!    the first cell is valid because a reservation is never shorter than a page.
@@ -33,6 +34,7 @@
 
 use std::io;
 use std::ops::Range;
+use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 
@@ -174,6 +176,10 @@ impl Arena {
     #[inline(never)]
     pub(crate) fn sweep_loops(&mut self, sweep: &Sweep, from: u64, n: u64) -> Option<u64> {
         self.holds(sweep)?;
+        if sweep.operation == Operation::Set && sweep.step == LINK {
+            self.set_loops(sweep, from, n);
+            return Some(0);
+        }
         let mut sum = 0u64;
         for part in sweep.parts(from, n) {
             let (offset, step, count) = (part.offset as usize, sweep.step as usize, part.count);
@@ -185,17 +191,27 @@ impl Arena {
                 let at = self.base.as_ptr().add(offset);
                 match sweep.operation {
                     Operation::Read => sum = sum.wrapping_add(read(at, step, count)),
-                    Operation::Write => write(at, step, count, sweep.base + part.key),
                     Operation::Rmw => flip(at, step, count, part.key),
                     // Where cells are no neighbours there is nothing to store two of.
-                    Operation::Set if step == LINK as usize => wide::set(at, count, sweep.base + part.key),
-                    Operation::Set => write(at, step, count, sweep.base + part.key),
+                    Operation::Write | Operation::Set => write(at, step, count, sweep.base + part.key),
                     // What copies is no sweep.
                     Operation::CopyTo | Operation::CopyFrom => return None,
                 }
             }
         }
         Some(sum)
+    }
+
+    /// The same of a set of neighbouring cells, which [`Arena::holds`]; a function of its own, so that the loops of
+    /// 8 bytes stay by themselves for the test.
+    #[inline(never)]
+    fn set_loops(&mut self, sweep: &Sweep, from: u64, n: u64) {
+        for part in sweep.parts(from, n) {
+            // SAFETY: as in `sweep_loops`.
+            unsafe {
+                wide::set(self.base.as_ptr().add(part.offset as usize), part.count, sweep.base + part.key);
+            }
+        }
     }
 
     /// [`Arena::sweep_loops`] with every line cleaned and invalidated right after its access, one by one.
@@ -251,6 +267,36 @@ impl Arena {
         self.cell(sweep.base)?;
         self.cell(sweep.base.checked_add(LINK * (KEYS - 1))?)?;
         (sweep.step.is_multiple_of(LINK) && self.length.is_multiple_of(LINK * KEYS)).then_some(())
+    }
+
+    /// Puts the beginning of a driver's memory in the place of `range`, whole pages, and zeroes it, 8 bytes a store: a
+    /// driver's mapping may allow no other, and what was there is no cell (fact 3).
+    pub(crate) fn borrow(&mut self, range: Range<u64>, file: &impl AsRawFd) -> io::Result<()> {
+        let range = self.checked(range)?;
+        let length = (range.end - range.start) as usize;
+        // SAFETY: MAP_FIXED replaces pages of this reservation, which nothing else uses, in one step; they stay
+        // readable and writable (fact 4). The offsets that lie there are cells, and none is followed before the
+        // loop below has made all that can be read there zero. Whoever else may write to the driver's memory could
+        // break fact 2 later: it is opened exclusively, and is nobody's while it is lent.
+        let answer = unsafe {
+            libc::mmap(
+                self.base.as_ptr().add(range.start as usize).cast(),
+                length,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | libc::MAP_FIXED,
+                file.as_raw_fd(),
+                0,
+            )
+        };
+        if answer == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        for at in range.step_by(LINK as usize) {
+            if let Some(cell) = self.cell(at) {
+                self.link(cell, HostCell(0));
+            }
+        }
+        Ok(())
     }
 
     /// Backs `range` with memory. `page` is the kernel's own page, the distance at which touching is enough.

@@ -2,7 +2,7 @@
 
 use fathom_probe::machine::{
     Attribute, Control, Controls, Count, Counters, Disturb, Dma, Fact, Fresh, Machine, Maintain, Mapping,
-    Pages, Refusal, Ticks, Translate, Wake, Watch, Wish, Worth,
+    Pages, Refusal, Ticks, Translate, Translation, Wake, Watch, Wish, Worth,
 };
 use fathom_probe::patterns::copy::Copying;
 use fathom_probe::patterns::stride::Sweep;
@@ -13,6 +13,7 @@ use crate::counters::Events;
 use crate::environment;
 use crate::facts::{int, text};
 use crate::identify;
+use crate::lent;
 use crate::memory::Memory;
 use crate::pages::{self, PageSizes};
 use crate::process;
@@ -112,6 +113,10 @@ impl Host {
         let mut memory = Memory::open(root.clone(), sizes, options.max_bytes)?;
         facts.extend(page_facts(&sizes));
         facts.push(int("memory.reserved.bytes", memory.half() * 2));
+        for attribute in lent::ATTRIBUTES {
+            let lender = lent::find(&root, attribute).map(|lender| lender.name);
+            facts.extend(lender.map(|name| text(format!("attribute.{}", attribute.token()), name)));
+        }
         // The first granule, with the first cell in it: it shows at once whether memory can be locked. That
         // even this little may not be had is no error here; the first wish will say so.
         let _ = memory.map(&Wish { bytes: 1, pages: Pages::Base, attribute: Attribute::WriteBack, place: 0 });
@@ -339,7 +344,11 @@ impl Fresh for Host {
 impl Wake for Host {}
 impl Disturb for Host {}
 impl Dma for Host {}
-impl Translate for Host {}
+impl Translate for Host {
+    fn translated(&mut self, offset: u64) -> Option<Translation> {
+        Some(self.memory.translated(offset))
+    }
+}
 impl Control for Host {
     fn control(&mut self, controls: &Controls) -> Result<(), Refusal> {
         if (Controls { flush: false, ..*controls }) != Controls::default() {

@@ -14,6 +14,7 @@ mod facts;
 mod fixture;
 mod host;
 mod identify;
+mod lent;
 mod memory;
 mod pages;
 mod placement;

@@ -1,11 +1,13 @@
 //! Wishes for memory, granted or refused: ceilings, placement, population, verification.
 
 use std::ops::Range;
+use std::rc::Rc;
 
-use fathom_probe::machine::{Attribute, Mapping, Pages, Refusal, Wish};
+use fathom_probe::machine::{Attribute, Mapping, Pages, Refusal, Translation, Wish};
 
 use crate::arena::{Arena, HostCell};
 use crate::ceiling::{self, Ceiling};
+use crate::lent::{self, Lent};
 use crate::pages::{self, PageSizes};
 use crate::placement::{self, Ranges};
 use crate::process;
@@ -21,6 +23,9 @@ const HALF_LEAST: u64 = 8 << 20;
 /// Memory is populated in granules of at least this many bytes, so that growing a working set page by
 /// page does not cost a verification each.
 const GRANULE: u64 = 256 << 10;
+
+/// Bytes of the arena behind its halves, for what drivers lend.
+const LENT: u64 = lent::MOST * lent::ATTRIBUTES.len() as u64;
 
 /// Alignment of the arena where the kernel has no huge pages: what most kernels would have.
 const ALIGN: u64 = 2 << 20;
@@ -42,6 +47,8 @@ pub(crate) struct Memory {
     current: Range<u64>,
     /// Why memory could not be locked, once it could not.
     pub(crate) unlocked: Option<String>,
+    /// What drivers lend, by attribute, once it was asked for.
+    lent: Vec<(Attribute, Lent)>,
     /// How the latest mapping of shared pages was verified.
     pub(crate) shared: Option<&'static str>,
 }
@@ -59,17 +66,20 @@ impl Memory {
             half = half.min(room / 4);
         }
         let least = align.max(HALF_LEAST) * 2;
-        let arena = Arena::reserve(half.saturating_mul(2), least, align).map_err(|error| {
-            let limit = room.map_or("the kernel", |(_, name)| name);
-            Refusal::new(
-                format!(
-                    "the addresses of the arena, {} MiB at least, could not be reserved ({error})",
-                    least >> 20
-                ),
-                format!("raise what limits them: {limit} (ulimit -v, ulimit -d), or vm.overcommit_memory=2"),
-            )
-        })?;
-        let half = arena.length() / 2;
+        let arena = Arena::reserve(half.saturating_mul(2).saturating_add(LENT), least + LENT, align)
+            .map_err(|error| {
+                let limit = room.map_or("the kernel", |(_, name)| name);
+                Refusal::new(
+                    format!(
+                        "the addresses of the arena, {} MiB at least, could not be reserved ({error})",
+                        least >> 20
+                    ),
+                    format!(
+                        "raise what limits them: {limit} (ulimit -v, ulimit -d), or vm.overcommit_memory=2"
+                    ),
+                )
+            })?;
+        let half = arena.length().saturating_sub(LENT) / 2;
         let half = half - half % align;
         // A kernel without transparent huge pages knows neither advice, and then needs neither.
         let _ = arena.forbid_huge(0..half);
@@ -84,18 +94,67 @@ impl Memory {
             mapped: Ranges::default(),
             current: 0..0,
             unlocked: None,
+            lent: Vec::new(),
             shared: None,
         })
     }
 
     /// See [`fathom_probe::machine::Machine::map`].
     pub(crate) fn map(&mut self, wish: &Wish) -> Result<Mapping, Refusal> {
+        if wish.attribute != Attribute::WriteBack {
+            return self.borrowed(wish);
+        }
         let page = self.page_for(wish)?;
         let huge = wish.pages == Pages::Huge;
         let half = if huge { self.half..self.half * 2 } else { 0..self.half };
         let range = self.place(wish, page, half.start)?;
         self.back(&range, page, &half, wish)?;
         Ok(self.mapping(range, page))
+    }
+
+    /// A mapping in memory that a driver lends with the wish's attribute.
+    fn borrowed(&mut self, wish: &Wish) -> Result<Mapping, Refusal> {
+        if wish.pages == Pages::Huge {
+            return Err(Refusal::new("what a driver lends is mapped in base pages", "ask for page=base"));
+        }
+        let page = self.sizes.base;
+        let lent = self.lend(wish.attribute, page)?.range;
+        let there = lent.end - lent.start;
+        let bytes = wish.bytes.checked_next_multiple_of(page).filter(|&bytes| bytes > 0);
+        let placed = bytes.and_then(|bytes| placement::place(bytes, page, there, wish.place));
+        let Some(placed) = placed else {
+            let who = lent::find(&self.root, wish.attribute).map_or_else(String::new, |lender| lender.name);
+            let reason = format!("{} bytes are wanted and {who} lends {there}", wish.bytes);
+            return Err(Refusal::new(reason, "ask for less, or load the driver with a larger buffer"));
+        };
+        Ok(self.mapping(lent.start + placed.start..lent.start + placed.end, page))
+    }
+
+    /// The memory that is lent with an attribute, borrowed where it is not yet.
+    fn lend(&mut self, attribute: Attribute, page: u64) -> Result<Lent, Refusal> {
+        if let Some((_, lent)) = self.lent.iter().find(|(of, _)| *of == attribute) {
+            return Ok(lent.clone());
+        }
+        let lender = lent::find(&self.root, attribute).ok_or_else(|| lent::refusal(&self.root, attribute))?;
+        // Each attribute has a part of its own behind the two halves.
+        let nth = lent::ATTRIBUTES.iter().position(|a| *a == attribute).unwrap_or(0) as u64;
+        let start = 2 * self.half + nth * lent::MOST;
+        let bytes = lender.bytes.min(lent::MOST) / page * page;
+        let file = lender.open(&self.root, bytes).map_err(|e| lender.failed("cannot be opened", &e))?;
+        let range = start..start + bytes;
+        self.arena.borrow(range.clone(), &file).map_err(|e| lender.failed("cannot be mapped", &e))?;
+        let lent = Lent { range, pa: lender.pa, _file: Rc::new(file) };
+        self.lent.push((attribute, lent.clone()));
+        Ok(lent)
+    }
+
+    /// How the byte at `offset` is translated: its address, and its physical one where a driver told it.
+    pub(crate) fn translated(&self, offset: u64) -> Translation {
+        let of = |(_, lent): &(Attribute, Lent)| {
+            lent.range.contains(&offset).then(|| Some(lent.pa? + (offset - lent.range.start)))
+        };
+        let pa = self.lent.iter().find_map(of).flatten();
+        Translation { va: self.arena.address() + offset, pa, mair: None }
     }
 
     /// See [`fathom_probe::machine::Machine::map_shared`]: memory of the half of base pages, where nobody has
@@ -143,9 +202,8 @@ impl Memory {
     fn page_for(&self, wish: &Wish) -> Result<u64, Refusal> {
         if wish.attribute != Attribute::WriteBack {
             return Err(Refusal::new(
-                "user space gets write-back memory only",
-                "other attributes need a driver that maps them, or bare metal (`fathom image --help`); \
-                 `fathom cacheability --stand-in flush` flushes write-back lines instead",
+                "pages that share a frame are ordinary memory",
+                "ask for attribute write-back",
             ));
         }
         if wish.bytes == 0 {

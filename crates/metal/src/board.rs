@@ -103,7 +103,8 @@ impl Board {
     pub fn interrupts(self) -> Interrupts {
         match self {
             Board::Pi3 => Interrupts::Local { base: 0x4000_0000 },
-            // BCM2711 in its low-peripheral mode: the GIC-400 at 0xff84_0000 (BCM2711 ARM Peripherals, 6.5.1).
+            // BCM2711 in its low-peripheral mode: the GIC-400 at 0xff84_0000 (BCM2711 ARM Peripherals, "GIC-400
+            // interrupt controller").
             Board::Pi4 => Interrupts::Gic2 { distributor: 0xff84_1000, interface: 0xff84_2000 },
             Board::Virt => Interrupts::Gic2 { distributor: 0x0800_0000, interface: 0x0801_0000 },
         }

@@ -1,6 +1,6 @@
 //! Exceptions, in words: what a fault line says.
 //!
-//! DDI 0487: the vectors in D1.3.1, `ESR_EL1` with its classes and fault status codes in D24.2.40.
+//! DDI 0487: "Exception vectors"; the register `ESR_EL1` with its classes and fault status codes.
 
 use alloc::format;
 use alloc::string::String;

@@ -12,7 +12,7 @@ extern crate alloc;
 pub mod board;
 pub mod exception;
 #[cfg(target_os = "none")]
-pub mod hardware;
+mod hardware;
 pub mod parameters;
 pub mod registers;
 pub mod study;

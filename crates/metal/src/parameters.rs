@@ -8,7 +8,8 @@
 //! | 76 | 4 | baud rate of the UART |
 //! | 80 | 4 | silence after power-on before the image runs study S0 by itself, ms; 0 never |
 //! | 84 | 4 | longest that a trial may take, ms; 0 for ever |
-//! | 88 | 4 | 1 where a described machine answers for time (fathom-emulate says so), else 0 |
+//! | 88 | 4 | bytes of code from the image's beginning; what follows is data. Not to be changed |
+//! | 92 | 4 | 1 where a described machine answers for time (fathom-emulate says so), else 0 |
 //!
 //! All little-endian. In front of it is the header that boot loaders know from Linux
 //! (Documentation/arch/arm64/booting.rst): 64 bytes, with the size of the image in memory at 16 and `ARM\x64` at
@@ -21,7 +22,7 @@ pub const MAGIC: [u8; 8] = *b"FATHOMPB";
 /// The version of this layout.
 pub const VERSION: u32 = 1;
 /// Bytes in the block.
-pub const BYTES: usize = 28;
+pub const BYTES: usize = 32;
 /// Where the header says how much memory the image takes, and how it begins to end.
 const SIZE_AT: usize = 16;
 const HEADER_MAGIC: (usize, [u8; 4]) = (56, *b"ARM\x64");
@@ -62,7 +63,7 @@ impl Parameters {
         if word(8) != VERSION {
             return Err("the image's parameters are of another version");
         }
-        Ok(Parameters { baud: word(12), silence_ms: word(16), watch_ms: word(20), modelled: word(24) == 1 })
+        Ok(Parameters { baud: word(12), silence_ms: word(16), watch_ms: word(20), modelled: word(28) == 1 })
     }
 
     /// Writes the block of an image.
@@ -72,7 +73,7 @@ impl Parameters {
     pub fn patch(&self, image: &mut [u8]) -> Result<(), &'static str> {
         Parameters::of(image)?;
         let modelled = u32::from(self.modelled);
-        for (at, word) in [(12, self.baud), (16, self.silence_ms), (20, self.watch_ms), (24, modelled)] {
+        for (at, word) in [(12, self.baud), (16, self.silence_ms), (20, self.watch_ms), (28, modelled)] {
             image[OFFSET + at..OFFSET + at + 4].copy_from_slice(&word.to_le_bytes());
         }
         Ok(())
@@ -87,6 +88,14 @@ pub fn memory_bytes(image: &[u8]) -> Option<u64> {
     (image.get(at..at + 4)? == magic).then_some(())?;
     let size = image.get(SIZE_AT..SIZE_AT + 8)?;
     Some(size.iter().rev().fold(0, |size, byte| size << 8 | u64::from(*byte)))
+}
+
+/// Bytes of code from the image's beginning on; `None` where it has no parameters.
+#[must_use]
+pub fn code_bytes(image: &[u8]) -> Option<usize> {
+    Parameters::of(image).ok()?;
+    let bytes = image.get(OFFSET + 24..OFFSET + 28)?;
+    Some(bytes.iter().rev().fold(0, |word, byte| word << 8 | usize::from(*byte)))
 }
 
 #[cfg(test)]
@@ -109,8 +118,11 @@ mod tests {
         wanted.patch(&mut image).unwrap();
         assert_eq!(Parameters::of(&image), Ok(wanted));
         assert_eq!(image[84..88], [4, 3, 2, 1]);
-        assert_eq!(image[88..92], [1, 0, 0, 0]);
-        assert!(image[92..].iter().all(|byte| *byte == 0), "nothing behind the block changes");
+        assert_eq!(image[92..96], [1, 0, 0, 0]);
+        let others = image[88..92].iter().chain(&image[96..]);
+        assert!(others.copied().all(|byte| byte == 0), "nothing else changes");
+        image[89] = 0x30;
+        assert_eq!(code_bytes(&image), Some(0x3000));
         assert_eq!(memory_bytes(&image), Some(0x12_3456));
     }
 

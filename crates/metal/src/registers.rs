@@ -21,10 +21,11 @@ pub const SCTLR_EL1_OFF: u64 = 0x30d0_0800;
 pub const SCTLR_EL1_ON: u64 = SCTLR_EL1_OFF | 1 | 1 << 2 | 1 << 3 | 1 << 12;
 /// Saved program status of an exception return to EL1 on its own stack, with everything masked.
 pub const SPSR_EL1H: u64 = 0x3c5;
-/// `ACTLR_EL3` and `ACTLR_EL2` of Cortex-A53 and A72: EL1 may write `CPUACTLR_EL1` (bit 0) and `CPUECTLR_EL1`
-/// (bit 1), and the L2's registers (4 to 6). DDI 0500J 4.3.62; the value that the Pis' armstub8.S writes.
+/// `ACTLR_EL3` and `ACTLR_EL2` of Cortex-A53 and A72: EL1 may write `CPUACTLR_EL1` (bit 0) and `CPUECTLR_EL1` (bit
+/// 1), and the L2's registers (4 to 6). DDI 0500J, "Auxiliary Control Register, EL3"; the value that the Pis'
+/// armstub8.S writes.
 pub const ACTLR_OPEN: u64 = 1 | 1 << 1 | 1 << 4 | 1 << 5 | 1 << 6;
-/// `CPUECTLR_EL1.SMPEN`, the same bit in Cortex-A53 (DDI 0500J, 4.3.71) and A72 (100095, 4.3.67): without it the
+/// `CPUECTLR_EL1.SMPEN`, the same bit in Cortex-A53 (DDI 0500J) and A72 (100095): without it the
 /// core is not coherent, and may treat cacheable memory as if it were none.
 pub const SMPEN: u64 = 1 << 6;
 

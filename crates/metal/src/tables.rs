@@ -1,7 +1,7 @@
 //! Translation tables: 4 KiB pages, 39 bits of address, so three levels of which the first is never a leaf here.
 //!
-//! DDI 0487, D8 ("The AArch64 Virtual Memory System Architecture"): descriptors in D8.3, with T0SZ = 25 the walk
-//! begins at level 1.
+//! DDI 0487, "The AArch64 Virtual Memory System Architecture" ("Translation table descriptor formats"); with T0SZ =
+//! 25 the walk begins at level 1.
 
 use crate::registers;
 
@@ -57,9 +57,9 @@ impl Leaf {
         Leaf { index, writable: true, executable: false }
     }
 
-    /// The descriptor that maps `pa`: valid, with its access flag set, so that no access faults for being the
-    /// first; for EL1 alone. Normal memory is inner shareable, so that cores agree about it; for device and
-    /// non-cacheable memory the field says nothing (D8.6.2), and is written as outer shareable, as the
+    /// The descriptor that maps `pa`: valid, with its access flag set, so that no access faults for being the first;
+    /// for EL1 alone. Normal memory is inner shareable, so that cores agree about it; for device and non-cacheable
+    /// memory the field says nothing ("Stage 1 Shareability attributes"), and is written as outer shareable, as the
     /// architecture treats them.
     #[must_use]
     pub fn descriptor(self, pa: u64, grain: Grain) -> u64 {

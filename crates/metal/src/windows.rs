@@ -4,10 +4,11 @@
 //! one size of pages. They lie one behind the other, and an offset in the arena counts from the first byte of
 //! the first: so the same memory has an offset in each window, and an offset says how it is looked at.
 //!
-//! Two windows onto one block of memory with different attributes are what DDI 0487 B2.16 calls mismatched
-//! memory attributes. Whoever changes to another attribute has to write back and drop what the caches hold of
+//! Two windows onto one block of memory with different attributes are what DDI 0487 calls "Mismatched
+//! memory attributes". Whoever changes to another attribute has to write back and drop what the caches hold of
 //! the block first ([`Blocks`]); speculation through a window that nobody uses may still leave clean lines in a
-//! cache, which no access through a non-cacheable window is answered from, and which the next change drops.
+//! cache, which the next change drops. Whether a load through a non-cacheable window could be answered by such a line
+//! is the core's affair; the proof of every trial would show it.
 
 use fathom_probe::chain::mix;
 use fathom_probe::machine::{Attribute, Mapping, Pages, Refusal, Wish};

@@ -11,18 +11,16 @@ use crate::board::{Board, CORTEX_A53, CORTEX_A72, part};
 ///
 /// QEMU names the cores that it translates for by their true `MIDR_EL1`, and answers the registers that the
 /// implementer defines with nothing: `CPUACTLR_EL1` and `CPUECTLR_EL1` read as zero whatever is written. On a
-/// Cortex-A53 the first is never zero unless somebody made it so: it comes out of reset with the prefetcher's
-/// depth in it (DDI 0500J 4.3.70: `L1PCTL` is 0b101); on a Cortex-A72 the second comes out of reset with two
-/// prefetch distances in it (100095 4.3.67), and on both it holds `SMPEN` once the core is coherent. `own` are
-/// the two registers, `None` on a core that is not known to have them. Where a description answers for time the
-/// registers say what they say of any translator; that it is so only the image's parameters can tell.
+/// Cortex-A53 the first is never zero unless somebody made it so: it comes out of reset with the prefetcher's depth
+/// in it (DDI 0500J, "CPU Auxiliary Control Register": `L1PCTL` is 0b101); on a Cortex-A72 the second comes out of
+/// reset with two prefetch distances in it (100095, "CPU Extended Control Register"), and on both it holds `SMPEN`
+/// once the core is coherent. `own` are the two registers, `None` on a core that is not known to have them. Where a
+/// description answers for time the registers say nothing of it; that it is so only the image's parameters can tell.
 #[must_use]
 pub fn judge(board: Board, midr: u64, own: Option<(u64, u64)>, modelled: bool) -> (Worth, String) {
     if modelled {
-        return (
-            Worth::Modelled,
-            "the image's parameters say that a described machine answers for time".into(),
-        );
+        let evidence = "the image's parameters say that a described machine answers for time";
+        return (Worth::Modelled, evidence.into());
     }
     match (board, part(midr), own) {
         (Board::Virt, ..) => (

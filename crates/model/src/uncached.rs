@@ -153,7 +153,7 @@ pub(crate) fn behaviour_of_byte(uncached: &Uncached, byte: u8) -> Result<Attribu
             Mixed::Inner => inner.attribute(),
         },
         Meaning::Reserved => {
-            let reason = format!("the byte {byte:#04x} of MAIR_EL1 is reserved: it says nothing");
+            let reason = "bytes of MAIR_EL1 that are reserved say nothing";
             return Err(Refusal::new(reason, "DDI 0487, MAIR_EL1, lists those that say something"));
         }
     };

@@ -300,6 +300,3 @@ fn missing(record: &Record, asked: &Asked, all: &[Point], report: &mut Report) {
         });
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -309,12 +309,80 @@ fn endless_trouble_is_kept_in_bounds() {
     assert_eq!(record.trials.len(), 3);
 }
 
+/// The session, in which the board is reset while its second trial runs, and then goes on as it did: sealed from 1 on.
+fn reset(greetings: usize, before: &[&str]) -> Vec<String> {
+    let at = SESSION.iter().position(|l| l.starts_with("sample trial=2")).unwrap();
+    let mut lines = SESSION[..at].to_vec();
+    lines.extend(before.iter().map(ToString::to_string));
+    for _ in 0..greetings {
+        lines.push(SESSION[2].clone());
+    }
+    let again = at - 1..SESSION.len() - 1;
+    lines.extend(
+        SESSION[again].iter().enumerate().map(|(i, text)| Line::parse(text).unwrap().seal(i as u64 + 2)),
+    );
+    lines.push(SESSION.last().unwrap().clone());
+    lines
+}
+
+#[test]
+fn a_greeting_that_nobody_asked_for_is_a_restart_and_what_ran_is_lost() {
+    let whole = read(&SESSION.join("\n")).unwrap();
+    let record = read(&reset(1, &[]).join("\n")).unwrap();
+    assert_eq!((record.problems.len(), record.losses.restarts), (1, 1), "{:?}", record.problems);
+    assert!(record.problems[0].contains("the probe was started again"), "{:?}", record.problems);
+    // The one that was cut off never ended; everything else is there.
+    assert_eq!((record.trials[1].trial.id, &record.trials[1].done), (2, &None));
+    assert_eq!((&record.trials[0], &record.trials[2..]), (&whole.trials[0], &whole.trials[1..]));
+    let warnings = survey::read(&record).warnings;
+    let told = warnings.iter().find(|w| w.token == "lossy-line").expect("a warning");
+    assert_eq!(told.text, "the probe was started again once");
+    // What comes of the old trial after the greeting is nobody's.
+    let mut late = reset(1, &[]);
+    let echo = late.iter().rposition(|l| l.starts_with("trial id=2")).unwrap();
+    late.remove(echo);
+    let record = read(&late.join("\n")).unwrap();
+    assert!(record.trials[1].samples.is_empty() && record.trials[1].done.is_none());
+}
+
+#[test]
+fn the_harnesss_own_words_leave_out_what_was_lost() {
+    let whole = read(&SESSION.join("\n")).unwrap();
+    let said = ["hello", "again from=1 why=\"no end of it came\""];
+    // Two greetings may come of a hello and of a board that greets by itself; whoever was asked to greet was not reset.
+    let record = read(&reset(1, &said).join("\n")).unwrap();
+    assert_eq!(record.trials, whole.trials);
+    assert_eq!((record.problems.len(), record.losses.restarts, record.losses.again), (0, 0, 1));
+    assert!(survey::read(&record).warnings.iter().any(|w| w.token == "lossy-line"));
+    let record = read(&reset(2, &said).join("\n")).unwrap();
+    assert_eq!((&record.trials, record.losses.restarts), (&whole.trials, 1));
+    // What was given up is a refusal in the report, and none of the machine's.
+    let lost = ["lost what=\"trial 9: chase of 8 KiB\" reason=\"no end of it came\""];
+    let record = read(&reset(0, &lost)[..].join("\n")).unwrap();
+    let refused = survey::read(&record).refusals;
+    assert!(refused.iter().any(|r| r.what == "trial 9: chase of 8 KiB"), "{refused:?}");
+    // A probe says none of these words.
+    let mut lines = SESSION[..3].to_vec();
+    lines.push(Line::new("again").int("from", 0u64).text("why", "").seal(2));
+    let record = read(&lines.join("\n")).unwrap();
+    assert_eq!((record.losses.again, record.problems.len()), (0, 1), "{:?}", record.problems);
+}
+
+#[test]
+fn a_probe_that_changes_its_worth_is_worth_the_less() {
+    let mut lines = SESSION[..5].to_vec();
+    lines.push(Line::new("probe").int("wire", 1u64).token("worth", "emulated").seal(1));
+    let record = read(&lines.join("\n")).unwrap();
+    assert_eq!(record.worth, Some(Worth::Emulated));
+    assert!(record.problems.iter().any(|p| p.contains("another worth")), "{:?}", record.problems);
+}
+
 /// What a line may be replaced by, or followed by.
 fn mischief() -> impl Strategy<Value = String> {
     prop_oneof![
         any::<String>(),
         "[a-z_.]{1,12}( [a-z_]{1,10}=(-?[0-9]{1,21}|[a-z]{1,8}|\"[^\"\n]{0,9}\"|0x([0-9a-f]{2}){0,9})){0,9}",
-        "(run|end|probe|fact|facts_end|trial|sample|done|refusal|fault|gone)( [a-z_]{2,10}=[0-9]{1,20}){0,9}",
+        "(run|end|hello|again|lost|probe|fact|facts_end|trial|sample|done|refusal|fault|gone)( [a-z_]{2,10}=[0-9]{1,20}){0,9}",
         any::<prop::sample::Index>().prop_map(|i| i.get(SESSION.as_slice()).clone()),
         // A valid line of hostile numbers, sealed.
         (any::<prop::sample::Index>(), any::<u64>(), any::<[u64; 12]>()).prop_map(|(i, seq, n)| {

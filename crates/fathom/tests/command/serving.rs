@@ -50,7 +50,7 @@ fn facts_say_what_the_clock_is() {
 #[test]
 fn what_is_not_understood_is_answered_with_what_would_be() {
     let user = User::new();
-    let text = "hello\n\ntrial bytes=8k\ntrial size=8192\ntrial order=up\ntrial bytes=8192 crc=0x00000000\n\
+    let text = "hullo\n\ntrial bytes=8k\ntrial size=8192\ntrial order=up\ntrial bytes=8192 crc=0x00000000\n\
                 \u{0}\u{7f}\ntrial step=24\nbye\n";
     let long = format!("{}\n{text}", "a".repeat(5000));
     for (text, faults) in [(text, 7), (&long, 9)] {

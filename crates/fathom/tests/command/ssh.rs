@@ -135,3 +135,20 @@ fn a_host_that_cannot_be_reached_and_a_name_that_is_an_option() {
     did.failed(2, &["no host's name"]);
     assert!(!user.read("ssh.log").contains("ProxyCommand"));
 }
+
+#[test]
+fn another_build_of_the_same_version_is_told() {
+    let user = user("anything", None);
+    // One byte behind the program changes nothing that runs.
+    let own = std::fs::read(env!("CARGO_BIN_EXE_fathom")).expect("the program");
+    for (more, told) in [(&b""[..], false), (b"x", true)] {
+        let file = user.path("far/bin/fathom");
+        std::fs::write(&file, [&own, more].concat()).expect("a file");
+        std::fs::set_permissions(&file, PermissionsExt::from_mode(0o755)).expect("it is ours");
+        let did = survey(&user, "pi", "");
+        if did.status == 1 {
+            return println!("SKIPPED: this host refuses a probe: {}", did.err);
+        }
+        assert_eq!(did.err.contains("ssh:pi runs another build of fathom"), told, "{did:?}");
+    }
+}

@@ -8,18 +8,19 @@
 //!
 //! 1. *Only checked offsets.* A `MetalCell` is made in two places: [`Arena::cell`], which checks that the offset is
 //!    a multiple of 8 below [`LENGTH`] and that the block of memory behind it was zeroed, and [`Arena::follow`].
-//! 2. *Only cells are stored.* [`Arena::link`], [`Arena::sweep`] and [`Arena::copy`] store 8 aligned bytes, or twice 8:
-//!    the offset of a cell, or what another cell held. What a modifying sweep stores is a cell with some of its bits
-//!    3 to 9 flipped: another multiple of 8 in the same kibibyte, so in the same block.
+//! 2. *Only cells are stored.* [`Arena::link`], [`Arena::sweep`] and [`Arena::copy`] store 8 aligned bytes, or twice
+//!    8: the offset of a cell, or what another cell held. What a modifying sweep stores is a cell with some of its
+//!    bits 3 to 9 flipped: another multiple of 8 in the same kibibyte, so in the same block.
 //! 3. *Everything else is zero.* A block is zeroed before the first cell in it is handed out ([`Arena::prepare`]),
 //!    down to memory, after everything that caches held of it was dropped: through every window it reads as zero.
 //!    Zero is the first cell, and block 0, in which it lies, is zeroed when the arena is made.
 //! 4. *Everything is readable.* All windows are mapped, readable and writable, from `mmu::enable` on, for ever.
 //! 5. *What is read was once written.* Several windows show the same memory with different attributes, which may
-//!    cost coherency: a load through one may bring what was there before a store through another (DDI 0487 B2.16,
-//!    mismatched memory attributes). What was there before is a link or zero, by 2 and 3: loads and stores of 8
-//!    aligned bytes are single-copy atomic (B2.2.1), so no load brings parts of two. Which of them it is, the
-//!    maintenance between uses decides (`crate::windows::Blocks`), and every measurement's proof checks.
+//!    cost coherency: a load through one may bring what was there before a store through another (DDI 0487,
+//!    "Mismatched memory attributes"). What was there before is a link or zero, by 2 and 3: loads and stores of 8
+//!    aligned bytes are single-copy atomic ("Requirements for single-copy atomicity"), so no load brings parts of
+//!    two. Which of them it is, the maintenance between uses decides (`crate::windows::Blocks`), and every
+//!    measurement's proof checks.
 //! 6. *One core.* See the head of `super`. There is one arena, and no reference into it is ever made.
 //!
 //! So by induction every cell that exists is a multiple of 8 below [`LENGTH`], in a block that was zeroed.
@@ -95,7 +96,8 @@ impl Arena {
             return;
         }
         // SAFETY: the first window is mapped as a whole. By address, a line is found whatever the attribute of the
-        // window that it was fetched or written through (D7.5.9): the operation is on the physical address.
+        // window that it was fetched or written through ("A64 Cache maintenance instructions"): the operation is on
+        // the physical address.
         unsafe { cache::clean_invalidate(FIRST + start, BLOCK) };
         if need == Need::Zero {
             for offset in (start..start + BLOCK).step_by(16) {
@@ -261,8 +263,8 @@ unsafe fn copy(from: *const u8, to: *mut u8, count: u64) {
         unsafe { to.cast::<u64>().write_volatile(from.cast::<u64>().read_volatile()) };
         (from, to) = (from.wrapping_add(LINK as usize), to.wrapping_add(LINK as usize));
     }
-    // SAFETY: the cells that are left, two a call. LDP and STP need an alignment of 8 (B2.5.2), with every
-    // attribute; each half is single-copy atomic (B2.2.1).
+    // SAFETY: the cells that are left, two a call. LDP and STP need an alignment of 8 ("Alignment support"), with
+    // every attribute; each half is single-copy atomic ("Requirements for single-copy atomicity").
     each_pair(count / 2, |offset| unsafe {
         asm!(
             "ldp {a}, {b}, [{from}]",

@@ -32,7 +32,8 @@ start:
     .word   0
     // The parameters.
     .byte   {m0}, {m1}, {m2}, {m3}, {m4}, {m5}, {m6}, {m7}
-    .word   {version}, {baud}, {silence}, {watch}, 0
+    .word   {version}, {baud}, {silence}, {watch}
+    .word   __rodata - start, 0
 
 enter:
     msr     daifset, #15
@@ -47,9 +48,9 @@ enter:
     msr     spsel, #1
     isb
 
-    // At EL3 nobody has been here before: caches are cleaned and invalidated by set and way, which reaches what
-    // is in them whatever its address (the example of DDI 0487 D7.5.9.5). Anywhere below, other software may
-    // have lines in them, and by set and way they could be dropped under it, or come back.
+    // At EL3 nobody has been here before: caches are cleaned and invalidated by set and way, which reaches what is in
+    // them whatever its address (DDI 0487, "Example code for cache maintenance instructions"). Anywhere below, other
+    // software may have lines in them, and by set and way they could be dropped under it, or come back.
     cmp     x19, #3
     b.ne    7f
     mrs     x0, clidr_el1
@@ -176,8 +177,8 @@ extern "C" fn prepare() {
     if level >= 2 && has_el2 {
         prepare_el2();
     }
-    // SAFETY: translation at EL1 is off until `mmu::enable`, which SCTLR_EL1 of reset does not promise (D24.2.118:
-    // its reset value is partly unknown). At EL1 itself this leaves everything off as it was entered.
+    // SAFETY: translation at EL1 is off until `mmu::enable`, which SCTLR_EL1 of reset does not promise (its
+    // reset value is partly unknown). At EL1 itself this leaves everything off as it was entered.
     unsafe { msr!("sctlr_el1", registers::SCTLR_EL1_OFF) };
 }
 
@@ -188,9 +189,10 @@ pub(super) fn known_core() -> bool {
 
 fn prepare_at_el3() {
     let board = Board::find(super::Image::here().start, mrs!("midr_el1"));
-    // SAFETY: registers of EL3, written at EL3 (D24.2): what runs below is non-secure AArch64 and is trapped
-    // nowhere. CPUECTLR_EL1 and ACTLR_EL3 exist on the cores asked for; SMPEN has to be set before caches are on
-    // (DDI 0500J 4.3.71). CNTFRQ_EL0 is a note for others, which only the highest level may write.
+    // SAFETY: registers of EL3, written at EL3 (DDI 0487, each under its name): what runs below is non-secure AArch64
+    // and is trapped nowhere. CPUECTLR_EL1 and ACTLR_EL3 exist on the cores asked for; SMPEN has to be set before
+    // caches are on (DDI 0500J, "CPU Extended Control Register"). CNTFRQ_EL0 is a note for others, which only the
+    // highest level may write.
     unsafe {
         msr!("scr_el3", registers::SCR_EL3);
         msr!("cptr_el3", 0u64);
@@ -205,7 +207,8 @@ fn prepare_at_el3() {
     }
     let write = |at: u64, value: u32| {
         // SAFETY: device registers of this board (crate::board), 32 bits wide and aligned; translation is off, so
-        // the access is to a device as it stands (D8.2.10).
+        // the access is to a device as it stands ("The effects of disabling an address
+        // translation stage").
         unsafe { (at as *mut u32).write_volatile(value) };
     };
     if let Some((control, prescaler)) = board.counter_control() {
@@ -227,9 +230,9 @@ fn prepare_el2() {
         true => registers::event_counters(mrs!("pmcr_el0")),
         false => 0,
     };
-    // SAFETY: registers of EL2, written at EL2 or EL3 (D24.2): EL1 is AArch64 with one stage of translation, and
-    // nothing that it does is trapped. VPIDR and VMPIDR are what EL1 reads as MIDR and MPIDR; their reset values
-    // are unknown.
+    // SAFETY: registers of EL2, written at EL2 or EL3 (each under its name): EL1 is AArch64 with one stage of
+    // translation, and nothing that it does is trapped. VPIDR and VMPIDR are what EL1 reads as MIDR and MPIDR; their
+    // reset values are unknown.
     unsafe {
         msr!("hcr_el2", registers::HCR_EL2);
         msr!("cptr_el2", registers::CPTR_EL2);

@@ -15,9 +15,9 @@ pub(super) fn line() -> u64 {
 pub(super) unsafe fn clean_invalidate(va: u64, bytes: u64) {
     let line = line();
     let mut at = va / line * line;
-    // SAFETY: DC CIVAC changes no contents as a coherent observer sees them (D7.5.9); unmapped addresses would
-    // fault, which the caller excludes. DSB SY waits for its completion on every observer (B2.6.9), before any
-    // later access through another mapping.
+    // SAFETY: DC CIVAC changes no contents as a coherent observer sees them ("A64 Cache maintenance instructions");
+    // unmapped addresses would fault, which the caller excludes. DSB SY waits for its completion on every observer
+    // ("Data Synchronization Barrier"), before any later access through another mapping.
     unsafe {
         core::arch::asm!("dsb sy", options(nostack, preserves_flags));
         while at < va + bytes {
@@ -36,7 +36,8 @@ pub(super) unsafe fn clean_invalidate(va: u64, bytes: u64) {
 pub(super) unsafe fn invalidate(va: u64, bytes: u64) {
     let line = line();
     let mut at = va / line * line;
-    // SAFETY: by the caller's promise no line is dirty, so nothing is lost (D7.5.9, DC IVAC).
+    // SAFETY: by the caller's promise no line is dirty, so nothing is lost ("DC IVAC, Data or unified Cache line
+    // Invalidate by VA to PoC").
     unsafe {
         while at < va + bytes {
             core::arch::asm!("dc ivac, {}", in(reg) at, options(nostack, preserves_flags));

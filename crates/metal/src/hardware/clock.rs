@@ -5,7 +5,7 @@ use core::arch::asm;
 use super::mrs;
 
 /// The system counter, ordered: after every earlier access that a DSB waits for, before every later one. `CNTPCT`
-/// may be read early unless an ISB precedes it (D12.1.2).
+/// may be read early unless an ISB precedes it (DDI 0487, CNTPCT_EL0).
 #[inline(always)]
 pub(super) fn system() -> u64 {
     let count: u64;

@@ -4,37 +4,34 @@ use core::arch::asm;
 
 use fathom_probe::machine::{Controls, Refusal};
 
-use super::{boot, found, mmu, mrs, msr};
+use super::{found, mmu, mrs, msr};
 use crate::board::{Board, CORTEX_A53, part};
 use crate::registers;
 
-/// `CPUACTLR_EL1` of Cortex-A53: how many prefetches of the L1 are outstanding, 0 for none (DDI 0500J 4.3.70,
-/// `L1PCTL`, bits 15:13).
+/// `CPUACTLR_EL1` of Cortex-A53: how many prefetches of the L1 are outstanding, 0 for none (DDI 0500J, "CPU
+/// Auxiliary Control Register", `L1PCTL`, bits 15:13).
 const A53_L1PCTL: u64 = 7 << 13;
 /// `CPUACTLR_EL1` of Cortex-A72, bit 56: no prefetches of the load/store unit into L1; `CPUECTLR_EL1`, bits 36:35 and
-/// 33:32: the distances of the L2's prefetches of instructions and data, 0 for none (100095, 4.3.66 and 4.3.67; the
-/// names in Trusted Firmware-A's cortex_a72.h: DISABLE_L1_DCACHE_HW_PFTCH, L2_IPFTCH_DIST, L2_DPFTCH_DIST).
+/// 33:32: the distances of the L2's prefetches of instructions and data, 0 for none (100095, registers of the same
+/// names; also in Trusted Firmware-A's cortex_a72.h: DISABLE_L1_DCACHE_HW_PFTCH, L2_IPFTCH_DIST, L2_DPFTCH_DIST).
 const A72_NO_L1: u64 = 1 << 56;
 const A72_L2: u64 = 3 << 35 | 3 << 32;
 
 /// What is in force.
 pub(super) struct Control {
     pub(super) controls: Controls,
-    /// `CPUACTLR_EL1` and `CPUECTLR_EL1` as they were found.
-    own: Option<(u64, u64)>,
 }
 
 impl Control {
-    /// The defaults, put in force.
+    /// The defaults, put in force: a fault may have left anything.
     pub(super) fn open() -> Control {
-        let own = boot::known_core().then(own_registers);
-        let mut control = Control { controls: Controls::default(), own };
-        control.put(&Controls::default());
-        control
-    }
-
-    pub(super) fn own(&self) -> Option<(u64, u64)> {
-        self.own
+        mmu::set_walks(WALKS);
+        if let Some(own) = found().own
+            && own_registers() != own
+        {
+            write_own(own);
+        }
+        Control { controls: Controls::default() }
     }
 
     /// Puts controls in force.
@@ -72,12 +69,10 @@ impl Control {
 
     /// Switches the prefetchers, and reads back whether it was done.
     fn prefetch(&mut self, on: bool) -> Result<(), Refusal> {
-        let Some((actlr, ectlr)) = self.own else {
+        let Some((actlr, ectlr)) = found().own else {
+            let core = registers::core(mrs!("midr_el1"));
             return Err(Refusal::new(
-                alloc::format!(
-                    "how {} switches its prefetchers is not known here",
-                    registers::core(mrs!("midr_el1"))
-                ),
+                alloc::format!("how {core} switches its prefetchers is not known here"),
                 "Cortex-A53 and Cortex-A72 are known",
             ));
         };
@@ -97,21 +92,30 @@ impl Control {
             (false, CORTEX_A53) => (actlr & !A53_L1PCTL, ectlr),
             (false, _) => (actlr | A72_NO_L1, ectlr & !A72_L2),
         };
-        // SAFETY: registers of this core's implementer, of which only the bits above change. They want to be written
-        // while no load is under way that a prefetch may follow: between barriers.
-        unsafe {
-            asm!("dsb sy", "isb");
-            msr!("S3_1_C15_C2_0", wanted.0);
-            msr!("S3_1_C15_C2_1", wanted.1);
-            asm!("dsb sy", "isb");
-        }
+        write_own(wanted);
         if own_registers() != wanted {
+            write_own((actlr, ectlr));
             return Err(Refusal::new(
                 "CPUACTLR_EL1 and CPUECTLR_EL1 do not keep what is written: the prefetchers cannot be switched",
                 "measure with the prefetchers as they are",
             ));
         }
         Ok(())
+    }
+}
+
+/// `TCR_EL1.IRGN0` and `ORGN0` for walks of write-back memory.
+const WALKS: u64 = 0b01;
+
+/// Writes `CPUACTLR_EL1` and `CPUECTLR_EL1`, where that is allowed: see [`Control::prefetch`].
+fn write_own((actlr, ectlr): (u64, u64)) {
+    // SAFETY: registers of this core's implementer, of which only the bits that switch prefetchers differ from what
+    // was found. They want to be written while no load is under way that a prefetch may follow: between barriers.
+    unsafe {
+        asm!("dsb sy", "isb");
+        msr!("S3_1_C15_C2_0", actlr);
+        msr!("S3_1_C15_C2_1", ectlr);
+        asm!("dsb sy", "isb");
     }
 }
 

@@ -22,7 +22,7 @@ pub(super) fn text(name: impl ToString, value: impl Into<String>) -> Fact {
 }
 
 /// All of them.
-pub(super) fn facts(own: Option<(u64, u64)>) -> Vec<Fact> {
+pub(super) fn facts() -> Vec<Fact> {
     let (found, image, midr) = (found(), Image::here(), mrs!("midr_el1"));
     let mut facts = Vec::from([
         text("env.board.model", found.board.name()),
@@ -36,10 +36,10 @@ pub(super) fn facts(own: Option<(u64, u64)>) -> Vec<Fact> {
         int("metal.watch.ms", u64::from(found.parameters.watch_ms)),
     ]);
     facts.extend(registers_of_the_core(midr));
-    if let Some((actlr, ectlr)) = own {
+    if let Some((actlr, ectlr)) = found.own {
         facts.push(int("arm.cpuactlr_el1", actlr));
         facts.push(int("arm.cpuectlr_el1", ectlr));
-        facts.push(int("metal.smpen", ectlr & registers::SMPEN));
+        facts.push(int("metal.smpen", u64::from(ectlr & registers::SMPEN != 0)));
     }
     facts.extend(caches());
     facts.extend(attributes());
@@ -64,8 +64,8 @@ fn registers_of_the_core(midr: u64) -> [Fact; 13] {
     ]
 }
 
-/// `ID_AA64MMFR2_EL1.CCIDX`, bits 23:20: the layout of `CCSIDR_EL1`. The register's encoding by numbers (C5.3): older
-/// assemblers do not know its name, and where it is not defined it reads as zero.
+/// `ID_AA64MMFR2_EL1.CCIDX`, bits 23:20: the layout of `CCSIDR_EL1`. The register's encoding by numbers ("System
+/// register encoding"): older assemblers do not know its name, and where it is not defined it reads as zero.
 fn ccidx() -> u64 {
     mrs!("S3_0_C0_C7_2") >> 20 & 0xf
 }

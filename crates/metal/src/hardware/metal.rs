@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 use core::arch::asm;
 
 use fathom_probe::machine::{
-    Control, Controls, Count, Counters, Disturb, Dma, Fact, Fresh, Machine, Maintain, Mapping, Provocation,
-    Refusal, Ticks, Translate, Translation, Wake, Watch, Wish, Worth,
+    Attribute, Control, Controls, Count, Counters, Disturb, Dma, Fact, Fresh, Machine, Maintain, Mapping,
+    Pages, Provocation, Refusal, Ticks, Translate, Translation, Wake, Watch, Wish, Worth,
 };
 use fathom_probe::patterns::chase;
 use fathom_probe::patterns::copy::Copying;
@@ -21,6 +21,10 @@ use crate::registers::Par;
 use crate::tables::{BLOCK, PAGE, SPACE};
 use crate::windows::{self, Treatment};
 use crate::worth;
+
+/// Memory that is read to see whether refills are counted: more lines and pages than any first level and TLB of
+/// these cores hold, and more than their second level.
+const EXERCISE: u64 = 16 << 20;
 
 /// The machine without an operating system.
 pub(super) struct Metal {
@@ -37,13 +41,19 @@ impl Metal {
     /// Opens the machine: counters started, clock calibrated (10 ms), facts collected, controls at their defaults.
     pub(super) fn open() -> Metal {
         let control = control::Control::open();
-        let pmu = Pmu::open();
+        let found = found();
         let (worth, evidence) =
-            worth::judge(found().board, mrs!("midr_el1"), control.own(), found().parameters.modelled);
-        let mut facts = identify::facts(control.own());
+            worth::judge(found.board, mrs!("midr_el1"), found.own, found.parameters.modelled);
+        let mut facts = identify::facts();
         facts.push(text("worth.evidence", evidence));
-        let mut metal =
-            Metal { arena: Arena::open(), pmu, control, worth, facts: Vec::new(), begun: clock::system() };
+        let mut metal = Metal {
+            arena: Arena::open(),
+            pmu: Pmu::open(),
+            control,
+            worth,
+            facts: Vec::new(),
+            begun: clock::system(),
+        };
         facts.extend(metal.clock_facts());
         facts.extend(metal.counter_facts());
         facts.extend(memory_facts());
@@ -77,6 +87,9 @@ impl Metal {
         facts.push(int("arm.pmcr_el0", mrs!("pmcr_el0")));
         facts.push(int("arm.pmceid0_el0", mrs!("pmceid0_el0")));
         facts.push(int("arm.pmceid1_el0", mrs!("pmceid1_el0")));
+        for (name, counted) in self.tried() {
+            facts.push(int(format!("counter.{}.tried", name.to_lowercase()), counted));
+        }
         let cycles = self.pmu.counts.then_some("cycles");
         let names: Vec<&str> = cycles.into_iter().chain(self.pmu.names()).collect();
         let names = if names.is_empty() { String::from("none") } else { names.join(",") };
@@ -84,9 +97,27 @@ impl Metal {
         facts
     }
 
+    /// What the counters of refills count over loads that miss every first level and TLB; those that count nothing
+    /// are given up.
+    fn tried(&mut self) -> Vec<(&'static str, u64)> {
+        if self.pmu.names().next().is_none() {
+            return Vec::new();
+        }
+        let wish = Wish { bytes: EXERCISE, pages: Pages::Base, attribute: Attribute::WriteBack, place: 0 };
+        let Ok(mapping) = self.map(&wish) else { return Vec::new() };
+        let before = self.pmu.totals();
+        // A page and a line: each load is another page and another set.
+        for offset in (mapping.base..mapping.base + mapping.bytes).step_by(PAGE as usize + 64) {
+            if let Some(cell) = self.cell(offset) {
+                self.follow(cell);
+            }
+        }
+        self.pmu.keep_counting(before)
+    }
+
     /// Is the core coherent, as far as that is known of it?
     pub(super) fn is_coherent(&self) -> bool {
-        self.control.own().is_none_or(|(_, ectlr)| ectlr & crate::registers::SMPEN != 0)
+        found().own.is_none_or(|(_, ectlr)| ectlr & crate::registers::SMPEN != 0)
     }
 
     /// Physical address of an offset, and the attribute in force there.
@@ -178,8 +209,8 @@ impl Machine for Metal {
         let ticks = u128::from(clock::system().wrapping_sub(self.begun));
         let ns = (ticks * 1_000_000_000 / u128::from(clock::system_hz().max(1))) as u64;
         // What a model has simulated is what a budget is spent in there.
-        let accesses =
-            if self.worth == Worth::Modelled { self.pmu.count("accesses").unwrap_or(0) } else { 0 };
+        let modelled = self.worth == Worth::Modelled;
+        let accesses = if modelled { self.pmu.count("accesses").unwrap_or(0) } else { 0 };
         Watch { wall_ns: ns, cpu_ns: ns, accesses, ..Watch::default() }
     }
 
@@ -199,7 +230,7 @@ impl Machine for Metal {
             Provocation::Abort => unsafe {
                 asm!("ldr {0}, [{1}]", out(reg) _, in(reg) SPACE - PAGE, options(nostack));
             },
-            // SAFETY: UDF is Undefined by definition (C6.2), reported likewise.
+            // SAFETY: UDF is Undefined by definition (DDI 0487, UDF), reported likewise.
             Provocation::Undefined => unsafe { asm!("udf #0", options(nostack)) },
             // SAFETY: a branch to itself, which the interrupt of the watch ends; it never returns here.
             Provocation::Endless => unsafe { asm!("2:", "b 2b", options(nomem, nostack)) },

@@ -27,14 +27,15 @@ pub(super) fn enable(image: &Image, board: Board) -> Result<(), &'static str> {
     let at = pool.as_ptr().addr() as u64;
     let mut tables = Tables::new(pool, at)?;
     map(&mut tables, image, board)?;
-    // SAFETY: everything was written with data caches off, so lines of it in a cache are stale at most; they were
-    // dropped at the start, and are dropped again for whatever was fetched since.
-    unsafe { cache::invalidate(image.data, image.end - image.data) };
+    // SAFETY: everything was written with data caches off, corrected addresses among the constants too, so lines of
+    // it in a cache are stale at most; they were dropped at the start, and are dropped again for whatever was fetched
+    // since (instructions, with the level that caches both).
+    unsafe { cache::invalidate(image.start, image.end - image.start) };
     set_mair(registers::byte_of(Attribute::NormalNc));
     // SAFETY: the tables map the code that runs, its data, stack and devices where they are (`map`), so execution
-    // goes on at the next instruction with everything in its place. The order is that of D8.2.10 and D8.17: the
-    // registers, then DSB and ISB, no entry of a TLB from before, and only then SCTLR_EL1.M, with an ISB behind
-    // it.
+    // goes on at the next instruction with everything in its place. The order is that of "The effects of disabling an
+    // address translation stage" and "TLB maintenance": the registers, then DSB and ISB, no entry of a TLB from
+    // before, and only then SCTLR_EL1.M, with an ISB behind it.
     unsafe {
         msr!("ttbr0_el1", at);
         msr!("tcr_el1", registers::tcr(0b01, mrs!("id_aa64mmfr0_el1") & 0xf));
@@ -71,8 +72,8 @@ fn map(tables: &mut Tables<'_>, image: &Image, board: Board) -> Result<(), &'sta
 
 /// Puts a byte into the index of `MAIR_EL1` that is anybody's wish.
 pub(super) fn set_mair(raw: u8) {
-    // SAFETY: the other indices stay as they are. A TLB may hold the attributes of an index (D8.17), so its
-    // entries are dropped. Nobody uses the windows of this index while it changes: whoever maps them next
+    // SAFETY: the other indices stay as they are. A TLB may hold the attributes of an index ("TLB maintenance"), so
+    // its entries are dropped. Nobody uses the windows of this index while it changes: whoever maps them next
     // maintains the caches first (`crate::windows::Blocks`).
     unsafe {
         msr!("mair_el1", registers::mair(raw));
@@ -95,7 +96,8 @@ pub(super) fn set_walks(walks: u64) {
 
 /// How the hardware translates an address for a read of EL1.
 pub(super) fn translate(va: u64) -> Par {
-    // SAFETY: AT changes PAR_EL1 alone (C5.5), and the ISB makes it readable.
+    // SAFETY: AT changes PAR_EL1 alone ("A64 System instructions for address translation"), and the ISB makes it
+    // readable.
     unsafe { asm!("at s1e1r, {}", "isb", in(reg) va, options(nostack, preserves_flags)) };
     registers::par(mrs!("par_el1"), va)
 }

@@ -34,8 +34,8 @@ use crate::parameters::{self, Parameters};
 macro_rules! mrs {
     ($name:literal) => {{
         let value: u64;
-        // SAFETY: reading a register that exists at this exception level on this core changes nothing (DDI 0487
-        // C6.2, MRS); one that does not exist is an Undefined exception, which is reported and not unsound. Not
+        // SAFETY: reading a register that exists at this exception level on this core changes nothing (DDI 0487,
+        // MRS); one that does not exist is an Undefined exception, which is reported and not unsound. Not
         // `nomem`: reads of counters stay where they are between accesses to memory.
         #[allow(unused_unsafe, reason = "some read a register to write it in the same breath")]
         unsafe {
@@ -124,12 +124,15 @@ pub(crate) struct Found {
     /// The exception level at which the image was entered.
     pub(crate) boot_el: u64,
     pub(crate) parameters: Parameters,
+    /// `CPUACTLR_EL1` and `CPUECTLR_EL1` as they were, on a core that has them.
+    pub(crate) own: Option<(u64, u64)>,
 }
 
 static FOUND: Only<Found> = Only::new(Found {
     board: Board::Virt,
     boot_el: 0,
     parameters: Parameters { baud: 0, silence_ms: 0, watch_ms: 0, modelled: false },
+    own: None,
 });
 
 /// What was found at the start.
@@ -142,13 +145,14 @@ pub(crate) fn found() -> Found {
 extern "C" fn main(boot_el: u64) -> ! {
     let image = Image::here();
     let board = Board::find(image.start, mrs!("midr_el1"));
-    let found = Found { board, boot_el, parameters: image.parameters() };
+    let own = boot::known_core().then(control::own_registers);
+    let found = Found { board, boot_el, parameters: image.parameters(), own };
     // SAFETY: nobody reads it before this.
     unsafe { *FOUND.get() = found };
     uart::open(board, found.parameters.baud);
     vectors::install();
     if let Err(why) = mmu::enable(&image, board) {
-        uart::write(why);
+        uart::line(why);
         boot::park();
     }
     server::begin()

@@ -1,4 +1,5 @@
-//! The performance monitors (DDI 0487 D13): the cycle counter, and refills where the core says that it counts them.
+//! The performance monitors (DDI 0487, "The Performance Monitors Extension"): the cycle counter, and refills where
+//! the core says that it counts them.
 
 use core::arch::asm;
 
@@ -7,8 +8,8 @@ use fathom_probe::machine::{Count, Refusal};
 use super::{mrs, msr};
 use crate::registers;
 
-/// Events by their architectural number (D13.12.2), and what they are called: refills of the first and second level
-/// of data and of the first TLB for data, and accesses to memory.
+/// Events by their architectural number ("PMU events and event numbers"), and what they are called: refills of the
+/// first and second level of data and of the first TLB for data, and accesses to memory.
 const EVENTS: [(u64, &str); 4] =
     [(0x03, "refill.L1D"), (0x17, "refill.L2"), (0x05, "refill.tlb.1"), (0x13, "accesses")];
 
@@ -38,9 +39,9 @@ impl Pmu {
         let (have, named) = (registers::event_counters(mrs!("pmcr_el0")), mrs!("pmceid0_el0"));
         // SAFETY: the PMU exists (ID_AA64DFR0_EL1) and belongs to EL1 (MDCR_EL2, MDCR_EL3 as `boot` sets them).
         // Enabled (E), both kinds of counters at zero (P, C), the cycle counter in all of its 64 bits (LC), counting
-        // at EL1 (the filter at 0).
+        // every cycle (D at 0) at EL1 (the filter at 0).
         unsafe {
-            msr!("pmcr_el0", mrs!("pmcr_el0") | 1 | 1 << 1 | 1 << 2 | 1 << 6);
+            msr!("pmcr_el0", 1u64 | 1 << 1 | 1 << 2 | 1 << 6);
             msr!("pmccfiltr_el0", 0u64);
             msr!("pmcntenset_el0", 1u64 << 31);
             asm!("isb");
@@ -67,6 +68,31 @@ impl Pmu {
     /// The names of the event counters, for the record.
     pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
         self.events.iter().flatten().map(|event| event.name)
+    }
+
+    /// What each event counter has counted, 0 where there is none.
+    pub(super) fn totals(&mut self) -> [u64; EVENTS.len()] {
+        self.advance();
+        self.events.map(|event| event.map_or(0, |event| event.total))
+    }
+
+    /// Gives up the event counters that have counted nothing since `before`; what each has.
+    pub(super) fn keep_counting(
+        &mut self,
+        before: [u64; EVENTS.len()],
+    ) -> alloc::vec::Vec<(&'static str, u64)> {
+        let after = self.totals();
+        let mut all = alloc::vec::Vec::new();
+        for ((event, before), after) in self.events.iter_mut().zip(before).zip(after) {
+            if let Some(Event { name, .. }) = *event {
+                let counted = after.wrapping_sub(before);
+                all.push((name, counted));
+                if counted == 0 {
+                    *event = None;
+                }
+            }
+        }
+        all
     }
 
     /// Brings the totals up to date.

@@ -50,8 +50,9 @@ pub(super) extern "C" fn serve() -> ! {
     // SAFETY: at power-on and after a fault nothing that was allocated is used any more: the stack is empty, and no
     // static holds any of it.
     unsafe { heap::begin() };
-    keep(|kept| kept.in_fault = false);
+    vectors::let_errors_in();
     let mut metal = Metal::open();
+    keep(|kept| kept.in_fault = false);
     loop {
         let mut place = kept().place;
         let Ok(()) = serve_from(&mut metal, &mut Serial, &mut place);
@@ -66,8 +67,9 @@ pub(super) extern "C" fn serve() -> ! {
 /// Reports a fault on the wire and serves again.
 pub(super) fn fault(what: impl FnOnce() -> String) -> ! {
     watchdog::disarm();
+    // Whoever cannot report, or open the machine again after it, would only do this for ever.
     if kept().in_fault {
-        uart::line("# a fault while a fault was reported: nothing more can be said; reset the board");
+        uart::line("# a second fault before the first was over: nothing more can be said; reset the board");
         boot::park();
     }
     keep(|kept| kept.in_fault = true);

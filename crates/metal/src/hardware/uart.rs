@@ -16,6 +16,8 @@ const ICR: u64 = 0x44;
 const EMPTY: u32 = 1 << 4;
 const FULL: u32 = 1 << 5;
 const BUSY: u32 = 1 << 3;
+/// `UARTDR`: what came with a byte is a break.
+const BREAK: u32 = 1 << 10;
 
 struct Uart {
     base: u64,
@@ -81,12 +83,13 @@ pub(super) fn line(text: &str) {
     write("\r\n");
 }
 
-/// A byte that has come, if one has. Those that came damaged (framing, parity, break, overrun) count as bytes: the
-/// line's checksum tells.
+/// A byte that has come, if one has. Those that came damaged (framing, parity, overrun) count as bytes: the line's
+/// checksum tells. A break is none: whoever plugs in a cable sends one.
 pub(super) fn get() -> Option<u8> {
     // SAFETY: as in `write`.
     let base = unsafe { (*UART.get()).base };
-    (read(base, FR) & EMPTY == 0).then(|| read(base, DR) as u8)
+    let came = (read(base, FR) & EMPTY == 0).then(|| read(base, DR))?;
+    (came & BREAK == 0).then_some(came as u8)
 }
 
 /// Has a byte come that nobody has taken?

@@ -11,8 +11,8 @@ global_asm!(
     .balign 2048
     .global vectors
 vectors:
-    // 16 entries, 128 bytes each (DDI 0487 D1.3.1). Nothing is saved: nobody goes back. The stack may be what is
-    // wrong, so there is another.
+    // 16 entries, 128 bytes each (DDI 0487, "Exception vectors"). Nothing is saved: nobody goes back. The stack may
+    // be what is wrong, so there is another.
     .set    entry, 0
     .rept   16
     .balign 128
@@ -53,12 +53,17 @@ unsafe extern "C" {
 
 /// Puts the vectors in force.
 pub(super) fn install() {
-    // SAFETY: a table of 16 entries, aligned to 2 KiB (VBAR_EL1, D24.2.193). System errors are let in: they are
-    // reported like everything else.
+    // SAFETY: a table of 16 entries, aligned to 2 KiB (VBAR_EL1).
     unsafe {
         msr!("vbar_el1", (&raw const vectors).addr() as u64);
-        core::arch::asm!("isb", "msr daifclr, #4", options(nostack));
+        core::arch::asm!("isb", options(nostack));
     }
+}
+
+/// Lets system errors in: they are reported like everything else.
+pub(super) fn let_errors_in() {
+    // SAFETY: their handler is installed.
+    unsafe { core::arch::asm!("msr daifclr, #4", options(nostack)) };
 }
 
 /// An exception was taken.
@@ -78,11 +83,8 @@ extern "C" fn taken(vector: u64, esr: u64, far: u64, elr: u64) -> ! {
 /// Begins to serve again, on an empty stack.
 pub(super) fn serve_again() -> ! {
     // SAFETY: the stack that is left behind and the one that is begun hold nothing that is used again: whoever
-    // calls this is at its end (`server::fault`). System errors are let in again, which an exception masks.
-    unsafe {
-        core::arch::asm!("msr daifclr, #4", options(nostack));
-        again()
-    }
+    // calls this is at its end (`server::fault`).
+    unsafe { again() }
 }
 
 /// A panic is one more fault.

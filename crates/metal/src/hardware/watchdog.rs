@@ -42,8 +42,8 @@ pub(super) fn arm() {
         // QA7 4.6: core 0's timer interrupts, nCNTPNSIRQ as an interrupt.
         Interrupts::Local { base } => write(base + 0x40, 1 << 1),
     }
-    // SAFETY: the timer of EL1 (D12.2), compared with the counter; then interrupts are let in, whose handler is
-    // installed (`super::vectors`).
+    // SAFETY: the timer of EL1 ("The Generic Timer in AArch64 state"), compared with the counter; then interrupts are
+    // let in, whose handler is installed (`super::vectors`).
     unsafe {
         msr!("cntp_cval_el0", clock::deadline(watch_ms));
         msr!("cntp_ctl_el0", 1u64);
