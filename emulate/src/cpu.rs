@@ -178,7 +178,7 @@ fn write_register(guest: &mut Guest, name: &CP, value: u64) -> bool {
             }
         }
         // The rest of the PMU: everything counts, always.
-        (3, 3, 9, 12 | 13 | 14, _) | (3, 3, 14, 15, 7) => {}
+        (3, 3, 9, 12..=14, _) | (3, 3, 14, 15, 7) => {}
         _ => return false,
     }
     true

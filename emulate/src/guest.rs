@@ -57,7 +57,7 @@ impl Memory {
 
     /// The instruction at a physical address.
     fn word(&self, pa: u64) -> u32 {
-        self.read(pa & !7).map_or(0, |both| (both >> (pa & 4) * 8) as u32)
+        self.read(pa & !7).map_or(0, |both| (both >> ((pa & 4) * 8)) as u32)
     }
 }
 
