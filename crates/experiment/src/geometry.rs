@@ -224,7 +224,7 @@ pub(crate) fn plan(
     let (scale, budget) = (Scale::of(record), Budget::of(record, budget_ms));
     let stairs = Stairs::of(record, &scale);
     let wanted = wanted(&Asking { record, scale: &scale, stairs: &stairs, budget: &budget });
-    round::close(record, &budget, wanted, |_| false, (seed, SALT))
+    round::close(record, &budget, wanted, |_| 0, (seed, SALT))
 }
 
 /// Keeps its draws apart from the staircase's.

@@ -64,7 +64,7 @@ pub fn asked_differently(a: &record::Record, b: &record::Record) -> Vec<String> 
     if a.attributes != b.attributes {
         let all = |asked: &[Attribute]| match asked {
             [] => "all".to_owned(),
-            asked => asked.iter().map(|a| a.token()).collect::<Vec<_>>().join(","),
+            asked => record::attribute_words(asked),
         };
         differ.push(format!("attributes: {} against {}", all(&a.attributes), all(&b.attributes)));
     }

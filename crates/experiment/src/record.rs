@@ -14,7 +14,7 @@ mod own;
 
 pub use losses::{Losses, Lost};
 pub(crate) use losses::{again, hello};
-pub use own::{End, MOST_COLOURS, Run, ladder_words, words};
+pub use own::{End, MOST_COLOURS, Run, attribute_words, ladder_words, words};
 
 /// Most problems that are kept one by one; a hostile file has no more to say after that.
 const MOST_PROBLEMS: usize = 100;

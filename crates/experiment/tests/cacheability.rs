@@ -124,6 +124,36 @@ fn a_machine_that_describes_no_other_attribute_refuses_and_says_which_key_to_add
     assert!(!refused.is_empty(), "{:?}", report.refusals);
 }
 
+/// What tells whether an attribute is in force is what a budget loses last; and without it there is no ratio.
+#[test]
+fn a_small_budget_costs_points_and_not_the_truth() {
+    let mut ratios = 0;
+    for (budget_ms, every_mair) in [(150, false), (500, false), (1000, true), (5000, true)] {
+        let report = measure(&pi3(), Run { budget_ms, every_mair, ..Run::default() });
+        let known = report.findings.iter().any(|f| f.name == "cacheability.normal-nc.behaves_as");
+        let some =
+            report.findings.iter().filter(|f| f.name.contains(".normal-nc.") && f.name.ends_with(".ratio"));
+        let some = some.count();
+        assert!(known || some == 0, "{budget_ms} ms: {some} ratios of what nobody knows to be in force");
+        assert!(known || report.refusals.iter().any(|r| r.reason.contains("nobody knows")), "{budget_ms} ms");
+        ratios += some;
+    }
+    assert!(ratios > 0, "no budget was enough");
+}
+
+#[test]
+fn a_size_that_is_refused_costs_the_others_nothing() {
+    let of = |bytes: &[u64]| {
+        let run = Run { bytes: bytes.to_vec(), operations: vec![Operation::Read], ..study() };
+        let report = measure(&pi3(), run);
+        let row = report.findings.iter().find(|f| f.name == "cacheability.read.normal-nc.2560.time");
+        (row.expect("measured").count, report.refusals.len(), report.warnings.len())
+    };
+    let (alone, with) = (of(&[2560]), of(&[2560, 1 << 30]));
+    assert_eq!(alone.0, with.0, "as many samples beside a size that does not fit");
+    assert!(with.1 > alone.1 && with.2 == alone.2, "{with:?}");
+}
+
 #[test]
 fn only_what_is_asked_for_is_measured() {
     let run = Run { attributes: vec![Attribute::Device], ..study() };

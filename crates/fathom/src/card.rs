@@ -10,8 +10,7 @@ use crate::image::embedded;
 use crate::output::{Out, shell};
 
 /// What the image never did.
-const NEVER: &str =
-    "This image was never run on hardware: it was tested under QEMU, and on a model of the Pi 3's memory.";
+const NEVER: &str = "This image was never run on hardware: it was tested under emulators alone.";
 /// How the files begin that `fathom image` wrote before, and may write again.
 const CONFIG: &str = "# Written by `fathom image`";
 const README: &str = "Fathom on ";
@@ -113,9 +112,10 @@ fn readme(options: &Image) -> String {
     format!(
         "{head}\
          The card\n--------\n\
-         One FAT partition, with the firmware ({firmware};\n\
-         from https://github.com/raspberrypi/firmware, folder boot) and the files beside this one:\n\
-         kernel8.img and config.txt. Keep what was on the card before: config.txt is replaced.\n\n\
+         One FAT partition, with the files beside this one, kernel8.img and config.txt, and the\n\
+         firmware from https://github.com/raspberrypi/firmware, folder boot:\n\n  \
+         {firmware}\n\n\
+         Keep what was on the card before: config.txt is replaced.\n\n\
          The wires\n---------\n\
          A USB serial adapter of 3.3 V (5 V destroys the board), on the 40-pin header:\n\n  \
          adapter GND to pin 6 (ground)\n  \

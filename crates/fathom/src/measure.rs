@@ -192,8 +192,17 @@ fn points(asked: &Run) -> String {
         ("op", record::words(&asked.operations)),
         ("ladder", record::ladder_words(&asked.ladders)),
         ("colours", list(&asked.colours)),
+        ("attributes", record::attribute_words(&asked.attributes)),
+        ("rounds", if asked.rounds > 0 { asked.rounds.to_string() } else { String::new() }),
+        ("stand-in", if asked.flush { "flush".to_owned() } else { String::new() }),
     ];
-    let flags = [("unfaulted", asked.unfaulted), ("ladder", asked.prefetch), ("deep", asked.deep)];
+    let flags = [
+        ("unfaulted", asked.unfaulted),
+        ("ladder", asked.prefetch),
+        ("deep", asked.deep),
+        ("every-mair", asked.every_mair),
+        ("walks", asked.walks),
+    ];
     let given = options.iter().filter(|(_, value)| !value.is_empty());
     let given = given.map(|(option, value)| format!(" --{option} {value}"));
     given.chain(flags.iter().filter(|(_, on)| *on).map(|(flag, _)| format!(" --{flag}"))).collect()

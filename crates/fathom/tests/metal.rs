@@ -19,27 +19,30 @@ use fathom_probe::wire::{Done, Line, Sample, Samples, Trial, Value};
 struct Start {
     name: &'static str,
     arguments: &'static [&'static str],
-    /// Loaded by `-kernel`, as Linux is, or as bytes at an address where a core begins.
-    kernel: bool,
+    /// As bytes at an address where so many cores begin; by `-kernel`, as Linux is, where there is none.
+    placed: Option<(u64, u32)>,
     boot_el: i128,
 }
 
-const PI3: Start = Start { name: "raspi3b", arguments: &["-M", "raspi3b"], kernel: true, boot_el: 2 };
+const PI3: Start = Start { name: "raspi3b", arguments: &["-M", "raspi3b"], placed: None, boot_el: 2 };
 const VIRT: Start =
-    Start { name: "virt", arguments: &["-M", "virt", "-cpu", "cortex-a53"], kernel: true, boot_el: 1 };
-const STARTS: [Start; 4] = [
+    Start { name: "virt", arguments: &["-M", "virt", "-cpu", "cortex-a53"], placed: None, boot_el: 1 };
+const STARTS: [Start; 5] = [
     PI3,
+    // Nobody has parked the other cores.
+    Start { name: "raspi3b, EL3", arguments: &["-M", "raspi3b"], placed: Some((0x8_0000, 4)), boot_el: 3 },
     VIRT,
     Start {
         name: "virt, EL2",
         arguments: &["-M", "virt,virtualization=on", "-cpu", "cortex-a72"],
-        kernel: true,
+        placed: None,
         boot_el: 2,
     },
     Start {
         name: "virt, EL3",
         arguments: &["-M", "virt,secure=on,virtualization=on", "-cpu", "cortex-a53"],
-        kernel: false,
+        // Not where `-kernel` would load it: the image runs anywhere.
+        placed: Some((0x4020_0000, 1)),
         boot_el: 3,
     },
 ];
@@ -76,19 +79,17 @@ impl Board {
         let mut command = Command::new("qemu-system-aarch64");
         command.args(start.arguments).args(["-icount", "shift=0", "-nic", "none", "-display", "none"]);
         command.args(["-monitor", "none", "-serial", "stdio"]);
-        if start.name != PI3.name {
+        if start.arguments != PI3.arguments {
             command.args(["-m", "512M"]);
         }
         let path = path.display();
-        match start.kernel {
-            true => command.args(["-kernel", &path.to_string()]),
-            // Not where `-kernel` would load it: the image runs anywhere.
-            false => command.args([
-                "-device",
-                &format!("loader,file={path},addr=0x40200000,force-raw=on"),
-                "-device",
-                "loader,addr=0x40200000,cpu-num=0",
-            ]),
+        match start.placed {
+            None => command.args(["-kernel", &path.to_string()]),
+            Some((at, cores)) => {
+                command.args(["-device", &format!("loader,file={path},addr={at:#x},force-raw=on")]);
+                let one = |core| [String::from("-device"), format!("loader,addr={at:#x},cpu-num={core}")];
+                command.args((0..cores).flat_map(one))
+            }
         };
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut child = match child {
@@ -256,7 +257,7 @@ fn attributes(start: &Start) {
         id += 1;
         board.trial(&format!("trial id={id} {rest}"))
     };
-    let arena = if start.name == PI3.name { 0x1000_0000 } else { 0x5000_0000 };
+    let arena = if start.arguments == PI3.arguments { 0x1000_0000 } else { 0x5000_0000 };
     for page in ["base", "huge"] {
         for (attribute, byte) in
             [("device", 0x00), ("normal-nc", 0x44), ("write-through", 0xbb), ("write-back", 0xff)]

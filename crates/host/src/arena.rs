@@ -276,8 +276,9 @@ impl Arena {
         let length = (range.end - range.start) as usize;
         // SAFETY: MAP_FIXED replaces pages of this reservation, which nothing else uses, in one step; they stay
         // readable and writable (fact 4). The offsets that lie there are cells, and none is followed before the
-        // loop below has made all that can be read there zero. Whoever else may write to the driver's memory could
-        // break fact 2 later: it is opened exclusively, and is nobody's while it is lent.
+        // loop below has made all that can be read there zero. Whoever else writes to the driver's memory, a device or
+        // another who opened it without the lock that `lent` takes, could break fact 2 later: that is for whoever lends it to
+        // see to, and METHOD says so.
         let answer = unsafe {
             libc::mmap(
                 self.base.as_ptr().add(range.start as usize).cast(),
@@ -289,7 +290,9 @@ impl Arena {
             )
         };
         if answer == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
+            let error = io::Error::last_os_error();
+            self.restore(range.start, length);
+            return Err(error);
         }
         for at in range.step_by(LINK as usize) {
             if let Some(cell) = self.cell(at) {
@@ -297,6 +300,26 @@ impl Arena {
             }
         }
         Ok(())
+    }
+
+    /// Puts anonymous memory where a driver's could not be mapped: the kernel takes the old pages away before it asks
+    /// the driver.
+    fn restore(&mut self, start: u64, length: usize) {
+        // SAFETY: as in `borrow`; new anonymous pages are zero, and so hold the first cell (fact 3).
+        let answer = unsafe {
+            libc::mmap(
+                self.base.as_ptr().add(start as usize).cast(),
+                length,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED,
+                -1,
+                0,
+            )
+        };
+        // A hole in the arena would be a load from anywhere (fact 4).
+        if answer == libc::MAP_FAILED {
+            std::process::abort();
+        }
     }
 
     /// Backs `range` with memory. `page` is the kernel's own page, the distance at which touching is enough.

@@ -5,15 +5,16 @@
 
 use fathom_analysis::attribute::Memory;
 use fathom_analysis::findings::Report;
+use fathom_probe::machine::Operation;
 use fathom_probe::wire::Trial;
 
-use super::Means;
 use super::behaviour::{Times, behaves};
 use super::plan::trial;
 use super::reading::{TELLING, point, times};
+use super::{APART, Means};
 use crate::common::scale::Scale;
 use crate::reading::{measured, text};
-use crate::record::Record;
+use crate::record::{Record, TrialRun};
 
 /// The round in which they are measured: once is enough to tell a factor of two.
 const ROUND: u64 = 2;
@@ -35,8 +36,29 @@ pub(super) fn trials(record: &Record, round: u64) -> Vec<Trial> {
     (0..=u8::MAX).flat_map(of).collect()
 }
 
-/// A row a byte of what it says and of how it behaves, with the times that say so.
+fn name(byte: u8, what: &str) -> String {
+    format!("mair.{byte:02x}.{what}")
+}
+
+/// A row a byte of what the machine's tables then say, which needs no clock.
+pub(super) fn translations(record: &Record, report: &mut Report) {
+    if !wanted(record) {
+        return;
+    }
+    for byte in 0..=u8::MAX {
+        let read_back = |r: &TrialRun| Some((r.trial.id, r.done?.translation?.mair?));
+        let mut of = record.trials.iter().filter(|r| r.trial.controls.mair == Some(byte));
+        let Some((id, mair)) = of.find_map(read_back) else { continue };
+        let mut row = text(name(byte, "translated_as"), Memory::of(mair).token());
+        (row.count, row.trials) = (1, vec![id]);
+        row.notes.extend((mair != byte).then(|| format!("it reads back as {mair:#04x}")));
+        report.findings.push(row);
+    }
+}
+
+/// A row a byte of how it behaves, beside what it says, with the times that say so.
 pub(super) fn rows(record: &Record, scale: &Scale, cached: Option<Times>, report: &mut Report) {
+    translations(record, report);
     if !wanted(record) {
         return;
     }
@@ -44,25 +66,19 @@ pub(super) fn rows(record: &Record, scale: &Scale, cached: Option<Times>, report
         let means = Means::Byte(byte);
         let key = |(op, bytes, step)| point(record, (means, op, bytes), step, scale);
         let all: Vec<_> = TELLING.into_iter().filter_map(key).collect();
-        let name = |what: &str| format!("mair.{byte:02x}.{what}");
-        let read_back = |id: &u64| {
-            let run = record.trials.iter().find(|r| r.trial.id == *id)?;
-            run.done?.translation?.mair
-        };
-        if let Some(mair) = all.iter().flat_map(|p| &p.ids).find_map(read_back) {
-            let mut row = text(name("translated_as"), Memory::of(mair).token());
-            row.count = 1;
-            row.notes.extend((mair != byte).then(|| format!("it reads back as {mair:#04x}")));
-            report.findings.push(row);
-        }
         if let Some((own, cached)) = times(&all, means).zip(cached) {
-            let mut row = text(name("behaves_as"), behaves(own, cached).token());
+            let mut row = text(name(byte, "behaves_as"), behaves(own, cached).token());
             row.count = all.len() as u64;
             row.trials = all.iter().flat_map(|p| p.ids.clone()).collect();
             report.findings.push(row);
         }
-        for (point, what) in all.iter().zip(["read", "write", "write_apart"]) {
-            report.findings.push(measured(name(what), point.time, "ns", point.count(), &point.ids));
+        for point in &all {
+            let what = match (point.key.1, point.step) {
+                (Operation::Read, _) => "read",
+                (_, APART) => "write_apart",
+                _ => "write",
+            };
+            report.findings.push(measured(name(byte, what), point.time, "ns", point.count(), &point.ids));
         }
     }
 }

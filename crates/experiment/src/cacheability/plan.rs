@@ -4,6 +4,7 @@
 use fathom_probe::machine::{Attribute, Controls, Operation};
 use fathom_probe::wire::{PatternKind, Trial};
 
+use super::reading::{LOOKED, TELLING};
 use super::{APART, Asked, Means, STEP, STUDY_BYTES, every, walks};
 use crate::budget::Budget;
 use crate::clock::step_ticks;
@@ -43,7 +44,17 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
             all
         }
     };
-    round::close(record, &budget, wanted, |_| false, (seed, 0xcac4))
+    round::close(record, &budget, wanted, rank, (seed, 0xcac4))
+}
+
+/// What the budget loses last is what tells how memory behaves, without which no ratio is one; what it loses first is
+/// what was asked for beside the attributes.
+fn rank(trial: &Trial) -> u8 {
+    let Controls { mair, tables, .. } = trial.controls;
+    if mair.is_some() || tables != Attribute::WriteBack {
+        return 2;
+    }
+    u8::from(!TELLING.contains(&(trial.operation, trial.bytes, trial.step)))
 }
 
 /// One small trial of each attribute, which is granted or refused with its reason; and whether two mappings with
@@ -59,10 +70,10 @@ fn look(asked: &Asked) -> Vec<Trial> {
     all
 }
 
-/// Was this refused?
+/// Was this refused, when it was looked at? That a working set is too large says nothing of the smaller ones.
 pub(super) fn refused(record: &Record, means: Means) -> bool {
-    let of = |t: &Trial| t.pattern == PatternKind::Stride && Means::of(t) == means;
-    record.trials.iter().any(|r| of(&r.trial) && r.refusal.is_some())
+    let of = |t: &Trial| t.pattern == PatternKind::Stride && Means::of(t) == means && t.bytes == STUDY_BYTES;
+    record.trials.iter().any(|r| r.trial.round == LOOKED && of(&r.trial) && r.refusal.is_some())
 }
 
 /// One trial of each point that was not refused, and stores that cannot gather, to tell those that can.

@@ -6,7 +6,7 @@ use fathom_analysis::claims::decode;
 use fathom_analysis::findings::{Refused, Report, Warning};
 use fathom_analysis::interval::{Interval, grouped_interval, median};
 use fathom_probe::machine::{Attribute, Operation, Translation};
-use fathom_probe::wire::PatternKind;
+use fathom_probe::wire::{PatternKind, Trial};
 
 use super::behaviour::{Behaviour, Times, behaves};
 use super::plan::refused;
@@ -27,6 +27,7 @@ pub fn read(record: &Record) -> Report {
     if !believable(record) {
         refuse_all(record, "every time of an operation", &mut report);
         asked.means.iter().for_each(|&means| mapping_rows(record, means, &mut report));
+        every::translations(record, &mut report);
         return report;
     }
     let scale = Scale::of(record);
@@ -51,8 +52,8 @@ pub fn read(record: &Record) -> Report {
         let plain = all.iter().find(|p| p.key == (cached(), point.key.1, point.key.2));
         rows(point, plain.filter(|_| in_force(point.key.0)), asked.rounds, &scale, &mut report);
     }
-    for &means in asked.means.iter().filter(|means| !in_force(**means)) {
-        report.refusals.push(not_in_force(means, &report.worth));
+    for &means in asked.means.iter().filter(|means| !refused(record, **means) && !in_force(**means)) {
+        report.refusals.push(not_in_force(means, behaviour(means), &report.worth));
     }
     study(&all, asked.rounds, in_force(Means::Attribute(Attribute::NormalNc)), &mut report);
     every::rows(record, &scale, times(&all, cached()), &mut report);
@@ -69,7 +70,7 @@ fn cached() -> Means {
 /// One operation on one working set by one means.
 pub(super) struct Point {
     pub(super) key: (Means, Operation, u64),
-    step: u64,
+    pub(super) step: u64,
     /// ns an operation, a list a trial.
     groups: Vec<Vec<f64>>,
     /// The same in core cycles, where there is a yardstick.
@@ -114,7 +115,7 @@ pub(super) const TELLING: [(Operation, u64, u64); 3] = [
 ];
 
 /// The first round only looks: what it ran cold is no time.
-const LOOKED: u64 = 1;
+pub(super) const LOOKED: u64 = 1;
 
 pub(super) fn point(
     record: &Record,
@@ -171,6 +172,8 @@ fn mapping_rows(record: &Record, means: Means, report: &mut Report) {
             let mut row = number(name(what), value as f64, "address");
             row.trials.push(*id);
             row.notes.push(format!("of the first of {} mappings", seen.len()));
+            let lender = record.text(&format!("attribute.{}", means.token()));
+            row.notes.extend(lender.map(|who| format!("lent by {who}")));
             report.findings.push(row);
         };
         row("va", t.va);
@@ -181,18 +184,25 @@ fn mapping_rows(record: &Record, means: Means, report: &mut Report) {
             row("mair", u64::from(mair));
             let mut row = text(name("translated_as"), Memory::of(mair).token());
             row.count = same as u64;
-            row.notes.push(format!("{same} of {} mappings read back {mair:#04x}", seen.len()));
+            if same < seen.len() {
+                row.notes.push(format!("only {same} of {} mappings read back {mair:#04x}", seen.len()));
+            }
             report.findings.push(row);
         }
     }
-    let aliases = record.of(PatternKind::Alias).filter(|r| Means::of(&r.trial) == means);
-    let proven: Vec<(u64, usize)> = aliases.map(|r| (r.trial.id, r.samples.len())).collect();
-    if !proven.is_empty() {
-        let mut row = text(name("alias"), "seen");
-        row.count = proven.iter().map(|p| p.1 as u64).sum();
-        row.trials = proven.iter().map(|p| p.0).collect();
-        row.notes
-            .push("what is stored through it a write-back mapping of the same memory loads, and back".into());
+    let of = |r: &&TrialRun| r.trial.pattern == PatternKind::Alias && Means::of(&r.trial) == means;
+    let aliases: Vec<&TrialRun> = record.trials.iter().filter(of).filter(|r| r.done.is_some()).collect();
+    if !aliases.is_empty() {
+        let lost: usize = aliases.iter().map(|r| r.cheated).sum();
+        let mut row = text(name("alias"), if lost == 0 { "seen" } else { "unseen" });
+        row.count = aliases.iter().map(|r| (r.samples.len() + r.cheated) as u64).sum();
+        row.trials = aliases.iter().map(|r| r.trial.id).collect();
+        row.notes.push(match lost {
+            0 => "what is stored through it a write-back mapping of the same memory loads, and back".into(),
+            lost => {
+                format!("{lost} exchanges with a write-back mapping of the same memory lost what was stored")
+            }
+        });
         report.findings.push(row);
     }
 }
@@ -224,14 +234,22 @@ fn rows(point: &Point, plain: Option<&Point>, rounds: u64, scale: &Scale, report
     }
 }
 
-/// Does memory that was asked not to be cached behave so? Of write-through memory that behaves as if written back it
+/// Does memory that was asked not to be cached behave so, as far as is known? Of write-through memory that behaves as if written back it
 /// cannot be told: a store buffer may hide every store.
 fn in_force(means: Means, behaviour: Option<Behaviour>) -> bool {
     let uncached = matches!(means, Means::Attribute(Attribute::NormalNc | Attribute::Device));
-    !(uncached && matches!(behaviour, Some(Behaviour::Cached | Behaviour::WrittenThrough)))
+    !uncached || !matches!(behaviour, None | Some(Behaviour::Cached | Behaviour::WrittenThrough))
 }
 
-fn not_in_force(means: Means, worth: &str) -> Refused {
+fn not_in_force(means: Means, behaviour: Option<Behaviour>, worth: &str) -> Refused {
+    if behaviour.is_none() {
+        return Refused {
+            what: format!("the ratios of {}", means.token()),
+            reason: "how it behaves was not measured, so that nobody knows whether the attribute is in force"
+                .into(),
+            remedy: "give it a larger --budget".into(),
+        };
+    }
     Refused {
         what: format!("the ratios of {}", means.token()),
         reason: format!(
@@ -269,7 +287,10 @@ fn study(all: &[Point], rounds: u64, in_force: bool, report: &mut Report) {
         row.count = (nc.count() + wb.count()) as u64;
         row.trials = [nc.ids.as_slice(), &wb.ids].concat();
         row.notes.push(format!(
-            "{rounds} rounds over {bytes} bytes: non-cacheable {nc_ms:.0} ms, cacheable {wb_ms:.0} ms"
+            "{rounds} round{} over {bytes} bytes: non-cacheable {} ms, cacheable {} ms",
+            if rounds == 1 { "" } else { "s" },
+            milliseconds(nc_ms),
+            milliseconds(wb_ms)
         ));
         if bytes == STUDY_BYTES {
             row.notes.push(
@@ -282,12 +303,23 @@ fn study(all: &[Point], rounds: u64, in_force: bool, report: &mut Report) {
     }
 }
 
+/// As the study printed them, and smaller ones with two digits.
+fn milliseconds(ms: f64) -> String {
+    let digits = if ms >= 9.5 { 0 } else { (1.0 - ms.max(1e-9).log10().floor()).clamp(1.0, 9.0) as usize };
+    format!("{ms:.digits$}")
+}
+
 /// Points that were asked for, not refused, and not measured.
 fn missing(record: &Record, asked: &Asked, all: &[Point], report: &mut Report) {
     let lost: Vec<String> = asked
         .points()
         .into_iter()
-        .filter(|key| !refused(record, key.0) && all.iter().all(|p| p.key != *key || p.step != STEP))
+        .filter(|key| {
+            let of = |t: &Trial| (Means::of(t), t.operation, t.bytes) == *key;
+            let refused =
+                refused(record, key.0) || record.trials.iter().any(|r| r.refusal.is_some() && of(&r.trial));
+            !refused && all.iter().all(|p| p.key != *key || p.step != STEP)
+        })
         .map(|(means, op, bytes)| format!("{} {} of {}", means.token(), op.token(), size(bytes as f64)))
         .collect();
     let (shown, rest) = lost.split_at(lost.len().min(4));

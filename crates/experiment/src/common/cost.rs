@@ -103,7 +103,9 @@ impl Cost<'_> {
         // Half: what the next access brings is under way before this one is there.
         let access = match (trial.controls.flush, trial.attribute) {
             (true, _) => FLUSH_NS,
-            (_, Attribute::WriteBack) => SWEEP_NS + a_line * self.latency(trial.bytes) / 2.0,
+            (_, Attribute::WriteBack) if trial.controls.mair.is_none() => {
+                SWEEP_NS + a_line * self.latency(trial.bytes) / 2.0
+            }
             _ => SWEEP_NS + UNCACHED_NS,
         };
         (QUIET * (FIXED_NS + lay + (timed + warm) * access)) as u64

@@ -23,19 +23,19 @@ pub(crate) fn clock() -> Trial {
     Trial { pattern: PatternKind::Clock, loads: 200, samples: 200, warm: 0, ..Trial::default() }
 }
 
-/// The next round, numbered; empty when nothing fits into the budget any more. What does not fit is left out,
-/// the dearest first and what is `needed` by all others last: what it loses is for the reading to tell. `salt` keeps the
-/// draws of two experiments with one seed apart.
+/// The next round, numbered; empty when nothing fits into the budget any more. What does not fit is left out, the
+/// highest `rank` first and of one rank the dearest: what it loses is for the reading to tell. `salt` keeps the draws of
+/// two experiments with one seed apart.
 pub(crate) fn close(
     record: &Record,
     budget: &Budget,
     mut wanted: Vec<Trial>,
-    needed: impl Fn(&Trial) -> bool,
+    rank: impl Fn(&Trial) -> u8,
     (seed, salt): (u64, u64),
 ) -> Vec<Trial> {
     let round = record.round() + 1;
     let cost = Cost { modelled: budget.modelled, staircase: &[] };
-    wanted.sort_by_key(|trial| (!needed(trial), cost.of(trial)));
+    wanted.sort_by_key(|trial| (rank(trial), cost.of(trial)));
     let mut left = budget.share(LATEST).saturating_sub(budget.spent);
     wanted.retain(|trial| {
         let price = cost.of(trial);

@@ -74,8 +74,8 @@ impl Run {
         let line = if self.unfaulted { line.int("unfaulted", 1) } else { line };
         let line = if self.prefetch { line.int("prefetch", 1) } else { line };
         let line = if self.deep { line.int("deep", 1) } else { line };
-        let attributes: Vec<&str> = self.attributes.iter().map(|a| a.token()).collect();
-        let line = if attributes.is_empty() { line } else { line.text("attributes", &attributes.join(",")) };
+        let attributes = attribute_words(&self.attributes);
+        let line = if attributes.is_empty() { line } else { line.text("attributes", &attributes) };
         let line = if self.rounds == 0 { line } else { line.int("rounds", self.rounds) };
         let line = if self.flush { line.int("flush", 1) } else { line };
         let line = if self.every_mair { line.int("every_mair", 1) } else { line };
@@ -134,6 +134,12 @@ pub fn words(operations: &[Operation]) -> String {
 #[must_use]
 pub fn ladder_words(ladders: &[Ladder]) -> String {
     ladders.iter().map(|l| l.token()).collect::<Vec<_>>().join(",")
+}
+
+/// The same of attributes: `normal-nc,device`.
+#[must_use]
+pub fn attribute_words(attributes: &[Attribute]) -> String {
+    attributes.iter().map(|a| a.token()).collect::<Vec<_>>().join(",")
 }
 
 /// Numbers of page colours, of which there may be so many, each up to [`MOST_COLOURS`].

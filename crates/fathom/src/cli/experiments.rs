@@ -81,7 +81,7 @@ pub struct Conflict {
 /// Options of cacheability.
 #[derive(Debug, Args)]
 pub struct Cacheability {
-    /// Working sets, separated by commas, multiples of 16 bytes: bytes or K, M, G (binary). Default:
+    /// Working sets, separated by commas, multiples of 16 bytes from 128 on: bytes or K, M, G (binary). Default:
     /// 320,2560,16K,128K,1M; the study's text says 320, its code walked 2560.
     #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = buffer)]
     pub bytes: Vec<u64>,

@@ -203,6 +203,30 @@ fn process(proc: &Path, wanted: &[u8]) -> Option<(u32, u32, String)> {
     Some((pid, parent, String::from_utf8_lossy(&line).replace('\0', " ")))
 }
 
+/// Names of tiers and their latencies in ns, from a survey's JSON.
+pub fn tiers(json: &str) -> Vec<(String, f64)> {
+    let document: serde_json::Value = serde_json::from_str(json).expect("JSON");
+    let all = document["findings"].as_array().expect("a list").iter();
+    let named = |f: &serde_json::Value| {
+        let name = f["name"].as_str()?;
+        let tier = name.starts_with("tier.") && name.ends_with(".latency");
+        Some((name.to_owned(), f["value"].as_f64()?)).filter(|_| tier)
+    };
+    all.filter_map(named).collect()
+}
+
+/// The same tiers, within 3 %: a trial that ran twice, or in another order, finds other lines in the caches.
+#[track_caller]
+pub fn same_tiers(one: &str, other: &str) {
+    let (one, other) = (tiers(one), tiers(other));
+    let same = |a: &(String, f64), b: &(String, f64)| a.0 == b.0 && (a.1 / b.1 - 1.0).abs() < 0.03;
+    assert!(
+        one.len() == other.len() && one.iter().zip(&other).all(|(a, b)| same(a, b)),
+        "{one:?}, {other:?}"
+    );
+    assert_eq!(one.len(), 3, "{one:?}");
+}
+
 /// Sends a signal; a process that is gone already is what was wanted.
 pub fn kill(pid: u32, signal: Signal) {
     let pid = Pid::from_raw(pid.cast_signed()).expect("a process number");

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use crate::common::{Did, User};
+use crate::common::{Did, User, same_tiers, tiers};
 
 /// A survey of a model, with these editors before and behind its probe.
 fn survey(to: &str, from: &str, more: &str) -> (User, Did) {
@@ -12,15 +12,6 @@ fn survey(to: &str, from: &str, more: &str) -> (User, Did) {
     let did = user.shell(&format!("fathom survey --on board --seed 1 --record A --json {more}"));
     user.nothing_left(Instant::now());
     (user, did)
-}
-
-/// Tiers and their latencies, to a tenth of a ns: a trial that ran twice finds other lines in the caches.
-fn tiers(json: &str) -> Vec<String> {
-    let document: serde_json::Value = serde_json::from_str(json).expect("JSON");
-    let all = document["findings"].as_array().expect("a list").iter();
-    all.filter(|f| f["name"].as_str().is_some_and(|n| n.starts_with("tier.") && n.ends_with(".latency")))
-        .map(|f| format!("{} {:.1}", f["name"], f["value"].as_f64().unwrap_or(0.0)))
-        .collect()
 }
 
 #[test]
@@ -33,8 +24,7 @@ fn what_a_bad_line_damages_is_asked_again_and_the_findings_are_the_same() {
     let from = "sed -u -e 20d -e '70s/1/2/' -e 90p -e 101d -e 102d -e '130s/ crc.*//' -e '150s/e/E/g'";
     let (user, did) = survey(to, from, "--patience 8s --budget 6s");
     assert_eq!((did.status, did.err.as_str()), (3, ""), "{did:?}");
-    assert_eq!(tiers(&did.out), tiers(&good.out));
-    assert_eq!(tiers(&did.out).len(), 3);
+    same_tiers(&did.out, &good.out);
     assert!(did.out.contains("\"lossy-line\"") && did.out.contains("asked again"), "{}", did.out);
     let record = user.read("A");
     assert!(record.contains("\nhello\n") && record.contains("\nagain from="), "{record}");

@@ -29,6 +29,7 @@ fn pages(dir: &Path) -> Vec<(&'static str, Vec<&'static str>)> {
     let guest = "crates/fathom/tests/documents/guest.fathom";
     fathom(dir, &["report", guest, "--html", &file("survey.html")]);
     fathom(dir, &["report", "records/v1-bcm2835-latency.fathom", "--html", &file("latency.html")]);
+    fathom(dir, &["report", "records/v1-bcm2837-cacheability.fathom", "--html", &file("cacheability.html")]);
     let sweep = ["stride", "--on", "am5728", "--bytes", "16K,256K", "--budget", "2s", "--html"];
     fathom(dir, &[&sweep[..], &[&file("stride.html")]].concat());
     let conflict = ["conflict", "--on", "cortex-a8", "--budget", "4s", "--html"];
@@ -46,6 +47,7 @@ fn pages(dir: &Path) -> Vec<(&'static str, Vec<&'static str>)> {
     vec![
         ("survey", survey.to_vec()),
         ("latency", vec!["histogram"; 3]),
+        ("cacheability", vec!["attributes"; 2]),
         ("stride", ["stride", "heat"].repeat(3)),
         ("conflict", vec!["evicted", "pairs", "rounds", "rounds"]),
         ("colours", vec!["pairs", "rounds", "rounds", "colours", "colours"]),

@@ -23,6 +23,16 @@ const SHIFT: u64 = 2;
 /// Cells that the source has beyond the destination's, rounded up to whole lines of 64 bytes.
 pub const BEYOND: u64 = SHIFTS * SHIFT;
 
+/// Lines of any granule of write-back here (64 bytes on the Cortex-A53 and A72, pairs of them on some servers): two
+/// buffers with different attributes share none.
+const APART: u64 = 128;
+
+/// Bytes from the beginning of a mapping to its second buffer, where each has `cells` cells and the source's more;
+/// `None` where that is more than a number holds.
+pub(crate) fn half(cells: u64) -> Option<u64> {
+    cells.checked_add(BEYOND)?.checked_mul(8)?.checked_next_multiple_of(APART)
+}
+
 /// Two buffers of cells, 8 bytes each and packed, the source longer by [`BEYOND`]. Positions count cells of the
 /// destination: position p is cell `p % cells` in lap `p / cells`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,7 +153,7 @@ fn undisturbed<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refu
     let wish = trial.wish(1);
     let plain = machine.map(&Wish { attribute: Attribute::WriteBack, ..wish })?;
     let mapping = if trial.is_plain() { plain } else { machine.map(&wish)? };
-    let second = plain.base + (trial.cells() + BEYOND) * 8;
+    let second = plain.base + half(trial.cells()).ok_or_else(outside)?;
     let copying = match trial.operation {
         Operation::CopyFrom => trial.copying(mapping.base, second),
         _ => trial.copying(second, mapping.base),

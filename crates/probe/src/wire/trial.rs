@@ -8,7 +8,7 @@ use super::line::{Fields, Line, WireError};
 use super::order::OrderKind;
 use crate::chain::{Chain, Layout, Order, mix};
 use crate::machine::{Attribute, Controls, Operation, Pages, Stream, Wish};
-use crate::patterns::copy::{BEYOND, Copying};
+use crate::patterns::copy::{self, Copying};
 use crate::patterns::stride::Sweep;
 use crate::sequence::Sequence;
 use crate::tokens::token_names;
@@ -309,6 +309,16 @@ impl Trial {
 
     fn check_operation(&self) -> Result<(), WireError> {
         let (op, pattern) = (self.operation.token(), self.pattern.token());
+        if self.controls.flush && self.pattern != PatternKind::Stride {
+            return Err(WireError::new(format!("trial: flush=1 is for pattern=stride, not for {pattern}")));
+        }
+        // Of fewer words there is no sum that proves anything.
+        if self.pattern == PatternKind::Alias && (self.step != 8 || self.bytes < 64) {
+            return Err(WireError::new(format!(
+                "trial: pattern=alias needs step=8 and 64 bytes or more, not step={} bytes={}",
+                self.step, self.bytes
+            )));
+        }
         let wrong = match (self.pattern, self.operation) {
             (PatternKind::Copy, op) if op.copies() => self.step != 8,
             (PatternKind::Copy, _) => true,
@@ -459,7 +469,7 @@ impl Trial {
         let bytes = match self.pattern {
             PatternKind::Pages => self.cells().checked_mul(page_bytes.max(self.step)),
             // The half that the other buffer, with another attribute, leaves alone.
-            PatternKind::Copy => self.cells().checked_add(BEYOND).and_then(|cells| cells.checked_mul(16)),
+            PatternKind::Copy => copy::half(self.cells()).and_then(|half| half.checked_mul(2)),
             PatternKind::Probe => {
                 let places = self.sequence.places(self.period, self.step, self.seed).unwrap_or_default();
                 places.into_iter().max().and_then(|last| last.checked_add(8))

@@ -67,7 +67,11 @@ pub(super) const TOKENS: &[TokenKind] = &[
         about: "memory type in which page-table walks fetch descriptors (TCR_EL1.IRGN0, ORGN0)",
     },
     TokenKind { kind: "SWITCH", values: &["on", "off"], about: "may hardware fetch ahead" },
-    TokenKind { kind: "ALIAS", values: &["seen"], about: "both mappings see each other's stores" },
+    TokenKind {
+        kind: "ALIAS",
+        values: &["seen", "unseen"],
+        about: "both mappings see each other's stores, or some were lost",
+    },
     TokenKind {
         kind: "ORDER",
         // From the kindest to prefetchers to the hardest.

@@ -76,10 +76,11 @@ fn mappings(page: &mut Page, shelf: &mut Shelf) {
         left("alias"),
     ];
     page.table(&columns, &rows.into_iter().map(|row| row.1).collect::<Vec<_>>(), &[]);
-    // Addresses stand in the table; their notes repeat them.
+    // That an address is one of several is nothing to read.
+    let said = |f: &Finding| f.notes.iter().any(|note| !note.starts_with("of the first of"));
     let labelled: Vec<(String, &Finding)> = all
         .iter()
-        .filter(|((_, what), _)| *what >= 3)
+        .filter(|((_, what), f)| *what >= 3 || (*what == 0 && said(f)))
         .map(|((attribute, _), f)| (values("ATTRIBUTE")[*attribute].to_owned(), *f))
         .collect();
     notes(page, &labelled);
