@@ -40,6 +40,8 @@ struct Noise {
     bytes: u64,
     /// Of the lines: dropped, repeated.
     lines: u64,
+    /// Of the lines: a run of bytes is missing, as where a buffer overflows; often all to the line's end.
+    runs: u64,
     /// Of the trials: the board is reset in the middle.
     resets: u64,
 }
@@ -60,8 +62,14 @@ impl Wire {
             () if random.happens(noise.lines) => 2,
             () => 1,
         };
+        let mut bytes = line.as_bytes().to_vec();
+        if random.happens(noise.runs) {
+            let from = random.below(bytes.len());
+            let to = from + 1 + random.below(2 * bytes.len());
+            bytes.drain(from..to.min(bytes.len()));
+        }
         for _ in 0..times {
-            for &byte in line.as_bytes().iter().chain(b"\n") {
+            for &byte in bytes.iter().chain(b"\n") {
                 let (mut byte, mut times) = (byte, 1);
                 if random.happens(noise.bytes) {
                     match random.below(3) {
@@ -239,19 +247,21 @@ fn truth_of(good: &Was) -> HashMap<String, TrialRun> {
     good.record.trials.iter().map(|run| (run.trial.line().render(), run.clone())).collect()
 }
 
-const RATES: [Noise; 12] = [
-    Noise { bytes: 0, lines: 0, resets: 0 },
-    Noise { bytes: 3, lines: 0, resets: 0 },
-    Noise { bytes: 30, lines: 0, resets: 0 },
-    Noise { bytes: 300, lines: 0, resets: 0 },
-    Noise { bytes: 1_000, lines: 0, resets: 0 },
-    Noise { bytes: 10_000, lines: 0, resets: 0 },
-    Noise { bytes: 0, lines: 3_000, resets: 0 },
-    Noise { bytes: 0, lines: 30_000, resets: 0 },
-    Noise { bytes: 0, lines: 300_000, resets: 0 },
-    Noise { bytes: 0, lines: 0, resets: 50_000 },
-    Noise { bytes: 0, lines: 0, resets: 500_000 },
-    Noise { bytes: 100, lines: 10_000, resets: 20_000 },
+const RATES: [Noise; 14] = [
+    Noise { bytes: 0, lines: 0, runs: 0, resets: 0 },
+    Noise { bytes: 3, lines: 0, runs: 0, resets: 0 },
+    Noise { bytes: 30, lines: 0, runs: 0, resets: 0 },
+    Noise { bytes: 300, lines: 0, runs: 0, resets: 0 },
+    Noise { bytes: 1_000, lines: 0, runs: 0, resets: 0 },
+    Noise { bytes: 10_000, lines: 0, runs: 0, resets: 0 },
+    Noise { bytes: 0, lines: 3_000, runs: 0, resets: 0 },
+    Noise { bytes: 0, lines: 30_000, runs: 0, resets: 0 },
+    Noise { bytes: 0, lines: 300_000, runs: 0, resets: 0 },
+    Noise { bytes: 0, lines: 0, runs: 0, resets: 50_000 },
+    Noise { bytes: 0, lines: 0, runs: 0, resets: 500_000 },
+    Noise { bytes: 0, lines: 0, runs: 30_000, resets: 0 },
+    Noise { bytes: 0, lines: 0, runs: 200_000, resets: 0 },
+    Noise { bytes: 100, lines: 10_000, runs: 10_000, resets: 20_000 },
 ];
 
 /// Runs `seeds` sessions at every rate and answers how many ended how, and how many of the complete ones were asked
@@ -297,7 +307,7 @@ fn what_remains_where_trials_were_given_up_is_what_would_have_been_found() {
     let good = read(&converse(&description, latency::plan, run.clone(), Noise::default(), 0).record);
     let mut seen = 0;
     for seed in 1..=60 {
-        let noise = Noise { bytes: 1_000, lines: 30_000, resets: 0 };
+        let noise = Noise { bytes: 1_000, lines: 30_000, runs: 0, resets: 0 };
         let was = converse(&description, latency::plan, run.clone(), noise, seed);
         if was.record.losses.lost.is_empty() {
             continue;

@@ -296,6 +296,14 @@ pub enum Served {
         #[arg(long, hide = true)]
         parent: Option<u32>,
     },
+    /// The bare-metal image, executed with a described machine answering for time (by `fathom-emulate`).
+    Image {
+        /// The machine's name or its file.
+        machine: String,
+        /// Seed of random replacement, latency spread and jitter.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
     /// A board behind a serial port, as it is: raw, and held by nobody else meanwhile.
     Serial {
         /// The port.

@@ -9,6 +9,7 @@ use fathom_model::{Description, catalog};
 use crate::failure::Failure;
 use crate::keep::directory;
 
+pub mod emulated;
 mod own;
 pub mod qemu;
 pub mod serial;
@@ -76,12 +77,17 @@ fn model(name: &str, about: String) -> Subject {
 
 /// What the name of a subject may begin with, and what makes one of the rest.
 type Kind = (&'static str, fn(&str, &str) -> Result<Subject, Failure>);
-const KINDS: [Kind; 3] =
-    [(qemu::PREFIX, qemu::subject), (serial::PREFIX, serial::subject), (ssh::PREFIX, ssh::subject)];
+const KINDS: [Kind; 4] = [
+    (qemu::PREFIX, qemu::subject),
+    (emulated::PREFIX, emulated::subject),
+    (serial::PREFIX, serial::subject),
+    (ssh::PREFIX, ssh::subject),
+];
 
 /// Forms of names that stand for many subjects, and what they are.
-pub fn forms() -> [(&'static str, &'static str); 2] {
+pub fn forms() -> [(&'static str, &'static str); 3] {
     [
+        (emulated::FORM, "the same image, executed with a described machine answering for time"),
         (serial::FORM, "a board with the image of `fathom image`, behind a serial port"),
         (ssh::FORM, "another host, through ssh; fathom is found there, or brought there"),
     ]

@@ -189,7 +189,7 @@ fn fact<'a>(facts: &'a [Line], name: &str) -> &'a Value {
     &facts.iter().find(named).unwrap_or_else(|| panic!("no fact {name}")).pairs[1].1
 }
 
-const PLAIN: Parameters = Parameters { baud: 115_200, silence_ms: 0, watch_ms: 30_000 };
+const PLAIN: Parameters = Parameters { baud: 115_200, silence_ms: 0, watch_ms: 30_000, modelled: false };
 
 /// A trial is proven, each fault is a line, and the next trial is fine; numbers have no gap.
 fn talk(start: &Start) {

@@ -9,6 +9,7 @@
 //! | 80 | 4 | silence after power-on before the image runs study S0 by itself, ms; 0 never |
 //! | 84 | 4 | longest that a trial may take, ms; 0 for ever |
 //! | 88 | 4 | bytes of code from the image's beginning; what follows is data. Not to be changed |
+//! | 92 | 4 | 1 where a described machine answers for time (fathom-emulate says so), else 0 |
 //!
 //! All little-endian. In front of it is the header that boot loaders know from Linux
 //! (Documentation/arch/arm64/booting.rst): 64 bytes, with the size of the image in memory at 16 and `ARM\x64` at
@@ -21,7 +22,7 @@ pub const MAGIC: [u8; 8] = *b"FATHOMPB";
 /// The version of this layout.
 pub const VERSION: u32 = 1;
 /// Bytes in the block.
-pub const BYTES: usize = 28;
+pub const BYTES: usize = 32;
 /// Where the header says how much memory the image takes, and how it begins to end.
 const SIZE_AT: usize = 16;
 const HEADER_MAGIC: (usize, [u8; 4]) = (56, *b"ARM\x64");
@@ -35,13 +36,15 @@ pub struct Parameters {
     pub silence_ms: u32,
     /// Longest that a trial may take, ms; 0: for ever.
     pub watch_ms: u32,
+    /// Does a described machine answer for time? No register could say so.
+    pub modelled: bool,
 }
 
 impl Default for Parameters {
     /// 115,200 baud, as every boot loader here; 4 s, in which a harness has said something; 30 s, several times
     /// what any plan gives a trial.
     fn default() -> Parameters {
-        Parameters { baud: 115_200, silence_ms: 4_000, watch_ms: 30_000 }
+        Parameters { baud: 115_200, silence_ms: 4_000, watch_ms: 30_000, modelled: false }
     }
 }
 
@@ -60,7 +63,7 @@ impl Parameters {
         if word(8) != VERSION {
             return Err("the image's parameters are of another version");
         }
-        Ok(Parameters { baud: word(12), silence_ms: word(16), watch_ms: word(20) })
+        Ok(Parameters { baud: word(12), silence_ms: word(16), watch_ms: word(20), modelled: word(28) == 1 })
     }
 
     /// Writes the block of an image.
@@ -69,7 +72,8 @@ impl Parameters {
     /// As of [`Parameters::of`]; the image is left alone.
     pub fn patch(&self, image: &mut [u8]) -> Result<(), &'static str> {
         Parameters::of(image)?;
-        for (at, word) in [(12, self.baud), (16, self.silence_ms), (20, self.watch_ms)] {
+        let modelled = u32::from(self.modelled);
+        for (at, word) in [(12, self.baud), (16, self.silence_ms), (20, self.watch_ms), (28, modelled)] {
             image[OFFSET + at..OFFSET + at + 4].copy_from_slice(&word.to_le_bytes());
         }
         Ok(())
@@ -90,7 +94,7 @@ pub fn memory_bytes(image: &[u8]) -> Option<u64> {
 #[must_use]
 pub fn code_bytes(image: &[u8]) -> Option<usize> {
     Parameters::of(image).ok()?;
-    let bytes = image.get(OFFSET + 24..OFFSET + BYTES)?;
+    let bytes = image.get(OFFSET + 24..OFFSET + 28)?;
     Some(bytes.iter().rev().fold(0, |word, byte| word << 8 | usize::from(*byte)))
 }
 
@@ -110,11 +114,13 @@ mod tests {
     #[test]
     fn what_is_patched_is_read() {
         let mut image = image();
-        let wanted = Parameters { baud: 921_600, silence_ms: 0, watch_ms: 0x0102_0304 };
+        let wanted = Parameters { baud: 921_600, silence_ms: 0, watch_ms: 0x0102_0304, modelled: true };
         wanted.patch(&mut image).unwrap();
         assert_eq!(Parameters::of(&image), Ok(wanted));
         assert_eq!(image[84..88], [4, 3, 2, 1]);
-        assert!(image[88..].iter().all(|byte| *byte == 0), "nothing behind these three changes");
+        assert_eq!(image[92..96], [1, 0, 0, 0]);
+        let others = image[88..92].iter().chain(&image[96..]);
+        assert!(others.copied().all(|byte| byte == 0), "nothing else changes");
         image[89] = 0x30;
         assert_eq!(code_bytes(&image), Some(0x3000));
         assert_eq!(memory_bytes(&image), Some(0x12_3456));

@@ -14,9 +14,14 @@ use crate::board::{Board, CORTEX_A53, CORTEX_A72, part};
 /// Cortex-A53 the first is never zero unless somebody made it so: it comes out of reset with the prefetcher's depth
 /// in it (DDI 0500J, "CPU Auxiliary Control Register": `L1PCTL` is 0b101); on a Cortex-A72 the second comes out of
 /// reset with two prefetch distances in it (100095, "CPU Extended Control Register"), and on both it holds `SMPEN`
-/// once the core is coherent. `own` are the two registers, `None` on a core that is not known to have them.
+/// once the core is coherent. `own` are the two registers, `None` on a core that is not known to have them. Where a
+/// description answers for time the registers say nothing of it; that it is so only the image's parameters can tell.
 #[must_use]
-pub fn judge(board: Board, midr: u64, own: Option<(u64, u64)>) -> (Worth, String) {
+pub fn judge(board: Board, midr: u64, own: Option<(u64, u64)>, modelled: bool) -> (Worth, String) {
+    if modelled {
+        let evidence = "the image's parameters say that a described machine answers for time";
+        return (Worth::Modelled, evidence.into());
+    }
     match (board, part(midr), own) {
         (Board::Virt, ..) => (
             Worth::Emulated,
@@ -55,7 +60,8 @@ mod tests {
             (Board::Virt, a53, Some((0x090c_a000, 0x40)), Worth::Emulated),
             (Board::Pi3, 0x414f_d0c1, None, Worth::Emulated),
         ] {
-            let (found, why) = judge(board, midr, own);
+            let (found, why) = judge(board, midr, own, false);
+            assert_eq!(judge(board, midr, own, true).0, Worth::Modelled);
             assert_eq!(found, worth, "{board:?} {midr:#x}: {why}");
             assert!(!why.is_empty());
         }

@@ -346,7 +346,9 @@ impl Model {
         }
     }
 
-    /// Through the TLBs; a walk fetches the descriptors given, or those of the model's own tables.
+    /// Through the TLBs; a walk fetches the descriptors given, or those of the model's own tables. Never inlined: the
+    /// loops of loads keep to what they mostly do.
+    #[inline(never)]
     fn translate_anew(&mut self, agent: usize, page: Page, descriptors: Option<&[u64]>) {
         let own = &mut self.agents[agent];
         match self.paging.look_up(&mut own.tlbs, page) {
@@ -360,6 +362,7 @@ impl Model {
     }
 
     /// The descriptor fetches of a walk, one after the other.
+    #[inline(never)]
     fn walk(&mut self, agent: usize, page: Page, descriptors: Option<&[u64]>) {
         for fetch in 0..self.paging.fetches(page) {
             let address = match descriptors {

@@ -8,6 +8,7 @@ mod conflict;
 mod death;
 mod describe;
 mod doctor;
+mod emulated;
 mod faults;
 mod latency;
 mod limits;

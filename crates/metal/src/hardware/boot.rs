@@ -12,7 +12,8 @@ use crate::parameters::{MAGIC, Parameters, VERSION};
 use crate::registers;
 
 /// [`Parameters::default`], where a constant is needed.
-const DEFAULTS: Parameters = Parameters { baud: 115_200, silence_ms: 4_000, watch_ms: 30_000 };
+const DEFAULTS: Parameters =
+    Parameters { baud: 115_200, silence_ms: 4_000, watch_ms: 30_000, modelled: false };
 
 global_asm!(
     r#"
@@ -32,7 +33,7 @@ start:
     // The parameters.
     .byte   {m0}, {m1}, {m2}, {m3}, {m4}, {m5}, {m6}, {m7}
     .word   {version}, {baud}, {silence}, {watch}
-    .word   __rodata - start
+    .word   __rodata - start, 0
 
 enter:
     msr     daifset, #15

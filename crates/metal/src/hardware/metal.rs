@@ -41,7 +41,9 @@ impl Metal {
     /// Opens the machine: counters started, clock calibrated (10 ms), facts collected, controls at their defaults.
     pub(super) fn open() -> Metal {
         let control = control::Control::open();
-        let (worth, evidence) = worth::judge(found().board, mrs!("midr_el1"), found().own);
+        let found = found();
+        let (worth, evidence) =
+            worth::judge(found.board, mrs!("midr_el1"), found.own, found.parameters.modelled);
         let mut facts = identify::facts();
         facts.push(text("worth.evidence", evidence));
         let mut metal = Metal {
@@ -206,7 +208,10 @@ impl Machine for Metal {
     fn watch(&mut self) -> Watch {
         let ticks = u128::from(clock::system().wrapping_sub(self.begun));
         let ns = (ticks * 1_000_000_000 / u128::from(clock::system_hz().max(1))) as u64;
-        Watch { wall_ns: ns, cpu_ns: ns, ..Watch::default() }
+        // What a model has simulated is what a budget is spent in there.
+        let modelled = self.worth == Worth::Modelled;
+        let accesses = if modelled { self.pmu.count("accesses").unwrap_or(0) } else { 0 };
+        Watch { wall_ns: ns, cpu_ns: ns, accesses, ..Watch::default() }
     }
 
     fn sweep(&mut self, sweep: &Sweep, from: u64, n: u64) -> Option<u64> {

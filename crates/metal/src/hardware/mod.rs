@@ -135,7 +135,7 @@ pub(crate) struct Found {
 static FOUND: Only<Found> = Only::new(Found {
     board: Board::Virt,
     boot_el: 0,
-    parameters: Parameters { baud: 0, silence_ms: 0, watch_ms: 0 },
+    parameters: Parameters { baud: 0, silence_ms: 0, watch_ms: 0, modelled: false },
     own: None,
     memory: None,
 });

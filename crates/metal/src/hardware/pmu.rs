@@ -9,8 +9,9 @@ use super::{mrs, msr};
 use crate::registers;
 
 /// Events by their architectural number ("PMU events and event numbers"), and what they are called: refills of the
-/// first and second level of data and of the first TLB for data.
-const EVENTS: [(u64, &str); 3] = [(0x03, "refill.L1D"), (0x17, "refill.L2"), (0x05, "refill.tlb.1")];
+/// first and second level of data and of the first TLB for data, and accesses to memory.
+const EVENTS: [(u64, &str); 4] =
+    [(0x03, "refill.L1D"), (0x17, "refill.L2"), (0x05, "refill.tlb.1"), (0x13, "accesses")];
 
 /// One event counter: 32 bits in hardware, continued here.
 #[derive(Clone, Copy)]

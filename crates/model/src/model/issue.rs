@@ -86,6 +86,13 @@ impl Model {
         Ok(())
     }
 
+    /// Reads CPU 0's cycle counter, which takes what reading the timer does.
+    pub fn read_cycles(&mut self) -> u64 {
+        let cycles = self.cycles();
+        self.pass(self.timer.overhead);
+        cycles
+    }
+
     /// Drops every translation from the TLBs of all CPUs.
     pub fn drop_translations(&mut self) {
         for agent in &mut self.agents {

@@ -1,0 +1,103 @@
+//! `image:MACHINE`: the bare-metal image, executed, with a described machine answering for its time. The program that
+//! does it is one of its own (`emulate/`), because it is linked with Unicorn, whose licence is the GPL's.
+
+use std::io::Write as _;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::Command;
+
+use fathom_model::catalog;
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::process::{Signal, set_parent_process_death_signal};
+
+use super::{Subject, config_dir, description};
+use crate::failure::Failure;
+use crate::image::embedded;
+
+/// What the name begins with.
+pub const PREFIX: &str = "image:";
+/// The form of the name.
+pub const FORM: &str = "image:MACHINE";
+/// The program.
+const PROGRAM: &str = "fathom-emulate";
+/// Names the program's file.
+const VARIABLE: &str = "FATHOM_EMULATE";
+/// What builds it.
+const BUILD: &str = "scripts/emulate builds it, in some minutes, and says where it is";
+
+/// The subject of this name, behind its prefix.
+pub fn subject(name: &str, machine: &str) -> Result<Subject, Failure> {
+    let described = description(machine)?;
+    if described.core.maintain.is_none() {
+        let what =
+            format!("{name}: the image maintains caches, and '{machine}' does not say what that costs");
+        return Err(Failure::usage(what, "describe it: `maintain` of [core]; bcm2837 and bcm2711 do"));
+    }
+    program()?;
+    let about = format!("the bare-metal image, executed on: {}", described.about);
+    Ok(Subject {
+        command: ["fathom", "serve", "image", machine].map(String::from).to_vec(),
+        modelled: true,
+        stays: true,
+        ..Subject::named(name, about)
+    })
+}
+
+/// The program: named by the environment, beside this one, or on the path.
+fn program() -> Result<PathBuf, Failure> {
+    if let Some(named) = std::env::var_os(VARIABLE).map(PathBuf::from) {
+        let missing = || Failure::usage(format!("{VARIABLE}={}: no such file", named.display()), BUILD);
+        return if named.is_file() { Ok(named.clone()) } else { Err(missing()) };
+    }
+    let beside = std::env::current_exe().ok().and_then(|own| Some(own.parent()?.to_owned()));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let places = beside.into_iter().chain(std::env::split_paths(&path));
+    places.map(|dir| dir.join(PROGRAM)).find(|file| file.is_file()).ok_or_else(|| {
+        let what = format!("there is no {PROGRAM} here, beside fathom, on PATH or named by {VARIABLE}");
+        Failure::new(what, BUILD)
+    })
+}
+
+/// The machine as that program takes it: it knows the built-in names and files, and no directory of the user's.
+fn machine_of(machine: &str) -> Result<String, Failure> {
+    description(machine)?;
+    let is_file = machine.ends_with(".toml") || machine.contains('/');
+    if is_file || catalog::text(machine).is_some() {
+        return Ok(machine.to_owned());
+    }
+    let file = config_dir().unwrap_or_default().join("machines").join(format!("{machine}.toml"));
+    Ok(file.display().to_string())
+}
+
+/// Becomes the program. The image lies in memory that has no name, and is gone with it.
+pub fn serve(machine: &str, seed: u64) -> Result<(), Failure> {
+    let failed =
+        |what: &str, e: rustix::io::Errno| Failure::new(format!("{what}: {}", std::io::Error::from(e)), "");
+    // What is set here outlives the exec (prctl(2), PR_SET_PDEATHSIG).
+    set_parent_process_death_signal(Some(Signal::KILL)).map_err(|e| failed("PR_SET_PDEATHSIG", e))?;
+    let program = program()?;
+    let file = memfd_create("fathom-image", MemfdFlags::empty()).map_err(|e| failed("memfd_create", e))?;
+    let file = std::fs::File::from(file);
+    (&file)
+        .write_all(embedded()?)
+        .map_err(|e| Failure::new(format!("cannot hand the image over: {e}"), "free some memory"))?;
+    let e = Command::new(&program)
+        .args([machine_of(machine)?, "--seed".into(), seed.to_string(), "--image".into()])
+        .arg(format!("/proc/self/fd/{}", file.as_raw_fd()))
+        .exec();
+    Err(Failure::new(format!("cannot start {}: {e}", program.display()), BUILD))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn machines_that_say_too_little_are_refused_with_the_key() {
+        let wrong = subject("image:zen3", "zen3").unwrap_err();
+        assert!(wrong.remedy.contains("`maintain` of [core]"), "{wrong}");
+        assert!(subject("image:bcm2387", "bcm2387").unwrap_err().remedy.contains("bcm2837"));
+        assert_eq!(machine_of("bcm2837").unwrap(), "bcm2837");
+    }
+}

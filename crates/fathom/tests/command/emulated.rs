@@ -1,0 +1,88 @@
+//! The bare-metal image with a described machine answering for time: the same numbers as the model's own.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+use crate::common::{User, wait};
+
+#[test]
+fn a_missing_program_and_a_machine_that_says_too_little_are_refused() {
+    let user = User::new();
+    let mut without = user.command(&["survey", "--on", "image:bcm2837"]);
+    without.env("FATHOM_EMULATE", "/nowhere/fathom-emulate");
+    wait(without.spawn().expect("it starts")).failed(2, &["/nowhere/fathom-emulate", "scripts/emulate"]);
+    user.run(&["survey", "--on", "image:zen3"]).failed(2, &["zen3", "`maintain` of [core]"]);
+    user.run(&["survey", "--on", "image:bcm2387"]).failed(2, &["did you mean"]);
+}
+
+/// The program, where scripts/test --full has built it.
+fn program() -> Option<OsString> {
+    let program = std::env::var_os("FATHOM_EMULATE");
+    if program.is_none() {
+        println!("SKIPPED: FATHOM_EMULATE names no fathom-emulate: scripts/emulate builds it");
+    }
+    program
+}
+
+/// What a command finds, by name.
+fn findings(user: &User, program: &OsString, arguments: &[&str], on: &str) -> BTreeMap<String, f64> {
+    let mut command = user.command(&[arguments, &["--on", on, "--json"]].concat());
+    let did = wait(command.env("FATHOM_EMULATE", program).spawn().expect("it starts"));
+    // 3: a budget of seconds leaves wide intervals, and a report says so.
+    assert!([0, 3].contains(&did.status) && did.err.is_empty(), "{did:?}");
+    let document: serde_json::Value = serde_json::from_str(&did.out).expect("JSON");
+    assert_eq!(document["subject"]["worth"], "modelled");
+    let findings = document["findings"].as_array().expect("a list").iter();
+    findings.filter_map(|f| Some((f["name"].as_str()?.to_owned(), f["value"].as_f64()?))).collect()
+}
+
+/// Two numbers as a share of the second.
+fn apart(image: f64, model: f64) -> f64 {
+    (image - model).abs() / model
+}
+
+#[test]
+#[ignore = "wants fathom-emulate, which takes minutes to build: scripts/test --full"]
+fn study_s0_comes_out_alike_from_the_image_and_from_the_model() {
+    let Some(program) = program() else { return };
+    let user = User::new();
+    let asked = ["cacheability", "--bytes", "320,2560", "--op", "rmw", "--budget", "2s"];
+    let image = findings(&user, &program, &asked, "image:bcm2837");
+    let model = findings(&user, &program, &asked, "bcm2837");
+    let time = |of: &BTreeMap<String, f64>, attribute: &str, bytes: u64| {
+        let name = format!("cacheability.rmw.{attribute}.{bytes}.total");
+        of.get(&name).copied().unwrap_or_else(|| panic!("{name} of {of:?}"))
+    };
+    for attribute in ["write-back", "write-through", "normal-nc", "device"] {
+        for bytes in [320, 2560] {
+            let (a, b) = (time(&image, attribute, bytes), time(&model, attribute, bytes));
+            println!("{attribute}, {bytes} bytes: image {a:.2} ms, model {b:.2} ms");
+            assert!(apart(a, b) < 0.10, "{attribute}, {bytes} bytes: {a} against {b}");
+        }
+    }
+    // The study's own: 1040 ms, 53 ms and 19.6.
+    for of in [&image, &model] {
+        let (nc, wb) = (time(of, "normal-nc", 2560), time(of, "write-back", 2560));
+        assert!(apart(nc, 1040.0) < 0.15 && apart(wb, 53.0) < 0.15, "{nc} {wb}");
+        assert!(apart(nc / wb, 1040.0 / 53.0) < 0.15, "{}", nc / wb);
+    }
+}
+
+#[test]
+#[ignore = "wants fathom-emulate, which takes minutes to build: scripts/test --full"]
+fn tiers_come_out_alike_from_the_image_and_from_the_model() {
+    let Some(program) = program() else { return };
+    let user = User::new();
+    let asked = ["survey", "--budget", "4s"];
+    let image = findings(&user, &program, &asked, "image:bcm2837");
+    let model = findings(&user, &program, &asked, "bcm2837");
+    let mut compared = 0;
+    for (name, &b) in model.iter().filter(|(name, _)| name.starts_with("tier.") && name.ends_with(".latency"))
+    {
+        let a = image.get(name).copied().unwrap_or_else(|| panic!("{name} of {image:?}"));
+        println!("{name}: image {a:.3} ns, model {b:.3} ns");
+        assert!(apart(a, b) < 0.03, "{name}: {a} against {b}");
+        compared += 1;
+    }
+    assert_eq!(compared, 3, "{model:?}");
+}

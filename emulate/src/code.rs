@@ -1,0 +1,127 @@
+//! What the instructions of a block cost beside their accesses, and which accesses they make.
+//!
+//! Encodings: Arm Architecture Reference Manual for A-profile, DDI 0487, C4.1 ("A64 instruction set encoding").
+
+/// A block of instructions that run one after the other, decoded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Block {
+    /// Bytes of it.
+    pub bytes: u64,
+    /// Instructions that neither load, store nor branch.
+    pub others: u64,
+    /// Does it end in a branch?
+    pub branch: bool,
+    /// Its accesses to memory, in order.
+    pub accesses: Vec<Access>,
+}
+
+/// An access of an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// One that stands by itself.
+    Single,
+    /// The first half of a pair, which the core makes as one.
+    First,
+    /// The second half.
+    Second,
+}
+
+/// What kind an instruction is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Other,
+    Branch,
+    Load,
+    Pair,
+}
+
+/// C4.1: bits 28:25 part the instructions. Loads and stores are x1x0; branches, exceptions and system instructions 101x.
+fn kind(word: u32) -> Kind {
+    let group = word >> 25 & 0xf;
+    if group & 0b0101 == 0b0100 {
+        return load(word);
+    }
+    // Of the branches' group, what touches the system (barriers, hints, MSR, MRS, SYS) begins 1101010100.
+    let branch = group & 0b1110 == 0b1010 && word >> 22 != 0b11_0101_0100;
+    if branch { Kind::Branch } else { Kind::Other }
+}
+
+/// C4.1, "Loads and Stores": pairs have 101 in bits 29:27. Prefetches load nothing.
+fn load(word: u32) -> Kind {
+    if word >> 27 & 0b111 == 0b101 {
+        return Kind::Pair;
+    }
+    let (size, simd, class) = (word >> 30, word >> 26 & 1, word >> 27 & 0b111);
+    let prefetch = match class {
+        // PRFM (literal): 11 011 0 00.
+        0b011 => size == 0b11 && simd == 0 && word >> 24 & 3 == 0,
+        // PRFM (register, unsigned offset): size 11, opc 10.
+        0b111 => size == 0b11 && simd == 0 && word >> 22 & 3 == 0b10,
+        _ => false,
+    };
+    if prefetch { Kind::Other } else { Kind::Load }
+}
+
+impl Block {
+    /// Decodes the instructions of a block.
+    pub fn decode(words: impl Iterator<Item = u32>) -> Block {
+        let mut block = Block::default();
+        for word in words {
+            block.bytes += 4;
+            block.branch = false;
+            match kind(word) {
+                Kind::Other => block.others += 1,
+                Kind::Branch => block.branch = true,
+                Kind::Load => block.accesses.push(Access::Single),
+                Kind::Pair => block.accesses.extend([Access::First, Access::Second]),
+            }
+        }
+        block
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instructions_are_of_the_kind_that_the_manual_says() {
+        for (word, expected, name) in [
+            (0xf862_6800, Kind::Load, "ldr x0, [x0, x2]"),
+            (0xf940_0000, Kind::Load, "ldr x0, [x0]"),
+            (0xf800_8420, Kind::Load, "str x0, [x1], #8"),
+            (0x3940_0000, Kind::Load, "ldrb w0, [x0]"),
+            (0x5800_0000, Kind::Load, "ldr x0, literal"),
+            (0xa940_0440, Kind::Pair, "ldp x0, x1, [x2]"),
+            (0xa900_0440, Kind::Pair, "stp x0, x1, [x2]"),
+            (0xa9bf_7bfd, Kind::Pair, "stp x29, x30, [sp, #-16]!"),
+            (0xf980_0000, Kind::Other, "prfm pldl1keep, [x0]"),
+            (0xd800_0000, Kind::Other, "prfm pldl1keep, literal"),
+            (0x8b02_0000, Kind::Other, "add x0, x0, x2"),
+            (0xca02_0000, Kind::Other, "eor x0, x0, x2"),
+            (0xd280_0000, Kind::Other, "mov x0, #0"),
+            (0xd503_3fdf, Kind::Other, "isb"),
+            (0xd503_399f, Kind::Other, "dsb ishld"),
+            (0xd53b_e020, Kind::Other, "mrs x0, cntpct_el0"),
+            (0xd50b_7e20, Kind::Other, "dc civac, x0"),
+            (0x5400_0001, Kind::Branch, "b.ne"),
+            (0x1400_0000, Kind::Branch, "b"),
+            (0x9400_0000, Kind::Branch, "bl"),
+            (0xb400_0000, Kind::Branch, "cbz x0"),
+            (0x3600_0000, Kind::Branch, "tbz w0, #0"),
+            (0xd65f_03c0, Kind::Branch, "ret"),
+            (0xd69f_03e0, Kind::Branch, "eret"),
+        ] {
+            assert_eq!(kind(word), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_block_adds_up() {
+        let words = [0xf940_0000, 0xca02_0000, 0xf900_0000, 0xa940_0440, 0xf100_0421, 0x5400_0001];
+        let block = Block::decode(words.into_iter());
+        let accesses = [Access::Single, Access::Single, Access::First, Access::Second];
+        assert_eq!((block.bytes, block.others, block.branch), (24, 2, true));
+        assert_eq!(block.accesses, accesses);
+    }
+}

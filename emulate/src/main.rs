@@ -1,0 +1,148 @@
+//! Fathom's bare-metal image, executed by Unicorn, with a described machine answering for time.
+//!
+//! The image is the one that boards run, bit for bit but for its block of parameters. Its instructions are executed;
+//! each access that they make goes to `fathom_model::Model` by its physical address, with the attribute that the
+//! guest's own tables give it; and when it asks a counter what time it is, the model answers. See README.md.
+
+mod code;
+mod cpu;
+mod guest;
+mod uart;
+mod walk;
+
+use std::process::ExitCode;
+
+use fathom_metal::board::Board;
+use fathom_metal::parameters::{Parameters, memory_bytes};
+use fathom_model::{Description, catalog};
+
+use guest::{Guest, MEMORY};
+
+const USAGE: &str = "usage: fathom-emulate MACHINE --image FILE [--board pi3|pi4] [--seed N]
+
+Executes Fathom's bare-metal image (`fathom image -o DIR` writes it) with a described machine answering for memory and
+for the counters. MACHINE is a name of `fathom machines` or a description's file. It speaks to a probe's harness on
+stdin and stdout; `fathom survey --on image:MACHINE` starts it by itself.";
+
+/// What is asked for.
+#[derive(Debug, PartialEq, Eq)]
+struct Asked {
+    machine: String,
+    image: String,
+    board: Option<Board>,
+    seed: u64,
+}
+
+fn asked(mut arguments: impl Iterator<Item = String>) -> Result<Asked, String> {
+    let (mut machine, mut image, mut board, mut seed) = (None, None, None, 1);
+    while let Some(argument) = arguments.next() {
+        let mut value = || arguments.next().ok_or_else(|| format!("{argument} wants a value"));
+        match argument.as_str() {
+            "--image" => image = Some(value()?),
+            "--seed" => {
+                let text = value()?;
+                seed = text.parse().map_err(|_| format!("--seed {text}: not a number"))?;
+            }
+            "--board" => {
+                board = Some(match value()?.as_str() {
+                    "pi3" => Board::Pi3,
+                    "pi4" => Board::Pi4,
+                    other => return Err(format!("--board {other}: the boards are pi3 and pi4")),
+                });
+            }
+            flag if flag.starts_with('-') => return Err(format!("there is no {flag} here")),
+            _ if machine.is_none() => machine = Some(argument),
+            _ => return Err(format!("'{argument}' is one machine too many")),
+        }
+    }
+    let machine = machine.ok_or("which machine?")?;
+    let image = image.ok_or("which image? --image FILE")?;
+    Ok(Asked { machine, image, board, seed })
+}
+
+fn description(machine: &str) -> Result<Description, String> {
+    if let Some(found) = catalog::load(machine) {
+        return found.map_err(|e| e.to_string());
+    }
+    let text = std::fs::read_to_string(machine).map_err(|e| {
+        format!("{machine}: {e}; name a machine of `fathom machines` or a description's file")
+    })?;
+    Description::parse(machine, &text).map_err(|e| e.to_string())
+}
+
+/// The Cortex-A72 is the Pi 4's; anything else runs on a Pi 3.
+fn board_of(description: &Description) -> Board {
+    if description.name == "bcm2711" { Board::Pi4 } else { Board::Pi3 }
+}
+
+/// The image with the one thing changed that it could not find out: that its clock is a model's. It runs no study by
+/// itself and watches no trial: no interrupt would come.
+fn image(file: &str) -> Result<Vec<u8>, String> {
+    let mut image = std::fs::read(file).map_err(|e| format!("{file}: {e}"))?;
+    let parameters = Parameters::of(&image).map_err(|why| format!("{file}: {why}"))?;
+    let changed = Parameters { silence_ms: 0, watch_ms: 0, modelled: true, ..parameters };
+    changed.patch(&mut image)?;
+    Ok(image)
+}
+
+fn run() -> Result<(), String> {
+    let asked = asked(std::env::args().skip(1)).map_err(|why| format!("{why}\n{USAGE}"))?;
+    let description = description(&asked.machine)?;
+    if description.core.maintain.is_none() {
+        return Err(format!(
+            "{}: the image maintains caches, and the description does not say what that costs: `maintain` of [core]",
+            asked.machine
+        ));
+    }
+    let image = image(&asked.image)?;
+    let mut guest =
+        Guest::new(&description, asked.seed, asked.board.unwrap_or_else(|| board_of(&description)));
+    let fits = memory_bytes(&image).is_some_and(|bytes| cpu::LOADED_AT + bytes <= MEMORY);
+    guest.memory.load(cpu::LOADED_AT, &image).filter(|()| fits).ok_or("the image does not fit")?;
+    cpu::run(guest)
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("fathom-emulate: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(line: &str) -> Result<Asked, String> {
+        asked(line.split_whitespace().map(String::from))
+    }
+
+    #[test]
+    fn arguments_are_read_and_wrong_ones_told() {
+        let plain = of("bcm2837 --image fathom.img").unwrap();
+        assert_eq!((plain.machine.as_str(), plain.board, plain.seed), ("bcm2837", None, 1));
+        let all = of("--seed 7 --board pi4 ./mine.toml --image x").unwrap();
+        assert_eq!((all.board, all.seed), (Some(Board::Pi4), 7));
+        for (line, says) in [
+            ("--image x", "which machine"),
+            ("bcm2837", "which image"),
+            ("a b --image x", "too many"),
+            ("a --image x --board pi5", "pi3 and pi4"),
+            ("a --image x --seed seven", "not a number"),
+            ("a --image", "wants a value"),
+            ("a --fast", "no --fast"),
+        ] {
+            assert!(of(line).unwrap_err().contains(says), "{line}");
+        }
+    }
+
+    #[test]
+    fn machines_are_found_by_name_and_have_their_board() {
+        assert_eq!(board_of(&description("bcm2711").unwrap()), Board::Pi4);
+        assert_eq!(board_of(&description("bcm2837").unwrap()), Board::Pi3);
+        assert!(description("bcm2838").unwrap_err().contains("fathom machines"));
+    }
+}
