@@ -21,6 +21,8 @@ const EMPTY: u32 = 1 << 30;
 const UNCACHED: u32 = 0xc000_0000;
 /// Time for an answer, ms: a question takes some 10 us.
 const PATIENCE_MS: u32 = 100;
+/// Most letters that are taken out to find the answer: a mailbox holds 8.
+const LETTERS: usize = 16;
 
 fn read(at: u64) -> u32 {
     // SAFETY: a register of the board's mailbox (crate::board), 32 bits and aligned, with translation off: the access
@@ -53,12 +55,17 @@ pub(super) fn arm_memory(mailbox: u64) -> Option<(u64, u64)> {
     let letter = at | UNCACHED | CHANNEL;
     // SAFETY: as in `read`.
     unsafe { ((mailbox + WRITE) as *mut u32).write_volatile(letter) };
-    // What others have asked before, at a lower stage, is not for here.
-    loop {
+    // What others have asked before, at an earlier stage, is not for here.
+    let mut answered = false;
+    for _ in 0..LETTERS {
         waits(EMPTY)?;
-        if read(mailbox + READ) == letter {
+        answered = read(mailbox + READ) == letter;
+        if answered {
             break;
         }
+    }
+    if !answered {
+        return None;
     }
     // SAFETY: data caches are off, and the message lies in lines of its own, of which none is dirty. The read is of an
     // initialised static, volatile because the firmware has written to it.

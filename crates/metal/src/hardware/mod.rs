@@ -156,7 +156,9 @@ extern "C" fn main(boot_el: u64) -> ! {
     let parameters = image.parameters();
     uart::open(board, parameters.baud);
     let own = (board != Board::Virt && boot::known_core()).then(control::own_registers);
-    let memory = board.mailbox().and_then(firmware::arm_memory);
+    // A described machine has no firmware.
+    let mailbox = board.mailbox().filter(|_| !parameters.modelled);
+    let memory = mailbox.and_then(firmware::arm_memory);
     // SAFETY: nobody reads it before this.
     unsafe { *FOUND.get() = Found { board, boot_el, parameters, own, memory } };
     watchdog::quiesce(board);
