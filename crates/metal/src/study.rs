@@ -91,7 +91,7 @@ pub fn head(board: &str, core: &str, believable: bool, coherent: bool) -> String
     let doubt = match (believable, coherent) {
         (false, _) => "\r\n#   under an emulator: these times say nothing of any hardware",
         (true, false) => {
-            "\r\n#   CPUECTLR_EL1.SMPEN is clear: cacheable memory may be treated as if it were not"
+            "\r\n#   CPUECTLR_EL1.SMPEN is clear: a Cortex-A53 may treat cacheable memory as if it were not"
         }
         (true, true) => "",
     };
