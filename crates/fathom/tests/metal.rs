@@ -326,6 +326,20 @@ fn attributes_are_in_force_on_raspi3b() {
     attributes(&PI3);
 }
 
+/// A Pi 3A+, of which the video core has half, and a MiB more (`gpu_mem`).
+#[test]
+fn an_arena_that_the_video_core_has_a_part_of_is_refused() {
+    let board = |vcram| Start { name: "raspi3ap", arguments: vcram, placed: None, boot_el: 2 };
+    let half = board(&["-M", "raspi3ap", "-global", "bcm2835-fb.vcram-size=0x10000000"]);
+    let Some(mut fits) = Board::boot(&half, PLAIN) else { return };
+    fits.greeting();
+    fits.trial("trial id=1 bytes=134217728 page=huge samples=1 loads=1000");
+    let more = board(&["-M", "raspi3ap", "-global", "bcm2835-fb.vcram-size=0x10100000"]);
+    let Some(mut refused) = Board::boot(&more, PLAIN) else { return };
+    let told = refused.text();
+    assert!(told.starts_with("# ") && told.contains("255 MiB") && told.contains("gpu_mem"), "{told}");
+}
+
 /// Raspberry Pi 3 and virt alike: what never ends is ended by the watch.
 #[test]
 fn what_never_ends_is_ended_by_the_watch() {
