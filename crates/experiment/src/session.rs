@@ -206,12 +206,20 @@ impl Session {
             }
             // A line of ours that came twice, or what damage made of one. Its answers are nobody's.
             asked => {
-                let last = self.record.trials.len().saturating_sub(1);
-                let from = asked.as_mut().map_or(last, |a| a.from.min(last));
-                if let Some(asked) = asked {
-                    asked.echoed = None;
+                // What is no trial was not taken, and nothing of what ended before is to be voided for it.
+                let taken = |run: &TrialRun| read.as_ref() == Some(&run.trial);
+                let last = self.record.trials.len().checked_sub(1);
+                let pushed = last.filter(|&last| taken(&self.record.trials[last]));
+                let from = match asked {
+                    Some(asked) => {
+                        asked.echoed = None;
+                        (self.record.trials.len() > asked.from).then_some(asked.from)
+                    }
+                    None => pushed,
+                };
+                if let Some(from) = from {
+                    self.say(&again(from, "the probe repeats another trial than the one that was asked"));
                 }
-                self.say(&again(from, "the probe repeats another trial than the one that was asked"));
             }
         }
     }

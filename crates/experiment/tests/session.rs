@@ -80,6 +80,30 @@ fn a_session_asks_for_the_facts_then_its_rounds_then_takes_its_leave() {
     assert_eq!(session.record.trials.len(), 2);
 }
 
+/// A probe of a later version may echo a key that this one does not know: no trial is taken of such a line, and what
+/// ended before it stays.
+#[test]
+fn an_echo_that_is_none_costs_its_own_trial_one_retry() {
+    let mut spoilt = false;
+    let (asked, session) = converse(two_rounds, 12, |line| match line {
+        "facts" => vec![Line::new("facts_end").int("count", 0u64)],
+        "bye" => vec![Line::new("gone")],
+        line if !line.starts_with("trial") => Vec::new(),
+        trial => {
+            let trial = Line::parse(trial).unwrap();
+            let id = Trial::read(&trial).unwrap().id;
+            let spoil = id == 2 && !spoilt;
+            spoilt |= spoil;
+            let echo = if spoil { trial.int("later", 1u64) } else { trial };
+            vec![echo, Line::new("refusal").int("trial", id).text("reason", "no").text("remedy", "")]
+        }
+    });
+    assert!(spoilt && session.over() && session.broken().is_none());
+    let ids: Vec<u64> = session.record.trials.iter().map(|r| r.trial.id).collect();
+    assert_eq!(ids, [1, 2], "{asked:?}");
+    assert!(session.record.trials.iter().all(|r| r.refusal.is_some()));
+}
+
 #[test]
 fn a_probe_that_answers_everything_with_a_fault_ends_the_session() {
     for plan in [two_rounds as Plan, survey::plan] {

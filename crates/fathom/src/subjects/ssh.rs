@@ -133,9 +133,11 @@ fn bring(host: &str, far: &Far) -> Result<String, Failure> {
     let open = std::fs::File::open(&file)
         .map_err(|e| Failure::new(format!("{}: {e}", file.display()), "make it readable"))?;
     // Under a name of its own first: one that runs already is not written over, and half a file is never run.
+    // A line that breaks is the end of a file to the far side: what is not as long as it was sent is none.
+    let bytes = open.metadata().map_err(|e| Failure::new(format!("{}: {e}", file.display()), ""))?.len();
     let put = format!(
-        "set -e; umask 077; mkdir -p ~/{PLACE}; cat > ~/{PLACE}/new.$$; chmod 700 ~/{PLACE}/new.$$; \
-         mv ~/{PLACE}/new.$$ ~/{PLACE}/fathom; cd ~/{PLACE}; echo \"$PWD/fathom\""
+        "set -e; umask 077; mkdir -p ~/{PLACE}; cd ~/{PLACE}; trap 'rm -f new.$$' EXIT; cat > new.$$; \
+         test \"$(wc -c < new.$$)\" -eq {bytes}; chmod 700 new.$$; mv new.$$ fathom; echo \"$PWD/fathom\""
     );
     let output = remote(host, &put, Some(open))?;
     let path = String::from_utf8_lossy(&output.stdout).trim().to_owned();

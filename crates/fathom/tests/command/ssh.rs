@@ -152,3 +152,19 @@ fn another_build_of_the_same_version_is_told() {
         assert_eq!(did.err.contains("ssh:pi runs another build of fathom"), told, "{did:?}");
     }
 }
+
+#[test]
+fn half_a_program_is_not_kept() {
+    let user = user("aarch64", None);
+    std::fs::create_dir_all(user.path("static")).expect("a directory");
+    std::fs::write(user.path("static/fathom-aarch64"), portable()).expect("a file");
+    // A line that breaks in the middle: the far side sees the end of a file.
+    let whole = user.read("bin/ssh");
+    let broken = whole.replace("exec sh -c \"$3\"", "sh -c \"head -c 60 | { $3; }\"");
+    assert_ne!(broken, whole);
+    program(&user, "bin/ssh", broken.trim_start_matches("#!/bin/sh\n"));
+    let did = survey(&user, "pi", "FATHOM_STATIC_DIR=$PWD/static");
+    assert_eq!(did.status, 1, "{did:?}");
+    let left = std::fs::read_dir(user.path("far/.cache/fathom")).map_or(0, |all| all.flatten().count());
+    assert_eq!(left, 0, "{did:?}");
+}
