@@ -7,8 +7,10 @@
 pub struct Block {
     /// Bytes of it.
     pub bytes: u64,
-    /// Instructions that neither load, store nor branch.
+    /// Instructions that neither load, store nor branch, but for those below.
     pub others: u64,
+    /// Such of them as need what the instruction before them has just worked out: no core issues them together.
+    pub chained: u64,
     /// Does it end in a branch?
     pub branch: bool,
     /// Its accesses to memory, in order.
@@ -62,15 +64,35 @@ fn load(word: u32) -> Kind {
     if prefetch { Kind::Other } else { Kind::Load }
 }
 
+/// Does it calculate with registers (C4.1, "Data Processing -- Immediate", 100x, and "-- Register", x101)? Then its
+/// result goes to the register in bits 4:0.
+fn calculates(word: u32) -> bool {
+    let group = word >> 25 & 0xf;
+    group & 0b1110 == 0b1000 || group & 0b0111 == 0b0101
+}
+
+/// The registers that it calculates with: bits 9:5, and 20:16 where there are two.
+fn operands(word: u32) -> [Option<u32>; 2] {
+    let two = word >> 25 & 0b0111 == 0b0101;
+    [calculates(word).then_some(word >> 5 & 31), two.then_some(word >> 16 & 31)]
+}
+
 impl Block {
     /// Decodes the instructions of a block.
     pub fn decode(words: impl Iterator<Item = u32>) -> Block {
         let mut block = Block::default();
+        let mut result = None;
         for word in words {
             block.bytes += 4;
             block.branch = false;
+            let before = result.take();
             match kind(word) {
-                Kind::Other => block.others += 1,
+                Kind::Other => {
+                    let chained = before.is_some_and(|register| operands(word).contains(&Some(register)));
+                    block.chained += u64::from(chained);
+                    block.others += u64::from(!chained);
+                    result = calculates(word).then_some(word & 31);
+                }
                 Kind::Branch => block.branch = true,
                 Kind::Load => block.accesses.push(Access::Single),
                 Kind::Pair => block.accesses.extend([Access::First, Access::Second]),
@@ -117,11 +139,19 @@ mod tests {
     }
 
     #[test]
+    fn what_waits_for_the_instruction_before_it_is_seen() {
+        // add x0, x0, x2 twice; add x1, x1, #8; subs x3, x3, #1; eor x0, x4, x3; isb.
+        let words = [0x8b02_0000, 0x8b02_0000, 0x9100_2021, 0xf100_0463, 0xca03_0080, 0xd503_3fdf];
+        let block = Block::decode(words.into_iter());
+        assert_eq!((block.others, block.chained), (4, 2));
+    }
+
+    #[test]
     fn a_block_adds_up() {
         let words = [0xf940_0000, 0xca02_0000, 0xf900_0000, 0xa940_0440, 0xf100_0421, 0x5400_0001];
         let block = Block::decode(words.into_iter());
         let accesses = [Access::Single, Access::Single, Access::First, Access::Second];
-        assert_eq!((block.bytes, block.others, block.branch), (24, 2, true));
+        assert_eq!((block.bytes, block.others, block.chained, block.branch), (24, 2, 0, true));
         assert_eq!(block.accesses, accesses);
     }
 }

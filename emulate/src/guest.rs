@@ -87,6 +87,8 @@ pub struct Guest {
     /// Rate of the system counter, Hz.
     pub counter_hz: u64,
     pub regime: Regime,
+    /// Does one of the description's integer operations cost less than a cycle?
+    hides: bool,
     views: Vec<View>,
     pages: Vec<(u64, Option<Page>)>,
     blocks: HashMap<u64, Block>,
@@ -119,6 +121,7 @@ impl Guest {
             board,
             counter_hz: description.timer.clock_hz.round() as u64,
             regime: Regime { sctlr: 0, ttbr: 0, tcr: 0, mair: 0 },
+            hides: description.core.alu.in_cycles(description.core.clock_hz) < 1.0,
             views: Vec::new(),
             pages: vec![(u64::MAX, None); KEPT],
             blocks: HashMap::new(),
@@ -186,11 +189,14 @@ impl Guest {
             *block = Block::decode((address..address + bytes).step_by(4).map(|at| memory.word(at)));
             block = self.blocks.entry(address).or_default();
         }
-        let others = block.others;
+        let (others, chained) = (block.others, block.chained);
         self.next = address + block.bytes;
         (self.running, self.made, self.half) = (address, 0, None);
         if self.regime.is_on() {
-            self.model.charge(Ops { alu: others, branch: taken });
+            // The one before has to be done: a cycle at least, however much of a loop's work the core hides.
+            let waits = if self.hides { chained } else { 0 };
+            self.model.alu(waits);
+            self.model.charge(Ops { alu: others + chained - waits, branch: taken });
         }
     }
 
