@@ -283,7 +283,7 @@ fn attributes(start: &Start) {
             if attribute != "write-back" {
                 run(
                     &mut board,
-                    &format!("pattern=alias bytes=65536 page={page} attribute={attribute} samples=3"),
+                    &format!("pattern=alias bytes=65536 step=8 page={page} attribute={attribute} samples=3"),
                 );
             }
         }
