@@ -11,7 +11,7 @@ use crate::uart::Uart;
 use crate::walk::{Page, Regime};
 
 /// Bytes of memory: up to the end of the image's arena on the Pis.
-pub const MEMORY: u64 = 512 << 20;
+pub const MEMORY: u64 = 256 << 20;
 /// Where the number of a view stands in the physical addresses that Unicorn is told.
 pub const VIEW_SHIFT: u32 = 36;
 /// Bytes of a line: `CTR_EL0.DminLine` of the Cortex-A53 and A72, by which the image maintains.

@@ -26,11 +26,15 @@ fn kit(board: Board) -> Kit {
         // Raspberry Pi documentation, "Boot folder contents" and "GPIO and the 40-pin header".
         Board::Pi3 => Kit {
             name: "Raspberry Pi 3",
-            firmware: "bootcode.bin, start.elf, fixup.dat, bcm2710-rpi-3-b.dtb and overlays/disable-bt.dtbo",
+            firmware: "bootcode.bin, start.elf, fixup.dat, overlays/disable-bt.dtbo, and the board's\n  \
+                       devicetree: bcm2710-rpi-3-b.dtb, for a 3B+ bcm2710-rpi-3-b-plus.dtb (the folder\n  \
+                       has one for each board)",
         },
         Board::Pi4 => Kit {
             name: "Raspberry Pi 4",
-            firmware: "start4.elf, fixup4.dat, bcm2711-rpi-4-b.dtb and overlays/disable-bt.dtbo",
+            firmware: "start4.elf, fixup4.dat, overlays/disable-bt.dtbo, and the board's devicetree:\n  \
+                       bcm2711-rpi-4-b.dtb, for a 400 bcm2711-rpi-400.dtb, for a CM4\n  \
+                       bcm2711-rpi-cm4.dtb (the folder has one for each board)",
         },
         Board::Virt => Kit { name: "QEMU's machine virt", firmware: "" },
     }
@@ -115,7 +119,8 @@ fn readme(options: &Image) -> String {
          One FAT partition, with the files beside this one, kernel8.img and config.txt, and the\n\
          firmware from https://github.com/raspberrypi/firmware, folder boot:\n\n  \
          {firmware}\n\n\
-         Keep what was on the card before: config.txt is replaced.\n\n\
+         Keep what was on the card before: config.txt is replaced. gpu_mem may be\n\
+         added to it, 256 at most: what is measured is the second 128 MiB of memory.\n\n\
          The wires\n---------\n\
          A USB serial adapter of 3.3 V (5 V destroys the board), on the 40-pin header:\n\n  \
          adapter GND to pin 6 (ground)\n  \

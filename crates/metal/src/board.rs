@@ -25,10 +25,12 @@ pub enum Interrupts {
         /// Address of the CPU interface.
         interface: u64,
     },
-    /// The local interrupt controller of BCM2836 and BCM2837.
+    /// The local interrupt controller of BCM2836 and BCM2837, and behind it that of BCM2835.
     Local {
         /// Address of its first register.
         base: u64,
+        /// Address of the first register of BCM2835's.
+        legacy: u64,
     },
 }
 
@@ -102,7 +104,7 @@ impl Board {
     #[must_use]
     pub fn interrupts(self) -> Interrupts {
         match self {
-            Board::Pi3 => Interrupts::Local { base: 0x4000_0000 },
+            Board::Pi3 => Interrupts::Local { base: 0x4000_0000, legacy: 0x3f00_b200 },
             // BCM2711 in its low-peripheral mode: the GIC-400 at 0xff84_0000 (BCM2711 ARM Peripherals, "GIC-400
             // interrupt controller").
             Board::Pi4 => Interrupts::Gic2 { distributor: 0xff84_1000, interface: 0xff84_2000 },
@@ -114,20 +116,32 @@ impl Board {
     #[must_use]
     pub fn devices(self) -> &'static [u64] {
         match self {
-            Board::Pi3 => &[0x3f20_0000, 0x4000_0000],
+            Board::Pi3 => &[0x3f00_0000, 0x3f20_0000, 0x4000_0000],
             Board::Pi4 => &[0xfe20_0000, 0xff80_0000],
             Board::Virt => &[0x0800_0000, 0x0900_0000],
         }
     }
 
-    /// Where the arena's memory lies: 256 MiB in the second quarter of the first GiB of RAM. The Pis' firmware
-    /// keeps the top of that GiB for the video core (`gpu_mem`, 76 MiB) and puts a devicetree below it; what is
-    /// loaded lies in the first few MiB.
+    /// Where the arena's memory lies, [`BYTES`](crate::windows::BYTES) of it. The Pis' firmware keeps the top of the first GiB for the video
+    /// core, or of 512 MiB where there is no more (Pi 3A+, Zero 2 W): `gpu_mem` of config.txt, 64 or 76 MiB unless
+    /// somebody has asked for more. What is loaded lies in the first few MiB. So the second 128 MiB are the core's on
+    /// every board, up to a `gpu_mem` of 256 on the smallest; the firmware is asked at the start whether they are
+    /// (`crate::firmware`).
     #[must_use]
     pub fn arena(self) -> u64 {
         match self {
-            Board::Pi3 | Board::Pi4 => 0x1000_0000,
+            Board::Pi3 | Board::Pi4 => 0x0800_0000,
             Board::Virt => 0x5000_0000,
+        }
+    }
+
+    /// The mailboxes to the Pis' firmware, where there is one (its wiki, "Accessing mailboxes": no manual has them).
+    #[must_use]
+    pub fn mailbox(self) -> Option<u64> {
+        match self {
+            Board::Pi3 => Some(0x3f00_b880),
+            Board::Pi4 => Some(0xfe00_b880),
+            Board::Virt => None,
         }
     }
 
@@ -167,6 +181,7 @@ pub fn divisor(clock_hz: u32, baud: u32) -> Option<(u32, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::windows::BYTES;
 
     #[test]
     fn boards_are_told_apart_by_place_and_core() {
@@ -187,12 +202,22 @@ mod tests {
             assert!(board.counter_control().is_none_or(|(a, b)| mapped(a) && mapped(b)));
             match board.interrupts() {
                 Interrupts::Gic2 { distributor, interface } => {
-                    assert!(mapped(distributor) && mapped(interface + 0x10))
+                    assert!(mapped(distributor + 0xfff) && mapped(interface + 0x10))
                 }
-                Interrupts::Local { base } => assert!(mapped(base + 0x60)),
+                Interrupts::Local { base, legacy } => assert!(mapped(base + 0x60) && mapped(legacy + 0x24)),
             }
             assert!(board.arena().is_multiple_of(2 << 20));
         }
+    }
+
+    #[test]
+    fn the_arena_is_the_cores_on_the_smallest_board() {
+        // 512 MiB, of which the video core has 256; and the image with all that it takes lies below.
+        for board in [Board::Pi3, Board::Pi4] {
+            assert!(board.arena() >= 64 << 20 && board.arena() + BYTES <= (512 - 256) << 20);
+        }
+        // `virt` with 512 MiB from 1 GiB on.
+        assert!(Board::Virt.arena() + BYTES <= (1 << 30) + (512 << 20));
     }
 
     #[test]

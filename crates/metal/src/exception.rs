@@ -4,6 +4,7 @@
 
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 /// An exception as it was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +20,68 @@ pub struct Taken {
     /// Where the image lies: addresses inside are told from there, as the image's symbols are.
     pub image: u64,
 }
+
+/// The non-secure physical timer of EL1 at a GIC: private interrupt 30 (Server Base System Architecture, 5.2;
+/// BCM2711 ARM Peripherals 6.3; QEMU's virt).
+pub const TIMER: u32 = 30;
+
+/// Who asks for an interrupt, as the board's controller says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asks {
+    /// The bits of core 0's register of QA7, "Core interrupt sources".
+    Local(u32),
+    /// The number of `GICC_IAR` (IHI 0048B 4.4.4), bits 9:0.
+    Gic(u32),
+}
+
+impl Asks {
+    /// Is it the watch on trials? `reached`: its timer says that it has reached its time.
+    #[must_use]
+    pub fn is_the_watch(self, reached: bool) -> bool {
+        reached && !matches!(self, Asks::Gic(id) if id != TIMER)
+    }
+
+    /// The number by which a GIC's distributor masks it. Numbers from 1020 on are none of an interrupt.
+    #[must_use]
+    pub fn of_the_distributor(self) -> Option<u32> {
+        match self {
+            Asks::Gic(id) if id < 1020 => Some(id),
+            _ => None,
+        }
+    }
+
+    /// In words, of one that nobody waits for.
+    #[must_use]
+    pub fn words(self) -> String {
+        match self {
+            Asks::Gic(id @ 1020..) => format!("an unexpected interrupt: INTID {id}, nobody's any more"),
+            Asks::Gic(id) => format!("an unexpected interrupt: INTID {id}"),
+            Asks::Local(bits) => {
+                let set = SOURCES.iter().enumerate().filter(|(nth, _)| bits >> nth & 1 == 1);
+                let names: Vec<&str> = set.map(|(_, name)| *name).collect();
+                let names =
+                    if names.is_empty() { String::from("nobody's any more") } else { names.join(", ") };
+                format!("an unexpected interrupt: source {bits:#x}, {names}")
+            }
+        }
+    }
+}
+
+/// The bits of [`Asks::Local`], from 0.
+const SOURCES: [&str; 12] = [
+    "the secure physical timer",
+    "the physical timer",
+    "the hypervisor's timer",
+    "the virtual timer",
+    "mailbox 0",
+    "mailbox 1",
+    "mailbox 2",
+    "mailbox 3",
+    "a peripheral",
+    "the PMU",
+    "outstanding AXI transfers",
+    "the local timer",
+];
 
 /// What the four entries of each group of the table are for.
 const KINDS: [&str; 4] = ["synchronous exception", "interrupt", "fast interrupt", "system error"];
@@ -139,6 +202,35 @@ mod tests {
             let words = taken(vector, esr);
             assert!(words.starts_with(begins), "{vector} {esr:#x}: {words}");
         }
+    }
+
+    #[test]
+    fn only_the_timer_that_has_reached_its_time_is_the_watch() {
+        for (asks, reached, is) in [
+            (Asks::Gic(TIMER), true, true),
+            (Asks::Gic(TIMER), false, false),
+            (Asks::Gic(1023), true, false),
+            (Asks::Gic(105), true, false),
+            (Asks::Local(1 << 1), true, true),
+            // Another one beside it may have come a moment earlier: time is up all the same.
+            (Asks::Local(1 << 8 | 1 << 1), true, true),
+            (Asks::Local(1 << 8), false, false),
+        ] {
+            assert_eq!(asks.is_the_watch(reached), is, "{asks:?} {reached}");
+        }
+    }
+
+    #[test]
+    fn unexpected_interrupts_are_named() {
+        assert_eq!(Asks::Gic(105).words(), "an unexpected interrupt: INTID 105");
+        assert_eq!(
+            Asks::Local(0x110).words(),
+            "an unexpected interrupt: source 0x110, mailbox 0, a peripheral"
+        );
+        assert!(Asks::Local(0).words().contains("nobody's") && Asks::Gic(1023).words().contains("nobody's"));
+        let masked = [Asks::Gic(105), Asks::Gic(1019), Asks::Gic(1020), Asks::Gic(1023), Asks::Local(1)];
+        let masked = masked.map(Asks::of_the_distributor);
+        assert_eq!(masked, [Some(105), Some(1019), None, None, None]);
     }
 
     #[test]

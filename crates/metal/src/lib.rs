@@ -11,6 +11,7 @@ extern crate alloc;
 
 pub mod board;
 pub mod exception;
+pub mod firmware;
 #[cfg(target_os = "none")]
 mod hardware;
 pub mod parameters;

@@ -25,9 +25,41 @@ pub const SPSR_EL1H: u64 = 0x3c5;
 /// 1), and the L2's registers (4 to 6). DDI 0500J, "Auxiliary Control Register, EL3"; the value that the Pis'
 /// armstub8.S writes.
 pub const ACTLR_OPEN: u64 = 1 | 1 << 1 | 1 << 4 | 1 << 5 | 1 << 6;
-/// `CPUECTLR_EL1.SMPEN`, the same bit in Cortex-A53 (DDI 0500J) and A72 (100095): without it the
-/// core is not coherent, and may treat cacheable memory as if it were none.
+/// `CPUECTLR_EL1.SMPEN`, the same bit in Cortex-A53 (DDI 0500J) and A72 (100095): without it the core is not coherent
+/// with others. Both manuals want it set before caches are on. Without it a Cortex-A53 may treat cacheable memory as
+/// if it were none; on a Cortex-A72 the L1 and L2 of one core are coherent with or without.
 pub const SMPEN: u64 = 1 << 6;
+/// `L2CTLR_EL1` as the Pis' armstub8.S sets it, beside what is there: latencies of the L2's memory, which the
+/// hardware's maker has to know ("Set L2 read/write cache latency to 3"; 100095 and DDI 0500J, "L2 Control Register").
+pub const L2_LATENCIES: u64 = 0x22;
+
+/// `CPUACTLR_EL1` of Cortex-A53: how many prefetches of the L1 are outstanding, 0 for none (DDI 0500J, "CPU
+/// Auxiliary Control Register", `L1PCTL`, bits 15:13).
+const A53_L1PCTL: u64 = 7 << 13;
+/// `CPUACTLR_EL1` of Cortex-A72: no prefetches of the load/store unit, into L1 and L2 (100095, "CPU Auxiliary Control
+/// Register"; Trusted Firmware-A's cortex_a72.h: DISABLE_L1_DCACHE_HW_PFTCH).
+const A72_NO_LOAD_STORE: u64 = 1 << 56;
+/// `CPUECTLR_EL1` of Cortex-A72: no prefetch of the next descriptors of a table walk (100095, "CPU Extended Control
+/// Register"; cortex_a72.h: DIS_TWD_ACC_PFTCH).
+const A72_NO_WALKS: u64 = 1 << 38;
+/// `CPUECTLR_EL1` of Cortex-A72: the distance of the L2's prefetches of instructions, 0 for none (cortex_a72.h:
+/// L2_IPFTCH_DIST). That of data, bits 33:32, is left as it is: 0 is the least of its distances, 16 requests, and not
+/// none: that from memory of 100095, and not checked against its text.
+const A72_INSTRUCTIONS: u64 = 3 << 35;
+
+/// `CPUACTLR_EL1` and `CPUECTLR_EL1` with a core's prefetchers off, from what they were; and the bits in words. `None`
+/// for a core whose bits are not known.
+#[must_use]
+pub fn prefetchers_off(midr: u64, (actlr, ectlr): (u64, u64)) -> Option<((u64, u64), &'static str)> {
+    match crate::board::part(midr) {
+        crate::board::CORTEX_A53 => Some(((actlr & !A53_L1PCTL, ectlr), "CPUACTLR_EL1[15:13]=0")),
+        crate::board::CORTEX_A72 => Some((
+            (actlr | A72_NO_LOAD_STORE, ectlr & !A72_INSTRUCTIONS | A72_NO_WALKS),
+            "CPUACTLR_EL1[56]=1 CPUECTLR_EL1[38]=1 CPUECTLR_EL1[36:35]=0",
+        )),
+        _ => None,
+    }
+}
 
 /// Levels of translation begin at 39 bits of address with 4 KiB pages: `TCR_EL1.T0SZ` is 64 - 39.
 pub const T0SZ: u64 = 25;
@@ -215,6 +247,18 @@ mod tests {
         assert_eq!(ACTLR_OPEN, 0x73);
         // With device memory there is nothing to walk.
         assert_eq!(Attribute::ALL.iter().filter_map(|a| walks_of(*a)).count(), 3);
+    }
+
+    #[test]
+    fn prefetchers_are_switched_by_the_bits_that_are_told() {
+        let ((actlr, ectlr), _) = prefetchers_off(0x410f_d034, (0x090c_a000, 0x40)).unwrap();
+        assert_eq!((actlr, ectlr), (0x090c_0000, 0x40));
+        // Out of reset, and as the Pis' armstub8.S leaves them; the distance of data stays.
+        for (was, now) in [((0, 0x1b_0000_0040), 0x43_0000_0040), ((0, 0x40), 0x40_0000_0040)] {
+            let ((actlr, ectlr), words) = prefetchers_off(0x410f_d083, was).unwrap();
+            assert_eq!((actlr, ectlr), (1 << 56, now), "{words}");
+        }
+        assert_eq!(prefetchers_off(0x414f_d0c1, (0, 0)), None);
     }
 
     #[test]

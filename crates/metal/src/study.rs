@@ -91,7 +91,7 @@ pub fn head(board: &str, core: &str, believable: bool, coherent: bool) -> String
     let doubt = match (believable, coherent) {
         (false, _) => "\r\n#   under an emulator: these times say nothing of any hardware",
         (true, false) => {
-            "\r\n#   CPUECTLR_EL1.SMPEN is clear: cacheable memory may be treated as if it were not"
+            "\r\n#   CPUECTLR_EL1.SMPEN is clear: a Cortex-A53 may treat cacheable memory as if it were not"
         }
         (true, true) => "",
     };
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     fn run(ticks: u64, mair: u8) -> Run {
-        Run { bytes: 2560, va: 0x10_0000_0000, translated: Some((0x1000_0000, mair)), ticks, hz: 19_200_000 }
+        Run { bytes: 2560, va: 0x10_0000_0000, translated: Some((0x0800_0000, mair)), ticks, hz: 19_200_000 }
     }
 
     #[test]

@@ -16,8 +16,9 @@ use fathom_probe::machine::{Attribute, Mapping, Pages, Refusal, Wish};
 use crate::registers;
 use crate::tables::{BLOCK, Grain, Leaf};
 
-/// Bytes of memory in the arena, and of a window.
-pub const BYTES: u64 = 256 << 20;
+/// Bytes of memory in the arena, and of a window: what the smallest board has to give (`crate::board::Board::arena`),
+/// and so on every board, that equal offsets mean equal places.
+pub const BYTES: u64 = 128 << 20;
 /// Blocks of it whose attribute is kept account of.
 pub const BLOCKS: usize = (BYTES / BLOCK) as usize;
 /// Where the first window begins: beyond everything that is mapped where it lies.
@@ -232,13 +233,13 @@ mod tests {
         let mut pool = vec![Table([7; ENTRIES]); 1 + TABLES];
         let mut tables = Tables::new(&mut pool, 0x20_0000).unwrap();
         for window in Window::all() {
-            tables.map(FIRST + window.start(), 0x1000_0000, BYTES, window.leaf(), window.grain()).unwrap();
+            tables.map(FIRST + window.start(), 0x0800_0000, BYTES, window.leaf(), window.grain()).unwrap();
         }
         assert_eq!(tables.used(), 1 + TABLES);
         for window in Window::all() {
             for at in [0, 8, PAGE, BLOCK - 8, BLOCK, BYTES - 8] {
                 let walked = tables.walk(FIRST + window.start() + at).unwrap();
-                assert_eq!((walked.pa, walked.grain), (0x1000_0000 + at, window.grain()));
+                assert_eq!((walked.pa, walked.grain), (0x0800_0000 + at, window.grain()));
                 assert_eq!(walked.leaf, window.leaf());
                 assert_eq!(block_of(window.start() + at), (at / BLOCK) as usize);
                 let byte = (registers::mair(0x44) >> (8 * walked.leaf.index)) as u8;

@@ -1,11 +1,11 @@
 //! Every byte of MAIR_EL1, where it is asked for: what the tables then say, and how memory behaves.
 //!
-//! All 256, also those that the manual assigns to nothing: what a core makes of unlike halves, of transient lines and
-//! of reserved values is what a driver writer cannot look up.
+//! All 256, on a core also those that the manual assigns to nothing: what it makes of unlike halves, of transient lines
+//! and of reserved values is what a driver writer cannot look up.
 
 use fathom_analysis::attribute::Memory;
 use fathom_analysis::findings::Report;
-use fathom_probe::machine::Operation;
+use fathom_probe::machine::{Operation, Worth};
 use fathom_probe::wire::Trial;
 
 use super::behaviour::{Times, behaves};
@@ -33,7 +33,10 @@ pub(super) fn trials(record: &Record, round: u64) -> Vec<Trial> {
     let of = |byte: u8| {
         TELLING.map(|(op, bytes, step)| Trial { step, ..trial(Means::Byte(byte), op, bytes, LOADS) })
     };
-    (0..=u8::MAX).flat_map(of).collect()
+    // No description says what a core makes of bytes that the manual assigns to nothing; a core answers for itself.
+    let modelled = record.worth == Some(Worth::Modelled);
+    let asked = |byte: &u8| !(modelled && Memory::of(*byte) == Memory::Reserved);
+    (0..=u8::MAX).filter(asked).flat_map(of).collect()
 }
 
 fn name(byte: u8, what: &str) -> String {

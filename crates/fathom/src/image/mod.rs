@@ -11,7 +11,7 @@
 //!
 //! The second with `-M virt,virtualization=on` enters it at EL2. At EL3 a kernel is not loaded by `-kernel`: `-M
 //! virt,secure=on -device loader,file=IMAGE,addr=0x40200000,force-raw=on -device
-//! loader,addr=0x40200000,cpu-num=0`. `virt` needs 512 MiB: the arena is its second half. The image greets at once;
+//! loader,addr=0x40200000,cpu-num=0`. `virt` needs 512 MiB: the arena lies in its second half. The image greets at once;
 //! a line that begins with `#` is for humans, and comes only after four seconds in which nobody has spoken
 //! (`fathom_metal::parameters`, which [`fathom_metal::parameters::Parameters::patch`] changes in an image).
 

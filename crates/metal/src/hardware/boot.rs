@@ -53,7 +53,27 @@ enter:
     // software may have lines in them, and by set and way they could be dropped under it, or come back.
     cmp     x19, #3
     b.ne    7f
-    mrs     x0, clidr_el1
+    // Before any of that the core has to be coherent: CPUECTLR_EL1.SMPEN (DDI 0500J and 100095, "CPU Extended Control
+    // Register"). That register is the implementer's: on the Pis alone (below 1 GiB), and on cores that have it.
+    adrp    x0, start
+    lsr     x0, x0, #30
+    cbnz    x0, 5f
+    mrs     x0, midr_el1
+    mov     w1, #0xfff0
+    movk    w1, #0xff00, lsl #16    // implementer, part
+    and     w0, w0, w1
+    mov     w1, #{a53_low}
+    movk    w1, #{a53_high}, lsl #16
+    cmp     w0, w1
+    mov     w1, #{a72_low}
+    movk    w1, #{a72_high}, lsl #16
+    ccmp    w0, w1, #4, ne          // one of the two
+    b.ne    5f
+    mrs     x0, S3_1_C15_C2_1
+    orr     x0, x0, #{smpen}
+    msr     S3_1_C15_C2_1, x0
+    isb
+5:  mrs     x0, clidr_el1
     ubfx    w3, w0, #24, #3         // level of coherency
     cbz     w3, 7f
     mov     w10, #0                 // level x 2
@@ -161,6 +181,11 @@ enter:
     silence = const DEFAULTS.silence_ms,
     watch = const DEFAULTS.watch_ms,
     spsr = const registers::SPSR_EL1H,
+    a53_low = const board::CORTEX_A53 & 0xffff,
+    a53_high = const board::CORTEX_A53 >> 16,
+    a72_low = const board::CORTEX_A72 & 0xffff,
+    a72_high = const board::CORTEX_A72 >> 16,
+    smpen = const registers::SMPEN,
     prepare = sym prepare,
     main = sym main,
 );
@@ -189,19 +214,24 @@ pub(super) fn known_core() -> bool {
 
 fn prepare_at_el3() {
     let board = Board::find(super::Image::here().start, mrs!("midr_el1"));
+    let is_a_pi = board != Board::Virt;
     // SAFETY: registers of EL3, written at EL3 (DDI 0487, each under its name): what runs below is non-secure AArch64
-    // and is trapped nowhere. CPUECTLR_EL1 and ACTLR_EL3 exist on the cores asked for; SMPEN has to be set before
-    // caches are on (DDI 0500J, "CPU Extended Control Register"). CNTFRQ_EL0 is a note for others, which only the
-    // highest level may write.
+    // and is trapped nowhere. What ACTLR_EL3 and L2CTLR_EL1 mean is known of the cores asked for; the second is written
+    // while no cache is on (100095, "L2 Control Register"), as the Pis' own armstub8.S does, which does not run where
+    // this is entered at EL3. CNTFRQ_EL0 is a note for others, which only the highest level may write: on the Pis what
+    // it holds out of reset is nobody's, on `virt` QEMU's.
     unsafe {
         msr!("scr_el3", registers::SCR_EL3);
         msr!("cptr_el3", 0u64);
         msr!("mdcr_el3", 0u64);
         if known_core() {
             msr!("actlr_el3", registers::ACTLR_OPEN);
-            msr!("S3_1_C15_C2_1", mrs!("S3_1_C15_C2_1") | registers::SMPEN);
         }
-        if mrs!("cntfrq_el0") == 0 {
+        if known_core() && is_a_pi {
+            msr!("S3_1_C11_C0_2", mrs!("S3_1_C11_C0_2") | registers::L2_LATENCIES);
+            core::arch::asm!("isb", options(nostack, preserves_flags));
+        }
+        if is_a_pi || mrs!("cntfrq_el0") == 0 {
             msr!("cntfrq_el0", board.counter_hz());
         }
     }

@@ -37,8 +37,11 @@ pub(super) unsafe fn invalidate(va: u64, bytes: u64) {
     let line = line();
     let mut at = va / line * line;
     // SAFETY: by the caller's promise no line is dirty, so nothing is lost ("DC IVAC, Data or unified Cache line
-    // Invalidate by VA to PoC").
+    // Invalidate by VA to PoC"). What was stored with caches off is to device memory, and no order holds between it and
+    // the maintenance by its address but a barrier's ("Ordering and completion of data and instruction cache
+    // instructions"): it is complete before the first.
     unsafe {
+        core::arch::asm!("dsb sy", options(nostack, preserves_flags));
         while at < va + bytes {
             core::arch::asm!("dc ivac, {}", in(reg) at, options(nostack, preserves_flags));
             at += line;

@@ -40,8 +40,8 @@ pub(super) fn deadline(ms: u32) -> u64 {
     system().wrapping_add(u64::from(ms) * system_hz() / 1000)
 }
 
-/// Cycles a second, counted against the system counter for 10 ms: at 19.2 MHz to 6 parts a million; and the doubt,
-/// parts a million.
+/// Cycles a second, counted against the system counter for 10 ms: a tick of that at either end is 11
+/// parts a million at 19.2 MHz. And the doubt, parts a million.
 pub(super) fn calibrate() -> (u64, u64) {
     let (begin, first) = (system(), cycles());
     let until = begin + system_hz() / 100;

@@ -5,17 +5,8 @@ use core::arch::asm;
 use fathom_probe::machine::{Controls, Refusal};
 
 use super::{found, mmu, mrs, msr};
-use crate::board::{Board, CORTEX_A53, part};
+use crate::board::Board;
 use crate::registers;
-
-/// `CPUACTLR_EL1` of Cortex-A53: how many prefetches of the L1 are outstanding, 0 for none (DDI 0500J, "CPU
-/// Auxiliary Control Register", `L1PCTL`, bits 15:13).
-const A53_L1PCTL: u64 = 7 << 13;
-/// `CPUACTLR_EL1` of Cortex-A72, bit 56: no prefetches of the load/store unit into L1; `CPUECTLR_EL1`, bits 36:35 and
-/// 33:32: the distances of the L2's prefetches of instructions and data, 0 for none (100095, registers of the same
-/// names; also in Trusted Firmware-A's cortex_a72.h: DISABLE_L1_DCACHE_HW_PFTCH, L2_IPFTCH_DIST, L2_DPFTCH_DIST).
-const A72_NO_L1: u64 = 1 << 56;
-const A72_L2: u64 = 3 << 35 | 3 << 32;
 
 /// What is in force.
 pub(super) struct Control {
@@ -69,15 +60,21 @@ impl Control {
 
     /// Switches the prefetchers, and reads back whether it was done.
     fn prefetch(&mut self, on: bool) -> Result<(), Refusal> {
-        let Some((actlr, ectlr)) = found().own else {
-            let core = registers::core(mrs!("midr_el1"));
+        let emulated = || Refusal::new("there are no prefetchers under an emulator", "measure on a board");
+        if found().board == Board::Virt {
+            return Err(emulated());
+        }
+        let midr = mrs!("midr_el1");
+        let off = found().own.and_then(|own| Some((own, registers::prefetchers_off(midr, own)?)));
+        let Some(((actlr, ectlr), (off, _))) = off else {
+            let core = registers::core(midr);
             return Err(Refusal::new(
                 alloc::format!("how {core} switches its prefetchers is not known here"),
                 "Cortex-A53 and Cortex-A72 are known",
             ));
         };
-        if found().board == Board::Virt || (actlr, ectlr) == (0, 0) {
-            return Err(Refusal::new("there are no prefetchers under an emulator", "measure on a board"));
+        if (actlr, ectlr) == (0, 0) {
+            return Err(emulated());
         }
         // A write that EL3 has not allowed (ACTLR_EL3) is taken to EL3, where nobody may answer. From EL3 this
         // image allows it itself; from EL2 on the Pis their firmware's armstub8.S has (ACTLR_EL3 = 0x73).
@@ -87,11 +84,7 @@ impl Control {
                 "have the firmware enter it at EL2 or EL3",
             ));
         }
-        let wanted = match (on, part(mrs!("midr_el1"))) {
-            (true, _) => (actlr, ectlr),
-            (false, CORTEX_A53) => (actlr & !A53_L1PCTL, ectlr),
-            (false, _) => (actlr | A72_NO_L1, ectlr & !A72_L2),
-        };
+        let wanted = if on { (actlr, ectlr) } else { off };
         write_own(wanted);
         if own_registers() != wanted {
             write_own((actlr, ectlr));
@@ -110,7 +103,11 @@ const WALKS: u64 = 0b01;
 /// Writes `CPUACTLR_EL1` and `CPUECTLR_EL1`, where that is allowed: see [`Control::prefetch`].
 fn write_own((actlr, ectlr): (u64, u64)) {
     // SAFETY: registers of this core's implementer, of which only the bits that switch prefetchers differ from what
-    // was found. They want to be written while no load is under way that a prefetch may follow: between barriers.
+    // was found, and prefetches change no contents. The manuals want CPUACTLR_EL1 written while the memory system is
+    // idle, best before translation is on (DDI 0500J and 100095, "CPU Auxiliary Control Register"), and promise nothing
+    // for later. Here translation is on; what there is of idleness is one core whose accesses have completed (DSB), no
+    // trial under way and interrupts masked, while fetches, walks and prefetches already begun go on. Others switch
+    // these bits at the same stage (erratum workarounds of Trusted Firmware-A), which is no promise either.
     unsafe {
         asm!("dsb sy", "isb");
         msr!("S3_1_C15_C2_0", actlr);

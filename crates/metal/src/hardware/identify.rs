@@ -40,6 +40,13 @@ pub(super) fn facts() -> Vec<Fact> {
         facts.push(int("arm.cpuactlr_el1", actlr));
         facts.push(int("arm.cpuectlr_el1", ectlr));
         facts.push(int("metal.smpen", u64::from(ectlr & registers::SMPEN != 0)));
+        if let Some((_, bits)) = registers::prefetchers_off(midr, (actlr, ectlr)) {
+            facts.push(text("metal.prefetch.off", bits));
+        }
+    }
+    if let Some((base, bytes)) = found.memory {
+        facts.push(int("metal.firmware.memory.pa", base));
+        facts.push(int("metal.firmware.memory.bytes", bytes));
     }
     facts.extend(caches());
     facts.extend(attributes());

@@ -72,9 +72,14 @@ fn map(tables: &mut Tables<'_>, image: &Image, board: Board) -> Result<(), &'sta
 
 /// Puts a byte into the index of `MAIR_EL1` that is anybody's wish.
 pub(super) fn set_mair(raw: u8) {
-    // SAFETY: the other indices stay as they are. A TLB may hold the attributes of an index ("TLB maintenance"), so
-    // its entries are dropped. Nobody uses the windows of this index while it changes: whoever maps them next
-    // maintains the caches first (`crate::windows::Blocks`).
+    // SAFETY: the other indices keep their bytes, so memory that is used keeps its type. The mappings of this index are
+    // live while their type changes: a TLB may hold either byte until its entries are dropped ("TLB maintenance"), and
+    // the manual asks for break-before-make where a descriptor changes its type ("Using break-before-make when updating
+    // translation table entries"), which would be thirty thousand entries here. What it guards against is accesses by both
+    // types, and there are none but by speculation: no instruction uses these windows while the byte changes. What is
+    // speculated under either type is reads, and writes nothing ("Mismatched memory attributes"): it leaves clean lines
+    // at most, and no device is behind these windows. Whoever maps them next cleans and drops those first
+    // (`crate::windows::Blocks`).
     unsafe {
         msr!("mair_el1", registers::mair(raw));
         asm!("dsb sy", "isb", "tlbi vmalle1", "dsb sy", "isb");

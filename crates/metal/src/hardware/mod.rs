@@ -3,8 +3,8 @@
 //! # The order of things
 //!
 //! [`boot`] is entered by whoever loaded the image, at EL3, EL2 or EL1, with translation and caches off. It parks
-//! all cores but one, gives the image its addresses and goes to EL1. [`main`] finds the board, wakes the UART,
-//! switches translation and caches on ([`mmu`]) and serves for ever ([`server`]). An exception ([`vectors`]), a
+//! all cores but one, gives the image its addresses and goes to EL1. [`main`] finds the board, wakes the UART, asks
+//! the firmware for its memory ([`firmware`]), switches translation and caches on ([`mmu`]) and serves for ever ([`server`]). An exception ([`vectors`]), a
 //! panic and a trial that never ends ([`watchdog`]) each become one line; then the server begins again on a fresh
 //! stack and heap. There is one core, and interrupts are off but for the watchdog's, which never returns to what
 //! it interrupted: so nothing here is ever used by two at once.
@@ -14,6 +14,7 @@ mod boot;
 mod cache;
 mod clock;
 mod control;
+mod firmware;
 mod heap;
 mod identify;
 mod metal;
@@ -28,6 +29,7 @@ mod watchdog;
 use core::cell::UnsafeCell;
 
 use crate::board::Board;
+use crate::firmware::judge;
 use crate::parameters::{self, Parameters};
 
 /// Reads a system register.
@@ -124,8 +126,10 @@ pub(crate) struct Found {
     /// The exception level at which the image was entered.
     pub(crate) boot_el: u64,
     pub(crate) parameters: Parameters,
-    /// `CPUACTLR_EL1` and `CPUECTLR_EL1` as they were, on a core that has them.
+    /// `CPUACTLR_EL1` and `CPUECTLR_EL1` as they were, on a core that has them; not read on `virt`, which is no core.
     pub(crate) own: Option<(u64, u64)>,
+    /// The core's memory by the firmware's word: its first address and bytes.
+    pub(crate) memory: Option<(u64, u64)>,
 }
 
 static FOUND: Only<Found> = Only::new(Found {
@@ -133,27 +137,44 @@ static FOUND: Only<Found> = Only::new(Found {
     boot_el: 0,
     parameters: Parameters { baud: 0, silence_ms: 0, watch_ms: 0, modelled: false },
     own: None,
+    memory: None,
 });
 
 /// What was found at the start.
 pub(crate) fn found() -> Found {
-    // SAFETY: written once, by `main`, before anybody asks.
+    // SAFETY: written once, by `main`, before anybody asks but for a fault before that, which finds what it was made
+    // with.
     unsafe { *FOUND.get() }
 }
 
 /// Called by [`boot`] at EL1, on the image's stack, with translation and caches off.
 extern "C" fn main(boot_el: u64) -> ! {
+    // First of all: whatever is touched from here on may be what this machine has not.
+    vectors::install();
     let image = Image::here();
     let board = Board::find(image.start, mrs!("midr_el1"));
-    let own = boot::known_core().then(control::own_registers);
-    let found = Found { board, boot_el, parameters: image.parameters(), own };
+    let parameters = image.parameters();
+    uart::open(board, parameters.baud);
+    let own = (board != Board::Virt && boot::known_core()).then(control::own_registers);
+    // A described machine has no firmware.
+    let mailbox = board.mailbox().filter(|_| !parameters.modelled);
+    let memory = mailbox.and_then(firmware::arm_memory);
     // SAFETY: nobody reads it before this.
-    unsafe { *FOUND.get() = found };
-    uart::open(board, found.parameters.baud);
-    vectors::install();
+    unsafe { *FOUND.get() = Found { board, boot_el, parameters, own, memory } };
+    watchdog::quiesce(board);
+    // SAFETY: nobody has allocated anything yet.
+    unsafe { heap::begin() };
+    if let Err(why) = judge(board.arena(), memory) {
+        refuse(&why);
+    }
     if let Err(why) = mmu::enable(&image, board) {
-        uart::line(why);
-        boot::park();
+        refuse(why);
     }
     server::begin()
+}
+
+/// Says why this image does not start here, and sleeps.
+fn refuse(why: &str) -> ! {
+    uart::line(why);
+    boot::park()
 }

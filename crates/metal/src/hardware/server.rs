@@ -8,7 +8,8 @@ use fathom_probe::serve::{Lines, Place, serve_from};
 use fathom_probe::wire::MAX_LINE;
 
 use super::metal::Metal;
-use super::{Only, boot, clock, found, heap, study, uart, vectors, watchdog};
+use super::uart::Came;
+use super::{Only, boot, clock, found, heap, mrs, study, uart, vectors, watchdog};
 
 /// What outlives a fault.
 #[derive(Clone, Copy)]
@@ -80,6 +81,10 @@ pub(super) fn fault(what: impl FnOnce() -> String) -> ! {
     let line = place.fault(&what);
     keep(|kept| kept.place = place);
     uart::line(&line);
+    // SCTLR_EL1.M: before translation is on there is no arena to serve.
+    if mrs!("sctlr_el1") & 1 == 0 {
+        boot::park();
+    }
     vectors::serve_again()
 }
 
@@ -93,7 +98,11 @@ impl Lines for Serial {
     fn read(&mut self, line: &mut String) -> Result<bool, Infallible> {
         let mut bytes = Vec::with_capacity(512);
         loop {
-            let Some(byte) = uart::wait(kept().silence_until) else { return Ok(false) };
+            let Some(Came { byte, damaged }) = uart::wait(kept().silence_until) else { return Ok(false) };
+            // Noise is nobody who speaks: a cable that is plugged in makes some, and so does an adapter that starts.
+            if damaged && kept().silence_until.is_some() {
+                continue;
+            }
             keep(|kept| kept.silence_until = None);
             match byte {
                 b'\n' | b'\r' if bytes.is_empty() => {}

@@ -36,13 +36,18 @@ pub(super) fn run(metal: &mut Metal) {
 /// Read-modify-writes through one attribute, in a block of 2 MiB, as the study maps it.
 fn one(metal: &mut Metal, bytes: u64, attribute: Attribute) -> Option<Run> {
     metal.quiet_begin();
+    let timed = timed(metal, bytes, attribute);
+    metal.quiet_end();
+    let (base, ticks) = timed?;
+    Some(Run { bytes, va: FIRST + base, translated: metal.par(base), ticks, hz: clock::system_hz() })
+}
+
+/// Where it was done and the ticks that it took; `None` where it is refused.
+fn timed(metal: &mut Metal, bytes: u64, attribute: Attribute) -> Option<(u64, u64)> {
     let mapping = metal.map(&Wish { bytes, pages: Pages::Huge, attribute, place: 0 }).ok()?;
     let sweep = Sweep { base: mapping.base, step: 8, cells: bytes / 8, operation: Operation::Rmw };
     metal.lay_sweep(&sweep, 0).ok()?;
     let begin = clock::system();
     metal.sweep(&sweep, 0, ROUNDS * sweep.cells)?;
-    let ticks = clock::system().wrapping_sub(begin);
-    metal.quiet_end();
-    let (va, translated) = (FIRST + mapping.base, metal.par(mapping.base));
-    Some(Run { bytes, va, translated, ticks, hz: clock::system_hz() })
+    Some((mapping.base, clock::system().wrapping_sub(begin)))
 }

@@ -16,8 +16,17 @@ const ICR: u64 = 0x44;
 const EMPTY: u32 = 1 << 4;
 const FULL: u32 = 1 << 5;
 const BUSY: u32 = 1 << 3;
-/// `UARTDR`: what came with a byte is a break.
+/// `UARTDR`: what came with a byte is a break; it has no stop bit, as noise has and a byte at another rate.
 const BREAK: u32 = 1 << 10;
+const FRAMING: u32 = 1 << 8;
+
+/// What came.
+#[derive(Clone, Copy)]
+pub(super) struct Came {
+    pub(super) byte: u8,
+    /// It came without its stop bit.
+    pub(super) damaged: bool,
+}
 
 struct Uart {
     base: u64,
@@ -83,13 +92,13 @@ pub(super) fn line(text: &str) {
     write("\r\n");
 }
 
-/// A byte that has come, if one has. Those that came damaged (framing, parity, overrun) count as bytes: the line's
-/// checksum tells. A break is none: whoever plugs in a cable sends one.
-pub(super) fn get() -> Option<u8> {
+/// A byte that has come, if one has. Those that came damaged (framing, overrun) count as bytes: the line's checksum
+/// tells. A break is none: whoever plugs in a cable sends one.
+pub(super) fn get() -> Option<Came> {
     // SAFETY: as in `write`.
     let base = unsafe { (*UART.get()).base };
     let came = (read(base, FR) & EMPTY == 0).then(|| read(base, DR))?;
-    (came & BREAK == 0).then_some(came as u8)
+    (came & BREAK == 0).then_some(Came { byte: came as u8, damaged: came & FRAMING != 0 })
 }
 
 /// Has a byte come that nobody has taken?
@@ -100,10 +109,10 @@ pub(super) fn pending() -> bool {
 }
 
 /// Waits for a byte until the system counter reaches `until`; for ever without one.
-pub(super) fn wait(until: Option<u64>) -> Option<u8> {
+pub(super) fn wait(until: Option<u64>) -> Option<Came> {
     loop {
-        if let Some(byte) = get() {
-            return Some(byte);
+        if let Some(came) = get() {
+            return Some(came);
         }
         if until.is_some_and(|until| mrs!("cntpct_el0") >= until) {
             return None;

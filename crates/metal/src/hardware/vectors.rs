@@ -70,11 +70,12 @@ pub(super) fn let_errors_in() {
 extern "C" fn taken(vector: u64, esr: u64, far: u64, elr: u64) -> ! {
     let taken = Taken { vector, esr, far, elr, image: Image::here().start };
     if taken.is_interrupt() {
-        watchdog::seen();
+        let unexpected = watchdog::unexpected();
         let ms = found().parameters.watch_ms;
         let elr = elr.wrapping_sub(taken.image);
-        server::fault(|| {
-            alloc::format!("watch: the trial took longer than {ms} ms; it was at image+{elr:#x}")
+        server::fault(|| match unexpected {
+            None => alloc::format!("watch: the trial took longer than {ms} ms; it was at image+{elr:#x}"),
+            Some(asks) => alloc::format!("{}; the trial was at image+{elr:#x}", asks.words()),
         })
     }
     server::fault(|| taken.words())

@@ -1,24 +1,49 @@
 //! The watch on trials: an interrupt of the generic timer, after the longest that a trial may take. Its handler
-//! never returns to the trial.
+//! never returns to the trial. It is the only interrupt that is wanted: whatever else the firmware has left enabled is
+//! masked before any is let in, and what comes all the same is told and masked.
 
 use core::arch::asm;
 
-use super::{clock, found, msr};
-use crate::board::Interrupts;
-
-/// The non-secure physical timer of EL1 at a GIC: private interrupt 30 (Server Base System Architecture, 5.2;
-/// BCM2711 ARM Peripherals 6.3; QEMU's virt).
-const INTID: u32 = 30;
+use super::{clock, found, mrs, msr};
+use crate::board::{Board, Interrupts};
+use crate::exception::{Asks, TIMER};
 
 fn write(at: u64, value: u32) {
-    // SAFETY: a register of the board's interrupt controller (crate::board), mapped as device memory, 32 bits and
-    // aligned.
+    // SAFETY: a register of the board's interrupt controllers (crate::board), mapped as device memory or with
+    // translation off, 32 bits and aligned.
     unsafe { (at as *mut u32).write_volatile(value) };
 }
 
 fn read(at: u64) -> u32 {
     // SAFETY: as in `write`.
     unsafe { (at as *const u32).read_volatile() }
+}
+
+/// Masks every interrupt of every device. The Pis' firmware leaves some enabled that it has used itself, USB's (9)
+/// among them.
+pub(super) fn quiesce(board: Board) {
+    match board.interrupts() {
+        Interrupts::Local { base, legacy } => {
+            // BCM2835 ARM Peripherals, 7.5: no source of the fast interrupt; disable IRQs 1, IRQs 2, basic IRQs.
+            write(legacy + 0x0c, 0);
+            for register in [0x1c, 0x20, 0x24] {
+                write(legacy + register, u32::MAX);
+            }
+            // QA7, chapter 4: the local timer's control; core 0's mailboxes interrupt nobody; no core's PMU does (bits
+            // are set to clear). The generic timers' register is written as a whole by `arm`.
+            write(base + 0x34, 0);
+            write(base + 0x50, 0);
+            write(base + 0x14, u32::MAX);
+        }
+        // IHI 0048B 4.3.2 and 4.3.6: GICD_TYPER says how many registers GICD_ICENABLERn there are, less one; bits are
+        // set to clear. BCM2711 has BCM2835's controller too, which is not wired to the cores where the firmware has
+        // chosen the GIC, and this image takes that for granted: it is left alone.
+        Interrupts::Gic2 { distributor, .. } => {
+            for register in 0..=u64::from(read(distributor + 0x04) & 0x1f) {
+                write(distributor + 0x180 + 4 * register, u32::MAX);
+            }
+        }
+    }
 }
 
 /// Starts the watch.
@@ -32,15 +57,15 @@ pub(super) fn arm() {
             // IHI 0048B 4.3, 4.4: distributor on, the interrupt enabled at a middle priority, every priority let
             // through, CPU interface on.
             write(distributor, 1);
-            let priorities = distributor + 0x400 + u64::from(INTID / 4 * 4);
-            let shift = INTID % 4 * 8;
+            let priorities = distributor + 0x400 + u64::from(TIMER / 4 * 4);
+            let shift = TIMER % 4 * 8;
             write(priorities, read(priorities) & !(0xff << shift) | 0x80 << shift);
-            write(distributor + 0x100, 1 << INTID);
+            write(distributor + 0x100, 1 << TIMER);
             write(interface + 0x04, 0xff);
             write(interface, 1);
         }
         // QA7 4.6: core 0's timer interrupts, nCNTPNSIRQ as an interrupt.
-        Interrupts::Local { base } => write(base + 0x40, 1 << 1),
+        Interrupts::Local { base, .. } => write(base + 0x40, 1 << 1),
     }
     // SAFETY: the timer of EL1 ("The Generic Timer in AArch64 state"), compared with the counter; then interrupts are
     // let in, whose handler is installed (`super::vectors`).
@@ -61,11 +86,31 @@ pub(super) fn disarm() {
     }
 }
 
-/// The interrupt has come: the timer is stopped, and the controller told that it was seen.
-pub(super) fn seen() {
+/// An interrupt has come: nothing if it is the watch's, else who asks for it. The timer is stopped, and what nobody
+/// waits for is masked.
+pub(super) fn unexpected() -> Option<Asks> {
+    // Both before the timer is stopped, which takes its demand away: CNTP_CTL_EL0.ISTATUS, and the controller's word.
+    let reached = mrs!("cntp_ctl_el0") & 1 << 2 != 0;
+    let board = found().board;
+    let (asks, taken) = match board.interrupts() {
+        Interrupts::Gic2 { interface, .. } => {
+            let taken = read(interface + 0x0c);
+            (Asks::Gic(taken & 0x3ff), taken)
+        }
+        Interrupts::Local { base, .. } => (Asks::Local(read(base + 0x60)), 0),
+    };
     disarm();
-    if let Interrupts::Gic2 { interface, .. } = found().board.interrupts() {
-        let taken = read(interface + 0x0c);
-        write(interface + 0x10, taken);
+    let is_the_watch = asks.is_the_watch(reached);
+    match (board.interrupts(), asks.of_the_distributor()) {
+        (Interrupts::Gic2 { distributor, interface }, Some(id)) => {
+            if !is_the_watch {
+                write(distributor + 0x180 + u64::from(id / 32 * 4), 1 << (id % 32));
+            }
+            // GICC_EOIR (IHI 0048B 4.4.5): what was acknowledged is over.
+            write(interface + 0x10, taken);
+        }
+        (Interrupts::Local { .. }, _) if !is_the_watch => quiesce(board),
+        _ => {}
     }
+    (!is_the_watch).then_some(asks)
 }
