@@ -14,6 +14,8 @@ use crate::walk::{Page, Regime};
 pub const MEMORY: u64 = 256 << 20;
 /// Where the number of a view stands in the physical addresses that Unicorn is told.
 pub const VIEW_SHIFT: u32 = 36;
+/// Bytes of a line: `CTR_EL0.DminLine` of the Cortex-A53 and A72, by which the image maintains.
+const LINE: u64 = 64;
 /// Translations that are kept at hand, one for each page number modulo this.
 const KEPT: usize = 1 << 14;
 
@@ -227,17 +229,12 @@ impl Guest {
 
     /// A line is cleaned and invalidated by its virtual address.
     pub fn maintain(&mut self, va: u64) {
-        let line = self.line();
+        let line = LINE;
         if let Some(page) = self.page(va / line * line).filter(|page| page.pa < MEMORY && self.regime.is_on())
         {
             let done = self.model.maintain_at(page.pa, line);
             self.fail(done.map_err(|r| format!("{}: {}", r.reason, r.remedy)));
         }
-    }
-
-    /// The line that maintenance is by.
-    fn line(&self) -> u64 {
-        64
     }
 
     /// The system counter.

@@ -114,6 +114,31 @@ fn what_is_left_out_is_by_bits_and_contiguous_and_is_written_out() {
 }
 
 #[test]
+fn uncached_memory_is_described_by_keys_that_belong_together() {
+    let d = Description::parse("m.toml", &example()).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(d.uncached.gathering.as_ref().map(|g| (g.buffers, g.gather)), Some((4, 16)));
+    for (old, new, key, says) in [
+        ("drain = \"10 ns\"", "drian = \"10 ns\"", "drian", "`drain`"),
+        ("drain = \"10 ns\"", "", "drain", "drain = "),
+        ("device_store = \"150 ns\"", "", "device_store", "device_store = "),
+        ("gather = \"16\"", "gather = \"24\"", "24", "power of two"),
+        ("gather = \"16\"", "gather = \"4\"", "4", "from 8"),
+        ("buffers = 4 ", "buffers = 0", "0 buffers", "from 1"),
+        ("write_through = \"normal-nc\"", "write_through = \"wt\"", "wt", "write-through, normal-nc"),
+        ("mixed = \"normal-nc\"", "mixed = \"outer\"", "outer", "normal-nc, inner"),
+        ("\nload = \"150 ns\"", "\n#", "`load`", "load = "),
+        ("store = \"0 cycles\"", "store = \"0\"", "`store`", "unit"),
+    ] {
+        let told = fault(&with(old, new)).to_string();
+        assert!(told.contains(key) && told.contains(says), "{old} -> {new}: {told}");
+    }
+    let plain = example();
+    let plain = &plain[..plain.find("[uncached]").expect("it is the last")];
+    let d = Description::parse("m.toml", plain).unwrap_or_else(|e| panic!("{e}"));
+    assert!(!d.to_toml().contains("[uncached]"), "what is not said is not written");
+}
+
+#[test]
 fn a_hash_onto_sets_that_are_no_power_of_two_is_refused() {
     let hashed = with("index = \"bits\"", "index = \"hashed\"");
     assert!(Description::parse("m", &hashed).is_ok());
