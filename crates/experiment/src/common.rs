@@ -15,6 +15,15 @@ pub(crate) const STEP: u64 = 64;
 /// their lines are visited before the next window begins.
 pub(crate) const WINDOW_PAGES: u64 = 4;
 
+/// An interval with the error of times that may be off by half of `grain` either way.
+pub(crate) fn grained(i: Interval, grain: f64) -> Interval {
+    Interval {
+        value: i.value,
+        low: i.value - (i.value - i.low).hypot(grain / 2.0),
+        high: i.value + (i.high - i.value).hypot(grain / 2.0),
+    }
+}
+
 /// One time over another, each end's error by its own half of the intervals.
 pub(crate) fn quotient(over: Interval, under: Interval) -> Option<Interval> {
     if over.value <= 0.0 || under.value <= 0.0 {

@@ -13,8 +13,8 @@ use super::plan::refused;
 use super::{APART, Asked, Means, NAME, STEP, STUDY_BYTES, every, walks};
 use crate::clock::step_ticks;
 use crate::common::claims;
-use crate::common::quotient;
 use crate::common::scale::{Scale, believable};
+use crate::common::{grained, quotient};
 use crate::disturbance;
 use crate::reading::{begun, clocks, disturbed_row, measured, number, refuse_all, size, text};
 use crate::record::{Record, TrialRun};
@@ -143,11 +143,7 @@ pub(super) fn point(
         grain = grain.max(step_ticks(record) as f64 * scale.tick_ns / run.trial.loads as f64);
     }
     let i = grouped_interval(&groups)?;
-    let time = Interval {
-        value: i.value,
-        low: i.value - (i.value - i.low).hypot(grain / 2.0),
-        high: i.value + (i.high - i.value).hypot(grain / 2.0),
-    };
+    let time = grained(i, grain);
     Some(Point { key, step, groups, cycles, ids, time })
 }
 

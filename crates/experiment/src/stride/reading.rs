@@ -12,8 +12,8 @@ use super::sketch::Sketch;
 use super::{ASSUMED_LINE, NAME, STUDY_STEP, fresh, lines, prefetch};
 use crate::clock::step_ticks;
 use crate::common::claims;
-use crate::common::quotient;
 use crate::common::scale::{Scale, believable};
+use crate::common::{grained, quotient};
 use crate::disturbance;
 use crate::reading::{begun, clocks, disturbed_row, measured, refuse_all, size};
 use crate::record::Record;
@@ -98,11 +98,7 @@ fn points(record: &Record, asked: &[Asked], scale: &Scale) -> Vec<Point> {
             }
             let groups: Vec<Vec<f64>> = trials.iter().map(|t: &(u64, Vec<f64>)| t.1.clone()).collect();
             let i = grouped_interval(&groups)?;
-            let time = Interval {
-                value: i.value,
-                low: i.value - (i.value - i.low).hypot(grain / 2.0),
-                high: i.value + (i.high - i.value).hypot(grain / 2.0),
-            };
+            let time = grained(i, grain);
             Some(Point { bytes, step, operation, trials, time, lap })
         })
         .collect()

@@ -13,6 +13,10 @@ use crate::patterns::stride::Sweep;
 use crate::sequence::Sequence;
 use crate::tokens::token_names;
 
+mod check;
+
+use check::MAX_STREAMS;
+
 /// The pattern that a trial runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum PatternKind {
@@ -147,21 +151,6 @@ impl Default for Trial {
     }
 }
 
-/// Bounds that every trial keeps, so that no line from outside runs for ever: 2^40 bytes is more than
-/// any machine here maps, 2^32 loads a run and 1000 samples are minutes.
-const MAX_BYTES: u64 = 1 << 40;
-const MAX_LOADS: u64 = 1 << 32;
-const MAX_SAMPLES: u64 = 1000;
-/// Enough for a clock of one microsecond over an L1 hit of one nanosecond.
-const MAX_TIMED: u64 = 1 << 16;
-const MAX_STREAMS: usize = 64;
-const MAX_STEP: u64 = 1 << 20;
-/// Blocks a gigabyte apart are more than any cache's way or any TLB's set asks for.
-const MAX_PERIOD: u64 = 1 << 30;
-const MAX_GROUP: u64 = 1 << 20;
-/// Caches on the way of data.
-const MAX_LEVELS: u64 = 8;
-
 fn choice<T: Copy>(
     fields: &mut Fields<'_>,
     key: &str,
@@ -276,136 +265,6 @@ impl Trial {
         f.finish()?;
         trial.check()?;
         Ok(trial)
-    }
-
-    fn check(&self) -> Result<(), WireError> {
-        let within = |key: &str, value: u64, low: u64, high: u64| {
-            if (low..=high).contains(&value) {
-                Ok(())
-            } else {
-                Err(WireError::new(format!("trial: {key}={value} must be from {low} to {high}")))
-            }
-        };
-        within("step", self.step, 8, MAX_PERIOD)?;
-        self.check_layout()?;
-        within("bytes", self.bytes, self.step, MAX_BYTES)?;
-        if self.order == OrderKind::Window {
-            within("window", self.window, self.step, MAX_BYTES)?;
-        }
-        within("loads", self.loads, 1, MAX_LOADS)?;
-        within("timed", self.timed, 1, MAX_TIMED)?;
-        within("warm", self.warm, 0, MAX_LOADS)?;
-        within("samples", self.samples, 1, MAX_SAMPLES)?;
-        within("counted", self.counted, 0, MAX_LEVELS)?;
-        if self.frames > 0 && (self.pattern, self.operation) != (PatternKind::Stride, Operation::Read) {
-            return Err(WireError::new(format!(
-                "trial: frames={} is for pattern=stride op=read",
-                self.frames
-            )));
-        }
-        self.check_operation()?;
-        self.check_once()
-    }
-
-    fn check_operation(&self) -> Result<(), WireError> {
-        let (op, pattern) = (self.operation.token(), self.pattern.token());
-        if self.controls.flush && self.pattern != PatternKind::Stride {
-            return Err(WireError::new(format!("trial: flush=1 is for pattern=stride, not for {pattern}")));
-        }
-        // Of fewer words there is no sum that proves anything.
-        if self.pattern == PatternKind::Alias && (self.step != 8 || self.bytes < 64) {
-            return Err(WireError::new(format!(
-                "trial: pattern=alias needs step=8 and 64 bytes or more, not step={} bytes={}",
-                self.step, self.bytes
-            )));
-        }
-        let wrong = match (self.pattern, self.operation) {
-            (PatternKind::Copy, op) if op.copies() => self.step != 8,
-            (PatternKind::Copy, _) => true,
-            (PatternKind::Stride, op) => op.copies(),
-            (_, op) => op != Operation::Read,
-        };
-        if wrong {
-            return Err(WireError::new(format!(
-                "trial: op={op} step={} does not go with pattern={pattern}: a stride reads, writes, modifies or \
-                 sets, a copy has op=copy_to or copy_from and step=8, the others only load",
-                self.step
-            )));
-        }
-        Ok(())
-    }
-
-    /// What is touched once, or walked once, ends before it comes round again.
-    fn check_once(&self) -> Result<(), WireError> {
-        let (what, pattern, needs) = match (self.unfaulted, self.order) {
-            (true, _) => ("unfaulted=1", PatternKind::Stride, 0),
-            (_, OrderKind::Repermuted) => ("order=repermuted", PatternKind::Chase, self.warm),
-            _ => return Ok(()),
-        };
-        if self.pattern != pattern {
-            return Err(WireError::new(format!("trial: {what} is for pattern={}", pattern.token())));
-        }
-        let needs = needs + 3 * self.loads;
-        if needs > self.cells() {
-            return Err(WireError::new(format!(
-                "trial: {what} takes {needs} cells, warm and three times loads, and there are {}",
-                self.cells()
-            )));
-        }
-        Ok(())
-    }
-
-    /// Where cells lie: the patterns that place them a period apart, and the others.
-    fn check_layout(&self) -> Result<(), WireError> {
-        let wrong = |what: alloc::string::String| Err(WireError::new(format!("trial: {what}")));
-        let pattern = self.pattern.token();
-        let apart = matches!(self.pattern, PatternKind::Conflict | PatternKind::Pair | PatternKind::Probe);
-        if (self.pattern == PatternKind::Probe) == self.sequence.accesses().is_empty() {
-            return wrong(format!("pattern=probe and sequence= go together; the pattern is {pattern}"));
-        }
-        let apart = apart || (self.pattern == PatternKind::Single && self.period > 0);
-        if !apart {
-            if (self.period, self.group, self.offset) != (0, 1, 0) {
-                return wrong(format!("period=, group= and offset= are not for pattern={pattern}"));
-            }
-            if !self.step.is_power_of_two() || self.step > MAX_STEP {
-                return wrong(format!("step={} must be a power of two up to {MAX_STEP}", self.step));
-            }
-            return Ok(());
-        }
-        for (key, value, least) in
-            [("step", self.step, 8), ("period", self.period, 8), ("offset", self.offset, 0)]
-        {
-            if !(least..=MAX_PERIOD).contains(&value) || !value.is_multiple_of(8) {
-                return wrong(format!("{key}={value} must be a multiple of 8 from {least} to {MAX_PERIOD}"));
-            }
-        }
-        let grouped = matches!(self.pattern, PatternKind::Conflict | PatternKind::Single);
-        if !(1..=MAX_GROUP).contains(&self.group) || (self.group > 1 && !grouped) {
-            return wrong(format!(
-                "group={} must be 1, or up to {MAX_GROUP} with pattern=conflict or single",
-                self.group
-            ));
-        }
-        let group = self.cells_in_group();
-        if (group - 1) * self.step + 8 > self.period {
-            return wrong(format!(
-                "{group} cells at a step of {} are more than a period of {}",
-                self.step, self.period
-            ));
-        }
-        if self.pattern == PatternKind::Pair && !self.cells().is_multiple_of(2) {
-            return wrong(format!("bytes={} must be pairs of cells, each of step bytes", self.bytes));
-        }
-        if self.pattern == PatternKind::Probe
-            && self.sequence.places(self.period, self.step, self.seed).is_none()
-        {
-            return wrong(format!(
-                "the blocks of a-z need a period of two steps or more; they are {} and {}",
-                self.period, self.step
-            ));
-        }
-        Ok(())
     }
 
     fn cells_in_group(&self) -> u64 {
