@@ -64,6 +64,26 @@ fn the_studys_loop_takes_what_the_study_measured() {
     assert_eq!(number(&report, "cacheability.study.2560"), 1800.0);
 }
 
+/// And what METHOD says that would not do: stores for nothing beside the fastest memory, a cached store of a cycle by
+/// itself, a core at 1200 MHz.
+#[test]
+fn what_the_studys_figures_exclude() {
+    let totals = |change: fn(&mut Description)| {
+        let mut description = pi3();
+        change(&mut description);
+        let report = measure(&description, study());
+        ["normal-nc", "write-back"].map(|a| number(&report, &format!("cacheability.rmw.{a}.2560.total")))
+    };
+    let near = |found: f64, ms: f64| assert!((found - ms).abs() < 0.02 * ms, "{found} and not {ms} ms");
+    let free = totals(|d| {
+        d.uncached.load = Some(Time::ns(130.0));
+        d.uncached.gathering.as_mut().expect("described").drain = Time::cycles(0.0);
+    });
+    near(free[0], 865.0);
+    near(totals(|d| d.core.store = Some(Time::cycles(1.0)))[1], 64.6);
+    near(totals(|d| d.core.clock_hz = 1.2e9)[1], 27.0);
+}
+
 /// METHOD says so: whatever the board's memory takes of the range that is known, the study's figures come out.
 #[test]
 fn the_studys_loop_does_not_hang_on_one_latency() {
@@ -139,6 +159,17 @@ fn a_small_budget_costs_points_and_not_the_truth() {
         ratios += some;
     }
     assert!(ratios > 0, "no budget was enough");
+}
+
+#[test]
+fn what_was_asked_for_beside_and_not_measured_is_told() {
+    let told = |budget_ms| {
+        let run = Run { every_mair: true, walks: true, budget_ms, ..study() };
+        measure(&pi3(), run).warnings.into_iter().map(|w| w.text).collect::<Vec<_>>().join("; ")
+    };
+    let (little, enough) = (told(600), told(20_000));
+    assert!(little.contains("bytes of MAIR_EL1") && little.contains("walks"), "{little}");
+    assert!(!enough.contains("MAIR_EL1") && !enough.contains("walks"), "{enough}");
 }
 
 #[test]

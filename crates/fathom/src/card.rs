@@ -108,8 +108,8 @@ fn readme(options: &Image) -> String {
             "{head}\
              Fathom runs it by itself:\n\n  fathom survey --on qemu:virt\n\n\
              By hand, with the wire on the terminal (type: facts):\n\n  \
-             qemu-system-aarch64 -M virt -cpu cortex-a53 -m 512 -icount shift=0 -display none \\\n    \
-             -monitor none -serial stdio -kernel kernel8.img\n\n\
+             qemu-system-aarch64 -M virt -cpu cortex-a53 -m 512 -icount shift=0 -nic none \\\n    \
+             -display none -monitor none -serial stdio -kernel kernel8.img\n\n\
              Times that it prints are those of an emulator: they say nothing about any machine.\n"
         );
     }

@@ -303,6 +303,9 @@ pub enum Served {
         /// Seed of random replacement, latency spread and jitter.
         #[arg(long, default_value_t = 1)]
         seed: u64,
+        /// End unless the parent is this process.
+        #[arg(long, hide = true)]
+        parent: Option<u32>,
     },
     /// A board behind a serial port, as it is: raw, and held by nobody else meanwhile.
     Serial {

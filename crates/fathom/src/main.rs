@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod against;
+mod asked;
 mod build;
 mod card;
 mod child;
@@ -22,12 +23,11 @@ mod subjects;
 
 use std::process::ExitCode;
 
+use asked::Asked;
 use clap::{CommandFactory as _, Parser as _};
 use cli::{Cli, Generated, Verb};
 use failure::Failure;
-use fathom_experiment::record::Run;
-use fathom_experiment::session::Plan;
-use fathom_experiment::{cacheability, conflict, latency, stride, survey};
+use fathom_experiment::latency;
 use fathom_model::catalog;
 use fathom_report::html::Change;
 use output::Out;
@@ -50,80 +50,42 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli, out: &Out) -> Result<u8, Failure> {
-    match &cli.verb {
-        None => out.text(&greeting(&keep::newest(3))),
-        Some(Verb::Survey(o)) => {
-            let asked = Run { experiment: survey::NAME.into(), deep: o.deep, ..Run::default() };
-            run_experiment(&o.run, &o.out, asked, survey::plan, cli.quiet, out)
+    let Some(verb) = &cli.verb else { return out.text(&greeting(&keep::newest(3))) };
+    match verb {
+        Verb::Survey(_) | Verb::Latency(_) | Verb::Stride(_) | Verb::Conflict(_) | Verb::Cacheability(_) => {
+            asked::of(verb).map_or(Ok(failure::FAILED), |asked| run_experiment(asked, cli.quiet, out))
         }
-        Some(Verb::Latency(o)) => {
-            let (bytes, ladders) = (o.bytes.clone(), o.ladder.clone());
-            let asked = Run { experiment: latency::NAME.into(), bytes, ladders, ..Run::default() };
-            run_experiment(&o.run, &o.out, asked, latency::plan, cli.quiet, out)
-        }
-        Some(Verb::Stride(o)) => {
-            let (bytes, steps, operations) = (o.bytes.clone(), o.steps.clone(), o.op.clone());
-            let asked = Run {
-                experiment: stride::NAME.into(),
-                bytes,
-                steps,
-                operations,
-                unfaulted: o.unfaulted,
-                prefetch: o.ladder,
-                ..Run::default()
-            };
-            run_experiment(&o.run, &o.out, asked, stride::plan, cli.quiet, out)
-        }
-        Some(Verb::Conflict(o)) => {
-            let colours = o.colours.clone();
-            let asked = Run { experiment: conflict::NAME.into(), colours, ..Run::default() };
-            run_experiment(&o.run, &o.out, asked, conflict::plan, cli.quiet, out)
-        }
-        Some(Verb::Cacheability(o)) => {
-            let asked = Run {
-                experiment: cacheability::NAME.into(),
-                bytes: o.bytes.clone(),
-                operations: o.op.clone(),
-                attributes: o.attributes.clone(),
-                rounds: o.rounds.unwrap_or(0),
-                flush: o.stand_in == Some(cli::StandIn::Flush),
-                every_mair: o.every_mair,
-                walks: o.walks,
-                ..Run::default()
-            };
-            run_experiment(&o.run, &o.out, asked, cacheability::plan, cli.quiet, out)
-        }
-        Some(Verb::Report(options)) => report(options, out),
-        Some(Verb::Describe(options)) => describe::run(options, out),
-        Some(Verb::Compare(options)) => compare(options, out),
-        Some(Verb::Doctor(options)) => doctor::run(options, out),
-        Some(Verb::Image(options)) => card::write(options, out),
-        Some(Verb::Machines { name: Some(name) }) => out.text(&subjects::description(name)?.to_toml()),
-        Some(Verb::Machines { name: None }) => {
+        Verb::Report(options) => report(options, out),
+        Verb::Describe(options) => describe::run(options, out),
+        Verb::Compare(options) => compare(options, out),
+        Verb::Doctor(options) => doctor::run(options, out),
+        Verb::Image(options) => card::write(options, out),
+        Verb::Machines { name: Some(name) } => out.text(&subjects::description(name)?.to_toml()),
+        Verb::Machines { name: None } => {
             out.text(&output::columns(subjects::machines().iter().map(|(n, a)| (n.as_str(), a.as_str()))))
         }
-        Some(Verb::Subjects) => {
+        Verb::Subjects => {
             let all = subjects::all()?;
             let named = all.iter().map(|s| (s.name.as_str(), s.about.as_str()));
             out.text(&output::columns(named.chain(subjects::forms())))
         }
-        Some(Verb::Share(options)) => share(options, out),
-        Some(Verb::Schema { json: true, of: cli::Document::Comparison }) => {
+        Verb::Share(options) => share(options, out),
+        Verb::Schema { json: true, of: cli::Document::Comparison } => {
             out.text(&fathom_report::json::comparison_schema())
         }
-        Some(Verb::Schema { json: true, of: cli::Document::Findings }) => {
+        Verb::Schema { json: true, of: cli::Document::Findings } => {
             out.text(&fathom_report::schema::schema_json(fathom_experiment::WARNINGS))
         }
-        Some(Verb::Schema { json: false, .. }) => {
+        Verb::Schema { json: false, .. } => {
             out.text(&fathom_report::schema::schema_text(fathom_experiment::WARNINGS))
         }
-        Some(Verb::Generate { what: Generated::Completions { shell } }) => {
+        Verb::Generate { what: Generated::Completions { shell } } => {
             let mut text = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "fathom", &mut text);
             out.text(&String::from_utf8_lossy(&text))
         }
-        Some(Verb::Generate { what: Generated::Man { directory } }) => man(directory),
-        Some(Verb::Serve { machine }) => serve::run(machine).map(|()| failure::DONE),
+        Verb::Generate { what: Generated::Man { directory } } => man(directory),
+        Verb::Serve { machine } => serve::run(machine).map(|()| failure::DONE),
     }
 }
 
@@ -157,14 +119,8 @@ fn greeting(kept: &[std::path::PathBuf]) -> String {
     text + "\nNext: fathom survey\n"
 }
 
-fn run_experiment(
-    options: &cli::RunOptions,
-    form: &cli::Output,
-    asked: Run,
-    plan: Plan,
-    quiet: bool,
-    out: &Out,
-) -> Result<u8, Failure> {
+fn run_experiment(asked: Asked<'_>, quiet: bool, out: &Out) -> Result<u8, Failure> {
+    let Asked { run: asked, plan, options, form } = asked;
     let page = Target::open(form.html.as_deref(), options.record.as_deref())?;
     one_form(form.json, form.html.as_deref())?;
     let measured = measure::measure(options, asked, plan, quiet)?;

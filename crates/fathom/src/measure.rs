@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use fathom_experiment::conflict;
-use fathom_experiment::record::{self, Record, Run};
+use fathom_experiment::record::{Record, Run};
 use fathom_experiment::session::{Plan, Session};
 use fathom_probe::wire::Line;
 
+use crate::asked;
 use crate::child::{Heard, Probe};
 use crate::cli::RunOptions;
 use crate::failure::{Failure, tell};
@@ -104,7 +105,7 @@ pub fn measure(options: &RunOptions, asked: Run, plan: Plan, quiet: bool) -> Res
         subject.name,
         budget,
         options.cpu.map_or(String::new(), |cpu| format!(" --cpu {cpu}")),
-        points(&asked)
+        asked::words(&asked)
     );
     let run = Run {
         subject: subject.name.clone(),
@@ -183,31 +184,6 @@ fn asking_time(budget_ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-/// The options that say what to measure, as they would be typed.
-fn points(asked: &Run) -> String {
-    let list = |all: &[u64]| all.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
-    let options = [
-        ("bytes", list(&asked.bytes)),
-        ("steps", list(&asked.steps)),
-        ("op", record::words(&asked.operations)),
-        ("ladder", record::ladder_words(&asked.ladders)),
-        ("colours", list(&asked.colours)),
-        ("attributes", record::attribute_words(&asked.attributes)),
-        ("rounds", if asked.rounds > 0 { asked.rounds.to_string() } else { String::new() }),
-        ("stand-in", if asked.flush { "flush".to_owned() } else { String::new() }),
-    ];
-    let flags = [
-        ("unfaulted", asked.unfaulted),
-        ("ladder", asked.prefetch),
-        ("deep", asked.deep),
-        ("every-mair", asked.every_mair),
-        ("walks", asked.walks),
-    ];
-    let given = options.iter().filter(|(_, value)| !value.is_empty());
-    let given = given.map(|(option, value)| format!(" --{option} {value}"));
-    given.chain(flags.iter().filter(|(_, on)| *on).map(|(flag, _)| format!(" --{flag}"))).collect()
-}
-
 /// A seed from the clock, short enough to type.
 fn clock_seed() -> u64 {
     let nanos = jiff::Timestamp::now().as_nanosecond();
@@ -216,7 +192,7 @@ fn clock_seed() -> u64 {
 
 fn arguments(subject: &Subject, options: &RunOptions, seed: u64) -> Vec<String> {
     let mut extra = Vec::new();
-    if subject.host || subject.command.get(2).is_some_and(|kind| kind == "qemu") {
+    if subject.attended {
         extra.extend(["--parent".to_owned(), std::process::id().to_string()]);
     }
     if let Some(cpu) = options.cpu.filter(|_| subject.host) {

@@ -82,7 +82,9 @@ pub fn run(served: &Served) -> Result<(), Failure> {
         }
         Served::Host { .. } => return host(served),
         Served::Qemu { machine, parent } => return subjects::qemu::serve(machine, *parent),
-        Served::Image { machine, seed } => return subjects::emulated::serve(machine, *seed),
+        Served::Image { machine, seed, parent } => {
+            return subjects::emulated::serve(machine, *seed, *parent);
+        }
         Served::Serial { device, baud } => return subjects::serial::serve(device, *baud),
         Served::Ssh { host } => return subjects::ssh::serve(host),
     };

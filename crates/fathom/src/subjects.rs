@@ -9,6 +9,7 @@ use fathom_model::{Description, catalog};
 use crate::failure::Failure;
 use crate::keep::directory;
 
+mod becoming;
 pub mod emulated;
 mod own;
 pub mod qemu;
@@ -30,6 +31,8 @@ pub struct Subject {
     pub lossy: bool,
     /// Does the stream stay open when the probe has taken its leave? A board goes nowhere.
     pub stays: bool,
+    /// Is its probe told who its harness is, to end with it?
+    pub attended: bool,
     /// What to look at where it says nothing.
     pub silent: &'static str,
     /// One line for the list.
@@ -46,6 +49,7 @@ impl Subject {
             modelled: false,
             lossy: false,
             stays: false,
+            attended: false,
             silent: "run the subject's command by hand and type: facts",
             about,
         }
@@ -63,6 +67,7 @@ fn host() -> Subject {
     Subject {
         command: ["fathom", "serve", "host"].map(String::from).to_vec(),
         host: true,
+        attended: true,
         ..Subject::named("host", "this machine, measured in a child process".into())
     }
 }

@@ -41,6 +41,7 @@ use std::sync::{Mutex, PoisonError};
 use fathom_probe::machine::Operation;
 use fathom_probe::patterns::copy::{BEYOND, Copying};
 use fathom_probe::patterns::stride::{KEYS, Sweep, UNROLL};
+use fathom_probe::patterns::unrolled;
 
 use crate::wide;
 
@@ -411,16 +412,10 @@ impl Arena {
 #[inline(always)]
 fn each(at: *mut u8, step: usize, count: u64, mut one: impl FnMut(*mut u64)) {
     let mut at = at;
-    for _ in 0..count % UNROLL {
+    unrolled::<UNROLL>(count, || {
         one(at.cast());
         at = at.wrapping_add(step);
-    }
-    for _ in 0..count / UNROLL {
-        for _ in 0..UNROLL {
-            one(at.cast());
-            at = at.wrapping_add(step);
-        }
-    }
+    });
 }
 
 /// Loads `count` links from `at`, `step` bytes apart; their sum.

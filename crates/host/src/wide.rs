@@ -5,6 +5,7 @@
 //! what the CPU has), merged, or turned into a call of `memcpy`, which zeroes by the line or streams past the caches.
 
 use fathom_probe::patterns::stride::UNROLL;
+use fathom_probe::patterns::unrolled;
 
 /// Pairs of cells in one turn of the loops.
 const PAIRS: u64 = UNROLL / 2;
@@ -23,7 +24,7 @@ pub(crate) unsafe fn set(at: *mut u8, count: u64, value: u64) {
     }
     let pairs = count / 2;
     // SAFETY: together these are the caller's cells that are left, two a call.
-    each(pairs, || unsafe {
+    unrolled::<PAIRS>(pairs, || unsafe {
         store(at, value);
         at = at.wrapping_add(16);
     });
@@ -43,23 +44,10 @@ pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, count: u64) {
         (from, to) = (from.wrapping_add(8), to.wrapping_add(8));
     }
     // SAFETY: together these are the cells that are left, two a call.
-    each(count / 2, || unsafe {
+    unrolled::<PAIRS>(count / 2, || unsafe {
         move_pair(from, to);
         (from, to) = (from.wrapping_add(16), to.wrapping_add(16));
     });
-}
-
-/// Calls `one` `count` times, in turns of [`PAIRS`], the odd ones first.
-#[inline(always)]
-fn each(count: u64, mut one: impl FnMut()) {
-    for _ in 0..count % PAIRS {
-        one();
-    }
-    for _ in 0..count / PAIRS {
-        for _ in 0..PAIRS {
-            one();
-        }
-    }
 }
 
 /// Stores `value` twice.

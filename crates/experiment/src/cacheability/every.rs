@@ -33,10 +33,27 @@ pub(super) fn trials(record: &Record, round: u64) -> Vec<Trial> {
     let of = |byte: u8| {
         TELLING.map(|(op, bytes, step)| Trial { step, ..trial(Means::Byte(byte), op, bytes, LOADS) })
     };
-    // No description says what a core makes of bytes that the manual assigns to nothing; a core answers for itself.
+    asked(record).flat_map(of).collect()
+}
+
+/// The bytes. No description says what a core makes of those that the manual assigns to nothing; a core answers for
+/// itself.
+fn asked(record: &Record) -> impl Iterator<Item = u8> + use<> {
     let modelled = record.worth == Some(Worth::Modelled);
-    let asked = |byte: &u8| !(modelled && Memory::of(*byte) == Memory::Reserved);
-    (0..=u8::MAX).filter(asked).flat_map(of).collect()
+    (0..=u8::MAX).filter(move |byte| !(modelled && Memory::of(*byte) == Memory::Reserved))
+}
+
+/// How many of them were not measured, as a word for what is missing.
+pub(super) fn missing(record: &Record) -> Option<String> {
+    let of = |byte: u8, (op, bytes, step): (Operation, u64, u64)| {
+        record.trials.iter().any(|r| {
+            let t = &r.trial;
+            (t.controls.mair, t.operation, t.bytes, t.step) == (Some(byte), op, bytes, step)
+                && (r.done.is_some() || r.refusal.is_some())
+        })
+    };
+    let lost = asked(record).filter(|byte| !TELLING.into_iter().all(|telling| of(*byte, telling))).count();
+    (wanted(record) && lost > 0).then(|| format!("{lost} bytes of MAIR_EL1"))
 }
 
 fn name(byte: u8, what: &str) -> String {

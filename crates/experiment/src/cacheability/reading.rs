@@ -318,6 +318,8 @@ fn missing(record: &Record, asked: &Asked, all: &[Point], report: &mut Report) {
         })
         .map(|(means, op, bytes)| format!("{} {} of {}", means.token(), op.token(), size(bytes as f64)))
         .collect();
+    let lost: Vec<String> =
+        lost.into_iter().chain(every::missing(record)).chain(walks::missing(record)).collect();
     let (shown, rest) = lost.split_at(lost.len().min(4));
     let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
     if !shown.is_empty() {

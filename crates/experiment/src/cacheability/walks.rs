@@ -51,6 +51,18 @@ pub(super) fn trials(record: &Record) -> Vec<Trial> {
     TABLES.into_iter().flat_map(of).collect()
 }
 
+/// The tables whose walks were asked for and not measured, as a word for what is missing.
+pub(super) fn missing(record: &Record) -> Option<String> {
+    let refused = |r: &TrialRun| r.trial.bytes == LINES * STEP && r.refusal.is_some();
+    let done = |tables: &Attribute| {
+        [PatternKind::Pages, PatternKind::Chase].into_iter().all(|pattern| {
+            record.of(pattern).any(|r| r.trial.controls.tables == *tables && r.trial.bytes == LINES * STEP)
+        })
+    };
+    let lost = wanted(record) && !TABLES.iter().all(done) && !record.trials.iter().any(refused);
+    lost.then(|| "walks".to_owned())
+}
+
 /// What a walk costs with each attribute of the tables, and their ratio.
 pub(super) fn rows(record: &Record, scale: &Scale, report: &mut Report) {
     if !wanted(record) {

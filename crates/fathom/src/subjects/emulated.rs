@@ -1,16 +1,12 @@
 //! `image:MACHINE`: the bare-metal image, executed, with a described machine answering for its time. The program that
 //! does it is one of its own (`emulate/`), because it is linked with Unicorn, whose licence is the GPL's.
 
-use std::io::Write as _;
-use std::os::fd::AsRawFd as _;
-use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 
 use fathom_model::catalog;
-use rustix::fs::{MemfdFlags, memfd_create};
-use rustix::process::{Signal, set_parent_process_death_signal};
 
+use super::becoming::become_with;
 use super::{Subject, config_dir, description};
 use crate::failure::Failure;
 use crate::image::embedded;
@@ -40,6 +36,7 @@ pub fn subject(name: &str, machine: &str) -> Result<Subject, Failure> {
         command: ["fathom", "serve", "image", machine].map(String::from).to_vec(),
         modelled: true,
         stays: true,
+        attended: true,
         ..Subject::named(name, about)
     })
 }
@@ -70,23 +67,15 @@ fn machine_of(machine: &str) -> Result<String, Failure> {
     Ok(file.display().to_string())
 }
 
-/// Becomes the program. The image lies in memory that has no name, and is gone with it.
-pub fn serve(machine: &str, seed: u64) -> Result<(), Failure> {
-    let failed =
-        |what: &str, e: rustix::io::Errno| Failure::new(format!("{what}: {}", std::io::Error::from(e)), "");
-    // What is set here outlives the exec (prctl(2), PR_SET_PDEATHSIG).
-    set_parent_process_death_signal(Some(Signal::KILL)).map_err(|e| failed("PR_SET_PDEATHSIG", e))?;
-    let program = program()?;
-    let file = memfd_create("fathom-image", MemfdFlags::empty()).map_err(|e| failed("memfd_create", e))?;
-    let file = std::fs::File::from(file);
-    (&file)
-        .write_all(embedded()?)
-        .map_err(|e| Failure::new(format!("cannot hand the image over: {e}"), "free some memory"))?;
-    let e = Command::new(&program)
-        .args([machine_of(machine)?, "--seed".into(), seed.to_string(), "--image".into()])
-        .arg(format!("/proc/self/fd/{}", file.as_raw_fd()))
-        .exec();
-    Err(Failure::new(format!("cannot start {}: {e}", program.display()), BUILD))
+/// Becomes the program.
+pub fn serve(machine: &str, seed: u64, parent: Option<u32>) -> Result<(), Failure> {
+    let (program, machine) = (program()?, machine_of(machine)?);
+    let emulate = |file: &str| {
+        let mut emulate = Command::new(program);
+        emulate.args([&machine, "--seed", &seed.to_string(), "--image", file]);
+        emulate
+    };
+    Err(become_with(embedded()?, parent, emulate, BUILD))
 }
 
 #[cfg(test)]

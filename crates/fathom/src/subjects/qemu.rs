@@ -1,15 +1,12 @@
 //! `qemu:MACHINE`: the bare-metal image under QEMU. It proves that the image works, and never how fast anything is.
 
-use std::os::fd::AsRawFd as _;
-use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
 use fathom_metal::parameters::Parameters;
 use fathom_model::description::nearest;
-use rustix::fs::{MemfdFlags, memfd_create};
-use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
 use super::Subject;
+use super::becoming::become_with;
 use crate::failure::Failure;
 use crate::image::embedded;
 
@@ -68,6 +65,7 @@ fn named(name: &str, machine: &Emulated) -> Subject {
         command: ["fathom", "serve", "qemu", machine.name].map(String::from).to_vec(),
         lossy: true,
         stays: true,
+        attended: true,
         ..Subject::named(name, machine.about.to_owned())
     }
 }
@@ -103,27 +101,15 @@ fn image() -> Result<Vec<u8>, Failure> {
     Ok(image)
 }
 
-/// Becomes QEMU. Its image lies in memory that has no name, and is gone with it.
+/// Becomes QEMU.
 pub fn serve(name: &str, parent: Option<u32>) -> Result<(), Failure> {
     let machine = find(name)?;
-    let failed =
-        |what: &str, e: rustix::io::Errno| Failure::new(format!("{what}: {}", std::io::Error::from(e)), "");
-    // What is set here outlives the exec (prctl(2), PR_SET_PDEATHSIG). A parent that died before it is noticed by
-    // its number.
-    set_parent_process_death_signal(Some(Signal::KILL)).map_err(|e| failed("PR_SET_PDEATHSIG", e))?;
-    if parent.is_some_and(|parent| getppid().map(|p| p.as_raw_pid().cast_unsigned()) != Some(parent)) {
-        return Err(Failure::new("the harness is gone", ""));
-    }
-    let file = memfd_create("fathom-image", MemfdFlags::empty()).map_err(|e| failed("memfd_create", e))?;
-    let file = std::fs::File::from(file);
-    std::io::Write::write_all(&mut &file, &image()?)
-        .map_err(|e| Failure::new(format!("cannot hand the image over: {e}"), "free some memory"))?;
-    let e = Command::new(PROGRAM)
-        .args(machine.options)
-        .args(OPTIONS)
-        .args(["-kernel", &format!("/proc/self/fd/{}", file.as_raw_fd())])
-        .exec();
-    Err(Failure::new(format!("cannot start {PROGRAM}: {e}"), INSTALL))
+    let qemu = |file: &str| {
+        let mut qemu = Command::new(PROGRAM);
+        qemu.args(machine.options).args(OPTIONS).args(["-kernel", file]);
+        qemu
+    };
+    Err(become_with(&image()?, parent, qemu, INSTALL))
 }
 
 #[cfg(test)]

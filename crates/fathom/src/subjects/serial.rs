@@ -162,24 +162,35 @@ pub fn serve(device: &Path, baud: u32) -> Result<(), Failure> {
 fn join(port: &OwnedFd, stop: &AtomicBool) -> Result<(), Errno> {
     let stdin = std::io::stdin();
     let (mut to_port, mut bytes) = (Vec::new(), [0; 4096]);
-    let mut ended: Option<Instant> = None;
+    // Whether all has been read that there was to say, and since when nobody is there who says more.
+    let (mut ended, mut alone) = (false, None::<Instant>);
     while !stop.load(Ordering::Relaxed) {
-        if ended.is_some_and(|at| to_port.is_empty() || at.elapsed() > DRAIN) {
+        if ended && to_port.is_empty() || alone.is_some_and(|since| since.elapsed() > DRAIN) {
             return Ok(());
         }
         let writing = if to_port.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
         let mut ready = vec![PollFd::new(port, PollFlags::IN | writing)];
-        if ended.is_none() && to_port.is_empty() {
-            ready.push(PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN));
+        // What is not read yet is left where it is until the port has taken what was; that nobody is there any more is
+        // told all the same.
+        let reading = if to_port.is_empty() { PollFlags::IN } else { PollFlags::empty() };
+        if !ended && (alone.is_none() || to_port.is_empty()) {
+            ready.push(PollFd::from_borrowed_fd(stdin.as_fd(), reading));
         }
         match poll(&mut ready, Some(&GLANCE)) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(e) => return Err(e),
         }
         let at_port = ready[0].revents();
-        if ready.get(1).is_some_and(|stdin| !stdin.revents().is_empty()) {
+        let said = ready.get(1).map_or(PollFlags::empty(), |stdin| stdin.revents());
+        if said.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+            alone.get_or_insert_with(Instant::now);
+        }
+        if !said.is_empty() && to_port.is_empty() {
             match read(stdin.as_fd(), &mut bytes) {
-                Ok(0) | Err(_) => ended = Some(Instant::now()),
+                Ok(0) | Err(_) => {
+                    ended = true;
+                    alone.get_or_insert_with(Instant::now);
+                }
                 Ok(n) => to_port.extend_from_slice(&bytes[..n]),
             }
         }

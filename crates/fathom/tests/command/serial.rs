@@ -1,5 +1,6 @@
 //! Boards behind serial ports: pseudo-terminals with a model's probe at the other end.
 
+use std::io::Write as _;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -183,4 +184,22 @@ fn a_board_that_is_reset_in_the_middle_is_asked_again() {
     let _ = board.wait();
     assert!(Path::new(&port.path).exists());
     user.nothing_left(Instant::now());
+}
+
+/// A board that takes nothing in (a hung adapter) holds up nobody's end.
+#[test]
+fn a_port_that_takes_nothing_is_let_go_when_nobody_is_there_any_more() {
+    let user = User::new();
+    let port = Port::new();
+    let mut bridge = user.command(&["serve", "serial", &port.path]);
+    let mut bridge = bridge.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("it starts");
+    let mut to = bridge.stdin.take().expect("a pipe");
+    // More than the port and the bridge hold: the rest waits in the pipe.
+    to.write_all(&[b'x'; 48 << 10]).expect("the pipe takes it");
+    drop(to);
+    let since = Instant::now();
+    bridge.wait().expect("it ends");
+    assert!(since.elapsed() < crate::common::SOON, "{:?}", since.elapsed());
+    assert_eq!(port.settings(), Port::new().settings());
+    user.nothing_left(since);
 }

@@ -30,6 +30,7 @@ use core::arch::asm;
 use fathom_probe::machine::{Mapping, Operation, Refusal, Wish};
 use fathom_probe::patterns::copy::{BEYOND, Copying};
 use fathom_probe::patterns::stride::{KEYS, Sweep, UNROLL};
+use fathom_probe::patterns::unrolled;
 
 use super::cache;
 use crate::tables::BLOCK;
@@ -204,16 +205,10 @@ impl Arena {
 #[inline(always)]
 fn each(first: *mut u8, step: usize, count: u64, mut one: impl FnMut(*mut u64)) {
     let mut at = first;
-    for _ in 0..count % UNROLL {
+    unrolled::<UNROLL>(count, || {
         one(at.cast());
         at = at.wrapping_add(step);
-    }
-    for _ in 0..count / UNROLL {
-        for _ in 0..UNROLL {
-            one(at.cast());
-            at = at.wrapping_add(step);
-        }
-    }
+    });
 }
 
 /// Pairs of cells in a turn.
@@ -223,16 +218,10 @@ const PAIRS: u64 = UNROLL / 2;
 #[inline(always)]
 fn each_pair(count: u64, mut one: impl FnMut(usize)) {
     let mut offset = 0;
-    for _ in 0..count % PAIRS {
+    unrolled::<PAIRS>(count, || {
         one(offset);
         offset += 16;
-    }
-    for _ in 0..count / PAIRS {
-        for _ in 0..PAIRS {
-            one(offset);
-            offset += 16;
-        }
-    }
+    });
 }
 
 /// Stores `value` into `count` neighbouring cells, two a store; an odd one by itself, first.

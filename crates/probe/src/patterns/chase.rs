@@ -64,7 +64,7 @@ pub fn lay<M: Machine + ?Sized>(machine: &mut M, chain: &Chain) -> Result<(), Re
 /// reading a counter may cost far more than reading the clock, once more after it.
 ///
 /// # Errors
-/// The machine's refusal of the memory or of the co-running streams.
+/// The machine's refusal of the memory.
 pub fn measure<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal> {
     on_chain(machine, trial, on_cells)
 }
@@ -75,13 +75,6 @@ pub(super) type One<M> = fn(&mut M, &Chain, &mut <M as Machine>::Cell, &Trial) -
 
 /// Maps, lays and warms a trial's chain and takes its samples.
 pub(super) fn on_chain<M: Machine>(machine: &mut M, trial: &Trial, one: One<M>) -> Result<Yield, Refusal> {
-    machine.disturb(&trial.with)?;
-    let outcome = undisturbed(machine, trial, one);
-    machine.disturb(&[])?;
-    outcome
-}
-
-fn undisturbed<M: Machine>(machine: &mut M, trial: &Trial, one: One<M>) -> Result<Yield, Refusal> {
     let lost = || Refusal::new("a cell of the chain is outside the mapping", "");
     // The page size decides how far a chain of one cell a page reaches, and only the mapping knows
     // it: a first mapping of one page tells.

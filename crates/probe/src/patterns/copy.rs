@@ -139,15 +139,8 @@ fn outside() -> Refusal {
 /// run then holds; `end2` of the last sample is the sum of all words of the destination.
 ///
 /// # Errors
-/// The machine's refusal of the memory or of the co-running streams.
+/// The machine's refusal of the memory.
 pub fn measure<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal> {
-    machine.disturb(&trial.with)?;
-    let outcome = undisturbed(machine, trial);
-    machine.disturb(&[])?;
-    outcome
-}
-
-fn undisturbed<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal> {
     // Equal wishes but for the attribute may share physical memory: the plain buffer is the second half of its
     // own mapping, the other one the first half of its.
     let wish = trial.wish(1);

@@ -29,17 +29,25 @@ pub struct Yield {
 /// Maps what a trial needs and runs its pattern.
 ///
 /// # Errors
-/// The machine's [`Refusal`].
+/// The machine's [`Refusal`] of the controls, of the co-running streams, or of what the pattern needs.
 pub fn run<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal> {
     machine.control(&trial.controls)?;
-    let outcome = controlled(machine, trial);
+    let outcome = match machine.disturb(&trial.with) {
+        Err(refusal) => Err(refusal),
+        Ok(()) => {
+            let outcome = alone(machine, trial);
+            machine.disturb(&[])?;
+            outcome
+        }
+    };
     if trial.controls != Controls::default() {
         machine.control(&Controls::default())?;
     }
     outcome
 }
 
-fn controlled<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal> {
+/// The pattern itself, whatever the machine is set to and runs beside it.
+fn alone<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal> {
     let samples = match trial.pattern {
         PatternKind::Clock => clock::measure(machine, trial),
         PatternKind::Alu => alu::measure(machine, trial),
@@ -54,6 +62,20 @@ fn controlled<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refus
         PatternKind::Alias => return alias::measure(machine, trial),
     };
     Ok(Yield { samples, page_bytes: 0, base: 0 })
+}
+
+/// Calls `one` `count` times, the odd ones first and then in turns of `N`: the shape of a machine's own loops, which
+/// they share with the generic bodies.
+#[inline(always)]
+pub fn unrolled<const N: u64>(count: u64, mut one: impl FnMut()) {
+    for _ in 0..count % N {
+        one();
+    }
+    for _ in 0..count / N {
+        for _ in 0..N {
+            one();
+        }
+    }
 }
 
 /// What the machine's counters read, where it has them.

@@ -11,22 +11,6 @@ use super::single::timed;
 use crate::machine::{Machine, Refusal};
 use crate::wire::{Sample, Trial};
 
-/// Runs a trial of the pattern `probe`.
-///
-/// With `?` each sample is one asked load, in the order of the sequence and round again: `ticks` is the time
-/// between two readings of the clock with the load between them, `ticks2` that between two readings with
-/// nothing between; `end` is the number of the access that was reached before it, `end2` after it. Without,
-/// samples are those of the chase, and both are numbers of accesses likewise.
-///
-/// # Errors
-/// The machine's refusal of the memory or of the co-running streams.
-pub fn measure<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal> {
-    machine.disturb(&trial.with)?;
-    let outcome = undisturbed(machine, trial);
-    machine.disturb(&[])?;
-    outcome
-}
-
 /// A lap of a sequence in memory.
 struct Lap<M: Machine> {
     cells: Vec<M::Cell>,
@@ -39,7 +23,16 @@ impl<M: Machine> Lap<M> {
     }
 }
 
-fn undisturbed<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal> {
+/// Runs a trial of the pattern `probe`.
+///
+/// With `?` each sample is one asked load, in the order of the sequence and round again: `ticks` is the time
+/// between two readings of the clock with the load between them, `ticks2` that between two readings with
+/// nothing between; `end` is the number of the access that was reached before it, `end2` after it. Without,
+/// samples are those of the chase, and both are numbers of accesses likewise.
+///
+/// # Errors
+/// The machine's refusal of the memory.
+pub fn measure<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal> {
     let outside = || Refusal::new("a block is outside the mapped memory", "ask for fewer blocks");
     let mapping = machine.map(&trial.wish(1))?;
     let places = trial.sequence.places(trial.period, trial.step, trial.seed).ok_or_else(outside)?;

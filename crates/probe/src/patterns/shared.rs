@@ -45,15 +45,8 @@ fn body<M: Machine + ?Sized>(machine: &mut M, lap: &Lap, at: u64, n: u64) -> Opt
 /// where the last one stopped. In each sample `end` and `end2` are the numbers of the cells that come next.
 ///
 /// # Errors
-/// The machine's refusal of the memory or of the co-running streams.
+/// The machine's refusal of the memory.
 pub fn measure<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal> {
-    machine.disturb(&trial.with)?;
-    let outcome = undisturbed(machine, trial);
-    machine.disturb(&[])?;
-    outcome
-}
-
-fn undisturbed<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal> {
     let written = || Refusal::new("a word of the shared pages is not as unwritten memory reads", "");
     let Mapping { base, page_bytes, .. } = machine.map_shared(&trial.wish(1), trial.frames)?;
     let first = machine.cell(base).ok_or_else(written)?;

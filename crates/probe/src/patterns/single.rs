@@ -16,7 +16,7 @@ use crate::wire::{Sample, Trial};
 /// loads reached, `end2` the one that the timed ones did.
 ///
 /// # Errors
-/// The machine's refusal of the memory or of the co-running streams.
+/// The machine's refusal of the memory.
 pub fn measure<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal> {
     super::chase::on_chain(machine, trial, one)
 }

@@ -292,15 +292,8 @@ pub fn lay<M: Machine + ?Sized>(machine: &mut M, sweep: &Sweep, seed: u64) -> Re
 /// whole buffer, as it is found.
 ///
 /// # Errors
-/// The machine's refusal of the memory or of the co-running streams.
+/// The machine's refusal of the memory.
 pub fn measure<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal> {
-    machine.disturb(&trial.with)?;
-    let outcome = undisturbed(machine, trial);
-    machine.disturb(&[])?;
-    outcome
-}
-
-fn undisturbed<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal> {
     let mapping = machine.map(&trial.wish(1))?;
     let sweep = trial.sweep(mapping.base);
     if trial.unfaulted {

@@ -1,0 +1,115 @@
+//! What an experiment is asked: from the options of its verb, and as they would be typed again.
+
+use fathom_experiment::record::{self, Run};
+use fathom_experiment::session::Plan;
+use fathom_experiment::{cacheability, conflict, latency, stride, survey};
+
+use crate::cli::{Output, RunOptions, StandIn, Verb};
+
+/// An experiment that is asked for: what is to be measured, by which plan, how, and in which form it leaves.
+pub struct Asked<'a> {
+    pub run: Run,
+    pub plan: Plan,
+    pub options: &'a RunOptions,
+    pub form: &'a Output,
+}
+
+/// What a verb asks, where it is one that measures.
+pub fn of(verb: &Verb) -> Option<Asked<'_>> {
+    let (name, plan, options, form, run): (&str, Plan, _, _, _) = match verb {
+        Verb::Survey(o) => {
+            (survey::NAME, survey::plan, &o.run, &o.out, Run { deep: o.deep, ..Run::default() })
+        }
+        Verb::Latency(o) => {
+            let run = Run { bytes: o.bytes.clone(), ladders: o.ladder.clone(), ..Run::default() };
+            (latency::NAME, latency::plan, &o.run, &o.out, run)
+        }
+        Verb::Stride(o) => {
+            let run = Run {
+                bytes: o.bytes.clone(),
+                steps: o.steps.clone(),
+                operations: o.op.clone(),
+                unfaulted: o.unfaulted,
+                prefetch: o.ladder,
+                ..Run::default()
+            };
+            (stride::NAME, stride::plan, &o.run, &o.out, run)
+        }
+        Verb::Conflict(o) => {
+            let run = Run { colours: o.colours.clone(), ..Run::default() };
+            (conflict::NAME, conflict::plan, &o.run, &o.out, run)
+        }
+        Verb::Cacheability(o) => {
+            let run = Run {
+                bytes: o.bytes.clone(),
+                operations: o.op.clone(),
+                attributes: o.attributes.clone(),
+                rounds: o.rounds.unwrap_or(0),
+                flush: o.stand_in == Some(StandIn::Flush),
+                every_mair: o.every_mair,
+                walks: o.walks,
+                ..Run::default()
+            };
+            (cacheability::NAME, cacheability::plan, &o.run, &o.out, run)
+        }
+        _ => return None,
+    };
+    Some(Asked { run: Run { experiment: name.into(), ..run }, plan, options, form })
+}
+
+/// The options that say what to measure, as they would be typed.
+pub fn words(asked: &Run) -> String {
+    let list = |all: &[u64]| all.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
+    let options = [
+        ("bytes", list(&asked.bytes)),
+        ("steps", list(&asked.steps)),
+        ("op", record::words(&asked.operations)),
+        ("ladder", record::ladder_words(&asked.ladders)),
+        ("colours", list(&asked.colours)),
+        ("attributes", record::attribute_words(&asked.attributes)),
+        ("rounds", if asked.rounds > 0 { asked.rounds.to_string() } else { String::new() }),
+        ("stand-in", if asked.flush { "flush".to_owned() } else { String::new() }),
+    ];
+    let flags = [
+        ("unfaulted", asked.unfaulted),
+        ("ladder", asked.prefetch),
+        ("deep", asked.deep),
+        ("every-mair", asked.every_mair),
+        ("walks", asked.walks),
+    ];
+    let given = options.iter().filter(|(_, value)| !value.is_empty());
+    let given = given.map(|(option, value)| format!(" --{option} {value}"));
+    given.chain(flags.iter().filter(|(_, on)| *on).map(|(flag, _)| format!(" --{flag}"))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::cli::Cli;
+
+    /// A record's command line asks for what the record was asked for, whatever that was.
+    #[test]
+    fn what_was_asked_is_asked_again_by_its_own_words() {
+        for line in [
+            "survey --deep",
+            "latency --bytes 8192,1048576 --ladder order,prefetch",
+            "stride --bytes 8192 --steps 8,64 --op read,rmw --unfaulted --ladder",
+            "conflict --colours 1,4",
+            "cacheability --bytes 320,2560 --op rmw,copy_to --attributes nc,device --rounds 7 --stand-in flush \
+             --every-mair --walks",
+        ] {
+            let asked = |line: &str| {
+                let cli = Cli::try_parse_from(["fathom"].into_iter().chain(line.split_whitespace()));
+                of(&cli.expect("a command line").verb.expect("a verb")).expect("an experiment").run
+            };
+            let run = asked(line);
+            let again = asked(&format!("{}{}", run.experiment, words(&run)));
+            assert_eq!(again, run, "{line}");
+            // Nothing that was asked is what is asked without it.
+            let nothing = Run { experiment: run.experiment.clone(), ..Run::default() };
+            assert_ne!(run, nothing, "{line}");
+        }
+    }
+}
