@@ -1,8 +1,11 @@
 //! The host as a machine.
 
+use std::path::Path;
+
+use fathom_probe::load::Load;
 use fathom_probe::machine::{
     Attribute, Control, Controls, Count, Counters, Disturb, Dma, Fact, Fresh, Machine, Maintain, Mapping,
-    Pages, Refusal, Ticks, Translate, Translation, Wake, Watch, Wish, Worth,
+    Pages, Refusal, Released, Ticks, Translate, Translation, Wake, Watch, Wish, Worth,
 };
 use fathom_probe::patterns::copy::Copying;
 use fathom_probe::patterns::stride::Sweep;
@@ -14,11 +17,13 @@ use crate::environment;
 use crate::facts::{int, text};
 use crate::identify;
 use crate::lent;
+use crate::lookout::Lookout;
 use crate::memory::Memory;
 use crate::pages::{self, PageSizes};
 use crate::process;
 use crate::quiet::{self, Quiet};
 use crate::read::Root;
+use crate::stress::{self, Stressors};
 use crate::watch::Watcher;
 use crate::worth;
 
@@ -42,6 +47,12 @@ pub struct Options {
     pub parent: Option<u32>,
     /// Version and hash of the program that this is part of: the fact `env.build`.
     pub build: Option<String>,
+    /// Program and first arguments of what calls [`crate::work`]: the workers of co-running load, which there is none
+    /// of without it.
+    pub worker: Option<Vec<String>>,
+    /// Program and first arguments of what calls [`crate::keep`]: the process that removes what would outlive the
+    /// probe, which nothing is made of without it.
+    pub keeper: Option<Vec<String>>,
 }
 
 impl Default for Options {
@@ -54,6 +65,8 @@ impl Default for Options {
             die_with_parent: true,
             parent: None,
             build: None,
+            worker: None,
+            keeper: None,
         }
     }
 }
@@ -81,6 +94,8 @@ pub struct Host {
     faults_counted: bool,
     /// Is every access of a sweep followed by a flush of its line?
     flush: bool,
+    lookout: Lookout,
+    stressors: Stressors,
 }
 
 impl Host {
@@ -128,6 +143,10 @@ impl Host {
         let mut watcher = Watcher::new(&root, cpu, worth < Worth::Real);
         facts.extend(watch_facts(&mut watcher));
         facts.extend(throttle_facts(&root));
+        let others = stress::cpus(&allowed, cpu);
+        let lookout = Lookout::new(options.keeper.clone(), others.clone());
+        let stressors = Stressors::new(&root, cpu, others, options, lookout.clone());
+        facts.extend(stressors.facts());
         Ok(Host {
             memory,
             clock,
@@ -140,6 +159,8 @@ impl Host {
             facts,
             faults_counted: false,
             flush: false,
+            lookout,
+            stressors,
         })
     }
 
@@ -147,6 +168,20 @@ impl Host {
     #[must_use]
     pub fn cpu(&self) -> u32 {
         self.cpu
+    }
+
+    /// Has the keeper remove the directory at `path`, of trace files or of a control group, when this process ends
+    /// before it has called [`Host::released`], however it ends.
+    ///
+    /// # Errors
+    /// A [`Refusal`] where there is no keeper, or the path is not absolute or its last part not `fathom.` and more.
+    pub fn holds(&self, path: &Path) -> Result<(), Refusal> {
+        self.lookout.holds(path, true)
+    }
+
+    /// What was at `path` is removed.
+    pub fn released(&self, path: &Path) {
+        self.lookout.released(path);
     }
 
     /// Begins a spell in which nothing ordinary may interrupt the thread, where that is permitted. May pause
@@ -342,7 +377,15 @@ impl Fresh for Host {
     }
 }
 impl Wake for Host {}
-impl Disturb for Host {}
+impl Disturb for Host {
+    fn press(&mut self, load: &Load) -> Result<(), Refusal> {
+        self.stressors.press(load)
+    }
+
+    fn release(&mut self) -> Released {
+        self.stressors.release()
+    }
+}
 impl Dma for Host {}
 impl Translate for Host {
     fn translated(&mut self, offset: u64) -> Option<Translation> {
