@@ -8,7 +8,7 @@ use super::Yield;
 use crate::chain::Chain;
 use crate::machine::{Event, Machine, Operation, Places, Refusal, Traced};
 use crate::patterns::stride::Sweep;
-use crate::wire::{Around, Trial, Woke};
+use crate::wire::{Around, Trial, Woke, Woken};
 
 /// Activations of which it is told what ran around them.
 const WORST: usize = 8;
@@ -40,8 +40,10 @@ pub fn measure<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refu
     let now = machine.wake_begin(&trial.wakes)?;
     let first = series(machine, trial, &task, now, &mut rows);
     let traced = machine.wake_end();
-    let around = join(&mut rows, first?, trial.wakes.every_ns, &traced?);
-    Ok(Yield { woken: rows, around, ..Yield::of(Vec::new(), page_bytes, task.base) })
+    let first = first?;
+    let around = join(&mut rows, first, trial.wakes.every_ns, &traced?);
+    let woken = Woken { trial: trial.id, first_ns: Some(first), list: rows };
+    Ok(Yield { woken, around, ..Yield::of(Vec::new(), page_bytes, task.base) })
 }
 
 /// Maps and lays what an activation walks, and behind it what is swept.

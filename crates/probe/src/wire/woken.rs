@@ -55,6 +55,8 @@ const COLUMNS: [Column; 10] = [
 pub struct Woken {
     /// The trial.
     pub trial: u64,
+    /// The time for which the first of them was set, ns of the wake-up clock; on the first line only.
+    pub first_ns: Option<u64>,
     /// The activations.
     pub list: Vec<Woke>,
 }
@@ -63,11 +65,13 @@ impl Woken {
     /// The lines that carry them: `user` always, of the other columns those that are not all 0.
     #[must_use]
     pub fn lines(&self) -> Vec<Line> {
-        self.list.chunks(A_LINE).map(|chunk| self.one_line(chunk)).collect()
+        let first = |i: usize| self.first_ns.filter(|_| i == 0);
+        self.list.chunks(A_LINE).enumerate().map(|(i, chunk)| self.one_line(first(i), chunk)).collect()
     }
 
-    fn one_line(&self, chunk: &[Woke]) -> Line {
+    fn one_line(&self, first: Option<u64>, chunk: &[Woke]) -> Line {
         let line = Line::new("woken").int("trial", self.trial);
+        let line = first.into_iter().fold(line, |line, ns| line.int("first_ns", ns));
         COLUMNS.iter().fold(line, |line, (key, get, _)| {
             let column: Vec<u64> = chunk.iter().map(get).collect();
             let says = *key == "user" || column.iter().any(|v| *v > 0);
@@ -82,6 +86,7 @@ impl Woken {
     pub fn read(line: &Line) -> Result<Woken, WireError> {
         let mut f = line.fields();
         let trial = f.need_int("trial")?;
+        let first_ns = f.int("first_ns")?;
         let mut list: Vec<Woke> = Vec::new();
         for (i, (key, _, set)) in COLUMNS.iter().enumerate() {
             let column = f.list(key)?;
@@ -94,7 +99,7 @@ impl Woken {
             list.iter_mut().zip(column).for_each(|(woke, value)| set(woke, value));
         }
         f.finish()?;
-        Ok(Woken { trial, list })
+        Ok(Woken { trial, first_ns, list })
     }
 }
 
