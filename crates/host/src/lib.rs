@@ -23,6 +23,9 @@ mod quiet;
 mod read;
 mod redact;
 mod room;
+// Until the wake-up loop uses it.
+#[cfg_attr(not(test), expect(dead_code, reason = "the wake-up loop is its user"))]
+mod trace;
 mod watch;
 mod wide;
 mod worth;
