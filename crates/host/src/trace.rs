@@ -13,25 +13,23 @@
 //! The buffer never overwrites: when it is full, what comes later is lost and counted, and what is there has
 //! no gap. Its size comes from the activations expected: [`ACTIVATION`].
 
-use std::fs::File;
-use std::io::{self, Read as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use fathom_probe::machine::Refusal;
 
 use crate::read::Root;
 
+mod buffer;
 mod event;
 mod format;
 mod join;
 mod place;
 mod ring;
 
+use buffer::{Buffer, Drained, unknown};
 use event::{Event, Kinds, MARKER, What};
-use format::PageLayout;
 pub(crate) use join::Stages;
-use place::{Instance, Place, refused, set};
+use place::Place;
 
 /// Activations that a trace has room for where nobody says how many come.
 const ACTIVATIONS: u64 = 20_000;
@@ -41,21 +39,13 @@ const ACTIVATIONS: u64 = 20_000;
 /// for what else takes the CPU: a loop of 1 ms on a busy one wrote 307.
 const ACTIVATION: u64 = 640;
 
-/// Largest buffer, bytes: it is memory that the kernel does not give to anybody else.
-const LARGEST: u64 = 64 << 20;
-
 /// A trace instance of this process's own, which is removed when this is dropped.
 pub(crate) struct Trace {
     root: Root,
-    cpu: u32,
-    layout: PageLayout,
+    buffer: Buffer,
     kinds: Kinds,
     /// The thread that is recorded, as the machine numbers it.
     tid: Option<u32>,
-    // The order of the rest is the order in which it goes: an instance with an open file cannot be removed.
-    /// The CPU's raw pages. Open as long as the instance is ours, which keeps others from removing it.
-    pipe: File,
-    instance: Instance,
 }
 
 /// What was recorded.
@@ -65,6 +55,9 @@ pub(crate) struct Traced {
     pub stages: Vec<Stages>,
     /// Events that the buffer had no room for.
     pub lost: u64,
+    /// Switches that the trace does not show: one begins with another thread than the one before ended with.
+    /// Some kernels keep threads to themselves.
+    pub gaps: u64,
     /// Bytes of the buffer that were used.
     pub bytes: u64,
     events: Vec<Event>,
@@ -92,24 +85,10 @@ impl Trace {
     pub(crate) fn open(root: &Root, cpu: u32) -> Result<Trace, Refusal> {
         let place = Place::find(root)?;
         place.sweep(root);
-        let instance = place.make(root)?;
-        let path = instance.path();
-        set(root, &path.join("tracing_on"), "0")?;
-        set(root, &path.join("trace_clock"), "mono")?;
-        set(root, &path.join("tracing_cpumask"), &mask(cpu))?;
-        set(root, &path.join("options/overwrite"), "0")?;
-        // A new instance has 1.4 MiB for each CPU there is; one CPU's is used.
-        set(root, &path.join("buffer_size_kb"), "1")?;
-        let text = |name: &str| read(&path.join("events").join(name));
-        let layout = text("header_page").and_then(|text| PageLayout::parse(&text));
-        let layout = layout.ok_or_else(|| unknown("header_page"))?;
-        let kinds = Kinds::read(|name| text(&format!("{name}/format"))).map_err(unknown)?;
-        let pipe = File::options()
-            .read(true)
-            .custom_flags(libc::O_NONBLOCK)
-            .open(path.join(format!("per_cpu/cpu{cpu}/trace_pipe_raw")))
-            .map_err(|e| refused(root, "open trace_pipe_raw", &e))?;
-        let mut trace = Trace { root: root.clone(), cpu, layout, kinds, tid: None, pipe, instance };
+        let buffer = Buffer::open(root, place.make(root)?, cpu)?;
+        let kinds = Kinds::read(|name| buffer.text(&format!("events/{name}/format")));
+        let kinds = kinds.map_err(|name| unknown(&format!("events/{name}")))?;
+        let mut trace = Trace { root: root.clone(), buffer, kinds, tid: None };
         trace.reserve(ACTIVATIONS)?;
         Ok(trace)
     }
@@ -117,7 +96,7 @@ impl Trace {
     /// The instance's directory, for this process: where tracefs is mounted nowhere, it leads through a file
     /// descriptor. Who removes instances after a kill uses [`sweep`].
     pub(crate) fn path(&self) -> &Path {
-        self.instance.path()
+        self.buffer.path()
     }
 
     /// Makes room for so many activations; what was recorded is lost.
@@ -125,8 +104,7 @@ impl Trace {
     /// # Errors
     /// A [`Refusal`] where the kernel has not so much memory.
     pub(crate) fn reserve(&mut self, activations: u64) -> Result<(), Refusal> {
-        let bytes = activations.saturating_mul(ACTIVATION).clamp(ACTIVATION, LARGEST);
-        self.set(&format!("per_cpu/cpu{}/buffer_size_kb", self.cpu), &bytes.div_ceil(1024).to_string())
+        self.buffer.reserve(activations.saturating_mul(ACTIVATION))
     }
 
     /// Begins to record for the thread `tid`, which is best the calling one, pinned to the CPU: then its number
@@ -137,33 +115,32 @@ impl Trace {
     /// A [`Refusal`] where the kernel does not do as it is told.
     pub(crate) fn begin(&mut self, tid: u32) -> Result<(), Refusal> {
         let tid = self.number(tid)?;
-        self.set("events/timer/hrtimer_start/filter", &format!("common_pid == {tid}"))?;
-        self.set("events/sched/sched_waking/filter", &format!("pid == {tid}"))?;
+        let set = |file: &str, value: &str| self.buffer.set(file, value);
+        set("events/timer/hrtimer_start/filter", &format!("common_pid == {tid}"))?;
+        set("events/sched/sched_waking/filter", &format!("pid == {tid}"))?;
         for name in self.kinds.names.iter().filter(|name| **name != MARKER) {
-            self.set(&format!("events/{name}/enable"), "1")?;
+            set(&format!("events/{name}/enable"), "1")?;
         }
         // Last of all, so that the loop begins with an empty buffer.
-        self.set("trace", "")?;
+        set("trace", "")?;
+        set("tracing_on", "1")?;
         self.tid = Some(tid);
-        self.set("tracing_on", "1")
+        Ok(())
     }
 
     /// Ends the recording, and tells what it holds. The tracepoints are switched off again: a trial without
-    /// a trace costs nothing more than it did before there was one.
+    /// a trace costs what it did before there was one.
     ///
     /// # Errors
     /// A [`Refusal`] where nothing was begun, or the buffer cannot be read.
     pub(crate) fn end(&mut self) -> Result<Traced, Refusal> {
-        self.set("tracing_on", "0")?;
-        // Opened for writing it is cut to nothing, which is no event at all.
-        self.set("set_event", "")?;
+        self.buffer.set("tracing_on", "0")?;
+        self.buffer.set("set_event", "")?;
         let tid = self.tid.take();
         let tid = tid.ok_or_else(|| Refusal::new("no trace was begun", "begin one before it is ended"))?;
-        let (events, pages, missed) = self.drain()?;
-        let stages = join::stages(&events, tid);
-        let bytes = pages.saturating_mul(self.layout.bytes() as u64);
-        // The pages tell of the same losses as the statistics, where both do.
-        Ok(Traced { stages, lost: self.lost().max(missed), bytes, events })
+        let (events, Drained { bytes, lost }) = self.drain()?;
+        let (stages, gaps) = (join::stages(&events, tid), join::gaps(&events));
+        Ok(Traced { stages, lost, gaps, bytes, events })
     }
 
     /// The machine's number of the thread `tid`, which in a PID namespace has another one here: the kernel is
@@ -185,10 +162,10 @@ impl Trace {
 
     /// The number that the trace has for the calling thread.
     fn marked(&mut self) -> Option<u32> {
-        self.set("trace", "").ok()?;
-        self.set("tracing_on", "1").ok()?;
-        let written = self.set("trace_marker", "fathom");
-        self.set("tracing_on", "0").ok()?;
+        self.buffer.set("trace", "").ok()?;
+        self.buffer.set("tracing_on", "1").ok()?;
+        let written = self.buffer.set("trace_marker", "fathom");
+        self.buffer.set("tracing_on", "0").ok()?;
         written.ok()?;
         let (events, ..) = self.drain().ok()?;
         events.iter().find_map(|event| match event.what {
@@ -197,73 +174,11 @@ impl Trace {
         })
     }
 
-    /// Takes all pages: their events, their number, and the records that they say were lost.
-    fn drain(&mut self) -> Result<(Vec<Event>, u64, u64), Refusal> {
-        let mut page = vec![0; self.layout.bytes()];
-        let (mut events, mut pages, mut missed) = (Vec::new(), 0, 0u64);
-        // Nobody writes any more, so this ends; the bound is for a kernel that would not.
-        while pages <= LARGEST / 4096 {
-            match self.pipe.read(&mut page) {
-                Ok(0) => break,
-                Ok(length) => {
-                    pages += 1;
-                    let page = page.get(..length).unwrap_or_default();
-                    let Some((records, lost)) = ring::records(page, &self.layout) else { continue };
-                    events.extend(records.filter_map(|record| self.kinds.event(record)));
-                    missed = missed.saturating_add(lost);
-                }
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(refused(&self.root, "read trace_pipe_raw", &e)),
-            }
-        }
-        Ok((events, pages, missed))
+    fn drain(&mut self) -> Result<(Vec<Event>, Drained), Refusal> {
+        let mut events = Vec::new();
+        let drained = self.buffer.drain(|record| events.extend(self.kinds.event(record)))?;
+        Ok((events, drained))
     }
-
-    /// Events that the kernel says it lost on this CPU.
-    fn lost(&self) -> u64 {
-        let path = self.path().join(format!("per_cpu/cpu{}/stats", self.cpu));
-        lost(&read(&path).unwrap_or_default())
-    }
-
-    fn set(&self, file: &str, value: &str) -> Result<(), Refusal> {
-        set(&self.root, &self.path().join(file), value)
-    }
-}
-
-/// A text of the kernel's. Its first read is a long one: `header_page` has no second.
-fn read(path: &Path) -> Option<String> {
-    // The longest format, with its `print fmt`, has some KiB; no file of events may have more than 64.
-    let mut text = vec![0; 64 << 10];
-    let mut file = File::open(path).ok()?;
-    let mut length = 0;
-    while let Ok(more @ 1..) = file.read(text.get_mut(length..)?) {
-        length += more;
-    }
-    text.truncate(length);
-    String::from_utf8(text).ok()
-}
-
-/// The sum of what a CPU's `stats` count as lost.
-fn lost(stats: &str) -> u64 {
-    let count = |line: &str| -> Option<u64> {
-        let (name, count) = line.split_once(':')?;
-        ["overrun", "commit overrun", "dropped events"].contains(&name).then(|| count.trim().parse().ok())?
-    };
-    stats.lines().filter_map(count).fold(0, u64::saturating_add)
-}
-
-/// A set of one CPU, as the kernel reads it: words of 32 bits in hexadecimal, the highest first.
-fn mask(cpu: u32) -> String {
-    let high = format!("{:x}", 1u32 << (cpu % 32));
-    (0..cpu / 32).fold(high, |mask, _| mask + ",00000000")
-}
-
-fn unknown(name: &str) -> Refusal {
-    Refusal::new(
-        format!("this kernel's trace has no events/{name} that is understood"),
-        "a kernel with CONFIG_EVENT_TRACING and high resolution timers has it",
-    )
 }
 
 #[cfg(test)]

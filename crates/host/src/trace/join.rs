@@ -122,6 +122,19 @@ impl Follow {
     }
 }
 
+/// Switches from another thread than the one that got the CPU last, each of which shows that one is missing.
+pub(crate) fn gaps(events: &[Event]) -> u64 {
+    let mut last = None;
+    let mut gaps = 0;
+    for event in events {
+        if let What::Switch { prev, next, .. } = event.what {
+            gaps += u64::from(last.is_some_and(|tid| tid != prev.tid));
+            last = Some(next.tid);
+        }
+    }
+    gaps
+}
+
 /// What happened from `from_ns` to `to_ns`, at most `most` rows, beginning with the switch that shows who had
 /// the CPU at `from_ns`. Of more, the first and the last are kept, and a row between them says how many are
 /// not.

@@ -74,7 +74,10 @@ impl Place {
             fsconfig_create(&tracefs)?;
             fsmount(&tracefs, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())
         };
-        let mount = mount().map_err(|e| refused(root, "mount tracefs", &e.into()))?;
+        // Where it is mounted and was not found, it is closed to this user.
+        let mounts = root.text("/proc/self/mounts").unwrap_or_default();
+        let what = if mounts.contains(" tracefs ") { "open tracefs" } else { "mount tracefs" };
+        let mount = mount().map_err(|e| refused(root, what, &e.into()))?;
         let path = root.path(&format!("/proc/self/fd/{}", mount.as_raw_fd()));
         Ok(Place { path, _mount: Some(mount) })
     }

@@ -2,6 +2,8 @@ use proptest::test_runner::{Config as ProptestConfig, RngSeed};
 use rustix::thread::ClockId;
 use rustix::time::Timespec;
 
+use std::fs::File;
+
 use super::*;
 use crate::process::{allowed, choose_cpu, pin};
 use crate::quiet::Quiet;
@@ -83,10 +85,17 @@ fn each_wake_up_passes_its_places_in_order() {
             }
             whole += usize::from(there.len() == places.len());
         }
-        eprintln!("{whole} of {} whole, {} lost, {} bytes", seen.len(), traced.lost, traced.bytes);
+        eprintln!(
+            "{whole} of {} whole, {} gaps, {} lost, {} bytes",
+            seen.len(),
+            traced.gaps,
+            traced.lost,
+            traced.bytes
+        );
         assert_eq!(traced.lost, 0);
-        // A timer may expire on another CPU, or before the thread has given its own away.
-        assert!(whole >= 190, "{whole} of {}", seen.len());
+        // A timer may expire on another CPU. And a kernel that keeps a thread to itself does not show how that
+        // one gives the CPU away.
+        assert!(whole >= 100 && whole as u64 + traced.gaps >= 190, "{whole} of {}, {traced:?}", seen.len());
         let first = seen[0];
         let rows = traced.around(first.0, first.1, 20);
         assert!(rows.len() <= 20 && rows.iter().any(|(_, row)| row.contains("switch")), "{rows:?}");
@@ -127,19 +136,6 @@ fn the_kernel_keeps_an_instance_that_is_open() {
     drop(open);
     sweep(&root);
     assert!(!place.instances().contains(&foreign));
-}
-
-#[test]
-fn a_cpu_is_named_in_words_of_32_bits() {
-    assert_eq!((mask(0), mask(5), mask(31)), ("1".into(), "20".into(), "80000000".into()));
-    assert_eq!((mask(32), mask(67)), ("1,00000000".into(), "8,00000000,00000000".into()));
-}
-
-#[test]
-fn losses_are_added_up() {
-    let stats = "entries: 9\noverrun: 3\ncommit overrun: 4\nbytes: 7\nnow ts: 1.5\ndropped events: 20\nread events: 8\n";
-    assert_eq!(lost(stats), 27);
-    assert_eq!(lost("overrun: x\n"), 0);
 }
 
 #[test]

@@ -106,6 +106,17 @@ fn an_expiry_on_another_cpu_leaves_its_places_out() {
 }
 
 #[test]
+fn a_switch_that_is_not_there_is_a_gap() {
+    let mut events = [activation(1000), activation(2000)].concat();
+    assert_eq!(gaps(&events), 0);
+    // The first one's last place.
+    events.remove(5);
+    assert_eq!(gaps(&events), 1);
+    assert_eq!(stages(&events, TID), [row(1100, [1105, 1115, 0]), row(2100, [2105, 2115, 2120])]);
+    assert_eq!(gaps(&[]), 0);
+}
+
+#[test]
 fn a_stall_before_the_switch_is_where_it_was() {
     let mut events = activation(1000);
     events.insert(5, switch(1118, 0, false, 9));
