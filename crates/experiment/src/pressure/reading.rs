@@ -208,6 +208,12 @@ fn setup(record: &Record, unit: Unit, report: &mut Report) {
             "sysctl kernel.sched_rt_runtime_us=-1 while it is measured, where nothing can run away",
         );
     }
+    let lost: u64 = record.of(PatternKind::Wake).map(|run| run.wakeups.lost).fold(0, u64::saturating_add);
+    if lost > 0 {
+        let what =
+            format!("the kernel's trace had no room for {lost} events: places behind them are missing");
+        warn(what, "shorter series: --budget, or a longer --period");
+    }
     let governor = record.text("env.freq.governor").filter(|governor| *governor != "performance");
     if let Some(governor) = governor {
         warn(

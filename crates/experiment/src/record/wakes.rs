@@ -12,6 +12,8 @@ use super::{Record, TrialRun};
 pub struct Wakeups {
     /// The time for which the first activation was set, ns of the machine's wake-up clock.
     pub first_ns: Option<u64>,
+    /// Events that a tracer had no room for.
+    pub lost: u64,
     /// The activations, in order; only proven ones once the trial is done.
     pub woken: Vec<Woke>,
     /// What ran around some of them.
@@ -27,10 +29,11 @@ impl Record {
     pub(super) fn take_wakes(&mut self, line: &Line) -> Result<(), WireError> {
         let held = match line.word.as_str() {
             "woken" => {
-                let Woken { trial, first_ns, list } = Woken::read(line)?;
+                let Woken { trial, first_ns, lost, list } = Woken::read(line)?;
                 let bytes = size_of_val(list.as_slice());
                 let wakeups = &mut self.running(trial)?.wakeups;
                 wakeups.first_ns = wakeups.first_ns.or(first_ns);
+                wakeups.lost = wakeups.lost.saturating_add(lost);
                 wakeups.woken.extend(list);
                 bytes
             }

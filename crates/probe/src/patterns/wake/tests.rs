@@ -70,7 +70,7 @@ impl Disturb for Timed {
 }
 
 impl Wake for Timed {
-    fn wake_begin(&mut self, _: &Wakes) -> Result<u64, Refusal> {
+    fn wake_begin(&mut self, _: &Wakes, _: u64) -> Result<u64, Refusal> {
         Ok(self.now)
     }
     fn wake_at(&mut self, at_ns: u64) -> Result<Awake, Refusal> {
@@ -168,6 +168,7 @@ fn every_activation_is_kept_with_its_places_and_proves_its_walk() {
     assert!(unproven_wakes(&asked(), &result.woken.list, wall).is_empty());
     let worst: Vec<u64> = result.around.iter().map(|a| a.nth).collect();
     assert!(worst.iter().all(|nth| nth % 3 == 2) && worst.contains(&2), "the latest ones: {worst:?}");
+    assert!(result.around.iter().all(|a| a.at_ns == 200), "half of 400 ns after the expiry");
 }
 
 #[test]
