@@ -10,6 +10,7 @@ pub mod draft;
 pub mod examination;
 pub mod facts;
 pub mod findings;
+pub mod foreign;
 pub mod hierarchy;
 pub mod histogram;
 pub mod interval;
