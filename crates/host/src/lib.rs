@@ -23,6 +23,7 @@ mod quiet;
 mod read;
 mod redact;
 mod room;
+mod wake;
 mod watch;
 mod wide;
 mod worth;

@@ -10,7 +10,7 @@ use alloc::string::String;
 
 use crate::machine::{Fact, FactValue, Machine, Provocation, Refusal};
 use crate::patterns;
-use crate::wire::{Done, Line, MAX_LINE, Samples, Trial, VERSION};
+use crate::wire::{Done, Line, MAX_LINE, Samples, Trial, VERSION, Woken};
 
 /// A byte stream with lines in it.
 pub trait Lines {
@@ -208,6 +208,18 @@ impl<M: Machine, L: Lines> Server<'_, M, L> {
             Ok(result) => {
                 for line in (Samples { trial: trial.id, list: result.samples }).lines() {
                     self.send(&line)?;
+                }
+                for line in (Woken { trial: trial.id, list: result.woken }).lines() {
+                    self.send(&line)?;
+                }
+                for around in result.around {
+                    self.send(&around.line(trial.id))?;
+                }
+                for pressed in result.released.pressed {
+                    self.send(&pressed.line(trial.id))?;
+                }
+                if let Some(stalls) = result.released.stalls {
+                    self.send(&stalls.line(trial.id))?;
                 }
                 // What maps nothing has no address.
                 let translation = (result.page_bytes > 0).then(|| self.machine.translated(result.base));
