@@ -92,9 +92,10 @@ impl Wake for Timed {
     }
     fn wake_end(&mut self) -> Result<Traced, Refusal> {
         self.ended = true;
-        let events =
-            self.places.iter().map(|p| Event { at_ns: p.expires_ns + 1, what: "switch a -> b".to_string() });
-        Ok(Traced { events: events.collect(), places: core::mem::take(&mut self.places), lost: 0 })
+        Ok(Traced { places: core::mem::take(&mut self.places), lost: 0 })
+    }
+    fn wake_around(&mut self, from_ns: u64, to_ns: u64, _: usize) -> Vec<Event> {
+        vec![Event { at_ns: (from_ns + to_ns) / 2, what: "switch a -> b".to_string() }]
     }
 }
 
