@@ -17,8 +17,9 @@ use std::time::{Duration, Instant};
 
 use crate::process::list;
 use crate::quiet;
-use crate::read::cpu_list;
+use crate::read::{Root, cpu_list};
 use crate::stress::pin;
+use crate::trace;
 
 /// What every name begins with that a keeper removes. It may be root; nobody's but Fathom's things are its business.
 const PREFIX: &[u8] = b"fathom.";
@@ -49,14 +50,18 @@ impl Held {
 
     /// Removes it; what is not there any more is removed.
     pub(crate) fn remove(&self) -> io::Result<()> {
-        let outcome = if self.directory {
-            // An instance that still records is busy. What has no such file needs it not.
-            if let Ok(mut on) = File::options().write(true).open(self.path.join("tracing_on")) {
-                let _ = on.write_all(b"0");
+        let name = self.path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        let outcome = match self.directory {
+            // A name of a file descriptor leads nowhere in another process.
+            true if self.path.starts_with("/proc/self/fd") => trace::remove(&Root::system(), name),
+            true => {
+                // What records no more is removed sooner. What has no such file needs it not.
+                if let Ok(mut on) = File::options().write(true).open(self.path.join("tracing_on")) {
+                    let _ = on.write_all(b"0");
+                }
+                std::fs::remove_dir(&self.path)
             }
-            std::fs::remove_dir(&self.path)
-        } else {
-            std::fs::remove_file(&self.path)
+            false => std::fs::remove_file(&self.path),
         };
         match outcome {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -81,6 +81,11 @@ impl Lookout {
         self.change();
     }
 
+    /// Is there a keeper, or can there be one?
+    pub(crate) fn has_keeper(&self) -> bool {
+        self.0.keeper.is_some()
+    }
+
     /// Has the keeper remove this when the probe ends before it has done so itself.
     pub(crate) fn holds(&self, path: &Path, directory: bool) -> Result<(), Refusal> {
         let held = Held::new(path, directory).ok_or_else(|| {

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use fathom_probe::machine::Refusal;
-use rustix::fs::{Mode, OFlags, open, statfs, statvfs, unlink};
+use rustix::fs::{Access, Mode, OFlags, access, open, statfs, statvfs, unlink};
 use rustix::io::Errno;
 
 use super::rounds::Rounds;
@@ -100,8 +100,10 @@ pub(crate) fn directory() -> Result<PathBuf, Refusal> {
 
 fn choose(all: &[PathBuf]) -> Result<PathBuf, Refusal> {
     let on_disk = |path: &&PathBuf| {
-        statfs(path.as_path()).is_ok_and(|s| !MEMORY.contains(&(s.f_type as u64 & 0xffff_ffff)))
-            && rustix::fs::access(path.as_path(), rustix::fs::Access::WRITE_OK).is_ok()
+        // What the kernel makes up (/proc) has no blocks.
+        let disk = statfs(path.as_path())
+            .is_ok_and(|s| !MEMORY.contains(&(s.f_type as u64 & 0xffff_ffff)) && s.f_blocks > 0);
+        disk && path.is_dir() && access(path.as_path(), Access::WRITE_OK | Access::EXEC_OK).is_ok()
     };
     all.iter().find(on_disk).cloned().ok_or_else(|| {
         let shown: Vec<String> = all.iter().map(|path| path.display().to_string()).collect();
