@@ -7,7 +7,7 @@ use fathom_probe::machine::{Stream, Worth};
 use fathom_probe::wire::{PatternKind, Trial};
 
 use super::conditions::{Cell, State};
-use super::plan::{FEWEST, LONGEST_NS, LOOKED, WARM, an_activation, every_ns, seed_of, series, traced};
+use super::plan::{FEWEST, LONGEST_NS, WARM, an_activation, every_ns, seed_of, series, traced};
 use crate::budget::Budget;
 use crate::common::cost::WAKE_START_NS;
 use crate::common::round;
@@ -99,10 +99,9 @@ fn asked(record: &Record) -> (Vec<Curve>, Vec<u64>) {
     (curves.collect(), sizes)
 }
 
-/// Series of a curve at a size, in the order of the record.
+/// Series of a curve at a size behind the first, which is the look at it and shorter, in the order of the record.
 fn repeats<'a>(record: &'a Record, curve: &Curve, bytes: u64) -> Vec<&'a TrialRun> {
-    let of = |run: &&TrialRun| run.done.is_some() && of(&run.trial) == Some((*curve, bytes));
-    record.of(PatternKind::Wake).filter(of).collect()
+    record.of(PatternKind::Wake).filter(|run| of(&run.trial) == Some((*curve, bytes))).skip(1).collect()
 }
 
 /// p99.9 of a series in us, or p99 where it is too short for that.
@@ -129,7 +128,7 @@ pub(super) fn rows(record: &Record, curve: &Curve) -> Vec<Row> {
         .into_iter()
         .map(|bytes| {
             let runs = repeats(record, curve, bytes);
-            (bytes, runs.iter().filter(|run| run.trial.round > LOOKED + 1).map(|run| tail(run)).collect())
+            (bytes, runs.iter().map(|run| tail(run)).collect())
         })
         .collect();
     let fewest = all.iter().map(|(_, tails)| tails.len()).filter(|n| *n > 0).min().unwrap_or(0);
@@ -167,24 +166,22 @@ pub(super) fn round(record: &Record, budget: &Budget, seed: u64) -> Vec<Trial> {
         };
         curves.iter().flat_map(of).filter(|cell| !refused(cell)).collect()
     };
-    let wanted = if record.round() == LOOKED {
-        let cells = cells(&all, &sizes);
-        let n =
-            activations(record, budget, budget.share(SCREEN), cells.len()).min(SCREEN_NS / every_ns(record));
-        cells.iter().map(|cell| series(record, cell, n, traced(record))).collect()
+    // A cell that nobody has looked at, also where a record was cut off in the first look.
+    let unseen = |cell: &Cell| !record.of(PatternKind::Wake).any(|run| cell.is_of(&run.trial));
+    let first: Vec<Cell> = cells(&all, &sizes).into_iter().filter(unseen).collect();
+    let (wanted, n) = if first.is_empty() {
+        let curves = telling(record, &all);
+        let missing = |curve: &Curve| cells(&[*curve], &short(record, curve, &sizes));
+        // One length for all repeats, so that their tails are of one percentile: what the look leaves is for the
+        // repeats of all sizes, and for half as many of those between.
+        let share = (budget.total - budget.share(SCREEN)) / (REPEATS + REPEATS / 2) as u64;
+        let n = activations(record, budget, share, sizes.len() * curves.len());
+        (curves.iter().flat_map(missing).collect(), n)
     } else {
-        let telling = telling(record, &all);
-        let missing = |curve: &Curve| short(record, curve, &sizes);
-        let cells: Vec<Cell> = telling
-            .iter()
-            .flat_map(|curve| missing(curve).into_iter().map(|bytes| curve.cell(bytes, modelled(record))))
-            .filter(|cell| !refused(cell))
-            .collect();
-        let rounds_left = REPEATS.saturating_sub(done(record, &telling, &sizes)).max(1);
-        let share = budget.left() / rounds_left as u64 / 2;
-        let n = activations(record, budget, share.max(budget.left() / 16), cells.len());
-        cells.iter().map(|cell| series(record, cell, n, traced(record))).collect::<Vec<_>>()
+        let n = activations(record, budget, budget.share(SCREEN), all.len() * sizes.len());
+        (first, n.min(SCREEN_NS / every_ns(record)))
     };
+    let wanted = wanted.iter().map(|cell| series(record, cell, n, traced(record))).collect();
     round::close(record, budget, wanted, |_| 0, (seed, 0x5eeb))
 }
 
@@ -193,9 +190,10 @@ fn telling(record: &Record, all: &[Curve]) -> Vec<Curve> {
     let contrast = |curve: &Curve| {
         let tails: Vec<f64> = record
             .of(PatternKind::Wake)
-            .filter(|run| run.trial.round == LOOKED + 1 && of(&run.trial).is_some_and(|(c, _)| c == *curve))
+            .filter(|run| of(&run.trial).is_some_and(|(c, _)| c == *curve))
+            .filter(|run| first_of_its_cell(record, run))
             .map(|run| {
-                // The median of a short series is surer than its tail, and what moves the one moves the other.
+                // p90 of a short series is surer than its tail, and what moves the one moves the other.
                 let mut late: Vec<u64> = run.wakeups.woken.iter().map(|w| w.user_ns).collect();
                 late.sort_unstable();
                 late.get(late.len() * 9 / 10).map_or(0.0, |ns| *ns as f64)
@@ -210,18 +208,15 @@ fn telling(record: &Record, all: &[Curve]) -> Vec<Curve> {
     ranked.into_iter().take(CURVES).map(|(_, curve)| curve).collect()
 }
 
-/// Repeats that the size with the fewest has.
-fn done(record: &Record, curves: &[Curve], sizes: &[u64]) -> usize {
-    let count = |curve: &Curve, bytes: u64| {
-        repeats(record, curve, bytes).iter().filter(|r| r.trial.round > LOOKED + 1).count()
-    };
-    curves.iter().flat_map(|c| sizes.iter().map(move |&b| count(c, b))).min().unwrap_or(0)
+/// Is it the look at its cell?
+fn first_of_its_cell(record: &Record, run: &TrialRun) -> bool {
+    let first = record.of(PatternKind::Wake).find(|other| of(&other.trial) == of(&run.trial));
+    first.is_some_and(|first| first.trial.id == run.trial.id)
 }
 
 /// Sizes of a curve that want one more repeat: all, until they have enough; then those between the sizes round a break.
 fn short(record: &Record, curve: &Curve, sizes: &[u64]) -> Vec<u64> {
-    let count =
-        |bytes: u64| repeats(record, curve, bytes).iter().filter(|r| r.trial.round > LOOKED + 1).count();
+    let count = |bytes: u64| repeats(record, curve, bytes).len();
     let short: Vec<u64> = sizes.iter().copied().filter(|&bytes| count(bytes) < REPEATS).collect();
     if !short.is_empty() {
         return short;
