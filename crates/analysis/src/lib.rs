@@ -17,3 +17,4 @@ pub mod pages;
 pub mod replacement;
 pub mod sets;
 pub mod tiers;
+pub mod wakeup;
