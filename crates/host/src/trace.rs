@@ -87,7 +87,7 @@ impl Trace {
     pub(crate) fn open(root: &Root, cpu: u32) -> Result<Trace, Refusal> {
         let place = Place::find(root)?;
         place.sweep(root);
-        let buffer = Buffer::open(root, place.make(root, "")?, cpu)?;
+        let buffer = Buffer::open(root, place.make(root, "")?, cpu, "nop")?;
         let kinds = Kinds::read(|name| buffer.text(&format!("events/{name}/format")));
         let kinds = kinds.map_err(|name| unknown(&format!("events/{name}")))?;
         let mut trace = Trace { root: root.clone(), buffer, kinds, tid: None };

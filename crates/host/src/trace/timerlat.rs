@@ -57,18 +57,15 @@ pub(crate) fn timerlat(root: &Root, cpu: u32, period_us: u64, time: Duration) ->
     let before = Osnoise::read(&place).ok_or_else(|| unknown("osnoise/timerlat_period_us and cpus"))?;
     let instance = place.make(root, &before.keep())?;
     instance.osnoise(root, &Osnoise { period: period_us.to_string(), cpus: cpu.to_string() })?;
-    let mut buffer = Buffer::open(root, instance, cpu)?;
+    let mut buffer = Buffer::open(root, instance, cpu, "timerlat")?;
     let name = "events/ftrace/timerlat";
     let kind = buffer.text(&format!("{name}/format")).and_then(|text| Kind::parse(&text));
     let kind = kind.ok_or_else(|| unknown(name))?;
     let periods = u64::try_from(time.as_micros()).unwrap_or(u64::MAX) / period_us;
     buffer.reserve(periods.saturating_mul(PERIOD))?;
-    buffer.set("current_tracer", "timerlat")?;
     buffer.set("tracing_on", "1")?;
     std::thread::sleep(time);
     buffer.set("tracing_on", "0")?;
-    // Ends the tracer's threads.
-    buffer.set("current_tracer", "nop")?;
     let mut rows = Vec::new();
     let drained = buffer.drain(|record| kind.add(record.data, &mut rows))?;
     Ok(Timerlat { rows, lost: drained.lost })
