@@ -11,10 +11,12 @@ use fathom_probe::wire::{Done, Line, PatternKind, Sample, Samples, Trial, VERSIO
 
 mod losses;
 mod own;
+mod wakes;
 
 pub use losses::{Losses, Lost};
 pub(crate) use losses::{again, hello};
 pub use own::{End, MOST_COLOURS, Run, attribute_words, ladder_words, words};
+pub use wakes::Wakeups;
 
 /// Most problems that are kept one by one; a hostile file has no more to say after that.
 const MOST_PROBLEMS: usize = 100;
@@ -43,6 +45,15 @@ pub struct TrialRun {
     pub done: Option<Done>,
     /// Reason and remedy, when it was refused.
     pub refusal: Option<(String, String)>,
+    /// Wake-ups, and the load beside the trial.
+    pub wakeups: Wakeups,
+}
+
+impl TrialRun {
+    fn begun(trial: Trial) -> TrialRun {
+        let wakeups = Wakeups::default();
+        TrialRun { trial, samples: Vec::new(), cheated: 0, done: None, refusal: None, wakeups }
+    }
 }
 
 impl TrialRun {
@@ -261,6 +272,7 @@ impl Record {
                 self.running(samples.trial)?.samples.extend(samples.list);
                 self.held += bytes;
             }
+            "woken" | "around" | "pressed" | "stalls" => self.take_wakes(line)?,
             "done" => self.take_done(Done::read(line)?)?,
             "refusal" => self.take_refusal(line)?,
             "fault" => {
@@ -302,7 +314,7 @@ impl Record {
         self.held += size_of::<TrialRun>() as u64;
         self.begun += 1;
         self.open = true;
-        self.trials.push(TrialRun { trial, samples: Vec::new(), cheated: 0, done: None, refusal: None });
+        self.trials.push(TrialRun::begun(trial));
         Ok(())
     }
 
@@ -398,6 +410,7 @@ impl Record {
     }
 
     fn take_done(&mut self, done: Done) -> Result<(), WireError> {
+        let worth = self.worth;
         let run = self.running(done.trial)?;
         let bad = unproven(&run.trial, done.page_bytes, &run.samples);
         run.cheated = bad.len();
@@ -407,6 +420,7 @@ impl Record {
             // In ascending order: a hostile trial has a million of them.
             bad.binary_search(&(i - 1)).is_err()
         });
+        run.keep_proven_wakes(&done, worth);
         run.done = Some(done);
         Ok(())
     }

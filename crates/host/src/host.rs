@@ -1,11 +1,12 @@
 //! The host as a machine.
 
 use fathom_probe::machine::{
-    Attribute, Control, Controls, Count, Counters, Disturb, Dma, Fact, Fresh, Machine, Maintain, Mapping,
-    Pages, Refusal, Ticks, Translate, Translation, Wake, Watch, Wish, Worth,
+    Attribute, Awake, Control, Controls, Count, Counters, Disturb, Dma, Event, Fact, Fresh, Machine,
+    Maintain, Mapping, Pages, Refusal, Ticks, Traced, Translate, Translation, Wake, Watch, Wish, Worth,
 };
 use fathom_probe::patterns::copy::Copying;
 use fathom_probe::patterns::stride::Sweep;
+use fathom_probe::wire::Wakes;
 
 use crate::arena::HostCell;
 use crate::clock::{self, Rate, Source};
@@ -19,6 +20,7 @@ use crate::pages::{self, PageSizes};
 use crate::process;
 use crate::quiet::{self, Quiet};
 use crate::read::Root;
+use crate::wake::{self, Waker};
 use crate::watch::Watcher;
 use crate::worth;
 
@@ -81,6 +83,7 @@ pub struct Host {
     faults_counted: bool,
     /// Is every access of a sweep followed by a flush of its line?
     flush: bool,
+    waker: Waker,
 }
 
 impl Host {
@@ -128,6 +131,7 @@ impl Host {
         let mut watcher = Watcher::new(&root, cpu, worth < Worth::Real);
         facts.extend(watch_facts(&mut watcher));
         facts.extend(throttle_facts(&root));
+        facts.extend(wake::facts(&root, cpu));
         Ok(Host {
             memory,
             clock,
@@ -140,6 +144,7 @@ impl Host {
             facts,
             faults_counted: false,
             flush: false,
+            waker: Waker::new(),
         })
     }
 
@@ -240,6 +245,7 @@ impl Machine for Host {
     /// locked under `memory.after`, with how shared pages were verified.
     fn facts_after(&mut self, sink: &mut dyn FnMut(Fact)) {
         let mut memory = self.memory_facts("memory.after");
+        memory.extend(self.waker.locked.as_ref().map(|how| text("wake.after.locked", how)));
         memory.extend(self.memory.shared.map(|how| text("memory.after.shared", how)));
         environment::facts_after(&self.root, self.cpu).into_iter().chain(memory).for_each(sink);
     }
@@ -319,7 +325,12 @@ impl Counters for Host {
     }
 }
 
-impl Maintain for Host {}
+impl Maintain for Host {
+    fn clean_invalidate(&mut self, offset: u64, bytes: u64) -> Result<(), Refusal> {
+        let outside = || Refusal::new("the range is not mapped", "maintain what was mapped");
+        self.memory.arena.flush(offset, bytes).ok_or_else(outside)
+    }
+}
 impl Fresh for Host {
     /// With `MADV_DONTNEED`. Once it is looked whether the kernel counts the fault of a touch: what no page fault
     /// proves is not worth a trial.
@@ -341,7 +352,37 @@ impl Fresh for Host {
         Ok(())
     }
 }
-impl Wake for Host {}
+impl Wake for Host {
+    fn wake_begin(&mut self, wakes: &Wakes, activations: u64) -> Result<u64, Refusal> {
+        // The priority that is lent to other patterns is counted against the throttle; a task that sleeps is not.
+        self.quiet.end();
+        let address = self.memory.arena.address();
+        self.waker.begin(
+            &self.root,
+            (self.cpu, activations),
+            wakes,
+            (address, address + self.memory.arena.length()),
+        )
+    }
+
+    #[inline(always)]
+    fn wake_at(&mut self, at_ns: u64) -> Result<Awake, Refusal> {
+        self.waker.sleep(at_ns)
+    }
+
+    #[inline(always)]
+    fn wake_now(&mut self) -> u64 {
+        wake::now()
+    }
+
+    fn wake_end(&mut self) -> Result<Traced, Refusal> {
+        self.waker.end()
+    }
+
+    fn wake_around(&mut self, from_ns: u64, to_ns: u64, most: usize) -> Vec<Event> {
+        self.waker.around(from_ns, to_ns, most)
+    }
+}
 impl Disturb for Host {}
 impl Dma for Host {}
 impl Translate for Host {

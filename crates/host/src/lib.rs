@@ -23,9 +23,8 @@ mod quiet;
 mod read;
 mod redact;
 mod room;
-// Until the wake-up loop uses it.
-#[cfg_attr(not(test), expect(dead_code, reason = "the wake-up loop is its user"))]
 mod trace;
+mod wake;
 mod watch;
 mod wide;
 mod worth;

@@ -131,7 +131,7 @@ const REMEDY: &str = "run as root, with CAP_SYS_NICE, or with a real-time limit 
     with real-time group scheduling its cpu group needs cpu.rt_runtime_us";
 
 /// Sets the calling thread's policy. Children do not inherit it.
-fn set_policy(policy: i32, priority: i32) -> io::Result<()> {
+pub(crate) fn set_policy(policy: i32, priority: i32) -> io::Result<()> {
     // SAFETY: all-zero bytes are a valid `sched_param` (integers only, some of them absent on some C
     // libraries).
     let mut param: libc::sched_param = unsafe { std::mem::zeroed() };

@@ -64,6 +64,12 @@ fn stolen(text: &str, line: &str) -> Option<u64> {
     text.lines().find_map(|l| l.strip_prefix(line))?.split_whitespace().nth(7)?.parse().ok()
 }
 
+/// Involuntary context switches of the calling thread.
+#[inline]
+pub(crate) fn involuntary() -> u64 {
+    usage().ru_nivcsw as u64
+}
+
 /// Resource usage of the calling thread.
 fn usage() -> libc::rusage {
     // SAFETY: all-zero bytes are a valid `rusage` (integers only).

@@ -9,6 +9,7 @@
 extern crate alloc;
 
 pub mod chain;
+pub mod load;
 pub mod machine;
 pub mod mair;
 pub mod patterns;

@@ -16,7 +16,10 @@ use crate::tokens::token_names;
 
 mod capabilities;
 
-pub use capabilities::{Control, Count, Counters, Disturb, Dma, Fresh, Maintain, Stream, Translate, Wake};
+pub use capabilities::{
+    Awake, Control, Count, Counters, Disturb, Dma, Event, Fresh, Maintain, Places, Released, Stream, Traced,
+    Translate, Wake,
+};
 
 /// A reading of a machine's clock, in that clock's own ticks. A tick is not a cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -5,14 +5,15 @@
 
 use crate::machine::Operation;
 use crate::patterns::{alias, stride};
-use crate::wire::{PatternKind, Sample, Trial};
+use crate::wire::{PatternKind, Sample, Trial, Woke};
 
 /// Numbers of the samples whose end cells are not where `n` and `2n` loads lead. Patterns that load
 /// nothing (clock, alu) prove nothing here. Runs of whole laps end where they began, so they prove
 /// nothing either: such a trial is unproven from its first sample on, and no plan asks for one.
 #[must_use]
 pub fn unproven(trial: &Trial, page_bytes: u64, samples: &[Sample]) -> alloc::vec::Vec<usize> {
-    if matches!(trial.pattern, PatternKind::Clock | PatternKind::Alu) {
+    // Wake-ups are no samples.
+    if matches!(trial.pattern, PatternKind::Clock | PatternKind::Alu | PatternKind::Wake) {
         return alloc::vec::Vec::new();
     }
     if trial.frames > 0 {
@@ -60,6 +61,25 @@ pub fn unproven(trial: &Trial, page_bytes: u64, samples: &[Sample]) -> alloc::ve
         }
     }
     bad
+}
+
+/// Numbers of the activations that prove nothing: that did not walk to where their loads lead, or whose places are
+/// not in their order; all, where the series took less than its periods (`wall_ns`, around the whole trial).
+#[must_use]
+pub fn unproven_wakes(trial: &Trial, woken: &[Woke], wall_ns: u64) -> alloc::vec::Vec<usize> {
+    let steps = |w: &Woke| w.missed.saturating_add(w.skipped).saturating_add(1);
+    let periods = woken.iter().skip(1).fold(trial.warm, |sum, w| sum.saturating_add(steps(w)));
+    if wall_ns < periods.saturating_mul(trial.wakes.every_ns) {
+        return (0..woken.len()).collect();
+    }
+    let chain = trial.chain(0, 1);
+    let ordered = |w: &Woke| {
+        let places = [w.irq_ns, w.wake_ns, w.switch_ns, Some(w.user_ns), Some(w.work_ns)];
+        places.into_iter().flatten().is_sorted()
+    };
+    let position = |i: usize| trial.loads.wrapping_mul(trial.warm.wrapping_add(i as u64 + 1));
+    let proven = |i: usize| ordered(&woken[i]) && woken[i].end == chain.cell_at(position(i));
+    (0..woken.len()).filter(|&i| !proven(i)).collect()
 }
 
 /// The same of pages that share a frame: the numbers of the cells that come next. Each is reached only by adding

@@ -209,6 +209,18 @@ impl<M: Machine, L: Lines> Server<'_, M, L> {
                 for line in (Samples { trial: trial.id, list: result.samples }).lines() {
                     self.send(&line)?;
                 }
+                for line in result.woken.lines() {
+                    self.send(&line)?;
+                }
+                for around in result.around {
+                    self.send(&around.line(trial.id))?;
+                }
+                for pressed in result.released.pressed {
+                    self.send(&pressed.line(trial.id))?;
+                }
+                if let Some(stalls) = result.released.stalls {
+                    self.send(&stalls.line(trial.id))?;
+                }
                 // What maps nothing has no address.
                 let translation = (result.page_bytes > 0).then(|| self.machine.translated(result.base));
                 let done = Done {

@@ -3,7 +3,7 @@ use fathom_probe::machine::Watch;
 use fathom_probe::wire::{Done, Trial};
 
 use super::*;
-use crate::record::TrialRun;
+use crate::record::{TrialRun, Wakeups};
 
 /// A record of trials with these watches.
 fn record(watches: impl IntoIterator<Item = Watch>) -> Record {
@@ -24,6 +24,7 @@ fn record(watches: impl IntoIterator<Item = Watch>) -> Record {
             cheated: 0,
             done: Some(done),
             refusal: None,
+            wakeups: Wakeups::default(),
         });
     }
     record

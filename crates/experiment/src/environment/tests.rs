@@ -2,7 +2,7 @@ use fathom_analysis::claims::FactValue;
 use fathom_probe::wire::{Done, Sample, Trial};
 
 use super::*;
-use crate::record::{End, TrialRun};
+use crate::record::{End, TrialRun, Wakeups};
 
 /// A record with these facts, ten seconds long.
 fn record(facts: &[(&str, &str)]) -> Record {
@@ -28,6 +28,7 @@ fn yardstick(record: &mut Record, ticks: u64) {
         cheated: 0,
         done: Some(done),
         refusal: None,
+        wakeups: Wakeups::default(),
     });
 }
 

@@ -3,7 +3,9 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::{Controls, Mapping, Refusal, Ticks, Translation};
+use super::{Controls, Mapping, Refusal, Translation};
+use crate::load::{Load, Pressed, Stalls};
+use crate::wire::Wakes;
 
 /// One counter's name and its increase over a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,16 +88,91 @@ pub trait Fresh {
     }
 }
 
-/// Periodic wake-ups.
+/// Periodic wake-ups. Times are those of the machine's own wake-up clock (Linux: `CLOCK_MONOTONIC`), in ns.
 pub trait Wake {
-    /// Sleeps until the absolute time `at` of the machine's own clock.
+    /// Gets ready to be woken so many times as `wakes` says: priority, locked memory, tracing. Answers the time now.
     ///
     /// # Errors
-    /// A [`Refusal`] where the machine has no timer to wait for.
-    fn wake_at(&mut self, at: Ticks) -> Result<Ticks, Refusal> {
-        let _ = at;
+    /// A [`Refusal`] where the machine has no timer to wait for, or may not wait as it is asked to.
+    fn wake_begin(&mut self, wakes: &Wakes, activations: u64) -> Result<u64, Refusal> {
+        let _ = (wakes, activations);
+        Err(Refusal::new(
+            "this machine offers no timer to wait for",
+            "measure wake-ups on Linux: `--on host`",
+        ))
+    }
+
+    /// Sleeps until the absolute time `at_ns`. Nothing here allocates or writes anywhere.
+    ///
+    /// # Errors
+    /// A [`Refusal`] where the sleep fails.
+    fn wake_at(&mut self, at_ns: u64) -> Result<Awake, Refusal> {
+        let _ = at_ns;
         Err(Refusal::new("this machine offers no timer to wait for", ""))
     }
+
+    /// The time now.
+    fn wake_now(&mut self) -> u64 {
+        0
+    }
+
+    /// Ends what [`Wake::wake_begin`] began, also after an error. Answers the earlier places of the activations,
+    /// where they were asked for.
+    ///
+    /// # Errors
+    /// A [`Refusal`] where they cannot be read.
+    fn wake_end(&mut self) -> Result<Traced, Refusal> {
+        Ok(Traced::default())
+    }
+
+    /// What ran on the CPU between two times of the series that ended last, at most `most` rows: first what had the
+    /// CPU at `from_ns`.
+    fn wake_around(&mut self, from_ns: u64, to_ns: u64, most: usize) -> Vec<Event> {
+        let _ = (from_ns, to_ns, most);
+        Vec::new()
+    }
+}
+
+/// A wake-up as the woken task sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Awake {
+    /// When it was awake, ns.
+    pub now_ns: u64,
+    /// The CPU that it was on.
+    pub cpu: u64,
+    /// Times that something took that CPU from it since it began ([`Wake::wake_begin`]).
+    pub involuntary: u64,
+}
+
+/// Where activations came through before the task itself saw them.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Traced {
+    /// A row for each expiry that was seen, ascending.
+    pub places: Vec<Places>,
+    /// Events that the tracer had no room for.
+    pub lost: u64,
+}
+
+/// The places of one activation, ns of the wake-up clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Places {
+    /// When the timer was to expire.
+    pub expires_ns: u64,
+    /// When its interrupt handler ran.
+    pub irq_ns: Option<u64>,
+    /// When the kernel made the task runnable.
+    pub wake_ns: Option<u64>,
+    /// When the CPU was switched to the task.
+    pub switch_ns: Option<u64>,
+}
+
+/// Something that a tracer saw.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// When, ns of the wake-up clock.
+    pub at_ns: u64,
+    /// What: `switch kworker/0:1 -> fathom`, `irq 4 ttyS0`.
+    pub what: String,
 }
 
 /// Interference by co-running work.
@@ -111,6 +188,30 @@ pub trait Disturb {
             Err(Refusal::new("this machine offers no co-running streams", ""))
         }
     }
+
+    /// Starts the stressors of a trial's `load=` and returns when all of their workers are at work. Never called
+    /// with a load that is none.
+    ///
+    /// # Errors
+    /// A [`Refusal`] where the machine cannot run them, or may not; then none of them runs.
+    fn press(&mut self, load: &Load) -> Result<(), Refusal> {
+        let _ = load;
+        Err(Refusal::new("this machine offers no stressors", "load a Linux machine: `--on host`"))
+    }
+
+    /// Ends the stressors, and says what they did since [`Disturb::press`] returned.
+    fn release(&mut self) -> Released {
+        Released::default()
+    }
+}
+
+/// What co-running stressors did.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Released {
+    /// A row for each stressor.
+    pub pressed: Vec<Pressed>,
+    /// How long tasks waited meanwhile, where the machine tells.
+    pub stalls: Option<Stalls>,
 }
 
 /// One co-running stream: CPU `cpu` chases a random cycle over `bytes` of its own memory.

@@ -54,7 +54,7 @@ pub fn measure<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refu
         let end2 = exchange(machine, trial, (&plain, &wish), seed(trial, nth, true))?;
         samples.push(Sample { end, end2, ..Sample::default() });
     }
-    Ok(Yield { samples, page_bytes: other.page_bytes, base: other.base })
+    Ok(Yield::of(samples, other.page_bytes, other.base))
 }
 
 /// Stores words through the first mapping and sums up what the second one loads; the wish for the second, made

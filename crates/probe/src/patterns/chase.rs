@@ -94,7 +94,7 @@ pub(super) fn on_chain<M: Machine>(machine: &mut M, trial: &Trial, one: One<M>) 
         let sample = one(machine, &chain, &mut cell, trial);
         samples.push(sample.ok_or_else(lost)?);
     }
-    Ok(Yield { samples, page_bytes, base: mapping.base })
+    Ok(Yield::of(samples, page_bytes, mapping.base))
 }
 
 /// Lays a chain and warms it; where the timed loads begin, `None` where that is outside of the mapping.

@@ -167,7 +167,7 @@ pub fn measure<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refu
     if let Some(last) = samples.last_mut() {
         last.end2 = found(machine, &copying).ok_or_else(outside)?;
     }
-    Ok(Yield { samples, page_bytes: mapping.page_bytes, base: mapping.base })
+    Ok(Yield::of(samples, mapping.page_bytes, mapping.base))
 }
 
 /// Leaves the source's first cell in every cell of the destination, so that what was not copied is seen.

@@ -2,8 +2,8 @@
 
 use alloc::vec::Vec;
 
-use crate::machine::{Controls, Machine, Refusal};
-use crate::wire::{PatternKind, Sample, Trial};
+use crate::machine::{Controls, Machine, Refusal, Released};
+use crate::wire::{Around, PatternKind, Sample, Trial, Woken};
 
 pub mod alias;
 pub mod alu;
@@ -14,6 +14,7 @@ pub mod probe;
 pub mod shared;
 pub mod single;
 pub mod stride;
+pub mod wake;
 
 /// What a trial yielded.
 #[derive(Debug)]
@@ -24,6 +25,21 @@ pub struct Yield {
     pub page_bytes: u64,
     /// Where the mapping began in the arena, bytes.
     pub base: u64,
+    /// The activations of the pattern `wake`.
+    pub woken: Woken,
+    /// What ran around some of them.
+    pub around: Vec<Around>,
+    /// What co-running stressors did.
+    pub released: Released,
+}
+
+impl Yield {
+    /// Samples of a mapping, and nothing beside them.
+    #[must_use]
+    pub fn of(samples: Vec<Sample>, page_bytes: u64, base: u64) -> Yield {
+        let (woken, around, released) = (Woken::default(), Vec::new(), Released::default());
+        Yield { samples, page_bytes, base, woken, around, released }
+    }
 }
 
 /// Maps what a trial needs and runs its pattern.
@@ -35,7 +51,7 @@ pub fn run<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal>
     let outcome = match machine.disturb(&trial.with) {
         Err(refusal) => Err(refusal),
         Ok(()) => {
-            let outcome = alone(machine, trial);
+            let outcome = pressed(machine, trial);
             machine.disturb(&[])?;
             outcome
         }
@@ -44,6 +60,17 @@ pub fn run<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal>
         machine.control(&Controls::default())?;
     }
     outcome
+}
+
+/// The pattern beside the stressors that the trial names.
+fn pressed<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal> {
+    if trial.load.is_none() {
+        return alone(machine, trial);
+    }
+    machine.press(&trial.load)?;
+    let outcome = alone(machine, trial);
+    let released = machine.release();
+    outcome.map(|outcome| Yield { released, ..outcome })
 }
 
 /// The pattern itself, whatever the machine is set to and runs beside it.
@@ -60,8 +87,9 @@ fn alone<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal> {
         PatternKind::Stride => return stride::measure(machine, trial),
         PatternKind::Copy => return copy::measure(machine, trial),
         PatternKind::Alias => return alias::measure(machine, trial),
+        PatternKind::Wake => return wake::measure(machine, trial),
     };
-    Ok(Yield { samples, page_bytes: 0, base: 0 })
+    Ok(Yield::of(samples, 0, 0))
 }
 
 /// Calls `one` `count` times, the odd ones first and then in turns of `N`: the shape of a machine's own loops, which

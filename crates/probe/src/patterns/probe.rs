@@ -53,7 +53,7 @@ pub fn measure<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refu
         };
         samples.push(sample.ok_or_else(|| Refusal::new("a load led off the sequence", ""))?);
     }
-    Ok(Yield { samples, page_bytes: mapping.page_bytes, base: mapping.base })
+    Ok(Yield::of(samples, mapping.page_bytes, mapping.base))
 }
 
 /// One asked load, after all that come before it.

@@ -58,7 +58,7 @@ pub fn measure<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refu
     for _ in 0..trial.samples {
         samples.push(timed(machine, &lap, &mut at, trial).ok_or_else(written)?);
     }
-    Ok(Yield { samples, page_bytes, base })
+    Ok(Yield::of(samples, page_bytes, base))
 }
 
 /// One sample: n loads, then 2n more.

@@ -317,7 +317,7 @@ pub fn measure<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refu
     {
         last.end2 = found(machine, &sweep).ok_or_else(outside)?;
     }
-    Ok(Yield { samples, page_bytes: mapping.page_bytes, base: mapping.base })
+    Ok(Yield::of(samples, mapping.page_bytes, mapping.base))
 }
 
 /// One sample: n accesses, then 2n more.
@@ -385,7 +385,7 @@ fn first_touches<M: Machine>(
     }
     // Nobody reckons with what the last sample left.
     machine.give_back(mapping)?;
-    Ok(Yield { samples, page_bytes: mapping.page_bytes, base: mapping.base })
+    Ok(Yield::of(samples, mapping.page_bytes, mapping.base))
 }
 
 fn first_touch<M: Machine>(machine: &mut M, sweep: &Sweep, trial: &Trial) -> Option<Sample> {

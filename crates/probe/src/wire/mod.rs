@@ -9,11 +9,13 @@ pub mod line;
 pub mod order;
 pub mod sample;
 pub mod trial;
+pub mod woken;
 
 pub use line::{Fields, Line, MAX_LINE, Value, WireError};
 pub use order::OrderKind;
 pub use sample::{Done, Sample, Samples};
-pub use trial::{PatternKind, Trial};
+pub use trial::{PatternKind, Trial, Wakes};
+pub use woken::{Around, Woke, Woken};
 
 /// The version of the wire and of the record. Old keys keep their meaning and defaults for ever.
 pub const VERSION: u64 = 1;

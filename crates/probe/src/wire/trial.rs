@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use super::line::{Fields, Line, WireError};
 use super::order::OrderKind;
 use crate::chain::{Chain, Layout, Order, mix};
+use crate::load::Load;
 use crate::machine::{Attribute, Controls, Operation, Pages, Stream, Wish};
 use crate::patterns::copy::{self, Copying};
 use crate::patterns::stride::Sweep;
@@ -43,6 +44,8 @@ pub enum PatternKind {
     Copy,
     /// Stores through the attribute asked for that write-back memory's mapping loads, and the other way round.
     Alias,
+    /// Periodic wake-ups of a task that then walks a chain over packed lines.
+    Wake,
 }
 
 token_names!(PatternKind {
@@ -57,7 +60,30 @@ token_names!(PatternKind {
     Probe = "probe",
     Copy = "copy",
     Alias = "alias",
+    Wake = "wake",
 });
+
+/// How the pattern `wake` waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wakes {
+    /// The period, ns.
+    pub every_ns: u64,
+    /// Real-time priority (`SCHED_FIFO`); 0 for an ordinary task.
+    pub priority: u64,
+    /// Are the earlier places of each activation wanted too?
+    pub traced: bool,
+    /// Are the lines of the working set flushed before each sleep?
+    pub flushed: bool,
+    /// Bytes that are swept before each sleep, so that nearer caches hold them and not what the wake-up needs.
+    pub spoil: u64,
+}
+
+impl Default for Wakes {
+    fn default() -> Wakes {
+        // A period of 1 ms, as cyclictest has it; the priority leaves room above for the kernel's own threads.
+        Wakes { every_ns: 1_000_000, priority: 80, traced: false, flushed: false, spoil: 0 }
+    }
+}
 
 /// One point of a plan. Lengths in bytes; `loads` is the n of the n/2n method.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,6 +142,10 @@ pub struct Trial {
     pub warm: u64,
     /// Co-running streams.
     pub with: Vec<Stream>,
+    /// How the pattern `wake` waits.
+    pub wakes: Wakes,
+    /// Co-running stressors.
+    pub load: Load,
 }
 
 impl Default for Trial {
@@ -147,6 +177,8 @@ impl Default for Trial {
             samples: 5,
             warm: 4096,
             with: Vec::new(),
+            wakes: Wakes::default(),
+            load: Load::default(),
         }
     }
 }
@@ -212,7 +244,10 @@ impl Trial {
             ("frames", self.frames, 0),
             ("counted", self.counted, 0),
             ("flush", u64::from(self.controls.flush), 0),
-        ] {
+        ]
+        .into_iter()
+        .chain(self.wakes.keys())
+        {
             if value != absent {
                 line = line.int(key, value);
             }
@@ -224,6 +259,9 @@ impl Trial {
             let cpus: Vec<u64> = self.with.iter().map(|s| u64::from(s.cpu)).collect();
             let bytes: Vec<u64> = self.with.iter().map(|s| s.bytes).collect();
             line = line.list("with_cpu", &cpus).list("with_bytes", &bytes);
+        }
+        if !self.load.is_none() {
+            line = line.text("load", &self.load.to_string());
         }
         line
     }
@@ -261,6 +299,11 @@ impl Trial {
             samples: f.int("samples")?.unwrap_or(d.samples),
             warm: f.int("warm")?.unwrap_or(d.warm),
             with: streams(&mut f)?,
+            wakes: Wakes::read(&mut f)?,
+            load: f
+                .text("load")?
+                .map_or(Ok(Load::default()), Load::parse)
+                .map_err(|what| WireError::new(format!("trial: load: {what}")))?,
         };
         f.finish()?;
         trial.check()?;
@@ -334,6 +377,9 @@ impl Trial {
                 places.into_iter().max().and_then(|last| last.checked_add(8))
             }
             PatternKind::Alias => self.cells().checked_mul(8),
+            PatternKind::Wake => {
+                self.cells().checked_mul(self.step).and_then(|b| b.checked_add(self.wakes.spoil))
+            }
             _ if self.period > 0 => {
                 let layout = Layout::Grouped { group: self.cells_in_group(), period: self.period };
                 layout.extent(self.cells(), self.step)
@@ -352,6 +398,31 @@ impl Trial {
             attribute: self.attribute,
             place: self.place,
         }
+    }
+}
+
+impl Wakes {
+    /// Key, value, and the value that needs no key.
+    fn keys(&self) -> [(&'static str, u64, u64); 5] {
+        let d = Wakes::default();
+        [
+            ("every_ns", self.every_ns, d.every_ns),
+            ("priority", self.priority, d.priority),
+            ("traced", u64::from(self.traced), 0),
+            ("flushed", u64::from(self.flushed), 0),
+            ("spoil", self.spoil, 0),
+        ]
+    }
+
+    fn read(f: &mut Fields<'_>) -> Result<Wakes, WireError> {
+        let d = Wakes::default();
+        Ok(Wakes {
+            every_ns: f.int("every_ns")?.unwrap_or(d.every_ns),
+            priority: f.int("priority")?.unwrap_or(d.priority),
+            traced: f.int("traced")?.map_or(Ok(d.traced), |v| flag("traced", v))?,
+            flushed: f.int("flushed")?.map_or(Ok(d.flushed), |v| flag("flushed", v))?,
+            spoil: f.int("spoil")?.unwrap_or(d.spoil),
+        })
     }
 }
 

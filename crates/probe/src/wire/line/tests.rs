@@ -1,7 +1,7 @@
 //! Lines: everything written reads back, everything hostile is an error and never a panic.
 
 use super::*;
-use crate::wire::{Done, PatternKind, Sample, Samples, Trial};
+use crate::wire::{Around, Done, PatternKind, Sample, Samples, Trial, Woke, Woken};
 use proptest::prelude::*;
 
 fn value() -> impl Strategy<Value = Value> {
@@ -78,6 +78,42 @@ proptest! {
         }
         prop_assert_eq!(got, sent.list);
     }
+
+    #[test]
+    fn activations_survive_the_wire(list in prop::collection::vec(any::<[u64; 7]>(), 0..50), seen in any::<[u64; 3]>()) {
+        let place = |at: usize| (seen[at] > 0).then_some(seen[at]);
+        let woke = |v: [u64; 7]| Woke {
+            missed: v[0], skipped: v[1], user_ns: v[2], work_ns: v[3], end: v[4], cpu: v[5], involuntary: v[6],
+            irq_ns: place(0), wake_ns: place(1), switch_ns: place(2),
+        };
+        let sent = Woken { trial: 3, first_ns: None, lost: 0, list: list.into_iter().map(woke).collect() };
+        let mut got = Vec::new();
+        for line in sent.lines() {
+            let text = line.seal(u64::MAX);
+            prop_assert!(text.len() <= MAX_LINE);
+            got.extend(Woken::read(&Line::parse(&text).unwrap()).unwrap().list);
+        }
+        prop_assert_eq!(got, sent.list);
+    }
+}
+
+#[test]
+fn a_trial_of_wake_ups_survives_the_wire() {
+    let typed = "trial pattern=wake every_ns=100000 priority=90 traced=1 flushed=1 spoil=4096 samples=100000 \
+                 load=\"cpu*16 vm*2:128M\"";
+    let trial = Trial::read(&Line::parse(typed).unwrap()).unwrap();
+    assert_eq!((trial.wakes.every_ns, trial.wakes.priority, trial.wakes.spoil), (100_000, 90, 4096));
+    assert!(trial.wakes.traced && trial.wakes.flushed);
+    assert_eq!(trial.load.to_string(), "cpu*16 vm*2:128M");
+    assert_eq!(Trial::read(&trial.line()).unwrap(), trial);
+    let around = Around { nth: 3, at_ns: 4, what: "switch \"a\" -> b".into() };
+    assert_eq!(Around::read(&around.line(7)).unwrap(), (7, around));
+    let sent = Woken { trial: 7, first_ns: Some(u64::MAX), lost: 3, list: [Woke::default(); 40].into() };
+    let read: Vec<Woken> = sent.lines().iter().map(|line| Woken::read(line).unwrap()).collect();
+    assert_eq!(read.iter().map(|w| w.first_ns).collect::<Vec<_>>(), [Some(u64::MAX), None, None]);
+    assert_eq!(read.iter().map(|w| w.lost).sum::<u64>(), 3);
+    let columns = Line::parse("woken trial=1 user=1,2,3 irq=1,2").unwrap();
+    assert_eq!(Woken::read(&columns).unwrap_err().what, "woken: columns of different lengths");
 }
 
 #[test]
@@ -113,6 +149,12 @@ fn errors_name_the_key() {
     assert!(error("trial pattern=pair group=3 period=640").contains("group=3"));
     assert_eq!(error("trial bytes=1 bytes=2"), "key 'bytes' stands twice");
     assert!(error("trial with_cpu=0 with_bytes=64").contains("with_cpu"));
+    assert!(error("trial load=\"vn*2\"").contains("load: 'vn' is no stressor"));
+    assert!(error("trial priority=90").contains("pattern=wake"));
+    assert!(error("trial pattern=wake every_ns=1").contains("every_ns=1"));
+    assert!(error("trial pattern=wake priority=100").contains("priority=100"));
+    assert!(error("trial pattern=wake spoil=3").contains("spoil=3"));
+    assert!(error("trial pattern=wake samples=1000000 every_ns=2000000").contains("1000 s"));
 }
 
 #[test]
@@ -123,7 +165,7 @@ fn every_token_has_its_inverse() {
     for &worth in crate::machine::Worth::ALL {
         assert_eq!(crate::machine::Worth::from_token(worth.token()), Some(worth));
     }
-    let all = "clock alu chase pages single stride conflict pair probe copy alias";
+    let all = "clock alu chase pages single stride conflict pair probe copy alias wake";
     assert_eq!(PatternKind::choices(), all);
 }
 

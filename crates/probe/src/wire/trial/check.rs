@@ -2,7 +2,7 @@
 
 use alloc::format;
 
-use super::{PatternKind, Trial};
+use super::{PatternKind, Trial, Wakes};
 use crate::machine::Operation;
 use crate::wire::OrderKind;
 use crate::wire::line::WireError;
@@ -12,6 +12,14 @@ use crate::wire::line::WireError;
 const MAX_BYTES: u64 = 1 << 40;
 const MAX_LOADS: u64 = 1 << 32;
 const MAX_SAMPLES: u64 = 1000;
+/// Activations of one trial: a quarter of an hour at 1 ms, and what a record of it takes is some 30 MB.
+const MAX_WAKES: u64 = 1_000_000;
+/// Periods from 10 us, which no kernel keeps, to 10 s.
+const EVERY_NS: (u64, u64) = (10_000, 10_000_000_000);
+/// Longest series, ns: whoever waits for its end must know that it comes.
+const MAX_SERIES_NS: u64 = 1_000_000_000_000;
+/// The real-time priorities of Linux (sched(7)).
+const MAX_PRIORITY: u64 = 99;
 /// Enough for a clock of one microsecond over an L1 hit of one nanosecond.
 const MAX_TIMED: u64 = 1 << 16;
 pub(super) const MAX_STREAMS: usize = 64;
@@ -41,7 +49,9 @@ impl Trial {
         within("loads", self.loads, 1, MAX_LOADS)?;
         within("timed", self.timed, 1, MAX_TIMED)?;
         within("warm", self.warm, 0, MAX_LOADS)?;
-        within("samples", self.samples, 1, MAX_SAMPLES)?;
+        let most = if self.pattern == PatternKind::Wake { MAX_WAKES } else { MAX_SAMPLES };
+        within("samples", self.samples, 1, most)?;
+        self.check_wakes()?;
         within("counted", self.counted, 0, MAX_LEVELS)?;
         if self.frames > 0 && (self.pattern, self.operation) != (PatternKind::Stride, Operation::Read) {
             return Err(WireError::new(format!(
@@ -51,6 +61,42 @@ impl Trial {
         }
         self.check_operation()?;
         self.check_once()
+    }
+
+    fn check_wakes(&self) -> Result<(), WireError> {
+        let wakes = &self.wakes;
+        let wrong = |what: alloc::string::String| Err(WireError::new(format!("trial: {what}")));
+        if self.pattern != PatternKind::Wake {
+            return match *wakes == Wakes::default() {
+                true => Ok(()),
+                false => wrong(format!(
+                    "every_ns=, priority=, traced=, flushed= and spoil= are for pattern=wake, not for {}",
+                    self.pattern.token()
+                )),
+            };
+        }
+        let (least, most) = EVERY_NS;
+        if !(least..=most).contains(&wakes.every_ns) {
+            return wrong(format!("every_ns={} must be from {least} to {most}", wakes.every_ns));
+        }
+        if wakes.priority > MAX_PRIORITY {
+            return wrong(format!("priority={} must be from 0 to {MAX_PRIORITY}", wakes.priority));
+        }
+        if wakes.spoil > MAX_BYTES || !wakes.spoil.is_multiple_of(self.step) {
+            return wrong(format!("spoil={} must be steps of {} up to {MAX_BYTES}", wakes.spoil, self.step));
+        }
+        // Each number is below 2^64 by the checks before, but not their product.
+        let series = (self.samples + self.warm).checked_mul(wakes.every_ns);
+        if series.is_none_or(|ns| ns > MAX_SERIES_NS) {
+            return wrong(format!(
+                "samples={} and warm={} with every_ns={} take more than {} s",
+                self.samples,
+                self.warm,
+                wakes.every_ns,
+                MAX_SERIES_NS / 1_000_000_000
+            ));
+        }
+        Ok(())
     }
 
     fn check_operation(&self) -> Result<(), WireError> {
