@@ -25,6 +25,7 @@ mod format;
 mod join;
 mod place;
 mod ring;
+#[allow(dead_code, reason = "no trial asks for it yet")]
 pub(crate) mod timerlat;
 
 use buffer::{Buffer, Drained, unknown};
@@ -51,6 +52,7 @@ pub(crate) struct Trace {
 }
 
 /// What was recorded.
+#[allow(dead_code, reason = "not all of it is told yet")]
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Traced {
     /// Every wake-up of the thread by a timer, in order.
@@ -74,6 +76,7 @@ impl Traced {
 }
 
 /// Removes the instances that dead processes left; their names.
+#[allow(dead_code, reason = "no command asks for it yet")]
 pub(crate) fn sweep(root: &Root) -> Vec<String> {
     Place::find(root).map(|place| place.sweep(root)).unwrap_or_default()
 }
@@ -97,6 +100,7 @@ impl Trace {
 
     /// The instance's directory, for this process: where tracefs is mounted nowhere, it leads through a file
     /// descriptor. Who removes instances after a kill uses [`sweep`].
+    #[allow(dead_code, reason = "for who looks after a process that is killed")]
     pub(crate) fn path(&self) -> &Path {
         self.buffer.path()
     }
