@@ -38,9 +38,9 @@ const ACTIVATIONS: u64 = 20_000;
 
 /// Bytes of the buffer for one activation. Its own events take 264 (on Linux 6.18: a timer set 52, its expiry 36,
 /// the waking 40, two switches of 68), the timer's interrupt 16 or more; a page of 4096 holds 14 such. The rest
-/// is for what else takes the CPU: loops of 1 ms and 100 us wrote 290 to 350 on a busy guest, and 340 to 370 in
-/// one of AArch64 with Linux 6.1 -rt.
-const ACTIVATION: u64 = 640;
+/// is for what else takes the CPU: a loop of 100 us on a busy guest wrote 290, one of 1 ms 330 to 620, both 340
+/// to 370 in a guest of AArch64 with Linux 6.1 -rt.
+const ACTIVATION: u64 = 1024;
 
 /// A trace instance of this process's own, which is removed when this is dropped.
 pub(crate) struct Trace {
