@@ -333,6 +333,19 @@ pub enum Served {
         /// The host, as ssh takes it.
         host: String,
     },
+    /// A worker of the host probe's co-running load, which starts it.
+    #[command(hide = true)]
+    Worker {
+        /// What the probe tells it.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        orders: Vec<String>,
+    },
+    /// The process that removes what the host probe leaves behind when it is killed; the probe starts it.
+    #[command(hide = true)]
+    Keeper {
+        /// The CPUs that it runs on.
+        cpus: String,
+    },
 }
 
 /// A baud rate.

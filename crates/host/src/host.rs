@@ -1,8 +1,12 @@
 //! The host as a machine.
 
+use std::path::Path;
+
+use fathom_probe::load::Load;
 use fathom_probe::machine::{
     Attribute, Awake, Control, Controls, Count, Counters, Disturb, Dma, Event, Fact, Fresh, Machine,
-    Maintain, Mapping, Pages, Refusal, Ticks, Traced, Translate, Translation, Wake, Watch, Wish, Worth,
+    Maintain, Mapping, Pages, Refusal, Released, Ticks, Traced, Translate, Translation, Wake, Watch, Wish,
+    Worth,
 };
 use fathom_probe::patterns::copy::Copying;
 use fathom_probe::patterns::stride::Sweep;
@@ -15,11 +19,13 @@ use crate::environment;
 use crate::facts::{int, text};
 use crate::identify;
 use crate::lent;
+use crate::lookout::Lookout;
 use crate::memory::Memory;
 use crate::pages::{self, PageSizes};
 use crate::process;
 use crate::quiet::{self, Quiet};
 use crate::read::Root;
+use crate::stress::{self, Stressors};
 use crate::wake::{self, Waker};
 use crate::watch::Watcher;
 use crate::worth;
@@ -44,6 +50,12 @@ pub struct Options {
     pub parent: Option<u32>,
     /// Version and hash of the program that this is part of: the fact `env.build`.
     pub build: Option<String>,
+    /// Program and first arguments of what calls [`crate::work`]: the workers of co-running load, which there is none
+    /// of without it.
+    pub worker: Option<Vec<String>>,
+    /// Program and first arguments of what calls [`crate::keep`]: the process that removes what would outlive the
+    /// probe, which nothing is made of without it.
+    pub keeper: Option<Vec<String>>,
 }
 
 impl Default for Options {
@@ -56,6 +68,8 @@ impl Default for Options {
             die_with_parent: true,
             parent: None,
             build: None,
+            worker: None,
+            keeper: None,
         }
     }
 }
@@ -83,6 +97,8 @@ pub struct Host {
     faults_counted: bool,
     /// Is every access of a sweep followed by a flush of its line?
     flush: bool,
+    lookout: Lookout,
+    stressors: Stressors,
     waker: Waker,
 }
 
@@ -131,6 +147,10 @@ impl Host {
         let mut watcher = Watcher::new(&root, cpu, worth < Worth::Real);
         facts.extend(watch_facts(&mut watcher));
         facts.extend(throttle_facts(&root));
+        let others = stress::cpus(&allowed, cpu);
+        let lookout = Lookout::new(options.keeper.clone(), others.clone());
+        let stressors = Stressors::new(&root, cpu, others, options, lookout.clone());
+        facts.extend(stressors.facts());
         facts.extend(wake::facts(&root, cpu));
         Ok(Host {
             memory,
@@ -144,7 +164,9 @@ impl Host {
             facts,
             faults_counted: false,
             flush: false,
-            waker: Waker::new(),
+            stressors,
+            waker: Waker::new(lookout.clone()),
+            lookout,
         })
     }
 
@@ -152,6 +174,20 @@ impl Host {
     #[must_use]
     pub fn cpu(&self) -> u32 {
         self.cpu
+    }
+
+    /// Has the keeper remove the directory at `path`, of trace files or of a control group, when this process ends
+    /// before it has called [`Host::released`], however it ends.
+    ///
+    /// # Errors
+    /// A [`Refusal`] where there is no keeper, or the path is not absolute or its last part not `fathom.` and more.
+    pub fn holds(&self, path: &Path) -> Result<(), Refusal> {
+        self.lookout.holds(path, true)
+    }
+
+    /// What was at `path` is removed.
+    pub fn released(&self, path: &Path) {
+        self.lookout.released(path);
     }
 
     /// Begins a spell in which nothing ordinary may interrupt the thread, where that is permitted. May pause
@@ -352,6 +388,15 @@ impl Fresh for Host {
         Ok(())
     }
 }
+impl Disturb for Host {
+    fn press(&mut self, load: &Load) -> Result<(), Refusal> {
+        self.stressors.press(load)
+    }
+
+    fn release(&mut self) -> Released {
+        self.stressors.release()
+    }
+}
 impl Wake for Host {
     fn wake_begin(&mut self, wakes: &Wakes, activations: u64) -> Result<u64, Refusal> {
         // The priority that is lent to other patterns is counted against the throttle; a task that sleeps is not.
@@ -383,7 +428,6 @@ impl Wake for Host {
         self.waker.around(from_ns, to_ns, most)
     }
 }
-impl Disturb for Host {}
 impl Dma for Host {}
 impl Translate for Host {
     fn translated(&mut self, offset: u64) -> Option<Translation> {

@@ -76,9 +76,21 @@ impl Traced {
 }
 
 /// Removes the instances that dead processes left; their names.
-#[allow(dead_code, reason = "no command asks for it yet")]
 pub(crate) fn sweep(root: &Root) -> Vec<String> {
     Place::find(root).map(|place| place.sweep(root)).unwrap_or_default()
+}
+
+/// Removes one instance, wherever the trace files are.
+pub(crate) fn remove(root: &Root, name: &str) -> std::io::Result<()> {
+    let place = Place::find(root).map_err(|refusal| std::io::Error::other(refusal.reason.into_owned()))?;
+    place.remove(name)
+}
+
+/// Removes the trace instances that killed probes left; their names. What else they were, the kernel has removed with
+/// them.
+#[must_use]
+pub fn restore() -> Vec<String> {
+    sweep(&Root::system())
 }
 
 impl Trace {
@@ -100,7 +112,6 @@ impl Trace {
 
     /// The instance's directory, for this process: where tracefs is mounted nowhere, it leads through a file
     /// descriptor. Who removes instances after a kill uses [`sweep`].
-    #[allow(dead_code, reason = "for who looks after a process that is killed")]
     pub(crate) fn path(&self) -> &Path {
         self.buffer.path()
     }

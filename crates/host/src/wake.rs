@@ -7,6 +7,7 @@ use std::io;
 use fathom_probe::machine::{Awake, Event, Places, Refusal, Traced};
 use fathom_probe::wire::Wakes;
 
+use crate::lookout::Lookout;
 use crate::process;
 use crate::quiet::set_policy;
 use crate::read::Root;
@@ -33,12 +34,13 @@ pub(crate) struct Waker {
     traced: trace::Traced,
     /// What of the process cannot be paged out; told at the session's end.
     pub(crate) locked: Option<String>,
+    lookout: Lookout,
 }
 
 impl Waker {
-    pub(crate) fn new() -> Waker {
+    pub(crate) fn new(lookout: Lookout) -> Waker {
         let traced = trace::Traced::default();
-        Waker { before: 0, raised: false, trace: None, tracing: false, traced, locked: None }
+        Waker { before: 0, raised: false, trace: None, tracing: false, traced, locked: None, lookout }
     }
 
     /// Takes the priority and sees to memory. The first time, all that the process has mapped beside `arena` is
@@ -74,7 +76,14 @@ impl Waker {
     fn record(&mut self, root: &Root, cpu: u32, activations: u64) -> Result<(), Refusal> {
         let trace = match &mut self.trace {
             Some(trace) => trace,
-            none => none.insert(Trace::open(root, cpu)?),
+            none => {
+                let trace = Trace::open(root, cpu)?;
+                // A library's user may have no keeper; the next process then removes what a kill leaves.
+                if self.lookout.has_keeper() {
+                    self.lookout.holds(trace.path(), true)?;
+                }
+                none.insert(trace)
+            }
         };
         trace.reserve(activations)?;
         trace.begin(rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned())?;

@@ -286,9 +286,8 @@ impl Phase {
         let step = 0.2 * comb.period * comb.period / span;
         let steps = (comb.error / step).ceil().min(MOST_STEPS) as i64;
         let at = |i: i64| comb.period + i as f64 * step;
-        let (best, (gathered, centre)) = (-steps..=steps)
-            .map(|i| (i, gathered(times, at(i))))
-            .max_by(|a, b| a.1.0.total_cmp(&b.1.0))?;
+        let (best, (gathered, centre)) =
+            (-steps..=steps).map(|i| (i, gathered(times, at(i)))).max_by(|a, b| a.1.0.total_cmp(&b.1.0))?;
         // The power is exponential under chance; one in 10,000 over all steps.
         if gathered * gathered / n < (steps as f64 * 2.0 + 1.0).ln() - LUCK.ln() {
             return None;

@@ -234,11 +234,8 @@ const STRAY: f64 = 1.96;
 /// Does nothing but chance decide when the late ones come, and how late they are?
 fn sound(tail: &Tail, late: &[Late], span: (u64, u64), ask: &Ask) -> Result<(), Refusal> {
     // Every late activation and not the clusters: a cadence shorter than a cluster would vanish in it.
-    let times: Vec<u64> = late
-        .iter()
-        .filter(|l| l.1 > tail.threshold)
-        .map(|l| l.0.saturating_mul(ask.period_ns))
-        .collect();
+    let times: Vec<u64> =
+        late.iter().filter(|l| l.1 > tail.threshold).map(|l| l.0.saturating_mul(ask.period_ns)).collect();
     if let Some(found) = cadence::find(&times, ask.period_ns, &ask.candidates).into_iter().next() {
         return Err(Refusal::Periodic(found));
     }

@@ -60,7 +60,7 @@ impl Instance {
 impl Drop for Instance {
     fn drop(&mut self) {
         // What stays is removed by the next process's sweep.
-        self.place.remove(&self.name);
+        let _ = self.place.remove(&self.name);
     }
 }
 
@@ -131,24 +131,29 @@ impl Place {
         Ok(Place { path, _mount: Some(mount) })
     }
 
+    /// Where an instance of this name is.
+    fn instance(&self, name: &str) -> PathBuf {
+        self.path.join("instances").join(name)
+    }
+
     /// Makes an instance of this process. Its name ends with `keep`: what a process that is killed would have had
     /// to put back (`sweep`).
     pub(crate) fn make(self, root: &Root, keep: &str) -> Result<Instance, Refusal> {
         let name = name(root) + keep;
-        let path = self.path.join("instances").join(&name);
+        let path = self.instance(&name);
         std::fs::create_dir(&path).map_err(|e| refused(root, "make a trace instance", &e))?;
         Ok(Instance { place: self, name, path })
     }
 
-    /// Removes an instance, and puts back what its name says. Was it there, and is it gone?
-    fn remove(&self, name: &str) -> bool {
+    /// Removes an instance, and puts back what its name says.
+    pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
         // The kernel keeps an instance of which somebody has a file open (EBUSY).
-        let gone = std::fs::remove_dir(self.path.join("instances").join(name)).is_ok();
-        if let Some(kept) = Osnoise::kept(name).filter(|_| gone) {
+        std::fs::remove_dir(self.instance(name))?;
+        if let Some(kept) = Osnoise::kept(name) {
             // A kernel that has lost these files since has nothing to put back.
             let _ = self.osnoise(&kept);
         }
-        gone
+        Ok(())
     }
 
     /// Sets the tracers' settings.
@@ -186,7 +191,7 @@ impl Place {
     pub(crate) fn sweep(&self, root: &Root) -> Vec<String> {
         let mut gone = self.instances();
         // One whose process cannot be seen from here, being in another PID namespace, is open, and so is kept.
-        gone.retain(|name| left_behind(root, name) && self.remove(name));
+        gone.retain(|name| left_behind(root, name) && self.remove(name).is_ok());
         gone.sort();
         gone
     }

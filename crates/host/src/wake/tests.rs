@@ -31,7 +31,7 @@ fn a_group_without_real_time_runtime_is_named_with_its_file() {
 
 #[test]
 fn a_sleep_ends_at_its_time_and_not_before() {
-    let waker = Waker::new();
+    let waker = Waker::new(crate::lookout::Lookout::new(None, Vec::new()));
     for _ in 0..5 {
         let at = now() + 200_000;
         let awake = waker.sleep(at).expect("a sleep");

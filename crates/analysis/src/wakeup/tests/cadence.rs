@@ -176,7 +176,9 @@ fn two_causes_are_both_named() {
         let found = find(&times, MS, &candidates());
         let mut names: Vec<_> = found.iter().flat_map(|c| c.names.clone()).collect();
         names.sort();
-        if names != ["throttle", "tick"] { println!("  seed {seed}: {found:?}"); }
+        if names != ["throttle", "tick"] {
+            println!("  seed {seed}: {found:?}");
+        }
         both += usize::from(names == ["throttle", "tick"]);
     }
     println!("tick and throttle together: both named in {both} of 20");

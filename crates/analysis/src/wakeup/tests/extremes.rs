@@ -50,7 +50,12 @@ impl Mixture {
     /// The level that one in `many` activations exceeds; the body never reaches that far.
     fn level(&self, many: f64) -> f64 {
         let e = (many * self.rare).ln();
-        self.at + if self.shape == 0.0 { self.scale * e } else { self.scale / self.shape * ((self.shape * e).exp() - 1.0) }
+        self.at
+            + if self.shape == 0.0 {
+                self.scale * e
+            } else {
+                self.scale / self.shape * ((self.shape * e).exp() - 1.0)
+            }
     }
 }
 
@@ -87,7 +92,12 @@ fn levels_lie_in_their_intervals_in_nine_of_ten_where_there_are_any() {
     }
 }
 
-fn refusals(runs: usize, ask: impl Fn(u64) -> Ask, run: impl Fn(u64) -> Vec<Activation>, token: &str) -> usize {
+fn refusals(
+    runs: usize,
+    ask: impl Fn(u64) -> Ask,
+    run: impl Fn(u64) -> Vec<Activation>,
+    token: &str,
+) -> usize {
     (0..runs as u64).filter(|&s| level(&run(s), &ask(s)).is_err_and(|e| e.token() == token)).count()
 }
 
