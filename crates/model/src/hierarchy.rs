@@ -187,7 +187,12 @@ impl Hierarchy {
 
     /// The nearest level on a path, when it is private and so nobody else changes its order of use.
     pub fn private_nearest(&self, path: Path) -> Option<usize> {
-        self.path(path).first().copied().filter(|&l| !self.levels[l].shared)
+        self.nearest(path).filter(|&l| !self.levels[l].shared)
+    }
+
+    /// The nearest level on a path.
+    pub fn nearest(&self, path: Path) -> Option<usize> {
+        self.path(path).first().copied()
     }
 
     /// log2 of the bytes in a level's line.

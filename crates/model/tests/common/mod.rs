@@ -73,6 +73,7 @@ pub fn random_description(seed: u64) -> Description {
         walk,
         memory,
         uncached: Uncached::default(),
+        wakeup: None,
     };
     let description = random_uncached(description, &mut Draw::new(seed ^ 0x0ff));
     description.check().unwrap_or_else(|flaw| panic!("seed {seed}: {flaw}"));
