@@ -52,7 +52,12 @@ fn main() -> ExitCode {
 fn run(cli: &Cli, out: &Out) -> Result<u8, Failure> {
     let Some(verb) = &cli.verb else { return out.text(&greeting(&keep::newest(3))) };
     match verb {
-        Verb::Survey(_) | Verb::Latency(_) | Verb::Stride(_) | Verb::Conflict(_) | Verb::Cacheability(_) => {
+        Verb::Survey(_)
+        | Verb::Latency(_)
+        | Verb::Stride(_)
+        | Verb::Conflict(_)
+        | Verb::Cacheability(_)
+        | Verb::Pressure(_) => {
             asked::of(verb).map_or(Ok(failure::FAILED), |asked| run_experiment(asked, cli.quiet, out))
         }
         Verb::Report(options) => report(options, out),

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use fathom_experiment::conflict;
 use fathom_experiment::record::{Record, Run};
 use fathom_experiment::session::{Plan, Session};
+use fathom_experiment::{conflict, pressure};
 use fathom_probe::wire::Line;
 
 use crate::asked;
@@ -174,7 +174,11 @@ fn find(options: &RunOptions) -> Result<Subject, Failure> {
 /// Time to spend where nobody says how much, ms. On hardware conflicts ask what takes a second beside their staircase;
 /// on a model that is counted in accesses, and the staircase of a large machine with a coarse clock takes most of them.
 fn default_budget(experiment: &str, modelled: bool) -> u64 {
-    if experiment == conflict::NAME && !modelled { 5_000 } else { 10_000 }
+    match experiment {
+        conflict::NAME if !modelled => 5_000,
+        pressure::NAME => pressure::BUDGET_MS,
+        _ => 10_000,
+    }
 }
 
 /// How long a session may ask on hardware: the budget less a last trial and the reading, 0.6 s and 6 %
