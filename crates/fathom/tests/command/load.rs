@@ -214,7 +214,7 @@ fn a_user_without_privileges_may_load_too() {
     nobody.args(["serve", "host"]).current_dir("/").env_clear().uid(65534).gid(65534);
     nobody.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
     nobody.stdout(Stdio::piped()).stderr(Stdio::piped());
-    drop(command.stdin(Stdio::null()));
+    command.stdin(Stdio::null());
     let Some(mut typed) = Typed::start(&mut nobody) else { return };
     let rows = pressed(&mut typed, "vm:8M disk:1M");
     assert!(number(&rows[0], "faults") > 0 && number(&rows[1], "bytes") > 0, "{rows:?}");
