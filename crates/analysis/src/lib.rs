@@ -18,3 +18,4 @@ pub mod pages;
 pub mod replacement;
 pub mod sets;
 pub mod tiers;
+pub mod wakeup;

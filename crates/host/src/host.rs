@@ -1,8 +1,8 @@
 //! The host as a machine.
 
 use fathom_probe::machine::{
-    Attribute, Awake, Control, Controls, Count, Counters, Disturb, Dma, Fact, Fresh, Machine, Maintain,
-    Mapping, Pages, Refusal, Ticks, Traced, Translate, Translation, Wake, Watch, Wish, Worth,
+    Attribute, Awake, Control, Controls, Count, Counters, Disturb, Dma, Event, Fact, Fresh, Machine,
+    Maintain, Mapping, Pages, Refusal, Ticks, Traced, Translate, Translation, Wake, Watch, Wish, Worth,
 };
 use fathom_probe::patterns::copy::Copying;
 use fathom_probe::patterns::stride::Sweep;
@@ -353,11 +353,16 @@ impl Fresh for Host {
     }
 }
 impl Wake for Host {
-    fn wake_begin(&mut self, wakes: &Wakes) -> Result<u64, Refusal> {
+    fn wake_begin(&mut self, wakes: &Wakes, activations: u64) -> Result<u64, Refusal> {
         // The priority that is lent to other patterns is counted against the throttle; a task that sleeps is not.
         self.quiet.end();
         let address = self.memory.arena.address();
-        self.waker.begin(&self.root, wakes, (address, address + self.memory.arena.length()))
+        self.waker.begin(
+            &self.root,
+            (self.cpu, activations),
+            wakes,
+            (address, address + self.memory.arena.length()),
+        )
     }
 
     #[inline(always)]
@@ -371,8 +376,11 @@ impl Wake for Host {
     }
 
     fn wake_end(&mut self) -> Result<Traced, Refusal> {
-        self.waker.end();
-        Ok(Traced::default())
+        self.waker.end()
+    }
+
+    fn wake_around(&mut self, from_ns: u64, to_ns: u64, most: usize) -> Vec<Event> {
+        self.waker.around(from_ns, to_ns, most)
     }
 }
 impl Disturb for Host {}

@@ -23,6 +23,7 @@ mod quiet;
 mod read;
 mod redact;
 mod room;
+mod trace;
 mod wake;
 mod watch;
 mod wide;

@@ -4,12 +4,13 @@
 
 use std::io;
 
-use fathom_probe::machine::{Awake, Refusal};
+use fathom_probe::machine::{Awake, Event, Places, Refusal, Traced};
 use fathom_probe::wire::Wakes;
 
 use crate::process;
 use crate::quiet::set_policy;
 use crate::read::Root;
+use crate::trace::{self, Trace};
 use crate::watch;
 
 /// Stack that is touched before the first sleep: the loop and what it calls take less than a page or two.
@@ -24,37 +25,85 @@ pub(crate) struct Waker {
     before: u64,
     /// Is a real-time priority held?
     raised: bool,
+    /// The trace instance, from the first series on that wants one.
+    trace: Option<Trace>,
+    /// Is it recording?
+    tracing: bool,
+    /// What it recorded last.
+    traced: trace::Traced,
     /// What of the process cannot be paged out; told at the session's end.
     pub(crate) locked: Option<String>,
 }
 
 impl Waker {
     pub(crate) fn new() -> Waker {
-        Waker { before: 0, raised: false, locked: None }
+        let traced = trace::Traced::default();
+        Waker { before: 0, raised: false, trace: None, tracing: false, traced, locked: None }
     }
 
     /// Takes the priority and sees to memory. The first time, all that the process has mapped beside `arena` is
     /// locked; the arena sees to itself.
-    pub(crate) fn begin(&mut self, root: &Root, wakes: &Wakes, arena: (u64, u64)) -> Result<u64, Refusal> {
+    pub(crate) fn begin(
+        &mut self,
+        root: &Root,
+        (cpu, activations): (u32, u64),
+        wakes: &Wakes,
+        arena: (u64, u64),
+    ) -> Result<u64, Refusal> {
         if self.locked.is_none() {
             self.locked = Some(lock_all_but(root, arena));
+        }
+        self.traced = trace::Traced::default();
+        if wakes.traced {
+            self.record(root, cpu, activations)?;
         }
         touch_stack();
         if wakes.priority > 0 {
             let priority = i32::try_from(wakes.priority).unwrap_or(i32::MAX);
-            set_policy(libc::SCHED_FIFO, priority).map_err(|error| refused(root, priority, &error))?;
+            if let Err(error) = set_policy(libc::SCHED_FIFO, priority) {
+                let _ = self.end();
+                return Err(refused(root, priority, &error));
+            }
             self.raised = true;
         }
         self.before = watch::involuntary();
         Ok(now())
     }
 
-    /// Gives the priority back.
-    pub(crate) fn end(&mut self) {
+    /// Begins to record the earlier places, in an instance that is made when it is first wanted.
+    fn record(&mut self, root: &Root, cpu: u32, activations: u64) -> Result<(), Refusal> {
+        let trace = match &mut self.trace {
+            Some(trace) => trace,
+            none => none.insert(Trace::open(root, cpu)?),
+        };
+        trace.reserve(activations)?;
+        trace.begin(rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned())?;
+        self.tracing = true;
+        Ok(())
+    }
+
+    /// Gives the priority back, and ends the recording.
+    pub(crate) fn end(&mut self) -> Result<Traced, Refusal> {
         if std::mem::take(&mut self.raised) {
             // Lowering one's own policy is always permitted (sched(7)).
             let _ = set_policy(libc::SCHED_OTHER, 0);
         }
+        if let Some(trace) = self.trace.as_mut().filter(|_| std::mem::take(&mut self.tracing)) {
+            self.traced = trace.end()?;
+        }
+        let places = self.traced.stages.iter().map(|s| Places {
+            expires_ns: s.expires_ns,
+            irq_ns: s.irq_ns,
+            wake_ns: s.wake_ns,
+            switch_ns: s.switch_ns,
+        });
+        Ok(Traced { places: places.collect(), lost: self.traced.lost })
+    }
+
+    /// What ran between two times of the last series.
+    pub(crate) fn around(&self, from_ns: u64, to_ns: u64, most: usize) -> Vec<Event> {
+        let rows = self.traced.around(from_ns, to_ns, most).into_iter();
+        rows.map(|(at_ns, what)| Event { at_ns, what }).collect()
     }
 
     /// Sleeps until `at_ns`. The clock is the first thing that is read behind it.
