@@ -59,7 +59,8 @@ impl Scattered {
     fn take(&mut self, bytes: u64) -> Vec<(Path, u64)> {
         let (first, a_block) = (self.taken, self.block / self.line);
         self.taken += bytes.div_ceil(self.block);
-        let at = |n: u64| self.start + self.blocks.at(first + n / a_block) * self.block + n % a_block * self.line;
+        let at =
+            |n: u64| self.start + self.blocks.at(first + n / a_block) * self.block + n % a_block * self.line;
         (0..bytes.div_ceil(self.line)).map(|n| (self.path, at(n))).collect()
     }
 }
@@ -93,7 +94,8 @@ impl Model {
     fn sleeper(&self, traced: bool) -> Result<Sleeper, Refusal> {
         let wakeup = self.description.wakeup.as_ref().ok_or_else(undescribed)?;
         let instruction = Scale::new(&self.description).units(wakeup.instruction);
-        let (mut code, mut data) = (self.part(Path::Code, wakeup.within), self.part(Path::Data, wakeup.within));
+        let (mut code, mut data) =
+            (self.part(Path::Code, wakeup.within), self.part(Path::Data, wakeup.within));
         let kernel = self.paging.kernel(2 * wakeup.within);
         let touch = |&(path, at): &(Path, u64)| Touch {
             path,
