@@ -59,7 +59,8 @@ impl Scattered {
     fn take(&mut self, bytes: u64) -> Vec<(Path, u64)> {
         let (first, a_block) = (self.taken, self.block / self.line);
         self.taken += bytes.div_ceil(self.block);
-        let at = |n: u64| self.start + self.blocks.at(first + n / a_block) * self.block + n % a_block * self.line;
+        let at =
+            |n: u64| self.start + self.blocks.at(first + n / a_block) * self.block + n % a_block * self.line;
         (0..bytes.div_ceil(self.line)).map(|n| (self.path, at(n))).collect()
     }
 }
@@ -93,7 +94,8 @@ impl Model {
     fn sleeper(&self, traced: bool) -> Result<Sleeper, Refusal> {
         let wakeup = self.description.wakeup.as_ref().ok_or_else(undescribed)?;
         let instruction = Scale::new(&self.description).units(wakeup.instruction);
-        let (mut code, mut data) = (self.part(Path::Code, wakeup.within), self.part(Path::Data, wakeup.within));
+        let (mut code, mut data) =
+            (self.part(Path::Code, wakeup.within), self.part(Path::Data, wakeup.within));
         let kernel = self.paging.kernel(2 * wakeup.within);
         let touch = |&(path, at): &(Path, u64)| Touch {
             path,
@@ -113,21 +115,17 @@ impl Model {
         Ok(Sleeper { stages: wakeup.stages.iter().map(walked).collect(), traced, places: Vec::new() })
     }
 
-    /// Units in a second.
-    fn second(&self) -> u128 {
-        self.timer.units_hz
-    }
-
     /// The time of CPU 0 in ns, rounded down.
     fn ns(&self) -> u64 {
-        u64::try_from(u128::from(self.clock()) * 1_000_000_000 / self.second()).unwrap_or(u64::MAX)
+        u64::try_from(u128::from(self.clock()) * 1_000_000_000 / self.timer.units_hz).unwrap_or(u64::MAX)
     }
 
     /// Lets CPU 0 sleep until `at_ns`; where that is past it does not.
     fn sleep_until(&mut self, at_ns: u64) {
-        let units = (u128::from(at_ns) * self.second()).div_ceil(1_000_000_000);
+        let units = (u128::from(at_ns) * self.timer.units_hz).div_ceil(1_000_000_000);
         let clock = &mut self.agents[0].clock;
         *clock = (*clock).max(u64::try_from(units).unwrap_or(u64::MAX));
+        self.catch_up_after_sleep();
     }
 
     /// One stage of CPU 0's wake-up.
@@ -170,13 +168,15 @@ impl Wake for Model {
 
     fn wake_at(&mut self, at_ns: u64) -> Result<Awake, Refusal> {
         let mut sleeper = self.sleeper.take().ok_or_else(undescribed)?;
-        self.sleep_until(at_ns);
-        let mut reached = [0; 4];
-        for (stage, reached) in sleeper.stages.iter().zip(&mut reached) {
+        let mut reached = [0; 5];
+        for (number, (stage, reached)) in sleeper.stages.iter().zip(&mut reached).enumerate() {
+            if number == 1 {
+                self.sleep_until(at_ns);
+            }
             self.walk_stage(stage);
             *reached = self.ns();
         }
-        let [irq, wake, switch, _] = reached;
+        let [_, irq, wake, switch, _] = reached;
         if sleeper.traced {
             let (irq_ns, wake_ns, switch_ns) = (Some(irq), Some(wake), Some(switch));
             sleeper.places.push(Places { expires_ns: at_ns, irq_ns, wake_ns, switch_ns });

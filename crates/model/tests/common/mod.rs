@@ -140,7 +140,7 @@ fn random_level(d: &mut Draw, name: &str, holds: Holds, line: u64, sets: u64) ->
         replacement: d.one_of(Replacement::ALL),
         write: d.one_of(Write::ALL),
         allocate: !d.chance(3),
-        inclusion: d.one_of(&[Inclusion::Neither, Inclusion::Inclusive]),
+        inclusion: d.one_of(&[Inclusion::Neither, Inclusion::Inclusive, Inclusion::InclusiveData]),
         shared: false,
     }
 }
