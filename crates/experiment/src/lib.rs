@@ -14,6 +14,7 @@ pub mod doctor;
 mod environment;
 mod geometry;
 pub mod latency;
+pub mod pressure;
 mod reading;
 pub mod record;
 pub mod session;
@@ -76,6 +77,13 @@ pub fn asked_differently(a: &record::Record, b: &record::Record) -> Vec<String> 
         let with = |flush: bool| if flush { "flushes" } else { "none" };
         differ.push(format!("stand-in: {} against {}", with(a.flush), with(b.flush)));
     }
+    if a.pressure != b.pressure {
+        let words = |run: &record::Run| match run.pressure.words() {
+            words if words.is_empty() => "nothing".to_owned(),
+            words => words.trim_start().to_owned(),
+        };
+        differ.push(format!("of the pressure: {} against {}", words(&a), words(&b)));
+    }
     let beside = |run: &record::Run| match (run.unfaulted, run.prefetch) {
         (false, false) => "nothing",
         (true, false) => "un-faulted sweeps",
@@ -97,6 +105,7 @@ pub fn read(record: &record::Record) -> fathom_analysis::findings::Report {
         Some(stride::NAME) => stride::read(record),
         Some(conflict::NAME) => conflict::read(record),
         Some(cacheability::NAME) => cacheability::read(record),
+        Some(pressure::NAME) => pressure::read(record),
         _ => survey::read(record),
     }
 }

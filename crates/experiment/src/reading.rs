@@ -28,6 +28,7 @@ pub const WARNINGS: &[(&str, &str)] = &[
     ("frequency", "the core clock moved over the session"),
     ("throttled", "the machine slowed itself down: temperature, power or voltage"),
     ("pressure", "tasks waited for a CPU, for memory or for input and output while it was measured"),
+    ("wakeup-setup", "the set-up makes wake-ups other than they would be"),
     ("claims", "a source's claims contradict each other or themselves"),
 ];
 

@@ -1,8 +1,10 @@
 //! What an experiment is asked: from the options of its verb, and as they would be typed again.
 
+use std::path::Path;
+
 use fathom_experiment::record::{self, Run};
 use fathom_experiment::session::Plan;
-use fathom_experiment::{cacheability, conflict, latency, stride, survey};
+use fathom_experiment::{cacheability, conflict, latency, pressure, stride, survey};
 
 use crate::cli::{Output, RunOptions, StandIn, Verb};
 
@@ -12,6 +14,8 @@ pub struct Asked<'a> {
     pub plan: Plan,
     pub options: &'a RunOptions,
     pub form: &'a Output,
+    /// The record that is gone on with.
+    pub resume: Option<&'a Path>,
 }
 
 /// What a verb asks, where it is one that measures.
@@ -52,9 +56,27 @@ pub fn of(verb: &Verb) -> Option<Asked<'_>> {
             };
             (cacheability::NAME, cacheability::plan, &o.run, &o.out, run)
         }
+        Verb::Pressure(o) => {
+            let pressure = pressure::asked::Asked {
+                conditions: o.conditions.clone(),
+                loads: o.load.clone(),
+                like_stress: o.like_stress,
+                sweep: o.sweep,
+                keeps: o.modes.clone(),
+                every_ns: o.period.unwrap_or(0),
+                priority: o.priority,
+                untraced: o.no_trace,
+            };
+            let run = Run { bytes: o.bytes.clone(), steps: o.strides.clone(), pressure, ..Run::default() };
+            (pressure::NAME, pressure::plan, &o.run, &o.out, run)
+        }
         _ => return None,
     };
-    Some(Asked { run: Run { experiment: name.into(), ..run }, plan, options, form })
+    let resume = match verb {
+        Verb::Pressure(o) => o.resume.as_deref(),
+        _ => None,
+    };
+    Some(Asked { run: Run { experiment: name.into(), ..run }, plan, options, form, resume })
 }
 
 /// The options that say what to measure, as they would be typed.
@@ -62,7 +84,7 @@ pub fn words(asked: &Run) -> String {
     let list = |all: &[u64]| all.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
     let options = [
         ("bytes", list(&asked.bytes)),
-        ("steps", list(&asked.steps)),
+        (if asked.experiment == pressure::NAME { "strides" } else { "steps" }, list(&asked.steps)),
         ("op", record::words(&asked.operations)),
         ("ladder", record::ladder_words(&asked.ladders)),
         ("colours", list(&asked.colours)),
@@ -79,7 +101,10 @@ pub fn words(asked: &Run) -> String {
     ];
     let given = options.iter().filter(|(_, value)| !value.is_empty());
     let given = given.map(|(option, value)| format!(" --{option} {value}"));
-    given.chain(flags.iter().filter(|(_, on)| *on).map(|(flag, _)| format!(" --{flag}"))).collect()
+    given
+        .chain(flags.iter().filter(|(_, on)| *on).map(|(flag, _)| format!(" --{flag}")))
+        .chain([asked.pressure.words()])
+        .collect()
 }
 
 #[cfg(test)]
@@ -99,6 +124,8 @@ mod tests {
             "conflict --colours 1,4",
             "cacheability --bytes 320,2560 --op rmw,copy_to --attributes nc,device --rounds 7 --stand-in flush \
              --every-mair --walks",
+            "pressure --conditions none,study-vm --like-stress --period 100us --priority 0 --no-trace",
+            "pressure --sweep --bytes 1048576,2097152 --strides 64,4096 --modes free,hang2",
         ] {
             let asked = |line: &str| {
                 let cli = Cli::try_parse_from(["fathom"].into_iter().chain(line.split_whitespace()));

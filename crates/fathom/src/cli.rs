@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub use experiments::{Cacheability, Conflict, Latency, RunOptions, StandIn, Stride, Survey};
+pub use experiments::{Cacheability, Conflict, Latency, Pressure, RunOptions, StandIn, Stride, Survey};
 use parse::size;
 pub use records::{Compare, Describe, Doctor, Form, Report, Share};
 
@@ -98,6 +98,19 @@ hypervisor may overrule it; then there is no ratio. Where a subject supplies no
 other attribute than write-back it says so, and what would. Exit status: as of
 the survey.")]
     Cacheability(Cacheability),
+    /// How late a periodic real-time task is woken, what co-running load adds, and where that time goes.
+    #[command(after_help = "Examples:
+  fathom pressure                                  a minute: the study's load against pure factors
+  fathom pressure --conditions none,vm --period 100us
+  fathom pressure --load 'vm*4:64M cpu*2' --budget 20s
+  fathom pressure --sweep --budget 10m --record sweep.fathom
+  fathom pressure --resume sweep.fathom --budget 20m
+
+The task sleeps until an absolute time, again and again; each wake-up is kept,
+and where the kernel's tracepoints may be read, the timer's interrupt, the
+wake-up and the switch of the same activation too. Real-time priority needs a
+privilege; without it the remedy is told. Exit status: as of the survey.")]
+    Pressure(Pressure),
     /// Judges records again: the same findings, from the files alone.
     #[command(after_help = "Examples:
   fathom report here.fathom
@@ -319,6 +332,19 @@ pub enum Served {
     Ssh {
         /// The host, as ssh takes it.
         host: String,
+    },
+    /// A worker of the host probe's co-running load, which starts it.
+    #[command(hide = true)]
+    Worker {
+        /// What the probe tells it.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        orders: Vec<String>,
+    },
+    /// The process that removes what the host probe leaves behind when it is killed; the probe starts it.
+    #[command(hide = true)]
+    Keeper {
+        /// The CPUs that it runs on.
+        cpus: String,
     },
 }
 

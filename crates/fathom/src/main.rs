@@ -52,7 +52,12 @@ fn main() -> ExitCode {
 fn run(cli: &Cli, out: &Out) -> Result<u8, Failure> {
     let Some(verb) = &cli.verb else { return out.text(&greeting(&keep::newest(3))) };
     match verb {
-        Verb::Survey(_) | Verb::Latency(_) | Verb::Stride(_) | Verb::Conflict(_) | Verb::Cacheability(_) => {
+        Verb::Survey(_)
+        | Verb::Latency(_)
+        | Verb::Stride(_)
+        | Verb::Conflict(_)
+        | Verb::Cacheability(_)
+        | Verb::Pressure(_) => {
             asked::of(verb).map_or(Ok(failure::FAILED), |asked| run_experiment(asked, cli.quiet, out))
         }
         Verb::Report(options) => report(options, out),
@@ -120,10 +125,10 @@ fn greeting(kept: &[std::path::PathBuf]) -> String {
 }
 
 fn run_experiment(asked: Asked<'_>, quiet: bool, out: &Out) -> Result<u8, Failure> {
-    let Asked { run: asked, plan, options, form } = asked;
+    let Asked { run: asked, plan, options, form, resume } = asked;
     let page = Target::open(form.html.as_deref(), options.record.as_deref())?;
     one_form(form.json, form.html.as_deref())?;
-    let measured = measure::measure(options, asked, plan, quiet)?;
+    let measured = measure::measure(options, asked, plan, resume, quiet)?;
     let next =
         measured.kept.as_ref().map(|p| format!("fathom report {}", output::shell(&p.display().to_string())));
     if let Some(mut failure) = measured.failure {

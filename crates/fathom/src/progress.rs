@@ -87,6 +87,7 @@ fn question(pattern: PatternKind) -> &'static str {
         PatternKind::Pages => "TLBs",
         PatternKind::Clock | PatternKind::Alu => "clocks",
         PatternKind::Single => "single loads",
+        PatternKind::Wake => "wake-ups",
         #[allow(unreachable_patterns, reason = "a pattern more has a name, if no question yet")]
         other => other.token(),
     }

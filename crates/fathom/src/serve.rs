@@ -81,6 +81,8 @@ pub fn run(served: &Served) -> Result<(), Failure> {
             serve(&mut model, &mut Stdio::new()?)
         }
         Served::Host { .. } => return host(served),
+        Served::Worker { orders } => return worker(orders),
+        Served::Keeper { cpus } => return keeper(cpus),
         Served::Qemu { machine, parent } => return subjects::qemu::serve(machine, *parent),
         Served::Image { machine, seed, parent } => {
             return subjects::emulated::serve(machine, *seed, *parent);
@@ -105,13 +107,42 @@ fn host(served: &Served) -> Result<(), Failure> {
         die_with_parent: parent.is_some(),
         parent: *parent,
         build: Some(crate::build::id()),
+        worker: Some(own("worker")),
+        keeper: Some(own("keeper")),
     };
     let mut host = fathom_host::Host::open(options)
         .map_err(|r| Failure::new(r.reason.into_owned(), r.remedy.into_owned()))?;
     serve(&mut host, &mut stdio).or(Ok(()))
 }
 
+/// This program's own file, and the words by which it serves as another process of the probe.
+#[cfg(target_os = "linux")]
+fn own(word: &str) -> Vec<String> {
+    ["/proc/self/exe", "serve", word].map(String::from).to_vec()
+}
+
+#[cfg(target_os = "linux")]
+fn worker(orders: &[String]) -> Result<(), Failure> {
+    let orders = fathom_host::Orders::read(orders).map_err(|what| Failure::usage(what, ""))?;
+    Err(Failure::new(fathom_host::work(&orders), ""))
+}
+
+#[cfg(target_os = "linux")]
+fn keeper(cpus: &str) -> Result<(), Failure> {
+    fathom_host::keep(cpus).map_err(|left| Failure::new(left, "fathom doctor --restore"))
+}
+
 #[cfg(not(target_os = "linux"))]
 fn host(_: &Served) -> Result<(), Failure> {
     Err(Failure::new("this system has no host probe yet", "use --on with a described machine"))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn worker(_: &[String]) -> Result<(), Failure> {
+    Err(Failure::new("this system has no host probe yet", ""))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn keeper(_: &str) -> Result<(), Failure> {
+    Err(Failure::new("this system has no host probe yet", ""))
 }

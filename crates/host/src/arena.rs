@@ -238,6 +238,17 @@ impl Arena {
         Some(sum)
     }
 
+    /// Cleans and invalidates the lines of `bytes` bytes from `offset`; `None` where they leave the arena.
+    pub(crate) fn flush(&mut self, offset: u64, bytes: u64) -> Option<()> {
+        // No core of ours has smaller lines of data (AArch64: 64 in all of Arm's own).
+        for at in (0..bytes).step_by(64) {
+            let at = self.cell(offset.checked_add(at)? / 8 * 8)?;
+            // SAFETY: the cell was checked to lie in the live reservation.
+            unsafe { wide::flush(self.base.as_ptr().add(at.0 as usize)) };
+        }
+        Some(())
+    }
+
     /// The batch form of the copy, see [`fathom_probe::patterns::copy::body`]: both buffers checked once.
     #[inline(never)]
     pub(crate) fn copy_loops(&mut self, copying: &Copying, from: u64, n: u64) -> Option<()> {

@@ -1,11 +1,16 @@
 //! The host as a machine.
 
+use std::path::Path;
+
+use fathom_probe::load::Load;
 use fathom_probe::machine::{
-    Attribute, Control, Controls, Count, Counters, Disturb, Dma, Fact, Fresh, Machine, Maintain, Mapping,
-    Pages, Refusal, Ticks, Translate, Translation, Wake, Watch, Wish, Worth,
+    Attribute, Awake, Control, Controls, Count, Counters, Disturb, Dma, Event, Fact, Fresh, Machine,
+    Maintain, Mapping, Pages, Refusal, Released, Ticks, Traced, Translate, Translation, Wake, Watch, Wish,
+    Worth,
 };
 use fathom_probe::patterns::copy::Copying;
 use fathom_probe::patterns::stride::Sweep;
+use fathom_probe::wire::Wakes;
 
 use crate::arena::HostCell;
 use crate::clock::{self, Rate, Source};
@@ -14,11 +19,14 @@ use crate::environment;
 use crate::facts::{int, text};
 use crate::identify;
 use crate::lent;
+use crate::lookout::Lookout;
 use crate::memory::Memory;
 use crate::pages::{self, PageSizes};
 use crate::process;
 use crate::quiet::{self, Quiet};
 use crate::read::Root;
+use crate::stress::{self, Stressors};
+use crate::wake::{self, Waker};
 use crate::watch::Watcher;
 use crate::worth;
 
@@ -42,6 +50,12 @@ pub struct Options {
     pub parent: Option<u32>,
     /// Version and hash of the program that this is part of: the fact `env.build`.
     pub build: Option<String>,
+    /// Program and first arguments of what calls [`crate::work`]: the workers of co-running load, which there is none
+    /// of without it.
+    pub worker: Option<Vec<String>>,
+    /// Program and first arguments of what calls [`crate::keep`]: the process that removes what would outlive the
+    /// probe, which nothing is made of without it.
+    pub keeper: Option<Vec<String>>,
 }
 
 impl Default for Options {
@@ -54,6 +68,8 @@ impl Default for Options {
             die_with_parent: true,
             parent: None,
             build: None,
+            worker: None,
+            keeper: None,
         }
     }
 }
@@ -81,6 +97,9 @@ pub struct Host {
     faults_counted: bool,
     /// Is every access of a sweep followed by a flush of its line?
     flush: bool,
+    lookout: Lookout,
+    stressors: Stressors,
+    waker: Waker,
 }
 
 impl Host {
@@ -128,6 +147,11 @@ impl Host {
         let mut watcher = Watcher::new(&root, cpu, worth < Worth::Real);
         facts.extend(watch_facts(&mut watcher));
         facts.extend(throttle_facts(&root));
+        let others = stress::cpus(&allowed, cpu);
+        let lookout = Lookout::new(options.keeper.clone(), others.clone());
+        let stressors = Stressors::new(&root, cpu, others, options, lookout.clone());
+        facts.extend(stressors.facts());
+        facts.extend(wake::facts(&root, cpu));
         Ok(Host {
             memory,
             clock,
@@ -140,6 +164,9 @@ impl Host {
             facts,
             faults_counted: false,
             flush: false,
+            stressors,
+            waker: Waker::new(lookout.clone()),
+            lookout,
         })
     }
 
@@ -147,6 +174,20 @@ impl Host {
     #[must_use]
     pub fn cpu(&self) -> u32 {
         self.cpu
+    }
+
+    /// Has the keeper remove the directory at `path`, of trace files or of a control group, when this process ends
+    /// before it has called [`Host::released`], however it ends.
+    ///
+    /// # Errors
+    /// A [`Refusal`] where there is no keeper, or the path is not absolute or its last part not `fathom.` and more.
+    pub fn holds(&self, path: &Path) -> Result<(), Refusal> {
+        self.lookout.holds(path, true)
+    }
+
+    /// What was at `path` is removed.
+    pub fn released(&self, path: &Path) {
+        self.lookout.released(path);
     }
 
     /// Begins a spell in which nothing ordinary may interrupt the thread, where that is permitted. May pause
@@ -240,6 +281,7 @@ impl Machine for Host {
     /// locked under `memory.after`, with how shared pages were verified.
     fn facts_after(&mut self, sink: &mut dyn FnMut(Fact)) {
         let mut memory = self.memory_facts("memory.after");
+        memory.extend(self.waker.locked.as_ref().map(|how| text("wake.after.locked", how)));
         memory.extend(self.memory.shared.map(|how| text("memory.after.shared", how)));
         environment::facts_after(&self.root, self.cpu).into_iter().chain(memory).for_each(sink);
     }
@@ -319,7 +361,12 @@ impl Counters for Host {
     }
 }
 
-impl Maintain for Host {}
+impl Maintain for Host {
+    fn clean_invalidate(&mut self, offset: u64, bytes: u64) -> Result<(), Refusal> {
+        let outside = || Refusal::new("the range is not mapped", "maintain what was mapped");
+        self.memory.arena.flush(offset, bytes).ok_or_else(outside)
+    }
+}
 impl Fresh for Host {
     /// With `MADV_DONTNEED`. Once it is looked whether the kernel counts the fault of a touch: what no page fault
     /// proves is not worth a trial.
@@ -341,8 +388,46 @@ impl Fresh for Host {
         Ok(())
     }
 }
-impl Wake for Host {}
-impl Disturb for Host {}
+impl Disturb for Host {
+    fn press(&mut self, load: &Load) -> Result<(), Refusal> {
+        self.stressors.press(load)
+    }
+
+    fn release(&mut self) -> Released {
+        self.stressors.release()
+    }
+}
+impl Wake for Host {
+    fn wake_begin(&mut self, wakes: &Wakes, activations: u64) -> Result<u64, Refusal> {
+        // The priority that is lent to other patterns is counted against the throttle; a task that sleeps is not.
+        self.quiet.end();
+        let address = self.memory.arena.address();
+        self.waker.begin(
+            &self.root,
+            (self.cpu, activations),
+            wakes,
+            (address, address + self.memory.arena.length()),
+        )
+    }
+
+    #[inline(always)]
+    fn wake_at(&mut self, at_ns: u64) -> Result<Awake, Refusal> {
+        self.waker.sleep(at_ns)
+    }
+
+    #[inline(always)]
+    fn wake_now(&mut self) -> u64 {
+        wake::now()
+    }
+
+    fn wake_end(&mut self) -> Result<Traced, Refusal> {
+        self.waker.end()
+    }
+
+    fn wake_around(&mut self, from_ns: u64, to_ns: u64, most: usize) -> Vec<Event> {
+        self.waker.around(from_ns, to_ns, most)
+    }
+}
 impl Dma for Host {}
 impl Translate for Host {
     fn translated(&mut self, offset: u64) -> Option<Translation> {

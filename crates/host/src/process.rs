@@ -76,6 +76,19 @@ pub(crate) fn pin(cpu: u32) -> Fact {
 /// The signal follows the parent's *thread* (`PR_SET_PDEATHSIG(2const)`): the harness must start the probe
 /// from a thread that lives as long as the session.
 pub(crate) fn die_with_parent(expected: Option<u32>) -> Result<Fact, Refusal> {
+    Ok(match follow_parent(expected)? {
+        Ok(()) => privilege("parent", "killed when the parent ends"),
+        Err(error) => privilege(
+            "parent",
+            format!(
+                "no death signal ({error}): the probe ends when its input does; allow prctl in the sandbox"
+            ),
+        ),
+    })
+}
+
+/// Asks for the signal; whether it will come. A refusal where the parent is gone already.
+pub(crate) fn follow_parent(expected: Option<u32>) -> Result<rustix::io::Result<()>, Refusal> {
     let before = parent();
     let outcome = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     let after = parent();
@@ -87,15 +100,7 @@ pub(crate) fn die_with_parent(expected: Option<u32>) -> Result<Fact, Refusal> {
             "start the probe again",
         ));
     }
-    Ok(match outcome {
-        Ok(()) => privilege("parent", "killed when the parent ends"),
-        Err(error) => privilege(
-            "parent",
-            format!(
-                "no death signal ({error}): the probe ends when its input does; allow prctl in the sandbox"
-            ),
-        ),
-    })
+    Ok(outcome)
 }
 
 fn parent() -> u32 {

@@ -130,8 +130,22 @@ impl Quiet {
 const REMEDY: &str = "run as root, with CAP_SYS_NICE, or with a real-time limit (ulimit -r 1); in a container \
     with real-time group scheduling its cpu group needs cpu.rt_runtime_us";
 
+/// Makes the calling thread an ordinary one, whatever it was.
+pub(crate) fn ordinary() -> io::Result<()> {
+    set_policy(libc::SCHED_OTHER, 0)?;
+    // Who was started with a worse level than 0 may not go back to it, and everything of his has that level.
+    let _ = rustix::process::setpriority_process(None, 0);
+    Ok(())
+}
+
+/// Lets the calling thread run only while its CPU has nothing else to do (`SCHED_IDLE`, sched(7)), which is always
+/// permitted.
+pub(crate) fn idle() {
+    let _ = set_policy(libc::SCHED_IDLE, 0);
+}
+
 /// Sets the calling thread's policy. Children do not inherit it.
-fn set_policy(policy: i32, priority: i32) -> io::Result<()> {
+pub(crate) fn set_policy(policy: i32, priority: i32) -> io::Result<()> {
     // SAFETY: all-zero bytes are a valid `sched_param` (integers only, some of them absent on some C
     // libraries).
     let mut param: libc::sched_param = unsafe { std::mem::zeroed() };

@@ -39,7 +39,7 @@ impl Watcher {
     /// reading the others costs does not look like time lost.
     pub(crate) fn read(&mut self) -> Watch {
         let steal_ns = self.steal();
-        let usage = usage();
+        let usage = usage(libc::RUSAGE_THREAD);
         let cpu_ns = clock::thread_ns();
         Watch {
             wall_ns: clock::raw_ns(),
@@ -64,13 +64,19 @@ fn stolen(text: &str, line: &str) -> Option<u64> {
     text.lines().find_map(|l| l.strip_prefix(line))?.split_whitespace().nth(7)?.parse().ok()
 }
 
-/// Resource usage of the calling thread.
-fn usage() -> libc::rusage {
+/// Involuntary context switches of the calling thread.
+#[inline]
+pub(crate) fn involuntary() -> u64 {
+    usage(libc::RUSAGE_THREAD).ru_nivcsw as u64
+}
+
+/// Resource usage of the calling thread (`RUSAGE_THREAD`) or its process (`RUSAGE_SELF`).
+pub(crate) fn usage(who: i32) -> libc::rusage {
     // SAFETY: all-zero bytes are a valid `rusage` (integers only).
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: `usage` is a live, exclusive rusage for the call to fill. On an error (an emulator without
     // RUSAGE_THREAD) it stays zero, which says that nothing was seen.
-    unsafe { libc::getrusage(libc::RUSAGE_THREAD, &mut usage) };
+    unsafe { libc::getrusage(who, &mut usage) };
     usage
 }
 

@@ -102,7 +102,9 @@ pub enum Keep {
 }
 
 impl Keep {
-    fn read(word: &str) -> Option<Keep> {
+    /// Reads its word: `free`, `keep` or `hangN`.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Keep> {
         match word {
             "free" => Some(Keep::Free),
             "keep" => Some(Keep::Keep),
@@ -172,7 +174,7 @@ impl Stressor {
             })?;
         }
         if let Some(keep) = parts.next() {
-            s.keep = Keep::read(keep).filter(|_| kind.allocates()).ok_or_else(|| {
+            s.keep = Keep::parse(keep).filter(|_| kind.allocates()).ok_or_else(|| {
                 format!("'{word}': {keep} must be free, keep or hangN (seconds), of vm or malloc")
             })?;
         }

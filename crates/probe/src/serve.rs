@@ -10,7 +10,7 @@ use alloc::string::String;
 
 use crate::machine::{Fact, FactValue, Machine, Provocation, Refusal};
 use crate::patterns;
-use crate::wire::{Done, Line, MAX_LINE, Samples, Trial, VERSION, Woken};
+use crate::wire::{Done, Line, MAX_LINE, Samples, Trial, VERSION};
 
 /// A byte stream with lines in it.
 pub trait Lines {
@@ -209,7 +209,7 @@ impl<M: Machine, L: Lines> Server<'_, M, L> {
                 for line in (Samples { trial: trial.id, list: result.samples }).lines() {
                     self.send(&line)?;
                 }
-                for line in (Woken { trial: trial.id, list: result.woken }).lines() {
+                for line in result.woken.lines() {
                     self.send(&line)?;
                 }
                 for around in result.around {

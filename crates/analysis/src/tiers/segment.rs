@@ -70,26 +70,39 @@ impl Sums {
     }
 }
 
-/// The split of `points` (ascending in x) into plateaus and ramps with the least penalised chi-square,
-/// over ALL splits: Bellman's recursion, O(n^2) pieces of O(1) each.
+/// What a segment costs, so that noise is not explained by more of them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Costs {
+    /// A plateau.
+    pub plateau: f64,
+    /// A ramp; `None`: there are none.
+    pub ramp: Option<f64>,
+}
+
+/// The split of `points` (ascending in x) into plateaus and ramps with the least penalised chi-square.
 ///
 /// The penalty a parameter is ln n (the Bayesian criterion), twice: under noise alone it yields one
-/// plateau in all of the property test's cases.
+/// plateau in all of the property test's cases. A plateau has two (its end and its value), a ramp three.
 #[must_use]
 pub fn segment(points: &[Point], floor: f64) -> Vec<Segment> {
+    let penalty = 2.0 * (points.len().max(2) as f64).ln();
+    partition(points, floor, Costs { plateau: 2.0 * penalty, ramp: Some(3.0 * penalty) })
+}
+
+/// The split of `points` (ascending in x) with the least chi-square and costs, over ALL splits: Bellman's
+/// recursion, O(n^2) pieces of O(1) each.
+#[must_use]
+pub fn partition(points: &[Point], floor: f64, costs: Costs) -> Vec<Segment> {
     let n = points.len();
     let sums = Sums::new(points, floor);
-    let penalty = 2.0 * (n.max(2) as f64).ln();
     // best[j]: (cost, start and kind of the last segment) of the first j points.
     let mut best: Vec<(f64, usize, Kind)> = vec![(0.0, 0, Kind::Plateau)];
     for j in 1..=n {
         let mut choice = (f64::INFINITY, 0, Kind::Plateau);
         for (i, before) in best.iter().enumerate() {
-            for (kind, parameters) in [(Kind::Plateau, 2.0), (Kind::Ramp, 3.0)] {
-                if kind == Kind::Ramp && j - i < 3 {
-                    continue;
-                }
-                let cost = before.0 + sums.explain(i, j - 1, kind).0.max(0.0) + parameters * penalty;
+            for (kind, cost) in [(Kind::Plateau, Some(costs.plateau)), (Kind::Ramp, costs.ramp)] {
+                let Some(cost) = cost.filter(|_| kind == Kind::Plateau || j - i >= 3) else { continue };
+                let cost = before.0 + sums.explain(i, j - 1, kind).0.max(0.0) + cost;
                 if cost < choice.0 {
                     choice = (cost, i, kind);
                 }

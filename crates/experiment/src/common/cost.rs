@@ -33,7 +33,31 @@ const PAGE: u64 = 4096;
 /// What the pauses that the real-time throttle asks for add to a trial's time: 25 % there.
 const QUIET: f64 = 1.25;
 
+/// What starting and ending the load of a series of wake-ups takes, ns: processes, and their first round. Some 25
+/// workers on two 2 GHz CPUs are at work in 20 to 60 ms.
+pub(crate) const WAKE_START_NS: u64 = 60_000_000;
+/// Accesses that a wake-up takes on a model, beside what it walks: its path through the kernel, a few hundred lines.
+const WAKE_PATH: u64 = 600;
+/// Time of an access of a co-running stream on a model, ns, at least: a pointer chase that hits a second level.
+const STREAM_NS: u64 = 10;
+
 impl Cost<'_> {
+    /// Accesses of `streams` that run beside a task while it sleeps so long.
+    pub(crate) fn beside(&self, sleep_ns: u64, streams: u64) -> u64 {
+        WAKE_PATH + sleep_ns / STREAM_NS * streams
+    }
+
+    fn of_wakes(&self, trial: &Trial) -> u64 {
+        let wakes = trial.samples + trial.warm;
+        if self.modelled {
+            let streams = trial.with.len() as u64;
+            let spoil = trial.wakes.spoil / trial.step;
+            return wakes.saturating_mul(trial.loads + spoil + self.beside(trial.wakes.every_ns, streams));
+        }
+        let start = if trial.load.is_none() { FIXED_NS as u64 } else { WAKE_START_NS };
+        wakes.saturating_mul(trial.wakes.every_ns).saturating_add(start)
+    }
+
     /// Latency at a working set, ns: the nearest larger point measured, or a pessimist's table.
     fn latency(&self, bytes: u64) -> f64 {
         if let Some(at) = self.staircase.iter().find(|a| a.bytes >= bytes) {
@@ -51,6 +75,9 @@ impl Cost<'_> {
     pub(crate) fn of(&self, trial: &Trial) -> u64 {
         if matches!(trial.pattern, PatternKind::Stride | PatternKind::Copy) {
             return self.of_sweep(trial);
+        }
+        if trial.pattern == PatternKind::Wake {
+            return self.of_wakes(trial);
         }
         let a_sample = match trial.pattern {
             PatternKind::Single => trial.loads + trial.timed,

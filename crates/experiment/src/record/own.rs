@@ -4,6 +4,7 @@ use fathom_probe::machine::{Attribute, Operation};
 use fathom_probe::wire::{Line, WireError};
 
 use crate::latency::ladder::Ladder;
+use crate::pressure;
 
 /// Is it one of the harness's own lines? A probe's are numbered, whatever their word.
 pub(super) fn is_own(line: &Line) -> bool {
@@ -52,6 +53,8 @@ pub struct Run {
     pub walks: bool,
     /// Numbers of page colours that the conflict experiment was asked for; mostly none.
     pub colours: Vec<u64>,
+    /// What the pressure experiment was asked for.
+    pub pressure: pressure::asked::Asked,
 }
 
 impl Run {
@@ -80,7 +83,8 @@ impl Run {
         let line = if self.flush { line.int("flush", 1) } else { line };
         let line = if self.every_mair { line.int("every_mair", 1) } else { line };
         let line = if self.walks { line.int("walks", 1) } else { line };
-        if self.colours.is_empty() { line } else { line.list("colours", &self.colours) }
+        let line = if self.colours.is_empty() { line } else { line.list("colours", &self.colours) };
+        self.pressure.onto(line)
     }
 
     pub(super) fn read(line: &Line) -> Result<Run, WireError> {
@@ -118,6 +122,7 @@ impl Run {
             every_mair: flag("every_mair", f.int("every_mair")?)?,
             walks: flag("walks", f.int("walks")?)?,
             colours: colours(f.list("colours")?)?,
+            pressure: pressure::asked::Asked::read(&mut f)?,
         };
         f.finish()?;
         Ok(run)

@@ -1,3 +1,4 @@
+use fathom_probe::load::{Keep, Load};
 use std::sync::LazyLock;
 
 use fathom_probe::machine::Watch;
@@ -31,6 +32,16 @@ fn session() -> Vec<String> {
         every_mair: true,
         walks: true,
         colours: vec![1, 4],
+        pressure: crate::pressure::asked::Asked {
+            conditions: vec!["none".into(), "study-vm".into()],
+            loads: vec![Load::parse("cpu*2 vm:64M").expect("a load"), Load::parse("io").expect("a load")],
+            like_stress: true,
+            sweep: true,
+            keeps: vec![Keep::Free, Keep::Hang(2)],
+            every_ns: 100_000,
+            priority: Some(0),
+            untraced: true,
+        },
     };
     let chase = Trial { id: 2, round: 1, bytes: 8192, samples: 20, ..Trial::default() };
     let chain = chase.chain(0, 4096);

@@ -10,6 +10,10 @@ use super::{Record, TrialRun};
 /// What a trial of wake-ups left, and what stressors did beside it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Wakeups {
+    /// The time for which the first activation was set, ns of the machine's wake-up clock.
+    pub first_ns: Option<u64>,
+    /// Events that a tracer had no room for.
+    pub lost: u64,
     /// The activations, in order; only proven ones once the trial is done.
     pub woken: Vec<Woke>,
     /// What ran around some of them.
@@ -25,9 +29,12 @@ impl Record {
     pub(super) fn take_wakes(&mut self, line: &Line) -> Result<(), WireError> {
         let held = match line.word.as_str() {
             "woken" => {
-                let Woken { trial, list } = Woken::read(line)?;
+                let Woken { trial, first_ns, lost, list } = Woken::read(line)?;
                 let bytes = size_of_val(list.as_slice());
-                self.running(trial)?.wakeups.woken.extend(list);
+                let wakeups = &mut self.running(trial)?.wakeups;
+                wakeups.first_ns = wakeups.first_ns.or(first_ns);
+                wakeups.lost = wakeups.lost.saturating_add(lost);
+                wakeups.woken.extend(list);
                 bytes
             }
             "around" => {
@@ -68,7 +75,13 @@ impl TrialRun {
             if bad.binary_search(&i).is_ok() {
                 passed = passed.saturating_add(woke.missed).saturating_add(woke.skipped).saturating_add(1);
             } else {
-                woke.skipped = woke.skipped.saturating_add(std::mem::take(&mut passed));
+                let before = std::mem::take(&mut passed);
+                if kept.is_empty() {
+                    let later = before.saturating_mul(self.trial.wakes.every_ns);
+                    self.wakeups.first_ns = self.wakeups.first_ns.map(|ns| ns.saturating_add(later));
+                } else {
+                    woke.skipped = woke.skipped.saturating_add(before);
+                }
                 kept.push(woke);
             }
             i += 1;

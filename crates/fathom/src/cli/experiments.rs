@@ -6,10 +6,14 @@ use clap::Args;
 use clap::builder::TypedValueParser;
 use fathom_experiment::latency::ladder::Ladder;
 use fathom_experiment::record;
+use fathom_probe::load::{Keep, Load};
 use fathom_probe::machine::{Attribute, Operation};
 
 use super::Output;
-use super::parse::{any_operation, attribute, budget, buffer, ladder, operation, step, working_set};
+use super::parse::{
+    any_operation, attribute, block, budget, buffer, condition, keep, ladder, load, operation, period, step,
+    stride, working_set,
+};
 
 /// Options of the survey.
 #[derive(Debug, Args)]
@@ -112,6 +116,52 @@ pub struct Cacheability {
     pub out: Output,
 }
 
+/// Options of the pressure experiment.
+#[derive(Debug, Args)]
+pub struct Pressure {
+    /// What runs beside the task, separated by commas. Default: none, the study's load with and without its memory
+    /// workers, each pure factor, cold caches, and a randomised design over the factors.
+    #[arg(long, value_name = "WORDS", value_delimiter = ',', value_parser = condition())]
+    pub conditions: Vec<String>,
+    /// A load of your own: stressors as KIND*WORKERS:BYTES:STRIDE:free|keep|hangN, separated by blanks, as in
+    /// 'cpu*2 vm*2:64M:4K:free'. Kinds: cpu io disk vm malloc read write copy chase pages fault unmap. May be said
+    /// several times.
+    #[arg(long, value_name = "LOAD", value_parser = load)]
+    pub load: Vec<Load>,
+    /// Memory workers allocate as `stress` does with glibc: blocks below 32 MiB are mapped once and then kept.
+    #[arg(long)]
+    pub like_stress: bool,
+    /// Sizes by strides by modes of two memory workers: a look at all, then repeats of what tells most, then sizes
+    /// between those round a break. Needs minutes: --budget 10m.
+    #[arg(long)]
+    pub sweep: bool,
+    /// Sizes of the sweep, separated by commas. Default: 1M to 256M, doubling.
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = block, requires = "sweep")]
+    pub bytes: Vec<u64>,
+    /// Strides of the sweep, bytes from write to write. Default: 4096. The study had 1,16,32,64,128,256,512,1K,2K,4K.
+    #[arg(long, value_name = "STRIDES", value_delimiter = ',', value_parser = stride, requires = "sweep")]
+    pub strides: Vec<u64>,
+    /// What becomes of a block when it was read back: free, keep, or hangN (N seconds later). Default: free,keep,hang2.
+    #[arg(long, value_name = "MODES", value_delimiter = ',', value_parser = keep, requires = "sweep")]
+    pub modes: Vec<Keep>,
+    /// Period of the task, from 10us to 10s. Default: 1ms; the study's was 100us.
+    #[arg(long, value_name = "TIME", value_parser = period)]
+    pub period: Option<u64>,
+    /// Real-time priority of the task (SCHED_FIFO); 0 for an ordinary one. Default: 80.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=99))]
+    pub priority: Option<u64>,
+    /// Leave the kernel's tracepoints alone: the task's own place only.
+    #[arg(long)]
+    pub no_trace: bool,
+    /// Go on where this record of a sweep or a run was cut off, with what it was asked; it is kept as it was.
+    #[arg(long, value_name = "RECORD", conflicts_with_all = ["conditions", "load", "like_stress", "sweep", "period", "priority", "no_trace"])]
+    pub resume: Option<PathBuf>,
+    #[command(flatten)]
+    pub run: RunOptions,
+    #[command(flatten)]
+    pub out: Output,
+}
+
 /// What stands in for memory that is not cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum StandIn {
@@ -127,7 +177,7 @@ pub struct RunOptions {
     #[arg(long, value_name = "SUBJECT")]
     pub on: Option<String>,
     /// Time to spend, e.g. 3s, 500ms, 2m. On a described machine it stands for simulated accesses. Default: 10s; of
-    /// conflicts on hardware 5s.
+    /// conflicts on hardware 5s, of pressure 60s.
     #[arg(long, value_parser = budget, value_name = "TIME")]
     pub budget: Option<u64>,
     /// Seed of orders and placements. Default: 1 on a described machine, else from the clock.

@@ -2,6 +2,8 @@
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use fathom_experiment::latency::ladder::Ladder;
+use fathom_experiment::pressure::conditions::NAMED;
+use fathom_probe::load::{Keep, Load};
 use fathom_probe::machine::{Attribute, Operation};
 
 /// `3s`, `500ms`, `2m` or plain seconds, in ms.
@@ -64,6 +66,49 @@ pub(super) fn step(text: &str) -> Result<u64, String> {
     } else {
         Err("must be a power of two from 8 bytes to 1M".to_owned())
     }
+}
+
+/// `100us`, `1ms` or `1s`, in ns.
+pub(super) fn period(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let factor = match &text[digits.len()..] {
+        "us" => 1e3,
+        "ms" => 1e6,
+        "s" => 1e9,
+        unit => return Err(format!("unknown unit '{unit}': use us, ms or s, as in 100us, 1ms")),
+    };
+    let value: f64 = digits.parse().map_err(|_| "expected a time such as 100us, 1ms".to_owned())?;
+    // Whole microseconds, as the record's command line says them again.
+    let us = (value * factor / 1e3).round();
+    if (10.0..=1e7).contains(&us) { Ok(us as u64 * 1000) } else { Err("must be from 10us to 10s".to_owned()) }
+}
+
+/// What a memory worker allocates.
+pub(super) fn block(text: &str) -> Result<u64, String> {
+    let bytes = size(text)?;
+    if (4096..=1 << 40).contains(&bytes) { Ok(bytes) } else { Err("must be from 4K to 1024G".to_owned()) }
+}
+
+/// Bytes from write to write.
+pub(super) fn stride(text: &str) -> Result<u64, String> {
+    let bytes = size(text)?;
+    if (1..=4096).contains(&bytes) { Ok(bytes) } else { Err("must be from 1 to 4K".to_owned()) }
+}
+
+/// A load in the wire's notation.
+pub(super) fn load(text: &str) -> Result<Load, String> {
+    let load = Load::parse(text)?;
+    if load.is_none() { Err("a load of no stressor is the condition none".to_owned()) } else { Ok(load) }
+}
+
+/// What becomes of a block.
+pub(super) fn keep(text: &str) -> Result<Keep, String> {
+    Keep::parse(text).ok_or_else(|| format!("'{text}' is none of free, keep and hangN (N seconds, from 1)"))
+}
+
+/// A word of a condition.
+pub(super) fn condition() -> impl TypedValueParser<Value = String> {
+    PossibleValuesParser::new(NAMED.iter().map(|c| PossibleValue::new(c.token).help(c.about)))
 }
 
 /// A buffer of pairs of words.

@@ -12,6 +12,7 @@ mod emulated;
 mod faults;
 mod latency;
 mod limits;
+mod load;
 mod lossy;
 mod output;
 mod progress;

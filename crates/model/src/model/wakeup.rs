@@ -161,7 +161,7 @@ fn undescribed() -> Refusal {
 
 /// Times are those of CPU 0. There is no scheduler: whatever priority is asked for, nothing else is runnable.
 impl Wake for Model {
-    fn wake_begin(&mut self, wakes: &Wakes) -> Result<u64, Refusal> {
+    fn wake_begin(&mut self, wakes: &Wakes, _: u64) -> Result<u64, Refusal> {
         self.sleeper = Some(self.sleeper(wakes.traced)?);
         Ok(self.ns())
     }

@@ -90,12 +90,12 @@ pub trait Fresh {
 
 /// Periodic wake-ups. Times are those of the machine's own wake-up clock (Linux: `CLOCK_MONOTONIC`), in ns.
 pub trait Wake {
-    /// Gets ready to be woken as `wakes` says: priority, locked memory, tracing. Answers the time now.
+    /// Gets ready to be woken so many times as `wakes` says: priority, locked memory, tracing. Answers the time now.
     ///
     /// # Errors
     /// A [`Refusal`] where the machine has no timer to wait for, or may not wait as it is asked to.
-    fn wake_begin(&mut self, wakes: &Wakes) -> Result<u64, Refusal> {
-        let _ = wakes;
+    fn wake_begin(&mut self, wakes: &Wakes, activations: u64) -> Result<u64, Refusal> {
+        let _ = (wakes, activations);
         Err(Refusal::new(
             "this machine offers no timer to wait for",
             "measure wake-ups on Linux: `--on host`",
@@ -124,6 +124,13 @@ pub trait Wake {
     fn wake_end(&mut self) -> Result<Traced, Refusal> {
         Ok(Traced::default())
     }
+
+    /// What ran on the CPU between two times of the series that ended last, at most `most` rows: first what had the
+    /// CPU at `from_ns`.
+    fn wake_around(&mut self, from_ns: u64, to_ns: u64, most: usize) -> Vec<Event> {
+        let _ = (from_ns, to_ns, most);
+        Vec::new()
+    }
 }
 
 /// A wake-up as the woken task sees it.
@@ -142,10 +149,8 @@ pub struct Awake {
 pub struct Traced {
     /// A row for each expiry that was seen, ascending.
     pub places: Vec<Places>,
-    /// Events that the tracer lost.
+    /// Events that the tracer had no room for.
     pub lost: u64,
-    /// What ran on the CPU, ascending in time; only some of it, where there is much.
-    pub events: Vec<Event>,
 }
 
 /// The places of one activation, ns of the wake-up clock.

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::machine::{Controls, Machine, Refusal, Released};
-use crate::wire::{Around, PatternKind, Sample, Trial, Woke};
+use crate::wire::{Around, PatternKind, Sample, Trial, Woken};
 
 pub mod alias;
 pub mod alu;
@@ -25,8 +25,8 @@ pub struct Yield {
     pub page_bytes: u64,
     /// Where the mapping began in the arena, bytes.
     pub base: u64,
-    /// The activations of the pattern `wake`, in order.
-    pub woken: Vec<Woke>,
+    /// The activations of the pattern `wake`.
+    pub woken: Woken,
     /// What ran around some of them.
     pub around: Vec<Around>,
     /// What co-running stressors did.
@@ -37,7 +37,7 @@ impl Yield {
     /// Samples of a mapping, and nothing beside them.
     #[must_use]
     pub fn of(samples: Vec<Sample>, page_bytes: u64, base: u64) -> Yield {
-        let (woken, around, released) = (Vec::new(), Vec::new(), Released::default());
+        let (woken, around, released) = (Woken::default(), Vec::new(), Released::default());
         Yield { samples, page_bytes, base, woken, around, released }
     }
 }

@@ -1,6 +1,5 @@
 //! Wake-ups: a task that sleeps until the next period, says when it is awake, and walks its working set.
 
-use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -8,7 +7,7 @@ use super::Yield;
 use crate::chain::Chain;
 use crate::machine::{Event, Machine, Operation, Places, Refusal, Traced};
 use crate::patterns::stride::Sweep;
-use crate::wire::{Around, Trial, Woke};
+use crate::wire::{Around, Trial, Woke, Woken};
 
 /// Activations of which it is told what ran around them.
 const WORST: usize = 8;
@@ -37,11 +36,15 @@ pub fn measure<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refu
     let (task, page_bytes) = prepare(machine, trial)?;
     // A row that is not 0 is in memory that has been written to.
     let mut rows = vec![Woke { user_ns: 1, ..Woke::default() }; trial.samples as usize];
-    let now = machine.wake_begin(&trial.wakes)?;
+    let now = machine.wake_begin(&trial.wakes, trial.warm + trial.samples)?;
     let first = series(machine, trial, &task, now, &mut rows);
     let traced = machine.wake_end();
-    let around = join(&mut rows, first?, trial.wakes.every_ns, &traced?);
-    Ok(Yield { woken: rows, around, ..Yield::of(Vec::new(), page_bytes, task.base) })
+    let first = first?;
+    let traced = traced?;
+    let times = join(&mut rows, first, trial.wakes.every_ns, &traced);
+    let around = around(machine, &rows, &times);
+    let woken = Woken { trial: trial.id, first_ns: Some(first), lost: traced.lost, list: rows };
+    Ok(Yield { woken, around, ..Yield::of(Vec::new(), page_bytes, task.base) })
 }
 
 /// Maps and lays what an activation walks, and behind it what is swept.
@@ -120,8 +123,8 @@ fn spoil<M: Machine>(machine: &mut M, trial: &Trial, task: &Task) -> Result<(), 
     Ok(())
 }
 
-/// Gives each activation its earlier places, by the time for which it was set, and answers what ran around the latest.
-fn join(rows: &mut [Woke], first: u64, every: u64, traced: &Traced) -> Vec<Around> {
+/// Gives each activation its earlier places, by the time for which it was set, and answers these times.
+fn join(rows: &mut [Woke], first: u64, every: u64, traced: &Traced) -> Vec<u64> {
     let mut at = first;
     let mut times = Vec::with_capacity(rows.len());
     for (i, row) in rows.iter_mut().enumerate() {
@@ -131,35 +134,31 @@ fn join(rows: &mut [Woke], first: u64, every: u64, traced: &Traced) -> Vec<Aroun
         times.push(at);
         if let Ok(found) = traced.places.binary_search_by_key(&at, |places| places.expires_ns) {
             let Places { irq_ns, wake_ns, switch_ns, .. } = traced.places[found];
-            let after = |place: Option<u64>| place.and_then(|ns| ns.checked_sub(at));
+            // Where a tracer missed the task's own switch, the next one is none of this activation's.
+            let late = row.user_ns;
+            let after = |place: Option<u64>| place.and_then(|ns| ns.checked_sub(at)).filter(|ns| *ns <= late);
             (row.irq_ns, row.wake_ns, row.switch_ns) = (after(irq_ns), after(wake_ns), after(switch_ns));
         }
     }
-    if traced.events.is_empty() {
-        return Vec::new();
-    }
+    times
+}
+
+/// What ran around the latest, between the timer's expiry and the task's awakening; what had the CPU before that is
+/// told as of the expiry.
+fn around<M: Machine>(machine: &mut M, rows: &[Woke], times: &[u64]) -> Vec<Around> {
     let mut worst: Vec<usize> = (0..rows.len()).collect();
     worst.sort_by_key(|&i| core::cmp::Reverse(rows[i].user_ns));
     worst.truncate(WORST);
     worst.sort_unstable();
-    worst.into_iter().flat_map(|i| around(i, times[i], rows[i].user_ns, &traced.events)).collect()
-}
-
-/// What ran between a timer's expiry and the task's awakening; what the CPU had been switched to before that is told
-/// as of the expiry.
-fn around(nth: usize, at: u64, user_ns: u64, events: &[Event]) -> Vec<Around> {
-    let from = events.partition_point(|event| event.at_ns < at);
-    let to = events.partition_point(|event| event.at_ns <= at + user_ns);
-    let before = events[..from].iter().rev().find(|event| event.what.starts_with("switch "));
-    let ran = before.map(|event| Around {
-        nth: nth as u64,
-        at_ns: 0,
-        what: format!("since before: {}", event.what),
-    });
-    let then = events[from..to.max(from)].iter().take(MOST_EVENTS);
-    let then =
-        then.map(|event| Around { nth: nth as u64, at_ns: event.at_ns - at, what: event.what.clone() });
-    ran.into_iter().chain(then).collect()
+    let mut all = Vec::new();
+    for i in worst {
+        let at = times[i];
+        let events = machine.wake_around(at, at + rows[i].user_ns, MOST_EVENTS);
+        let one =
+            |event: Event| Around { nth: i as u64, at_ns: event.at_ns.saturating_sub(at), what: event.what };
+        all.extend(events.into_iter().map(one));
+    }
+    all
 }
 
 #[cfg(test)]

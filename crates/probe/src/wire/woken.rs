@@ -55,6 +55,10 @@ const COLUMNS: [Column; 10] = [
 pub struct Woken {
     /// The trial.
     pub trial: u64,
+    /// The time for which the first of them was set, ns of the wake-up clock; on the first line only.
+    pub first_ns: Option<u64>,
+    /// Events that a tracer had no room for: places are missing from there on. On the first line only.
+    pub lost: u64,
     /// The activations.
     pub list: Vec<Woke>,
 }
@@ -63,11 +67,14 @@ impl Woken {
     /// The lines that carry them: `user` always, of the other columns those that are not all 0.
     #[must_use]
     pub fn lines(&self) -> Vec<Line> {
-        self.list.chunks(A_LINE).map(|chunk| self.one_line(chunk)).collect()
+        self.list.chunks(A_LINE).enumerate().map(|(i, chunk)| self.one_line(i == 0, chunk)).collect()
     }
 
-    fn one_line(&self, chunk: &[Woke]) -> Line {
+    fn one_line(&self, is_first: bool, chunk: &[Woke]) -> Line {
         let line = Line::new("woken").int("trial", self.trial);
+        let first = self.first_ns.filter(|_| is_first);
+        let line = first.into_iter().fold(line, |line, ns| line.int("first_ns", ns));
+        let line = if is_first && self.lost > 0 { line.int("lost", self.lost) } else { line };
         COLUMNS.iter().fold(line, |line, (key, get, _)| {
             let column: Vec<u64> = chunk.iter().map(get).collect();
             let says = *key == "user" || column.iter().any(|v| *v > 0);
@@ -82,6 +89,7 @@ impl Woken {
     pub fn read(line: &Line) -> Result<Woken, WireError> {
         let mut f = line.fields();
         let trial = f.need_int("trial")?;
+        let (first_ns, lost) = (f.int("first_ns")?, f.int("lost")?.unwrap_or(0));
         let mut list: Vec<Woke> = Vec::new();
         for (i, (key, _, set)) in COLUMNS.iter().enumerate() {
             let column = f.list(key)?;
@@ -94,7 +102,7 @@ impl Woken {
             list.iter_mut().zip(column).for_each(|(woke, value)| set(woke, value));
         }
         f.finish()?;
-        Ok(Woken { trial, list })
+        Ok(Woken { trial, first_ns, lost, list })
     }
 }
 

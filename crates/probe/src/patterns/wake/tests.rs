@@ -70,7 +70,7 @@ impl Disturb for Timed {
 }
 
 impl Wake for Timed {
-    fn wake_begin(&mut self, _: &Wakes) -> Result<u64, Refusal> {
+    fn wake_begin(&mut self, _: &Wakes, _: u64) -> Result<u64, Refusal> {
         Ok(self.now)
     }
     fn wake_at(&mut self, at_ns: u64) -> Result<Awake, Refusal> {
@@ -92,9 +92,10 @@ impl Wake for Timed {
     }
     fn wake_end(&mut self) -> Result<Traced, Refusal> {
         self.ended = true;
-        let events =
-            self.places.iter().map(|p| Event { at_ns: p.expires_ns + 1, what: "switch a -> b".to_string() });
-        Ok(Traced { events: events.collect(), places: core::mem::take(&mut self.places), lost: 0 })
+        Ok(Traced { places: core::mem::take(&mut self.places), lost: 0 })
+    }
+    fn wake_around(&mut self, from_ns: u64, to_ns: u64, _: usize) -> Vec<Event> {
+        vec![Event { at_ns: (from_ns + to_ns) / 2, what: "switch a -> b".to_string() }]
     }
 }
 
@@ -155,19 +156,28 @@ fn run(machine: &mut Timed, trial: &Trial) -> (Yield, u64) {
 fn every_activation_is_kept_with_its_places_and_proves_its_walk() {
     let mut machine = Timed::new(&[40, 80, 400]);
     let (result, wall) = run(&mut machine, &asked());
-    assert_eq!(result.woken.len(), 40);
+    assert_eq!(result.woken.list.len(), 40);
     assert_eq!(machine.wakes, 43, "three that do not count");
-    for (i, woke) in result.woken.iter().enumerate() {
+    for (i, woke) in result.woken.list.iter().enumerate() {
         let late = [40, 80, 400][i % 3];
         assert_eq!((woke.user_ns, woke.work_ns, woke.cpu), (late, late + 7, 1));
         let places = [Some(late / 4), Some(late / 2), Some(late * 3 / 4)];
         assert_eq!([woke.irq_ns, woke.wake_ns, woke.switch_ns], places);
         assert_eq!((woke.missed, woke.skipped), (0, 0));
     }
-    assert_eq!(result.woken.iter().map(|w| w.involuntary).sum::<u64>(), (43 / 3) - 1);
-    assert!(unproven_wakes(&asked(), &result.woken, wall).is_empty());
+    assert_eq!(result.woken.list.iter().map(|w| w.involuntary).sum::<u64>(), (43 / 3) - 1);
+    assert!(unproven_wakes(&asked(), &result.woken.list, wall).is_empty());
     let worst: Vec<u64> = result.around.iter().map(|a| a.nth).collect();
     assert!(worst.iter().all(|nth| nth % 3 == 2) && worst.contains(&2), "the latest ones: {worst:?}");
+    assert!(result.around.iter().all(|a| a.at_ns == 200), "half of 400 ns after the expiry");
+}
+
+#[test]
+fn a_place_behind_the_awakening_is_another_activations() {
+    let mut rows = [Woke { user_ns: 100, ..Woke::default() }];
+    let places = Places { expires_ns: 50, irq_ns: Some(60), wake_ns: Some(70), switch_ns: Some(151) };
+    join(&mut rows, 50, 1000, &Traced { places: vec![places], lost: 0 });
+    assert_eq!((rows[0].irq_ns, rows[0].wake_ns, rows[0].switch_ns), (Some(10), Some(20), None));
 }
 
 #[test]
@@ -176,11 +186,11 @@ fn a_task_that_is_too_late_misses_periods_and_the_grid_stays() {
     let mut machine = Timed::new(&[40, 250_040, 40]);
     let trial = Trial { warm: 0, ..asked() };
     let (result, wall) = run(&mut machine, &trial);
-    for (i, woke) in result.woken.iter().enumerate() {
+    for (i, woke) in result.woken.list.iter().enumerate() {
         assert_eq!(woke.missed, if i % 3 == 2 { 2 } else { 0 }, "{i}");
         assert_eq!(woke.user_ns, [40, 250_040, 40][i % 3], "late by the grid, and by nothing else");
     }
-    assert!(unproven_wakes(&trial, &result.woken, wall).is_empty());
+    assert!(unproven_wakes(&trial, &result.woken.list, wall).is_empty());
 }
 
 #[test]
@@ -192,11 +202,11 @@ fn what_is_prepared_costs_periods_and_makes_nobody_late() {
     let (result, wall) = run(&mut machine, &trial);
     // 2048 lines at 100 ns, and the walk before them.
     assert!(
-        result.woken.iter().skip(1).all(|w| (w.skipped, w.missed, w.user_ns) == (2, 0, 40)),
+        result.woken.list.iter().skip(1).all(|w| (w.skipped, w.missed, w.user_ns) == (2, 0, 40)),
         "{result:?}"
     );
     assert_eq!(machine.flushed, 43 * 640);
-    assert!(unproven_wakes(&trial, &result.woken, wall).is_empty());
+    assert!(unproven_wakes(&trial, &result.woken.list, wall).is_empty());
 }
 
 #[test]
@@ -204,10 +214,10 @@ fn who_does_not_walk_or_does_not_sleep_proves_nothing() {
     let mut machine = Timed::new(&[40]);
     machine.idle = true;
     let (result, wall) = run(&mut machine, &asked());
-    assert!(unproven_wakes(&asked(), &result.woken, wall).len() > 30);
+    assert!(unproven_wakes(&asked(), &result.woken.list, wall).len() > 30);
     let (result, wall) = run(&mut Timed::new(&[40]), &asked());
-    assert_eq!(unproven_wakes(&asked(), &result.woken, wall / 2).len(), 40, "in half of the time");
-    let mut swapped = result.woken;
+    assert_eq!(unproven_wakes(&asked(), &result.woken.list, wall / 2).len(), 40, "in half of the time");
+    let mut swapped = result.woken.list;
     (swapped[3].irq_ns, swapped[3].wake_ns) = (swapped[3].wake_ns, swapped[3].irq_ns);
     assert_eq!(unproven_wakes(&asked(), &swapped, wall), [3], "woken before the interrupt");
 }

@@ -86,7 +86,7 @@ proptest! {
             missed: v[0], skipped: v[1], user_ns: v[2], work_ns: v[3], end: v[4], cpu: v[5], involuntary: v[6],
             irq_ns: place(0), wake_ns: place(1), switch_ns: place(2),
         };
-        let sent = Woken { trial: 3, list: list.into_iter().map(woke).collect() };
+        let sent = Woken { trial: 3, first_ns: None, lost: 0, list: list.into_iter().map(woke).collect() };
         let mut got = Vec::new();
         for line in sent.lines() {
             let text = line.seal(u64::MAX);
@@ -108,6 +108,10 @@ fn a_trial_of_wake_ups_survives_the_wire() {
     assert_eq!(Trial::read(&trial.line()).unwrap(), trial);
     let around = Around { nth: 3, at_ns: 4, what: "switch \"a\" -> b".into() };
     assert_eq!(Around::read(&around.line(7)).unwrap(), (7, around));
+    let sent = Woken { trial: 7, first_ns: Some(u64::MAX), lost: 3, list: [Woke::default(); 40].into() };
+    let read: Vec<Woken> = sent.lines().iter().map(|line| Woken::read(line).unwrap()).collect();
+    assert_eq!(read.iter().map(|w| w.first_ns).collect::<Vec<_>>(), [Some(u64::MAX), None, None]);
+    assert_eq!(read.iter().map(|w| w.lost).sum::<u64>(), 3);
     let columns = Line::parse("woken trial=1 user=1,2,3 irq=1,2").unwrap();
     assert_eq!(Woken::read(&columns).unwrap_err().what, "woken: columns of different lengths");
 }

@@ -1,0 +1,232 @@
+//! From the lines of a run to its series.
+
+use super::{Bar, Point, Run, Totals};
+use crate::foreign::{ForeignError, Place, Series, command, sum, too_many};
+
+/// Width of a bucket where no `-B` says another, ns.
+const BUCKET_NS: u64 = 1000;
+/// The widest bucket and the longest period that are believed, ns: one second, the longest period that latency takes.
+const MOST_NS: u64 = 1_000_000_000;
+/// Cells of a histogram where no `-H` says another: of Xenomai 2.x, of 3.x, and before both.
+const CELLS: [u64; 3] = [200, 300, 100];
+/// Coordinates in a file of -g have six digits, and places among them are asked to a tenth of a bucket.
+const NEAR: f64 = 0.1;
+
+impl Totals {
+    /// The largest absolute latency, ns.
+    fn farthest(&self) -> f64 {
+        self.max.abs().max(self.min.abs()) * 1000.0
+    }
+}
+
+/// us with three digits, in ns.
+fn ns(us: f64) -> i64 {
+    (us * 1000.0).round() as i64
+}
+
+impl Run {
+    /// What the command says.
+    fn option(&self, short: char) -> Option<u64> {
+        // Its options are short ones only: no word is a long one.
+        self.command.as_deref().and_then(|command| command::number(command, short, "\0"))
+    }
+
+    /// The run as a series.
+    pub(super) fn series(&self) -> Result<Series, ForeignError> {
+        let mut notes = Vec::new();
+        let place = self.place.or_else(|| match self.option('t')? {
+            1 => Some(Place::Kernel),
+            2 => Some(Place::Irq),
+            _ => Some(Place::User),
+        });
+        if place.is_none() {
+            notes.push(
+                "the file does not say where it was timed: taken as user, latency's default".to_owned(),
+            );
+        }
+        let place = place.unwrap_or(Place::User);
+        let (bucket_ns, bars) = self.histogram()?;
+        let mut series = Series::new(format!("latency -t{}", place as u8), place, bucket_ns);
+        series.notes = notes;
+        series.priority = self.priority.or_else(|| self.option('P')).filter(|p| (1..=99).contains(p));
+        let period = self.period_us.or_else(|| self.option('p')).and_then(|us| us.checked_mul(1000));
+        series.interval_ns = period.filter(|period| (1..=MOST_NS).contains(period));
+        let totals = self.told(&mut series);
+        self.fill(&mut series, &bars, totals)?;
+        self.count(&mut series)?;
+        if totals.is_some_and(|totals| totals.min < 0.0) && !series.counts.is_empty() {
+            series.notes.push("the histogram counts negative latencies among the positive".to_owned());
+        }
+        Ok(series)
+    }
+
+    /// Sets what the end of the run tells, or its last second.
+    fn told(&self, series: &mut Series) -> Option<Totals> {
+        let mut totals = self.totals;
+        if let (None, Some(so_far)) = (totals, self.so_far) {
+            series.notes.push("the run was cut: values are those of its last second".to_owned());
+            totals = Some(Totals { mean: so_far.mean / self.seconds_seen as f64, ..so_far });
+        }
+        if let Some(totals) = totals {
+            series.min_ns = Some(ns(totals.min));
+            series.mean_ns = Some(totals.mean * 1000.0);
+            series.max_ns = Some(ns(totals.max));
+            series.missed = Some(totals.overruns);
+        }
+        totals
+    }
+
+    /// Width of the buckets in ns, and those that were hit, ascending.
+    fn histogram(&self) -> Result<(u64, Vec<Bar>), ForeignError> {
+        let asked = self.option('B').filter(|bucket| (1..=MOST_NS).contains(bucket));
+        let (bucket, bars) = if self.points.is_empty() {
+            (asked.unwrap_or(BUCKET_NS), self.bars.clone())
+        } else {
+            self.points()?
+        };
+        if let Some(two) = bars.windows(2).find(|two| two[0].number >= two[1].number) {
+            let what = format!("bucket {} behind bucket {}", two[1].number, two[0].number);
+            let help = "give every run a file of its own, in its own order";
+            return Err(ForeignError::new(two[1].line, what, help));
+        }
+        Ok((bucket, bars.into_iter().filter(|bar| bar.hits > 0).collect()))
+    }
+
+    /// The points of -g: `start 1`, then `bucket-centre hits+1`, then `end 1`.
+    fn points(&self) -> Result<(u64, Vec<Bar>), ForeignError> {
+        let cut = |line: usize, what: String| {
+            ForeignError::new(line, what, "the file was cut or mixed with another: copy it anew")
+        };
+        let (Some(first), Some((end, inner))) = (self.points.first(), self.points.split_last()) else {
+            return Ok((BUCKET_NS, Vec::new()));
+        };
+        if end.count != 1 {
+            return Err(cut(end.line, "the last line is not `end 1`".to_owned()));
+        }
+        // The start may hang on the head; the first bucket was hit, so that its count is at least 2.
+        let starts = first.count == 1;
+        let buckets = if starts { inner.len() as f64 - 1.0 } else { inner.len() as f64 - 0.5 };
+        let bucket = ((end.x - first.x) / buckets * 1000.0).round();
+        if !(buckets > 0.0 && (1.0..=MOST_NS as f64).contains(&bucket) && first.x >= 0.0) {
+            return Err(cut(end.line, "no sample is in it, or its lines do not ascend".to_owned()));
+        }
+        let mut bars = Vec::with_capacity(inner.len());
+        for point in inner.iter().skip(usize::from(starts)) {
+            let (Some(number), true) = (near(point, bucket, 0.5), point.count > 0) else {
+                let what = format!("{} {} does not lie in buckets of {bucket} ns", point.x, point.count);
+                return Err(cut(point.line, what));
+            };
+            bars.push(Bar { line: point.line, number, hits: point.count - 1 });
+        }
+        Ok((bucket as u64, bars))
+    }
+
+    /// The histogram's buckets, what lies above them, and its deviation.
+    fn fill(&self, series: &mut Series, bars: &[Bar], totals: Option<Totals>) -> Result<(), ForeignError> {
+        let Some(&Bar { line, number: top, hits }) = bars.last() else {
+            return self.without_bars(series);
+        };
+        let samples = sum(bars.iter().map(|bar| bar.hits)).ok_or_else(|| too_many(line))?;
+        if let Some((line, told, ..)) = self.moments
+            && told != samples
+        {
+            let what = format!("{told} samples, and the histogram adds up to {samples}");
+            return Err(ForeignError::new(line, what, "lines of it are lost or doubled: copy it anew"));
+        }
+        for &Bar { line, number, hits } in bars {
+            let value = number.checked_mul(series.bucket_ns).ok_or_else(|| too_many(line))?;
+            series.counts.push((value, hits));
+        }
+        series.cycles = samples;
+        series.stddev_ns = self.moments.map(|moments| moments.3 * series.bucket_ns as f64);
+        let Some(totals) = totals else {
+            if CELLS.contains(&top.saturating_add(1)) {
+                series.notes.push("the last bucket may also hold what lies above it".to_owned());
+            }
+            return Ok(());
+        };
+        self.count(series)?;
+        self.check_width(series, bars, &totals)?;
+        let width = series.bucket_ns as f64;
+        if totals.farthest() >= (top as f64 + 1.0) * width {
+            // latency counts what lies above its last bucket in it.
+            series.counts.pop();
+            series.overflow = hits;
+            series.notes.push("the last bucket is counted as above: it also holds what is".to_owned());
+        }
+        Ok(())
+    }
+
+    /// Do the buckets' numbers and the latencies in us go together? What latency prints does not say how wide they
+    /// are.
+    fn check_width(&self, series: &Series, bars: &[Bar], totals: &Totals) -> Result<(), ForeignError> {
+        let (Some(&Bar { number: lowest, .. }), Some(&Bar { line, number: top, hits })) =
+            (bars.first(), bars.last())
+        else {
+            return Ok(());
+        };
+        let width = series.bucket_ns as f64;
+        let all = series.cycles.max(1) as f64;
+        // Half a bucket of slack: the last second is in what is told, and not in the histogram.
+        let mut fits = totals.farthest() >= (top as f64 - 0.5) * width;
+        if totals.min >= 0.0 {
+            let told = !self.points.is_empty() || self.option('B').is_some();
+            // All samples may lie above; that is believed where the width does not have to be guessed.
+            fits &= totals.min * 1000.0 <= (lowest as f64 + 1.5) * width || (told && lowest == top);
+            // The mean may lie above that of the buckets by no more than what the last one could hold.
+            let centres: f64 = bars.iter().map(|bar| (bar.number as f64 + 0.5) * bar.hits as f64).sum();
+            let (mean, centre) = (totals.mean * 1000.0, centres * width / all);
+            let above = (totals.farthest() - top as f64 * width).max(0.0) * hits as f64 / all;
+            fits &= (centre - width..=centre + width + above).contains(&mean);
+        }
+        if fits {
+            return Ok(());
+        }
+        let what = format!(
+            "bucket {top} of {width} ns does not go with latencies of {} to {} us (line {})",
+            totals.min, totals.max, totals.line
+        );
+        let help = "put the command as it was run in front, with its -B: `$ latency -h -B 100`";
+        Err(ForeignError::new(line, what, help))
+    }
+
+    /// Only HSS lines (`-s`), or not even these.
+    fn without_bars(&self, series: &mut Series) -> Result<(), ForeignError> {
+        let Some((_, samples, mean, deviation)) = self.moments else { return Ok(()) };
+        series.cycles = samples;
+        series.stddev_ns = Some(deviation * series.bucket_ns as f64);
+        if series.mean_ns.is_none() && samples > 0 {
+            // In bucket numbers, of values cut off.
+            series.mean_ns = Some((mean + 0.5) * series.bucket_ns as f64);
+        }
+        Ok(())
+    }
+
+    /// Activations, where no histogram counts them; and whether a counter ran over, where one does.
+    fn count(&self, series: &mut Series) -> Result<(), ForeignError> {
+        let Some(period) = series.interval_ns else { return Ok(()) };
+        let a_second = 1_000_000_000 / period;
+        // RTD lines are fewer with -q, and after copying: the length that the end tells is the surer.
+        let seconds = self.seconds.filter(|&seconds| seconds > 0).unwrap_or(self.seconds_seen);
+        let due = seconds.saturating_mul(a_second);
+        if series.cycles == 0 {
+            series.cycles = due;
+            return Ok(());
+        }
+        if self.seconds.is_some() && due.saturating_sub(series.cycles) >= 1 << 31 {
+            let what = format!(
+                "{} samples where {due} periods passed: a counter of 32 bits ran over",
+                series.cycles
+            );
+            return Err(ForeignError::new(self.line, what, "run latency for fewer than 2^31 periods"));
+        }
+        Ok(())
+    }
+}
+
+/// Which bucket a point lies in, `part` of one above its lower end.
+fn near(point: &Point, bucket: f64, part: f64) -> Option<u64> {
+    let place = point.x * 1000.0 / bucket - part;
+    let number = place.round();
+    ((place - number).abs() < NEAR && (0.0..1e15).contains(&number)).then_some(number as u64)
+}

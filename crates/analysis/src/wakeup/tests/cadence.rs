@@ -1,0 +1,195 @@
+//! Cadences that were made up, and exceedances that have none.
+
+use super::super::cadence::*;
+use super::super::chance::Chance;
+use super::synthetic::normal;
+
+const MS: u64 = 1_000_000;
+
+fn candidates() -> Vec<Candidate> {
+    [("tick", 4 * MS), ("tick-1000", MS), ("tick-100", 10 * MS), ("quota", 100 * MS), ("throttle", 1000 * MS)]
+        .map(|(name, period_ns)| Candidate { name: name.into(), period_ns })
+        .to_vec()
+}
+
+/// Exceedances of a task of period `grid` over `span`: what happens is seen at the next activation.
+struct World {
+    span: u64,
+    grid: u64,
+    chance: Chance,
+    times: Vec<u64>,
+}
+
+impl World {
+    fn new(span: u64, grid: u64, seed: u64) -> World {
+        World { span, grid, chance: Chance::new(seed), times: Vec::new() }
+    }
+
+    /// So many at random.
+    fn background(mut self, n: usize) -> World {
+        for _ in 0..n {
+            let at = (self.chance.unit() * self.span as f64) as u64;
+            self.times.push(at.div_ceil(self.grid) * self.grid);
+        }
+        self
+    }
+
+    /// One every `period`, of which `kept` are seen, off by `jitter` (standard deviation) each.
+    fn cadence(mut self, period: u64, kept: f64, jitter: f64) -> World {
+        let mut at = self.chance.unit() * period as f64;
+        while at < self.span as f64 {
+            let off = jitter * normal(&mut self.chance);
+            if self.chance.unit() < kept && at + off > 0.0 {
+                self.times.push(((at + off) as u64).div_ceil(self.grid) * self.grid);
+            }
+            at += period as f64;
+        }
+        self
+    }
+
+    /// Late ones come in storms: 50 activations of which each third is late.
+    fn storms(mut self, n: usize) -> World {
+        for _ in 0..n {
+            let at = ((self.chance.unit() * self.span as f64) as u64).div_ceil(self.grid);
+            for i in 0..50 {
+                if self.chance.unit() < 1.0 / 3.0 {
+                    self.times.push((at + i) * self.grid);
+                }
+            }
+        }
+        self
+    }
+
+    /// Late ones come in bursts of up to five activations in a row.
+    fn bursts(mut self, n: usize) -> World {
+        for _ in 0..n {
+            let at = ((self.chance.unit() * self.span as f64) as u64).div_ceil(self.grid);
+            let long = 1 + self.chance.below(5) as u64;
+            self.times.extend((0..long).map(|i| (at + i) * self.grid));
+        }
+        self
+    }
+
+    fn times(mut self) -> Vec<u64> {
+        self.times.sort_unstable();
+        self.times.dedup();
+        self.times
+    }
+}
+
+#[test]
+fn exceedances_at_random_have_no_cadence() {
+    let mut report = Vec::new();
+    for (what, grid, span, n, bursts, storms) in [
+        ("300 in 300 s at 1 ms", MS, 300_000 * MS, 300, 0, 0),
+        ("60 in 60 s at 1 ms", MS, 60_000 * MS, 60, 0, 0),
+        ("3000 in 60 s at 1 ms", MS, 60_000 * MS, 3000, 0, 0),
+        ("600 in 30 s at 100 us", MS / 10, 30_000 * MS, 600, 0, 0),
+        ("300 bursts in 300 s at 1 ms", MS, 300_000 * MS, 0, 300, 0),
+        ("30 storms in 300 s at 1 ms", MS, 300_000 * MS, 0, 0, 30),
+    ] {
+        let wrong: Vec<_> = (0..100)
+            .filter_map(|seed| {
+                let times = World::new(span, grid, seed).background(n).bursts(bursts).storms(storms).times();
+                find(&times, grid, &candidates()).into_iter().next()
+            })
+            .collect();
+        println!("no cadence, {what}: {} of 100 false", wrong.len());
+        if let Some(first) = wrong.first() {
+            println!("  {first:?}");
+        }
+        report.push(wrong.len());
+    }
+    assert_eq!(report, [0; 6]);
+}
+
+#[test]
+fn cadences_of_a_second_a_tenth_and_a_tick_are_named_and_nothing_else() {
+    for (name, period, jitter, kept, background, span) in [
+        ("throttle", 1000 * MS, 2e6, 0.8, 60, 60_000 * MS),
+        ("throttle", 1000 * MS, 0.5e6, 0.7, 150, 300_000 * MS),
+        ("quota", 100 * MS, 1e6, 0.7, 300, 60_000 * MS),
+        ("quota", 100 * MS, 0.3e6, 0.4, 200, 60_000 * MS),
+        ("tick", 4 * MS, 0.2e6, 0.05, 300, 60_000 * MS),
+        ("tick", 4 * MS, 0.1e6, 0.02, 100, 300_000 * MS),
+    ] {
+        let mut named = 0;
+        let (mut held, mut shares) = (0, 0);
+        for seed in 0..100 {
+            let of = World::new(span, MS, 1000 + seed).cadence(period, kept, jitter);
+            let members = of.times.len();
+            let times = of.background(background).times();
+            let found = find(&times, MS, &candidates());
+            let right = found.len() == 1 && found[0].names == [name];
+            named += usize::from(right);
+            if right {
+                let t = found[0].period_ns;
+                held += usize::from(t.low <= period as f64 && period as f64 <= t.high);
+                let truth = members as f64 / times.len() as f64;
+                shares += usize::from((found[0].share.value - truth).abs() < 0.15);
+            } else if seed - named as u64 <= 4 {
+                println!("  seed {seed}: {found:?}");
+            }
+        }
+        println!(
+            "{name}, {kept} seen, jitter {} ms, {background} others, {} s: {named} of 100 named, of these the interval \
+             holds the period in {held}, the share is within 0.15 in {shares}",
+            jitter / 1e6,
+            span / 1000 / MS
+        );
+        assert!(named >= 95, "{name}: {named} of 100");
+        assert!(held * 100 >= named * 95, "{name}: {held} of {named}");
+        assert!(shares * 100 >= named * 95, "{name}: {shares} of {named}");
+    }
+}
+
+#[test]
+fn what_has_no_name_is_told_by_its_period() {
+    let times = World::new(60_000 * MS, MS, 5).cadence(37 * MS, 0.6, 0.3e6).background(200).times();
+    let found = find(&times, MS, &candidates());
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].names.is_empty());
+    assert!((found[0].period_ns.value / 37e6 - 1.0).abs() < 1e-3, "{found:?}");
+}
+
+#[test]
+fn a_cause_between_two_activations_comes_back_at_their_common_multiple() {
+    // A tick of 4 ms meets a task of 3 ms every 12 ms.
+    let grid = 3 * MS;
+    let mut chance = Chance::new(9);
+    let times: Vec<u64> =
+        (0..20_000u64).map(|i| i * grid).filter(|t| t % (4 * MS) == 0 && chance.unit() < 0.5).collect();
+    let found = find(&times, grid, &candidates());
+    assert_eq!(found[0].names, ["tick"], "{found:?}");
+    assert!((found[0].period_ns.value / 12e6 - 1.0).abs() < 1e-3, "{found:?}");
+}
+
+#[test]
+fn two_causes_are_both_named() {
+    let mut both = 0;
+    for seed in 0..20 {
+        let times = World::new(60_000 * MS, MS, seed)
+            .cadence(1000 * MS, 0.95, 0.3e6)
+            .cadence(4 * MS, 0.04, 0.1e6)
+            .background(50)
+            .times();
+        let found = find(&times, MS, &candidates());
+        let mut names: Vec<_> = found.iter().flat_map(|c| c.names.clone()).collect();
+        names.sort();
+        if names != ["throttle", "tick"] {
+            println!("  seed {seed}: {found:?}");
+        }
+        both += usize::from(names == ["throttle", "tick"]);
+    }
+    println!("tick and throttle together: both named in {both} of 20");
+    assert!(both >= 15, "{both} of 20");
+}
+
+#[test]
+fn too_few_and_too_short_say_nothing() {
+    assert!(find(&[], MS, &candidates()).is_empty());
+    assert!(find(&[5; 40], MS, &candidates()).is_empty());
+    assert!(find(&[0, u64::MAX], 0, &candidates()).is_empty());
+    let nine: Vec<u64> = (0..9).map(|i| i * 100 * MS).collect();
+    assert!(find(&nine, MS, &candidates()).is_empty());
+}

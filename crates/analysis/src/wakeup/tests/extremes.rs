@@ -1,0 +1,180 @@
+//! Tails whose levels are known.
+
+use super::super::Activation;
+use super::super::cadence::Candidate;
+use super::super::chance::Chance;
+use super::super::extremes::*;
+use super::synthetic;
+
+const MS: u64 = 1_000_000;
+/// An hour at 1 ms.
+const HOUR: f64 = 3.6e6;
+/// Five minutes at 1 ms.
+const RUN: usize = 300_000;
+
+fn ask(seed: u64) -> Ask {
+    let tick = Candidate { name: "tick".into(), period_ns: 4 * MS };
+    let throttle = Candidate { name: "throttle".into(), period_ns: 1000 * MS };
+    Ask {
+        period_ns: MS,
+        tick_ns: 4 * MS,
+        once_in: HOUR,
+        mixed_causes: false,
+        candidates: vec![tick, throttle],
+        seed,
+    }
+}
+
+/// A body, and with this chance a tail from `at`.
+#[derive(Clone, Copy)]
+struct Mixture {
+    rare: f64,
+    at: f64,
+    shape: f64,
+    scale: f64,
+}
+
+impl Mixture {
+    fn run(&self, n: usize, seed: u64) -> Vec<Activation> {
+        let mut chance = Chance::new(seed);
+        (0..n as u64)
+            .map(|period| {
+                let rare = chance.unit() < self.rare;
+                let tail = |c: &mut Chance| self.at + synthetic::pareto(c, self.shape, self.scale);
+                let us = if rare { tail(&mut chance) } else { synthetic::body(&mut chance, 2.0) };
+                Activation { period, us }
+            })
+            .collect()
+    }
+
+    /// The level that one in `many` activations exceeds; the body never reaches that far.
+    fn level(&self, many: f64) -> f64 {
+        let e = (many * self.rare).ln();
+        self.at
+            + if self.shape == 0.0 {
+                self.scale * e
+            } else {
+                self.scale / self.shape * ((self.shape * e).exp() - 1.0)
+            }
+    }
+}
+
+#[test]
+fn levels_lie_in_their_intervals_in_nine_of_ten_where_there_are_any() {
+    for (what, mixture) in [
+        ("the spike's mixture, shape 0.15", Mixture { rare: 0.002, at: 40.0, shape: 0.15, scale: 8.0 }),
+        ("exponential tail", Mixture { rare: 0.005, at: 30.0, shape: 0.0, scale: 6.0 }),
+        ("shape 0.3", Mixture { rare: 0.003, at: 35.0, shape: 0.3, scale: 5.0 }),
+        ("shape -0.2", Mixture { rare: 0.004, at: 30.0, shape: -0.2, scale: 10.0 }),
+    ] {
+        let truth = mixture.level(HOUR);
+        let (mut spoke, mut held, mut why) = (0, 0, std::collections::BTreeMap::new());
+        let (mut widths, mut values) = (Vec::new(), Vec::new());
+        for seed in 0..100 {
+            match level(&mixture.run(RUN, seed), &ask(seed)) {
+                Ok(l) => {
+                    spoke += 1;
+                    held += usize::from(l.us.low <= truth && truth <= l.us.high);
+                    widths.push((l.us.high - l.us.low) / truth);
+                    values.push(l.us.value);
+                }
+                Err(refusal) => *why.entry(refusal.token()).or_insert(0) += 1,
+            }
+        }
+        println!(
+            "{what}: true level {truth:.0} us; spoke in {spoke} of 100, held in {held} of {spoke}; median {:.0} us, \
+             median width {:.0} %; refused {why:?}",
+            crate::interval::median(&values).unwrap(),
+            100.0 * crate::interval::median(&widths).unwrap()
+        );
+        assert!(held * 10 >= spoke * 9, "{what}: {held} of {spoke}");
+        assert!(spoke >= 50, "{what}: {spoke} of 100");
+    }
+}
+
+fn refusals(
+    runs: usize,
+    ask: impl Fn(u64) -> Ask,
+    run: impl Fn(u64) -> Vec<Activation>,
+    token: &str,
+) -> usize {
+    (0..runs as u64).filter(|&s| level(&run(s), &ask(s)).is_err_and(|e| e.token() == token)).count()
+}
+
+#[test]
+fn tails_that_cannot_be_known_are_refused() {
+    let few = Mixture { rare: 0.002, at: 40.0, shape: 0.15, scale: 8.0 };
+    assert_eq!(refusals(10, ask, |s| few.run(1_000, s), "too-few"), 10);
+    assert_eq!(level(&[], &ask(0)), Err(Refusal::TooFew { clusters: 0 }));
+    let same = vec![Activation { period: 0, us: 5.0 }; 10_000];
+    assert!(level(&same, &ask(0)).is_err());
+    let mixed = |s| Ask { mixed_causes: true, ..ask(s) };
+    assert_eq!(level(&few.run(RUN, 1), &mixed(1)), Err(Refusal::MixedCauses));
+    let within = |s| Ask { once_in: 50.0, ..ask(s) };
+    let heavy = Mixture { rare: 0.003, at: 35.0, shape: 0.9, scale: 5.0 };
+    let n = refusals(20, ask, |s| heavy.run(RUN, s), "too-heavy");
+    println!("shape 0.9: too heavy in {n} of 20");
+    assert!(n >= 18, "{n} of 20");
+    let n = (0..20).filter(|&s| level(&few.run(RUN, s), &within(s)) == Err(Refusal::Within)).count();
+    assert!(n >= 10, "{n} of 20");
+}
+
+#[test]
+fn a_second_cause_that_comes_back_is_not_extrapolated() {
+    let few = Mixture { rare: 0.002, at: 40.0, shape: 0.15, scale: 8.0 };
+    let throttled = |s: u64| {
+        let mut run = few.run(RUN, s);
+        run.iter_mut().filter(|a| a.period % 1000 == 17).for_each(|a| a.us += 100.0);
+        run
+    };
+    let n = refusals(20, ask, throttled, "periodic");
+    println!("a stall once a second: periodic in {n} of 20");
+    assert!((0..20).all(|s| level(&throttled(s), &ask(s)).is_err()), "a cadence is never extrapolated");
+    // The other refusals come first where the two causes make no one tail.
+    assert!(n >= 1, "{n} of 20");
+}
+
+#[test]
+fn a_run_that_changes_is_not_extrapolated() {
+    let calm = Mixture { rare: 0.001, at: 40.0, shape: 0.0, scale: 8.0 };
+    let wild = Mixture { rare: 0.005, at: 40.0, shape: 0.0, scale: 16.0 };
+    let changed = |s: u64| {
+        let mut run = calm.run(RUN, s);
+        run[RUN / 2..].copy_from_slice(&wild.run(RUN, s + 100)[RUN / 2..]);
+        run
+    };
+    let spoke = (0..20).filter(|&s| level(&changed(s), &ask(s)).is_ok()).count();
+    println!("a run that changes in the middle: extrapolated in {spoke} of 20");
+    assert_eq!(spoke, 0);
+}
+
+#[test]
+fn bursts_count_once() {
+    // Each late one is followed by four that are a little less late: as many clusters as without them.
+    let few = Mixture { rare: 0.001, at: 40.0, shape: 0.1, scale: 8.0 };
+    let alone = few.run(RUN, 3);
+    let mut burst = alone.clone();
+    for i in 0..RUN - 4 {
+        if alone[i].us > 40.0 {
+            (1..=4).for_each(|k| burst[i + k].us = burst[i + k].us.max(alone[i].us - k as f64));
+        }
+    }
+    let (a, b) = (level(&alone, &ask(3)).unwrap(), level(&burst, &ask(3)));
+    // Whether it speaks of bursts or not, it does not count five times as many.
+    let b = b.unwrap();
+    assert!(b.us.low < few.level(HOUR) && few.level(HOUR) < b.us.high, "{a:?} {b:?}");
+    assert!(b.clusters as f64 <= 1.2 * RUN as f64 * few.rare, "{b:?}");
+}
+
+#[test]
+fn a_fit_finds_the_shape_it_was_drawn_from() {
+    let mut chance = Chance::new(11);
+    for shape in [-0.3, 0.0, 0.2, 0.6] {
+        let mut excesses: Vec<f64> = (0..4_000).map(|_| synthetic::pareto(&mut chance, shape, 7.0)).collect();
+        excesses.sort_by(f64::total_cmp);
+        let fit = Pareto::fit(&excesses);
+        // Four standard errors.
+        assert!((fit.shape - shape).abs() < 4.0 * fit.shape_error(4_000), "{shape}: {fit:?}");
+        assert!((fit.scale / 7.0 - 1.0).abs() < 0.12, "{shape}: {fit:?}");
+    }
+}

@@ -1,0 +1,151 @@
+//! Curves with and without inflections, simulated from the samples on.
+
+use super::super::chance::Chance;
+use super::super::inflection::*;
+use super::synthetic::{normal, p999};
+
+/// 1 MiB to 1 GiB.
+const SIZES: usize = 11;
+/// Activations a repeat: 4 s at 1 ms.
+const RUN: usize = 4_000;
+
+/// A curve: shift and scale of the samples at each size. A whole repeat drifts by 1 us (standard deviation), a cell
+/// of it by 0.4.
+fn curve(seed: u64, sizes: &[u64], at: impl Fn(u64) -> (f64, f64)) -> Vec<Row> {
+    let mut chance = Chance::new(seed);
+    let drift: Vec<f64> = (0..REPEATS).map(|_| normal(&mut chance)).collect();
+    let row = |&bytes: &u64| {
+        let (shift, scale) = at(bytes);
+        let mut cell = |d: &f64| {
+            let off = shift + d + 0.4 * normal(&mut chance);
+            p999(&mut chance, RUN, off, scale)
+        };
+        Row { bytes, repeats: drift.iter().map(&mut cell).collect() }
+    };
+    sizes.iter().map(row).collect()
+}
+
+fn sizes() -> Vec<u64> {
+    (0..SIZES).map(|i| 1 << (20 + i)).collect()
+}
+
+/// The scale of the samples that moves p99.9, which is 38.6 us at scale 2, by a factor.
+fn scale(factor: f64) -> f64 {
+    2.0 * (1.0 + (factor - 1.0) * 38.6 / 18.6)
+}
+
+#[test]
+fn noise_has_no_inflection() {
+    let wrong =
+        (0..100).filter(|&s| !read(&curve(s, &sizes(), |_| (0.0, 2.0)), s).unwrap().is_empty()).count();
+    println!("noise: {wrong} of 100 with an inflection");
+    assert_eq!(wrong, 0);
+}
+
+#[test]
+fn a_step_of_15_percent_is_found_where_it_is() {
+    for (what, at) in [("in the middle", 5), ("before the last", 9), ("behind the first", 1)] {
+        let (mut exact, mut ramps, mut more) = (0, 0, 0);
+        for seed in 0..100 {
+            let up = |b: u64| (0.0, if b >= 1 << (20 + at) { scale(1.15) } else { 2.0 });
+            let found = read(&curve(1000 + seed, &sizes(), up), seed).unwrap();
+            let right = |i: &Inflection| i.kind == Kind::Step && i.to == 1 << (20 + at) && i.from == i.to / 2;
+            exact += usize::from(found.len() == 1 && right(&found[0]));
+            ramps += usize::from(found.iter().any(|i| i.kind == Kind::Ramp));
+            more += usize::from(found.iter().any(|i| i.kind == Kind::Step && !right(i)));
+        }
+        println!(
+            "step of 15 % {what}: found exactly in {exact} of 100; called a ramp in {ramps}, a false step in {more}"
+        );
+        assert!(exact >= 90, "{what}: {exact} of 100");
+    }
+}
+
+#[test]
+fn two_steps_are_two() {
+    let mut exact = 0;
+    for seed in 0..100 {
+        let at =
+            |b: u64| (0.0, scale([1.0, 1.15, 1.4][usize::from(b >= 8 << 20) + usize::from(b >= 64 << 20)]));
+        let found = read(&curve(2000 + seed, &sizes(), at), seed).unwrap();
+        let to: Vec<_> = found.iter().map(|i| (i.kind, i.to >> 20)).collect();
+        exact += usize::from(to == [(Kind::Step, 8), (Kind::Step, 64)]);
+    }
+    println!("two steps, 15 and 22 %: found exactly in {exact} of 100");
+    assert!(exact >= 90, "{exact} of 100");
+}
+
+#[test]
+fn a_step_down_is_told_as_less() {
+    let found =
+        read(&curve(5, &sizes(), |b| (0.0, if b >= 32 << 20 { 2.0 } else { scale(1.3) })), 5).unwrap();
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].effect.high < -0.1 && found[0].kind == Kind::Step, "{found:?}");
+}
+
+#[test]
+fn ramps_are_not_called_steps() {
+    let over_all = |b: u64| 1.0 + 0.05 * (f64::from(b.ilog2()) - 20.0);
+    let inside = |b: u64| 1.0 + 0.125 * (f64::from(b.ilog2()) - 22.0).clamp(0.0, 4.0);
+    let steep = |b: u64| 1.0 + 0.25 * (f64::from(b.ilog2()) - 24.0).clamp(0.0, 3.0);
+    let ramps: [(&str, &dyn Fn(u64) -> f64); 3] = [
+        ("24 % over all eleven sizes", &over_all),
+        ("24 % over five sizes", &inside),
+        ("36 % over four sizes", &steep),
+    ];
+    for (what, at) in ramps {
+        let (mut steps, mut told) = (0, 0);
+        for seed in 0..100 {
+            let found = read(&curve(3000 + seed, &sizes(), |b| (0.0, 2.0 * at(b))), seed).unwrap();
+            steps += usize::from(found.iter().any(|i| i.kind == Kind::Step));
+            told += usize::from(found.len() == 1 && found[0].kind == Kind::Ramp);
+        }
+        println!("ramp of {what}: a step in {steps} of 100, one ramp in {told}");
+        assert_eq!(steps, 0, "{what}");
+        assert!(told >= 90, "{what}: {told} of 100");
+    }
+}
+
+#[test]
+fn bisection_closes_in_on_the_step() {
+    // The truth is 6,300,000 bytes, between 4 and 8 MiB.
+    let truth = 6_300_000u64;
+    let at = |b: u64| (0.0, if b > truth { scale(1.2) } else { 2.0 });
+    let mut all = sizes();
+    for round in 0..10 {
+        let rows = curve(77 + round, &all, at);
+        let found = read(&rows, round).unwrap();
+        let next = wanted(&rows, &found, 1.1, 4096);
+        if next.is_empty() {
+            let step = found[0];
+            assert!(step.from <= truth && truth < step.to, "{found:?}");
+            assert!(step.to as f64 <= 1.1 * step.from as f64, "{found:?}");
+            assert!(round >= 2 && all.len() <= SIZES + 6, "{all:?}");
+            return;
+        }
+        assert!(next.iter().all(|n| n % 4096 == 0 && !all.contains(n)), "{next:?}");
+        all.extend(next);
+        all.sort_unstable();
+    }
+    panic!("never done: {all:?}");
+}
+
+#[test]
+fn the_number_of_permutations_is_enough_and_a_model_without_noise_has_steps() {
+    let rows: Vec<Row> =
+        (0..6u64).map(|i| Row { bytes: 1 << i, repeats: vec![if i < 3 { 10.0 } else { 12.0 }; 5] }).collect();
+    let found = read(&rows, 1).unwrap();
+    assert_eq!((found.len(), found[0].from, found[0].to), (1, 4, 8));
+    assert!((found[0].effect.value - 0.2).abs() < 1e-9);
+    assert_eq!(read(&rows, 1), read(&rows, 1), "a seed repeats");
+}
+
+#[test]
+fn what_cannot_be_read_is_refused() {
+    let row = |bytes, value, n| Row { bytes, repeats: vec![value; n] };
+    assert_eq!(read(&[], 0), Err(Refusal::TooFew));
+    assert_eq!(read(&[row(1, 1.0, 5), row(2, 1.0, 4), row(4, 1.0, 5)], 0), Err(Refusal::TooFew));
+    assert_eq!(read(&[row(1, 1.0, 5), row(2, 0.0, 5), row(4, 1.0, 5)], 0), Err(Refusal::NotMeasured));
+    assert_eq!(read(&[row(1, 1.0, 5), row(1, 1.0, 5), row(4, 1.0, 5)], 0), Err(Refusal::NotMeasured));
+    assert!(wanted(&[], &[], 1.1, 0).is_empty());
+}

@@ -1,0 +1,49 @@
+//! Where the worst went.
+
+use super::super::chance::Chance;
+use super::super::stages::*;
+
+fn activations(late: &dyn Fn(usize) -> Option<usize>) -> Vec<Staged> {
+    let mut chance = Chance::new(7);
+    (0..5_000)
+        .map(|i| {
+            // The second stage is always the longest, and so explains nothing.
+            let mut us = [2.0, 30.0, 4.0, 1.5].map(|m| m * (0.9 + 0.2 * chance.unit()));
+            if let Some(stage) = late(i) {
+                us[stage] += 20.0 + 10.0 * chance.unit();
+            }
+            Staged { period: i as u64, us }
+        })
+        .collect()
+}
+
+#[test]
+fn the_stage_that_makes_the_worst_late_is_told_and_not_the_longest() {
+    let r = read(&activations(&|i| (i % 500 == 3).then_some(2)), 10).unwrap();
+    assert_eq!(r.count, 5_000);
+    assert_eq!(r.worst.len(), 10);
+    assert!(r.worst.iter().all(|w| w.dominant == Stage::WakeupToSwitch && w.share > 0.8), "{:?}", r.worst);
+    assert!(r.worst.iter().all(|w| w.activation.period % 500 == 3));
+    assert!(r.worst.windows(2).all(|w| w[0].activation.total() >= w[1].activation.total()));
+    let row = r.rows[2];
+    assert_eq!((row.stage.token(), row.dominates), ("wakeup-to-switch", 10));
+    assert!(row.all.high < 4.1 && row.worst.low > 20.0, "{row:?}");
+    assert!((r.rows[1].worst.value / r.rows[1].all.value - 1.0).abs() < 0.1);
+    assert_eq!(r.common(0.8), Some(Stage::WakeupToSwitch));
+}
+
+#[test]
+fn worst_ones_with_different_causes_have_none_in_common() {
+    let r = read(&activations(&|i| (i % 500 == 3).then_some(if i % 1000 == 3 { 0 } else { 2 })), 10).unwrap();
+    assert_eq!(r.common(0.8), None);
+    assert_eq!(r.rows.iter().map(|row| row.dominates).collect::<Vec<_>>(), [5, 0, 5, 0]);
+}
+
+#[test]
+fn nothing_and_nonsense_are_no_stages() {
+    assert_eq!(read(&[], 5), None);
+    assert_eq!(read(&[Staged { period: 0, us: [f64::NAN, 1.0, 1.0, 1.0] }], 5), None);
+    assert_eq!(read(&[Staged { period: 0, us: [1.0; 4] }], 0), None);
+    let one = read(&[Staged { period: 0, us: [1.0; 4] }], 5).unwrap();
+    assert_eq!((one.worst.len(), one.worst[0].share), (1, 0.0));
+}

@@ -1,0 +1,119 @@
+//! Files as Xenomai's sources say that `latency` writes them.
+
+use fathom_analysis::foreign::Place;
+
+use crate::{good, line_of, one, refused, seen};
+
+const PLACES: &str = include_str!("fixtures/xenomai-places.txt");
+const FINE: &str = include_str!("fixtures/xenomai-fine.txt");
+const NEW: &str = include_str!("fixtures/xenomai-3.gnuplot");
+const OLD: &str = include_str!("fixtures/xenomai-2.gnuplot");
+
+#[test]
+fn three_runs_of_a_transcript_are_three_places() {
+    let foreign = good(PLACES);
+    assert_eq!(foreign.tool, "xenomai-latency");
+    assert_eq!(foreign.command.as_deref(), Some("latency -t0 -p 1000 -T 4 -h"));
+    assert_eq!(foreign.series.iter().map(|s| s.place).collect::<Vec<_>>(), Place::ALL);
+    for series in &foreign.series {
+        assert_eq!((series.cycles, seen(series), series.overflow), (4000, 4000, 0));
+        assert_eq!((series.bucket_ns, series.interval_ns), (1000, Some(1_000_000)));
+        assert_eq!((series.priority, series.missed), (Some(99), Some(0)));
+    }
+    let user = &foreign.series[0];
+    assert_eq!((user.min_ns, user.mean_ns, user.max_ns), (Some(1307), Some(2012.0), Some(14_379)));
+    // The deviation is printed in buckets.
+    assert_eq!(user.stddev_ns, Some(692.0));
+    assert_eq!(user.counts[..2], [(1000, 2375), (2000, 1425)]);
+    let irq = &foreign.series[2];
+    assert!(irq.min_ns.is_some_and(|least| least < 0));
+    assert!(irq.notes.iter().any(|note| note.contains("negative")), "{:?}", irq.notes);
+}
+
+#[test]
+fn the_width_of_buckets_is_the_command_s_and_has_to_go_with_the_latencies() {
+    let series = one(FINE);
+    assert_eq!((series.bucket_ns, series.cycles, series.missed), (100, 4000, Some(2)));
+    assert_eq!(series.stddev_ns, Some(532.7));
+    // Two lie in the last bucket, and one of them at 13 us: that bucket is no bucket.
+    assert_eq!((series.overflow, seen(&series)), (2, 3998));
+    assert!(series.counts.iter().all(|bar| bar.0 < 9900));
+    let at = FINE.lines().position(|line| line.starts_with("HSD|    avg|  99")).unwrap() + 1;
+    refused(&FINE.replace("-B 100", ""), at, &["bucket 99 of 1000 ns", "its -B: `$ latency -h -B 100`"]);
+    // And too narrow buckets.
+    refused(&PLACES.replace("-t0", "-B 100 -t0"), line_of(PLACES, "HSD|    avg|  14"), &["14 of 100 ns"]);
+}
+
+#[test]
+fn statistics_alone_are_in_buckets_and_seconds_count_activations() {
+    let short: String =
+        PLACES.lines().take_while(|l| !l.starts_with("# latency -t1")).fold(String::new(), |t, l| {
+            if l.starts_with("HSD") || l.starts_with("---") { t } else { t + l + "\n" }
+        });
+    let series = one(&short);
+    assert!(series.counts.is_empty());
+    assert_eq!((series.cycles, series.stddev_ns, series.mean_ns), (4000, Some(692.0), Some(2012.0)));
+    // Neither RTS nor HSS: the last second tells least and largest so far.
+    let cut: String = PLACES.lines().take(9).map(|line| line.to_owned() + "\n").collect();
+    let series = one(&cut);
+    assert_eq!((series.cycles, series.min_ns, series.max_ns), (2000, Some(1307), Some(13_469)));
+    assert_eq!(series.mean_ns.map(f64::round), Some(2010.0));
+    assert!(series.notes.iter().any(|note| note.contains("was cut")), "{:?}", series.notes);
+    // Published pieces: no head, no period.
+    let piece = "HSH|--param|--samples-|--average--|---stddev--\n\
+                 HSS|    avg|   1199957|      1.445|      2.267\n";
+    let series = one(piece);
+    assert_eq!((series.cycles, series.stddev_ns, series.mean_ns), (1_199_957, Some(2267.0), Some(1945.0)));
+    assert!(series.notes.iter().any(|note| note.contains("does not say where")), "{:?}", series.notes);
+}
+
+#[test]
+fn files_of_g_say_their_buckets() {
+    let new = good(NEW);
+    assert_eq!(new.version.as_deref(), Some("Xenomai/cobalt v3.1"));
+    let series = one(NEW);
+    assert_eq!((series.bucket_ns, series.place, series.priority), (500, Place::User, Some(99)));
+    assert_eq!((series.cycles, series.interval_ns), (4000, Some(1_000_000)));
+    // Counts are one larger than hits, and the two ends are no buckets.
+    assert_eq!(series.counts[..2], [(1000, 444), (1500, 1905)]);
+    assert_eq!(series.counts.last(), Some(&(11_500, 1)));
+    assert_eq!((series.min_ns, series.max_ns, series.overflow), (Some(1305), Some(11_590), 0));
+    let series = one(OLD);
+    assert_eq!((series.bucket_ns, series.cycles, series.counts[0]), (1000, 4000, (1000, 2332)));
+    assert_eq!((series.min_ns, series.priority), (None, None));
+    // The line that the first point hangs on may have lost its mark.
+    assert_eq!(good(&NEW.replace("# PKG_CONFIG", "PKG_CONFIG")), new);
+}
+
+#[test]
+fn what_is_damaged_is_refused_with_its_line() {
+    let at = line_of(PLACES, "RTD|");
+    refused(&PLACES.replacen("      8.042\n", "\n", 1), at, &["fields of its kind", "copy the output anew"]);
+    let lost = PLACES.replacen("HSD|    avg|   3 -  4 |      174\n", "", 1);
+    refused(&lost, line_of(&lost, "HSS|    avg"), &["4000 samples, and the histogram adds up to 3826"]);
+    let irq = line_of(PLACES, "== Test mode: in-kernel timer handler");
+    refused(&PLACES.replace("in-kernel timer handler\n", "lunch\n"), irq, &["`lunch`", "known are"]);
+    refused("== Sampling period: 100 us\nwarming up...\n", 1, &["no result behind it", "two seconds"]);
+
+    let end = OLD.lines().count();
+    refused(OLD.trim_end().strip_suffix("11 1").unwrap(), end - 1, &["not `end 1`", "copy it anew"]);
+    refused(&OLD.replace("4.5 14", "4.7 14"), 5, &["4.7 14 does not lie in buckets of 1000 ns"]);
+    refused(&OLD.replace("4.5 14", "3.5 14"), 5, &["bucket 3 behind bucket 3"]);
+    refused(&OLD.replace("4.5 14", "x"), 5, &["`x` is no line of latency -g"]);
+    refused(&OLD.replace("4.5 14", "4.5 -14"), 5, &["ran over", "2^31"]);
+    refused("300 1\n0 1\n", 2, &["no sample is in it"]);
+}
+
+#[test]
+fn a_counter_that_ran_over_is_found_by_the_length() {
+    // Six days of 100 us are 5.2e9 periods; the counter of the fullest bucket began anew at 2^32.
+    let counts = [("0.5", 800_000_000_u64), ("1.5", 5_184_000_000 - 800_000_000 - (1 << 32))];
+    let mut text = "# 144:00:00 (periodic user-mode task, 100 us period, priority 99)\n0 1\n".to_owned();
+    for (centre, count) in counts {
+        text += &format!("{centre} {}\n", count + 1);
+    }
+    text += "2 1\n";
+    refused(&text, 2, &["5184000000 periods passed", "32 bits", "fewer than 2^31"]);
+    let series = one(&text.replace("144:00:00", "24:00:00"));
+    assert_eq!(series.cycles, 889_032_704);
+}

@@ -1,0 +1,168 @@
+//! Which pure factor costs how much, and how much of what the study's memory workers add that explains.
+
+use fathom_analysis::findings::Report;
+use fathom_analysis::interval::{Interval, grouped_interval, median};
+use fathom_analysis::wakeup::factorial::{self, Attribution, Design, Dose, Effects, Measured};
+use fathom_analysis::wakeup::summary::needed;
+use fathom_probe::load::Stress;
+use fathom_probe::wire::PatternKind;
+
+use super::conditions::{self, Cell, FACTORS};
+use super::plan::{LOOKED, traced};
+use super::reading::{Unit, refuse};
+use super::series::Series;
+use crate::reading::measured;
+use crate::record::{Record, TrialRun};
+
+/// Percentiles at which a cell may be compared, the furthest that its activations carry.
+const SHARES: [(f64, &str); 4] = [(0.999, "p99.9"), (0.99, "p99"), (0.9, "p90"), (0.5, "p50")];
+
+/// A percentile of every series.
+#[derive(Clone, Copy)]
+struct At {
+    share: f64,
+    word: &'static str,
+}
+
+impl At {
+    /// The furthest that the shortest of these series carries.
+    fn of<'a>(runs: impl Iterator<Item = &'a TrialRun>) -> Option<At> {
+        let fewest = runs.map(|run| run.wakeups.woken.len() as u64).min()?;
+        let (share, word) = SHARES.into_iter().find(|(share, _)| fewest >= needed(*share))?;
+        Some(At { share, word })
+    }
+
+    /// Of one series, us.
+    fn value(self, run: &TrialRun) -> f64 {
+        let mut late: Vec<u64> = run.wakeups.woken.iter().map(|w| w.user_ns).collect();
+        late.sort_unstable();
+        let at = ((late.len() as f64 * self.share) as usize).min(late.len().saturating_sub(1));
+        late.get(at).map_or(0.0, |ns| *ns as f64 / 1000.0)
+    }
+}
+
+/// The rows `effect.FACTOR`, `interaction.A.B` and `explained.FACTOR`.
+pub(super) fn rows(record: &Record, unit: Unit, report: &mut Report) {
+    if !conditions::design_wanted(record) {
+        return;
+    }
+    let Some(design) = Design::new(FACTORS.len()) else { return };
+    let runs = cells(record, &design);
+    let Some(at) = At::of(runs.iter().map(|(_, run)| *run)) else {
+        let why = "no cell of the design has enough activations".to_owned();
+        return refuse(report, "the factors' effects", why, "give it more time: --budget 60s or more");
+    };
+    let block = |run: &TrialRun| run.trial.round as usize;
+    let all: Vec<Measured> = runs
+        .iter()
+        .map(|(cell, run)| Measured { block: block(run), cell: *cell, us: at.value(run) })
+        .collect();
+    let effects = match factorial::effects(&design, &all) {
+        Ok(effects) => effects,
+        Err(factorial::Refusal::TooFew { blocks }) => {
+            let why = format!("only {blocks} rounds have every cell of the design, and two are needed");
+            return refuse(report, "the factors' effects", why, "give it more time: --budget 60s or more");
+        }
+    };
+    let trials: Vec<u64> = runs.iter().map(|(_, run)| run.trial.id).collect();
+    effect_rows(&effects, at, &trials, unit, report);
+    explained_rows(record, &effects, unit, report);
+}
+
+/// The series of the design with the cell that each is of.
+fn cells<'a>(record: &'a Record, design: &Design) -> Vec<(usize, &'a TrialRun)> {
+    let places = traced(record);
+    let of = |run: &'a TrialRun| {
+        let plain = run.trial.bytes == conditions::NO_WORK && run.trial.with.is_empty();
+        let wanted =
+            run.done.is_some() && run.trial.round > LOOKED && plain && run.trial.wakes.traced == places;
+        let on = conditions::factors_of(&run.trial.load).filter(|_| wanted)?;
+        Some(((0..design.cells()).find(|&cell| design.levels(cell) == on)?, run))
+    };
+    record.of(PatternKind::Wake).filter_map(of).collect()
+}
+
+fn effect_rows(effects: &Effects, at: At, trials: &[u64], unit: Unit, report: &mut Report) {
+    let how = format!(
+        "at {} of the task, from {} rounds of the design; the intervals hold together",
+        at.word, effects.blocks
+    );
+    let mut row = |name: String, us: Interval, note: String| {
+        let interval = us.scaled(unit.of_us);
+        let mut row = measured(name, interval, unit.name, trials.len(), trials);
+        row.notes.push(note);
+        report.findings.push(row);
+    };
+    row("effect.none".into(), effects.none, format!("{} with every factor off", at.word));
+    for (factor, us) in FACTORS.iter().zip(&effects.factors) {
+        row(format!("effect.{}", factor.token()), *us, how.clone());
+    }
+    for group in &effects.groups {
+        // One pair a group in a design of resolution V.
+        let [(a, b)] = group.pairs[..] else { continue };
+        let name = format!("interaction.{}.{}", FACTORS[a].token(), FACTORS[b].token());
+        row(name, group.us, "what both add beyond what each adds alone".into());
+    }
+}
+
+/// Of what the study's memory workers add, how much each factor explains, by how much of it they do.
+fn explained_rows(record: &Record, effects: &Effects, unit: Unit, report: &mut Report) {
+    let series = |word: &str| {
+        conditions::named(word)
+            .map(|condition| Series::of(record, &Cell::of(condition, record), traced(record)))
+    };
+    let (Some(before), Some(after)) = (series("study"), series("study-vm")) else { return };
+    let Some(at) = At::of(before.runs.iter().chain(&after.runs).copied()) else { return };
+    let Some(delta) = increase(&before, &after, at) else { return };
+    // What the workers bring is what they do beyond the rest of the load, which runs in both.
+    let (without, with) = (before.rates(), after.rates());
+    let load: Vec<f64> = with.iter().zip(&without).map(|(a, b)| (a - b).max(0.0)).collect();
+    let doses: Vec<Option<Dose>> = FACTORS
+        .iter()
+        .map(|factor| {
+            let what = dose_of(*factor);
+            let alone = series(factor.token())?.rates()[what];
+            Some(Dose { load: load[what], alone })
+        })
+        .collect();
+    let Attribution { factors, unexplained } = factorial::attribute(delta, &effects.factors, &doses);
+    let mut row = |name: String, us: Interval, note: String| {
+        let mut row = measured(name, us.scaled(unit.of_us), unit.name, after.runs.len(), &after.trials());
+        row.notes.push(note);
+        report.findings.push(row);
+    };
+    row("explained.increase".into(), delta, format!("what the memory workers add at {}", at.word));
+    for (factor, explained) in FACTORS.iter().zip(&factors) {
+        let Some(us) = explained.us else { continue };
+        let least = if explained.at_least { "; they do more of it than the factor alone did" } else { "" };
+        row(
+            format!("explained.{}", factor.token()),
+            us,
+            format!("by {}{least}", ["passes", "lines", "faults", "bytes"][dose_of(*factor)]),
+        );
+    }
+    row("explained.rest".into(), unexplained, "no factor explains it".into());
+}
+
+/// Which of the counted rates is how much of a factor there is.
+fn dose_of(factor: Stress) -> usize {
+    match factor {
+        // An unmapping is a pass, of the memory workers too.
+        Stress::Unmap => 0,
+        Stress::Fault => 2,
+        Stress::Copy => 3,
+        _ => 1,
+    }
+}
+
+/// What the one has more than the other, by rounds.
+fn increase(before: &Series, after: &Series, at: At) -> Option<Interval> {
+    let of = |series: &Series, round: u64| {
+        let runs = series.runs.iter().filter(|run| run.trial.round == round);
+        median(&runs.map(|run| at.value(run)).collect::<Vec<_>>())
+    };
+    let mut rounds: Vec<u64> = after.runs.iter().map(|run| run.trial.round).collect();
+    rounds.dedup();
+    let more = rounds.iter().filter_map(|&round| Some(vec![of(after, round)? - of(before, round)?]));
+    grouped_interval(&more.collect::<Vec<_>>())
+}

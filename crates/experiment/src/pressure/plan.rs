@@ -1,0 +1,179 @@
+//! The plan: a look at what the machine grants; then rounds of every condition and of the randomised design, or of the
+//! sweep.
+
+use fathom_analysis::wakeup::factorial::Design;
+use fathom_probe::chain::mix;
+use fathom_probe::wire::{PatternKind, Trial, Wakes};
+
+use super::conditions::{self, Cell, FACTORS, NO_WORK};
+use super::{EVERY_NS, PRIORITY, sweep};
+use crate::budget::Budget;
+use crate::common::cost::{Cost, WAKE_START_NS};
+use crate::common::round;
+use crate::record::{Record, TrialRun};
+
+/// Activations of the look: enough to see a refusal, and what one costs on a model.
+const LOOK: u64 = 40;
+/// Activations that are dropped at the start of each series: the timer's path is cold, workers settle.
+pub(super) const WARM: u64 = 50;
+/// Fewest activations of a series: below that no percentile beyond the median is worth a row.
+pub(super) const FEWEST: u64 = 100;
+/// Longest series, ns: conditions have to be interleaved faster than the surroundings change, and ctrl-C waits.
+pub(super) const LONGEST_NS: u64 = 5_000_000_000;
+/// Longest series of the plan's own choice, ns.
+const LONG_NS: u64 = 3_000_000_000;
+/// Rounds, at least. Of complete rounds the design's effects take two; three tell a bad one.
+const ROUNDS: u64 = 3;
+/// Series a round of the words that everything is compared with: p99.9 of them is asked for first.
+const OFTEN: usize = 3;
+/// Those words.
+const CORE: [&str; 3] = ["none", "study", "study-vm"];
+/// The number of the look's round.
+pub(super) const LOOKED: u64 = 1;
+
+/// The next round; empty at the end. A record says itself what was asked.
+#[must_use]
+pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
+    let number = record.round() + 1;
+    let budget = Budget::of(record, budget_ms);
+    if number == LOOKED {
+        return round::close(record, &budget, look(record), |_| 0, (seed, 0x9e55));
+    }
+    if !awake(record) {
+        return Vec::new();
+    }
+    if record.run.as_ref().is_some_and(|run| run.pressure.sweep) {
+        return sweep::round(record, &budget, seed);
+    }
+    let wanted = conditions_round(record, &budget, number);
+    round::close(record, &budget, wanted, rank, (seed, 0x9e55))
+}
+
+/// What the budget loses first is the design, then the factors alone, and last what all is compared with.
+fn rank(trial: &Trial) -> u8 {
+    match conditions::factors_of(&trial.load) {
+        _ if CORE.iter().any(|core| conditions::is_named(core, trial)) => 0,
+        Some(on) if on.iter().filter(|on| **on).count() != 1 => 2,
+        _ => 1,
+    }
+}
+
+/// Periodic wake-ups under no load, with and without the earlier places: granted, or refused with the reason.
+fn look(record: &Record) -> Vec<Trial> {
+    let none = conditions::named("none").map(|none| Cell::of(none, record));
+    let traced = [false, true].into_iter().filter(|traced| !traced || !untraced(record));
+    let mut all: Vec<Trial> = traced
+        .zip(none.into_iter().cycle())
+        .map(|(traced, none)| Trial { warm: 10, ..series(record, &none, LOOK, traced) })
+        .collect();
+    all.push(round::clock());
+    all
+}
+
+fn untraced(record: &Record) -> bool {
+    record.run.as_ref().is_some_and(|run| run.pressure.untraced)
+}
+
+/// Was the task ever woken?
+fn awake(record: &Record) -> bool {
+    record.of(PatternKind::Wake).any(|run| run.done.is_some())
+}
+
+/// Are the earlier places granted?
+pub(super) fn traced(record: &Record) -> bool {
+    record.of(PatternKind::Wake).any(|run| run.trial.wakes.traced && run.done.is_some())
+}
+
+/// Was this load refused?
+fn refused(record: &Record, cell: &Cell) -> bool {
+    record
+        .trials
+        .iter()
+        .any(|run| run.refusal.is_some() && run.trial.round > LOOKED && cell.is_of(&run.trial))
+}
+
+/// A series of `n` activations of a cell.
+pub(super) fn series(record: &Record, cell: &Cell, n: u64, traced: bool) -> Trial {
+    let asked = record.run.as_ref().map(|run| run.pressure.clone()).unwrap_or_default();
+    let wakes = Wakes {
+        every_ns: if asked.every_ns > 0 { asked.every_ns } else { EVERY_NS },
+        priority: asked.priority.unwrap_or(PRIORITY),
+        traced,
+        ..Wakes::default()
+    };
+    let trial = Trial {
+        pattern: PatternKind::Wake,
+        bytes: NO_WORK,
+        samples: n,
+        warm: WARM,
+        wakes,
+        ..Trial::default()
+    };
+    cell.onto(trial, record)
+}
+
+/// Each condition, the words of [`CORE`] [`OFTEN`] times, and the design; what one series has comes from the budget.
+fn conditions_round(record: &Record, budget: &Budget, number: u64) -> Vec<Trial> {
+    let places = traced(record);
+    let mut cells: Vec<(Cell, bool)> = Vec::new();
+    for cell in conditions::cells(record).into_iter().filter(|cell| !refused(record, cell)) {
+        let times = if CORE.contains(&cell.token.as_str()) { OFTEN } else { 1 };
+        // What tracing costs is a bias that is measured: once a round without it.
+        if places && cell.token == "none" {
+            cells.push((cell.clone(), false));
+        }
+        cells.extend(std::iter::repeat_n((cell, places), times));
+    }
+    if conditions::design_wanted(record)
+        && let Some(design) = Design::new(FACTORS.len())
+    {
+        let of = |cell| (conditions::of_factors(design.levels(cell)), places);
+        cells.extend((0..design.cells()).map(of).filter(|(cell, _)| !refused(record, cell)));
+    }
+    let Some((rounds, n)) = shares(record, budget, cells.len() as u64, number) else { return Vec::new() };
+    if number > LOOKED + rounds {
+        return Vec::new();
+    }
+    cells.iter().map(|(cell, traced)| series(record, cell, n, *traced)).collect()
+}
+
+/// How many rounds there are after the look, and how many activations a series of the next one has: so many that the
+/// rounds that remain fit into what remains.
+fn shares(record: &Record, budget: &Budget, count: u64, number: u64) -> Option<(u64, u64)> {
+    let each = an_activation(record, budget)?;
+    let start = if budget.modelled { 0 } else { WAKE_START_NS };
+    // Of the whole budget, so that every round comes to the same number.
+    let long = (LONG_NS / every_ns(record)).max(FEWEST) * each + start;
+    let rounds = (budget.total / count.max(1) / long).clamp(ROUNDS, 64);
+    let remain = (LOOKED + rounds + 1).saturating_sub(number).max(1);
+    let share = budget.left() / remain / count.max(1);
+    // A twentieth for yardsticks and for what estimates miss.
+    let n = (share - share / 20).saturating_sub(start) / each;
+    Some((rounds, n.saturating_sub(WARM).clamp(FEWEST, LONGEST_NS / every_ns(record).max(1))))
+}
+
+pub(super) fn every_ns(record: &Record) -> u64 {
+    record.of(PatternKind::Wake).next().map_or(EVERY_NS, |run| run.trial.wakes.every_ns)
+}
+
+/// What an activation costs, in the budget's coin: the period; of a model what the dearest series so far took.
+pub(super) fn an_activation(record: &Record, budget: &Budget) -> Option<u64> {
+    if !budget.modelled {
+        return Some(every_ns(record).max(1));
+    }
+    let of = |run: &TrialRun| {
+        let accesses = run.done.as_ref()?.watch.accesses;
+        Some(accesses / (run.trial.samples + run.trial.warm).max(1))
+    };
+    let seen = record.of(PatternKind::Wake).filter_map(of).max()?;
+    let cost = Cost { modelled: true, staircase: &[] };
+    // A look without co-running streams says nothing of what they cost.
+    let beside = conditions::cells(record).iter().any(|cell| !cell.with.is_empty());
+    let streams = if beside { cost.beside(every_ns(record), 1) } else { 0 };
+    Some(seen.max(streams).max(1))
+}
+
+/// A seed for what a reading draws: from the record's own.
+pub(super) fn seed_of(record: &Record, salt: u64) -> u64 {
+    mix(record.run.as_ref().map_or(0, |run| run.seed) ^ salt)
+}

@@ -1,0 +1,248 @@
+//! The sweep: sizes by strides by what becomes of a block. Everything is seen once; then the curves that say most are
+//! repeated, interleaved, until their breaks can be told, and then between the sizes round a break.
+
+use fathom_analysis::wakeup::inflection::{self, Inflection, REPEATS, Row};
+use fathom_probe::load::{Keep, Load, Stress, Stressor};
+use fathom_probe::machine::{Stream, Worth};
+use fathom_probe::wire::{PatternKind, Trial};
+
+use super::conditions::{Cell, State};
+use super::plan::{FEWEST, LONGEST_NS, WARM, an_activation, every_ns, seed_of, series, traced};
+use crate::budget::Budget;
+use crate::common::cost::WAKE_START_NS;
+use crate::common::round;
+use crate::record::{Record, TrialRun};
+
+/// Sizes where none are asked for, bytes: those of the study's plot, doubling from 1 MiB to 256 MiB.
+const SIZES: std::ops::RangeInclusive<u32> = 20..=28;
+/// Sizes of co-running streams of a described machine: from inside a first level to beyond the last.
+const STREAMS: std::ops::RangeInclusive<u32> = 14..=24;
+/// Workers of a cell: the study's.
+const WORKERS: u64 = 2;
+/// The stride where none is asked for, bytes: the study's default, a page.
+const STRIDE: u64 = 4096;
+/// Series of the first look at all cells, ns, at most.
+const SCREEN_NS: u64 = 3_000_000_000;
+/// Share of the budget that this look may take.
+const SCREEN: f64 = 0.4;
+/// Curves that are repeated.
+const CURVES: usize = 2;
+/// A break is known well enough where the sizes round it differ by less than this factor.
+const CLOSE: f64 = 1.1;
+/// Activations a repeat, at least, for p99.9 to lie below the maximum; fewer give p99.
+pub(super) const FOR_P999: usize = 2000;
+
+/// One curve: everything but the size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Curve {
+    pub kind: Stress,
+    pub stride: u64,
+    pub keep: Keep,
+}
+
+impl Curve {
+    /// Its words in findings, without the size.
+    pub(super) fn token(&self) -> String {
+        let keep = match self.keep {
+            Keep::Free => "free",
+            Keep::Keep => "keep",
+            Keep::Hang(_) => "hang",
+        };
+        format!("{}.{keep}.{}", self.kind.token(), self.stride)
+    }
+
+    fn cell(&self, bytes: u64, modelled: bool) -> Cell {
+        let stressor = Stressor {
+            workers: WORKERS,
+            bytes,
+            stride: self.stride,
+            keep: self.keep,
+            ..Stressor::of(self.kind)
+        };
+        let (load, with) = match modelled {
+            true => (Load::default(), vec![Stream { cpu: 1, bytes }]),
+            false => (Load { stressors: vec![stressor] }, Vec::new()),
+        };
+        Cell { token: String::new(), load, with, state: State::Idle }
+    }
+}
+
+/// The curve and size that a trial belongs to.
+pub(super) fn of(trial: &Trial) -> Option<(Curve, u64)> {
+    if let [stream] = trial.with[..] {
+        return Some((Curve { kind: Stress::Chase, stride: 64, keep: Keep::Free }, stream.bytes));
+    }
+    let [s] = trial.load.stressors[..] else { return None };
+    Some((Curve { kind: s.kind, stride: s.stride, keep: s.keep }, s.bytes))
+}
+
+fn modelled(record: &Record) -> bool {
+    record.worth == Some(Worth::Modelled)
+}
+
+/// Curves and sizes that a record asks for.
+fn asked(record: &Record) -> (Vec<Curve>, Vec<u64>) {
+    let run = record.run.clone().unwrap_or_default();
+    let own = if modelled(record) { STREAMS } else { SIZES };
+    let mut sizes = if run.bytes.is_empty() { own.map(|shift| 1 << shift).collect() } else { run.bytes };
+    sizes.sort_unstable();
+    sizes.dedup();
+    if modelled(record) {
+        return (vec![Curve { kind: Stress::Chase, stride: 64, keep: Keep::Free }], sizes);
+    }
+    let kind = if run.pressure.like_stress { Stress::Malloc } else { Stress::Vm };
+    let strides = if run.steps.is_empty() { vec![STRIDE] } else { run.steps };
+    let all = vec![Keep::Free, Keep::Keep, Keep::Hang(2)];
+    let keeps = if run.pressure.keeps.is_empty() { all } else { run.pressure.keeps };
+    let curves =
+        strides.iter().flat_map(|&stride| keeps.iter().map(move |&keep| Curve { kind, stride, keep }));
+    (curves.collect(), sizes)
+}
+
+/// Series of a curve at a size behind the first, which is the look at it and shorter, in the order of the record.
+fn repeats<'a>(record: &'a Record, curve: &Curve, bytes: u64) -> Vec<&'a TrialRun> {
+    record.of(PatternKind::Wake).filter(|run| of(&run.trial) == Some((*curve, bytes))).skip(1).collect()
+}
+
+/// p99.9 of a series in us, or p99 where it is too short for that.
+pub(super) fn tail(run: &TrialRun) -> f64 {
+    let mut late: Vec<u64> = run.wakeups.woken.iter().map(|w| w.user_ns).collect();
+    late.sort_unstable();
+    let share = if late.len() >= FOR_P999 { 0.999 } else { 0.99 };
+    let at = ((late.len() as f64 * share) as usize).min(late.len().saturating_sub(1));
+    late.get(at).map_or(0.0, |ns| *ns as f64 / 1000.0)
+}
+
+/// A curve as rows, each size with as many repeats as the size that has fewest.
+pub(super) fn rows(record: &Record, curve: &Curve) -> Vec<Row> {
+    let mut sizes: Vec<u64> = record
+        .of(PatternKind::Wake)
+        .filter_map(|run| of(&run.trial))
+        .filter(|(c, _)| c == curve)
+        .map(|(_, bytes)| bytes)
+        .collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    // The first look has shorter series: what is repeated counts where there is enough of it.
+    let all: Vec<(u64, Vec<f64>)> = sizes
+        .into_iter()
+        .map(|bytes| {
+            let runs = repeats(record, curve, bytes);
+            (bytes, runs.iter().map(|run| tail(run)).collect())
+        })
+        .collect();
+    let fewest = all.iter().map(|(_, tails)| tails.len()).filter(|n| *n > 0).min().unwrap_or(0);
+    let kept = all.into_iter().filter(|(_, tails)| tails.len() >= fewest.max(1));
+    kept.map(|(bytes, mut tails)| {
+        tails.truncate(fewest);
+        Row { bytes, repeats: tails }
+    })
+    .collect()
+}
+
+/// The breaks of a curve.
+pub(super) fn breaks(record: &Record, curve: &Curve) -> Result<Vec<Inflection>, inflection::Refusal> {
+    inflection::read(&rows(record, curve), seed_of(record, 0x5eeb))
+}
+
+/// Curves that were begun, in the order of the first look.
+pub(super) fn curves(record: &Record) -> Vec<Curve> {
+    let mut all = Vec::new();
+    for (curve, _) in record.of(PatternKind::Wake).filter_map(|run| of(&run.trial)) {
+        if !all.contains(&curve) {
+            all.push(curve);
+        }
+    }
+    all
+}
+
+/// The next round of the sweep.
+pub(super) fn round(record: &Record, budget: &Budget, seed: u64) -> Vec<Trial> {
+    let (all, sizes) = asked(record);
+    let refused = |cell: &Cell| record.trials.iter().any(|r| r.refusal.is_some() && cell.is_of(&r.trial));
+    let cells = |curves: &[Curve], sizes: &[u64]| -> Vec<Cell> {
+        let of = |curve: &Curve| {
+            sizes.iter().map(|&bytes| curve.cell(bytes, modelled(record))).collect::<Vec<_>>()
+        };
+        curves.iter().flat_map(of).filter(|cell| !refused(cell)).collect()
+    };
+    // A cell that nobody has looked at, also where a record was cut off in the first look.
+    let unseen = |cell: &Cell| !record.of(PatternKind::Wake).any(|run| cell.is_of(&run.trial));
+    let first: Vec<Cell> = cells(&all, &sizes).into_iter().filter(unseen).collect();
+    let (wanted, n) = if first.is_empty() {
+        let curves = telling(record, &all);
+        let missing = |curve: &Curve| cells(&[*curve], &short(record, curve, &sizes));
+        // One length for all repeats, so that their tails are of one percentile: what the look leaves is for the
+        // repeats of all sizes, and for half as many of those between.
+        let share = (budget.total - budget.share(SCREEN)) / (REPEATS + REPEATS / 2) as u64;
+        let n = activations(record, budget, share, sizes.len() * curves.len());
+        (curves.iter().flat_map(missing).collect(), n)
+    } else {
+        let n = activations(record, budget, budget.share(SCREEN), all.len() * sizes.len());
+        (first, n.min(SCREEN_NS / every_ns(record)))
+    };
+    let wanted = wanted.iter().map(|cell| series(record, cell, n, traced(record))).collect();
+    round::close(record, budget, wanted, |_| 0, (seed, 0x5eeb))
+}
+
+/// The curves that say most, by the look at all of them: where the tail differs most between sizes.
+fn telling(record: &Record, all: &[Curve]) -> Vec<Curve> {
+    let contrast = |curve: &Curve| {
+        let tails: Vec<f64> = record
+            .of(PatternKind::Wake)
+            .filter(|run| of(&run.trial).is_some_and(|(c, _)| c == *curve))
+            .filter(|run| first_of_its_cell(record, run))
+            .map(|run| {
+                // p90 of a short series is surer than its tail, and what moves the one moves the other.
+                let mut late: Vec<u64> = run.wakeups.woken.iter().map(|w| w.user_ns).collect();
+                late.sort_unstable();
+                late.get(late.len() * 9 / 10).map_or(0.0, |ns| *ns as f64)
+            })
+            .filter(|late| *late > 0.0)
+            .collect();
+        let (low, high) = tails.iter().fold((f64::MAX, 0.0f64), |(l, h), t| (l.min(*t), h.max(*t)));
+        if low < f64::MAX { high / low } else { 0.0 }
+    };
+    let mut ranked: Vec<(f64, Curve)> = all.iter().map(|c| (contrast(c), *c)).collect();
+    ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
+    ranked.into_iter().take(CURVES).map(|(_, curve)| curve).collect()
+}
+
+/// Is it the look at its cell?
+fn first_of_its_cell(record: &Record, run: &TrialRun) -> bool {
+    let first = record.of(PatternKind::Wake).find(|other| of(&other.trial) == of(&run.trial));
+    first.is_some_and(|first| first.trial.id == run.trial.id)
+}
+
+/// Sizes of a curve that want one more repeat: all, until they have enough; then those between the sizes round a break.
+fn short(record: &Record, curve: &Curve, sizes: &[u64]) -> Vec<u64> {
+    let count = |bytes: u64| repeats(record, curve, bytes).len();
+    let short: Vec<u64> = sizes.iter().copied().filter(|&bytes| count(bytes) < REPEATS).collect();
+    if !short.is_empty() {
+        return short;
+    }
+    let begun: Vec<u64> = record
+        .of(PatternKind::Wake)
+        .filter_map(|run| of(&run.trial))
+        .filter(|(c, _)| c == curve)
+        .map(|(_, b)| b)
+        .collect();
+    let mut unfinished: Vec<u64> =
+        begun.into_iter().filter(|b| !sizes.contains(b) && count(*b) < REPEATS).collect();
+    unfinished.sort_unstable();
+    unfinished.dedup();
+    if !unfinished.is_empty() {
+        return unfinished;
+    }
+    let found = breaks(record, curve).unwrap_or_default();
+    inflection::wanted(&rows(record, curve), &found, CLOSE, 1 << 20)
+}
+
+/// Activations of each of so many series that share `ns` of the budget.
+fn activations(record: &Record, budget: &Budget, share: u64, count: usize) -> u64 {
+    let each = an_activation(record, budget).unwrap_or(1);
+    let start = if budget.modelled { 0 } else { WAKE_START_NS };
+    let one = share / count.max(1) as u64;
+    let n = one.saturating_sub(start) / each;
+    n.saturating_sub(WARM).clamp(FEWEST, LONGEST_NS / every_ns(record).max(1))
+}

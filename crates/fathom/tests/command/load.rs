@@ -1,0 +1,260 @@
+//! Co-running load: that it runs and is counted, that it is refused where it would harm, and that whatever is killed,
+//! everything goes.
+
+use std::io::{BufRead as _, BufReader, Lines, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use crate::common::{GONE, SOON, User, kill, wait};
+
+/// A probe with somebody who types.
+struct Typed {
+    child: Child,
+    stdin: ChildStdin,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Typed {
+    /// Nothing where this host refuses a probe, which is said aloud.
+    fn start(command: &mut Command) -> Option<Typed> {
+        let mut child = command.stdin(Stdio::piped()).spawn().expect("it starts");
+        let stdin = child.stdin.take().expect("a pipe");
+        let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        if lines.next().is_none() {
+            println!("SKIPPED: this host refuses a probe: {}", wait(child).err);
+            return None;
+        }
+        Some(Typed { child, stdin, lines })
+    }
+
+    fn host(user: &User) -> Option<Typed> {
+        Typed::start(&mut user.command(&["serve", "host"]))
+    }
+
+    /// The lines from an echo of a trial to its end.
+    fn trial(&mut self, words: &str) -> Vec<String> {
+        writeln!(self.stdin, "trial {words}").expect("a listener");
+        let mut all = Vec::new();
+        loop {
+            all.push(self.lines.next().expect("an answer").expect("UTF-8"));
+            let last = all.last().expect("it");
+            if ["done ", "refusal ", "fault "].iter().any(|word| last.starts_with(word)) {
+                return all;
+            }
+        }
+    }
+}
+
+/// The number behind `key=` in a line.
+fn number(line: &str, key: &str) -> u64 {
+    let at = line.find(&format!(" {key}=")).unwrap_or_else(|| panic!("no {key} in {line}"));
+    line[at..].split('=').nth(1).and_then(|rest| rest.split(' ').next()?.parse().ok()).expect("a number")
+}
+
+/// Asks until each stressor has ended a round during a trial: on a loaded machine a worker may get no CPU in one.
+fn pressed(typed: &mut Typed, load: &str) -> Vec<String> {
+    let until = Instant::now() + SOON;
+    let mut loads = 1 << 20;
+    loop {
+        let lines =
+            typed.trial(&format!("pattern=chase bytes=8192 samples=20 loads={loads} load=\"{load}\""));
+        assert!(lines.last().expect("a line").starts_with("done "), "{lines:?}");
+        let rows: Vec<String> = lines.into_iter().filter(|line| line.starts_with("pressed ")).collect();
+        if rows.iter().all(|row| number(row, "passes") > 2) {
+            return rows;
+        }
+        assert!(Instant::now() < until, "{rows:?}");
+        loads = (loads * 2).min(1 << 24);
+    }
+}
+
+fn workers(all: &[(u32, u32, String)]) -> Vec<u32> {
+    all.iter().filter(|p| p.2.starts_with("fathom serve worker ")).map(|p| p.0).collect()
+}
+
+fn keepers(all: &[(u32, u32, String)]) -> Vec<u32> {
+    all.iter().filter(|p| p.2.starts_with("fathom serve keeper ")).map(|p| p.0).collect()
+}
+
+/// What the design promises, times the processes that wait for each CPU: who has to share one with ten others gets
+/// as much done in twenty seconds as else in two.
+#[track_caller]
+fn nothing_left(user: &User, since: Instant) {
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load: f64 = load.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0.0);
+    let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let allowed = GONE.mul_f64((load / cpus as f64).max(1.0));
+    if allowed > GONE {
+        println!("{load} processes on {cpus} CPUs: {allowed:?} allowed");
+    }
+    user.wait(allowed.saturating_sub(since.elapsed()), <[_]>::is_empty);
+    println!("gone after {:?}", since.elapsed());
+}
+
+#[test]
+fn a_trial_says_what_ran_beside_it() {
+    let user = User::new();
+    let Some(mut typed) = Typed::host(&user) else { return };
+    let rows = pressed(&mut typed, "vm*2:8M cpu");
+    assert_eq!(rows.len(), 2, "{rows:?}");
+    assert_eq!((number(&rows[0], "stressor"), number(&rows[1], "stressor")), (0, 1));
+    assert!(number(&rows[0], "faults") > 0 && number(&rows[0], "lines") > 0, "{rows:?}");
+    assert!(number(&rows[1], "lines") == 0, "{rows:?}");
+    assert_eq!(
+        user.processes().len(),
+        1,
+        "between trials nothing runs beside the probe: {:?}",
+        user.processes()
+    );
+    let stalls = std::path::Path::new("/proc/pressure/memory").exists();
+    let lines = typed.trial("pattern=clock load=\"cpu\"");
+    assert_eq!(lines.iter().filter(|l| l.starts_with("stalls ")).count(), usize::from(stalls), "{lines:?}");
+    let lines = typed.trial("pattern=clock");
+    assert!(!lines.iter().any(|l| l.starts_with("pressed ") || l.starts_with("stalls ")), "{lines:?}");
+    drop(typed.stdin);
+    assert_eq!(typed.child.wait().expect("it ended").code(), Some(0));
+}
+
+#[test]
+fn what_would_take_too_much_is_refused_with_what_there_is() {
+    let user = User::new();
+    let Some(mut typed) = Typed::host(&user) else { return };
+    for (load, words) in [
+        ("vm*256:1024G", &["MiB may be taken", "limited by"][..]),
+        ("cpu disk*256:1024G", &["may be taken in", "quarter"]),
+    ] {
+        let lines = typed.trial(&format!("pattern=clock load=\"{load}\""));
+        let refusal = lines.last().expect("a line");
+        assert!(refusal.starts_with("refusal ") && words.iter().all(|w| refusal.contains(w)), "{lines:?}");
+    }
+    assert_eq!(user.processes().len(), 1, "{:?}", user.processes());
+    // And it goes on.
+    assert!(typed.trial("pattern=clock load=\"cpu\"").last().expect("a line").starts_with("done "));
+}
+
+/// A probe in the middle of a trial of hours beside a load, with all of its processes.
+fn begin(user: &User) -> Option<Typed> {
+    let mut typed = Typed::host(user)?;
+    let trial = "trial bytes=1048576 loads=4294967296 samples=1000 load=\"vm*2:8M cpu unmap disk:4M\"";
+    writeln!(typed.stdin, "{trial}").expect("a listener");
+    user.wait(SOON, |all| workers(all).len() == 5 && keepers(all).len() == 1);
+    Some(typed)
+}
+
+#[test]
+fn whichever_process_is_killed_all_are_gone() {
+    type Victim = fn(&Typed, &[(u32, u32, String)]) -> u32;
+    let victims: [(&str, Victim); 4] = [
+        ("the probe", |typed, _| typed.child.id()),
+        ("the first worker", |_, all| workers(all)[0]),
+        ("the last worker", |_, all| *workers(all).last().expect("a worker")),
+        ("the keeper", |_, all| keepers(all)[0]),
+    ];
+    for (name, victim) in victims {
+        let user = User::new();
+        let Some(typed) = begin(&user) else { return };
+        let pid = victim(&typed, &user.processes());
+        let own = pid == typed.child.id();
+        kill(pid, Signal::KILL);
+        let since = Instant::now();
+        println!("{name}:");
+        nothing_left(&user, since);
+        let did = wait(typed.child);
+        if own {
+            continue;
+        }
+        assert_eq!(did.status, 1, "{did:?}");
+        let told = format!("(process {pid}) was ended by signal 9");
+        assert!(did.err.contains(&told) && did.err.starts_with("fathom: the "), "{}", did.err);
+    }
+}
+
+#[test]
+fn all_are_killed_at_once() {
+    let user = User::new();
+    let Some(mut typed) = begin(&user) else { return };
+    for (pid, _, _) in user.processes() {
+        kill(pid, Signal::KILL);
+    }
+    nothing_left(&user, Instant::now());
+    typed.child.wait().expect("it is dead");
+    // Nothing is in the way of the next one.
+    let Some(mut next) = Typed::host(&user) else { return };
+    pressed(&mut next, "vm:1M");
+}
+
+#[test]
+fn the_end_of_the_input_ends_a_load() {
+    let user = User::new();
+    let Some(typed) = begin(&user) else { return };
+    drop(typed.stdin);
+    nothing_left(&user, Instant::now());
+    assert_eq!(wait(typed.child).status, 0);
+}
+
+#[test]
+fn a_user_without_privileges_may_load_too() {
+    if !rustix::process::geteuid().is_root() {
+        println!("SKIPPED: the other tests run without privileges here");
+        return;
+    }
+    let user = User::new();
+    // The build directory may be closed to nobody. Copied by another process: what is open for writing in this one
+    // while a test beside it forks cannot be executed (ETXTBSY).
+    let program = user.path("fathom");
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_fathom")).arg(&program).status();
+    assert!(copied.expect("cp").success());
+    std::fs::set_permissions(user.home.path(), std::fs::Permissions::from_mode(0o755)).expect("permissions");
+    let mut command = user.command(&["serve", "host"]);
+    let mut nobody = Command::new(&program);
+    nobody.args(["serve", "host"]).current_dir("/").env_clear().uid(65534).gid(65534);
+    nobody.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    nobody.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.stdin(Stdio::null());
+    let Some(mut typed) = Typed::start(&mut nobody) else { return };
+    let rows = pressed(&mut typed, "vm:8M disk:1M");
+    assert!(number(&rows[0], "faults") > 0 && number(&rows[1], "bytes") > 0, "{rows:?}");
+    kill(typed.child.id(), Signal::KILL);
+    nothing_left(&user, Instant::now());
+    typed.child.wait().expect("it is dead");
+}
+
+#[test]
+fn a_keeper_removes_what_it_was_told_and_no_signal_but_one_ends_it() {
+    let user = User::new();
+    let mut child = user.command(&["serve", "keeper", "0"]).stdin(Stdio::piped()).spawn().expect("it starts");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    for name in ["fathom.1", "fathom.2", "mine"] {
+        std::fs::create_dir(user.path(name)).expect("a directory");
+    }
+    let at = |name: &str| user.path(name).display().to_string();
+    write!(stdin, "rmdir {}\nrmdir {}\n", at("fathom.1"), at("fathom.2")).expect("a listener");
+    write!(stdin, "done {}\nrmdir {}\n", at("fathom.2"), at("mine")).expect("a listener");
+    // It has begun to listen when its name is its own.
+    let name = format!("/proc/{}/comm", child.id());
+    let until = Instant::now() + SOON;
+    while std::fs::read_to_string(&name).expect("it is there").trim() != "fathom-keeper" {
+        assert!(Instant::now() < until, "it does not begin");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        kill(child.id(), signal);
+    }
+    assert!(user.path("fathom.1").exists(), "it waits for the end of its input");
+    drop(stdin);
+    wait(child).ended(0);
+    assert!(!user.path("fathom.1").exists() && user.path("fathom.2").exists() && user.path("mine").exists());
+}
+
+#[test]
+fn a_worker_is_nothing_to_type() {
+    let user = User::new();
+    user.run(&["serve", "worker"]).failed(2, &["the probe's own"]);
+    user.run(&["serve", "worker", "1", "0", "0", "-", "-", "vm"]).failed(1, &["started by its probe"]);
+    let help = user.run(&["serve", "--help"]);
+    assert!(!help.out.contains("worker") && !help.out.contains("keeper"), "{}", help.out);
+}

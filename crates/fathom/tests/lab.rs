@@ -1,0 +1,80 @@
+//! The deterministic laboratory (`scripts/lab`): two runs with one seed give the same bytes.
+//!
+//! Skipped, aloud, where the static AArch64 binary, QEMU or Debian's kernel cannot be had. `scripts/test` names the
+//! binary in FATHOM_BOARD; the laboratory would otherwise build it within the test, for minutes.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use fathom_experiment::record::Record;
+use fathom_probe::machine::Worth;
+
+/// What the laboratory answers where it cannot be had.
+const NOT_HERE: i32 = 77;
+
+/// Seconds of wall time until a guest is given up: some fifteen times what a run takes on two busy cores.
+const LIMIT: &str = "400";
+
+/// A guest that has been started, and where its record will be.
+struct Run {
+    laboratory: std::process::Child,
+    record: PathBuf,
+}
+
+fn start(folder: &Path, name: &str, arguments: &[&str]) -> Run {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let record = folder.join(name);
+    let laboratory = Command::new("sh")
+        .arg(format!("{root}/scripts/lab"))
+        .args(["--seed", "1", "--limit", LIMIT, "-o"])
+        .arg(&record)
+        .arg("--")
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("a shell");
+    Run { laboratory, record }
+}
+
+/// What a guest left: status and report, and its record. `None`, aloud, where there is no laboratory.
+fn end(run: Run) -> Option<(Output, Vec<u8>)> {
+    let output = run.laboratory.wait_with_output().expect("the laboratory ends");
+    if output.status.code() == Some(NOT_HERE) {
+        println!("SKIPPED: {}", String::from_utf8_lossy(&output.stderr));
+        return None;
+    }
+    let record = std::fs::read(&run.record).unwrap_or_else(|e| panic!("no record: {e}; {output:?}"));
+    Some((output, record))
+}
+
+#[test]
+fn two_runs_with_one_seed_give_the_same_bytes() {
+    if std::env::var_os("FATHOM_BOARD").is_none() {
+        return println!("SKIPPED: FATHOM_BOARD names no static AArch64 fathom, as scripts/test does");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let survey = ["survey", "--budget", "2s", "--color", "never"];
+    // At once: they take turns on this host's CPUs in ways that never repeat.
+    let runs = [start(folder.path(), "first", &survey), start(folder.path(), "second", &survey)];
+    let [Some((one, first)), Some((two, second))] = runs.map(end) else { return };
+    // An emulated guest refuses every time, and says so.
+    assert_eq!(one.status.code(), Some(5), "{one:?}");
+    assert_eq!(two.status.code(), Some(5), "{two:?}");
+    let printed = [&one, &two].map(|run| String::from_utf8_lossy(&run.stdout).into_owned());
+    assert_eq!(printed[0], printed[1]);
+    // Whole records of trials that ran, and not the same nothing twice.
+    let text = String::from_utf8(first.clone()).expect("a record is text");
+    let record = Record::parse(&text).expect("a record");
+    assert!(record.problems.is_empty(), "it came whole through the console: {:?}", record.problems);
+    assert!(record.end.is_some(), "the guest ended in order");
+    assert_eq!(record.worth, Some(Worth::Emulated));
+    let done = record.trials.iter().filter(|t| t.done.is_some()).count();
+    assert!(done > 10, "{done} trials");
+    let line = record.text("env.cmdline").expect("the kernel's command line");
+    assert!(line.contains("fathom.instruction_ns=4"), "{line}");
+    let again = String::from_utf8_lossy(&second);
+    let differ: Vec<_> = text.lines().zip(again.lines()).filter(|(a, b)| a != b).take(3).collect();
+    assert!(first == second, "the first lines that differ: {differ:#?}");
+}

@@ -1,0 +1,52 @@
+use super::*;
+
+#[test]
+fn only_fathoms_own_things_are_held() {
+    for path in ["/t/instances/fathom.12.34.0", "/t/fathom.7"] {
+        assert!(Held::new(Path::new(path), true).is_some(), "{path}");
+    }
+    for path in
+        ["fathom.1", "/etc", "/", "/t/fathom", "/t/fathom.1/..", "/t/other.1", "/t/fathom.1\nrmdir /x"]
+    {
+        assert!(Held::new(Path::new(path), true).is_none(), "{path:?}");
+    }
+}
+
+#[test]
+fn what_is_left_is_removed_and_what_is_done_is_left_alone() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| directory.path().join(name);
+    let said = |word: &str, name: &str| format!("{word} {}", path(name).display()).into_bytes();
+    for name in ["fathom.1", "fathom.2", "other.1"] {
+        std::fs::create_dir(path(name)).expect("a directory");
+    }
+    std::fs::write(path("fathom.3"), "a file").expect("a file");
+    let mut held = Vec::new();
+    for line in [
+        said("rmdir", "fathom.1"),
+        said("rmdir", "fathom.2"),
+        said("unlink", "fathom.3"),
+        said("rmdir", "fathom.4"),
+        said("rmdir", "other.1"),
+        said("done", "fathom.2"),
+        said("sing", "fathom.2"),
+        Vec::new(),
+    ] {
+        obey(&line, &mut held);
+    }
+    assert_eq!(held.len(), 3);
+    remove_all(held).expect("they go; the last was never there");
+    let mut left: Vec<_> =
+        std::fs::read_dir(directory.path()).expect("it").flatten().map(|e| e.file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["fathom.2", "other.1"]);
+}
+
+#[test]
+fn what_cannot_be_removed_is_named() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let full = directory.path().join("fathom.1");
+    std::fs::create_dir_all(full.join("something")).expect("directories");
+    let left = remove_all(vec![Held::new(&full, true).expect("ours")]).expect_err("it is not empty");
+    assert!(left.contains("fathom.1") && left.contains("cannot remove"), "{left}");
+}

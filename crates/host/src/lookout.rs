@@ -1,0 +1,234 @@
+//! The lookout: a thread of the probe that notices when another process of it ends, which nobody asked for.
+//!
+//! What is measured beside a load that is no longer there is measured beside another load, and what the keeper was
+//! told is kept by nobody. So the probe then ends everything and leaves, saying which process it was. The thread
+//! sleeps in `poll` on the processes' descriptors, on the load's CPUs and without priority: while nothing happens it
+//! does nothing.
+
+use std::io::Write as _;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::Path;
+use std::process::Child;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use fathom_probe::machine::Refusal;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process, pidfd_open, waitid,
+};
+
+use crate::keeper::{Held, Keeper};
+use crate::quiet;
+use crate::stress::pin;
+
+/// How often to look where a process has no descriptor (Linux before 5.3).
+const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
+
+/// The lookout, and the keeper that it looks after.
+#[derive(Clone)]
+pub(crate) struct Lookout(Arc<Shared>);
+
+struct Shared {
+    state: Mutex<State>,
+    /// Counts up when there is something else to look at.
+    changed: Option<OwnedFd>,
+    /// Program and first arguments of a keeper.
+    keeper: Option<Vec<String>>,
+    /// The CPUs that neither of the two leaves.
+    cpus: Vec<u32>,
+}
+
+#[derive(Default)]
+struct State {
+    awake: bool,
+    watched: Vec<Watched>,
+    keeper: Option<Keeper>,
+    held: Vec<Held>,
+}
+
+struct Watched {
+    pid: Pid,
+    name: String,
+    /// Readable when it has ended.
+    descriptor: Option<Arc<OwnedFd>>,
+}
+
+impl Lookout {
+    /// One that sleeps until there is something to look at.
+    pub(crate) fn new(keeper: Option<Vec<String>>, cpus: Vec<u32>) -> Lookout {
+        let changed = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).ok();
+        Lookout(Arc::new(Shared { state: Mutex::default(), changed, keeper, cpus }))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // What a panic interrupted was a change of a list.
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks at a child of this process from now on.
+    pub(crate) fn watch(&self, child: &Child, name: String) -> Result<(), Refusal> {
+        let mut state = self.state();
+        self.wake(&mut state)?;
+        state.watched.push(watched(child, name));
+        self.change();
+        Ok(())
+    }
+
+    /// Looks no more at children that are about to be ended.
+    pub(crate) fn forget<'a>(&self, children: impl Iterator<Item = &'a Child>) {
+        let pids: Vec<Pid> = children.map(Pid::from_child).collect();
+        self.state().watched.retain(|w| !pids.contains(&w.pid));
+        self.change();
+    }
+
+    /// Is there a keeper, or can there be one?
+    pub(crate) fn has_keeper(&self) -> bool {
+        self.0.keeper.is_some()
+    }
+
+    /// Has the keeper remove this when the probe ends before it has done so itself.
+    pub(crate) fn holds(&self, path: &Path, directory: bool) -> Result<(), Refusal> {
+        let held = Held::new(path, directory).ok_or_else(|| {
+            Refusal::new(format!("{} is no name for what a keeper removes", path.display()), "")
+        })?;
+        let mut state = self.state();
+        if state.keeper.is_none() {
+            let program = self.0.keeper.as_deref().ok_or_else(|| {
+                Refusal::new(
+                    "this probe has no keeper that would remove what it makes if it is killed",
+                    "start it as `fathom serve host`, which has one",
+                )
+            })?;
+            let keeper = Keeper::start(program, &self.0.cpus).map_err(no_keeper)?;
+            self.wake(&mut state)?;
+            state.watched.push(watched(&keeper.child, "keeper".into()));
+            state.keeper = Some(keeper);
+            self.change();
+        }
+        if let Some(keeper) = &mut state.keeper {
+            keeper.hold(&held).map_err(no_keeper)?;
+        }
+        state.held.push(held);
+        Ok(())
+    }
+
+    /// It is removed.
+    pub(crate) fn released(&self, path: &Path) {
+        let mut state = self.state();
+        state.held.retain(|held| held.path != path);
+        if let Some(keeper) = &mut state.keeper {
+            keeper.done(path);
+        }
+    }
+
+    /// Begins to look, once.
+    fn wake(&self, state: &mut State) -> Result<(), Refusal> {
+        if !state.awake {
+            let lookout = self.clone();
+            let look = move || lookout.look();
+            std::thread::Builder::new().name("fathom-lookout".into()).spawn(look).map_err(|e| {
+                Refusal::new(
+                    format!("cannot watch the probe's other processes ({e})"),
+                    "raise the limit on processes or memory (ulimit -a shows them)",
+                )
+            })?;
+            state.awake = true;
+        }
+        Ok(())
+    }
+
+    fn change(&self) {
+        if let Some(changed) = &self.0.changed {
+            let _ = rustix::io::write(changed, &1u64.to_ne_bytes());
+        }
+    }
+
+    fn look(&self) {
+        let _ = quiet::ordinary();
+        let _ = pin(&self.0.cpus);
+        loop {
+            self.fall_if_any_ended();
+            let descriptors: Vec<Option<Arc<OwnedFd>>> =
+                self.state().watched.iter().map(|w| w.descriptor.clone()).collect();
+            let all = self.0.changed.is_some() && descriptors.iter().all(Option::is_some);
+            let changed = self.0.changed.as_ref().map(|fd| PollFd::new(fd, PollFlags::IN));
+            let others =
+                descriptors.iter().flatten().map(|fd| PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN));
+            let mut polled: Vec<PollFd<'_>> = changed.into_iter().chain(others).collect();
+            let _ = poll(&mut polled, if all { None } else { Some(&GLANCE) });
+            if let Some(changed) = &self.0.changed {
+                let _ = rustix::io::read(changed, &mut [0u8; 8]);
+            }
+        }
+    }
+
+    /// Ends everything if a process has ended that is still being looked at. Who ends one himself forgets it before.
+    fn fall_if_any_ended(&self) {
+        let mut state = self.state();
+        let Some((name, how)) = state.watched.iter().find_map(|w| Some((w.named(), ended(w.pid)?))) else {
+            return;
+        };
+        for other in &state.watched {
+            // Not yet waited for by anybody, so the number is still its own.
+            if Some(other.pid) != state.keeper.as_ref().map(|k| Pid::from_child(&k.child)) {
+                let _ = kill_process(other.pid, Signal::KILL);
+            }
+        }
+        let mut told = format!("{name} {how}, which nobody asked for: the probe ends everything and leaves");
+        let gone = state.keeper.as_ref().is_some_and(|k| ended(Pid::from_child(&k.child)).is_some());
+        if gone && !state.held.is_empty() && !self.keep_again(&state.held) {
+            told += "\n  try: fathom doctor --restore, which removes what is left";
+        }
+        state.watched.clear();
+        let _ = writeln!(std::io::stderr().lock(), "fathom: {told}");
+        std::process::exit(1);
+    }
+
+    /// A keeper in the place of one that is gone, which removes everything as soon as this process has ended: what
+    /// this process itself has open in a directory of trace files keeps it there until then.
+    fn keep_again(&self, held: &[Held]) -> bool {
+        let started = self.0.keeper.as_deref().and_then(|program| Keeper::start(program, &self.0.cpus).ok());
+        started.is_some_and(|mut keeper| {
+            let told = held.iter().all(|held| keeper.hold(held).is_ok());
+            // Its pipe ends with this process and not before.
+            std::mem::forget(keeper);
+            told
+        })
+    }
+}
+
+fn no_keeper(error: std::io::Error) -> Refusal {
+    Refusal::new(
+        format!(
+            "no keeper can be started, which would remove what the probe makes if it is killed ({error})"
+        ),
+        "raise the limit on processes or memory (ulimit -a shows them)",
+    )
+}
+
+fn watched(child: &Child, name: String) -> Watched {
+    let pid = Pid::from_child(child);
+    Watched { pid, name, descriptor: pidfd_open(pid, PidfdFlags::empty()).ok().map(Arc::new) }
+}
+
+impl Watched {
+    fn named(&self) -> String {
+        format!("the {} (process {})", self.name, self.pid.as_raw_pid())
+    }
+}
+
+/// How a child has ended, if it has. It is not waited for.
+pub(crate) fn ended(pid: Pid) -> Option<String> {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    let how = |status: WaitIdStatus| match (status.exit_status(), status.terminating_signal()) {
+        (_, Some(signal)) => format!("was ended by signal {signal}"),
+        (Some(code), _) => format!("ended with status {code}"),
+        _ => "ended".to_owned(),
+    };
+    match waitid(WaitId::Pid(pid), options) {
+        Ok(None) => None,
+        Ok(Some(status)) => Some(how(status)),
+        // Nobody's child any more: somebody else has waited for it.
+        Err(_) => Some("is gone".to_owned()),
+    }
+}

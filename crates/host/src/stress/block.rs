@@ -1,0 +1,89 @@
+//! Anonymous memory that is mapped and unmapped by itself, whatever C library is below.
+
+use std::io;
+use std::ops::Range;
+use std::ptr::NonNull;
+
+/// Private anonymous memory of this process, unmapped when this is dropped.
+pub(crate) struct Block {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: a `Block` owns its mapping as a `Vec` owns its memory: nothing else knows the address.
+unsafe impl Send for Block {}
+
+/// What is written, as `stress` writes it.
+pub(crate) const MARK: u8 = b'Z';
+
+impl Block {
+    /// Maps at least one page and at most what a slice may span. Nothing of it is there before it is touched.
+    pub(crate) fn map(bytes: usize) -> io::Result<Block> {
+        if isize::try_from(bytes).is_err() {
+            return Err(io::Error::from_raw_os_error(libc::ENOMEM));
+        }
+        let bytes = bytes.max(1);
+        // SAFETY: a new private mapping at an address of the kernel's choice touches no memory that is in use.
+        let raw = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            )
+        };
+        match NonNull::new(raw.cast::<u8>()) {
+            Some(start) if raw != libc::MAP_FAILED => Ok(Block { start, bytes }),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// Keeps the kernel from making huge pages of it. A kernel that knows none has none to keep from.
+    pub(crate) fn base_pages(&self) {
+        self.advise(0..self.bytes, libc::MADV_NOHUGEPAGE);
+    }
+
+    /// Gives memory back: the next touch faults and finds zeros. Whole pages of the range.
+    pub(crate) fn give_back(&mut self, range: Range<usize>) {
+        self.advise(range, libc::MADV_DONTNEED);
+    }
+
+    fn advise(&self, range: Range<usize>, advice: i32) {
+        let (from, until) = (range.start.min(self.bytes), range.end.min(self.bytes));
+        // SAFETY: the range lies inside this mapping. Neither advice changes more than what its bytes hold, and
+        // that to zeros, and whoever calls for that has the block exclusively.
+        unsafe { libc::madvise(self.start.as_ptr().add(from).cast(), until.saturating_sub(from), advice) };
+    }
+
+    /// Its whole words.
+    pub(crate) fn words(&mut self) -> &mut [u64] {
+        // SAFETY: the mapping is page-aligned, readable, writable, holds initialised bytes (zeros at first), and
+        // lives as long as the block, which is borrowed exclusively.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().cast(), self.bytes / 8) }
+    }
+
+    /// Writes a byte every `stride` bytes, from the first on.
+    pub(crate) fn mark(&mut self, range: Range<usize>, stride: usize) {
+        for at in (range.start..range.end.min(self.bytes)).step_by(stride.max(1)) {
+            // SAFETY: `at` is below the mapping's length.
+            unsafe { self.start.as_ptr().add(at).write_volatile(MARK) };
+        }
+    }
+
+    /// Are these bytes what was written?
+    pub(crate) fn marked(&self, range: Range<usize>, stride: usize) -> bool {
+        (range.start..range.end.min(self.bytes)).step_by(stride.max(1)).all(|at| {
+            // SAFETY: `at` is below the mapping's length.
+            unsafe { self.start.as_ptr().add(at).read_volatile() == MARK }
+        })
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this block's own, and nothing borrows from it any more.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+    }
+}

@@ -1,0 +1,140 @@
+//! The stressor that writes to a disk: one file that has no name, again and again.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use fathom_probe::machine::Refusal;
+use rustix::fs::{Access, Mode, OFlags, access, open, statfs, statvfs, unlink};
+use rustix::io::Errno;
+
+use super::rounds::Rounds;
+use super::slots::Tally;
+use super::worker::{Stage, Trouble};
+
+/// Bytes of one write: those of `stress --hdd`.
+const CHUNK: usize = 1 << 20;
+/// Part of what is free on the disk that all workers together may take.
+const PART: u64 = 4;
+/// File systems that are memory (Linux, include/uapi/linux/magic.h: TMPFS_MAGIC, RAMFS_MAGIC).
+const MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
+
+/// A file without a name, and what is written to it.
+pub(crate) struct Disk {
+    file: File,
+    bytes: u64,
+    chunk: Vec<u8>,
+}
+
+impl Disk {
+    pub(crate) fn open(directory: &Path, bytes: u64) -> Result<Disk, Trouble> {
+        let file = nameless(directory).map_err(|e| Trouble::new(Stage::File, &e.into()))?;
+        // Bytes that do not compress: a file system that did would write less.
+        let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+        let one = |_| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (random >> 56) as u8
+        };
+        let length = CHUNK.min(usize::try_from(bytes).unwrap_or(CHUNK)).max(1);
+        Ok(Disk { file: File::from(file), bytes, chunk: (0..length).map(one).collect() })
+    }
+}
+
+/// Opens one in the directory; where the file system cannot make it without a name, its name is taken away at once.
+fn nameless(directory: &Path) -> rustix::io::Result<OwnedFd> {
+    let mode = Mode::RUSR | Mode::WUSR;
+    let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+    match open(directory, flags | OFlags::TMPFILE, mode) {
+        // open(2): EOPNOTSUPP of file systems without it, EISDIR and ENOENT of kernels without it.
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT) => {
+            let name = file_name(directory, std::process::id());
+            let file = open(&name, flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW, mode)?;
+            unlink(&name)?;
+            Ok(file)
+        }
+        opened => opened,
+    }
+}
+
+/// The name that a worker's file has for a moment, where it must have one.
+pub(crate) fn file_name(directory: &Path, worker: u32) -> PathBuf {
+    directory.join(format!("fathom.{worker}"))
+}
+
+impl Rounds for Disk {
+    fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), Trouble> {
+        let failed = |e: &io::Error| Trouble::new(Stage::Write, e);
+        // Somebody else may have filled it meanwhile; at the start there was four times as much.
+        let free = rustix::fs::fstatvfs(&self.file).map(|s| s.f_bavail * s.f_frsize);
+        if free.is_ok_and(|free| free < self.bytes.saturating_mul(2)) {
+            return Err(Trouble { stage: Stage::Write, errno: libc::ENOSPC });
+        }
+        let mut left = self.bytes;
+        while left > 0 {
+            let length = self.chunk.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+            self.file.write_all(&self.chunk[..length]).map_err(|e| failed(&e))?;
+            left -= length as u64;
+            tally.touched(0, length as u64);
+            tally.tell();
+        }
+        rewind(&self.file).map_err(|e| failed(&e))?;
+        tally.passes(1);
+        Ok(())
+    }
+}
+
+/// Gives what was written back to the disk.
+fn rewind(mut file: &File) -> io::Result<()> {
+    use std::io::Seek as _;
+    file.set_len(0)?;
+    file.rewind()
+}
+
+/// The directory to write in: the first of `$TMPDIR`, `/var/tmp` and `/tmp` that is on a disk and takes files.
+pub(crate) fn directory() -> Result<PathBuf, Refusal> {
+    let named = std::env::var_os("TMPDIR").map(PathBuf::from).filter(|path| path.is_absolute());
+    let all: Vec<PathBuf> = named.into_iter().chain(["/var/tmp".into(), "/tmp".into()]).collect();
+    choose(&all)
+}
+
+fn choose(all: &[PathBuf]) -> Result<PathBuf, Refusal> {
+    let on_disk = |path: &&PathBuf| {
+        // What the kernel makes up (/proc) has no blocks.
+        let disk = statfs(path.as_path())
+            .is_ok_and(|s| !MEMORY.contains(&(s.f_type as u64 & 0xffff_ffff)) && s.f_blocks > 0);
+        disk && path.is_dir() && access(path.as_path(), Access::WRITE_OK | Access::EXEC_OK).is_ok()
+    };
+    all.iter().find(on_disk).cloned().ok_or_else(|| {
+        let shown: Vec<String> = all.iter().map(|path| path.display().to_string()).collect();
+        Refusal::new(
+            format!("none of {} is a directory on a disk that may be written to", shown.join(", ")),
+            "name one in TMPDIR",
+        )
+    })
+}
+
+/// May `bytes` be written there by all workers together?
+pub(crate) fn check(directory: &Path, bytes: u64) -> Result<(), Refusal> {
+    let shown = directory.display();
+    let free = statvfs(directory).map(|s| s.f_bavail * s.f_frsize).map_err(|e| {
+        Refusal::new(format!("nothing tells how much is free in {shown} ({e})"), "name another in TMPDIR")
+    })?;
+    within(bytes, free).map_err(|most| {
+        Refusal::new(
+            format!(
+                "the load writes files of {bytes} bytes in all, and {most} may be taken in {shown}: a quarter of \
+                 what is free there"
+            ),
+            "write smaller files (disk:64M), or name a directory on a larger disk in TMPDIR",
+        )
+    })
+}
+
+/// Is it within the part of what is free that may be taken? Else that.
+fn within(bytes: u64, free: u64) -> Result<(), u64> {
+    if bytes <= free / PART { Ok(()) } else { Err(free / PART) }
+}
+
+#[cfg(test)]
+mod tests;

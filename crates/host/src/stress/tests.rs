@@ -1,0 +1,251 @@
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::*;
+use crate::fixture;
+
+/// What starts this program as a worker: the test below alone, to which the probe's words are names of no test.
+const AGAIN: [&str; 5] =
+    ["/proc/self/exe", "--exact", "--ignored", "--nocapture", "stress::tests::a_worker_of_the_other_tests"];
+
+#[test]
+#[ignore = "it is started by the others, as a worker"]
+fn a_worker_of_the_other_tests() {
+    let words: Vec<String> = std::env::args().skip_while(|word| word != AGAIN[4]).skip(1).collect();
+    if let Ok(orders) = Orders::read(&words) {
+        panic!("{}", work(&orders));
+    }
+}
+
+fn program(words: &[&str]) -> Option<Vec<String>> {
+    Some(words.iter().map(|&word| word.to_owned()).collect())
+}
+
+fn stressors(words: &[&str], root: &Root) -> Stressors {
+    // The real CPUs: the test's own are those of whoever started it.
+    let allowed = crate::process::allowed(root);
+    let measured = *allowed.last().expect("a CPU");
+    let cpus = cpus(&allowed, measured);
+    let options = Options {
+        worker: program(words),
+        keeper: program(&["sh", "-c", "cat >/dev/null"]),
+        ..Options::default()
+    };
+    let lookout = Lookout::new(options.keeper.clone(), cpus.clone());
+    Stressors::new(root, measured, cpus, &options, lookout)
+}
+
+fn load(text: &str) -> Load {
+    Load::parse(text).expect("a load")
+}
+
+/// Processes that this test process has started and not waited for, by the words that they were told.
+fn children(of: &str) -> usize {
+    let parent = std::process::id().to_string();
+    let entries = std::fs::read_dir("/proc").expect("/proc").flatten();
+    let lines = entries.filter_map(|e| std::fs::read(e.path().join("cmdline")).ok());
+    let ours = |line: &Vec<u8>| {
+        let words: Vec<&[u8]> = line.split(|&b| b == 0).collect();
+        words.contains(&parent.as_bytes()) && words.contains(&of.as_bytes())
+    };
+    lines.filter(ours).count()
+}
+
+#[track_caller]
+fn soon(what: &str, mut done: impl FnMut() -> bool) {
+    let until = Instant::now() + Duration::from_secs(120);
+    while !done() {
+        assert!(Instant::now() < until, "{what} does not come");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// What a load has done when each of its stressors has ended a round.
+fn done(text: &str) -> Vec<Pressed> {
+    let mut stressors = stressors(&AGAIN, &Root::system());
+    stressors.press(&load(text)).unwrap_or_else(|r| panic!("{text}: {}", r.reason));
+    let (before, running) = {
+        let running = stressors.running.as_ref().expect("it runs");
+        (running.before.clone(), running)
+    };
+    soon(text, || running.counts().iter().zip(&before).all(|(now, then)| now.passes > then.passes + 1));
+    let released = stressors.release();
+    assert!(stressors.running.is_none());
+    assert_eq!(stressors.release(), Released::default(), "nothing is left to be released");
+    assert!(released.pressed.iter().all(|row| row.ns > 0));
+    released.pressed
+}
+
+#[test]
+fn each_stressor_does_what_it_says_and_counts_it() {
+    // Bytes that no other test asks for, so that their workers are told apart.
+    let memory = ["vm", "malloc", "read", "write", "copy", "chase", "pages", "fault"];
+    let blocks: Vec<String> = memory.iter().map(|kind| format!("{kind}:520K")).collect();
+    let text = format!("cpu {} unmap disk:520K", blocks.join(" "));
+    let rows = done(&text);
+    let named = load(&text).stressors;
+    assert_eq!(rows.len(), named.len());
+    for (nth, (row, stressor)) in rows.iter().zip(&named).enumerate() {
+        assert_eq!(row.stressor, nth as u64);
+        assert!(row.passes > 0, "{stressor}: {row:?}");
+        let (lines, faults, bytes) = match stressor.kind {
+            Stress::Cpu | Stress::Io => (false, false, false),
+            Stress::Disk => (false, false, true),
+            Stress::Vm | Stress::Fault | Stress::Unmap => (true, true, true),
+            // After two rounds its block is on the heap and faults no more.
+            Stress::Malloc => (true, row.faults > 0, true),
+            _ => (true, false, true),
+        };
+        assert_eq!((row.lines > 0, row.bytes > 0), (lines, bytes), "{stressor}: {row:?}");
+        assert!(!faults || row.faults > 0, "{stressor}: {row:?}");
+    }
+    assert_eq!(children("vm*1:520K"), 0, "they are gone, and waited for");
+}
+
+#[test]
+fn faults_and_lines_are_those_of_the_rounds() {
+    let page = rustix::param::page_size() as u64;
+    let pages = (1u64 << 20) / page;
+    let rows = done("vm*2:1M fault:1M unmap vm:1M:4K:keep");
+    // What is under way at either end is counted in part: one round of each worker, and what it has not told.
+    let about = |row: &Pressed, count: u64, each: u64, slack: u64, what: &str| {
+        let (least, most) = ((row.passes.saturating_sub(slack)) * each, (row.passes + slack) * each);
+        assert!((least..=most).contains(&count), "{what}: {row:?}, {each} each");
+    };
+    let slack = 2 * 64;
+    about(&rows[0], rows[0].faults, pages, slack, "faults of vm");
+    about(&rows[0], rows[0].lines, 2 * (1 << 20) / 4096, slack, "lines of vm, written and read");
+    about(&rows[1], rows[1].faults, pages, slack, "faults of fault");
+    about(&rows[2], rows[2].faults, 1, slack, "faults of unmap");
+    assert!(rows[3].faults <= pages, "what is kept does not fault again: {:?}", rows[3]);
+}
+
+#[test]
+fn sync_is_called() {
+    let rows = done("io");
+    assert!(rows[0].passes > 1 && rows[0].lines == 0 && rows[0].bytes == 0, "{rows:?}");
+}
+
+#[test]
+fn a_load_ends_with_the_thread_that_started_it() {
+    static DONE: AtomicU32 = AtomicU32::new(0);
+    let begun = std::thread::spawn(|| {
+        let mut stressors = stressors(&AGAIN, &Root::system());
+        stressors.press(&load("cpu*2 vm:524K")).expect("a load");
+        let there = children("vm*1:524K");
+        DONE.store(1, Ordering::Relaxed);
+        // Whoever is killed releases nothing. The lookout, which this process still has, must not see it.
+        let running = stressors.running.take().expect("it runs");
+        stressors.lookout.forget(running.workers.iter().map(|w| &w.child));
+        std::mem::forget(running);
+        there
+    });
+    assert_eq!(begun.join().expect("a thread"), 1);
+    assert_eq!(DONE.load(Ordering::Relaxed), 1);
+    // A killed process that nobody has waited for has no command line any more.
+    soon("their end", || children("vm*1:524K") == 0);
+}
+
+#[test]
+fn a_worker_is_an_ordinary_process_away_from_the_measured_cpu() {
+    let mut stressors = stressors(&AGAIN, &Root::system());
+    stressors.press(&load("read:532K")).expect("a load");
+    let pid = stressors.running.as_ref().expect("it runs").workers[0].child.id();
+    let text = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).expect("it is there");
+    assert_eq!(text("oom_score_adj").trim(), "1000");
+    // The test program works in a thread of its own, which took the load's name and CPUs.
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).expect("threads").flatten();
+    let named = |path: &std::path::Path| {
+        std::fs::read_to_string(path.join("comm")).is_ok_and(|name| name.trim() == "fathom-read")
+    };
+    let task = tasks.map(|t| t.path()).find(|path| named(path)).expect("the working thread");
+    let status = std::fs::read_to_string(task.join("status")).expect("a status");
+    let list = status.lines().find_map(|l| l.strip_prefix("Cpus_allowed_list:")).expect("a list");
+    assert_eq!(crate::read::cpu_list(list), stressors.cpus);
+    // Policy and priority: fields 41 and 18 of proc_pid_stat(5), where 20 is nice 0.
+    let stat = std::fs::read_to_string(task.join("stat")).expect("a stat");
+    let fields: Vec<&str> = stat.rsplit_once(')').expect("a name").1.split_whitespace().collect();
+    assert_eq!((fields[38], fields[15]), ("0", "20"), "{stat}");
+    stressors.release();
+}
+
+#[test]
+fn what_cannot_be_started_is_refused_and_nothing_is_left() {
+    let system = Root::system();
+    let refused = |words: &[&str], text: &str| {
+        let refusal = stressors(words, &system).press(&load(text)).expect_err("a refusal");
+        assert!(!refusal.remedy.is_empty(), "{}", refusal.reason);
+        refusal.reason.into_owned()
+    };
+    assert!(refused(&[], "cpu").contains("not told which program"));
+    assert!(refused(&["/nowhere/fathom"], "cpu*2").contains("cannot be started"));
+    let why = refused(&["false"], "vm*3:528K cpu");
+    assert!(why.contains("a worker of vm*3:528K ended with status 1 before it worked"), "{why}");
+    // More than the machine has addresses for, within what the fixture says there is.
+    let (_keep, root) = fixture::root(&[("/proc/meminfo", "MemAvailable: 9007199254740991 kB\n")]);
+    let refusal = stressors(&AGAIN, &root).press(&load("cpu vm*2:1024G malloc:1024G"));
+    if let Err(refusal) = refusal {
+        assert!(refusal.reason.contains("cannot map its memory"), "{}", refusal.reason);
+    } else {
+        println!("SKIPPED: this kernel maps any amount (vm.overcommit_memory=1)");
+    }
+    assert_eq!(children("vm*1:1024G") + children("malloc*1:1024G"), 0);
+}
+
+#[test]
+fn memory_beyond_what_may_be_taken_is_refused_with_what_there_is() {
+    let (_keep, root) = fixture::root(&[("/proc/meminfo", "MemAvailable: 131072 kB\n")]);
+    let mut stressors = stressors(&AGAIN, &root);
+    let refusal = stressors.press(&load("vm*2:40M cpu")).expect_err("too much");
+    // Twice 40 MiB and three processes; half of 128 MiB.
+    assert!(
+        refusal.reason.contains("vm*2:40M cpu*1 takes 86 MiB, and 64 MiB may be taken"),
+        "{}",
+        refusal.reason
+    );
+    assert!(refusal.reason.contains("MemAvailable"), "{}", refusal.reason);
+    stressors.most = Some(32 << 20);
+    let refusal = stressors.press(&load("read:32M")).expect_err("too much");
+    assert!(refusal.reason.contains("32 MiB may be taken") && refusal.reason.contains("--max-bytes"));
+    assert_eq!(demand(&load("disk*4:1G cpu")), 5 * OWN, "a disk's bytes are no memory");
+    assert_eq!(demand(&load(&"vm*256:1024G ".repeat(16))), 4096 * (OWN + (1 << 40)));
+}
+
+#[test]
+fn a_load_leaves_the_measured_cpu_where_there_is_another() {
+    assert_eq!(cpus(&[0, 1, 3], 1), [0, 3]);
+    assert_eq!(cpus(&[2], 2), [2]);
+    let told = |allowed: &[u32], measured| {
+        let lookout = Lookout::new(None, Vec::new());
+        let cpus = cpus(allowed, measured);
+        Stressors::new(&Root::system(), measured, cpus, &Options::default(), lookout)
+    };
+    assert_eq!(told(&[0, 1], 1).two(0), (vec![0], Some(Aside { cpu: 1, idle: true })));
+    assert_eq!(told(&[0, 1, 2], 1).two(1), (vec![0], Some(Aside { cpu: 2, idle: false })));
+    assert_eq!(told(&[0, 1], 1).facts().len(), 2);
+    assert_eq!(told(&[0, 1, 2], 1).facts().len(), 1);
+}
+
+#[test]
+fn orders_survive_their_words() {
+    for (aside, stressor) in [
+        (None, "vm*1:8M:4K:hang2"),
+        (Some(Aside { cpu: 3, idle: true }), "unmap"),
+        (Some(Aside { cpu: 0, idle: false }), "cpu"),
+    ] {
+        let orders = Orders {
+            parent: 42,
+            slot: 7,
+            cpus: vec![0, 2],
+            aside,
+            directory: "/var/tmp/a b".into(),
+            stressor: load(stressor).stressors[0],
+        };
+        let words: Vec<String> =
+            orders.words().into_iter().map(|word| word.into_string().expect("UTF-8")).collect();
+        assert_eq!(Orders::read(&words), Ok(orders));
+    }
+    let strange = |words: &str| Orders::read(&words.split(' ').map(str::to_owned).collect::<Vec<_>>());
+    for words in ["", "1 2 3", "1 0 0 - - vm vm", "x 0 0 - - vm", "1 0 0 - - wm", "1 0 0 - - none"] {
+        assert!(strange(words).is_err(), "{words}");
+    }
+}

@@ -1,0 +1,188 @@
+use super::*;
+use crate::trace::event::tests::page;
+use crate::trace::event::{Name, Thread};
+
+const TID: u32 = 40;
+const OWN: u64 = 0xffff_0000;
+const TICK: u64 = 0xaaaa;
+
+fn start(ns: u64, hrtimer: u64, due: u64) -> Event {
+    Event { ns, what: What::Start { hrtimer, due, tid: TID, in_interrupt: false } }
+}
+
+fn expire(ns: u64, hrtimer: u64, now: u64) -> Event {
+    Event { ns, what: What::Expire { hrtimer, now } }
+}
+
+fn waking(ns: u64) -> Event {
+    Event { ns, what: What::Waking { tid: TID } }
+}
+
+fn switch(ns: u64, prev: u32, sleeps: bool, next: u32) -> Event {
+    let thread = |tid| Thread { tid, name: Name::of(b"t") };
+    Event { ns, what: What::Switch { prev: thread(prev), sleeps, next: thread(next) } }
+}
+
+fn row(expires_ns: u64, rest: [u64; 3]) -> Stages {
+    let [irq_ns, wake_ns, switch_ns] = rest.map(|ns| (ns != 0).then_some(ns));
+    Stages { expires_ns, irq_ns, wake_ns, switch_ns }
+}
+
+/// One activation as it mostly is, with the kernel's tick in it.
+fn activation(at: u64) -> Vec<Event> {
+    vec![
+        start(at, OWN, at + 100),
+        switch(at + 10, TID, true, 0),
+        expire(at + 60, TICK, at + 55),
+        expire(at + 112, OWN, at + 105),
+        waking(at + 115),
+        switch(at + 120, 0, false, TID),
+    ]
+}
+
+#[test]
+fn each_activation_is_joined_by_its_own_timer() {
+    let events = [activation(1000), activation(2000)].concat();
+    let expected = [row(1100, [1105, 1115, 1120]), row(2100, [2105, 2115, 2120])];
+    assert_eq!(stages(&events, TID), expected);
+    assert_eq!(stages(&events, TID + 1), []);
+}
+
+#[test]
+fn a_tick_in_the_same_interrupt_changes_nothing() {
+    let mut events = activation(1000);
+    // Before it, and after its waking.
+    events.insert(3, expire(1108, TICK, 1105));
+    events.insert(6, expire(1117, TICK + 1, 1105));
+    // The tick sets itself again in the thread's name.
+    let tick = What::Start { hrtimer: TICK, due: 9000, tid: TID, in_interrupt: true };
+    events.insert(1, Event { ns: 1001, what: tick });
+    assert_eq!(stages(&events, TID), [row(1100, [1105, 1115, 1120])]);
+}
+
+#[test]
+fn timers_that_the_kernel_sets_in_the_threads_name_are_not_its_sleep() {
+    let mut events = activation(1000);
+    // The fair server's, set while the thread gives the CPU away; it expires first, and wakes nobody.
+    events.insert(1, start(1005, TICK, 1050));
+    assert_eq!(stages(&events, TID), [row(1100, [1105, 1115, 1120])]);
+    // The same one expires later, in the next sleep.
+    let mut events = [activation(1000), activation(2000)].concat();
+    events.insert(1, start(1005, TICK, 1950));
+    assert_eq!(stages(&events, TID), [row(1100, [1105, 1115, 1120]), row(2100, [2105, 2115, 2120])]);
+}
+
+#[test]
+fn a_thread_that_never_lost_the_cpu_has_no_switch() {
+    let events = [
+        start(1000, OWN, 900),
+        expire(1004, OWN, 1002),
+        waking(1005),
+        // Others may come before its next sleep, when it is preempted.
+        start(1010, OWN, 1100),
+        switch(1015, TID, true, 0),
+        expire(1104, OWN, 1102),
+        waking(1105),
+        switch(1110, 0, false, TID),
+    ];
+    assert_eq!(stages(&events, TID), [row(900, [1002, 1005, 0]), row(1100, [1102, 1105, 1110])]);
+}
+
+#[test]
+fn an_expiry_on_another_cpu_leaves_its_places_out() {
+    let events = [
+        start(1000, OWN, 1100),
+        switch(1010, TID, true, 0),
+        switch(1120, 0, false, TID),
+        // Preempted, and so not woken.
+        start(1130, OWN, 1200),
+        switch(1140, TID, false, 7),
+        switch(1150, 7, false, TID),
+        // Woken before its time: a signal.
+        switch(1160, TID, true, 7),
+        switch(1170, 7, false, TID),
+    ];
+    assert_eq!(stages(&events, TID), [row(1100, [0, 0, 1120])]);
+}
+
+#[test]
+fn a_switch_that_is_not_there_is_a_gap() {
+    let mut events = [activation(1000), activation(2000)].concat();
+    assert_eq!(gaps(&events), 0);
+    // The first one's last place.
+    events.remove(5);
+    assert_eq!(gaps(&events), 1);
+    assert_eq!(stages(&events, TID), [row(1100, [1105, 1115, 0]), row(2100, [2105, 2115, 2120])]);
+    assert_eq!(gaps(&[]), 0);
+}
+
+#[test]
+fn a_stall_before_the_switch_is_where_it_was() {
+    let mut events = activation(1000);
+    events.insert(5, switch(1118, 0, false, 9));
+    events[6] = switch(54_000_000, 9, false, TID);
+    assert_eq!(stages(&events, TID), [row(1100, [1105, 1115, 54_000_000])]);
+    assert_eq!(
+        around(&events, 1100, 54_000_000, 9),
+        [
+            (1010, "switch t:40 -> idle".to_owned()),
+            (1112, "hrtimer".to_owned()),
+            (1118, "switch idle -> t:9".to_owned()),
+            (54_000_000, "switch t:9 -> t:40".to_owned()),
+        ]
+    );
+}
+
+#[test]
+fn of_many_rows_the_first_and_the_last_are_kept() {
+    let events: Vec<Event> = (1..=100).map(|ns| expire(ns, TICK, ns)).collect();
+    let rows = around(&events, 10, 60, 5);
+    let times: Vec<u64> = rows.iter().map(|(ns, _)| *ns).collect();
+    assert_eq!(times, [11, 12, 13, 59, 60]);
+    assert_eq!(rows[2].1, "46 more");
+    for most in 0..4 {
+        assert_eq!(around(&events, 10, 60, most).len(), most);
+    }
+    assert_eq!(around(&events, 0, 200, 100).len(), 100);
+    assert_eq!(around(&events, 60, 10, 5), []);
+}
+
+/// In that trace a shell's `sleep` sleeps once, beside the kernel's own threads.
+#[test]
+fn a_sleep_of_a_real_kernel_is_joined() {
+    let all = stages(&page(), 158);
+    // The interrupt hands the timer of a thread that is not real-time over to a thread of its own there, whose
+    // reading of the clock is what there is.
+    assert_eq!(all.len(), 1);
+    let micros = [all[0].irq_ns, all[0].wake_ns, all[0].switch_ns].map(|ns| ns.map(|ns| (ns + 500) / 1000));
+    assert_eq!(all[0].expires_ns, 4_165_093_520);
+    assert_eq!(micros, [Some(4_165_172), Some(4_165_177), Some(4_165_197)]);
+}
+
+proptest::proptest! {
+    #![proptest_config(crate::trace::tests::fixed())]
+
+    #[test]
+    fn any_events_are_joined_in_order(kinds in proptest::collection::vec((0u8..6, 0u64..4, 0u64..40), 0..200)) {
+        let event = |(i, &(kind, timer, due)): (usize, &(u8, u64, u64))| {
+            let ns = i as u64;
+            match kind {
+                0 => start(ns, timer, due),
+                1 => expire(ns, timer, ns),
+                2 => waking(ns),
+                3 => switch(ns, TID, due % 2 == 0, 0),
+                4 => switch(ns, 0, true, TID),
+                _ => switch(ns, 0, true, 7),
+            }
+        };
+        let events: Vec<Event> = kinds.iter().enumerate().map(event).collect();
+        let all = stages(&events, TID);
+        proptest::prop_assert!(all.len() <= events.len());
+        for stages in all {
+            let places: Vec<u64> =
+                [stages.irq_ns, stages.wake_ns, stages.switch_ns].into_iter().flatten().collect();
+            proptest::prop_assert!(!places.is_empty() && places.is_sorted());
+        }
+        proptest::prop_assert!(around(&events, 10, 90, 7).len() <= 7);
+    }
+}

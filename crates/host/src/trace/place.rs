@@ -1,0 +1,267 @@
+//! Where the kernel's trace files are, and the instances in them.
+//!
+//! An instance outlives its process, and so would a mount: the instance is named after its process and removed
+//! by the next one (`sweep`), and a mount of our own is never put anywhere: it is a file descriptor (`fsmount`),
+//! which the kernel closes with the process, however that ends.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use fathom_probe::machine::Refusal;
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
+
+use crate::read::Root;
+
+/// Where distributions mount it (Linux, Documentation/trace/ftrace.rst).
+const USUAL: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+
+/// First part of our instances' names.
+const PREFIX: &str = "fathom.";
+
+/// The trace files.
+pub(crate) struct Place {
+    path: PathBuf,
+    /// The mount that `path` leads into, where it is our own.
+    _mount: Option<OwnedFd>,
+}
+
+/// An instance of our own, which goes with this.
+pub(crate) struct Instance {
+    place: Place,
+    name: String,
+    path: PathBuf,
+}
+
+/// Settings of the tracers osnoise and timerlat. The system has one of each and not an instance, so they are put
+/// back, and an instance's name says to what: it is there as long as they are changed, whatever becomes of us.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Osnoise {
+    /// `timerlat_period_us`.
+    pub period: String,
+    /// `cpus`, the list of CPUs that they run on.
+    pub cpus: String,
+}
+
+impl Instance {
+    /// Its directory.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Sets the tracers' settings, which go back with this instance where its name says so.
+    pub(crate) fn osnoise(&self, root: &Root, settings: &Osnoise) -> Result<(), Refusal> {
+        self.place.osnoise(settings).map_err(|e| refused(root, "set osnoise/timerlat_period_us and cpus", &e))
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        // What stays is removed by the next process's sweep.
+        let _ = self.place.remove(&self.name);
+    }
+}
+
+/// In an instance's name, before settings.
+const OSNOISE: &str = ".osnoise.";
+
+/// Longest list of CPUs that fits into a name (`NAME_MAX` is 255) beside all else.
+const LONGEST: usize = 180;
+
+impl Osnoise {
+    /// What is in force; nothing where it is not understood, or would not fit into a name.
+    pub(crate) fn read(place: &Place) -> Option<Osnoise> {
+        let text = |name: &str| std::fs::read_to_string(place.path.join("osnoise").join(name)).ok();
+        let (period, cpus) = (text("timerlat_period_us")?, text("cpus")?);
+        Osnoise { period: period.trim().into(), cpus: cpus.trim().into() }.sound()
+    }
+
+    fn sound(self) -> Option<Osnoise> {
+        let digits = |text: &str, more: &str| {
+            !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || more.contains(c))
+        };
+        let sound = digits(&self.period, "") && digits(&self.cpus, ",-");
+        (sound && self.period.len() + self.cpus.len() <= LONGEST).then_some(self)
+    }
+
+    /// The end of an instance's name.
+    pub(crate) fn keep(&self) -> String {
+        format!("{OSNOISE}{}.{}", self.period, self.cpus)
+    }
+
+    /// What an instance's name says.
+    fn kept(name: &str) -> Option<Osnoise> {
+        let (period, cpus) = name.split_once(OSNOISE)?.1.split_once('.')?;
+        Osnoise { period: period.into(), cpus: cpus.into() }.sound()
+    }
+}
+
+impl Place {
+    /// Finds the trace files where they are mounted, or mounts them for this process alone.
+    pub(crate) fn find(root: &Root) -> Result<Place, Refusal> {
+        Place::found(root).map_or_else(|| Place::mount(root), Ok)
+    }
+
+    fn found(root: &Root) -> Option<Place> {
+        let mounts = root.text("/proc/self/mounts").unwrap_or_default();
+        let elsewhere = mounts.lines().filter_map(|line| {
+            let mut words = line.split(' ').skip(1);
+            let directory = words.next()?;
+            // A name with a blank in it is written `\040` (proc_pid_mounts(5)); such a place is passed over.
+            (words.next() == Some("tracefs")).then(|| root.path(directory))
+        });
+        let usual = USUAL.into_iter().map(|path| root.path(path));
+        let path = usual.chain(elsewhere).find(|path| path.join("instances").is_dir())?;
+        Some(Place { path, _mount: None })
+    }
+
+    fn mount(root: &Root) -> Result<Place, Refusal> {
+        let mount = || -> rustix::io::Result<OwnedFd> {
+            let tracefs = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+            fsconfig_create(&tracefs)?;
+            fsmount(&tracefs, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())
+        };
+        // Where it is mounted and was not found, it is closed to this user.
+        let mounts = root.text("/proc/self/mounts").unwrap_or_default();
+        let what = if mounts.contains(" tracefs ") { "open tracefs" } else { "mount tracefs" };
+        let mount = mount().map_err(|e| refused(root, what, &e.into()))?;
+        let path = root.path(&format!("/proc/self/fd/{}", mount.as_raw_fd()));
+        Ok(Place { path, _mount: Some(mount) })
+    }
+
+    /// Where an instance of this name is.
+    fn instance(&self, name: &str) -> PathBuf {
+        self.path.join("instances").join(name)
+    }
+
+    /// Makes an instance of this process. Its name ends with `keep`: what a process that is killed would have had
+    /// to put back (`sweep`).
+    pub(crate) fn make(self, root: &Root, keep: &str) -> Result<Instance, Refusal> {
+        let name = name(root) + keep;
+        let path = self.instance(&name);
+        std::fs::create_dir(&path).map_err(|e| refused(root, "make a trace instance", &e))?;
+        Ok(Instance { place: self, name, path })
+    }
+
+    /// Removes an instance, and puts back what its name says.
+    pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
+        // The kernel keeps an instance of which somebody has a file open (EBUSY).
+        std::fs::remove_dir(self.instance(name))?;
+        if let Some(kept) = Osnoise::kept(name) {
+            // A kernel that has lost these files since has nothing to put back.
+            let _ = self.osnoise(&kept);
+        }
+        Ok(())
+    }
+
+    /// Sets the tracers' settings.
+    fn osnoise(&self, settings: &Osnoise) -> io::Result<()> {
+        let write = |name: &str, value: &str| {
+            File::options()
+                .write(true)
+                .open(self.path.join("osnoise").join(name))?
+                .write_all(value.as_bytes())
+        };
+        write("timerlat_period_us", &settings.period)?;
+        write("cpus", &settings.cpus)
+    }
+
+    /// A file that the whole system has one of.
+    pub(crate) fn text(&self, name: &str) -> Option<String> {
+        std::fs::read_to_string(self.path.join(name)).ok()
+    }
+
+    /// The names of all instances.
+    pub(crate) fn instances(&self) -> Vec<String> {
+        let Ok(entries) = std::fs::read_dir(self.path.join("instances")) else { return Vec::new() };
+        entries.flatten().filter_map(|e| e.file_name().into_string().ok()).collect()
+    }
+
+    /// Makes an instance as a process leaves it that was killed.
+    #[cfg(test)]
+    pub(crate) fn leave(&self, name: &str) -> io::Result<PathBuf> {
+        let path = self.path.join("instances").join(name);
+        std::fs::create_dir(&path)?;
+        Ok(path)
+    }
+
+    /// Removes the instances of processes that are gone; their names.
+    pub(crate) fn sweep(&self, root: &Root) -> Vec<String> {
+        let mut gone = self.instances();
+        // One whose process cannot be seen from here, being in another PID namespace, is open, and so is kept.
+        gone.retain(|name| left_behind(root, name) && self.remove(name).is_ok());
+        gone.sort();
+        gone
+    }
+}
+
+/// `fathom.PID.START.N`, the Nth of this process: a number alone could be another process's by now.
+fn name(root: &Root) -> String {
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    let (pid, n) = (std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+    format!("{PREFIX}{pid}.{}.{n}", started(root, pid).unwrap_or(0))
+}
+
+/// Is this the name of an instance whose process is gone?
+fn left_behind(root: &Root, name: &str) -> bool {
+    let mut parts = name.strip_prefix(PREFIX).unwrap_or_default().split('.');
+    let pid: Option<u32> = parts.next().and_then(|pid| pid.parse().ok());
+    let start: Option<u64> = parts.next().and_then(|start| start.parse().ok());
+    match (pid, start) {
+        (Some(pid), Some(start)) => started(root, pid).is_none_or(|now| now != start),
+        _ => false,
+    }
+}
+
+/// When a process was started, in clock ticks since boot; nothing where it is gone, or dead and only waiting to
+/// be reaped. (proc_pid_stat(5): the state is the third field, the start the 22nd, and the second ends with the
+/// last parenthesis.)
+fn started(root: &Root, pid: u32) -> Option<u64> {
+    let stat = root.text(&format!("/proc/{pid}/stat"))?;
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    let state = fields.next()?;
+    if ["Z", "X", "x"].contains(&state) {
+        return None;
+    }
+    fields.nth(18)?.parse().ok()
+}
+
+/// Writes one setting. Without `O_CREAT`: in tracefs it makes "not permitted" of what is not there.
+pub(crate) fn set(root: &Root, path: &Path, value: &str) -> Result<(), Refusal> {
+    let write = || File::options().write(true).truncate(true).open(path)?.write_all(value.as_bytes());
+    write().map_err(|e| {
+        // Without what leads there: it may be a number of a file descriptor.
+        let shown: PathBuf = path.components().rev().take(2).collect();
+        let shown: PathBuf = shown.components().rev().collect();
+        refused(root, &format!("write \"{value}\" to {}", shown.display()), &e)
+    })
+}
+
+/// Why something cannot be done to the trace files.
+pub(crate) fn refused(root: &Root, what: &str, error: &io::Error) -> Refusal {
+    let lockdown = root.text("/sys/kernel/security/lockdown").unwrap_or_default();
+    let remedy = match error.raw_os_error() {
+        // Integrity leaves tracefs open (LOCKDOWN_TRACEFS is a matter of confidentiality, Linux,
+        // include/linux/security.h).
+        Some(libc::EPERM | libc::EACCES) if lockdown.contains("[confidentiality]") => {
+            "this kernel is locked down for confidentiality, which closes tracefs: boot it without"
+        }
+        Some(libc::EPERM | libc::EACCES) => {
+            "run as root, or with CAP_SYS_ADMIN; in a container also with tracefs not masked; without it the \
+             user's place alone is measured"
+        }
+        Some(libc::ENODEV | libc::ENOENT) => "a kernel with CONFIG_FTRACE and CONFIG_EVENT_TRACING has it",
+        Some(libc::ENOSYS) => {
+            "mount it: mount -t tracefs nodev /sys/kernel/tracing (Linux before 5.2 has no mounts without a place)"
+        }
+        Some(libc::ENOMEM) => "free memory, or ask for fewer activations in a trial",
+        Some(libc::EBUSY) => "another program uses it: end that one",
+        _ => "see that error in Documentation/trace/ftrace.rst of Linux",
+    };
+    Refusal::new(format!("cannot {what} ({error})"), remedy)
+}
+
+#[cfg(test)]
+mod tests;

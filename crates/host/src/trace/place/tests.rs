@@ -1,0 +1,140 @@
+use super::*;
+use crate::fixture;
+
+/// `/proc/PID/stat`, its name as unkind as names may be.
+fn stat(state: &str, start: u64) -> String {
+    let before: Vec<String> = (4..=21).map(|n| n.to_string()).collect();
+    format!("12 (a) R (b) {state} {} {start} 23 24\n", before.join(" "))
+}
+
+#[test]
+fn a_process_is_known_by_its_number_and_its_start() {
+    let (lives, dead) = (stat("S", 777), stat("Z", 777));
+    let (_keep, root) = fixture::root(&[("/proc/12/stat", &lives), ("/proc/13/stat", &dead)]);
+    assert_eq!((started(&root, 12), started(&root, 13), started(&root, 14)), (Some(777), None, None));
+    assert!(!left_behind(&root, "fathom.12.777.0"));
+    assert!(left_behind(&root, "fathom.12.776.0"), "its number is another's now");
+    assert!(left_behind(&root, "fathom.13.777.0"), "dead, and waiting to be reaped");
+    assert!(left_behind(&root, "fathom.14.777.0"));
+    for other in
+        ["fathom", "fathom.", "fathom.x.1", "fathom.14", "fathom.14.", "other.14.777", "xfathom.14.777"]
+    {
+        assert!(!left_behind(&root, other), "{other} is not ours");
+    }
+    let own = name(&Root::system());
+    assert!(own.starts_with("fathom.") && !left_behind(&Root::system(), &own), "{own}");
+    assert_ne!(own, name(&Root::system()));
+}
+
+#[test]
+fn what_the_dead_left_is_removed_and_nothing_else() {
+    let lives = stat("S", 777);
+    let (keep, root) = fixture::root(&[("/proc/12/stat", &lives)]);
+    let instances = keep.path().join("sys/kernel/debug/tracing/instances");
+    for name in ["fathom.12.777.0", "fathom.12.5.0", "fathom.99.5.1", "another"] {
+        std::fs::create_dir_all(instances.join(name)).expect("a directory");
+    }
+    // The kernel keeps what somebody has open; a directory that is not empty is kept likewise.
+    std::fs::create_dir_all(instances.join("fathom.98.1.0/events")).expect("a directory");
+    let place = Place::find(&root).expect("where debugfs has it");
+    assert_eq!(place.sweep(&root), ["fathom.12.5.0", "fathom.99.5.1"]);
+    assert_eq!(place.sweep(&root), Vec::<String>::new());
+    let instance = place.make(&root, "").expect("an instance");
+    let path = instance.path().to_path_buf();
+    assert!(path.is_dir());
+    drop(instance);
+    let left = root.names("/sys/kernel/debug/tracing/instances");
+    assert_eq!(left, ["another", "fathom.12.777.0", "fathom.98.1.0"]);
+}
+
+#[test]
+fn it_is_found_where_it_is_mounted() {
+    let mounts =
+        "proc /proc proc rw 0 0\nnodev /mnt/my\\040traces tracefs rw 0 0\nnodev /mnt/t tracefs rw 0 0\n";
+    let (keep, root) = fixture::root(&[("/proc/self/mounts", mounts)]);
+    std::fs::create_dir_all(keep.path().join("mnt/t/instances")).expect("a directory");
+    assert_eq!(Place::found(&root).expect("found").path, keep.path().join("mnt/t"));
+    std::fs::create_dir_all(keep.path().join("sys/kernel/tracing/instances")).expect("a directory");
+    assert_eq!(Place::found(&root).expect("found").path, keep.path().join("sys/kernel/tracing"));
+}
+
+#[test]
+fn each_refusal_has_a_remedy() {
+    let (_keep, root) = fixture::root(&[]);
+    let remedy = |root: &Root, error| {
+        let refusal = refused(root, "mount tracefs", &io::Error::from_raw_os_error(error));
+        assert!(refusal.reason.starts_with("cannot mount tracefs ("), "{refusal:?}");
+        refusal.remedy
+    };
+    assert!(remedy(&root, libc::EPERM).contains("CAP_SYS_ADMIN"));
+    assert!(remedy(&root, libc::ENODEV).contains("CONFIG_FTRACE"));
+    assert!(remedy(&root, libc::ENOSYS).contains("mount -t tracefs"));
+    assert!(remedy(&root, libc::ENOMEM).contains("memory"));
+    assert!(!remedy(&root, libc::EIO).is_empty());
+    for (locked, expected) in
+        [("none [integrity] confidentiality", false), ("none integrity [confidentiality]", true)]
+    {
+        let (_keep, root) = fixture::root(&[("/sys/kernel/security/lockdown", locked)]);
+        assert_eq!(remedy(&root, libc::EPERM).contains("locked down"), expected);
+    }
+}
+
+#[test]
+fn a_setting_that_is_not_there_is_told_by_its_name() {
+    let (keep, root) = fixture::root(&[("/i/options/overwrite", "1\n")]);
+    set(&root, &keep.path().join("i/options/overwrite"), "0").expect("written");
+    assert_eq!(root.text("/i/options/overwrite").as_deref(), Some("0"));
+    let refusal = set(&root, &keep.path().join("i/options/other"), "0").expect_err("not there");
+    assert!(refusal.reason.starts_with("cannot write \"0\" to options/other ("), "{refusal:?}");
+}
+
+#[test]
+fn what_a_killed_process_had_set_is_put_back_from_its_instances_name() {
+    let osnoise = ("/sys/kernel/tracing/osnoise/timerlat_period_us", "1000\n");
+    let cpus = ("/sys/kernel/tracing/osnoise/cpus", "0-3,8\n");
+    let (keep, root) = fixture::root(&[osnoise, cpus]);
+    let instances = keep.path().join("sys/kernel/tracing/instances");
+    std::fs::create_dir_all(&instances).expect("a directory");
+    let place = Place::find(&root).expect("found");
+    let before = Osnoise::read(&place).expect("in force");
+    let now = || (root.number(osnoise.0).expect("a number"), root.text(cpus.0).expect("a text"));
+    let changed = Osnoise { period: "100".into(), cpus: "2".into() };
+    // Dropped.
+    let instance = place.make(&root, &before.keep()).expect("an instance");
+    let set = |instance: &Instance| {
+        for (path, _) in [osnoise, cpus] {
+            // As the kernel's files do, these of a fixture take the whole of a value.
+            std::fs::write(root.path(path), "").expect("written");
+        }
+        instance.osnoise(&root, &changed).expect("set");
+        assert_eq!(now(), (100, "2".to_owned()));
+        std::fs::write(root.path(osnoise.0), "").expect("written");
+        std::fs::write(root.path(cpus.0), "").expect("written");
+    };
+    set(&instance);
+    drop(instance);
+    assert_eq!(now(), (1000, "0-3,8".to_owned()));
+    // Killed.
+    let place = Place::find(&root).expect("found");
+    let dead = place.make(&root, &before.keep()).expect("an instance");
+    set(&dead);
+    std::fs::rename(dead.path(), instances.join(format!("fathom.9.9.0{}", before.keep())))
+        .expect("another's");
+    drop(dead);
+    assert_eq!(root.text(cpus.0).as_deref(), Some(""), "not there, so not removed");
+    assert_eq!(Place::find(&root).expect("found").sweep(&root), ["fathom.9.9.0.osnoise.1000.0-3,8"]);
+    assert_eq!(now(), (1000, "0-3,8".to_owned()));
+}
+
+#[test]
+fn settings_that_are_none_are_not_written() {
+    let kept = |name: &str| Osnoise::kept(name);
+    assert_eq!(kept("fathom.1.2.3"), None);
+    assert_eq!(kept("fathom.1.2.3.osnoise.1000"), None);
+    assert_eq!(kept("fathom.1.2.3.osnoise.x.0"), None);
+    assert_eq!(kept("fathom.1.2.3.osnoise.1000.0-3;"), None);
+    assert_eq!(kept("fathom.1.2.3.osnoise.1000."), None);
+    assert_eq!(kept(&format!("fathom.1.2.3.osnoise.1.{}", "1,".repeat(100))), None);
+    let expected = Osnoise { period: "1000".into(), cpus: "0-3".into() };
+    assert_eq!(kept("fathom.1.2.3.osnoise.1000.0-3"), Some(expected));
+}

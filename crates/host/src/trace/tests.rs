@@ -1,0 +1,178 @@
+use proptest::test_runner::{Config as ProptestConfig, RngSeed};
+use rustix::thread::ClockId;
+use rustix::time::Timespec;
+
+use std::fs::File;
+
+use super::*;
+use crate::process::{allowed, choose_cpu, pin};
+use crate::quiet::Quiet;
+
+/// The same cases on each run; the seed has no meaning.
+pub(crate) fn fixed() -> ProptestConfig {
+    ProptestConfig {
+        cases: 2000,
+        rng_seed: RngSeed::Fixed(0x5eed),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
+
+/// ns of `CLOCK_MONOTONIC`.
+fn now() -> u64 {
+    let time = rustix::time::clock_gettime(ClockId::Monotonic);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Sleeps until each of so many absolute times: what was asked for, and when the thread ran.
+fn periodic(activations: usize, period_ns: u64) -> Vec<(u64, u64)> {
+    let mut seen = Vec::with_capacity(activations);
+    let mut due = now() + 10 * period_ns;
+    for _ in 0..activations {
+        let at = Timespec { tv_sec: (due / 1_000_000_000) as i64, tv_nsec: (due % 1_000_000_000) as _ };
+        rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &at).expect("a sleep");
+        seen.push((due, now()));
+        // The next one in the future, however late this one was: one that is past already does not sleep.
+        due += period_ns * ((now() - due) / period_ns + 1);
+    }
+    seen
+}
+
+fn tid() -> u32 {
+    rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned()
+}
+
+/// A trace of this thread's CPU; nothing, aloud, where there is none here.
+fn trace(test: &str) -> Option<Trace> {
+    let root = Root::system();
+    let cpu = choose_cpu(&root, &allowed(&root), None).expect("a CPU");
+    pin(cpu);
+    match Trace::open(&root, cpu) {
+        Ok(trace) => Some(trace),
+        Err(refusal) => {
+            assert!(!refusal.remedy.is_empty(), "{refusal:?}");
+            eprintln!("SKIPPED {test}: {}: {}", refusal.reason, refusal.remedy);
+            None
+        }
+    }
+}
+
+#[test]
+fn each_wake_up_passes_its_places_in_order() {
+    let Some(mut trace) = trace("the stages of real wake-ups") else { return };
+    let (mut quiet, fact) = Quiet::new(&Root::system(), true);
+    eprintln!("{fact:?}");
+    // Twice: the second time nothing of the first is left.
+    for _ in 0..2 {
+        trace.begin(tid()).expect("a trace begins");
+        quiet.begin();
+        let seen = periodic(200, 1_000_000);
+        quiet.end();
+        let traced = trace.end().expect("a trace ends");
+        let mut whole = 0;
+        for &(due, user) in &seen {
+            let mut of = traced.stages.iter().filter(|stages| stages.expires_ns == due);
+            let Some(stages) = of.next() else {
+                eprintln!("{due}: no row; the thread ran {} ns later", user - due);
+                continue;
+            };
+            assert_eq!(of.next(), None, "one activation, one row");
+            let places = [Some(due), stages.irq_ns, stages.wake_ns, stages.switch_ns, Some(user)];
+            let there: Vec<u64> = places.into_iter().flatten().collect();
+            assert!(there.is_sorted(), "{there:?}");
+            if there.len() != places.len() {
+                eprintln!("{stages:?}, {user}");
+            }
+            whole += usize::from(there.len() == places.len());
+        }
+        eprintln!(
+            "{whole} of {} whole, {} gaps, {} lost, {} bytes",
+            seen.len(),
+            traced.gaps,
+            traced.lost,
+            traced.bytes
+        );
+        assert_eq!(traced.lost, 0);
+        // A timer may expire on another CPU. And a kernel that keeps a thread to itself does not show how that
+        // one gives the CPU away.
+        assert!(whole >= 100 && whole as u64 + traced.gaps >= 190, "{whole} of {}, {traced:?}", seen.len());
+        let first = seen[0];
+        let rows = traced.around(first.0, first.1, 20);
+        assert!(rows.len() <= 20 && rows.iter().any(|(_, row)| row.contains("switch")), "{rows:?}");
+        eprintln!("{rows:?}");
+    }
+}
+
+#[test]
+fn an_instance_goes_with_its_trace_and_is_kept_while_it_lives() {
+    let root = Root::system();
+    let Some(trace) = trace("that an instance is removed") else { return };
+    let place = Place::find(&root).expect("it was found once");
+    let name = trace.path().file_name().expect("a name").to_str().expect("text").to_owned();
+    let there = |name: &str| place.instances().contains(&name.to_owned());
+    assert!(there(&name));
+    assert!(!sweep(&root).contains(&name), "its process lives");
+    // What a dead process leaves is closed: no process has the number 0, nor this one another start.
+    let dead = format!("fathom.{}.0.0", std::process::id());
+    place.leave(&dead).expect("an instance");
+    // A test beside this one may sweep too, and be first.
+    sweep(&root);
+    assert!(!there(&dead) && there(&name));
+    drop(trace);
+    assert!(!there(&name));
+}
+
+#[test]
+fn the_kernel_keeps_an_instance_that_is_open() {
+    let root = Root::system();
+    let Some(_) = trace("that an open instance is kept") else { return };
+    let place = Place::find(&root).expect("it was found once");
+    // As it looks from another PID namespace: nobody here has that number.
+    let foreign = format!("fathom.{}.1.0", std::process::id());
+    let path = place.leave(&foreign).expect("an instance");
+    let open = File::open(path.join("per_cpu/cpu0/trace_pipe_raw")).expect("its pages");
+    assert!(!sweep(&root).contains(&foreign));
+    assert!(place.instances().contains(&foreign));
+    drop(open);
+    sweep(&root);
+    assert!(!place.instances().contains(&foreign));
+}
+
+#[test]
+fn a_buffer_that_is_too_small_tells_what_it_lost() {
+    let Some(mut trace) = trace("that losses are counted") else { return };
+    trace.reserve(1).expect("a small buffer");
+    trace.begin(tid()).expect("a trace begins");
+    let seen = periodic(300, 100_000);
+    let traced = trace.end().expect("a trace ends");
+    assert!(traced.lost > 0 && !traced.stages.is_empty(), "{} lost of {}", traced.lost, seen.len());
+    assert!(traced.stages.len() < seen.len());
+    assert!(trace.end().is_err(), "nothing was begun");
+}
+
+/// What a trace costs an activation: medians of the user's latency with and without one, in turns.
+/// `cargo test --release -p fathom-host --lib trace::tests::cost -- --ignored --nocapture`
+#[test]
+#[ignore = "takes a minute, and says a time"]
+fn cost() {
+    let Some(mut trace) = trace("what a trace costs") else { return };
+    let (mut quiet, _) = Quiet::new(&Root::system(), true);
+    for period_ns in [1_000_000, 100_000] {
+        for run in 0..6 {
+            let mut median = |traced: bool| {
+                if traced {
+                    trace.begin(tid()).expect("a trace begins");
+                }
+                quiet.begin();
+                let seen = periodic(2000, period_ns);
+                quiet.end();
+                let bytes = if traced { trace.end().expect("a trace ends").bytes } else { 0 };
+                let mut late: Vec<u64> = seen.iter().map(|(due, user)| user - due).collect();
+                late.sort_unstable();
+                (late[1000], bytes)
+            };
+            let (without, (with, bytes)) = (median(false).0, median(true));
+            println!("{period_ns} ns, run {run}: without {without} ns, with {with} ns, {bytes} bytes");
+        }
+    }
+}

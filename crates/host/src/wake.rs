@@ -1,0 +1,254 @@
+//! Periodic wake-ups: an absolute timer, a real-time priority, and memory that is there.
+//!
+//! What is set here is bound to the thread and the process, and the priority is given back after each trial.
+
+use std::io;
+
+use fathom_probe::machine::{Awake, Event, Places, Refusal, Traced};
+use fathom_probe::wire::Wakes;
+
+use crate::lookout::Lookout;
+use crate::process;
+use crate::quiet::set_policy;
+use crate::read::Root;
+use crate::trace::{self, Trace};
+use crate::watch;
+
+/// Stack that is touched before the first sleep: the loop and what it calls take less than a page or two.
+const STACK: usize = 64 << 10;
+
+/// The wake-up clock: the one that absolute timers are set by, and the tracer's clock `mono`.
+const CLOCK: libc::clockid_t = libc::CLOCK_MONOTONIC;
+
+/// A thread that is woken.
+pub(crate) struct Waker {
+    /// Involuntary switches before the series.
+    before: u64,
+    /// Is a real-time priority held?
+    raised: bool,
+    /// The trace instance, from the first series on that wants one.
+    trace: Option<Trace>,
+    /// Is it recording?
+    tracing: bool,
+    /// What it recorded last.
+    traced: trace::Traced,
+    /// What of the process cannot be paged out; told at the session's end.
+    pub(crate) locked: Option<String>,
+    lookout: Lookout,
+}
+
+impl Waker {
+    pub(crate) fn new(lookout: Lookout) -> Waker {
+        let traced = trace::Traced::default();
+        Waker { before: 0, raised: false, trace: None, tracing: false, traced, locked: None, lookout }
+    }
+
+    /// Takes the priority and sees to memory. The first time, all that the process has mapped beside `arena` is
+    /// locked; the arena sees to itself.
+    pub(crate) fn begin(
+        &mut self,
+        root: &Root,
+        (cpu, activations): (u32, u64),
+        wakes: &Wakes,
+        arena: (u64, u64),
+    ) -> Result<u64, Refusal> {
+        if self.locked.is_none() {
+            self.locked = Some(lock_all_but(root, arena));
+        }
+        self.traced = trace::Traced::default();
+        if wakes.traced {
+            self.record(root, cpu, activations)?;
+        }
+        touch_stack();
+        if wakes.priority > 0 {
+            let priority = i32::try_from(wakes.priority).unwrap_or(i32::MAX);
+            if let Err(error) = set_policy(libc::SCHED_FIFO, priority) {
+                let _ = self.end();
+                return Err(refused(root, priority, &error));
+            }
+            self.raised = true;
+        }
+        self.before = watch::involuntary();
+        Ok(now())
+    }
+
+    /// Begins to record the earlier places, in an instance that is made when it is first wanted.
+    fn record(&mut self, root: &Root, cpu: u32, activations: u64) -> Result<(), Refusal> {
+        let trace = match &mut self.trace {
+            Some(trace) => trace,
+            none => {
+                let trace = Trace::open(root, cpu)?;
+                // A library's user may have no keeper; the next process then removes what a kill leaves.
+                if self.lookout.has_keeper() {
+                    self.lookout.holds(trace.path(), true)?;
+                }
+                none.insert(trace)
+            }
+        };
+        trace.reserve(activations)?;
+        trace.begin(rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned())?;
+        self.tracing = true;
+        Ok(())
+    }
+
+    /// Gives the priority back, and ends the recording.
+    pub(crate) fn end(&mut self) -> Result<Traced, Refusal> {
+        if std::mem::take(&mut self.raised) {
+            // Lowering one's own policy is always permitted (sched(7)).
+            let _ = set_policy(libc::SCHED_OTHER, 0);
+        }
+        if let Some(trace) = self.trace.as_mut().filter(|_| std::mem::take(&mut self.tracing)) {
+            self.traced = trace.end()?;
+        }
+        let places = self.traced.stages.iter().map(|s| Places {
+            expires_ns: s.expires_ns,
+            irq_ns: s.irq_ns,
+            wake_ns: s.wake_ns,
+            switch_ns: s.switch_ns,
+        });
+        Ok(Traced { places: places.collect(), lost: self.traced.lost })
+    }
+
+    /// What ran between two times of the last series.
+    pub(crate) fn around(&self, from_ns: u64, to_ns: u64, most: usize) -> Vec<Event> {
+        let rows = self.traced.around(from_ns, to_ns, most).into_iter();
+        rows.map(|(at_ns, what)| Event { at_ns, what }).collect()
+    }
+
+    /// Sleeps until `at_ns`. The clock is the first thing that is read behind it.
+    #[inline(always)]
+    pub(crate) fn sleep(&self, at_ns: u64) -> Result<Awake, Refusal> {
+        let (seconds, nanoseconds) = (at_ns / 1_000_000_000, at_ns % 1_000_000_000);
+        let at = libc::timespec { tv_sec: seconds as libc::time_t, tv_nsec: nanoseconds as libc::c_long };
+        loop {
+            // SAFETY: `at` is a live timespec that is only read; no remaining time is asked for.
+            let error = unsafe {
+                libc::clock_nanosleep(CLOCK, libc::TIMER_ABSTIME, &raw const at, std::ptr::null_mut())
+            };
+            match error {
+                0 => break,
+                // A signal that was handled: the time is absolute, so the sleep goes on.
+                libc::EINTR => {}
+                other => {
+                    let error = io::Error::from_raw_os_error(other);
+                    return Err(Refusal::new(format!("clock_nanosleep fails: {error}"), ""));
+                }
+            }
+        }
+        let now_ns = now();
+        // SAFETY: no arguments; the vDSO or the kernel answers with a number.
+        let cpu = unsafe { libc::sched_getcpu() };
+        let involuntary = watch::involuntary().saturating_sub(self.before);
+        Ok(Awake { now_ns, cpu: u64::try_from(cpu).unwrap_or(0), involuntary })
+    }
+}
+
+/// The wake-up clock, ns.
+#[inline(always)]
+pub(crate) fn now() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a live, exclusive timespec for the call to fill; the clock exists on every Linux.
+    unsafe { libc::clock_gettime(CLOCK, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Touches the stack that the loop will use, so that no page of it is missing later.
+#[inline(never)]
+fn touch_stack() {
+    let mut stack = [0u8; STACK];
+    std::hint::black_box(&mut stack);
+}
+
+/// Locks every mapping of this process that is outside `arena` (begin, end), as far as it is there or is touched
+/// (`MLOCK_ONFAULT`): `mlockall` would take the arena's reserved addresses too. Code is what matters: under pressure
+/// the kernel drops pages of files first.
+fn lock_all_but(root: &Root, arena: (u64, u64)) -> String {
+    let maps = root.text("/proc/self/maps").unwrap_or_default();
+    let (mut locked, mut failed) = (0, None);
+    for (from, to) in maps.lines().filter_map(range) {
+        if from < arena.1 && arena.0 < to {
+            continue;
+        }
+        match lock(from, to) {
+            Ok(()) => locked += to - from,
+            Err(error) => failed = Some(error),
+        }
+    }
+    match failed {
+        None => format!("yes: {} KiB beside the arena", locked >> 10),
+        Some(error) => format!(
+            "only {} KiB beside the arena ({error}): run as root, with CAP_IPC_LOCK, or with ulimit -l unlimited",
+            locked >> 10
+        ),
+    }
+}
+
+/// Begin and end of a line of `/proc/self/maps` (proc_pid_maps(5)). The kernel's own (`[vvar]`, `[vsyscall]`) are
+/// always there and cannot be locked.
+fn range(line: &str) -> Option<(u64, u64)> {
+    let mut words = line.split_ascii_whitespace();
+    let (from, to) = words.next()?.split_once('-')?;
+    let name = words.nth(4).unwrap_or_default();
+    if name.starts_with("[v") {
+        return None;
+    }
+    Some((u64::from_str_radix(from, 16).ok()?, u64::from_str_radix(to, 16).ok()?))
+}
+
+fn lock(from: u64, to: u64) -> io::Result<()> {
+    // SAFETY: mlock2 changes no contents and no rights of the range; one that is gone by now is an error.
+    let answer = unsafe { libc::syscall(libc::SYS_mlock2, from, to - from, libc::MLOCK_ONFAULT) };
+    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Why a priority was not given. Root that may not is in a group of processes without real-time runtime
+/// (`RT_GROUP_SCHED`, Documentation/scheduler/sched-rt-group.rst): every new cpu group of control groups version 1
+/// has none.
+fn refused(root: &Root, priority: i32, error: &io::Error) -> Refusal {
+    let groups = root.text("/proc/self/cgroup").unwrap_or_default();
+    let group = groups.lines().find_map(|line| {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let has = parts.next()?.split(',').any(|controller| controller == "cpu");
+        has.then(|| parts.next().unwrap_or("/").to_owned())
+    });
+    let file = group.map(|group| format!("/sys/fs/cgroup/cpu{group}/cpu.rt_runtime_us").replace("//", "/"));
+    let reason = format!("a task of this process may not have SCHED_FIFO priority {priority} ({error})");
+    match file.filter(|file| root.text(file).is_some_and(|text| text.trim() == "0")) {
+        Some(file) => Refusal::new(
+            format!("{reason}: its control group has no real-time runtime (RT_GROUP_SCHED)"),
+            format!(
+                "echo 950000 > {file}, there and in the groups above it; or --priority 0 for an ordinary task"
+            ),
+        ),
+        None => Refusal::new(
+            reason,
+            format!(
+                "run as root, with CAP_SYS_NICE, or with ulimit -r {priority}; or --priority 0 for an ordinary task"
+            ),
+        ),
+    }
+}
+
+/// What of the surroundings decides how a task is woken, beside what the environment says anyway: how the kernel
+/// preempts, and what an idle CPU does. Each as the kernel says it.
+pub(crate) fn facts(root: &Root, cpu: u32) -> Vec<fathom_probe::machine::Fact> {
+    let files = [
+        ("wake.realtime", "/sys/kernel/realtime".to_owned()),
+        ("wake.preempt", "/sys/kernel/debug/sched/preempt".to_owned()),
+        ("wake.idle.driver", "/sys/devices/system/cpu/cpuidle/current_driver".to_owned()),
+        ("wake.idle.governor", "/sys/devices/system/cpu/cpuidle/current_governor".to_owned()),
+        ("wake.fair_server.runtime", format!("/sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime")),
+    ];
+    let told =
+        files.into_iter().filter_map(|(name, path)| Some(crate::facts::text(name, root.text(&path)?.trim())));
+    told.chain([process::privilege("priorities", most_priority())]).collect()
+}
+
+/// The highest real-time priority that may be asked for without a privilege (`RLIMIT_RTPRIO`, getrlimit(2)).
+fn most_priority() -> String {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Rtprio).current;
+    limit.map_or("without limit".to_owned(), |limit| format!("up to {limit} by the limit"))
+}
+
+#[cfg(test)]
+mod tests;

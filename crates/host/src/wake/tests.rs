@@ -1,0 +1,42 @@
+use super::*;
+use crate::fixture;
+
+#[test]
+fn mappings_of_the_kernel_and_of_the_arena_are_left_alone() {
+    assert_eq!(
+        range("00400000-00452000 r-xp 00000000 08:02 173521 /usr/bin/x"),
+        Some((0x40_0000, 0x45_2000))
+    );
+    assert_eq!(range("7ffc-7ffe rw-p 00000000 00:00 0 [stack]"), Some((0x7ffc, 0x7ffe)));
+    assert_eq!(range("7ffc-7ffe rw-p 00000000 00:00 0"), Some((0x7ffc, 0x7ffe)));
+    assert_eq!(range("7fff-8000 r--p 00000000 00:00 0 [vvar]"), None);
+    assert_eq!(range("no line of it"), None);
+}
+
+#[test]
+fn a_group_without_real_time_runtime_is_named_with_its_file() {
+    let denied = || io::Error::from_raw_os_error(libc::EPERM);
+    let groups = ("/proc/self/cgroup", "11:memory:/a\n4:cpu,cpuacct:/docker/1\n0::/\n");
+    let file = "/sys/fs/cgroup/cpu/docker/1/cpu.rt_runtime_us";
+    let (_directory, root) = fixture::root(&[groups, (file, "0\n")]);
+    let refusal = refused(&root, 80, &denied());
+    assert!(refusal.reason.contains("RT_GROUP_SCHED") && refusal.remedy.contains(file), "{refusal:?}");
+    let (_directory, root) = fixture::root(&[groups, (file, "950000\n")]);
+    let refusal = refused(&root, 80, &denied());
+    assert!(
+        !refusal.reason.contains("RT_GROUP_SCHED") && refusal.remedy.contains("ulimit -r 80"),
+        "{refusal:?}"
+    );
+}
+
+#[test]
+fn a_sleep_ends_at_its_time_and_not_before() {
+    let waker = Waker::new(crate::lookout::Lookout::new(None, Vec::new()));
+    for _ in 0..5 {
+        let at = now() + 200_000;
+        let awake = waker.sleep(at).expect("a sleep");
+        assert!(awake.now_ns >= at, "woken {} ns early", at - awake.now_ns);
+    }
+    // A time that is past is no sleep.
+    assert!(waker.sleep(now() - 1_000_000).is_ok());
+}
