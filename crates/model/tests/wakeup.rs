@@ -39,7 +39,7 @@ fn trial(every_ns: u64, with: &[u64]) -> Trial {
 fn woken(d: &Description, seed: u64, trial: &Trial) -> Vec<Woke> {
     let mut model = Model::new(d, seed);
     model.quiet_begin();
-    patterns::run(&mut model, trial).expect("woken").woken
+    patterns::run(&mut model, trial).expect("woken").woken.list
 }
 
 /// The path with its lines scaled.
