@@ -1,5 +1,8 @@
 //! Wake-ups along a described path: exact where everything is near, and what a shared level is worth to them.
 
+mod common;
+
+use common::random_description;
 use fathom_model::description::{Stage, Time, Wakeup};
 use fathom_model::{Description, Model, catalog};
 use fathom_probe::machine::{Machine, Stream, Wake};
@@ -181,6 +184,27 @@ fn more_lines_take_longer() {
 }
 
 #[test]
+fn whatever_is_described_wakes_up_in_order() {
+    let mut described = 0;
+    for seed in 0..120 {
+        let d = random_description(seed);
+        if d.wakeup.is_none() {
+            continue;
+        }
+        described += 1;
+        let with: &[u64] = if d.core.cpus > 1 { &[40_000] } else { &[] };
+        let asked = Trial { samples: 6, warm: 2, ..trial(50_000, with) };
+        let rows = woken(&d, seed, &asked);
+        assert_eq!(rows, woken(&d, seed, &asked), "seed {seed}");
+        for w in rows {
+            let places = [w.irq_ns, w.wake_ns, w.switch_ns, Some(w.user_ns), Some(w.work_ns)];
+            assert!(places.is_sorted(), "seed {seed}: {w:?}");
+        }
+    }
+    assert!(described > 40, "{described}");
+}
+
+#[test]
 fn a_description_without_a_path_refuses_with_the_remedy() {
     let mut model = Model::new(&machine("zen3"), 1);
     let refusal = patterns::run(&mut model, &trial(1_000_000, &[])).expect_err("nothing is described");
@@ -192,10 +216,12 @@ fn a_description_without_a_path_refuses_with_the_remedy() {
 /// What an absent L2 costs: a table (`--nocapture`), and what must hold of it.
 #[test]
 fn what_an_absent_l2_costs_is_less_where_another_cpu_has_taken_it() {
-    println!("us after expiry, at the places irq, switch and user: median, p99 and max of each");
+    println!("us after expiry at the places irq, switch and user: median, p99 and max of each");
     for every in [100_000, 1_000_000] {
         for lines in [0.66, 1.0, 1.5] {
-            let costs = LOADS.map(|(load, with)| {
+            // Where the lines are not as many as were traced, the loads that matter most are enough.
+            let loads = if lines == 1.0 { &LOADS[..] } else { &LOADS[..2] };
+            let cost = |(load, with): &(&str, &[u64])| {
                 let users = ["am5728", "am5728-l2-off"].map(|name| {
                     let d = scaled(&machine(name), lines);
                     let asked = Trial { samples: 40, ..trial(every, with) };
@@ -206,13 +232,13 @@ fn what_an_absent_l2_costs_is_less_where_another_cpu_has_taken_it() {
                 let cost = extremes(users[0].iter().zip(&users[1]).map(|(on, off)| off - on).collect());
                 println!("  an absent L2: {:+.2} us (seeds: {:+.2} to {:+.2})", cost.1, cost.0, cost.2);
                 cost
-            });
-            let [idle, wide, _, narrow] = costs;
+            };
+            let costs: Vec<_> = loads.iter().map(cost).collect();
+            let (idle, wide) = (costs[0], costs[1]);
             assert!(idle.0 > 0.0, "every seed: {idle:?}");
-            assert!(
-                (narrow.1 - idle.1).abs() < 0.05 * idle.1,
-                "256 KiB leave the L2 room: {narrow:?} {idle:?}"
-            );
+            if let Some(narrow) = costs.get(3) {
+                assert!((narrow.1 - idle.1).abs() < 0.05 * idle.1, "256 KiB leave room: {narrow:?} {idle:?}");
+            }
             if every == 1_000_000 {
                 assert!(wide.1 < idle.1, "{wide:?} {idle:?}");
             }
