@@ -50,6 +50,10 @@ pub struct TrialRun {
 }
 
 impl TrialRun {
+    fn has_left_something(&self) -> bool {
+        !self.samples.is_empty() || !self.wakeups.woken.is_empty()
+    }
+
     fn begun(trial: Trial) -> TrialRun {
         let wakeups = Wakeups::default();
         TrialRun { trial, samples: Vec::new(), cheated: 0, done: None, refusal: None, wakeups }
@@ -459,7 +463,7 @@ impl Record {
     pub fn of(&self, pattern: PatternKind) -> impl Iterator<Item = &TrialRun> + '_ {
         self.trials
             .iter()
-            .filter(move |r| r.trial.pattern == pattern && r.done.is_some() && !r.samples.is_empty())
+            .filter(move |r| r.trial.pattern == pattern && r.done.is_some() && r.has_left_something())
     }
 
     /// The last round that was planned; 0 before the first.

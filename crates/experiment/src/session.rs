@@ -71,6 +71,8 @@ fn lost(trial: &Trial, reason: &str) -> Line {
 pub struct Session {
     /// The record so far.
     pub record: Record,
+    /// The lines that it began with.
+    head: Vec<String>,
     plan: Plan,
     run: Run,
     queue: VecDeque<Trial>,
@@ -101,13 +103,31 @@ impl Session {
     /// A session that follows `plan`; its record begins with the lines of [`Session::head`].
     #[must_use]
     pub fn new(plan: Plan, run: Run) -> Session {
+        let head = Session::lines_of_head(&run);
+        Session::behind(plan, run, head.into())
+    }
+
+    /// A session that goes on where a record was cut off, whose lines these are. The run replaces its own: only its
+    /// budget may differ.
+    #[must_use]
+    pub fn resumed(plan: Plan, run: Run, lines: Vec<String>) -> Session {
+        let own = |line: &String| Line::parse(line).is_ok_and(|l| l.word == "run" && l.seq.is_none());
+        let mut head: Vec<String> = Session::lines_of_head(&run).into();
+        head.extend(lines.into_iter().skip(1).filter(|line| !own(line)));
+        // The new probe greets because it is asked to: nothing was lost.
+        head.push(hello().render());
+        Session::behind(plan, run, head)
+    }
+
+    fn behind(plan: Plan, run: Run, head: Vec<String>) -> Session {
         let mut record = Record::default();
-        for line in Session::lines_of_head(&run) {
-            // The two lines are our own: they parse, and a test holds them to it.
-            let _ = record.push(&line);
+        for line in &head {
+            // Our own lines parse, and a test holds them to it; of others' a problem is noted.
+            let _ = record.push(line);
         }
         Session {
             record,
+            head,
             plan,
             run,
             queue: VecDeque::new(),
@@ -135,8 +155,8 @@ impl Session {
 
     /// The lines that begin the record.
     #[must_use]
-    pub fn head(&self) -> [String; 2] {
-        Session::lines_of_head(&self.run)
+    pub fn head(&self) -> &[String] {
+        &self.head
     }
 
     /// Takes a line of the probe into the record. What the harness adds to it is then at [`Session::own_line`].

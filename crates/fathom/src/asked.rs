@@ -1,5 +1,7 @@
 //! What an experiment is asked: from the options of its verb, and as they would be typed again.
 
+use std::path::Path;
+
 use fathom_experiment::record::{self, Run};
 use fathom_experiment::session::Plan;
 use fathom_experiment::{cacheability, conflict, latency, pressure, stride, survey};
@@ -12,6 +14,8 @@ pub struct Asked<'a> {
     pub plan: Plan,
     pub options: &'a RunOptions,
     pub form: &'a Output,
+    /// The record that is gone on with.
+    pub resume: Option<&'a Path>,
 }
 
 /// What a verb asks, where it is one that measures.
@@ -68,7 +72,11 @@ pub fn of(verb: &Verb) -> Option<Asked<'_>> {
         }
         _ => return None,
     };
-    Some(Asked { run: Run { experiment: name.into(), ..run }, plan, options, form })
+    let resume = match verb {
+        Verb::Pressure(o) => o.resume.as_deref(),
+        _ => None,
+    };
+    Some(Asked { run: Run { experiment: name.into(), ..run }, plan, options, form, resume })
 }
 
 /// The options that say what to measure, as they would be typed.

@@ -125,10 +125,10 @@ fn greeting(kept: &[std::path::PathBuf]) -> String {
 }
 
 fn run_experiment(asked: Asked<'_>, quiet: bool, out: &Out) -> Result<u8, Failure> {
-    let Asked { run: asked, plan, options, form } = asked;
+    let Asked { run: asked, plan, options, form, resume } = asked;
     let page = Target::open(form.html.as_deref(), options.record.as_deref())?;
     one_form(form.json, form.html.as_deref())?;
-    let measured = measure::measure(options, asked, plan, quiet)?;
+    let measured = measure::measure(options, asked, plan, resume, quiet)?;
     let next =
         measured.kept.as_ref().map(|p| format!("fathom report {}", output::shell(&p.display().to_string())));
     if let Some(mut failure) = measured.failure {

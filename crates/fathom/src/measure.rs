@@ -1,5 +1,6 @@
 //! Measuring: a session over a probe's stream, until its plan, its budget or the user ends it.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -19,8 +20,10 @@ use crate::room::Room;
 use crate::subjects::{self, Subject};
 
 mod quiet;
+mod resume;
 
 use quiet::Quiet;
+use resume::Resumed;
 
 /// How often the user's wish to stop is looked at.
 const GLANCE: Duration = Duration::from_millis(50);
@@ -95,8 +98,76 @@ fn ignored() -> u64 {
 
 /// Runs an experiment on the subject that the options name. Of `asked` the experiment is taken and what it is to
 /// measure; the rest is filled in.
-pub fn measure(options: &RunOptions, asked: Run, plan: Plan, quiet: bool) -> Result<Measured, Failure> {
-    let subject = find(options)?;
+pub fn measure(
+    options: &RunOptions,
+    asked: Run,
+    plan: Plan,
+    resumed: Option<&Path>,
+    quiet: bool,
+) -> Result<Measured, Failure> {
+    let resumed = resumed.map(|file| resume::read(file, &asked.experiment)).transpose()?;
+    let subject = match &resumed {
+        Some(resumed) => again(options, &resumed.run)?,
+        None => find(options)?,
+    };
+    let (run, lines, before_ms) = match resumed {
+        Some(Resumed { run, lines, elapsed_ms }) => {
+            let budget_ms = options.budget.unwrap_or(run.budget_ms);
+            (Run { budget_ms, ..run }, Some(lines), elapsed_ms)
+        }
+        None => (begun(options, &subject, asked), None, 0),
+    };
+    let (budget, seed) = (run.budget_ms, run.seed);
+    let experiment = run.experiment.clone();
+    let stop = Stop::listen()?;
+    // The probe first: a subject that cannot be started leaves an earlier record of that name alone.
+    let probe = Probe::start(&subject, &arguments(&subject, options, seed))?;
+    let session = match lines {
+        Some(lines) => Session::resumed(plan, run, lines),
+        None => Session::new(plan, run),
+    };
+    let keep = Keep::open(options.record.as_deref(), &experiment, &subject.name, session.head())?;
+    let start = Instant::now();
+    let progress = Progress::new(quiet, start);
+    let patience = Duration::from_millis(options.patience);
+    // The plan reckons with what the trials cost; only here it shows what the whole took.
+    let asking = (!subject.modelled).then(|| asking_time(budget.saturating_sub(before_ms)));
+    // A board or a host far away may take its time to come; what is promised then is the time from its greeting on.
+    let until = asking.filter(|_| subject.host).map(|time| start + time);
+    let (noise, room) = (Noise::default(), Room::now());
+    let leaving = None;
+    let mut talk = Talk {
+        session,
+        probe,
+        subject,
+        keep,
+        stop,
+        progress,
+        patience,
+        asking,
+        until,
+        leaving,
+        noise,
+        room,
+        before_ms,
+    };
+    let outcome = talk.converse();
+    talk.finish(outcome, start)
+}
+
+/// The subject of a record that is gone on with.
+fn again(options: &RunOptions, run: &Run) -> Result<Subject, Failure> {
+    if options.on.as_ref().is_some_and(|on| *on != run.subject) {
+        let what = format!("--resume: the record is of '{}'", run.subject);
+        return Err(Failure::usage(what, "leave --on out"));
+    }
+    // The host is found without a name.
+    let on = (run.subject != "host").then(|| run.subject.clone());
+    find(&RunOptions { on, cpu: options.cpu, ..RunOptions::default() })
+}
+
+/// What a new record is asked.
+fn begun(options: &RunOptions, subject: &Subject, asked: Run) -> Run {
     let budget = options.budget.unwrap_or_else(|| default_budget(&asked.experiment, subject.modelled));
     let seed = options.seed.unwrap_or_else(|| if subject.modelled { 1 } else { clock_seed() });
     let command = format!(
@@ -107,33 +178,14 @@ pub fn measure(options: &RunOptions, asked: Run, plan: Plan, quiet: bool) -> Res
         options.cpu.map_or(String::new(), |cpu| format!(" --cpu {cpu}")),
         asked::words(&asked)
     );
-    let run = Run {
+    Run {
         subject: subject.name.clone(),
         seed,
         budget_ms: budget,
         build: crate::build::id(),
         command,
         ..asked
-    };
-    let experiment = run.experiment.clone();
-    let stop = Stop::listen()?;
-    // The probe first: a subject that cannot be started leaves an earlier record of that name alone.
-    let probe = Probe::start(&subject, &arguments(&subject, options, seed))?;
-    let session = Session::new(plan, run);
-    let keep = Keep::open(options.record.as_deref(), &experiment, &subject.name, &session.head())?;
-    let start = Instant::now();
-    let progress = Progress::new(quiet, start);
-    let patience = Duration::from_millis(options.patience);
-    // The plan reckons with what the trials cost; only here it shows what the whole took.
-    let asking = (!subject.modelled).then(|| asking_time(budget));
-    // A board or a host far away may take its time to come; what is promised then is the time from its greeting on.
-    let until = asking.filter(|_| subject.host).map(|time| start + time);
-    let (noise, room) = (Noise::default(), Room::now());
-    let leaving = None;
-    let mut talk =
-        Talk { session, probe, subject, keep, stop, progress, patience, asking, until, leaving, noise, room };
-    let outcome = talk.converse();
-    talk.finish(outcome, start)
+    }
 }
 
 /// Asks the probe of a subject for its facts, those of the start and those of the end, and for nothing else.
@@ -148,9 +200,22 @@ pub fn facts(on: Option<&str>, cpu: Option<u32>) -> Result<(Subject, Record), Fa
     let session = Session::new(|_, _, _| Vec::new(), run);
     let (keep, progress) = (Keep::default(), Progress::new(true, Instant::now()));
     let (noise, room) = (Noise::default(), Room::now());
-    let (asking, until, leaving) = (None, None, None);
-    let mut talk =
-        Talk { session, probe, subject, keep, stop, progress, patience, asking, until, leaving, noise, room };
+    let (asking, until, leaving, before_ms) = (None, None, None, 0);
+    let mut talk = Talk {
+        session,
+        probe,
+        subject,
+        keep,
+        stop,
+        progress,
+        patience,
+        asking,
+        until,
+        leaving,
+        noise,
+        room,
+        before_ms,
+    };
     match talk.converse() {
         Outcome::Complete => Ok((talk.subject, talk.session.record)),
         Outcome::Failed(failure) => Err(failure),
@@ -241,6 +306,8 @@ struct Talk {
     leaving: Option<(i32, Instant)>,
     noise: Noise,
     room: Room,
+    /// What the record that is gone on with has taken, ms.
+    before_ms: u64,
 }
 
 /// How many bytes a subject sent, and how many of them were no lines of the wire.
@@ -412,7 +479,7 @@ impl Talk {
             Outcome::Stopped(_) => "interrupted",
             Outcome::Failed(_) => "failed",
         };
-        let elapsed = start.elapsed().as_millis() as u64;
+        let elapsed = self.before_ms + start.elapsed().as_millis() as u64;
         let end = self.session.end(status, elapsed);
         self.keep.line(&end);
         drop(self.probe);

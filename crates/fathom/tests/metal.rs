@@ -150,7 +150,7 @@ impl Board {
                 "sample" => samples.extend(Samples::read(&line).unwrap().list),
                 "done" => {
                     let done = Done::read(&line).unwrap();
-                    assert_eq!(unproven(&trial, done.page_bytes, &samples), [], "{asked}");
+                    assert_eq!(unproven(&trial, done.page_bytes, &samples), [0usize; 0], "{asked}");
                     assert_eq!(samples.len() as u64, trial.samples);
                     return (samples, done);
                 }
@@ -461,5 +461,5 @@ fn no_multiply_accumulate_follows_an_access_to_memory() {
         .filter(|at| accesses(words[at - 1]) && accumulates(words[*at]))
         .map(|at| 4 * at)
         .collect();
-    assert_eq!(bad, [], "at these offsets of the image");
+    assert_eq!(bad, [0usize; 0], "at these offsets of the image");
 }

@@ -25,6 +25,8 @@ mod format;
 mod join;
 mod place;
 mod ring;
+#[allow(dead_code, reason = "no trial asks for it yet")]
+pub(crate) mod timerlat;
 
 use buffer::{Buffer, Drained, unknown};
 use event::{Event, Kinds, MARKER, What};
@@ -35,9 +37,10 @@ use place::Place;
 const ACTIVATIONS: u64 = 20_000;
 
 /// Bytes of the buffer for one activation. Its own events take 264 (on Linux 6.18: a timer set 52, its expiry 36,
-/// the waking 40, two switches of 68), x86's timer interrupt 16; a page of 4096 holds 13 to 14 such. The rest is
-/// for what else takes the CPU: a loop of 1 ms on a busy one wrote 307.
-const ACTIVATION: u64 = 640;
+/// the waking 40, two switches of 68), the timer's interrupt 16 or more; a page of 4096 holds 14 such. The rest
+/// is for what else takes the CPU: a loop of 100 us on a busy guest wrote 290, one of 1 ms 330 to 620, both 340
+/// to 370 in a guest of AArch64 with Linux 6.1 -rt.
+const ACTIVATION: u64 = 1024;
 
 /// A trace instance of this process's own, which is removed when this is dropped.
 pub(crate) struct Trace {
@@ -49,6 +52,7 @@ pub(crate) struct Trace {
 }
 
 /// What was recorded.
+#[allow(dead_code, reason = "not all of it is told yet")]
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Traced {
     /// Every wake-up of the thread by a timer, in order.
@@ -79,7 +83,7 @@ pub(crate) fn sweep(root: &Root) -> Vec<String> {
 /// Removes one instance, wherever the trace files are.
 pub(crate) fn remove(root: &Root, name: &str) -> std::io::Result<()> {
     let place = Place::find(root).map_err(|refusal| std::io::Error::other(refusal.reason.into_owned()))?;
-    std::fs::remove_dir(place.instance(name))
+    place.remove(name)
 }
 
 /// Removes the trace instances that killed probes left; their names. What else they were, the kernel has removed with
@@ -98,7 +102,7 @@ impl Trace {
     pub(crate) fn open(root: &Root, cpu: u32) -> Result<Trace, Refusal> {
         let place = Place::find(root)?;
         place.sweep(root);
-        let buffer = Buffer::open(root, place.make(root)?, cpu)?;
+        let buffer = Buffer::open(root, place.make(root, "")?, cpu, "nop")?;
         let kinds = Kinds::read(|name| buffer.text(&format!("events/{name}/format")));
         let kinds = kinds.map_err(|name| unknown(&format!("events/{name}")))?;
         let mut trace = Trace { root: root.clone(), buffer, kinds, tid: None };

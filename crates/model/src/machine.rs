@@ -3,7 +3,7 @@
 use fathom_probe::chain::Chain;
 use fathom_probe::machine::{
     Attribute, Control, Controls, Count, Counters, Disturb, Dma, Fact, FactValue, Fresh, Machine, Maintain,
-    Mapping, Ops, Refusal, Stream, Ticks, Translate, Translation, Wake, Watch, Wish, Worth,
+    Mapping, Ops, Refusal, Stream, Ticks, Translate, Translation, Watch, Wish, Worth,
 };
 use fathom_probe::patterns::chase::{self, UNROLL};
 use fathom_probe::patterns::copy::Copying;
@@ -292,5 +292,4 @@ impl Control for Model {
 }
 
 impl Fresh for Model {}
-impl Wake for Model {}
 impl Dma for Model {}

@@ -4,6 +4,7 @@ mod batches;
 mod issue;
 mod streams;
 mod trace;
+mod wakeup;
 mod windows;
 
 pub use issue::Translated;
@@ -20,6 +21,7 @@ use crate::time::{Scale, Timer, UNITS_PER_CYCLE};
 use crate::translate::{Fetches, Page, Paging, Tlbs};
 use crate::uncached::{Buffers, Costs, Windows, place};
 use streams::Running;
+use wakeup::Sleeper;
 
 /// One CPU that has run.
 #[derive(Clone, Debug)]
@@ -69,6 +71,8 @@ pub struct Model {
     pub(crate) windows: Windows,
     costs: Costs,
     pub(crate) controls: Controls,
+    /// What waits for its timer, between [`wake_begin`](fathom_probe::machine::Wake::wake_begin) and its end.
+    sleeper: Option<Sleeper>,
 }
 
 impl Model {
@@ -110,6 +114,7 @@ impl Model {
             windows: Windows::new(),
             costs: Costs::new(description, scale),
             controls: Controls::default(),
+            sleeper: None,
             hierarchy,
         };
         model.agent_of(0);

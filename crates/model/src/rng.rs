@@ -18,10 +18,12 @@ pub(crate) enum Use {
     Stream = 5,
     /// The frames of base pages: number 0 for mappings, 1 for co-running streams.
     Frames = 6,
+    /// Where the lines of a wake-up lie: number 0 for code, 1 for data.
+    Path = 7,
 }
 
 /// SplitMix64 (Steele, Lea and Flood 2014): one addition and one finaliser a draw.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rng(u64);
 
 impl Rng {

@@ -34,7 +34,7 @@ impl Scale {
 pub(crate) struct Timer {
     /// Ticks a second, and units a second.
     hz: u128,
-    units_hz: u128,
+    pub units_hz: u128,
     pub overhead: u64,
     jitter: u64,
     resolution: u64,

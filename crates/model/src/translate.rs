@@ -6,6 +6,7 @@ use crate::cache::{Cache, MOST_NUMBERS};
 use crate::description::{Description, Holds, Index, WalkFrom};
 use crate::rng::{Rng, Use};
 use crate::time::Scale;
+use crate::uncached::WINDOWS;
 
 /// The page sizes in use, the walk, and where descriptors lie; one for all CPUs.
 #[derive(Clone, Debug)]
@@ -25,7 +26,8 @@ pub(crate) struct Paging {
     pub costs: bool,
     /// log2 of the numbers that each window's pages have.
     window: u32,
-    /// Bytes of the tables of one window.
+    /// Where the tables begin, and bytes of those of one window.
+    arena: u64,
     span: u64,
     /// Which page sizes the two are that TLBs tell apart.
     sizes: [u64; 2],
@@ -130,6 +132,7 @@ impl Paging {
                 .collect(),
             costs: !description.tlbs.is_empty(),
             window: (arena / base).next_power_of_two().trailing_zeros(),
+            arena,
             span: next - arena,
             sizes: [base, huge],
         }
@@ -147,6 +150,19 @@ impl Paging {
     pub fn in_window(&self, page: Page, window: u32) -> Page {
         let more = window << self.window;
         Page { key: page.key + (more << 1), number: page.number + more, huge: page.huge }
+    }
+
+    /// Where a kernel of so many bytes lies: behind the tables of all windows, its own included.
+    pub fn kernel(&self, bytes: u64) -> u64 {
+        let windows = (self.kernel_page(bytes).number >> self.window) + 1;
+        (self.arena + self.span * u64::from(windows)).next_multiple_of(self.sizes[1])
+    }
+
+    /// The page of a place in the kernel, which is mapped in the largest pages that there are.
+    pub fn kernel_page(&self, at: u64) -> Page {
+        let huge = usize::from(self.sizes[1] > self.sizes[0]);
+        let number = (at >> [self.base_shift, self.huge_shift][huge]) as u32;
+        self.in_window(Page { key: number << 1 | huge as u32, number, huge }, WINDOWS as u32)
     }
 
     /// The page of a virtual address that is translated by somebody else's tables, in pages of `bytes`: as the
@@ -200,6 +216,18 @@ impl Tlbs {
             Cache::new(u64::from(tlb.entries / tlb.ways), tlb.ways, tlb.replacement, Index::Bits, rng)
         });
         Tlbs { stores: stores.collect(), last: Page::NONE, last_cost: 0, walks: 0 }
+    }
+
+    /// Whether everything from here on would be the same in other ones: all but what was counted.
+    pub fn is_as(&self, other: &Tlbs) -> bool {
+        let mut stores = self.stores.iter().zip(&other.stores);
+        (self.last, self.last_cost) == (other.last, other.last_cost) && stores.all(|(a, b)| a.is_as(b))
+    }
+
+    /// Counts what was counted since `before` another `times`.
+    pub fn count_again(&mut self, before: &Tlbs, times: u64) {
+        self.stores.iter_mut().zip(&before.stores).for_each(|(store, was)| store.count_again(was, times));
+        self.walks += (self.walks - before.walks) * times;
     }
 
     /// Drops every translation.

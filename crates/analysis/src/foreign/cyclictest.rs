@@ -181,13 +181,9 @@ impl Lines {
         let maxima = self.maxima.as_ref().ok_or_else(|| missing("Max Latencies"))?;
         let count = minima.1.len();
         // `-H` puts a column of sums behind those of several threads.
-        for (at, columns) in self
-            .rows
-            .iter()
-            .map(|row| (row.0, row.2.len()))
-            .chain([means, maxima].map(|row| (row.0, row.1.len())))
-            .chain([&self.totals, &self.overflows].into_iter().flatten().map(|row| (row.0, row.1.len())))
-        {
+        let summaries = [Some(means), Some(maxima), self.totals.as_ref(), self.overflows.as_ref()];
+        let summaries = summaries.into_iter().flatten().map(|row| (row.0, row.1.len()));
+        for (at, columns) in self.rows.iter().map(|row| (row.0, row.2.len())).chain(summaries) {
             if columns != count && (columns != count + 1 || count == 1) {
                 let what = format!("{columns} numbers for the {count} threads of line {}", minima.0);
                 return Err(ForeignError::new(at, what, CUT));

@@ -6,8 +6,8 @@ use super::Place;
 pub const MACHINE: &str =
     "TI AM5728 (Cortex-A15) with Xenomai, a period of 100 us, the real-time CPU isolated (isolcpus=1)";
 /// Mark of the rows of [`DISPUTED`].
-pub const WHY_DISPUTED: &str = "the option that was switched drives an outer L2 controller, and a Cortex-A15's L2 is inside \
-                                its cluster: another build, perhaps not another cache";
+pub const WHY_DISPUTED: &str = "the option that was switched drives an outer L2 controller, and a Cortex-A15's L2 is \
+     inside its cluster: another build, perhaps not another cache";
 
 /// What else ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,5 +1,5 @@
-//! The results of Xenomai's `latency`: what it prints (`-h`, `-s`), and the file of `-g`. No Xenomai kernel was at hand;
-//! the format is that of its sources, testsuite/latency/latency.c of 2.6 to 3.x.
+//! The results of Xenomai's `latency`: what it prints (`-h`, `-s`), and the file of `-g`. No Xenomai kernel was at
+//! hand; the format is that of its sources, testsuite/latency/latency.c of 2.6 to 3.x.
 //!
 //! What follows from them: a bucket's number is the absolute latency over the bucket's width, cut off, so negative
 //! latencies lie among the positive; the last bucket takes all that lies above; mean and deviation of HSS lines are

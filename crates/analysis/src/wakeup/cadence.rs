@@ -7,7 +7,7 @@
 
 use statrs::function::gamma::gamma_lr;
 
-use crate::interval::{Interval, quantile, sorted};
+use crate::interval::Interval;
 
 /// A period with a name: what could be behind a cadence.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,8 +37,12 @@ const LONGEST_NS: f64 = 2.5e9;
 const SHORTEST_NS: f64 = 0.9e6;
 /// Teeth of a comb at most, and at least,
 const TEETH: (usize, usize) = (64, 3);
-/// and between them as many as lie within 3.2 s: no phase need hold longer than that.
-const HELD_NS: f64 = 3.2e9;
+/// and between them as many as lie within 7.5 s, three of the longest period: no phase need hold longer than that,
+/// and no period has the advantage of lags that another does not have.
+const HELD_NS: f64 = 7.5e9;
+/// A tooth is at least this share of the period: narrower ones would take long, and no cause is more exact for a task
+/// that shares the machine.
+const NARROWEST: f64 = 1.0 / 500.0;
 /// Pairs looked at in an octave of periods, at most: then the comb is shorter.
 const PAIRS: f64 = 2e6;
 /// Chance of a comb as clear as that by luck, over all that are looked at together.
@@ -63,12 +67,12 @@ pub fn find(times_ns: &[u64], grid_ns: u64, candidates: &[Candidate]) -> Vec<Cad
     let mut found: Vec<Cadence> = Vec::new();
     while found.len() < CAUSES {
         let Some(comb) = clearest(&left, grid) else { break };
-        let period = refine(&left, comb.period, comb.reach, grid);
-        let reach = comb.reach;
+        let phase = Phase::of(&left, &comb);
+        let period = phase.as_ref().map_or_else(|| comb.interval(), |p| p.period);
         if found.iter().any(|c| (c.period_ns.value / period.value - 1.0).abs() < 2.0 * SAME) {
             break;
         }
-        let (members, share) = members(&left, period, reach);
+        let (members, share) = members(&left, &comb, phase.as_ref());
         let share = share.scaled(left.len() as f64 / whole as f64);
         if share.value < LEAST {
             break;
@@ -108,6 +112,10 @@ struct Comb {
     period: f64,
     /// Half the width of a tooth, ns.
     reach: f64,
+    /// Step of the times, ns.
+    grid: f64,
+    /// How far off the period may be, ns: half a tooth's width at the last tooth.
+    error: f64,
     /// ln of the chance that luck makes one as clear.
     chance: f64,
 }
@@ -120,8 +128,7 @@ fn clearest(times: &[u64], grid: u64) -> Option<Comb> {
     let mut looked = 0.0f64;
     let mut from = SHORTEST_NS.max(3.0 * grid as f64);
     while from < longest && times.len() >= FEWEST {
-        // Storms of late ones would repeat themselves against each other: in each octave of periods, one a quarter.
-        let apart = thinned(times, (from / 4.0) as u64);
+        let apart = thinned(times, from / 4.0);
         let octave = (from / grid as f64, (2.0 * from).min(longest) / grid as f64);
         if let Some(lags) = Lags::new(&apart, grid, from) {
             let (tried, comb) = lags.clearest(octave);
@@ -133,15 +140,23 @@ fn clearest(times: &[u64], grid: u64) -> Option<Comb> {
     best.filter(|b| b.chance + looked.max(1.0).ln() < LUCK.ln())
 }
 
-/// Those that come at least `dead` after the last that was taken.
-fn thinned(times: &[u64], dead: u64) -> Vec<u64> {
-    let mut taken: Vec<u64> = Vec::new();
-    for &t in times {
-        if taken.last().is_none_or(|l| t - l >= dead) {
-            taken.push(t);
+/// Those that come at least `dead` ns after the last that was taken: storms of late ones would repeat themselves
+/// against each other. What is dense by itself would become regular by that: there the time is shorter, a fifth of
+/// what lies between two of those taken.
+fn thinned(times: &[u64], mut dead: f64) -> Vec<u64> {
+    let span = times.last().zip(times.first()).map_or(0, |(last, first)| last - first) as f64;
+    loop {
+        let mut taken: Vec<u64> = Vec::new();
+        for &t in times {
+            if taken.last().is_none_or(|l| (t - l) as f64 >= dead) {
+                taken.push(t);
+            }
         }
+        if taken.len() as f64 * dead <= 0.2 * span {
+            return taken;
+        }
+        dead /= 2.0;
     }
-    taken
 }
 
 /// How many pairs lie how far apart, in steps of the grid.
@@ -156,8 +171,8 @@ impl Lags {
     fn new(times: &[u64], grid: u64, from: f64) -> Option<Lags> {
         let span = (times.last()? - times.first()?).max(1) as f64;
         let n = times.len() as f64;
-        let teeth = (HELD_NS / from).clamp(TEETH.1 as f64, TEETH.0 as f64) + 1.0;
-        let longest = (2.0 * from * teeth).min(span / 2.0).min(PAIRS * span / (n * n));
+        let needed = (HELD_NS.max(6.0 * from) + from).min(2.0 * from * (TEETH.0 as f64 + 0.5));
+        let longest = needed.min(span / 2.0).min(PAIRS * span / (n * n));
         let steps = (longest / grid as f64) as usize;
         if times.len() < FEWEST {
             return None;
@@ -185,9 +200,10 @@ impl Lags {
     fn clearest(&self, (from, to): (f64, f64)) -> (f64, Option<Comb>) {
         let mut best: Option<Comb> = None;
         let mut looked = 0.0;
-        let mut half = 0;
+        let narrowest = (from * NARROWEST / 2.0) as usize;
+        let mut half = narrowest;
         // A tooth is at most a quarter of the period, and one step at least.
-        while half == 0 || (4 * (2 * half + 1)) as f64 <= from {
+        while half == narrowest || (4 * (2 * half + 1)) as f64 <= from {
             let width = (2 * half + 1) as f64;
             let mut period = from;
             while period < to {
@@ -200,7 +216,8 @@ impl Lags {
                     && best.as_ref().is_none_or(|b| chance < b.chance)
                 {
                     let reach = width / 2.0 * self.grid;
-                    best = Some(Comb { period: period * self.grid, reach, chance });
+                    let (error, grid) = (reach / teeth as f64, self.grid);
+                    best = Some(Comb { period: period * grid, reach, error, chance, grid });
                 }
                 // The last tooth of the next comb lies half a tooth further.
                 period += width / (2.0 * teeth as f64);
@@ -245,100 +262,93 @@ fn ln_beyond(count: f64, mean: f64) -> f64 {
     if bound < -600.0 { bound } else { gamma_lr(count, mean).max(1e-300).ln() }
 }
 
-/// The period in ns with its 95 % interval: from pairs one period apart, then two, four and so on, as long as it
-/// is known well enough to say how many periods lie between and the pairs stand out from chance.
-fn refine(times: &[u64], about: f64, reach: f64, grid: u64) -> Interval {
-    let (mut period, mut error) = (about, reach);
-    let told = |value: f64, error: f64| Interval { value, low: value - error, high: value + error };
-    let (Some(first), Some(last)) = (times.first(), times.last()) else { return told(period, error) };
-    let rate = times.len() as f64 / (last - first).max(1) as f64;
-    let mut k = 1.0;
-    while k * period < (last - first) as f64 / 2.0 && k * error < period / 4.0 {
-        let near = distances(times, k * period, reach + k * error);
-        let luck = times.len() as f64 * rate * 2.0 * (reach + k * error);
-        if (near.len() as f64) < 10.0 || (near.len() as f64) < luck + 5.0 * luck.sqrt() {
-            break;
-        }
-        let Some(middle) = quantile(&near, 0.5) else { break };
-        // A median of times on a grid is known to the grid; of others, by the order statistics. Pairs share
-        // their exceedances with others, so half as many count.
-        let n = near.len() as f64;
-        let off = 1.96 * 0.5 / (n / 2.0).sqrt();
-        let ends = quantile(&near, 0.5 - off).zip(quantile(&near, 0.5 + off));
-        let spread = ends.map_or(reach, |(low, high)| (high - low) / 2.0).max(grid as f64 / 2.0);
-        (period, error) = (middle / k, (spread / k).min(error));
-        k *= 2.0;
+impl Comb {
+    fn interval(&self) -> Interval {
+        Interval { value: self.period, low: self.period - self.error, high: self.period + self.error }
     }
-    told(period, error)
 }
 
-/// The distances of pairs that lie `wanted` apart, within `reach`, ascending.
-fn distances(times: &[u64], wanted: f64, reach: f64) -> Vec<f64> {
-    let mut near = Vec::new();
-    let mut from = 0;
-    for (i, t) in times.iter().enumerate() {
-        from = from.max(i + 1);
-        while from < times.len() && ((times[from] - t) as f64) < wanted - reach {
-            from += 1;
+/// A phase that holds over the whole run.
+struct Phase {
+    /// ns.
+    period: Interval,
+    /// Where in the period most are, 0 to 1.
+    centre: f64,
+}
+
+impl Phase {
+    /// The period within the comb's error at which the phases gather best (Rayleigh); `None` where they gather no
+    /// better than luck has it: the phase drifts.
+    fn of(times: &[u64], comb: &Comb) -> Option<Phase> {
+        let span = (times.last()? - times.first()?).max(1) as f64;
+        let n = times.len() as f64;
+        // In steps that turn the last phase by a fifth against the first.
+        let step = 0.2 * comb.period * comb.period / span;
+        let steps = (comb.error / step).ceil().min(MOST_STEPS) as i64;
+        let at = |i: i64| comb.period + i as f64 * step;
+        let (best, (gathered, centre)) =
+            (-steps..=steps).map(|i| (i, gathered(times, at(i)))).max_by(|a, b| a.1.0.total_cmp(&b.1.0))?;
+        // The power is exponential under chance; one in 10,000 over all steps.
+        if gathered * gathered / n < (steps as f64 * 2.0 + 1.0).ln() - LUCK.ln() {
+            return None;
         }
-        near.extend(
-            times[from.min(times.len())..]
-                .iter()
-                .map(|u| (u - t) as f64)
-                .take_while(|d| *d <= wanted + reach)
-                .filter(|d| *d >= wanted - reach),
-        );
+        // The error of a frequency (Rife and Boorstyn, IEEE Transactions on Information Theory 20, 1974), and half a
+        // step.
+        let frequency = (6.0 * n).sqrt() / (gathered * core::f64::consts::TAU * span);
+        let (value, error) = (at(best), 1.96 * frequency * comb.period * comb.period + step / 2.0);
+        Some(Phase { period: Interval { value, low: value - error, high: value + error }, centre })
     }
-    sorted(&near)
+
+    /// Does a time after the first lie within `reach` of the phase?
+    fn holds(&self, after: u64, reach: f64) -> bool {
+        let off = (after as f64 / self.period.value - self.centre).rem_euclid(1.0);
+        off.min(1.0 - off) * self.period.value <= reach
+    }
+}
+
+/// Periods that a phase is looked for at, to each side of the comb's: an hour of 4 ms at a task of 1 ms.
+const MOST_STEPS: f64 = 20_000.0;
+
+/// The length of the sum of all phases as unit vectors, and where it points (0 to 1).
+fn gathered(times: &[u64], period: f64) -> (f64, f64) {
+    let sum = times.iter().fold((0.0, 0.0), |sum, &t| {
+        let (sin, cos) = (core::f64::consts::TAU * ((t - times[0]) as f64 / period).fract()).sin_cos();
+        (sum.0 + cos, sum.1 + sin)
+    });
+    (f64::hypot(sum.0, sum.1), f64::atan2(sum.1, sum.0) / core::f64::consts::TAU)
 }
 
 /// Which exceedances belong to a cadence, and what share they are. Told in two ways, each of which can only see too
-/// few: by phase over the whole run, which a drifting phase blurs, and by neighbours, which are missing where few of
-/// the cadence's times are late.
-fn members(times: &[u64], period: Interval, reach: f64) -> (Vec<bool>, Interval) {
+/// few: by phase over the whole run, which may drift, and by neighbours, which are missing where few of the cadence's
+/// times are late.
+fn members(times: &[u64], comb: &Comb, phase: Option<&Phase>) -> (Vec<bool>, Interval) {
     let n = times.len() as f64;
     let span = times.last().zip(times.first()).map_or(1, |(last, first)| last - first).max(1) as f64;
-    let (by_phase, width) = (in_phase(times, period, reach), (2.0 * reach / period.value).min(0.9));
-    let neighbours = neighbours(times, period.value, reach);
-    let share = |with: f64, luck: f64| {
+    let share = |with: usize, luck: f64| {
+        let with = with as f64 / n;
         let off = 1.96 * (with * (1.0 - with) / n).sqrt() / (1.0 - luck);
         let value = ((with - luck) / (1.0 - luck)).clamp(0.0, 1.0);
         Interval { value, low: (value - off).max(0.0), high: (value + off).min(1.0) }
     };
-    let folded = share(by_phase.iter().filter(|m| **m).count() as f64 / n, width);
-    let with = neighbours.iter().filter(|&&m| m > 0).count() as f64 / n;
+    let period = phase.map_or(comb.period, |p| p.period.value);
+    let neighbours = neighbours(times, period, comb.reach);
+    let with = neighbours.iter().filter(|&&m| m > 0).count();
     let mut beside = share(with, 0.0);
     for _ in 0..20 {
         // What does not belong meets, in each of six windows, something else that does not belong.
-        beside = share(with, 1.0 - (-6.0 * 2.0 * reach * n * (1.0 - beside.value) / span).exp());
+        beside = share(with, 1.0 - (-6.0 * 2.0 * comb.reach * n * (1.0 - beside.value) / span).exp());
     }
+    // A time just before an activation and one just behind it are seen a whole step apart.
+    let wide = comb.reach + comb.grid / 2.0;
+    let in_phase = |p: &Phase| times.iter().map(|t| p.holds(t - times[0], wide)).collect::<Vec<bool>>();
+    let by_phase = phase.map(in_phase).unwrap_or_default();
+    let within = by_phase.iter().filter(|m| **m).count();
+    let folded = share(within, (2.0 * wide / period).min(0.9));
     if folded.value >= beside.value {
         (by_phase, folded)
     } else {
         (neighbours.iter().map(|&m| m > 1).collect(), beside)
     }
-}
-
-/// Which exceedances lie within `reach` of the phase that most have, at the period of the interval that gathers them
-/// best (Rayleigh).
-fn in_phase(times: &[u64], period: Interval, reach: f64) -> Vec<bool> {
-    const PERIODS: usize = 40;
-    let phase = |t: u64, period: f64| (t - times[0]) as f64 / period % 1.0;
-    let gathered = |period: f64| {
-        let sum = times.iter().fold((0.0, 0.0), |sum, &t| {
-            let (sin, cos) = (core::f64::consts::TAU * phase(t, period)).sin_cos();
-            (sum.0 + cos, sum.1 + sin)
-        });
-        (sum.0.hypot(sum.1), sum.1.atan2(sum.0) / core::f64::consts::TAU)
-    };
-    let at = |i: usize| period.low + (period.high - period.low) * i as f64 / PERIODS as f64;
-    let best = (0..=PERIODS).max_by(|&i, &j| gathered(at(i)).0.total_cmp(&gathered(at(j)).0)).unwrap_or(0);
-    let (period, centre) = (at(best), gathered(at(best)).1);
-    let off = |t: u64| {
-        let off = (phase(t, period) - centre).rem_euclid(1.0);
-        off.min(1.0 - off) * period
-    };
-    times.iter().map(|&t| off(t) <= reach).collect()
 }
 
 /// How many of its six neighbours (one, two and three periods before and after) each exceedance has.

@@ -7,7 +7,7 @@ use fathom_probe::machine::{Stream, Worth};
 use fathom_probe::wire::{PatternKind, Trial};
 
 use super::conditions::{Cell, State};
-use super::plan::{FEWEST, LONGEST_NS, LOOKED, WARM, an_activation, every_ns, seed_of, series, traced};
+use super::plan::{FEWEST, LONGEST_NS, WARM, an_activation, every_ns, seed_of, series, traced};
 use crate::budget::Budget;
 use crate::common::cost::WAKE_START_NS;
 use crate::common::round;
@@ -99,23 +99,49 @@ fn asked(record: &Record) -> (Vec<Curve>, Vec<u64>) {
     (curves.collect(), sizes)
 }
 
-/// Series of a curve at a size, in the order of the record.
+/// Series of a curve at a size behind the first, which is the look at it and shorter, in the order of the record.
 fn repeats<'a>(record: &'a Record, curve: &Curve, bytes: u64) -> Vec<&'a TrialRun> {
-    let of = |run: &&TrialRun| run.done.is_some() && of(&run.trial) == Some((*curve, bytes));
-    record.of(PatternKind::Wake).filter(of).collect()
+    record.of(PatternKind::Wake).filter(|run| of(&run.trial) == Some((*curve, bytes))).skip(1).collect()
 }
 
-/// p99.9 of a series in us, or p99 where it is too short for that.
-pub(super) fn tail(run: &TrialRun) -> f64 {
-    let mut late: Vec<u64> = run.wakeups.woken.iter().map(|w| w.user_ns).collect();
-    late.sort_unstable();
-    let share = if late.len() >= FOR_P999 { 0.999 } else { 0.99 };
-    let at = ((late.len() as f64 * share) as usize).min(late.len().saturating_sub(1));
-    late.get(at).map_or(0.0, |ns| *ns as f64 / 1000.0)
+/// What of a series a curve is of. Where the path is longer, the middle moves; where something is met now and then, the
+/// tail alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Statistic {
+    /// p99.9, or p99 where a series is too short for that.
+    Tail,
+    P90,
+    P50,
+}
+
+impl Statistic {
+    pub(super) const ALL: [Statistic; 3] = [Statistic::Tail, Statistic::P90, Statistic::P50];
+
+    pub(super) fn token(self) -> &'static str {
+        match self {
+            Statistic::Tail => "tail",
+            Statistic::P90 => "p90",
+            Statistic::P50 => "p50",
+        }
+    }
+
+    /// Of one series, us.
+    pub(super) fn of(self, run: &TrialRun) -> f64 {
+        let mut late: Vec<u64> = run.wakeups.woken.iter().map(|w| w.user_ns).collect();
+        late.sort_unstable();
+        let share = match self {
+            Statistic::Tail if late.len() >= FOR_P999 => 0.999,
+            Statistic::Tail => 0.99,
+            Statistic::P90 => 0.9,
+            Statistic::P50 => 0.5,
+        };
+        let at = ((late.len() as f64 * share) as usize).min(late.len().saturating_sub(1));
+        late.get(at).map_or(0.0, |ns| *ns as f64 / 1000.0)
+    }
 }
 
 /// A curve as rows, each size with as many repeats as the size that has fewest.
-pub(super) fn rows(record: &Record, curve: &Curve) -> Vec<Row> {
+pub(super) fn rows(record: &Record, curve: &Curve, statistic: Statistic) -> Vec<Row> {
     let mut sizes: Vec<u64> = record
         .of(PatternKind::Wake)
         .filter_map(|run| of(&run.trial))
@@ -129,7 +155,7 @@ pub(super) fn rows(record: &Record, curve: &Curve) -> Vec<Row> {
         .into_iter()
         .map(|bytes| {
             let runs = repeats(record, curve, bytes);
-            (bytes, runs.iter().filter(|run| run.trial.round > LOOKED + 1).map(|run| tail(run)).collect())
+            (bytes, runs.iter().map(|run| statistic.of(run)).collect())
         })
         .collect();
     let fewest = all.iter().map(|(_, tails)| tails.len()).filter(|n| *n > 0).min().unwrap_or(0);
@@ -142,8 +168,12 @@ pub(super) fn rows(record: &Record, curve: &Curve) -> Vec<Row> {
 }
 
 /// The breaks of a curve.
-pub(super) fn breaks(record: &Record, curve: &Curve) -> Result<Vec<Inflection>, inflection::Refusal> {
-    inflection::read(&rows(record, curve), seed_of(record, 0x5eeb))
+pub(super) fn breaks(
+    record: &Record,
+    curve: &Curve,
+    statistic: Statistic,
+) -> Result<Vec<Inflection>, inflection::Refusal> {
+    inflection::read(&rows(record, curve, statistic), seed_of(record, 0x5eeb))
 }
 
 /// Curves that were begun, in the order of the first look.
@@ -167,24 +197,22 @@ pub(super) fn round(record: &Record, budget: &Budget, seed: u64) -> Vec<Trial> {
         };
         curves.iter().flat_map(of).filter(|cell| !refused(cell)).collect()
     };
-    let wanted = if record.round() == LOOKED {
-        let cells = cells(&all, &sizes);
-        let n =
-            activations(record, budget, budget.share(SCREEN), cells.len()).min(SCREEN_NS / every_ns(record));
-        cells.iter().map(|cell| series(record, cell, n, traced(record))).collect()
+    // A cell that nobody has looked at, also where a record was cut off in the first look.
+    let unseen = |cell: &Cell| !record.of(PatternKind::Wake).any(|run| cell.is_of(&run.trial));
+    let first: Vec<Cell> = cells(&all, &sizes).into_iter().filter(unseen).collect();
+    let (wanted, n) = if first.is_empty() {
+        let curves = telling(record, &all);
+        let missing = |curve: &Curve| cells(&[*curve], &short(record, curve, &sizes));
+        // One length for all repeats, so that their tails are of one percentile: what the look leaves is for the
+        // repeats of all sizes, and for half as many of those between.
+        let share = (budget.total - budget.share(SCREEN)) / (REPEATS + REPEATS / 2) as u64;
+        let n = activations(record, budget, share, sizes.len() * curves.len());
+        (curves.iter().flat_map(missing).collect(), n)
     } else {
-        let telling = telling(record, &all);
-        let missing = |curve: &Curve| short(record, curve, &sizes);
-        let cells: Vec<Cell> = telling
-            .iter()
-            .flat_map(|curve| missing(curve).into_iter().map(|bytes| curve.cell(bytes, modelled(record))))
-            .filter(|cell| !refused(cell))
-            .collect();
-        let rounds_left = REPEATS.saturating_sub(done(record, &telling, &sizes)).max(1);
-        let share = budget.left() / rounds_left as u64 / 2;
-        let n = activations(record, budget, share.max(budget.left() / 16), cells.len());
-        cells.iter().map(|cell| series(record, cell, n, traced(record))).collect::<Vec<_>>()
+        let n = activations(record, budget, budget.share(SCREEN), all.len() * sizes.len());
+        (first, n.min(SCREEN_NS / every_ns(record)))
     };
+    let wanted = wanted.iter().map(|cell| series(record, cell, n, traced(record))).collect();
     round::close(record, budget, wanted, |_| 0, (seed, 0x5eeb))
 }
 
@@ -193,9 +221,10 @@ fn telling(record: &Record, all: &[Curve]) -> Vec<Curve> {
     let contrast = |curve: &Curve| {
         let tails: Vec<f64> = record
             .of(PatternKind::Wake)
-            .filter(|run| run.trial.round == LOOKED + 1 && of(&run.trial).is_some_and(|(c, _)| c == *curve))
+            .filter(|run| of(&run.trial).is_some_and(|(c, _)| c == *curve))
+            .filter(|run| first_of_its_cell(record, run))
             .map(|run| {
-                // The median of a short series is surer than its tail, and what moves the one moves the other.
+                // p90 of a short series is surer than its tail, and what moves the one moves the other.
                 let mut late: Vec<u64> = run.wakeups.woken.iter().map(|w| w.user_ns).collect();
                 late.sort_unstable();
                 late.get(late.len() * 9 / 10).map_or(0.0, |ns| *ns as f64)
@@ -210,18 +239,15 @@ fn telling(record: &Record, all: &[Curve]) -> Vec<Curve> {
     ranked.into_iter().take(CURVES).map(|(_, curve)| curve).collect()
 }
 
-/// Repeats that the size with the fewest has.
-fn done(record: &Record, curves: &[Curve], sizes: &[u64]) -> usize {
-    let count = |curve: &Curve, bytes: u64| {
-        repeats(record, curve, bytes).iter().filter(|r| r.trial.round > LOOKED + 1).count()
-    };
-    curves.iter().flat_map(|c| sizes.iter().map(move |&b| count(c, b))).min().unwrap_or(0)
+/// Is it the look at its cell?
+fn first_of_its_cell(record: &Record, run: &TrialRun) -> bool {
+    let first = record.of(PatternKind::Wake).find(|other| of(&other.trial) == of(&run.trial));
+    first.is_some_and(|first| first.trial.id == run.trial.id)
 }
 
 /// Sizes of a curve that want one more repeat: all, until they have enough; then those between the sizes round a break.
 fn short(record: &Record, curve: &Curve, sizes: &[u64]) -> Vec<u64> {
-    let count =
-        |bytes: u64| repeats(record, curve, bytes).iter().filter(|r| r.trial.round > LOOKED + 1).count();
+    let count = |bytes: u64| repeats(record, curve, bytes).len();
     let short: Vec<u64> = sizes.iter().copied().filter(|&bytes| count(bytes) < REPEATS).collect();
     if !short.is_empty() {
         return short;
@@ -239,8 +265,15 @@ fn short(record: &Record, curve: &Curve, sizes: &[u64]) -> Vec<u64> {
     if !unfinished.is_empty() {
         return unfinished;
     }
-    let found = breaks(record, curve).unwrap_or_default();
-    inflection::wanted(&rows(record, curve), &found, CLOSE, 1 << 20)
+    let mut wanted: Vec<u64> = Vec::new();
+    for statistic in Statistic::ALL {
+        let found = breaks(record, curve, statistic).unwrap_or_default();
+        // Sizes are told in MiB: a block is pages, and nothing of a worker's path knows less than that.
+        wanted.extend(inflection::wanted(&rows(record, curve, statistic), &found, CLOSE, 1 << 20));
+    }
+    wanted.sort_unstable();
+    wanted.dedup();
+    wanted
 }
 
 /// Activations of each of so many series that share `ns` of the budget.

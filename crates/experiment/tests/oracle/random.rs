@@ -129,6 +129,7 @@ fn attempt(rng: &mut Rng, seed: u64, spacing: Spacing) -> Description {
                 .then(|| Refresh { every: Time::ns(7800.0), takes: Time::ns(rng.between(110.0, 350.0)) }),
         },
         uncached: Uncached::default(),
+        wakeup: None,
     }
 }
 

@@ -170,10 +170,10 @@ impl Vm {
         };
         let piece = TOUCHES.saturating_mul(self.stride);
         // One byte a touch; strides below a line touch each line often, and it is counted once.
-        let touches = |piece: usize| (lines(piece).min(piece.div_ceil(self.stride) as u64), piece);
         let tell = |tally: &mut Tally<'_>, from: usize| {
-            let (lines, piece) = touches(piece.min(self.bytes - from));
-            tally.touched(lines, piece.div_ceil(self.stride) as u64);
+            let piece = piece.min(self.bytes - from);
+            let touches = piece.div_ceil(self.stride) as u64;
+            tally.touched(lines(piece).min(touches), touches);
         };
         for from in (0..self.bytes).step_by(piece) {
             block.mark(from..from.saturating_add(piece).min(self.bytes), self.stride);

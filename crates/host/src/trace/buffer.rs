@@ -36,11 +36,12 @@ pub(crate) struct Drained {
 }
 
 impl Buffer {
-    /// The buffer of `cpu` in `instance`, empty and switched off.
+    /// The buffer of `cpu` in `instance`, switched off. The instance's `tracer` (`nop` is none) is its for good: it
+    /// cannot be changed while the pages are open (EBUSY), and goes with the instance.
     ///
     /// # Errors
     /// A [`Refusal`] where the kernel does not do as it is told.
-    pub(crate) fn open(root: &Root, instance: Instance, cpu: u32) -> Result<Buffer, Refusal> {
+    pub(crate) fn open(root: &Root, instance: Instance, cpu: u32, tracer: &str) -> Result<Buffer, Refusal> {
         let path = instance.path();
         let set = |file: &str, value: &str| set(root, &path.join(file), value);
         set("tracing_on", "0")?;
@@ -49,6 +50,7 @@ impl Buffer {
         set("options/overwrite", "0")?;
         // A new instance has 1.4 MiB for each CPU there is; one CPU's is used.
         set("buffer_size_kb", "1")?;
+        set("current_tracer", tracer)?;
         let layout = read(&path.join("events/header_page")).and_then(|text| PageLayout::parse(&text));
         let layout = layout.ok_or_else(|| unknown("events/header_page"))?;
         let pipe = File::options()

@@ -30,9 +30,19 @@ pub(crate) struct Place {
 
 /// An instance of our own, which goes with this.
 pub(crate) struct Instance {
+    place: Place,
+    name: String,
     path: PathBuf,
-    /// What the path leads through.
-    _place: Place,
+}
+
+/// Settings of the tracers osnoise and timerlat. The system has one of each and not an instance, so they are put
+/// back, and an instance's name says to what: it is there as long as they are changed, whatever becomes of us.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Osnoise {
+    /// `timerlat_period_us`.
+    pub period: String,
+    /// `cpus`, the list of CPUs that they run on.
+    pub cpus: String,
 }
 
 impl Instance {
@@ -40,12 +50,51 @@ impl Instance {
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
+
+    /// Sets the tracers' settings, which go back with this instance where its name says so.
+    pub(crate) fn osnoise(&self, root: &Root, settings: &Osnoise) -> Result<(), Refusal> {
+        self.place.osnoise(settings).map_err(|e| refused(root, "set osnoise/timerlat_period_us and cpus", &e))
+    }
 }
 
 impl Drop for Instance {
     fn drop(&mut self) {
         // What stays is removed by the next process's sweep.
-        let _ = std::fs::remove_dir(&self.path);
+        let _ = self.place.remove(&self.name);
+    }
+}
+
+/// In an instance's name, before settings.
+const OSNOISE: &str = ".osnoise.";
+
+/// Longest list of CPUs that fits into a name (`NAME_MAX` is 255) beside all else.
+const LONGEST: usize = 180;
+
+impl Osnoise {
+    /// What is in force; nothing where it is not understood, or would not fit into a name.
+    pub(crate) fn read(place: &Place) -> Option<Osnoise> {
+        let text = |name: &str| std::fs::read_to_string(place.path.join("osnoise").join(name)).ok();
+        let (period, cpus) = (text("timerlat_period_us")?, text("cpus")?);
+        Osnoise { period: period.trim().into(), cpus: cpus.trim().into() }.sound()
+    }
+
+    fn sound(self) -> Option<Osnoise> {
+        let digits = |text: &str, more: &str| {
+            !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || more.contains(c))
+        };
+        let sound = digits(&self.period, "") && digits(&self.cpus, ",-");
+        (sound && self.period.len() + self.cpus.len() <= LONGEST).then_some(self)
+    }
+
+    /// The end of an instance's name.
+    pub(crate) fn keep(&self) -> String {
+        format!("{OSNOISE}{}.{}", self.period, self.cpus)
+    }
+
+    /// What an instance's name says.
+    fn kept(name: &str) -> Option<Osnoise> {
+        let (period, cpus) = name.split_once(OSNOISE)?.1.split_once('.')?;
+        Osnoise { period: period.into(), cpus: cpus.into() }.sound()
     }
 }
 
@@ -83,21 +132,50 @@ impl Place {
     }
 
     /// Where an instance of this name is.
-    pub(crate) fn instance(&self, name: &str) -> PathBuf {
+    fn instance(&self, name: &str) -> PathBuf {
         self.path.join("instances").join(name)
     }
 
-    /// Makes an instance of this process.
-    pub(crate) fn make(self, root: &Root) -> Result<Instance, Refusal> {
-        let path = self.instance(&name(root));
+    /// Makes an instance of this process. Its name ends with `keep`: what a process that is killed would have had
+    /// to put back (`sweep`).
+    pub(crate) fn make(self, root: &Root, keep: &str) -> Result<Instance, Refusal> {
+        let name = name(root) + keep;
+        let path = self.instance(&name);
         std::fs::create_dir(&path).map_err(|e| refused(root, "make a trace instance", &e))?;
-        Ok(Instance { path, _place: self })
+        Ok(Instance { place: self, name, path })
     }
 
-    /// What instances there are.
-    #[cfg(test)]
+    /// Removes an instance, and puts back what its name says.
+    pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
+        // The kernel keeps an instance of which somebody has a file open (EBUSY).
+        std::fs::remove_dir(self.instance(name))?;
+        if let Some(kept) = Osnoise::kept(name) {
+            // A kernel that has lost these files since has nothing to put back.
+            let _ = self.osnoise(&kept);
+        }
+        Ok(())
+    }
+
+    /// Sets the tracers' settings.
+    fn osnoise(&self, settings: &Osnoise) -> io::Result<()> {
+        let write = |name: &str, value: &str| {
+            File::options()
+                .write(true)
+                .open(self.path.join("osnoise").join(name))?
+                .write_all(value.as_bytes())
+        };
+        write("timerlat_period_us", &settings.period)?;
+        write("cpus", &settings.cpus)
+    }
+
+    /// A file that the whole system has one of.
+    pub(crate) fn text(&self, name: &str) -> Option<String> {
+        std::fs::read_to_string(self.path.join(name)).ok()
+    }
+
+    /// The names of all instances.
     pub(crate) fn instances(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(self.path.join("instances")).expect("a directory");
+        let Ok(entries) = std::fs::read_dir(self.path.join("instances")) else { return Vec::new() };
         entries.flatten().filter_map(|e| e.file_name().into_string().ok()).collect()
     }
 
@@ -111,13 +189,9 @@ impl Place {
 
     /// Removes the instances of processes that are gone; their names.
     pub(crate) fn sweep(&self, root: &Root) -> Vec<String> {
-        let instances = self.path.join("instances");
-        let Ok(entries) = std::fs::read_dir(&instances) else { return Vec::new() };
-        let names = entries.flatten().filter_map(|e| e.file_name().into_string().ok());
-        let mut gone: Vec<String> = names.filter(|name| left_behind(root, name)).collect();
-        // The kernel keeps an instance of which somebody has a file open (EBUSY), so one whose process cannot be
-        // seen from here, being in another PID namespace, is kept too.
-        gone.retain(|name| std::fs::remove_dir(instances.join(name)).is_ok());
+        let mut gone = self.instances();
+        // One whose process cannot be seen from here, being in another PID namespace, is open, and so is kept.
+        gone.retain(|name| left_behind(root, name) && self.remove(name).is_ok());
         gone.sort();
         gone
     }

@@ -2,7 +2,8 @@
 
 use super::units::show_size;
 use super::{
-    Description, Flaw, Holds, Inclusion, Index, Level, Replacement, Through, Time, Tlb, WalkFrom, nearest,
+    Description, Flaw, Holds, Inclusion, Index, Level, Replacement, Through, Time, Tlb, Wakeup, WalkFrom,
+    nearest,
 };
 
 /// The widest set of a policy that keeps a bit of each way in a 64-bit word.
@@ -15,6 +16,11 @@ const MOST_LEVELS: usize = 16;
 const MOST_BYTES: u64 = 1 << 40;
 /// All levels together; what a model of them takes stays below a few hundred MiB.
 const MOST_LINES: u64 = 1 << 24;
+/// A wake-up of a million instructions takes a millisecond and is none of a real-time system; no path touches as much
+/// as its kernel has, and none of those has more than 256 MiB of code or data.
+const MOST_INSTRUCTIONS: u64 = 1 << 20;
+const MOST_TOUCHED: u64 = 1 << 22;
+const WITHIN: (u64, u64) = (64 << 10, 256 << 20);
 
 type Check = Result<(), Flaw>;
 
@@ -72,7 +78,8 @@ pub(super) fn check(d: &Description) -> Check {
     }
     check_walk(d)?;
     check_memory(d)?;
-    check_uncached(d)
+    check_uncached(d)?;
+    d.wakeup.as_ref().map_or(Ok(()), check_wakeup)
 }
 
 fn check_core(d: &Description) -> Check {
@@ -374,4 +381,38 @@ fn check_uncached(d: &Description) -> Check {
     };
     let message = format!("write-through without `{missing}`, of which it is made");
     Err(at.flaw("write_through", message, format!("for example: {missing} = \"2 cycles\"")))
+}
+
+fn check_wakeup(wakeup: &Wakeup) -> Check {
+    let at = At("wakeup", 0);
+    at.time("instruction", wakeup.instruction)?;
+    let (least, most) = WITHIN;
+    if !wakeup.within.is_power_of_two() || !(least..=most).contains(&wakeup.within) {
+        let help = format!("a power of two from {} to {}", show_size(least), show_size(most));
+        return Err(at.flaw("within", format!("a kernel in {}", show_size(wakeup.within)), help));
+    }
+    let touched = |at: At, key, bytes: u64, least: u64| {
+        let message = || format!("`{key}` = {} is nothing that a wake-up touches", show_size(bytes));
+        let flaw = || at.flaw(key, message(), format!("from {least} to {}", show_size(MOST_TOUCHED)));
+        if (least..=MOST_TOUCHED).contains(&bytes) { Ok(()) } else { Err(flaw()) }
+    };
+    touched(at, "common", wakeup.common, 0)?;
+    for (table, stage) in Wakeup::TABLES.into_iter().zip(&wakeup.stages) {
+        let at = At(table, 0);
+        // Instructions lie somewhere.
+        touched(at, "code", stage.code, 1)?;
+        touched(at, "data", stage.data, 0)?;
+        if !(1..=MOST_INSTRUCTIONS).contains(&stage.instructions) {
+            let message = format!("a stage of {} instructions", stage.instructions);
+            return Err(at.flaw("instructions", message, format!("from 1 to {MOST_INSTRUCTIONS}")));
+        }
+    }
+    // Runs of lines have places of their own, and a stage's last run may be cut short.
+    let code: u64 = wakeup.stages.iter().map(|stage| stage.code).sum();
+    let data: u64 = wakeup.stages.iter().map(|stage| stage.data).sum::<u64>() + wakeup.common;
+    if code.max(data) > wakeup.within / 2 {
+        let message = format!("{} touched in {}", show_size(code.max(data)), show_size(wakeup.within));
+        return Err(at.flaw("within", message, "code and data each take up half of it at most"));
+    }
+    Ok(())
 }

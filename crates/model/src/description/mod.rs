@@ -125,6 +125,9 @@ words! {
     Inclusion {
         /// It holds them all: a line that leaves here leaves the nearer levels too.
         Inclusive = "inclusive",
+        /// It holds those of the levels that serve data: a line that leaves here leaves these too, and stays in levels
+        /// for instructions alone.
+        InclusiveData = "inclusive-data",
         /// It holds what nearer levels evict, and hands a line over when it is asked for.
         Exclusive = "exclusive",
         /// Nothing: both fill, each replaces for itself.
@@ -173,6 +176,8 @@ pub struct Description {
     pub memory: Memory,
     /// Memory that is not write-back; what is not described is refused.
     pub uncached: Uncached,
+    /// How a sleeping task is woken; where it is not described, wake-ups are refused.
+    pub wakeup: Option<Wakeup>,
 }
 
 /// `[core]`: the CPUs and what operations cost beside loads.
@@ -356,6 +361,39 @@ pub struct DeviceCosts {
     pub load: Time,
     /// A store, until it has arrived.
     pub store: Time,
+}
+
+/// `[wakeup]`: the way from a timer's expiry to the task that waits for it, as the lines that it touches.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wakeup {
+    /// What an instruction costs beside the lines that its stage touches.
+    pub instruction: Time,
+    /// Bytes of data that every stage touches.
+    pub common: u64,
+    /// Bytes of memory in which the code lies anywhere, and as many in which the data do.
+    pub within: u64,
+    /// The stages, in the order of [`Wakeup::STAGES`].
+    pub stages: [Stage; 5],
+}
+
+impl Wakeup {
+    /// What each stage leads to, as `[wakeup.NAME]`: the task's sleep, which nobody waits for, then the timer's handler,
+    /// the task runnable, the switch to the task, and its own reading of the clock.
+    pub const STAGES: [&'static str; 5] = ["sleep", "irq", "wake", "switch", "user"];
+    /// Their tables.
+    const TABLES: [&'static str; 5] =
+        ["wakeup.sleep", "wakeup.irq", "wakeup.wake", "wakeup.switch", "wakeup.user"];
+}
+
+/// `[wakeup.NAME]`: one stage of a wake-up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stage {
+    /// Instructions executed.
+    pub instructions: u64,
+    /// Bytes of code touched that no other stage touches.
+    pub code: u64,
+    /// Bytes of data touched that no other stage touches.
+    pub data: u64,
 }
 
 impl Description {

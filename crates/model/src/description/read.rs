@@ -8,14 +8,15 @@ use toml::de::{DeTable, DeValue};
 use super::units::{self, Misread};
 use super::{
     Core, Description, DescriptionError, DeviceCosts, Frames, Gathering, Holds, Inclusion, Index, Level,
-    Memory, Mixed, Refresh, Replacement, Rows, Through, Time, Timer, Tlb, Uncached, Walk, WalkFrom, Write,
-    nearest,
+    Memory, Mixed, Refresh, Replacement, Rows, Stage, Through, Time, Timer, Tlb, Uncached, Wakeup, Walk,
+    WalkFrom, Write, nearest,
 };
 
 type Spanned<T> = toml::Spanned<T>;
 type Result<T> = std::result::Result<T, DescriptionError>;
 
-const TOP: &[&str] = &["format", "about", "core", "timer", "level", "tlb", "walk", "memory", "uncached"];
+const TOP: &[&str] =
+    &["format", "about", "core", "timer", "level", "tlb", "walk", "memory", "uncached", "wakeup"];
 const CORE: &[&str] = &["clock", "cpus", "alu", "branch", "store", "maintain"];
 const TIMER: &[&str] = &["clock", "overhead", "jitter", "resolution"];
 const LEVEL: &[&str] = &[
@@ -38,6 +39,9 @@ const MEMORY: &[&str] =
     &["size", "pages", "frames", "latency", "spread", "row", "banks", "open", "refresh", "refresh_takes"];
 const UNCACHED: &[&str] =
     &["load", "store", "buffers", "gather", "drain", "device_load", "device_store", "write_through", "mixed"];
+
+const WAKEUP: &[&str] = &["instruction", "common", "within", "sleep", "irq", "wake", "switch", "user"];
+const STAGE: &[&str] = &["instructions", "code", "data"];
 
 /// The file under the reader.
 struct Source<'a> {
@@ -234,7 +238,13 @@ fn example(key: &str) -> String {
         "cpus" | "ways" | "entries" | "fetches" | "banks" | "buffers" | "resolution" => {
             return format!("for example: {key} = 4");
         }
-        "core" | "timer" | "memory" | "walk" | "uncached" => return format!("a table [{key}] of its own"),
+        "core" | "timer" | "memory" | "walk" | "uncached" | "wakeup" => {
+            return format!("a table [{key}] of its own");
+        }
+        "sleep" | "irq" | "wake" | "switch" | "user" => return format!("a table [wakeup.{key}] of its own"),
+        "code" | "data" | "common" => return format!("for example: {key} = \"4K\""),
+        "within" => "within = \"8M\"",
+        "instructions" => "instructions = 1100",
         "level" | "tlb" => return format!("tables [[{key}]], nearest first"),
         _ => return format!("for example: {key} = \"3 cycles\" or \"130 ns\""),
     };
@@ -256,12 +266,13 @@ pub(super) fn parse(file_name: &str, text: &str) -> Result<Description> {
     let top = (document.get_ref(), 0..0);
     let top = Table::open(&source, "", 0, top, TOP, &mut places)?;
     top.required("format")?;
-    let mut one = |name, known| one_table(&top, name, known, &mut places);
+    let mut one = |name, known| one_table(&top, (name, name), known, &mut places);
     let core = one("core", CORE)?.ok_or_else(|| top.missing("core"))?;
     let timer = one("timer", TIMER)?.ok_or_else(|| top.missing("timer"))?;
     let memory = one("memory", MEMORY)?.ok_or_else(|| top.missing("memory"))?;
     let walk = one("walk", WALK)?;
     let uncached = one("uncached", UNCACHED)?;
+    let wakeup = one("wakeup", WAKEUP)?;
     let description = Description {
         name: stem(file_name),
         about: top.text("about")?.0.to_string(),
@@ -272,6 +283,7 @@ pub(super) fn parse(file_name: &str, text: &str) -> Result<Description> {
         walk: walk.as_ref().map(read_walk).transpose()?,
         memory: read_memory(&memory)?,
         uncached: uncached.as_ref().map(read_uncached).transpose()?.unwrap_or_default(),
+        wakeup: wakeup.map(|table| read_wakeup(&table, &mut places)).transpose()?,
     };
     description.check().map_err(|flaw| {
         let place = |key| places.get(&(flaw.table, flaw.index, key)).cloned();
@@ -287,15 +299,16 @@ fn stem(file_name: &str) -> String {
     name.strip_suffix(".toml").unwrap_or(name).to_string()
 }
 
+/// The table that a key of another one is, and its name in full.
 fn one_table<'a>(
-    top: &Table<'a>,
-    name: &'static str,
+    within: &Table<'a>,
+    (key, name): (&'static str, &'static str),
     known: &'static [&'static str],
     places: &mut Places,
 ) -> Result<Option<Table<'a>>> {
-    let Some(value) = top.value(name) else { return Ok(None) };
-    let table = value.get_ref().as_table().ok_or_else(|| top.wrong(value, name, "a table"))?;
-    Table::open(top.source, name, 0, (table, value.span()), known, places).map(Some)
+    let Some(value) = within.value(key) else { return Ok(None) };
+    let table = value.get_ref().as_table().ok_or_else(|| within.wrong(value, key, "a table"))?;
+    Table::open(within.source, name, 0, (table, value.span()), known, places).map(Some)
 }
 
 /// Every table of an array of tables, read.
@@ -426,5 +439,23 @@ fn read_uncached(t: &Table) -> Result<Uncached> {
             .then(|| t.word("write_through", Through::ALL, Through::word))
             .transpose()?,
         mixed: t.word_or_first("mixed", Mixed::ALL, Mixed::word)?,
+    })
+}
+
+fn read_wakeup(t: &Table, places: &mut Places) -> Result<Wakeup> {
+    let mut stages = [Stage { instructions: 0, code: 0, data: 0 }; 5];
+    for (stage, names) in stages.iter_mut().zip(Wakeup::STAGES.into_iter().zip(Wakeup::TABLES)) {
+        let table = one_table(t, names, STAGE, places)?.ok_or_else(|| t.missing(names.0))?;
+        *stage = Stage {
+            instructions: table.count("instructions")?,
+            code: table.quantity("code", units::size)?,
+            data: table.quantity("data", units::size)?,
+        };
+    }
+    Ok(Wakeup {
+        instruction: t.quantity("instruction", units::time)?,
+        common: t.quantity("common", units::size)?,
+        within: t.quantity("within", units::size)?,
+        stages,
     })
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::units::{show_hz, show_size};
-use super::{Description, Level, Memory, Mixed, Tlb, Uncached, Walk, WalkFrom};
+use super::{Description, Level, Memory, Mixed, Tlb, Uncached, Wakeup, Walk, WalkFrom};
 
 /// Text as a TOML basic string.
 struct Quoted<'a>(&'a str);
@@ -54,7 +54,8 @@ impl fmt::Display for Description {
             walk.show(f)?;
         }
         self.memory.show(f)?;
-        self.uncached.show(f)
+        self.uncached.show(f)?;
+        self.wakeup.as_ref().map_or(Ok(()), |wakeup| wakeup.show(f))
     }
 }
 
@@ -148,6 +149,22 @@ impl Uncached {
         }
         if self.mixed != Mixed::default() {
             writeln!(f, "mixed = \"{}\"", self.mixed.word())?;
+        }
+        Ok(())
+    }
+}
+
+impl Wakeup {
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "\n[wakeup]")?;
+        writeln!(f, "instruction = \"{}\"", self.instruction)?;
+        writeln!(f, "common = \"{}\"", show_size(self.common))?;
+        writeln!(f, "within = \"{}\"", show_size(self.within))?;
+        for (name, stage) in Wakeup::STAGES.iter().zip(&self.stages) {
+            writeln!(f, "\n[wakeup.{name}]")?;
+            writeln!(f, "instructions = {}", stage.instructions)?;
+            writeln!(f, "code = \"{}\"", show_size(stage.code))?;
+            writeln!(f, "data = \"{}\"", show_size(stage.data))?;
         }
         Ok(())
     }

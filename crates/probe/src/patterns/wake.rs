@@ -134,7 +134,9 @@ fn join(rows: &mut [Woke], first: u64, every: u64, traced: &Traced) -> Vec<u64> 
         times.push(at);
         if let Ok(found) = traced.places.binary_search_by_key(&at, |places| places.expires_ns) {
             let Places { irq_ns, wake_ns, switch_ns, .. } = traced.places[found];
-            let after = |place: Option<u64>| place.and_then(|ns| ns.checked_sub(at));
+            // Where a tracer missed the task's own switch, the next one is none of this activation's.
+            let late = row.user_ns;
+            let after = |place: Option<u64>| place.and_then(|ns| ns.checked_sub(at)).filter(|ns| *ns <= late);
             (row.irq_ns, row.wake_ns, row.switch_ns) = (after(irq_ns), after(wake_ns), after(switch_ns));
         }
     }

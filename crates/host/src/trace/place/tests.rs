@@ -39,7 +39,7 @@ fn what_the_dead_left_is_removed_and_nothing_else() {
     let place = Place::find(&root).expect("where debugfs has it");
     assert_eq!(place.sweep(&root), ["fathom.12.5.0", "fathom.99.5.1"]);
     assert_eq!(place.sweep(&root), Vec::<String>::new());
-    let instance = place.make(&root).expect("an instance");
+    let instance = place.make(&root, "").expect("an instance");
     let path = instance.path().to_path_buf();
     assert!(path.is_dir());
     drop(instance);
@@ -86,4 +86,55 @@ fn a_setting_that_is_not_there_is_told_by_its_name() {
     assert_eq!(root.text("/i/options/overwrite").as_deref(), Some("0"));
     let refusal = set(&root, &keep.path().join("i/options/other"), "0").expect_err("not there");
     assert!(refusal.reason.starts_with("cannot write \"0\" to options/other ("), "{refusal:?}");
+}
+
+#[test]
+fn what_a_killed_process_had_set_is_put_back_from_its_instances_name() {
+    let osnoise = ("/sys/kernel/tracing/osnoise/timerlat_period_us", "1000\n");
+    let cpus = ("/sys/kernel/tracing/osnoise/cpus", "0-3,8\n");
+    let (keep, root) = fixture::root(&[osnoise, cpus]);
+    let instances = keep.path().join("sys/kernel/tracing/instances");
+    std::fs::create_dir_all(&instances).expect("a directory");
+    let place = Place::find(&root).expect("found");
+    let before = Osnoise::read(&place).expect("in force");
+    let now = || (root.number(osnoise.0).expect("a number"), root.text(cpus.0).expect("a text"));
+    let changed = Osnoise { period: "100".into(), cpus: "2".into() };
+    // Dropped.
+    let instance = place.make(&root, &before.keep()).expect("an instance");
+    let set = |instance: &Instance| {
+        for (path, _) in [osnoise, cpus] {
+            // As the kernel's files do, these of a fixture take the whole of a value.
+            std::fs::write(root.path(path), "").expect("written");
+        }
+        instance.osnoise(&root, &changed).expect("set");
+        assert_eq!(now(), (100, "2".to_owned()));
+        std::fs::write(root.path(osnoise.0), "").expect("written");
+        std::fs::write(root.path(cpus.0), "").expect("written");
+    };
+    set(&instance);
+    drop(instance);
+    assert_eq!(now(), (1000, "0-3,8".to_owned()));
+    // Killed.
+    let place = Place::find(&root).expect("found");
+    let dead = place.make(&root, &before.keep()).expect("an instance");
+    set(&dead);
+    std::fs::rename(dead.path(), instances.join(format!("fathom.9.9.0{}", before.keep())))
+        .expect("another's");
+    drop(dead);
+    assert_eq!(root.text(cpus.0).as_deref(), Some(""), "not there, so not removed");
+    assert_eq!(Place::find(&root).expect("found").sweep(&root), ["fathom.9.9.0.osnoise.1000.0-3,8"]);
+    assert_eq!(now(), (1000, "0-3,8".to_owned()));
+}
+
+#[test]
+fn settings_that_are_none_are_not_written() {
+    let kept = |name: &str| Osnoise::kept(name);
+    assert_eq!(kept("fathom.1.2.3"), None);
+    assert_eq!(kept("fathom.1.2.3.osnoise.1000"), None);
+    assert_eq!(kept("fathom.1.2.3.osnoise.x.0"), None);
+    assert_eq!(kept("fathom.1.2.3.osnoise.1000.0-3;"), None);
+    assert_eq!(kept("fathom.1.2.3.osnoise.1000."), None);
+    assert_eq!(kept(&format!("fathom.1.2.3.osnoise.1.{}", "1,".repeat(100))), None);
+    let expected = Osnoise { period: "1000".into(), cpus: "0-3".into() };
+    assert_eq!(kept("fathom.1.2.3.osnoise.1000.0-3"), Some(expected));
 }

@@ -173,6 +173,14 @@ fn every_activation_is_kept_with_its_places_and_proves_its_walk() {
 }
 
 #[test]
+fn a_place_behind_the_awakening_is_another_activations() {
+    let mut rows = [Woke { user_ns: 100, ..Woke::default() }];
+    let places = Places { expires_ns: 50, irq_ns: Some(60), wake_ns: Some(70), switch_ns: Some(151) };
+    join(&mut rows, 50, 1000, &Traced { places: vec![places], lost: 0 });
+    assert_eq!((rows[0].irq_ns, rows[0].wake_ns, rows[0].switch_ns), (Some(10), Some(20), None));
+}
+
+#[test]
 fn a_task_that_is_too_late_misses_periods_and_the_grid_stays() {
     // 250 us late: two periods of 100 us are slept through.
     let mut machine = Timed::new(&[40, 250_040, 40]);

@@ -1,0 +1,37 @@
+//! Going on where a record was cut off: its lines, less its end, and what it was asked.
+
+use std::path::Path;
+
+use fathom_experiment::record::Run;
+
+use crate::failure::Failure;
+use crate::records;
+
+/// What a record left.
+pub struct Resumed {
+    /// What it was asked.
+    pub run: Run,
+    /// Its lines, whole ones only, without an end.
+    pub lines: Vec<String>,
+    /// How long it has measured, ms.
+    pub elapsed_ms: u64,
+}
+
+/// Reads a record of `experiment`.
+pub fn read(file: &Path, experiment: &str) -> Result<Resumed, Failure> {
+    let shown = file.display();
+    let record = records::load(file, 0)?;
+    let Some(run) = record.run.filter(|run| run.experiment == experiment) else {
+        let what = format!("--resume {shown}: it is no record of {experiment}");
+        return Err(Failure::usage(what, "name one that `fathom pressure --record FILE` has begun"));
+    };
+    if record.end.as_ref().is_some_and(|end| end.status == "complete") && record.worth.is_none() {
+        return Err(Failure::usage(format!("--resume {shown}: nothing was measured in it"), "begin anew"));
+    }
+    let text = std::fs::read(file).map_err(|e| Failure::usage(format!("--resume {shown}: {e}"), ""))?;
+    let text = String::from_utf8_lossy(&text);
+    // A line that was cut off is half a line: no reader would take it for one.
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    let lines = whole.lines().filter(|line| !line.starts_with("end ")).map(str::to_owned).collect();
+    Ok(Resumed { run, lines, elapsed_ms: record.end.map_or(0, |end| end.elapsed_ms) })
+}
