@@ -27,7 +27,7 @@ use crate::ceiling::{Ceiling, ceiling};
 use crate::clock::raw_ns;
 use crate::facts::text;
 use crate::host::Options;
-use crate::lookout::{Lookout, ended};
+use crate::lookout::{End, Lookout, ended};
 use crate::process::list;
 use crate::read::Root;
 use crate::stalls;
@@ -202,13 +202,13 @@ impl Stressors {
             }
         }
         let until = Instant::now() + READY + Duration::from_secs(demand(&load) / STEP);
-        running.wait(slots::READY, until)?;
+        running.wait(slots::READY, until, &self.lookout)?;
         for worker in &running.workers {
             let name = format!("worker {}", Load { stressors: vec![load.stressors[worker.stressor]] });
             self.lookout.watch(&worker.child, name)?;
         }
         running.slots.open();
-        running.wait(slots::WORKING, until)
+        running.wait(slots::WORKING, until, &self.lookout)
     }
 
     /// The CPUs for the first thread of an unmapping worker, and one for its second: another one. Where the load has
@@ -253,7 +253,7 @@ impl Running {
     }
 
     /// Waits until every worker is in `state`, or has been.
-    fn wait(&self, state: u32, until: Instant) -> Result<(), Refusal> {
+    fn wait(&self, state: u32, until: Instant, lookout: &Lookout) -> Result<(), Refusal> {
         loop {
             let mut late = 0;
             for (worker, slot) in self.workers.iter().zip(self.slots.workers()) {
@@ -267,11 +267,18 @@ impl Running {
                 if slot.state.load(Ordering::Acquire) >= state {
                     continue;
                 }
-                if let Some(how) = ended(Pid::from_child(&worker.child)) {
-                    return Err(Refusal::new(
-                        format!("a worker of {} {how} before it worked", name()),
-                        "see what it said on stderr, and dmesg if it was killed",
-                    ));
+                match ended(Pid::from_child(&worker.child)) {
+                    None => {}
+                    // Killed early is killed all the same.
+                    Some(how @ End::Signal(_)) => {
+                        lookout.fall(&worker.child, &format!("worker {}", name()), how);
+                    }
+                    Some(how) => {
+                        return Err(Refusal::new(
+                            format!("a worker of {} {how} before it worked", name()),
+                            "see what it said on stderr",
+                        ));
+                    }
                 }
                 late += 1;
             }

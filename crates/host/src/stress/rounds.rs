@@ -11,7 +11,7 @@ use fathom_probe::load::{Keep, Stress, Stressor};
 use super::allocator::Allocator;
 use super::block::Block;
 use super::disk::Disk;
-use super::slots::Tally;
+use super::slots::{Slot, Tally};
 use super::worker::{Orders, Stage, Trouble, pin};
 
 /// The unit of lines in what is told, bytes: the line of every core that Fathom is built for but the ARM1176.
@@ -38,7 +38,7 @@ pub(crate) fn prepare(orders: &Orders) -> Result<Box<dyn Rounds>, Trouble> {
         Stress::Cpu => Box::new(Cpu(0x9e37_79b9_7f4a_7c15)),
         Stress::Io => Box::new(Io),
         Stress::Disk => Box::new(Disk::open(&orders.directory, stressor.bytes)?),
-        Stress::Vm | Stress::Malloc => Box::new(Vm::new(&stressor, bytes, page)?),
+        Stress::Vm | Stress::Malloc => Box::new(Vm::new(&stressor, bytes, page)?.settled()?),
         Stress::Read => Box::new(Read(touched(bytes, page)?)),
         Stress::Write => Box::new(Write(touched(bytes, page)?, 0)),
         Stress::Copy => Box::new(Copy(touched(bytes, page)?)),
@@ -161,10 +161,24 @@ impl Vm {
         }
         Ok(())
     }
-}
 
-impl Rounds for Vm {
-    fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), Trouble> {
+    /// With the rounds behind it in which a block that stays faults for the first time: who runs `stress` for minutes
+    /// does not see them, and a trial of a second would see little else. (glibc's heap takes two, `allocator.rs`.)
+    fn settled(mut self) -> Result<Vm, Trouble> {
+        let slot = Slot::default();
+        let rounds = match (&self.source, self.keep) {
+            (Source::Mallocs(_), _) => 2,
+            (Source::Maps(_), Keep::Keep) => 1,
+            (Source::Maps(_), _) => 0,
+        };
+        for _ in 0..rounds {
+            self.once(&mut Tally::new(&slot), Duration::ZERO)?;
+        }
+        Ok(self)
+    }
+
+    /// A round, with a sleep in its middle.
+    fn once(&mut self, tally: &mut Tally<'_>, sleep: Duration) -> Result<(), Trouble> {
         let block = match &mut self.source {
             Source::Maps(Some(block)) => block,
             Source::Maps(none) => none.insert(Block::map(self.bytes).map_err(memory)?),
@@ -181,9 +195,9 @@ impl Rounds for Vm {
             block.mark(from..from.saturating_add(piece).min(self.bytes), self.stride);
             tell(tally, from);
         }
-        if let Keep::Hang(seconds) = self.keep {
+        if !sleep.is_zero() {
             tally.tell();
-            std::thread::sleep(Duration::from_secs(seconds));
+            std::thread::sleep(sleep);
         }
         for from in (0..self.bytes).step_by(piece) {
             if !block.marked(from..from.saturating_add(piece).min(self.bytes), self.stride) {
@@ -199,6 +213,16 @@ impl Rounds for Vm {
         }
         tally.pass();
         Ok(())
+    }
+}
+
+impl Rounds for Vm {
+    fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), Trouble> {
+        let sleep = match self.keep {
+            Keep::Hang(seconds) => Duration::from_secs(seconds),
+            Keep::Free | Keep::Keep => Duration::ZERO,
+        };
+        self.once(tally, sleep)
     }
 }
 
