@@ -43,7 +43,8 @@ impl At {
 
 /// The rows `effect.FACTOR`, `interaction.A.B` and `explained.FACTOR`.
 pub(super) fn rows(record: &Record, unit: Unit, report: &mut Report) {
-    if !conditions::design_wanted(record) {
+    let sweep = record.run.as_ref().is_some_and(|run| run.pressure.sweep);
+    if sweep || !conditions::design_wanted(record) {
         return;
     }
     let Some(design) = Design::new(FACTORS.len()) else { return };
