@@ -76,7 +76,7 @@ function inflections(report, name) {
   }
   return [...by.values()]
     .filter((b) => typeof b.curve?.value === "string" && b.curve.value.startsWith(`${name}.`) && b.bytes?.low > 0 && b.bytes.high > 0)
-    .map((b) => ({ step: Number(b.curve.value.split(".")[2]), low: b.bytes.low, high: b.bytes.high, text: `${b.n}: ${b.kind?.value ?? "change"}` }));
+    .map((b) => ({ step: Number(b.curve.value.split(".")[2]), low: b.bytes.low, high: b.bytes.high, text: `${b.n}: ${b.kind?.value ?? "change"}, ${b.statistic?.value ?? "tail"}` }));
 }
 
 Object.assign(SPECS, {
@@ -165,8 +165,8 @@ Object.assign(SPECS, {
 
   sweep(page, data) {
     const report = page.reports[data.report];
-    const [tails, maxima] = ["tail", "max"].map((what) => swept(report, data.name, what));
-    const all = [...tails, ...maxima];
+    const [tails, maxima, medians] = ["tail", "max", "p50"].map((what) => swept(report, data.name, what));
+    const all = [...tails, ...maxima, ...medians];
     const [xs, ys] = [all.map((p) => p.x), all.map((p) => p.y)];
     const [least, most] = [Math.min(...xs), Math.max(...xs)];
     if (!(most > least)) return null;
@@ -180,9 +180,9 @@ Object.assign(SPECS, {
     const of = (list, step) => list.filter((p) => p.step === step);
     const item = (what) => (p) => ({ p, of: named(p.step), text: `${size(p.bytes)} at ${named(p.step)}: ${what} ${say(p, unit)}` });
     return {
-      caption: `Wake-up latency by block size, one colour a stride; both axes logarithmic. Solid: the tail (p99.9, or p99) with 95 % intervals; dotted: the maximum.${breaks.length ? " Bands: inflections, between the sizes where they lie." : ""}`,
+      caption: `Wake-up latency by block size, one colour a stride; both axes logarithmic. Solid: the tail (p99.9, or p99) with 95 % intervals; dotted: the maximum; dashed: the median.${breaks.length ? " Bands: inflections, between the sizes where they lie." : ""}`,
       hidden: steps.filter((s) => !shown.includes(s)).map(named),
-      items: [...tails.map(item("tail")), ...maxima.map(item("maximum"))],
+      items: [...tails.map(item("tail")), ...maxima.map(item("maximum")), ...medians.map(item("median"))],
       x: OCTAVES(least, most, "block size"), xLabel: size,
       y: logarithmic(Math.min(...ys) * 0.85, Math.max(...ys) * 1.2, unit),
       series: (c) => [
@@ -192,14 +192,16 @@ Object.assign(SPECS, {
             curve(named(step), Math.log2, of(tails, step), colour, { symbol }),
             whiskers(named(step), Math.log2, of(tails, step), colour),
             curve(named(step), Math.log2, of(maxima, step), colour, { symbol, symbolSize: 4, lineStyle: { width: 1.2, type: "dotted" } }),
+            curve(named(step), Math.log2, of(medians, step), colour, { symbol, symbolSize: 4, lineStyle: { width: 1.2, type: "dashed" } }),
           ];
         }),
         ...(breaks.length ? [{
           name: "inflections", type: "line", data: [], color: c.series[3], silent: true,
           markArea: {
             silent: true, animation: false, label: { color: c.text, fontSize: 11, position: "insideTop" },
-            data: breaks.map((b) => [
-              { xAxis: Math.log2(b.low), name: b.text, itemStyle: { color: c.series[3], opacity: 0.3, borderColor: c.series[3], borderWidth: 1 } },
+            // Several may lie in one place: their names stand below each other.
+            data: breaks.map((b, i) => [
+              { xAxis: Math.log2(b.low), name: b.text, label: { distance: 4 + 14 * (i % 4) }, itemStyle: { color: c.series[3], opacity: 0.3, borderColor: c.series[3], borderWidth: 1 } },
               { xAxis: Math.log2(b.high) },
             ]),
           },

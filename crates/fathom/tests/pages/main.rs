@@ -283,7 +283,7 @@ fn sweep(browser: &mut Browser) {
         all.as_str().expect("text").to_owned()
     };
     let changes = words(browser, "malloc.free");
-    assert!(changes.contains("1: step") && changes.contains("25.7"), "{changes}");
+    assert!(changes.contains("1: step, tail") && changes.contains("25.7"), "{changes}");
     assert!(!words(browser, "malloc.keep").contains("step"));
     let at = "figure[data-chart=sweepheat]";
     let cells = browser.value(&format!("Number(document.querySelector('{at}').dataset.items)"));

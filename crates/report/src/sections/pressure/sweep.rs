@@ -35,6 +35,14 @@ struct Break<'a> {
     effect: Option<&'a Finding>,
     kind: Option<&'a Finding>,
     curve: Option<&'a Finding>,
+    statistic: Option<&'a Finding>,
+}
+
+impl Break<'_> {
+    /// What of the latencies changes: the tail, where nothing else is said.
+    fn of(&self) -> &str {
+        self.statistic.map_or("tail", |f| if let Value::Text(word) = &f.value { word } else { "tail" })
+    }
 }
 
 /// All of it, where there is a sweep.
@@ -76,7 +84,7 @@ fn take_cells<'a>(shelf: &mut Shelf<'a>) -> Vec<Cell<'a>> {
 
 fn take_breaks<'a>(shelf: &mut Shelf<'a>) -> Vec<Break<'a>> {
     let found = shelf.take_by(|parts| match parts {
-        ["inflection", n, what @ ("bytes" | "effect" | "kind" | "curve")] => {
+        ["inflection", n, what @ ("bytes" | "effect" | "kind" | "curve" | "statistic")] => {
             Some((whole(n)?, (*what).to_owned()))
         }
         _ => None,
@@ -91,7 +99,8 @@ fn take_breaks<'a>(shelf: &mut Shelf<'a>) -> Vec<Break<'a>> {
             "bytes" => &mut b.bytes,
             "effect" => &mut b.effect,
             "kind" => &mut b.kind,
-            _ => &mut b.curve,
+            "curve" => &mut b.curve,
+            _ => &mut b.statistic,
         }) = Some(f);
     }
     breaks
@@ -102,7 +111,7 @@ fn inflections(page: &mut Page, breaks: &[Break]) {
     if breaks.is_empty() {
         return;
     }
-    page.heading("Where the tail changes with the size of the blocks");
+    page.heading("Where wake-ups change with the size of the blocks");
     let value = |f: &Finding| {
         let Shown { value, interval } = number::value(f);
         format!("{value} {interval}").trim_end().to_owned()
@@ -112,14 +121,17 @@ fn inflections(page: &mut Page, breaks: &[Break]) {
         if let Some(f) = b.curve {
             text += &format!(" {}:", value(f));
         }
+        if let Some(f) = b.statistic {
+            text += &format!(" {}:", value(f));
+        }
         text += &format!(" a {}", b.kind.map_or_else(|| "change".to_owned(), value));
         if let Some(f) = b.bytes {
             text += &format!(" at {}", value(f));
         }
         if let Some(f) = b.effect {
-            text += &format!(", by {} of what the tail was before", value(f));
+            text += &format!(", by {} of what it was before", value(f));
         }
-        let all = [b.bytes, b.effect, b.kind, b.curve].into_iter().flatten();
+        let all = [b.bytes, b.effect, b.kind, b.curve, b.statistic].into_iter().flatten();
         for note in all.flat_map(|f| &f.notes) {
             text += &format!("; {note}");
         }
@@ -139,13 +151,13 @@ fn mode(page: &mut Page, (stress, mode): (usize, usize), cells: &[&Cell], breaks
     let mut curves: Vec<Pieces> = Vec::new();
     for stride in strides {
         let of: Vec<&Cell> = cells.iter().copied().filter(|c| c.key.2 == stride).collect();
-        let token = format!("{name}.{stride}");
-        if let Some(plot) = curve(&token, &of, breaks) {
-            let title = format!(
-                "Stride {}: the tail by block size, both axes logarithmic:",
-                short_size(stride as f64)
-            );
-            curves.push(vec![(Ink::Plain, title)]);
+        for (tail, what) in [(true, "the tail"), (false, "p50")] {
+            let Some(plot) = curve(&format!("{name}.{stride}"), &of, breaks, tail) else { continue };
+            let stride = short_size(stride as f64);
+            curves.push(vec![(
+                Ink::Plain,
+                format!("Stride {stride}: {what} by block size, both axes logarithmic:"),
+            )]);
             curves.extend(draw(&plot, page.style().width, page.style().unicode));
             curves.push(Vec::new());
         }
@@ -165,16 +177,19 @@ fn mode(page: &mut Page, (stress, mode): (usize, usize), cells: &[&Cell], breaks
     table(page, cells);
 }
 
-/// The tail by size, where it changes.
-fn curve(token: &str, cells: &[&Cell], breaks: &[Break]) -> Option<Plot> {
-    let is_its = |b: &&Break| b.curve.is_some_and(|f| matches!(&f.value, Value::Text(text) if text == token));
+/// The tail by size, or p50, where it changes; what changes p90 is marked on p50.
+fn curve(token: &str, cells: &[&Cell], breaks: &[Break], tail: bool) -> Option<Plot> {
+    let is_its = |b: &&Break| {
+        b.curve.is_some_and(|f| matches!(&f.value, Value::Text(text) if text == token))
+            && tail == (b.of() == "tail")
+    };
     let marks: Vec<(f64, String)> = breaks
         .iter()
         .filter(is_its)
-        .filter_map(|b| Some((finite(b.bytes?)?, format!("inflection {}", b.nth))))
+        .filter_map(|b| Some((finite(b.bytes?)?, format!("{}: {}", b.nth, b.of()))))
         .collect();
-    let tail = |c: &&Cell| Some((c.key.3 as f64, finite(c.tail?).filter(|us| *us > 0.0)?));
-    let points: Vec<(f64, f64)> = cells.iter().filter_map(tail).collect();
+    let late = |c: &&Cell| finite(if tail { c.tail } else { c.p50 }?).filter(|us| *us > 0.0);
+    let points: Vec<(f64, f64)> = cells.iter().filter_map(|c| Some((c.key.3 as f64, late(c)?))).collect();
     let [first, .., last] = points.as_slice() else { return None };
     let within: Vec<(f64, String)> =
         marks.into_iter().filter(|(bytes, _)| (first.0..=last.0).contains(bytes)).collect();
