@@ -146,7 +146,9 @@ pub fn level(activations: &[Activation], ask: &Ask) -> Result<Level, Refusal> {
         let mut told = tail.level(activations.len(), ask.once_in, fit)?;
         // The threshold was chosen, and the interval does not know it: what a much higher one says belongs to it.
         let enough = |t: &&Tail| t.peaks.len() as f64 >= HIGHER * tail.peaks.len() as f64;
-        if let Some(Ok(higher)) = tails[i + 1..].iter().rfind(enough).map(|t| t.level(activations.len(), ask.once_in, fit)) {
+        if let Some(Ok(higher)) =
+            tails[i + 1..].iter().rfind(enough).map(|t| t.level(activations.len(), ask.once_in, fit))
+        {
             told.us.low = told.us.low.min(higher.us.low);
             told.us.high = told.us.high.max(higher.us.high);
         }
