@@ -36,17 +36,17 @@ const LONGEST_NS: f64 = 2.5e9;
 /// Nor one below 0.9 ms: the fastest tick has 1 ms.
 const SHORTEST_NS: f64 = 0.9e6;
 /// Teeth of a comb at most, and at least,
-const TEETH: (usize, usize) = (64, 3);
+const TEETH: (usize, usize) = (32, 3);
 /// and between them as many as lie within 7.5 s, three of the longest period: no phase need hold longer than that,
 /// and no period has the advantage of lags that another does not have.
 const HELD_NS: f64 = 7.5e9;
 /// A tooth is at least this share of the period: narrower ones would take long, and no cause is more exact for a task
 /// that shares the machine.
-const NARROWEST: f64 = 1.0 / 500.0;
+const NARROWEST: f64 = 1.0 / 200.0;
 /// Pairs looked at in an octave of periods, at most: then the comb is shorter.
 const PAIRS: f64 = 2e6;
 /// Chance of a comb as clear as that by luck, over all that are looked at together.
-const LUCK: f64 = 1e-4;
+const LUCK: f64 = 1e-3;
 /// A cadence of less than this share of the exceedances is not told: it would explain next to nothing.
 const LEAST: f64 = 0.05;
 /// Fewer exceedances than this say nothing.
@@ -130,15 +130,39 @@ fn clearest(times: &[u64], grid: u64) -> Option<Comb> {
     while from < longest && times.len() >= FEWEST {
         let apart = thinned(times, from / 4.0);
         let octave = (from / grid as f64, (2.0 * from).min(longest) / grid as f64);
-        if let Some(lags) = Lags::new(&apart, grid, from) {
+        if let Some(lags) = Lags::new(&apart, grid, from, TEETH.0 as f64) {
             let (tried, comb) = lags.clearest(octave);
             looked += tried;
             best = comb.into_iter().chain(best).min_by(|a, b| a.chance.total_cmp(&b.chance));
         }
         from *= 2.0;
     }
-    best.filter(|b| b.chance + looked.max(1.0).ln() < LUCK.ln())
+    let best = best.filter(|b| b.chance + looked.max(1.0).ln() < LUCK.ln())?;
+    let best = (0..ROUNDS).fold(best, |comb, _| fair(times, grid, comb));
+    (best.followers(times) + looked.ln() < LUCK.ln()).then_some(best)
 }
+
+/// The comb, or that of a multiple or a part of its period which stands out further, where all look at the same
+/// exceedances and the same lags. The first look is not fair: an octave of longer periods leaves out more exceedances,
+/// and its combs reach further.
+fn fair(times: &[u64], grid: u64, comb: Comb) -> Comb {
+    let factors = [2.0, 3.0, 5.0, 7.0, 0.5, 1.0 / 3.0, 0.2, 1.0 / 7.0];
+    let better = factors.iter().find_map(|factor| {
+        let period = comb.period * factor;
+        if period > LONGEST_NS || period < SHORTEST_NS.max(3.0 * grid as f64) {
+            return None;
+        }
+        let longer = period.max(comb.period);
+        let lags = Lags::new(&thinned(times, longer / 4.0), grid, longer * 0.9, f64::INFINITY)?;
+        let best = |period: f64| lags.clearest((period / lags.grid * 0.99, period / lags.grid * 1.01)).1;
+        let (ours, theirs) = (best(comb.period), best(period));
+        theirs.filter(|t| ours.is_none_or(|ours| t.chance < ours.chance))
+    });
+    better.unwrap_or(comb)
+}
+
+/// How often a comb gives way to a fairer one: 250 ticks of 4 ms are five factors.
+const ROUNDS: usize = 5;
 
 /// Those that come at least `dead` ns after the last that was taken: storms of late ones would repeat themselves
 /// against each other. What is dense by itself would become regular by that: there the time is shorter, a fifth of
@@ -164,14 +188,16 @@ struct Lags {
     /// Running sum: pairs that lie less than so many steps apart.
     below: Vec<f64>,
     grid: f64,
+    /// Teeth of a comb at most.
+    most: f64,
 }
 
 impl Lags {
     /// Lags as the combs of an octave of periods from `from` ns need them.
-    fn new(times: &[u64], grid: u64, from: f64) -> Option<Lags> {
+    fn new(times: &[u64], grid: u64, from: f64, most: f64) -> Option<Lags> {
         let span = (times.last()? - times.first()?).max(1) as f64;
         let n = times.len() as f64;
-        let needed = (HELD_NS.max(6.0 * from) + from).min(2.0 * from * (TEETH.0 as f64 + 0.5));
+        let needed = (HELD_NS.max(6.0 * from) + from).min(2.0 * from * (most + 0.5));
         let longest = needed.min(span / 2.0).min(PAIRS * span / (n * n));
         let steps = (longest / grid as f64) as usize;
         if times.len() < FEWEST {
@@ -188,7 +214,8 @@ impl Lags {
             }
         }
         let sum = |sum: &mut f64, pairs: f64| Some(core::mem::replace(sum, *sum + pairs));
-        Some(Lags { below: pairs.into_iter().chain([0.0]).scan(0.0, sum).collect(), grid: grid as f64 })
+        let below = pairs.into_iter().chain([0.0]).scan(0.0, sum).collect();
+        Some(Lags { below, grid: grid as f64, most })
     }
 
     /// Pairs from `from` to `to` steps apart, both included.
@@ -219,8 +246,8 @@ impl Lags {
                     let (error, grid) = (reach / teeth as f64, self.grid);
                     best = Some(Comb { period: period * grid, reach, error, chance, grid });
                 }
-                // The last tooth of the next comb lies half a tooth further.
-                period += width / (2.0 * teeth as f64);
+                // The last tooth of the next comb lies most of a tooth further.
+                period += 0.7 * width / teeth as f64;
             }
             half = 2 * half + 1;
         }
@@ -229,7 +256,7 @@ impl Lags {
 
     /// Teeth of a comb: to half a period before the last lag.
     fn teeth(&self, period: f64) -> usize {
-        let held = (HELD_NS / self.grid / period).clamp(TEETH.1 as f64, TEETH.0 as f64);
+        let held = (HELD_NS / self.grid / period).clamp(TEETH.1 as f64, self.most);
         (((self.below.len() - 2) as f64 / period - 0.5).max(0.0)).min(held) as usize
     }
 
@@ -263,6 +290,29 @@ fn ln_beyond(count: f64, mean: f64) -> f64 {
 }
 
 impl Comb {
+    /// ln of the chance that luck has so many exceedances follow another at a tooth. A few that meet by luck make
+    /// many pairs, but each of them follows only once.
+    fn followers(&self, times: &[u64]) -> f64 {
+        let apart = thinned(times, self.period / 4.0);
+        let n = apart.len() as f64;
+        let span = apart.last().zip(apart.first()).map_or(1, |(last, first)| last - first).max(1) as f64;
+        // No more teeth than leave most of those that follow nothing without a chance partner.
+        let a_tooth = 2.0 * self.reach * n / span;
+        let teeth = (0.3 / a_tooth).min(HELD_NS / self.period).clamp(TEETH.1 as f64, TEETH.0 as f64) as u32;
+        let follows = |&&t: &&u64| {
+            (1..=teeth).any(|k| {
+                let wanted = t as f64 - f64::from(k) * self.period;
+                let at = apart.partition_point(|&u| (u as f64) < wanted - self.reach);
+                apart.get(at).is_some_and(|&u| u as f64 <= wanted + self.reach)
+            })
+        };
+        let count = apart.iter().filter(follows).count() as f64;
+        let mean = n * (1.0 - (-a_tooth * f64::from(teeth)).exp());
+        // Chernoff's bound of the binomial distribution.
+        let others = |x: f64, y: f64| if x > 0.0 { x * (x / y).ln() } else { 0.0 };
+        if count <= mean { 0.0 } else { -others(count, mean) - others(n - count, n - mean) }
+    }
+
     fn interval(&self) -> Interval {
         Interval { value: self.period, low: self.period - self.error, high: self.period + self.error }
     }

@@ -183,7 +183,8 @@ impl Curve<'_> {
         );
         let effect = Interval { value: d.exp_m1(), low: (d - below).exp_m1(), high: (d + above).exp_m1() };
         let (from, to) = (self.rows[at.0].bytes, self.rows[at.1].bytes);
-        (p < LUCK).then_some(Inflection { kind, from, to, effect, p })
+        let sure = effect.low > 0.0 || effect.high < 0.0;
+        (p < LUCK && sure).then_some(Inflection { kind, from, to, effect, p })
     }
 }
 
