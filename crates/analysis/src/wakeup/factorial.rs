@@ -86,7 +86,8 @@ pub fn effects(design: &Design, measured: &[Measured]) -> Result<Effects, Refusa
     let free = ((blocks - 1) * (design.cells() - 1)) as f64;
     let noise = (complete.iter().map(left).sum::<f64>() / free).sqrt();
     let n = (blocks * design.cells()) as f64;
-    let contrast = |signs: &[f64]| 2.0 * signs.iter().zip(&cells).map(|(s, y)| s * y).sum::<f64>() / cells.len() as f64;
+    let contrast =
+        |signs: &[f64]| 2.0 * signs.iter().zip(&cells).map(|(s, y)| s * y).sum::<f64>() / cells.len() as f64;
     let around = |value: f64, error: f64, family: usize| {
         let off = error * t(1.0 - MISS / 2.0 / family.max(1) as f64, free);
         Interval { value, low: value - off, high: value + off }
@@ -105,7 +106,8 @@ pub fn effects(design: &Design, measured: &[Measured]) -> Result<Effects, Refusa
         .collect();
     let halves: f64 = factors.iter().map(|f| f.value / 2.0).sum();
     let means: Vec<f64> = complete.iter().map(|b| mean(b)).collect();
-    let between = means.iter().map(|m| (m - all).powi(2)).sum::<f64>() / (blocks as f64 - 1.0) / blocks as f64;
+    let between =
+        means.iter().map(|m| (m - all).powi(2)).sum::<f64>() / (blocks as f64 - 1.0) / blocks as f64;
     let base_error = (between + noise * noise * design.factors() as f64 / n).sqrt();
     Ok(Effects { none: around(all - halves, base_error, 1), factors, groups, noise, blocks, incomplete })
 }
@@ -116,7 +118,8 @@ fn complete(cells: usize, measured: &[Measured]) -> (Vec<Vec<f64>>, usize) {
     blocks.sort_unstable();
     blocks.dedup();
     let of = |block: &usize| -> Option<Vec<f64>> {
-        let value = |cell| measured.iter().rev().find(|m| m.block == *block && m.cell == cell && m.us.is_finite());
+        let value =
+            |cell| measured.iter().rev().find(|m| m.block == *block && m.cell == cell && m.us.is_finite());
         (0..cells).map(|cell| value(cell).map(|m| m.us)).collect()
     };
     let kept: Vec<Vec<f64>> = blocks.iter().filter_map(of).collect();

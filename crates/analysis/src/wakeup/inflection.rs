@@ -92,9 +92,11 @@ pub fn read(rows: &[Row], seed: u64) -> Result<Vec<Inflection>, Refusal> {
             Some(r) => found.extend(curve.inflection(Kind::Ramp, group.before, r, group.behind, &mut chance)),
             None => {
                 let ends = [&[group.before], &group.breaks[..], &[group.behind]].concat();
-                found.extend(ends.windows(3).filter_map(|w| {
-                    curve.inflection(Kind::Step, w[0], (w[1] - 1, w[1]), w[2], &mut chance)
-                }));
+                found.extend(
+                    ends.windows(3).filter_map(|w| {
+                        curve.inflection(Kind::Step, w[0], (w[1] - 1, w[1]), w[2], &mut chance)
+                    }),
+                );
             }
         }
     }
@@ -151,11 +153,7 @@ impl Curve<'_> {
                     group.behind = pair[1].last + 1;
                 }
                 _ => groups.push((
-                    Group {
-                        before: pair[0].first,
-                        breaks: vec![pair[1].first],
-                        behind: pair[1].last + 1,
-                    },
+                    Group { before: pair[0].first, breaks: vec![pair[1].first], behind: pair[1].last + 1 },
                     rises,
                 )),
             }
@@ -183,8 +181,7 @@ impl Curve<'_> {
             (second.value - second.low).hypot(first.high - first.value),
             (second.high - second.value).hypot(first.value - first.low),
         );
-        let effect =
-            Interval { value: d.exp_m1(), low: (d - below).exp_m1(), high: (d + above).exp_m1() };
+        let effect = Interval { value: d.exp_m1(), low: (d - below).exp_m1(), high: (d + above).exp_m1() };
         let (from, to) = (self.rows[at.0].bytes, self.rows[at.1].bytes);
         let sure = effect.low > 0.0 || effect.high < 0.0;
         (p < LUCK && sure).then_some(Inflection { kind, from, to, effect, p })
@@ -244,8 +241,7 @@ fn permuted(logs: &[Vec<f64>], chance: &mut Chance) -> f64 {
 fn ranks(values: &[f64]) -> Vec<f64> {
     let ascending = sorted(values);
     let rank = |v: &f64| {
-        let (below, up_to) =
-            (ascending.partition_point(|a| a < v), ascending.partition_point(|a| a <= v));
+        let (below, up_to) = (ascending.partition_point(|a| a < v), ascending.partition_point(|a| a <= v));
         (below + up_to + 1) as f64 / 2.0
     };
     values.iter().map(rank).collect()

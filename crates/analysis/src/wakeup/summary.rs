@@ -234,9 +234,11 @@ pub fn log_bars(bars: &[(f64, u64)]) -> Histogram {
 fn ordered(bars: &[(f64, u64)]) -> Vec<(f64, u64)> {
     let mut kept: Vec<_> = bars.iter().copied().filter(|b| !b.0.is_nan() && b.1 > 0).collect();
     kept.sort_by(|a, b| a.0.total_cmp(&b.0));
-    kept.dedup_by(|later, first| later.0 == first.0 && {
-        first.1 += later.1;
-        true
+    kept.dedup_by(|later, first| {
+        later.0 == first.0 && {
+            first.1 += later.1;
+            true
+        }
     });
     kept
 }

@@ -50,7 +50,12 @@ impl Mixture {
     /// The level that one in `many` activations exceeds; the body never reaches that far.
     fn level(&self, many: f64) -> f64 {
         let e = (many * self.rare).ln();
-        self.at + if self.shape == 0.0 { self.scale * e } else { self.scale / self.shape * ((self.shape * e).exp() - 1.0) }
+        self.at
+            + if self.shape == 0.0 {
+                self.scale * e
+            } else {
+                self.scale / self.shape * ((self.shape * e).exp() - 1.0)
+            }
     }
 }
 
@@ -88,7 +93,12 @@ fn levels_lie_in_their_intervals_in_nine_of_ten_where_there_are_any() {
     }
 }
 
-fn refusals(runs: usize, ask: impl Fn(u64) -> Ask, run: impl Fn(u64) -> Vec<Activation>, token: &str) -> usize {
+fn refusals(
+    runs: usize,
+    ask: impl Fn(u64) -> Ask,
+    run: impl Fn(u64) -> Vec<Activation>,
+    token: &str,
+) -> usize {
     (0..runs as u64).filter(|&s| level(&run(s), &ask(s)).is_err_and(|e| e.token() == token)).count()
 }
 
@@ -105,8 +115,7 @@ fn tails_that_cannot_be_known_are_refused() {
     let heavy = Mixture { rare: 0.003, at: 35.0, shape: 0.9, scale: 5.0 };
     let n = refusals(20, ask, |s| heavy.run(RUN, s), "too-heavy");
     println!("shape 0.9: too heavy in {n} of 20");
-    assert!(n >= 12, "{n} of 20");
-    assert!((0..20).filter(|&s| level(&heavy.run(RUN, s), &ask(s)).is_ok()).count() <= 2);
+    assert!(n >= 17, "{n} of 20");
     let n = (0..20).filter(|&s| level(&few.run(RUN, s), &within(s)) == Err(Refusal::Within)).count();
     assert!(n >= 10, "{n} of 20");
 }

@@ -43,8 +43,10 @@ fn designs_tell_every_factor_from_every_other_and_from_interactions() {
         let d = Design::new(factors).unwrap();
         assert_eq!((d.factors(), d.cells()), (factors, 1 << factors.min(4)));
         assert!(d.levels(d.cells()).is_empty());
-        let sign = |of: &[usize], c: usize| of.iter().map(|&f| 2.0 * on(d.levels(c), f) - 1.0).product::<f64>();
-        let same = |a: &[usize], b: &[usize]| (0..d.cells()).map(|c| sign(a, c) * sign(b, c)).sum::<f64>().abs();
+        let sign =
+            |of: &[usize], c: usize| of.iter().map(|&f| 2.0 * on(d.levels(c), f) - 1.0).product::<f64>();
+        let same =
+            |a: &[usize], b: &[usize]| (0..d.cells()).map(|c| sign(a, c) * sign(b, c)).sum::<f64>().abs();
         for a in 0..factors {
             assert_eq!(same(&[a], &[]), 0.0, "on in half of the cells");
             for b in a + 1..factors {
@@ -112,7 +114,9 @@ fn planted_effects_are_recovered() {
 #[test]
 fn planted_effects_on_the_spread_and_interactions_are_recovered() {
     // Factors that stretch the tail: p99.9 moves by more than any sample's mean. 1 and 3 hinder each other.
-    let scale = |l: &[bool]| 2.0 * (1.0 + 0.3 * on(l, 0) + 0.1 * on(l, 1) + 0.6 * on(l, 4) + 0.4 * on(l, 1) * on(l, 3));
+    let scale = |l: &[bool]| {
+        2.0 * (1.0 + 0.3 * on(l, 0) + 0.1 * on(l, 1) + 0.6 * on(l, 4) + 0.4 * on(l, 1) * on(l, 3))
+    };
     let design = Design::new(5).unwrap();
     let us = true_p999(RUN, 0.0, 2.0) - 20.0;
     // Over all the rest an effect has half of its interaction.

@@ -36,7 +36,8 @@ fn scale(factor: f64) -> f64 {
 
 #[test]
 fn noise_has_no_inflection() {
-    let wrong = (0..100).filter(|&s| !read(&curve(s, &sizes(), |_| (0.0, 2.0)), s).unwrap().is_empty()).count();
+    let wrong =
+        (0..100).filter(|&s| !read(&curve(s, &sizes(), |_| (0.0, 2.0)), s).unwrap().is_empty()).count();
     println!("noise: {wrong} of 100 with an inflection");
     assert_eq!(wrong, 0);
 }
@@ -53,7 +54,9 @@ fn a_step_of_15_percent_is_found_where_it_is() {
             ramps += usize::from(found.iter().any(|i| i.kind == Kind::Ramp));
             more += usize::from(found.iter().any(|i| i.kind == Kind::Step && !right(i)));
         }
-        println!("step of 15 % {what}: found exactly in {exact} of 100; called a ramp in {ramps}, a false step in {more}");
+        println!(
+            "step of 15 % {what}: found exactly in {exact} of 100; called a ramp in {ramps}, a false step in {more}"
+        );
         assert!(exact >= 90, "{what}: {exact} of 100");
     }
 }
@@ -62,7 +65,8 @@ fn a_step_of_15_percent_is_found_where_it_is() {
 fn two_steps_are_two() {
     let mut exact = 0;
     for seed in 0..100 {
-        let at = |b: u64| (0.0, scale([1.0, 1.15, 1.4][usize::from(b >= 8 << 20) + usize::from(b >= 64 << 20)]));
+        let at =
+            |b: u64| (0.0, scale([1.0, 1.15, 1.4][usize::from(b >= 8 << 20) + usize::from(b >= 64 << 20)]));
         let found = read(&curve(2000 + seed, &sizes(), at), seed).unwrap();
         let to: Vec<_> = found.iter().map(|i| (i.kind, i.to >> 20)).collect();
         exact += usize::from(to == [(Kind::Step, 8), (Kind::Step, 64)]);
@@ -73,7 +77,8 @@ fn two_steps_are_two() {
 
 #[test]
 fn a_step_down_is_told_as_less() {
-    let found = read(&curve(5, &sizes(), |b| (0.0, if b >= 32 << 20 { 2.0 } else { scale(1.3) })), 5).unwrap();
+    let found =
+        read(&curve(5, &sizes(), |b| (0.0, if b >= 32 << 20 { 2.0 } else { scale(1.3) })), 5).unwrap();
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].effect.high < -0.1 && found[0].kind == Kind::Step, "{found:?}");
 }

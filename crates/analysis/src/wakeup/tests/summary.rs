@@ -35,7 +35,9 @@ fn percentiles_take_as_many_samples_as_a_bound_needs() {
 #[test]
 fn percentile_intervals_cover_as_often_as_they_say() {
     let mut chance = Chance::new(1);
-    for (q, token, n) in [(0.9, "p90", 29), (0.99, "p99", 1_000), (0.999, "p99.9", 2_995), (0.999, "p99.9", 8_000)] {
+    for (q, token, n) in
+        [(0.9, "p90", 29), (0.99, "p99", 1_000), (0.999, "p99.9", 2_995), (0.999, "p99.9", 8_000)]
+    {
         let truth = -f64::ln(1.0 - q);
         let covered = (0..400)
             .filter(|_| {
