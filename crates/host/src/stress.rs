@@ -43,7 +43,7 @@ const READY: Duration = Duration::from_secs(20);
 const STEP: u64 = 64 << 20;
 /// How long killed workers may take to end. The kernel ends none inside `sync` before the disk has answered.
 const ENDED: Duration = Duration::from_secs(30);
-/// What a worker takes beside its block: its program's own pages, stack and tables, twice what was seen.
+/// What a worker takes beside its block: 0.7 MiB of its own were seen, and 1.7 where it writes files.
 const OWN: u64 = 2 << 20;
 
 /// The stressors of a probe.

@@ -143,23 +143,7 @@ impl Vm {
             _ => Source::Maps(None),
         };
         let stride = usize::try_from(stressor.stride).unwrap_or(bytes);
-        let mut vm = Vm { bytes, stride, keep: stressor.keep, source };
-        vm.settle(page)?;
-        Ok(vm)
-    }
-
-    /// The first rounds of an allocator, which are unlike all that follow: the block is mapped in the one and faults
-    /// in on the heap in the other. `stress` runs for minutes, a trial for a second.
-    fn settle(&mut self, page: usize) -> Result<(), Trouble> {
-        if let Source::Mallocs(allocator) = &mut self.source
-            && self.keep == Keep::Free
-        {
-            for _ in 0..2 {
-                allocator.allocate().map_err(memory)?.mark(0..self.bytes, self.stride.max(page));
-                allocator.free();
-            }
-        }
-        Ok(())
+        Ok(Vm { bytes, stride, keep: stressor.keep, source })
     }
 
     /// With the rounds behind it in which a block that stays faults for the first time: who runs `stress` for minutes
@@ -186,10 +170,10 @@ impl Vm {
         };
         let piece = TOUCHES.saturating_mul(self.stride);
         // One byte a touch; strides below a line touch each line often, and it is counted once.
-        let touches = |piece: usize| (lines(piece).min(piece.div_ceil(self.stride) as u64), piece);
         let tell = |tally: &mut Tally<'_>, from: usize| {
-            let (lines, piece) = touches(piece.min(self.bytes - from));
-            tally.touched(lines, piece.div_ceil(self.stride) as u64);
+            let piece = piece.min(self.bytes - from);
+            let touches = piece.div_ceil(self.stride) as u64;
+            tally.touched(lines(piece).min(touches), touches);
         };
         for from in (0..self.bytes).step_by(piece) {
             block.mark(from..from.saturating_add(piece).min(self.bytes), self.stride);
