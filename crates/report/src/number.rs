@@ -212,6 +212,18 @@ pub fn height(v: f64) -> String {
     }
 }
 
+/// A number on an axis, in few characters: `0.5`, `12`, `54k`.
+pub fn short_number(v: f64) -> String {
+    let scaled = [(1e9, "G"), (1e6, "M"), (1e3, "k")].into_iter().find(|(in_it, _)| v.abs() >= *in_it);
+    let (v, unit) = scaled.map_or((v, ""), |(in_it, unit)| (v / in_it, unit));
+    match v {
+        v if !is_plain(v) || v.abs() < 0.01 => format!("{v:.0e}{unit}"),
+        v if v.abs() < 0.995 => format!("{v:.2}{unit}"),
+        v if v.abs() < 9.95 => format!("{v:.1}{unit}"),
+        v => format!("{v:.0}{unit}"),
+    }
+}
+
 /// A ratio: two digits, as many as a reader compares by; whole from ten on.
 pub fn shown_ratio(ratio: f64) -> String {
     match ratio {

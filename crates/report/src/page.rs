@@ -53,6 +53,7 @@ fn ansi(ink: Ink) -> Ansi {
 /// One column of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
+    /// In as many lines as it has.
     head: &'static str,
     alignment: CellAlignment,
     /// Blank columns to its right, beside the one that the table puts between any two.
@@ -98,6 +99,16 @@ pub enum Chart {
     Evicted(u64),
     /// Time of a pair's second load by its distance.
     Pairs,
+    /// Distributions of wake-up latency at this place, by condition.
+    Wakeups(String),
+    /// The worst activations by their stages.
+    Stages,
+    /// What factors add (`effect`), or explain of what memory workers add (`explained`).
+    Effects(&'static str),
+    /// The tail and the maximum by block size, of this worker and mode.
+    Sweep(String),
+    /// The tail by block size and stride, of this worker and mode.
+    SweepHeat(String),
     /// Page colours of a tier: what is shown of each round, by pages.
     Colours(u64, &'static str),
 }
@@ -273,9 +284,10 @@ impl Text {
         let Some(lines) = [1, 0].into_iter().find_map(|gap| self.lines_of(shown, gap)) else {
             return self.sentences(shown);
         };
+        let head = shown.columns().map(|(head, _, _)| head.lines().count()).max().unwrap_or(1);
         for (at, line) in lines.iter().enumerate() {
             // The head and the rule under it.
-            let ink = if at < 2 { Ink::Dim } else { ink_of(line, &shown.colour) };
+            let ink = if at <= head { Ink::Dim } else { ink_of(line, &shown.colour) };
             self.line(ink, line);
         }
     }
@@ -310,7 +322,8 @@ impl Text {
                     text += &format!(" {cell}");
                 } else {
                     let comma = if text.is_empty() { "" } else { ", " };
-                    text += &format!("{comma}{}", format!("{} {cell}", column.head).trim_start());
+                    let head = column.head.replace('\n', " ");
+                    text += &format!("{comma}{}", format!("{head} {cell}").trim_start());
                 }
             }
             self.text(ink_of(&text, &table.colour), text.trim_start(), "", "  ");

@@ -1,10 +1,13 @@
 //! Reports built by hand, and random ones, for the tests of every module.
 
+mod pressure;
+
 use fathom_analysis::findings::{Finding, Histogram, Refused, Report, Value, Warning};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
 use crate::schema::{WarningKind, names, values};
+pub use pressure::{pressure, sweep};
 
 /// Warnings as whoever makes them would list them.
 pub const WARNINGS: &[WarningKind] = &[
@@ -395,7 +398,10 @@ fn any_known() -> impl Strategy<Value = (String, &'static str, Option<&'static s
             };
             let name = pattern.pattern.split('.').map(fill).collect::<Vec<_>>().join(".");
             let unit = pattern.units[pick.index(pattern.units.len())];
-            let value = pattern.value.map(|kind| values(kind)[pick.index(values(kind).len())]);
+            let value = pattern.value.map(|kind| match values(kind) {
+                [] => "vm.free.4096",
+                tokens => tokens[pick.index(tokens.len())],
+            });
             (name, unit, value)
         },
     )

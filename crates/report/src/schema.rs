@@ -8,6 +8,7 @@ mod conflict;
 mod document;
 mod every;
 mod latency;
+mod pressure;
 mod stride;
 mod survey;
 mod tokens;
@@ -43,7 +44,7 @@ pub struct NamePattern {
 pub struct TokenKind {
     /// The word in capitals that stands for it.
     pub kind: &'static str,
-    /// Every token of the kind; empty where it is any whole number from 1.
+    /// Every token of the kind; empty where it is any whole number from 1, or made of other kinds as `about` says.
     pub values: &'static [&'static str],
     /// What it says, in one line.
     pub about: &'static str,
@@ -67,7 +68,7 @@ const fn verdict(pattern: &'static str, units: &'static [&'static str], about: &
 }
 
 /// The names by experiment, in display order.
-const NAMES: [&[NamePattern]; 8] = [
+const NAMES: [&[NamePattern]; 9] = [
     every::NAMES,
     latency::NAMES,
     stride::NAMES,
@@ -75,6 +76,7 @@ const NAMES: [&[NamePattern]; 8] = [
     survey::TIERS,
     conflict::NAMES,
     survey::TRANSLATION,
+    pressure::NAMES,
     claims::NAMES,
 ];
 

@@ -11,6 +11,7 @@ mod heat;
 mod ladders;
 mod notes;
 mod picture;
+mod pressure;
 mod rounds;
 pub(crate) mod shelf;
 mod strides;
@@ -26,6 +27,7 @@ use shelf::Shelf;
 
 /// What was found, section by section.
 pub(crate) fn body(page: &mut Page, report: &Report, mut shelf: Shelf) {
+    pressure::section(page, report, &mut shelf);
     let drawn = access::section(page, &report.histograms, &mut shelf);
     ladders::section(page, &mut shelf);
     strides::section(page, &mut shelf);
@@ -39,7 +41,8 @@ pub(crate) fn body(page: &mut Page, report: &Report, mut shelf: Shelf) {
     claims::section(page, report, &mut shelf);
     against::section(page, report, &mut shelf);
     survey::rest(page, &shelf.rest());
-    let others: Vec<_> = report.histograms.iter().filter(|h| !(drawn && access::draws(h))).collect();
+    let others: Vec<_> =
+        report.histograms.iter().filter(|h| !(drawn && access::draws(h) || pressure::draws(h))).collect();
     survey::histograms(page, &others);
 }
 

@@ -98,6 +98,11 @@ fn figure(chart: &Chart, lines: &[Pieces], report: usize, about: &str) -> String
         Chart::Rounds(what) => ("rounds", (*what).to_owned()),
         Chart::Evicted(tier) => ("evicted", tier.to_string()),
         Chart::Pairs => ("pairs", String::new()),
+        Chart::Wakeups(place) => ("wakeups", place.clone()),
+        Chart::Stages => ("stages", String::new()),
+        Chart::Effects(what) => ("effects", (*what).to_owned()),
+        Chart::Sweep(name) => ("sweep", name.clone()),
+        Chart::SweepHeat(name) => ("sweepheat", name.clone()),
         Chart::Colours(tier, what) => ("colours", format!("{tier}.{what}")),
     };
     let text: String =

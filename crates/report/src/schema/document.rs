@@ -124,6 +124,7 @@ fn finding_schema() -> Value {
         .map(|n| {
             let value = match n.value {
                 Some("POLICIES") => json!({"type": "string", "pattern": policies()}),
+                Some("CURVE") => json!({"type": "string", "pattern": regex("STRESS.MODE.STEP")}),
                 Some(kind) => json!({"enum": values(kind)}),
                 None => json!({"type": ["number", "null"]}),
             };

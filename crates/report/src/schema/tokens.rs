@@ -142,6 +142,68 @@ pub(super) const TOKENS: &[TokenKind] = &[
         about: "none of those known, or POLICY separated by commas",
     },
     TokenKind { kind: "TLB", values: &["hit", "miss"], about: "does a TLB answer" },
+    TokenKind {
+        kind: "PLACE",
+        values: &["irq", "wake", "kernel", "user", "work"],
+        about: "where a wake-up is looked at: the timer's interrupt, the task made runnable, the CPU switched to it, \
+                the task awake, its work done",
+    },
+    TokenKind {
+        kind: "CONDITION",
+        // The last are loads of the user's own: as many as one may ask for.
+        #[rustfmt::skip]
+        values: &[
+            "none", "study", "study-vm", "cpu", "io", "disk", "vm", "malloc", "read", "write", "copy", "chase", "pages",
+            "fault", "unmap", "warm", "flushed", "evicted",
+            "load-1", "load-2", "load-3", "load-4", "load-5", "load-6", "load-7", "load-8", "load-9", "load-10",
+            "load-11", "load-12", "load-13", "load-14", "load-15", "load-16", "load-17", "load-18",
+        ],
+        about: "what runs beside the task, or in which state its caches are; load-N is the Nth --load",
+    },
+    TokenKind {
+        kind: "PERCENTILE",
+        values: &["p50", "p90", "p99", "p999", "p9999", "p99999"],
+        about: "50 to 99.999 % of the activations are no later",
+    },
+    TokenKind {
+        kind: "RATE",
+        values: &["passes", "lines", "faults", "bytes"],
+        about: "rounds of its workers, lines touched, page faults, bytes moved",
+    },
+    TokenKind { kind: "RESOURCE", values: &["cpu", "memory", "io"], about: "what tasks wait for" },
+    TokenKind {
+        kind: "STAGE",
+        values: &["before-irq", "irq-to-wakeup", "wakeup-to-switch", "switch-to-user"],
+        about: "part of a wake-up: before the timer's interrupt, in it, until the CPU was the task's, until it ran",
+    },
+    TokenKind {
+        kind: "CAUSE",
+        values: &["tick", "quota", "throttle", "fair-server", "unknown"],
+        about: "what has the period: the timer tick, a CPU quota, the real-time throttle, the fair server; or nothing known",
+    },
+    TokenKind {
+        kind: "FACTOR",
+        values: &["copy", "chase", "pages", "fault", "unmap"],
+        about: "pure factor of the design: bandwidth, footprint in caches, page walks, page faults, TLB shoot-downs",
+    },
+    TokenKind {
+        kind: "STRESS",
+        values: &[
+            "cpu", "io", "disk", "vm", "malloc", "read", "write", "copy", "chase", "pages", "fault", "unmap",
+        ],
+        about: "what a worker of the load does",
+    },
+    TokenKind {
+        kind: "MODE",
+        values: &["free", "keep", "hang"],
+        about: "what becomes of a worker's block: freed each round, kept, held for a while",
+    },
+    TokenKind { kind: "BREAK", values: &["step", "ramp"], about: "value of `inflection.N.kind`" },
+    TokenKind {
+        kind: "CURVE",
+        values: &[],
+        about: "value of `inflection.N.curve`: STRESS.MODE.STEP, as in the names of its cells",
+    },
     TokenKind { kind: "DISTURBED", values: &["yes", "no"], about: "value of `disturbed`" },
     TokenKind {
         kind: "WORTH",
@@ -150,7 +212,22 @@ pub(super) const TOKENS: &[TokenKind] = &[
     },
     TokenKind {
         kind: "UNIT",
-        values: &["", "bytes", "ns", "ms", "cycles", "ticks", "Hz", "%", "samples", "address"],
+        values: &[
+            "",
+            "bytes",
+            "ns",
+            "us",
+            "ms",
+            "cycles",
+            "ticks",
+            "instructions",
+            "Hz",
+            "1/s",
+            "%",
+            "samples",
+            "activations",
+            "address",
+        ],
         about: "unit of a value and of its interval; empty for a text or a pure number; people see an `address` in hexadecimal",
     },
 ];

@@ -1,0 +1,122 @@
+//! The answer in a few sentences: what memory workers add, where the worst wake-ups went, what comes back.
+
+use fathom_analysis::findings::Finding;
+
+use super::stages::{condition, dominant, meaning};
+use super::{Wakeups, finite, percent, said, spoken};
+use crate::number;
+use crate::page::{Ink, Page};
+
+/// Percentiles by which two conditions are compared, the furthest first.
+const COMPARED: [&str; 6] = ["p99999", "p9999", "p999", "p99", "p90", "p50"];
+/// The latest with nothing beside is as bad as the latest of all from this share of it on: maxima of the same tail
+/// differ by more than that.
+const AS_BAD: f64 = 0.5;
+
+/// Sentences, where there is anything to say.
+pub(super) fn section(page: &mut Page, wakeups: &Wakeups) {
+    let mut said: Vec<String> = increase(wakeups).into_iter().collect();
+    said.extend(worst(wakeups));
+    said.extend(not_memory(wakeups));
+    said.extend(periodic(wakeups));
+    if said.is_empty() {
+        return;
+    }
+    page.heading("How late, and why");
+    for sentence in said {
+        page.text(Ink::Plain, &sentence, "", "  ");
+    }
+}
+
+/// What the study's memory workers add; without them, how late the task is at all.
+fn increase(wakeups: &Wakeups) -> Option<String> {
+    if let Some(f) = wakeups.increase {
+        let at = f.notes.first().and_then(|note| note.rsplit_once(" at ")).map_or("", |(_, word)| word);
+        let at = if at.is_empty() { String::new() } else { format!(" at {at}") };
+        let zero = f.low.zip(f.high).is_some_and(|(low, high)| low <= 0.0 && high >= 0.0);
+        let nothing = if zero { ", which may be nothing" } else { "" };
+        return Some(format!("The study's memory workers add {}{at}{nothing}.", said(f)));
+    }
+    if let Some((word, [before, after])) = furthest(wakeups, "user", ["study", "study-vm"]) {
+        return Some(format!(
+            "At {} the task is {} late under the study's load, and {} with its memory workers.",
+            spoken(word),
+            said(before),
+            said(after)
+        ));
+    }
+    let (word, [far, _]) = furthest(wakeups, "user", ["none"; 2])?;
+    let max = wakeups.at("user", "none", "max")?;
+    Some(format!(
+        "With nothing beside, the task is {} late at {}; the latest of {} took {}.",
+        said(far),
+        spoken(word),
+        max.count,
+        said(max)
+    ))
+}
+
+/// The latest of all, and the stage in which most of the worst were held up.
+fn worst(wakeups: &Wakeups) -> Option<String> {
+    let (_, latest) = wakeups.worst.first()?;
+    let under = condition(latest).map(|word| format!(", under {word}")).unwrap_or_default();
+    let mut text = format!("The latest wake-up of all came {} late{under}", said(latest));
+    if let Some((stage, count)) = dominant(wakeups) {
+        text += &format!("; of the {} worst, {count} lost most time {}", wakeups.worst.len(), meaning(stage));
+    }
+    Some(text + ".")
+}
+
+/// Is the latest as late where no memory worker runs?
+fn not_memory(wakeups: &Wakeups) -> Option<String> {
+    let (_, latest) = wakeups.worst.first()?;
+    match condition(latest)? {
+        "none" => Some("That is not memory: nothing ran beside it.".to_owned()),
+        "cpu" | "io" | "disk" | "study" => {
+            Some("Those are not the memory workers: none ran beside it.".to_owned())
+        }
+        _ => {
+            let alone = wakeups.at("user", "none", "max")?;
+            let as_bad = finite(alone)? >= AS_BAD * finite(latest)?;
+            as_bad.then(|| {
+                format!("That is not memory: with nothing beside, the latest came {} late.", said(alone))
+            })
+        }
+    }
+}
+
+/// Late ones that come back, with what has their period.
+fn periodic(wakeups: &Wakeups) -> Option<String> {
+    let all: Vec<String> = wakeups
+        .causes
+        .iter()
+        .filter_map(|cause| {
+            let (share, period) = (cause.share?, cause.period?);
+            let every = number::value(period).value;
+            let or: Vec<&str> = share.notes.iter().filter_map(|note| other(note)).collect();
+            let name = match (cause.name, or.as_slice()) {
+                ("unknown", _) => "of a cause that has no name here".to_owned(),
+                (name, []) => name.to_owned(),
+                (name, more) => format!("{name} or {}", more.join(" or ")),
+            };
+            Some(format!("{} % every {every} ms ({name})", percent(share).value))
+        })
+        .collect();
+    (!all.is_empty()).then(|| format!("Of the late ones some come back periodically: {}.", all.join(", ")))
+}
+
+/// Another cause of the same period, from the note that names it.
+fn other(note: &str) -> Option<&str> {
+    note.strip_prefix("or ")?.split(',').next()
+}
+
+/// The furthest percentile that is told of both.
+pub(super) fn furthest<'a>(
+    wakeups: &Wakeups<'a>,
+    place: &str,
+    conditions: [&str; 2],
+) -> Option<(&'static str, [&'a Finding; 2])> {
+    COMPARED
+        .into_iter()
+        .find_map(|p| Some((p, [wakeups.at(place, conditions[0], p)?, wakeups.at(place, conditions[1], p)?])))
+}

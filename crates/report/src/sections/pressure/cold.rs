@@ -1,0 +1,73 @@
+//! Warm against cold: the task finds its working set as it left it, flushed, or evicted.
+
+use fathom_analysis::findings::Finding;
+
+use super::answer::furthest;
+use super::{Wakeups, finite, said, study};
+use crate::number;
+use crate::page::{INTERVAL, Ink, Page, left, measured, right};
+
+/// The states, the warm one first.
+const STATES: [&str; 3] = ["warm", "flushed", "evicted"];
+
+/// The table, where a cold state was measured.
+pub(super) fn section(page: &mut Page, wakeups: &Wakeups) {
+    let any = |state: &str| ["user", "work"].iter().any(|p| wakeups.at(p, state, "p50").is_some());
+    if !any("warm") || !STATES[1..].iter().any(|state| any(state)) {
+        return;
+    }
+    page.heading(&format!("Warm against cold: the task awake, and its work done, {}", wakeups.unit()));
+    let mut rows = Vec::new();
+    for place in ["user", "work"] {
+        for (nth, state) in STATES.iter().enumerate() {
+            let at = |what: &str| wakeups.at(place, state, what);
+            if at("p50").is_none() {
+                continue;
+            }
+            let plain = |what: &str| at(what).map(|f| number::value(f).value).unwrap_or_default();
+            let place = if nth == 0 { place } else { "" };
+            let mut row = vec![place.to_owned(), (*state).to_owned(), plain("min"), plain("mean")];
+            row.extend(number::cells(at("p50")));
+            row.extend(number::cells(at("p999")));
+            row.push(plain("max"));
+            rows.push(row);
+        }
+    }
+    let columns = [
+        left(""),
+        left(""),
+        right("min"),
+        right("mean"),
+        measured("p50"),
+        INTERVAL,
+        measured("p99.9"),
+        INTERVAL,
+        right("max"),
+    ];
+    page.table(&columns, &rows, &[]);
+    for state in &STATES[1..] {
+        if let Some(text) = cost(wakeups, state) {
+            page.text(Ink::Plain, &text, "", "  ");
+        }
+    }
+    if wakeups.unit() == "us" {
+        study::disputed(page);
+    }
+}
+
+/// What a cold state costs until the work is done.
+fn cost(wakeups: &Wakeups, state: &str) -> Option<String> {
+    let [warm, cold]: [&Finding; 2] = [wakeups.at("work", "warm", "p50")?, wakeups.at("work", state, "p50")?];
+    let ratio = finite(cold)? / finite(warm).filter(|v| *v > 0.0)?;
+    let (word, [far_warm, far_cold]) = furthest(wakeups, "work", ["warm", state])?;
+    let far = match word {
+        "p50" => String::new(),
+        word => format!("; at {}, {} after {}", super::spoken(word), said(far_cold), said(far_warm)),
+    };
+    Some(format!(
+        "{state}: the work is done after {} in the median, {} times the {} of a warm one{far}.",
+        said(cold),
+        number::shown_ratio(ratio),
+        said(warm)
+    ))
+}

@@ -1,0 +1,109 @@
+//! Distributions over one logarithmic axis, a line each: the darker, the more activations.
+
+use fathom_analysis::findings::Histogram;
+
+use super::nth;
+use crate::number::short_number;
+use crate::page::{Ink, Pieces};
+use crate::schema::values;
+
+/// One condition.
+pub(super) struct Line<'a> {
+    condition: &'static str,
+    histogram: &'a Histogram,
+}
+
+/// Shades, by the power of ten of the count: 1, 10, 100, 1000, 10000 and more.
+const UNICODE: [char; SHADES] = ['\u{b7}', '\u{2591}', '\u{2592}', '\u{2593}', '\u{2588}'];
+const ASCII: [char; SHADES] = ['.', ':', 'o', '%', '@'];
+const SHADES: usize = 5;
+/// Columns of a condition before its line: the longest word and a blank.
+const MARGIN: usize = 9;
+/// Columns between two labels of the axis, at least.
+const APART: usize = 10;
+
+/// The distributions of a place, in the schema's order of conditions.
+pub(super) fn of<'a>(place: &str, histograms: &'a [Histogram]) -> Vec<Line<'a>> {
+    let mut all: Vec<(usize, &Histogram)> = histograms
+        .iter()
+        .filter(|h| bars(h).next().is_some())
+        .filter_map(|h| {
+            let (of, condition) = h.name.strip_prefix("wakeup.")?.split_once('.')?;
+            Some((nth("CONDITION", condition).filter(|_| of == place)?, h))
+        })
+        .collect();
+    all.sort_by_key(|(condition, _)| *condition);
+    all.into_iter()
+        .map(|(condition, histogram)| Line { condition: values("CONDITION")[condition], histogram })
+        .collect()
+}
+
+/// What has a place on the axis.
+pub(super) fn bars(h: &Histogram) -> impl Iterator<Item = (f64, u64)> {
+    h.counts.iter().copied().filter(|(v, n)| v.is_finite() && *v > 0.0 && *n > 0)
+}
+
+/// The lines, within `width` columns (at least 40), the axis and the key.
+pub(super) fn draw(lines: &[Line], width: usize, unicode: bool) -> Vec<Pieces> {
+    let pens = if unicode { UNICODE } else { ASCII };
+    let columns = width - MARGIN;
+    let all = || lines.iter().flat_map(|line| bars(line.histogram)).map(|(v, _)| v.log2());
+    let (low, high) = all().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
+    // One value alone stands in the middle of an octave.
+    let (low, high) = if high > low { (low, high) } else { (low - 0.5, high + 0.5) };
+    let at = |v: f64| ((v.log2() - low) / (high - low) * (columns - 1) as f64).round() as usize;
+    let mut drawn: Vec<Pieces> = lines
+        .iter()
+        .map(|line| {
+            let mut counts = vec![0u64; columns];
+            for (v, n) in bars(line.histogram) {
+                let cell = &mut counts[at(v).min(columns - 1)];
+                *cell = cell.saturating_add(n);
+            }
+            let mut pieces = vec![(Ink::Plain, format!("{:<w$}", line.condition, w = MARGIN))];
+            let used = counts.iter().rposition(|n| *n > 0).map_or(0, |last| last + 1);
+            pieces.extend(counts[..used].iter().map(|n| match n.checked_ilog10() {
+                None => (Ink::Plain, " ".to_owned()),
+                Some(power) => {
+                    let shade = (power as usize).min(SHADES - 1);
+                    (Ink::Heat(shade), pens[shade].to_string())
+                }
+            }));
+            pieces
+        })
+        .collect();
+    drawn.push(vec![(Ink::Dim, axis(low, high, columns))]);
+    drawn.push(key(&pens));
+    drawn
+}
+
+/// Values under the columns that they stand at, as many as find room.
+fn axis(low: f64, high: f64, columns: usize) -> String {
+    let mut line = " ".repeat(MARGIN);
+    let mut column = 0;
+    while column < columns {
+        let v = (low + (high - low) * column as f64 / (columns - 1) as f64).exp2();
+        let label = short_number(v);
+        if column + label.len() > columns {
+            break;
+        }
+        line += &" ".repeat(MARGIN + column - line.len());
+        line += &label;
+        column += APART.max(label.len() + 1);
+    }
+    line
+}
+
+/// What the shades mean.
+fn key(pens: &[char; SHADES]) -> Pieces {
+    let mut line = vec![(Ink::Plain, " ".repeat(MARGIN))];
+    for (power, pen) in pens.iter().enumerate() {
+        let more = if power + 1 == SHADES { "+" } else { "" };
+        line.push((Ink::Heat(power), pen.to_string()));
+        line.push((
+            Ink::Dim,
+            format!(" {}{more}{}", 10u64.pow(power as u32), if more.is_empty() { "  " } else { "" }),
+        ));
+    }
+    line
+}
