@@ -9,12 +9,12 @@ use fathom_probe::wire::PatternKind;
 
 use super::conditions::{self, Cell};
 use super::series::{Place, Series};
-use super::{NAME, attribution, causes, sweep_rows};
+use super::{NAME, attribution, causes, imported, sweep_rows};
 use crate::reading::{begun, measured, number, refuse_all};
 use crate::record::Record;
 
 /// Percentiles as findings name them, beside the words of the analysis.
-fn word(percentile: &Percentile) -> String {
+pub(super) fn word(percentile: &Percentile) -> String {
     percentile.token.replace('.', "")
 }
 
@@ -48,6 +48,10 @@ impl Unit {
 #[must_use]
 pub fn read(record: &Record) -> Report {
     let mut report = begun(record, NAME);
+    imported::rows(record, &mut report);
+    if record.trials.is_empty() && !record.imported.is_empty() {
+        return report;
+    }
     let Some(unit) = Unit::of(record) else {
         refuse_all(record, "every wake-up", &mut report);
         return report;
