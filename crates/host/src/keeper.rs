@@ -59,7 +59,7 @@ impl Held {
                 if let Ok(mut on) = File::options().write(true).open(self.path.join("tracing_on")) {
                     let _ = on.write_all(b"0");
                 }
-                std::fs::remove_dir(&self.path)
+                std::fs::remove_dir(&self.path).map(|()| trace::put_back(&Root::system(), name))
             }
             false => std::fs::remove_file(&self.path),
         };
