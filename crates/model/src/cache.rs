@@ -152,6 +152,20 @@ impl Cache {
         }
     }
 
+    /// Whether everything from here on would be the same in another one: all but what was counted.
+    pub fn is_as(&self, other: &Cache) -> bool {
+        self.groups == other.groups
+            && self.words == other.words
+            && self.rng == other.rng
+            && self.free == other.free
+    }
+
+    /// Counts what was counted since `before` another `times`.
+    pub fn count_again(&mut self, before: &Cache, times: u64) {
+        self.refills += (self.refills - before.refills) * times;
+        self.writebacks += (self.writebacks - before.writebacks) * times;
+    }
+
     /// Drops every entry, written or not; what was counted stays counted.
     pub fn empty(&mut self) {
         self.groups.fill([FREE; GROUP]);

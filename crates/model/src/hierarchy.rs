@@ -9,7 +9,7 @@
 //! * A store that no level passed can allocate for ends where it was answered. Otherwise the nearest
 //!   level passed that allocates reads the line, as above, and the store ends there. "Ends" at a
 //!   write-back level marks the line; a write-through level passes the store on, whole.
-//! * What leaves an inclusive level leaves the levels nearer than it. A dirty line that leaves, or a
+//! * What leaves an inclusive level leaves the levels nearer than it, or those of them that serve data. A dirty line that leaves, or a
 //!   store passed on, goes outwards to the first level that holds it or allocates on a write.
 //! * Write-backs and stores passed on take no time: they are buffered.
 
@@ -36,7 +36,7 @@ struct Level {
     shared: bool,
     /// The next level outwards on every path through this one.
     next: usize,
-    /// Levels nearer than this one on some path through it.
+    /// Levels nearer than this one, of those that it includes where it is inclusive.
     nearer: Vec<usize>,
 }
 
@@ -100,8 +100,10 @@ impl Hierarchy {
         let levels = levels
             .map(|(index, level)| {
                 let paths = [&data, &code].into_iter().filter(|p| p.contains(&index));
+                let of_data = level.inclusion == Inclusion::InclusiveData;
+                let included = paths.clone().filter(|p| !of_data || **p == data);
                 let mut nearer: Vec<usize> =
-                    paths.clone().flat_map(|p| p.iter().copied().filter(|&l| l < index)).collect();
+                    included.flat_map(|p| p.iter().copied().filter(|&l| l < index)).collect();
                 nearer.sort_unstable();
                 nearer.dedup();
                 let next = paths.flat_map(|p| p.iter().copied()).filter(|&l| l > index).min();
@@ -110,7 +112,7 @@ impl Hierarchy {
                     latency: scale.units(level.latency),
                     through: level.write == Write::Through,
                     allocate: level.allocate,
-                    inclusive: level.inclusion == Inclusion::Inclusive,
+                    inclusive: matches!(level.inclusion, Inclusion::Inclusive | Inclusion::InclusiveData),
                     exclusive: level.inclusion == Inclusion::Exclusive,
                     shared: level.shared,
                     next: next.unwrap_or(MEMORY),
@@ -154,6 +156,19 @@ impl Hierarchy {
             self.steps.push(Step { level, cache, shift, quiet });
         }
         agent
+    }
+
+    /// Whether everything from here on would be the same in another one: all but what was counted.
+    pub fn is_as(&self, other: &Hierarchy) -> bool {
+        let caches = self.caches.iter().zip(&other.caches);
+        self.copies == other.copies && caches.fold(true, |same, (a, b)| same && a.is_as(b))
+    }
+
+    /// Counts what was counted since `before` another `times`.
+    pub fn count_again(&mut self, before: &Hierarchy, times: u64) {
+        self.caches.iter_mut().zip(&before.caches).for_each(|(cache, was)| cache.count_again(was, times));
+        self.memory_writes += (self.memory_writes - before.memory_writes) * times;
+        self.purges += (self.purges - before.purges) * times;
     }
 
     /// Empties every cache.

@@ -23,7 +23,7 @@ pub(crate) enum Use {
 }
 
 /// SplitMix64 (Steele, Lea and Flood 2014): one addition and one finaliser a draw.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rng(u64);
 
 impl Rng {

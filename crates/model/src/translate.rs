@@ -218,6 +218,18 @@ impl Tlbs {
         Tlbs { stores: stores.collect(), last: Page::NONE, last_cost: 0, walks: 0 }
     }
 
+    /// Whether everything from here on would be the same in other ones: all but what was counted.
+    pub fn is_as(&self, other: &Tlbs) -> bool {
+        let mut stores = self.stores.iter().zip(&other.stores);
+        (self.last, self.last_cost) == (other.last, other.last_cost) && stores.all(|(a, b)| a.is_as(b))
+    }
+
+    /// Counts what was counted since `before` another `times`.
+    pub fn count_again(&mut self, before: &Tlbs, times: u64) {
+        self.stores.iter_mut().zip(&before.stores).for_each(|(store, was)| store.count_again(was, times));
+        self.walks += (self.walks - before.walks) * times;
+    }
+
     /// Drops every translation.
     pub fn empty(&mut self) {
         self.stores.iter_mut().for_each(Cache::empty);

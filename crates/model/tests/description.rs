@@ -133,9 +133,39 @@ fn uncached_memory_is_described_by_keys_that_belong_together() {
         assert!(told.contains(key) && told.contains(says), "{old} -> {new}: {told}");
     }
     let plain = example();
-    let plain = &plain[..plain.find("[uncached]").expect("it is the last")];
+    let plain = &plain[..plain.find("[uncached]").expect("only [wakeup] follows")];
     let d = Description::parse("m.toml", plain).unwrap_or_else(|e| panic!("{e}"));
     assert!(!d.to_toml().contains("[uncached]"), "what is not said is not written");
+}
+
+#[test]
+fn a_wake_up_is_described_stage_by_stage() {
+    let d = Description::parse("m.toml", &example()).unwrap_or_else(|e| panic!("{e}"));
+    let wakeup = d.wakeup.as_ref().expect("the example has one");
+    assert_eq!(wakeup.stages.map(|stage| stage.instructions), [7091, 813, 1232, 1687, 1036]);
+    assert_eq!((wakeup.stages[0].code, wakeup.stages[4].data, wakeup.within), (21120, 2624, 16 << 20));
+    assert_eq!(Description::parse("m.toml", &d.to_toml()).unwrap(), d);
+    for (old, new, key, says) in [
+        ("[wakeup.switch]", "[wakeup.swich]", "swich", "`switch`"),
+        ("[wakeup.switch]                 #", "[wakeup.timer] #", "[wakeup]", "known there"),
+        ("instructions = 813", "instruction = 813", "[wakeup.irq]", "`instructions`"),
+        ("instructions = 813", "instructions = 0", "0 instructions", "from 1"),
+        ("instructions = 813", "instructions = \"813\"", "`instructions`", "an integer"),
+        ("instructions = 813", "", "[wakeup.irq] lacks `instructions`", "instructions = 1100"),
+        ("code = \"8640\"", "code = \"0\"", "`code`", "from 1"),
+        ("code = \"8640\"", "code = \"8M\"", "8M", "4M"),
+        ("data = \"1792\"", "", "[wakeup.switch] lacks `data`", "data = "),
+        ("common = \"1K\"", "comon = \"1K\"", "comon", "`common`"),
+        ("within = \"16M\"", "within = \"17M\"", "17M", "power of two"),
+        ("within = \"16M\"", "within = \"64K\"", "64K", "half"),
+        ("instruction = \"1 cycles\"", "instruction = \"1\"", "`instruction`", "unit"),
+        ("inclusion = \"neither\"", "inclusion = \"inclusive-dta\"", "inclusive-dta", "\"inclusive-data\""),
+    ] {
+        let told = fault(&with(old, new)).to_string();
+        assert!(told.contains(key) && told.contains(says), "{old} -> {new}: {told}");
+    }
+    let missing = example().replace("[wakeup.user]", "[wakeup.irq2]");
+    assert!(fault(&missing).to_string().contains("irq2"));
 }
 
 #[test]

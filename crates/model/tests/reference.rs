@@ -6,7 +6,7 @@ mod reference;
 
 use common::{Draw, random_description};
 use fathom_model::description::{
-    DeviceCosts, Frames, Holds, Inclusion, Index, Replacement, Through, Time, WalkFrom, Write,
+    DeviceCosts, Frames, Holds, Inclusion, Index, Level, Replacement, Through, Time, WalkFrom, Write,
 };
 use fathom_model::{Description, Kind, Model, catalog};
 use fathom_probe::machine::{Attribute, Counters, Machine, Pages, Wish};
@@ -181,6 +181,18 @@ const BUGS: &[(&str, Mutation)] = &[
     }),
     ("inclusion is not kept", |d| {
         levels(d, |l| std::mem::replace(&mut l.inclusion, Inclusion::Neither) == Inclusion::Inclusive)
+    }),
+    ("what includes data includes nothing", |d| {
+        levels(d, |l| std::mem::replace(&mut l.inclusion, Inclusion::Neither) == Inclusion::InclusiveData)
+    }),
+    ("what includes data includes instructions", |d| {
+        let split = d.levels.iter().any(|l| l.holds == Holds::Instructions);
+        let change = |l: &mut Level| {
+            let hit = l.inclusion == Inclusion::InclusiveData && l.holds == Holds::Unified;
+            l.inclusion = if hit { Inclusion::Inclusive } else { l.inclusion };
+            hit
+        };
+        split && levels(d, change)
     }),
     ("exclusive levels are filled", |d| {
         levels(d, |l| std::mem::replace(&mut l.inclusion, Inclusion::Neither) == Inclusion::Exclusive)

@@ -38,8 +38,9 @@ const QUIET: f64 = 1.25;
 pub(crate) const WAKE_START_NS: u64 = 60_000_000;
 /// Accesses that a wake-up takes on a model, beside what it walks: its path through the kernel, a few hundred lines.
 const WAKE_PATH: u64 = 600;
-/// Time of an access of a co-running stream on a model, ns, at least: a pointer chase that hits a second level.
-const STREAM_NS: u64 = 10;
+/// Time of an access of a co-running stream on a model, ns: a chase that goes to memory takes twice that, one that hits
+/// a second level a fifth.
+const STREAM_NS: u64 = 50;
 
 impl Cost<'_> {
     /// Accesses of `streams` that run beside a task while it sleeps so long.

@@ -1,7 +1,7 @@
 //! Which pure factor costs how much, and how much of what the study's memory workers add that explains.
 
 use fathom_analysis::findings::Report;
-use fathom_analysis::interval::{Interval, grouped_interval, median};
+use fathom_analysis::interval::{Interval, median, robust_sigma};
 use fathom_analysis::wakeup::factorial::{self, Attribution, Design, Dose, Effects, Measured};
 use fathom_analysis::wakeup::summary::needed;
 use fathom_probe::load::Stress;
@@ -43,7 +43,8 @@ impl At {
 
 /// The rows `effect.FACTOR`, `interaction.A.B` and `explained.FACTOR`.
 pub(super) fn rows(record: &Record, unit: Unit, report: &mut Report) {
-    if !conditions::design_wanted(record) {
+    let sweep = record.run.as_ref().is_some_and(|run| run.pressure.sweep);
+    if sweep || !conditions::design_wanted(record) {
         return;
     }
     let Some(design) = Design::new(FACTORS.len()) else { return };
@@ -156,14 +157,15 @@ fn dose_of(factor: Stress) -> usize {
     }
 }
 
-/// What the one has more than the other, by rounds.
+/// What the one has more than the other: medians over all series, whose spread says how sure they are. The error of a
+/// median is 1.2533 times that of a mean (of a normal distribution); 2.2 is Student's t for what three rounds have.
 fn increase(before: &Series, after: &Series, at: At) -> Option<Interval> {
-    let of = |series: &Series, round: u64| {
-        let runs = series.runs.iter().filter(|run| run.trial.round == round);
-        median(&runs.map(|run| at.value(run)).collect::<Vec<_>>())
+    let middle = |series: &Series| {
+        let values: Vec<f64> = series.runs.iter().map(|run| at.value(run)).collect();
+        let error = 1.2533 * robust_sigma(&values) / (values.len() as f64).sqrt();
+        Some((median(&values)?, error))
     };
-    let mut rounds: Vec<u64> = after.runs.iter().map(|run| run.trial.round).collect();
-    rounds.dedup();
-    let more = rounds.iter().filter_map(|&round| Some(vec![of(after, round)? - of(before, round)?]));
-    grouped_interval(&more.collect::<Vec<_>>())
+    let (before, after) = (middle(before)?, middle(after)?);
+    let (value, off) = (after.0 - before.0, 2.2 * before.1.hypot(after.1));
+    Some(Interval { value, low: value - off, high: value + off })
 }

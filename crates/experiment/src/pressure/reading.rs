@@ -57,7 +57,8 @@ pub fn read(record: &Record) -> Report {
         return report;
     };
     setup(record, unit, &mut report);
-    let cells = conditions::cells(record);
+    let sweep = record.run.as_ref().is_some_and(|run| run.pressure.sweep);
+    let cells = if sweep { Vec::new() } else { conditions::cells(record) };
     for cell in &cells {
         let traced = super::plan::traced(record);
         let series = Series::of(record, cell, traced);

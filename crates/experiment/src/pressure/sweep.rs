@@ -104,17 +104,44 @@ fn repeats<'a>(record: &'a Record, curve: &Curve, bytes: u64) -> Vec<&'a TrialRu
     record.of(PatternKind::Wake).filter(|run| of(&run.trial) == Some((*curve, bytes))).skip(1).collect()
 }
 
-/// p99.9 of a series in us, or p99 where it is too short for that.
-pub(super) fn tail(run: &TrialRun) -> f64 {
-    let mut late: Vec<u64> = run.wakeups.woken.iter().map(|w| w.user_ns).collect();
-    late.sort_unstable();
-    let share = if late.len() >= FOR_P999 { 0.999 } else { 0.99 };
-    let at = ((late.len() as f64 * share) as usize).min(late.len().saturating_sub(1));
-    late.get(at).map_or(0.0, |ns| *ns as f64 / 1000.0)
+/// What of a series a curve is of. Where the path is longer, the middle moves; where something is met now and then, the
+/// tail alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Statistic {
+    /// p99.9, or p99 where a series is too short for that.
+    Tail,
+    P90,
+    P50,
+}
+
+impl Statistic {
+    pub(super) const ALL: [Statistic; 3] = [Statistic::Tail, Statistic::P90, Statistic::P50];
+
+    pub(super) fn token(self) -> &'static str {
+        match self {
+            Statistic::Tail => "tail",
+            Statistic::P90 => "p90",
+            Statistic::P50 => "p50",
+        }
+    }
+
+    /// Of one series, us.
+    pub(super) fn of(self, run: &TrialRun) -> f64 {
+        let mut late: Vec<u64> = run.wakeups.woken.iter().map(|w| w.user_ns).collect();
+        late.sort_unstable();
+        let share = match self {
+            Statistic::Tail if late.len() >= FOR_P999 => 0.999,
+            Statistic::Tail => 0.99,
+            Statistic::P90 => 0.9,
+            Statistic::P50 => 0.5,
+        };
+        let at = ((late.len() as f64 * share) as usize).min(late.len().saturating_sub(1));
+        late.get(at).map_or(0.0, |ns| *ns as f64 / 1000.0)
+    }
 }
 
 /// A curve as rows, each size with as many repeats as the size that has fewest.
-pub(super) fn rows(record: &Record, curve: &Curve) -> Vec<Row> {
+pub(super) fn rows(record: &Record, curve: &Curve, statistic: Statistic) -> Vec<Row> {
     let mut sizes: Vec<u64> = record
         .of(PatternKind::Wake)
         .filter_map(|run| of(&run.trial))
@@ -128,7 +155,7 @@ pub(super) fn rows(record: &Record, curve: &Curve) -> Vec<Row> {
         .into_iter()
         .map(|bytes| {
             let runs = repeats(record, curve, bytes);
-            (bytes, runs.iter().map(|run| tail(run)).collect())
+            (bytes, runs.iter().map(|run| statistic.of(run)).collect())
         })
         .collect();
     let fewest = all.iter().map(|(_, tails)| tails.len()).filter(|n| *n > 0).min().unwrap_or(0);
@@ -141,8 +168,12 @@ pub(super) fn rows(record: &Record, curve: &Curve) -> Vec<Row> {
 }
 
 /// The breaks of a curve.
-pub(super) fn breaks(record: &Record, curve: &Curve) -> Result<Vec<Inflection>, inflection::Refusal> {
-    inflection::read(&rows(record, curve), seed_of(record, 0x5eeb))
+pub(super) fn breaks(
+    record: &Record,
+    curve: &Curve,
+    statistic: Statistic,
+) -> Result<Vec<Inflection>, inflection::Refusal> {
+    inflection::read(&rows(record, curve, statistic), seed_of(record, 0x5eeb))
 }
 
 /// Curves that were begun, in the order of the first look.
@@ -234,8 +265,15 @@ fn short(record: &Record, curve: &Curve, sizes: &[u64]) -> Vec<u64> {
     if !unfinished.is_empty() {
         return unfinished;
     }
-    let found = breaks(record, curve).unwrap_or_default();
-    inflection::wanted(&rows(record, curve), &found, CLOSE, 1 << 20)
+    let mut wanted: Vec<u64> = Vec::new();
+    for statistic in Statistic::ALL {
+        let found = breaks(record, curve, statistic).unwrap_or_default();
+        // Sizes are told in MiB: a block is pages, and nothing of a worker's path knows less than that.
+        wanted.extend(inflection::wanted(&rows(record, curve, statistic), &found, CLOSE, 1 << 20));
+    }
+    wanted.sort_unstable();
+    wanted.dedup();
+    wanted
 }
 
 /// Activations of each of so many series that share `ns` of the budget.

@@ -6,7 +6,7 @@ use fathom_analysis::wakeup::inflection::{self, Kind};
 use fathom_probe::wire::PatternKind;
 
 use super::reading::{Unit, refuse};
-use super::sweep::{self, Curve};
+use super::sweep::{self, Curve, Statistic};
 use crate::reading::{measured, number, size, text};
 use crate::record::{Record, TrialRun};
 
@@ -17,28 +17,33 @@ pub(super) fn rows(record: &Record, unit: Unit, report: &mut Report) {
     let mut number_of = 0;
     for curve in sweep::curves(record) {
         cells(record, &curve, unit, report);
-        match sweep::breaks(record, &curve) {
-            Ok(found) => {
-                for inflection in found {
-                    number_of += 1;
-                    inflection_rows(number_of, &curve, &inflection, report);
+        for statistic in Statistic::ALL {
+            match sweep::breaks(record, &curve, statistic) {
+                Ok(found) => {
+                    for inflection in found {
+                        number_of += 1;
+                        inflection_rows(number_of, &curve, statistic, &inflection, report);
+                    }
+                }
+                Err(why) => {
+                    refused(&curve, why, report);
+                    break;
                 }
             }
-            Err(inflection::Refusal::TooFew) => refuse(
-                report,
-                &format!("inflections of {}", curve.token()),
-                format!("fewer than {} repeats at some of its sizes", inflection::FEWEST),
-                "give the sweep more time, or fewer cells (--bytes, --strides, --modes), or --resume it",
-            ),
-            Err(inflection::Refusal::NotMeasured) => {
-                refuse(
-                    report,
-                    &format!("inflections of {}", curve.token()),
-                    "nobody was ever late".into(),
-                    "",
-                );
-            }
         }
+    }
+}
+
+fn refused(curve: &Curve, why: inflection::Refusal, report: &mut Report) {
+    let what = format!("inflections of {}", curve.token());
+    match why {
+        inflection::Refusal::TooFew => refuse(
+            report,
+            &what,
+            format!("fewer than three sizes, or than {} repeats at some of them", inflection::FEWEST),
+            "give the sweep more time, or fewer cells (--bytes, --strides, --modes), or --resume it",
+        ),
+        inflection::Refusal::NotMeasured => refuse(report, &what, "nobody was ever late".into(), ""),
     }
 }
 
@@ -68,7 +73,7 @@ fn cells(record: &Record, curve: &Curve, unit: Unit, report: &mut Report) {
                 &trials,
             ));
         }
-        let tails: Vec<f64> = here.iter().map(|r| sweep::tail(r)).collect();
+        let tails: Vec<f64> = here.iter().map(|r| Statistic::Tail.of(r)).collect();
         if let Some(us) = median_interval(&tails) {
             let mut row =
                 measured(format!("{prefix}.tail"), us.scaled(unit.of_us), unit.name, all.len(), &trials);
@@ -96,7 +101,13 @@ fn cells(record: &Record, curve: &Curve, unit: Unit, report: &mut Report) {
     }
 }
 
-fn inflection_rows(nth: usize, curve: &Curve, found: &inflection::Inflection, report: &mut Report) {
+fn inflection_rows(
+    nth: usize,
+    curve: &Curve,
+    statistic: Statistic,
+    found: &inflection::Inflection,
+    report: &mut Report,
+) {
     let kind = match found.kind {
         Kind::Step => "step",
         Kind::Ramp => "ramp",
@@ -115,4 +126,5 @@ fn inflection_rows(nth: usize, curve: &Curve, found: &inflection::Inflection, re
     report.findings.push(measured(format!("inflection.{nth}.effect"), found.effect, "", 0, &[]));
     report.findings.push(text(format!("inflection.{nth}.kind"), kind));
     report.findings.push(text(format!("inflection.{nth}.curve"), &curve.token()));
+    report.findings.push(text(format!("inflection.{nth}.statistic"), statistic.token()));
 }

@@ -143,7 +143,23 @@ impl Vm {
             _ => Source::Maps(None),
         };
         let stride = usize::try_from(stressor.stride).unwrap_or(bytes);
-        Ok(Vm { bytes, stride, keep: stressor.keep, source })
+        let mut vm = Vm { bytes, stride, keep: stressor.keep, source };
+        vm.settle(page)?;
+        Ok(vm)
+    }
+
+    /// The first rounds of an allocator, which are unlike all that follow: the block is mapped in the one and faults
+    /// in on the heap in the other. `stress` runs for minutes, a trial for a second.
+    fn settle(&mut self, page: usize) -> Result<(), Trouble> {
+        if let Source::Mallocs(allocator) = &mut self.source
+            && self.keep == Keep::Free
+        {
+            for _ in 0..2 {
+                allocator.allocate().map_err(memory)?.mark(0..self.bytes, self.stride.max(page));
+                allocator.free();
+            }
+        }
+        Ok(())
     }
 }
 

@@ -125,6 +125,9 @@ words! {
     Inclusion {
         /// It holds them all: a line that leaves here leaves the nearer levels too.
         Inclusive = "inclusive",
+        /// It holds those of the levels that serve data: a line that leaves here leaves these too, and stays in levels
+        /// for instructions alone.
+        InclusiveData = "inclusive-data",
         /// It holds what nearer levels evict, and hands a line over when it is asked for.
         Exclusive = "exclusive",
         /// Nothing: both fill, each replaces for itself.
@@ -370,15 +373,16 @@ pub struct Wakeup {
     /// Bytes of memory in which the code lies anywhere, and as many in which the data do.
     pub within: u64,
     /// The stages, in the order of [`Wakeup::STAGES`].
-    pub stages: [Stage; 4],
+    pub stages: [Stage; 5],
 }
 
 impl Wakeup {
-    /// What each stage leads to, as `[wakeup.NAME]`: the timer's handler, the task runnable, the switch to the task,
-    /// the task's own reading of the clock.
-    pub const STAGES: [&'static str; 4] = ["irq", "wake", "switch", "user"];
+    /// What each stage leads to, as `[wakeup.NAME]`: the task's sleep, which nobody waits for, then the timer's handler,
+    /// the task runnable, the switch to the task, and its own reading of the clock.
+    pub const STAGES: [&'static str; 5] = ["sleep", "irq", "wake", "switch", "user"];
     /// Their tables.
-    const TABLES: [&'static str; 4] = ["wakeup.irq", "wakeup.wake", "wakeup.switch", "wakeup.user"];
+    const TABLES: [&'static str; 5] =
+        ["wakeup.sleep", "wakeup.irq", "wakeup.wake", "wakeup.switch", "wakeup.user"];
 }
 
 /// `[wakeup.NAME]`: one stage of a wake-up.

@@ -40,7 +40,7 @@ const MEMORY: &[&str] =
 const UNCACHED: &[&str] =
     &["load", "store", "buffers", "gather", "drain", "device_load", "device_store", "write_through", "mixed"];
 
-const WAKEUP: &[&str] = &["instruction", "common", "within", "irq", "wake", "switch", "user"];
+const WAKEUP: &[&str] = &["instruction", "common", "within", "sleep", "irq", "wake", "switch", "user"];
 const STAGE: &[&str] = &["instructions", "code", "data"];
 
 /// The file under the reader.
@@ -241,7 +241,7 @@ fn example(key: &str) -> String {
         "core" | "timer" | "memory" | "walk" | "uncached" | "wakeup" => {
             return format!("a table [{key}] of its own");
         }
-        "irq" | "wake" | "switch" | "user" => return format!("a table [wakeup.{key}] of its own"),
+        "sleep" | "irq" | "wake" | "switch" | "user" => return format!("a table [wakeup.{key}] of its own"),
         "code" | "data" | "common" => return format!("for example: {key} = \"4K\""),
         "within" => "within = \"8M\"",
         "instructions" => "instructions = 1100",
@@ -443,7 +443,7 @@ fn read_uncached(t: &Table) -> Result<Uncached> {
 }
 
 fn read_wakeup(t: &Table, places: &mut Places) -> Result<Wakeup> {
-    let mut stages = [Stage { instructions: 0, code: 0, data: 0 }; 4];
+    let mut stages = [Stage { instructions: 0, code: 0, data: 0 }; 5];
     for (stage, names) in stages.iter_mut().zip(Wakeup::STAGES.into_iter().zip(Wakeup::TABLES)) {
         let table = one_table(t, names, STAGE, places)?.ok_or_else(|| t.missing(names.0))?;
         *stage = Stage {

@@ -4,9 +4,9 @@ use fathom_probe::chain::{Chain, Layout, Order};
 use fathom_probe::machine::{Refusal, Stream};
 use fathom_probe::patterns::chase::UNROLL;
 
-use super::Model;
+use super::{Agent, Model};
 use crate::arena::Cursor;
-use crate::hierarchy::Path;
+use crate::hierarchy::{Hierarchy, Path};
 use crate::rng::{Rng, Use};
 
 /// A co-running chase.
@@ -15,6 +15,17 @@ pub(super) struct Running {
     agent: usize,
     cursor: Cursor,
     loads: u64,
+}
+
+/// Laps of a stream that are looked at, in each sleep, for one that leaves everything as it was.
+const LOOKED_AT: u32 = 3;
+
+/// All that a stream's loads depend on, and what they count.
+struct Before {
+    agent: Agent,
+    hierarchy: Hierarchy,
+    accesses: u64,
+    reads: u64,
 }
 
 impl Model {
@@ -76,16 +87,92 @@ impl Model {
         loop {
             let clock = |s: &Running| self.agents[s.agent].clock;
             let slowest = self.streams.iter().enumerate().min_by_key(|(_, s)| clock(s));
-            let Some((index, stream)) = slowest.filter(|(_, s)| clock(s) < self.clock()) else { return };
+            let Some((index, _)) = slowest.filter(|(_, s)| clock(s) < self.clock()) else { return };
+            self.move_stream(index);
+        }
+    }
+
+    /// One load of a stream.
+    #[inline(always)]
+    fn move_stream(&mut self, index: usize) {
+        let Running { agent, cursor, .. } = &self.streams[index];
+        let (agent, offset) = (*agent, cursor.offset);
+        self.load::<true>(agent, offset);
+        let stream = &mut self.streams[index];
+        stream.cursor.advance();
+        stream.loads += 1;
+        if stream.loads.is_multiple_of(UNROLL) {
+            self.agents[agent].clock += self.ops.0 + self.ops.1;
+        }
+    }
+
+    /// The same as [`catch_up`](Model::catch_up) after a sleep of CPU 0, in which a stream may go round many times: a
+    /// lap that leaves everything as it was is every further lap, and those are counted and not run.
+    pub(super) fn catch_up_after_sleep(&mut self) {
+        // Laps of several streams are one another's surroundings.
+        if let [stream] = &self.streams[..] {
+            let cells = stream.cursor.chain.cells();
+            // So many loads lead to the same cell, and to the same place in the loop that they are in.
+            let lap =
+                cells.checked_mul(UNROLL).map_or(u64::MAX, |loads| loads / common_divisor(cells, UNROLL));
             let agent = stream.agent;
-            let offset = stream.cursor.offset;
-            self.load::<true>(agent, offset);
-            let stream = &mut self.streams[index];
-            stream.cursor.advance();
-            stream.loads += 1;
-            if stream.loads.is_multiple_of(UNROLL) {
-                self.agents[agent].clock += self.ops.0 + self.ops.1;
+            self.skip_laps(agent, lap);
+        }
+        self.catch_up();
+    }
+
+    fn skip_laps(&mut self, agent: usize, lap: u64) {
+        let nearest =
+            self.hierarchy.nearest(Path::Data).map_or(1, |level| self.hierarchy.latency(level).max(1));
+        for _ in 0..LOOKED_AT {
+            let left = self.clock().saturating_sub(self.agents[agent].clock);
+            // What is remembered costs more than it spares where only a few laps can follow.
+            if left / nearest / 4 < lap {
+                return;
+            }
+            let before = Before {
+                agent: self.agents[agent].clone(),
+                hierarchy: self.hierarchy.clone(),
+                accesses: self.accesses,
+                reads: self.memory.reads,
+            };
+            for _ in 0..lap {
+                if self.agents[agent].clock >= self.clock() {
+                    return;
+                }
+                self.move_stream(0);
+            }
+            let took = self.agents[agent].clock - before.agent.clock;
+            if took > 0 && self.is_as(agent, &before) {
+                let left = self.clock().saturating_sub(self.agents[agent].clock);
+                return self.lap_again(agent, &before, left / took);
             }
         }
     }
+
+    /// Whether a stream's loads would go as they went. A load that memory answers has moved its rows and its spread.
+    fn is_as(&self, agent: usize, before: &Before) -> bool {
+        let own = &self.agents[agent];
+        self.memory.reads == before.reads
+            && (own.last_line, own.repeat_cost) == (before.agent.last_line, before.agent.repeat_cost)
+            && own.tlbs.is_as(&before.agent.tlbs)
+            && self.hierarchy.is_as(&before.hierarchy)
+    }
+
+    /// Counts what was counted since, and lets the time of it pass, another `times`.
+    fn lap_again(&mut self, agent: usize, before: &Before, times: u64) {
+        let own = &mut self.agents[agent];
+        own.clock += (own.clock - before.agent.clock) * times;
+        own.tlbs.count_again(&before.agent.tlbs, times);
+        self.hierarchy.count_again(&before.hierarchy, times);
+        self.accesses += (self.accesses - before.accesses) * times;
+    }
 }
+
+/// Euclid's.
+fn common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { common_divisor(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,7 @@
 
 use fathom_model::description::{
     Core, Description, DeviceCosts, Frames, Gathering, Holds, Inclusion, Index, Level, Memory, Mixed,
-    Refresh, Replacement, Rows, Through, Time, Timer, Tlb, Uncached, Walk, WalkFrom, Write,
+    Refresh, Replacement, Rows, Stage, Through, Time, Timer, Tlb, Uncached, Wakeup, Walk, WalkFrom, Write,
 };
 use fathom_probe::chain::mix;
 
@@ -73,11 +73,20 @@ pub fn random_description(seed: u64) -> Description {
         walk,
         memory,
         uncached: Uncached::default(),
-        wakeup: None,
+        wakeup: random_wakeup(&mut Draw::new(seed ^ 0x3ff)),
     };
     let description = random_uncached(description, &mut Draw::new(seed ^ 0x0ff));
     description.check().unwrap_or_else(|flaw| panic!("seed {seed}: {flaw}"));
     description
+}
+
+/// A wake-up's path, also from draws of its own.
+fn random_wakeup(d: &mut Draw) -> Option<Wakeup> {
+    let mut stage =
+        |most: u64| Stage { instructions: 1 + d.below(3000), code: 1 + d.below(most), data: d.below(most) };
+    let stages = [stage(8000), stage(400), stage(4000), stage(4000), stage(1)];
+    let (instruction, common) = (d.time(3), d.below(2048));
+    (!d.chance(2)).then(|| Wakeup { instruction, common, within: 64 << (10 + d.below(8)), stages })
 }
 
 /// The keys for memory that is not write-back, from draws of their own: the rest of a machine stays what it was.
@@ -140,7 +149,7 @@ fn random_level(d: &mut Draw, name: &str, holds: Holds, line: u64, sets: u64) ->
         replacement: d.one_of(Replacement::ALL),
         write: d.one_of(Write::ALL),
         allocate: !d.chance(3),
-        inclusion: d.one_of(&[Inclusion::Neither, Inclusion::Inclusive]),
+        inclusion: d.one_of(&[Inclusion::Neither, Inclusion::Inclusive, Inclusion::InclusiveData]),
         shared: false,
     }
 }

@@ -354,9 +354,13 @@ impl Reference {
 
     fn leaves(&mut self, cpu: u32, level: usize, address: u64, dirty: bool) {
         let mut dirty = dirty;
-        if self.is(level, Inclusion::Inclusive) {
+        let data_only = self.is(level, Inclusion::InclusiveData);
+        if data_only || self.is(level, Inclusion::Inclusive) {
             let mut found = false;
             for inner in self.inwards(level) {
+                if data_only && self.level(inner).holds == Holds::Instructions {
+                    continue;
+                }
                 let everyone = self.level(level).shared && !self.level(inner).shared;
                 let all: Vec<u32> = self.clocks.keys().copied().collect();
                 let owners = if everyone { all } else { vec![cpu] };

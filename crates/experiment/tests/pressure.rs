@@ -1,0 +1,375 @@
+//! Pressure on a machine whose wake-ups are drawn from known distributions: what was planted is found, and what was not
+//! is not.
+
+use fathom_analysis::findings::{Report, Value};
+use fathom_experiment::pressure;
+use fathom_experiment::record::{Record, Run};
+use fathom_experiment::session::{InProcess, Session};
+use fathom_model::{Model, catalog};
+use fathom_probe::load::{Load, Pressed, Stalls, Stress};
+use fathom_probe::machine::{
+    Awake, Control, Counters, Disturb, Dma, Event, Fact, FactValue, Fresh, Machine, Maintain, Mapping,
+    Places, Refusal, Released, Ticks, Traced, Translate, Wake, Watch, Wish, Worth,
+};
+use fathom_probe::wire::Wakes;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
+
+/// What one kind of stressor adds to a wake-up, ns.
+type Adds = fn(&fathom_probe::load::Stressor) -> u64;
+
+/// A machine of paper: memory that holds, a clock that jumps to where it is told, and wake-ups that are drawn.
+struct Paper {
+    memory: Vec<u64>,
+    now: u64,
+    random: Xoshiro256PlusPlus,
+    adds: Adds,
+    load: Load,
+    pressed_at: u64,
+    places: Vec<Places>,
+    traced: bool,
+    /// What being traced adds, ns.
+    tracing: u64,
+    /// Is there no tracer?
+    blind: bool,
+    /// Is no priority to be had?
+    denied: bool,
+    /// Every so many ns a wake-up is 300 us late; 0 for never.
+    cadence: u64,
+}
+
+impl Paper {
+    fn new(adds: Adds) -> Paper {
+        Paper {
+            memory: vec![0; 4 << 20],
+            now: 1_000_000_007,
+            random: Xoshiro256PlusPlus::seed_from_u64(5),
+            adds,
+            load: Load::default(),
+            pressed_at: 0,
+            places: Vec::new(),
+            traced: false,
+            tracing: 0,
+            blind: false,
+            denied: false,
+            cadence: 0,
+        }
+    }
+
+    fn unit(&mut self) -> f64 {
+        (self.random.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+impl Counters for Paper {}
+impl Fresh for Paper {}
+impl Dma for Paper {}
+impl Translate for Paper {}
+impl Control for Paper {}
+impl Maintain for Paper {
+    fn clean_invalidate(&mut self, _: u64, _: u64) -> Result<(), Refusal> {
+        Ok(())
+    }
+}
+
+impl Disturb for Paper {
+    fn press(&mut self, load: &Load) -> Result<(), Refusal> {
+        if load.stressors.iter().any(|s| s.bytes > 1 << 30) {
+            return Err(Refusal::new("so much memory is not there", "ask for less"));
+        }
+        (self.load, self.pressed_at) = (load.clone(), self.now);
+        Ok(())
+    }
+
+    fn release(&mut self) -> Released {
+        let ns = self.now - self.pressed_at;
+        // A worker of any kind does a thousand rounds a second, with ten faults each where it allocates.
+        let row = |(i, s): (usize, &fathom_probe::load::Stressor)| {
+            let passes = s.workers * ns / 1_000_000;
+            let faulting = matches!(s.kind, Stress::Vm | Stress::Fault);
+            let faults = if faulting { 10 * passes } else { 0 };
+            Pressed { stressor: i as u64, ns, passes, lines: 20 * passes, faults, bytes: 64 * passes }
+        };
+        let pressed = self.load.stressors.iter().enumerate().map(row).collect();
+        self.load = Load::default();
+        Released { pressed, stalls: Some(Stalls { cpu_us: ns / 2000, ..Stalls::default() }) }
+    }
+}
+
+impl Wake for Paper {
+    fn wake_begin(&mut self, wakes: &Wakes, _: u64) -> Result<u64, Refusal> {
+        if self.denied && wakes.priority > 0 {
+            return Err(Refusal::new("no priority for this process", "run as root"));
+        }
+        if self.blind && wakes.traced {
+            return Err(Refusal::new("no tracepoints here", "run as root"));
+        }
+        self.traced = wakes.traced;
+        Ok(self.now)
+    }
+
+    /// 5 us, an exponential tail of 1 us, what the load adds, and now and then a hundred more.
+    fn wake_at(&mut self, at_ns: u64) -> Result<Awake, Refusal> {
+        assert!(at_ns >= self.now, "asked to sleep until a time that is past");
+        let added: u64 = self.load.stressors.iter().map(self.adds).sum();
+        let tail = -1000.0 * (1.0 - self.unit()).ln();
+        let traced = if self.traced { self.tracing } else { 0 };
+        let periodic = self.cadence > 0 && at_ns % self.cadence < 1_000_000;
+        let late = 5000 + tail as u64 + added + traced + if periodic { 300_000 } else { 0 };
+        let place = |part: u64| Some(at_ns + late * part / 8);
+        if self.traced {
+            // What is added is added before the interrupt.
+            self.places.push(Places {
+                expires_ns: at_ns,
+                irq_ns: place(5),
+                wake_ns: place(6),
+                switch_ns: place(7),
+            });
+        }
+        self.now = at_ns + late;
+        Ok(Awake { now_ns: self.now, cpu: 0, involuntary: 0 })
+    }
+
+    fn wake_now(&mut self) -> u64 {
+        self.now
+    }
+
+    fn wake_end(&mut self) -> Result<Traced, Refusal> {
+        Ok(Traced { places: std::mem::take(&mut self.places), lost: 0 })
+    }
+
+    fn wake_around(&mut self, from_ns: u64, _: u64, _: usize) -> Vec<Event> {
+        vec![Event { at_ns: from_ns, what: "switch idle -> task".into() }]
+    }
+}
+
+impl Machine for Paper {
+    type Cell = usize;
+
+    fn worth(&self) -> Worth {
+        Worth::Real
+    }
+    fn facts(&mut self, sink: &mut dyn FnMut(Fact)) {
+        sink(Fact { name: "clock.hz".into(), value: FactValue::Int(1_000_000_000) });
+    }
+    fn map(&mut self, wish: &Wish) -> Result<Mapping, Refusal> {
+        Ok(Mapping { base: 0, bytes: wish.bytes, page_bytes: 4096 })
+    }
+    fn cell(&self, offset: u64) -> Option<usize> {
+        (offset.is_multiple_of(8) && offset / 8 < self.memory.len() as u64).then_some(offset as usize / 8)
+    }
+    fn offset(&self, cell: usize) -> u64 {
+        cell as u64 * 8
+    }
+    fn watch(&mut self) -> Watch {
+        Watch { wall_ns: self.now, cpu_ns: self.now, ..Watch::default() }
+    }
+    fn link(&mut self, at: usize, to: usize) {
+        self.memory[at] = to as u64;
+    }
+    fn follow(&mut self, at: usize) -> usize {
+        self.memory[at] as usize
+    }
+    fn now(&mut self) -> Ticks {
+        self.now += 10;
+        Ticks(self.now)
+    }
+    fn alu(&mut self, n: u64) {
+        self.now += n;
+    }
+}
+
+fn session<M: Machine>(machine: &mut M, run: Run) -> (Vec<String>, Record) {
+    let run = Run { experiment: pressure::NAME.into(), subject: "paper".into(), seed: 1, ..run };
+    InProcess::new(Session::new(pressure::plan, run)).run(machine)
+}
+
+fn measure(machine: &mut Paper, run: Run) -> Report {
+    let (transcript, record) = session(machine, run);
+    assert_eq!(record.problems, Vec::<String>::new());
+    assert!(record.trials.iter().all(|r| r.cheated == 0), "an activation proves nothing");
+    // The file says the same.
+    let again = Record::parse(&transcript.join("\n")).expect("a record");
+    let report = pressure::read(&record);
+    assert_eq!(pressure::read(&again), report);
+    report
+}
+
+fn minute() -> Run {
+    Run { budget_ms: 60_000, ..Run::default() }
+}
+
+fn row<'a>(report: &'a Report, name: &str) -> Option<&'a fathom_analysis::findings::Finding> {
+    report.findings.iter().find(|f| f.name == name)
+}
+
+fn number(report: &Report, name: &str) -> f64 {
+    match row(report, name).map(|f| &f.value) {
+        Some(Value::Number(v)) => *v,
+        other => panic!("{name}: {other:?}"),
+    }
+}
+
+/// Page faults cost 20 us, bandwidth 4 us, the study's memory workers what faults cost them; nothing else anything.
+fn planted(s: &fathom_probe::load::Stressor) -> u64 {
+    match s.kind {
+        Stress::Fault | Stress::Vm => 20_000,
+        Stress::Copy => 4_000,
+        _ => 0,
+    }
+}
+
+#[test]
+fn what_each_factor_costs_and_what_it_explains() {
+    let mut machine = Paper::new(planted);
+    machine.tracing = 2000;
+    let report = measure(&mut machine, minute());
+    for (factor, us) in [("copy", 4.0), ("chase", 0.0), ("pages", 0.0), ("fault", 20.0), ("unmap", 0.0)] {
+        let row = row(&report, &format!("effect.{factor}")).expect(factor);
+        let (low, high) = (row.low.expect("an interval"), row.high.expect("an interval"));
+        assert!(low <= us && us <= high, "{factor}: {low} to {high}, and {us} was planted");
+        assert!(high - low < 4.0, "{factor}: {low} to {high} says nothing");
+    }
+    // All of the increase comes with page faults, of which the study's workers do as many as the factor.
+    let near = |name: &str, us: f64| {
+        let found = number(&report, name);
+        assert!((found - us).abs() < 2.0, "{name}: {found} and not {us}");
+    };
+    near("explained.increase", 20.0);
+    near("explained.fault", 20.0);
+    near("bias.trace", 2.0);
+    near("wakeup.user.none.p50", 5.0 + 0.7 + 2.0);
+    near("wakeup.irq.fault.p50", (5.0 + 0.7 + 2.0 + 20.0) * 5.0 / 8.0);
+    assert!(number(&report, "pressure.fault.faults") > 0.0 && number(&report, "stall.fault.cpu") > 0.4);
+    assert!(report.refusals.iter().all(|r| !r.what.contains("factors")), "{:?}", report.refusals);
+}
+
+#[test]
+fn where_nothing_is_planted_nothing_is_found() {
+    let report = measure(&mut Paper::new(|_| 0), minute());
+    for name in ["copy", "chase", "pages", "fault", "unmap"] {
+        let row = row(&report, &format!("effect.{name}")).expect(name);
+        assert!(row.low < Some(0.0) && row.high > Some(0.0), "{name}: {row:?}");
+    }
+    assert!(!report.findings.iter().any(|f| f.name.starts_with("cause.")), "{:?}", report.findings);
+    let increase = row(&report, "explained.increase").expect("a row");
+    assert!(increase.low < Some(0.1) && increase.high > Some(-0.1), "{increase:?}");
+}
+
+#[test]
+fn what_comes_back_every_100_ms_is_named() {
+    let mut machine = Paper::new(|_| 0);
+    machine.cadence = 100_000_000;
+    let report = measure(&mut machine, minute());
+    assert!((number(&report, "cause.quota.period") - 100.0).abs() < 1.0);
+    assert!(number(&report, "cause.quota.share") > 0.8);
+    assert!(report.refusals.iter().any(|r| r.what == "wakeup.user.none.hourly"), "{:?}", report.refusals);
+    let worst = row(&report, "worst.1.latency").expect("a row");
+    assert!(worst.notes.iter().any(|n| n.contains("before-irq")), "{worst:?}");
+    assert!(worst.notes.iter().any(|n| n.contains("switch idle -> task")), "{worst:?}");
+}
+
+#[test]
+fn without_a_tracer_the_task_itself_is_what_there_is() {
+    let mut machine = Paper::new(|_| 0);
+    machine.blind = true;
+    let report = measure(&mut machine, Run { budget_ms: 5_000, ..Run::default() });
+    assert!(row(&report, "wakeup.user.none.p50").is_some());
+    assert!(row(&report, "wakeup.irq.none.p50").is_none());
+    assert!(report.refusals.iter().any(|r| r.reason.contains("tracepoints")), "{:?}", report.refusals);
+}
+
+#[test]
+fn without_a_priority_nothing_is_measured_but_what_is_asked_for() {
+    let mut machine = Paper::new(|_| 0);
+    machine.denied = true;
+    let report = measure(&mut machine, minute());
+    assert!(!report.findings.iter().any(|f| f.name.starts_with("wakeup.")), "{:?}", report.findings);
+    assert!(report.refusals.iter().any(|r| r.remedy == "run as root"));
+    let mut run = Run { budget_ms: 3_000, ..Run::default() };
+    run.pressure.priority = Some(0);
+    let report = measure(&mut machine, run);
+    assert!(row(&report, "wakeup.user.none.p50").is_some());
+    assert!(report.warnings.iter().any(|w| w.token == "wakeup-setup"), "{:?}", report.warnings);
+}
+
+#[test]
+fn a_load_that_is_refused_costs_the_others_nothing() {
+    let mut run = Run { budget_ms: 5_000, ..Run::default() };
+    run.pressure.loads = ["vm*1:2G", "vm*2:8M"].map(|l| Load::parse(l).expect("a load")).to_vec();
+    let report = measure(&mut Paper::new(planted), run);
+    assert!(row(&report, "wakeup.user.load-1.p50").is_none());
+    assert!(number(&report, "wakeup.user.load-2.p50") > number(&report, "wakeup.user.none.p50") + 19.0);
+    assert!(report.refusals.iter().any(|r| r.reason.contains("so much memory")), "{:?}", report.refusals);
+}
+
+fn sweep(budget_ms: u64) -> Run {
+    let mut run = Run { budget_ms, ..Run::default() };
+    run.pressure.sweep = true;
+    run.pressure.keeps = vec![fathom_probe::load::Keep::Free];
+    run
+}
+
+/// A step of 2 us at 32 MiB.
+fn kink(s: &fathom_probe::load::Stressor) -> u64 {
+    if s.bytes >= 32 << 20 { 2000 } else { 0 }
+}
+
+#[test]
+fn a_sweep_finds_where_the_path_gets_longer_and_how_sharply() {
+    let report = measure(&mut Paper::new(kink), sweep(600_000));
+    let found: Vec<&str> = report
+        .findings
+        .iter()
+        .filter(|f| f.name.ends_with(".statistic"))
+        .filter_map(|f| match &f.value {
+            Value::Text(word) => Some(word.as_str()),
+            Value::Number(_) => None,
+        })
+        .collect();
+    assert!(found.contains(&"p50") && found.contains(&"p90"), "{found:?}");
+    for nth in 1..=found.len() {
+        let row = row(&report, &format!("inflection.{nth}.bytes")).expect("a row");
+        let (low, high) = (row.low.expect("an end"), row.high.expect("an end"));
+        assert!(low < f64::from(32 << 20) && high >= f64::from(32 << 20), "{row:?}");
+        assert!(high / low < 1.1 + 0.05, "not narrowed: {low} to {high}");
+    }
+    // Without the step there is none.
+    let report = measure(&mut Paper::new(|_| 0), sweep(300_000));
+    assert!(!report.findings.iter().any(|f| f.name.starts_with("inflection.")), "{:?}", report.findings);
+}
+
+#[test]
+fn a_record_that_was_cut_off_is_gone_on_with() {
+    let (whole, _) = session(&mut Paper::new(kink), sweep(100_000));
+    // Somewhere in the middle of a trial's lines.
+    let cut: Vec<String> = whole[..whole.len() / 2].to_vec();
+    let trials = Record::parse(&cut.join("\n")).expect("a record").trials.len();
+    let run = Run { experiment: pressure::NAME.into(), subject: "paper".into(), seed: 1, ..sweep(100_000) };
+    let session = Session::resumed(pressure::plan, run, cut);
+    let (transcript, record) = InProcess::new(session).run(&mut Paper::new(kink));
+    assert_eq!(record.problems, Vec::<String>::new());
+    assert!(record.trials.len() > trials, "nothing was added");
+    assert_eq!(record.losses.restarts, 0, "the new probe was asked to greet");
+    let again = Record::parse(&transcript.join("\n")).expect("a record");
+    assert_eq!(pressure::read(&again), pressure::read(&record));
+    let done = |record: &Record| record.trials.iter().filter(|r| r.done.is_some()).count();
+    let (_, uncut) = self::session(&mut Paper::new(kink), sweep(100_000));
+    assert!(done(&record) + 5 > done(&uncut), "{} against {}", done(&record), done(&uncut));
+}
+
+#[test]
+fn a_described_machine_says_what_an_absent_level_costs() {
+    let of = |name: &str| {
+        let description = catalog::load(name).expect("committed").expect("sound");
+        let run = Run { budget_ms: 12_000, ..Run::default() };
+        let (_, record) = session(&mut Model::new(&description, 1), run);
+        assert_eq!(record.problems, Vec::<String>::new());
+        pressure::read(&record)
+    };
+    let (on, off) = (of("am5728"), of("am5728-l2-off"));
+    let p50 = |report: &Report, condition: &str| number(report, &format!("wakeup.user.{condition}.p50"));
+    assert!(p50(&on, "none") > 0.0);
+    assert!(p50(&on, "chase") > p50(&on, "none"), "a load in the shared level costs something");
+    assert!(p50(&off, "chase") > p50(&on, "none"));
+}
