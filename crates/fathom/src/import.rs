@@ -80,15 +80,24 @@ fn lines(options: &Import, read: &[(String, Foreign)], series: &[Imported]) -> V
     let files = options.files.iter().map(|file| format!(" {}", shell(&file.display().to_string())));
     let run = Run {
         experiment: pressure::NAME.to_owned(),
-        subject: subjects.join(", "),
+        subject: short(&subjects.join(", ")),
         build: crate::build::id(),
-        command: format!("fathom import{}", files.collect::<String>()),
+        command: short(&format!("fathom import{}", files.collect::<String>())),
         ..Run::default()
     };
     let series = series.iter().zip(1..).flat_map(|(series, number)| series.lines(number));
     let end = End { status: "complete".to_owned(), elapsed_ms: 0 };
     let all = [run.line()].into_iter().chain(series).chain([end.line()]);
     [Record::first_line()].into_iter().chain(all.map(|line| line.render())).collect()
+}
+
+/// So much of a text that two of them, however they are written, are a line.
+fn short(text: &str) -> String {
+    const MOST: usize = 400;
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
 }
 
 /// Writes them. Answers the file to name, and why one that was asked for is not whole.
