@@ -25,7 +25,6 @@ mod format;
 mod join;
 mod place;
 mod ring;
-#[allow(dead_code, reason = "no trial asks for it yet")]
 pub(crate) mod timerlat;
 
 use buffer::{Buffer, Drained, unknown};
@@ -84,6 +83,15 @@ pub(crate) fn sweep(root: &Root) -> Vec<String> {
 pub(crate) fn remove(root: &Root, name: &str) -> std::io::Result<()> {
     let place = Place::find(root).map_err(|refusal| std::io::Error::other(refusal.reason.into_owned()))?;
     place.remove(name)
+}
+
+/// Puts back what an instance's name says, once it is removed by whoever knows its directory alone.
+pub(crate) fn put_back(root: &Root, name: &str) {
+    if place::keeps(name)
+        && let Ok(place) = Place::find(root)
+    {
+        place.put_back(name);
+    }
 }
 
 /// Removes the trace instances that killed probes left; their names. What else they were, the kernel has removed with
