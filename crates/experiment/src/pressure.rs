@@ -9,6 +9,7 @@ pub mod asked;
 mod attribution;
 mod causes;
 pub mod conditions;
+mod imported;
 mod plan;
 mod reading;
 mod series;

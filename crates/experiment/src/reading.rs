@@ -29,6 +29,7 @@ pub const WARNINGS: &[(&str, &str)] = &[
     ("throttled", "the machine slowed itself down: temperature, power or voltage"),
     ("pressure", "tasks waited for a CPU, for memory or for input and output while it was measured"),
     ("wakeup-setup", "the set-up makes wake-ups other than they would be"),
+    ("imported", "another tool measured this: on what clock, machine or guest, nothing says"),
     ("claims", "a source's claims contradict each other or themselves"),
 ];
 
@@ -83,7 +84,7 @@ pub(crate) fn begun(record: &Record, experiment: &str) -> Report {
     let mut report = Report {
         experiment: experiment.to_owned(),
         subject: run.subject,
-        worth: record.worth.map_or("emulated", Worth::token).to_owned(),
+        worth: record.worth.map_or(unsaid(record), Worth::token).to_owned(),
         facts: shown_facts(record),
         seed: run.seed,
         elapsed_s: record.end.as_ref().map_or(0.0, |e| e.elapsed_ms as f64 / 1000.0),
@@ -92,6 +93,12 @@ pub(crate) fn begun(record: &Record, experiment: &str) -> Report {
     session(record, &mut report);
     report.warnings.extend(environment::judge(record));
     report
+}
+
+/// The worth where no probe declared one. What another tool measured may have been silicon, a guest or an emulator;
+/// else there is nothing that could be believed.
+fn unsaid(record: &Record) -> &'static str {
+    if record.imported.is_empty() { "emulated" } else { "unknown" }
 }
 
 /// Facts worth a line in the report's head, and behind them the surroundings, for scripts.

@@ -9,10 +9,12 @@ use fathom_probe::machine::Worth;
 use fathom_probe::proof::unproven;
 use fathom_probe::wire::{Done, Line, PatternKind, Sample, Samples, Trial, VERSION, WireError};
 
+mod imported;
 mod losses;
 mod own;
 mod wakes;
 
+pub use imported::{Imported, MOST_SERIES};
 pub use losses::{Losses, Lost};
 pub(crate) use losses::{again, hello};
 pub use own::{End, MOST_COLOURS, Run, attribute_words, ladder_words, words};
@@ -33,7 +35,7 @@ const MOST_DAMAGED: u64 = 100_000;
 const JUDGING: u64 = 12;
 
 /// One trial and all that came of it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct TrialRun {
     /// What was asked, as the probe echoed it.
     pub trial: Trial,
@@ -93,6 +95,8 @@ pub struct Record {
     pub problems: Vec<String>,
     /// What the line between harness and probe lost, and what came of that.
     pub losses: Losses,
+    /// Series that another tool measured.
+    pub imported: Vec<Imported>,
     lines: u64,
     last_seq: Option<u64>,
     /// Trials that were begun, with those that do not count any more.
@@ -231,6 +235,7 @@ impl Record {
                 return Ok(());
             }
             "hello" | "again" | "lost" => return self.take_loss(line),
+            "imported" => return self.take_imported(line),
             _ => {}
         }
         // The last one counts: a subject may have sent the same word before.

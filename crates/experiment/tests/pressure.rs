@@ -11,7 +11,7 @@ use fathom_probe::machine::{
     Awake, Control, Counters, Disturb, Dma, Event, Fact, FactValue, Fresh, Machine, Maintain, Mapping,
     Places, Refusal, Released, Ticks, Traced, Translate, Wake, Watch, Wish, Worth,
 };
-use fathom_probe::wire::Wakes;
+use fathom_probe::wire::{Wakes, Woke};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
@@ -36,6 +36,10 @@ struct Paper {
     denied: bool,
     /// Every so many ns a wake-up is 300 us late; 0 for never.
     cadence: u64,
+    /// Has the kernel a tracer of its own wake-ups?
+    kernels: bool,
+    /// Times that it was asked for.
+    asked: usize,
 }
 
 impl Paper {
@@ -53,6 +57,8 @@ impl Paper {
             blind: false,
             denied: false,
             cadence: 0,
+            kernels: false,
+            asked: 0,
         }
     }
 
@@ -136,6 +142,20 @@ impl Wake for Paper {
 
     fn wake_end(&mut self) -> Result<Traced, Refusal> {
         Ok(Traced { places: std::mem::take(&mut self.places), lost: 0 })
+    }
+
+    /// 3 us and the same tail; its interrupt after a quarter of that.
+    fn timerlat(&mut self, wakes: &Wakes, activations: u64) -> Result<(Vec<Woke>, u64), Refusal> {
+        self.asked += 1;
+        if !self.kernels {
+            return Err(Refusal::new("no timerlat on paper", "take another kernel"));
+        }
+        self.now += (activations + 1) * wakes.every_ns;
+        let one = |_| {
+            let late = 3000 + (-1000.0 * (1.0 - self.unit()).ln()) as u64;
+            Woke { user_ns: late, work_ns: late, irq_ns: Some(late / 4), ..Woke::default() }
+        };
+        Ok(((0..activations).map(one).collect(), 0))
     }
 
     fn wake_around(&mut self, from_ns: u64, _: u64, _: usize) -> Vec<Event> {
@@ -277,6 +297,31 @@ fn without_a_tracer_the_task_itself_is_what_there_is() {
     assert!(row(&report, "wakeup.user.none.p50").is_some());
     assert!(row(&report, "wakeup.irq.none.p50").is_none());
     assert!(report.refusals.iter().any(|r| r.reason.contains("tracepoints")), "{:?}", report.refusals);
+}
+
+#[test]
+fn the_kernels_own_wake_ups_stand_beside_the_tasks_and_in_none_of_its_rows() {
+    let mut machine = Paper::new(planted);
+    machine.kernels = true;
+    let report = measure(&mut machine, minute());
+    let near = |name: &str, us: f64| {
+        let found = number(&report, name);
+        assert!((found - us).abs() < 0.3, "{name}: {found} and not {us}");
+    };
+    near("wakeup.kernel.timerlat.p50", 3.7);
+    near("wakeup.irq.timerlat.p50", 3.7 / 4.0);
+    near("wakeup.user.none.p50", 5.7);
+    near("effect.none", number(&report, "wakeup.user.none.p50"));
+    assert!(row(&report, "wakeup.user.timerlat.p50").is_none());
+    let first = row(&report, "wakeup.kernel.timerlat.min").expect("a row");
+    assert!(first.count > 300 && first.trials.len() > 1, "{first:?}");
+    assert!(machine.asked > 3, "once in the look and once a round");
+    // Where it is refused, that is said, and it is not asked again.
+    let mut machine = Paper::new(planted);
+    let report = measure(&mut machine, minute());
+    assert!(report.refusals.iter().any(|r| r.reason == "no timerlat on paper"), "{:?}", report.refusals);
+    assert_eq!(machine.asked, 1);
+    assert!(!report.findings.iter().any(|f| f.name.contains("timerlat")));
 }
 
 #[test]

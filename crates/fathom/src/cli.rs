@@ -10,7 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use experiments::{Cacheability, Conflict, Latency, Pressure, RunOptions, StandIn, Stride, Survey};
 use parse::size;
-pub use records::{Compare, Describe, Doctor, Form, Report, Share};
+pub use records::{Compare, Describe, Doctor, Form, Import, Report, Share};
 
 use crate::subjects;
 
@@ -111,6 +111,17 @@ and where the kernel's tracepoints may be read, the timer's interrupt, the
 wake-up and the switch of the same activation too. Real-time priority needs a
 privilege; without it the remedy is told. Exit status: as of the survey.")]
     Pressure(Pressure),
+    /// Makes a record of what cyclictest or Xenomai's latency measured, and judges it as `pressure` is judged.
+    #[command(after_help = "Examples:
+  fathom import hist.txt                           cyclictest -q -h 400 > hist.txt
+  fathom import user.txt kernel.txt irq.txt -o xenomai.fathom
+  fathom import run.json --json | jq .findings
+  fathom compare before.fathom after.fathom        records of two imports
+
+A histogram has no order: what comes back periodically, and which stage held an
+activation up, it cannot say. Nor does it say whose clock it is of: the worth is
+unknown. Exit status: as of the survey")]
+    Import(Import),
     /// Judges records again: the same findings, from the files alone.
     #[command(after_help = "Examples:
   fathom report here.fathom

@@ -11,6 +11,7 @@ mod describe;
 mod doctor;
 mod failure;
 mod image;
+mod import;
 mod keep;
 mod measure;
 mod output;
@@ -60,6 +61,7 @@ fn run(cli: &Cli, out: &Out) -> Result<u8, Failure> {
         | Verb::Pressure(_) => {
             asked::of(verb).map_or(Ok(failure::FAILED), |asked| run_experiment(asked, cli.quiet, out))
         }
+        Verb::Import(options) => import::run(options, out),
         Verb::Report(options) => report(options, out),
         Verb::Describe(options) => describe::run(options, out),
         Verb::Compare(options) => compare(options, out),

@@ -67,7 +67,7 @@ impl Out {
 /// The exit status of a report: 5 when nothing was measured and the session was whole, 3 below the
 /// quality bar.
 fn status(report: &Report) -> u8 {
-    let times = [".latency", ".time", ".time_per_access", ".time_per_round", ".p50"];
+    let times = [".latency", ".time", ".time_per_access", ".time_per_round", ".p50", ".mean"];
     let measured = report.findings.iter().any(|f| {
         // What was refused may have a row, without a number.
         times.iter().any(|t| f.name.ends_with(t)) && matches!(f.value, Value::Number(v) if v.is_finite())

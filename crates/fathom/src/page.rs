@@ -86,7 +86,7 @@ fn writable(path: &Path) -> std::io::Result<()> {
 }
 
 /// Are both names of one file, be it there or not?
-fn same(a: &Path, b: &Path) -> bool {
+pub fn same(a: &Path, b: &Path) -> bool {
     let place = |p: &Path| p.canonicalize().or_else(|_| std::path::absolute(p));
     a == b || matches!((place(a), place(b)), (Ok(a), Ok(b)) if a == b)
 }

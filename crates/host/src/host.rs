@@ -10,7 +10,7 @@ use fathom_probe::machine::{
 };
 use fathom_probe::patterns::copy::Copying;
 use fathom_probe::patterns::stride::Sweep;
-use fathom_probe::wire::Wakes;
+use fathom_probe::wire::{Wakes, Woke};
 
 use crate::arena::HostCell;
 use crate::clock::{self, Rate, Source};
@@ -422,6 +422,11 @@ impl Wake for Host {
 
     fn wake_end(&mut self) -> Result<Traced, Refusal> {
         self.waker.end()
+    }
+
+    fn timerlat(&mut self, wakes: &Wakes, activations: u64) -> Result<(Vec<Woke>, u64), Refusal> {
+        self.quiet.end();
+        self.waker.kernels(&self.root, (self.cpu, activations), wakes)
     }
 
     fn wake_around(&mut self, from_ns: u64, to_ns: u64, most: usize) -> Vec<Event> {

@@ -25,7 +25,6 @@ mod format;
 mod join;
 mod place;
 mod ring;
-#[allow(dead_code, reason = "no trial asks for it yet")]
 pub(crate) mod timerlat;
 
 use buffer::{Buffer, Drained, unknown};

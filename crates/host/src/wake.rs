@@ -3,14 +3,17 @@
 //! What is set here is bound to the thread and the process, and the priority is given back after each trial.
 
 use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use fathom_probe::machine::{Awake, Event, Places, Refusal, Traced};
-use fathom_probe::wire::Wakes;
+use fathom_probe::wire::{Wakes, Woke};
 
 use crate::lookout::Lookout;
 use crate::process;
 use crate::quiet::set_policy;
 use crate::read::Root;
+use crate::trace::timerlat::{Row, timerlat};
 use crate::trace::{self, Trace};
 use crate::watch;
 
@@ -109,6 +112,40 @@ impl Waker {
         Ok(Traced { places: places.collect(), lost: self.traced.lost })
     }
 
+    /// So many wake-ups of the kernel's own thread, and the records that its tracer had no room for.
+    pub(crate) fn kernels(
+        &self,
+        root: &Root,
+        (cpu, activations): (u32, u64),
+        wakes: &Wakes,
+    ) -> Result<(Vec<Woke>, u64), Refusal> {
+        let period_us = wakes.every_ns / 1000;
+        if period_us * 1000 != wakes.every_ns {
+            let what = format!("timerlat takes whole microseconds, and no period of {} ns", wakes.every_ns);
+            return Err(Refusal::new(what, "ask for 100 us to 1 s"));
+        }
+        // One more: the first may be under way when the recording begins.
+        let time = Duration::from_nanos(wakes.every_ns.saturating_mul(activations + 1));
+        let mut held: Option<PathBuf> = None;
+        let hold = |path: &Path| {
+            if self.lookout.has_keeper() {
+                self.lookout.holds(path, true)?;
+                held = Some(path.to_owned());
+            }
+            Ok(())
+        };
+        let took = timerlat(root, cpu, period_us, time, hold);
+        if let Some(path) = held {
+            self.lookout.released(&path);
+        }
+        let took = took?;
+        let woken = of_rows(&took.rows, wakes.every_ns, u64::from(cpu));
+        match woken.is_empty() {
+            true => Err(Refusal::new(format!("timerlat wrote nothing in {} ms", time.as_millis()), "")),
+            false => Ok((woken, took.lost)),
+        }
+    }
+
     /// What ran between two times of the last series.
     pub(crate) fn around(&self, from_ns: u64, to_ns: u64, most: usize) -> Vec<Event> {
         let rows = self.traced.around(from_ns, to_ns, most).into_iter();
@@ -141,6 +178,25 @@ impl Waker {
         let involuntary = watch::involuntary().saturating_sub(self.before);
         Ok(Awake { now_ns, cpu: u64::try_from(cpu).unwrap_or(0), involuntary })
     }
+}
+
+/// The tracer's rows as activations. Its thread skips the periods that it was late for, as a task does here; a record
+/// that is missing is a period of which nothing is known.
+fn of_rows(rows: &[Row], every_ns: u64, cpu: u64) -> Vec<Woke> {
+    let (mut missed, mut skipped, mut last) = (0, 0, None);
+    let mut woken = Vec::new();
+    for row in rows {
+        skipped += last.map_or(0, |last: u64| row.seq.saturating_sub(last).saturating_sub(1));
+        last = Some(row.seq);
+        let Some(late) = row.thread_ns else {
+            skipped += 1;
+            continue;
+        };
+        let (user_ns, work_ns, irq_ns) = (late, late, row.irq_ns);
+        woken.push(Woke { missed, skipped, user_ns, work_ns, irq_ns, cpu, ..Woke::default() });
+        (missed, skipped) = (late / every_ns, 0);
+    }
+    woken
 }
 
 /// The wake-up clock, ns.

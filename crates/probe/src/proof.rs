@@ -64,7 +64,7 @@ pub fn unproven(trial: &Trial, page_bytes: u64, samples: &[Sample]) -> alloc::ve
 }
 
 /// Numbers of the activations that prove nothing: that did not walk to where their loads lead, or whose places are
-/// not in their order; all, where the series took less than its periods (`wall_ns`, around the whole trial).
+/// not in their order (the kernel's own thread walks nothing); all, where the series took less than its periods (`wall_ns`, around the whole trial).
 #[must_use]
 pub fn unproven_wakes(trial: &Trial, woken: &[Woke], wall_ns: u64) -> alloc::vec::Vec<usize> {
     let steps = |w: &Woke| w.missed.saturating_add(w.skipped).saturating_add(1);
@@ -78,7 +78,8 @@ pub fn unproven_wakes(trial: &Trial, woken: &[Woke], wall_ns: u64) -> alloc::vec
         places.into_iter().flatten().is_sorted()
     };
     let position = |i: usize| trial.loads.wrapping_mul(trial.warm.wrapping_add(i as u64 + 1));
-    let proven = |i: usize| ordered(&woken[i]) && woken[i].end == chain.cell_at(position(i));
+    let walked = |i: usize| trial.wakes.timerlat || woken[i].end == chain.cell_at(position(i));
+    let proven = |i: usize| ordered(&woken[i]) && walked(i);
     (0..woken.len()).filter(|&i| !proven(i)).collect()
 }
 

@@ -106,10 +106,13 @@ Object.assign(SPECS, {
       x: OCTAVES(least / room, most * room, unit), xLabel: digits,
       y: { type: "log", logBase: 10, min: 0.7, name: "activations" },
       series: (c) => sets.map((s, i) => {
-        // A curve ends where a bin is empty: no logarithm has a place for it.
+        // A curve ends where a bin is empty: no logarithm has a place for it. A step reaches half way to its neighbour,
+        // so that the ends have one.
+        const bin = (bars * BAR) / Math.LN2;
         const data = s.list.flatMap((p, at) => {
-          const [on, point] = [Math.log2(p.x), [Math.log2(p.x), p.y]];
-          return p.k + 1 === s.list[at + 1]?.k ? [point] : [point, [on + (bars * BAR) / Math.LN2, null]];
+          const on = Math.log2(p.x);
+          const [before, behind] = [s.list[at - 1]?.k === p.k - 1, s.list[at + 1]?.k === p.k + 1];
+          return [...(before ? [] : [[on - bin, null]]), [on, p.y], ...(behind ? [] : [[on + bin, null]])];
         });
         return curve(s.name, Math.log2, s.list, c.series[i % c.series.length], {
           data, step: "middle", symbol: SYMBOLS[Math.floor(i / c.series.length) % SYMBOLS.length], symbolSize: 4, lineStyle: { width: 1.5 },

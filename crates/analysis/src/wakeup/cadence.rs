@@ -27,7 +27,7 @@ pub struct Cadence {
     pub names: Vec<String>,
     /// The share of the exceedances that belongs to it, with its 95 % interval.
     pub share: Interval,
-    /// Exceedances it was read from.
+    /// Exceedances it was read from; those of activations in a row are one.
     pub count: usize,
 }
 
@@ -45,6 +45,8 @@ const HELD_NS: f64 = 7.5e9;
 const NARROWEST: f64 = 1.0 / 200.0;
 /// Pairs looked at in an octave of periods, at most: then the comb is shorter.
 const PAIRS: f64 = 2e6;
+/// Steps of the grid in a lag at most: 20 s at 10 us. What claims a finer grid gets a shorter comb and not all memory.
+const STEPS: f64 = 2e6;
 /// Chance of a comb as clear as that by luck, over all that are looked at together.
 const LUCK: f64 = 1e-3;
 /// A cadence of less than this share of the exceedances is not told: it would explain next to nothing.
@@ -57,8 +59,12 @@ const SAME: f64 = 0.01;
 /// So many causes at most are looked for, one after the other.
 const CAUSES: usize = 3;
 
-/// The cadences of ascending times of exceedances, ns, the strongest first. `grid_ns` is the task's own period: what
-/// happens between two activations is seen at the next, so nothing shorter than twice that can be told.
+/// The cadences of the times of exceedances, ns, the clearest first. `grid_ns` is the task's own period: what happens
+/// between two activations is seen at the next, so nothing shorter than three of them can be told, and nothing below
+/// 0.9 ms is looked for.
+///
+/// What belongs to a cadence is taken out before the next is looked for. So a cause whose period is a multiple of
+/// another's and which always comes with it is not told from it.
 #[must_use]
 pub fn find(times_ns: &[u64], grid_ns: u64, candidates: &[Candidate]) -> Vec<Cadence> {
     let grid = grid_ns.max(1);
@@ -137,17 +143,20 @@ fn clearest(times: &[u64], grid: u64) -> Option<Comb> {
         }
         from *= 2.0;
     }
-    let best = best.filter(|b| b.chance + looked.max(1.0).ln() < LUCK.ln())?;
-    let best = (0..ROUNDS).fold(best, |comb, _| fair(times, grid, comb));
+    let mut best = best.filter(|b| b.chance + looked.max(1.0).ln() < LUCK.ln())?;
+    for _ in 0..ROUNDS {
+        let Some(fairer) = fairer(times, grid, &best) else { break };
+        best = fairer;
+    }
     (best.followers(times) + looked.ln() < LUCK.ln()).then_some(best)
 }
 
-/// The comb, or that of a multiple or a part of its period which stands out further, where all look at the same
+/// The comb of a multiple or a part of the period which stands out further than this one, where both look at the same
 /// exceedances and the same lags. The first look is not fair: an octave of longer periods leaves out more exceedances,
 /// and its combs reach further.
-fn fair(times: &[u64], grid: u64, comb: Comb) -> Comb {
+fn fairer(times: &[u64], grid: u64, comb: &Comb) -> Option<Comb> {
     let factors = [2.0, 3.0, 5.0, 7.0, 0.5, 1.0 / 3.0, 0.2, 1.0 / 7.0];
-    let better = factors.iter().find_map(|factor| {
+    factors.iter().find_map(|factor| {
         let period = comb.period * factor;
         if period > LONGEST_NS || period < SHORTEST_NS.max(3.0 * grid as f64) {
             return None;
@@ -157,8 +166,7 @@ fn fair(times: &[u64], grid: u64, comb: Comb) -> Comb {
         let best = |period: f64| lags.clearest((period / lags.grid * 0.99, period / lags.grid * 1.01)).1;
         let (ours, theirs) = (best(comb.period), best(period));
         theirs.filter(|t| ours.is_none_or(|ours| t.chance < ours.chance))
-    });
-    better.unwrap_or(comb)
+    })
 }
 
 /// How often a comb gives way to a fairer one: 250 ticks of 4 ms are five factors.
@@ -199,7 +207,7 @@ impl Lags {
         let n = times.len() as f64;
         let needed = (HELD_NS.max(6.0 * from) + from).min(2.0 * from * (most + 0.5));
         let longest = needed.min(span / 2.0).min(PAIRS * span / (n * n));
-        let steps = (longest / grid as f64) as usize;
+        let steps = (longest / grid as f64).min(STEPS) as usize;
         if times.len() < FEWEST {
             return None;
         }
@@ -331,21 +339,28 @@ impl Phase {
     /// better than luck has it: the phase drifts.
     fn of(times: &[u64], comb: &Comb) -> Option<Phase> {
         let span = (times.last()? - times.first()?).max(1) as f64;
+        let some: Vec<u64> = times.iter().copied().step_by(times.len() / MOST_TIMES + 1).collect();
+        let times = some.as_slice();
         let n = times.len() as f64;
-        // In steps that turn the last phase by a fifth against the first.
-        let step = 0.2 * comb.period * comb.period / span;
-        let steps = (comb.error / step).ceil().min(MOST_STEPS) as i64;
-        let at = |i: i64| comb.period + i as f64 * step;
-        let (best, (gathered, centre)) =
-            (-steps..=steps).map(|i| (i, gathered(times, at(i)))).max_by(|a, b| a.1.0.total_cmp(&b.1.0))?;
-        // The power is exponential under chance; one in 10,000 over all steps.
-        if gathered * gathered / n < (steps as f64 * 2.0 + 1.0).ln() - LUCK.ln() {
+        // First in steps that turn the last phase by four tenths against the first, then by a twentieth.
+        let turn = comb.period * comb.period / span;
+        let best = |centre: f64, step: f64, steps: i64| {
+            (-steps..=steps)
+                .map(|i| centre + i as f64 * step)
+                .map(|period| (period, gathered(times, period)))
+                .max_by(|a, b| a.1.0.total_cmp(&b.1.0))
+        };
+        let steps = (comb.error / (0.4 * turn)).ceil().min(MOST_STEPS);
+        let coarse = best(comb.period, 0.4 * turn, steps as i64)?;
+        let (value, (gathered, centre)) = best(coarse.0, 0.05 * turn, 8)?;
+        // The power is exponential under chance; one in a thousand over all steps.
+        if gathered * gathered / n < (steps * 2.0 + 17.0).ln() - LUCK.ln() {
             return None;
         }
         // The error of a frequency (Rife and Boorstyn, IEEE Transactions on Information Theory 20, 1974), and half a
         // step.
         let frequency = (6.0 * n).sqrt() / (gathered * core::f64::consts::TAU * span);
-        let (value, error) = (at(best), 1.96 * frequency * comb.period * comb.period + step / 2.0);
+        let error = 1.96 * frequency * comb.period * comb.period + 0.025 * turn;
         Some(Phase { period: Interval { value, low: value - error, high: value + error }, centre })
     }
 
@@ -357,7 +372,10 @@ impl Phase {
 }
 
 /// Periods that a phase is looked for at, to each side of the comb's: an hour of 4 ms at a task of 1 ms.
-const MOST_STEPS: f64 = 20_000.0;
+const MOST_STEPS: f64 = 10_000.0;
+
+/// Times that a phase is looked for in, at most: every so-manyth of more.
+const MOST_TIMES: usize = 3000;
 
 /// The length of the sum of all phases as unit vectors, and where it points (0 to 1).
 fn gathered(times: &[u64], period: f64) -> (f64, f64) {

@@ -158,7 +158,8 @@ impl Cell {
             (_, _, true) => State::Warm,
             _ => State::Idle,
         };
-        (state, &self.load, &self.with) == (self.state, &trial.load, &trial.with)
+        // Another thread's wake-ups are none of the task's.
+        !trial.wakes.timerlat && (state, &self.load, &self.with) == (self.state, &trial.load, &trial.with)
     }
 }
 

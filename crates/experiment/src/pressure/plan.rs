@@ -3,6 +3,7 @@
 
 use fathom_analysis::wakeup::factorial::Design;
 use fathom_probe::chain::mix;
+use fathom_probe::machine::Worth;
 use fathom_probe::wire::{PatternKind, Trial, Wakes};
 
 use super::conditions::{self, Cell, FACTORS, NO_WORK};
@@ -66,8 +67,25 @@ fn look(record: &Record) -> Vec<Trial> {
         .zip(none.into_iter().cycle())
         .map(|(traced, none)| Trial { warm: 10, ..series(record, &none, LOOK, traced) })
         .collect();
+    // A described machine has no kernel that could have it.
+    if !untraced(record) && record.worth != Some(Worth::Modelled) {
+        all.extend(timerlat(record, LOOK));
+    }
     all.push(round::clock());
     all
+}
+
+/// Wake-ups of the kernel's own thread with nothing beside: what they have of the places is the kernel's own word.
+fn timerlat(record: &Record, n: u64) -> Option<Trial> {
+    let none = Cell::of(conditions::named("none")?, record);
+    let mut trial = series(record, &none, n, false);
+    trial.wakes.timerlat = true;
+    Some(trial)
+}
+
+/// Was it granted?
+fn has_timerlat(record: &Record) -> bool {
+    record.of(PatternKind::Wake).any(|run| run.trial.wakes.timerlat)
 }
 
 fn untraced(record: &Record) -> bool {
@@ -76,7 +94,7 @@ fn untraced(record: &Record) -> bool {
 
 /// Was the task ever woken?
 fn awake(record: &Record) -> bool {
-    record.of(PatternKind::Wake).any(|run| run.done.is_some())
+    record.of(PatternKind::Wake).any(|run| !run.trial.wakes.timerlat)
 }
 
 /// Are the earlier places granted?
@@ -130,11 +148,15 @@ fn conditions_round(record: &Record, budget: &Budget, number: u64) -> Vec<Trial>
         let of = |cell| (conditions::of_factors(design.levels(cell)), places);
         cells.extend((0..design.cells()).map(of).filter(|(cell, _)| !refused(record, cell)));
     }
-    let Some((rounds, n)) = shares(record, budget, cells.len() as u64, number) else { return Vec::new() };
+    let kernels = u64::from(has_timerlat(record));
+    let Some((rounds, n)) = shares(record, budget, cells.len() as u64 + kernels, number) else {
+        return Vec::new();
+    };
     if number > LOOKED + rounds {
         return Vec::new();
     }
-    cells.iter().map(|(cell, traced)| series(record, cell, n, *traced)).collect()
+    let own = cells.iter().map(|(cell, traced)| series(record, cell, n, *traced));
+    own.chain(timerlat(record, n).filter(|_| kernels > 0)).collect()
 }
 
 /// How many rounds there are after the look, and how many activations a series of the next one has: so many that the

@@ -9,12 +9,12 @@ use fathom_probe::wire::PatternKind;
 
 use super::conditions::{self, Cell};
 use super::series::{Place, Series};
-use super::{NAME, attribution, causes, sweep_rows};
+use super::{NAME, attribution, causes, imported, sweep_rows};
 use crate::reading::{begun, measured, number, refuse_all};
 use crate::record::Record;
 
 /// Percentiles as findings name them, beside the words of the analysis.
-fn word(percentile: &Percentile) -> String {
+pub(super) fn word(percentile: &Percentile) -> String {
     percentile.token.replace('.', "")
 }
 
@@ -48,6 +48,10 @@ impl Unit {
 #[must_use]
 pub fn read(record: &Record) -> Report {
     let mut report = begun(record, NAME);
+    imported::rows(record, &mut report);
+    if record.trials.is_empty() && !record.imported.is_empty() {
+        return report;
+    }
     let Some(unit) = Unit::of(record) else {
         refuse_all(record, "every wake-up", &mut report);
         return report;
@@ -62,6 +66,7 @@ pub fn read(record: &Record) -> Report {
             condition(&cell.token, &cell.load.to_string(), &series, unit, &mut report);
         }
     }
+    kernels(record, unit, &mut report);
     bias(record, unit, &mut report);
     attribution::rows(record, unit, &mut report);
     causes::rows(record, &cells, unit, &mut report);
@@ -136,6 +141,26 @@ fn percentile_rows(prefix: &str, seen: &Summary, trials: &[u64], unit: Unit) -> 
         measured(format!("{prefix}.{word}"), unit.interval(us), unit.name, seen.count as usize, trials)
     })
     .collect()
+}
+
+/// Rows of the kernel's own tracer: its thread is inside the kernel, and there is no later place.
+fn kernels(record: &Record, unit: Unit, report: &mut Report) {
+    let series = Series::of_kernel(record);
+    let Some(first) = series.runs.first() else { return };
+    let every_us = first.trial.wakes.every_ns as f64 / 1000.0;
+    for (token, place) in [("irq", Place::Irq), ("kernel", Place::User)] {
+        let Some(run) = summary::summarise(&series.at(place), every_us) else { continue };
+        let prefix = format!("wakeup.{token}.timerlat");
+        let thread = "none; other wake-ups than the task's: a thread of the kernel's, SCHED_FIFO 95";
+        report.findings.extend(place_rows(&prefix, thread, &run, &series.trials(), unit));
+        report.histograms.push(Histogram {
+            name: prefix,
+            bytes: first.trial.bytes,
+            unit: unit.name,
+            loads_per_sample: 1,
+            counts: scaled(&run.seen.histogram.bars, unit),
+        });
+    }
 }
 
 /// What the load really did, and who waited.

@@ -75,6 +75,12 @@ impl<'a> Series<'a> {
         Series { runs: record.of(PatternKind::Wake).filter(of).collect() }
     }
 
+    /// Those of the kernel's own thread.
+    pub(super) fn of_kernel(record: &'a Record) -> Series<'a> {
+        let of = |run: &&TrialRun| run.trial.round > LOOKED && run.trial.wakes.timerlat;
+        Series { runs: record.of(PatternKind::Wake).filter(of).collect() }
+    }
+
     pub(super) fn trials(&self) -> Vec<u64> {
         self.runs.iter().map(|run| run.trial.id).collect()
     }

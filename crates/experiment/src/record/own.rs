@@ -9,7 +9,8 @@ use crate::pressure;
 /// Is it one of the harness's own lines? A probe's are numbered, whatever their word.
 pub(super) fn is_own(line: &Line) -> bool {
     let word = line.word.as_str();
-    matches!(word, "run" | "end") || line.seq.is_none() && matches!(word, "hello" | "again" | "lost")
+    matches!(word, "run" | "end")
+        || line.seq.is_none() && matches!(word, "hello" | "again" | "lost" | "imported")
 }
 
 /// What the harness was asked to do: the `run` line.

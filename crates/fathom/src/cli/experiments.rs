@@ -197,7 +197,7 @@ pub struct RunOptions {
 
 /// Parses the file of a record; any name that the system takes will do, but stdout has the report.
 #[derive(Clone, Debug)]
-struct RecordFile;
+pub(super) struct RecordFile;
 
 impl TypedValueParser for RecordFile {
     type Value = PathBuf;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::Output;
+use super::experiments::RecordFile;
 use super::parse::percent;
 
 /// Options of what is given to others.
@@ -79,6 +80,19 @@ pub struct Doctor {
     /// Print the rows as JSON: {format, version, subject, rows: [{what, state, found, cost, line}]}.
     #[arg(long)]
     pub json: bool,
+}
+
+/// Options of the import.
+#[derive(Debug, Args)]
+pub struct Import {
+    /// What cyclictest (--json, -h, -H, T: lines) or Xenomai's latency (-h, -s, -g) wrote; one may be `-`, stdin.
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Keep the record in this file too (it is always kept in the user's data directory).
+    #[arg(long, short = 'o', value_name = "RECORD", value_parser = RecordFile)]
+    pub record: Option<PathBuf>,
+    #[command(flatten)]
+    pub out: Output,
 }
 
 /// Options of the report.

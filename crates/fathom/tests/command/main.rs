@@ -10,6 +10,7 @@ mod describe;
 mod doctor;
 mod emulated;
 mod faults;
+mod import;
 mod latency;
 mod limits;
 mod load;

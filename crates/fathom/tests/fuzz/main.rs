@@ -14,6 +14,7 @@ mod sane;
 
 mod asked;
 mod description;
+mod foreign;
 mod mutate;
 mod record;
 mod seeds;
@@ -30,11 +31,12 @@ const MOST_MEMORY_KIB: u64 = 512 << 10;
 type Target = (&'static str, fn(&[u8]), fn() -> Vec<Vec<u8>>, usize);
 
 /// Name, body, seeds, and how many mutated inputs a run of the tests has time for.
-const TARGETS: [Target; 4] = [
+const TARGETS: [Target; 5] = [
     ("wire", wire::run, seeds::wire, 1500),
     ("description", description::run, seeds::description, 3000),
     ("record", record::run, seeds::record, 60),
     ("tables", tables::run, seeds::tables, 20_000),
+    ("foreign", foreign::run, seeds::foreign, 3000),
 ];
 
 /// Runs one input; where it fails, the input is kept and named.
@@ -88,6 +90,11 @@ fn any_record() {
 #[test]
 fn any_table() {
     bounded("tables");
+}
+
+#[test]
+fn any_result_of_another_tool() {
+    bounded("foreign");
 }
 
 #[test]

@@ -49,7 +49,7 @@ pub fn wire() -> Vec<Vec<u8>> {
     let heads = records.iter().map(|r| head(r, 60));
     let tails = records.iter().map(|r| {
         let lines: Vec<&[u8]> = r.split_inclusive(|&b| b == b'\n').collect();
-        lines[lines.len() - 20..].concat()
+        lines[lines.len().saturating_sub(20)..].concat()
     });
     // The wire's own lines without their seals, so that a change is not only damage.
     let plain = records.iter().map(|r| {
@@ -105,6 +105,12 @@ pub fn tables() -> Vec<Vec<u8>> {
     let pptt = files(FIXTURES, ".pptt.hex").into_iter().map(|b| packed("acpi.pptt", 0, 0, &bytes(b)));
     let lists = files(FIXTURES, ".facts").into_iter().map(|b| listed(&String::from_utf8_lossy(&b)));
     trees.chain(pptt).chain(lists).chain([arm()]).collect()
+}
+
+/// What other tools wrote.
+pub fn foreign() -> Vec<Vec<u8>> {
+    const FIXTURES: &str = "crates/analysis/tests/foreign/fixtures";
+    [".json", ".txt", ".gnuplot"].into_iter().flat_map(|ending| files(FIXTURES, ending)).collect()
 }
 
 /// A fact as [`tables::run`] reads it.

@@ -252,7 +252,7 @@ fn wakeups(browser: &mut Browser) {
     assert!(more, "a condition that was hidden does not appear");
     for (figure, key, expected) in [
         ("figure[data-chart=wakeups][data-name=user]", "ArrowRight", "of 6000 activations"),
-        ("figure[data-chart=stages]", "ArrowRight", "1: 53991 us under none: before-irq 17.2"),
+        ("figure[data-chart=stages]", "ArrowRight", "1: 53990 us under none: before-irq 17.2"),
         ("figure[data-chart=effects][data-name=effect]", "End", "copy with fault: 0.8 (-0.6..2.2) us"),
         ("figure[data-chart=effects][data-name=explained]", "ArrowRight", "increase: 14.8 (12.6..17) us"),
     ] {

@@ -149,11 +149,16 @@ impl Place {
     pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
         // The kernel keeps an instance of which somebody has a file open (EBUSY).
         std::fs::remove_dir(self.instance(name))?;
+        self.put_back(name);
+        Ok(())
+    }
+
+    /// Puts back what an instance's name says.
+    fn put_back(&self, name: &str) {
         if let Some(kept) = Osnoise::kept(name) {
             // A kernel that has lost these files since has nothing to put back.
             let _ = self.osnoise(&kept);
         }
-        Ok(())
     }
 
     /// Sets the tracers' settings.

@@ -4,6 +4,7 @@
 //! timer's interrupt was, and how late the thread (Linux, Documentation/trace/timerlat-tracer.rst). So these are
 //! other wake-ups than the measured task's: a check of its places, and no stages of them.
 
+use std::path::Path;
 use std::time::Duration;
 
 use fathom_probe::machine::Refusal;
@@ -40,11 +41,18 @@ pub(crate) struct Row {
     pub thread_ns: Option<u64>,
 }
 
-/// Runs the tracer on `cpu` for `time` with that period. Both its settings are the system's, and put back.
+/// Runs the tracer on `cpu` for `time` with that period. Both its settings are the system's, and put back. `hold` is
+/// told the instance's directory before anything is changed, so that somebody else can remove it after a kill.
 ///
 /// # Errors
 /// A [`Refusal`] where this kernel has none, or somebody else uses it.
-pub(crate) fn timerlat(root: &Root, cpu: u32, period_us: u64, time: Duration) -> Result<Timerlat, Refusal> {
+pub(crate) fn timerlat(
+    root: &Root,
+    cpu: u32,
+    period_us: u64,
+    time: Duration,
+    hold: impl FnOnce(&Path) -> Result<(), Refusal>,
+) -> Result<Timerlat, Refusal> {
     if !PERIODS_US.contains(&period_us) {
         return Err(Refusal::new(
             format!("timerlat takes no period of {period_us} us"),
@@ -56,6 +64,7 @@ pub(crate) fn timerlat(root: &Root, cpu: u32, period_us: u64, time: Duration) ->
     free(&place)?;
     let before = Osnoise::read(&place).ok_or_else(|| unknown("osnoise/timerlat_period_us and cpus"))?;
     let instance = place.make(root, &before.keep())?;
+    hold(instance.path())?;
     instance.osnoise(root, &Osnoise { period: period_us.to_string(), cpus: cpu.to_string() })?;
     let mut buffer = Buffer::open(root, instance, cpu, "timerlat")?;
     let name = "events/ftrace/timerlat";

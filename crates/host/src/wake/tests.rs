@@ -40,3 +40,20 @@ fn a_sleep_ends_at_its_time_and_not_before() {
     // A time that is past is no sleep.
     assert!(waker.sleep(now() - 1_000_000).is_ok());
 }
+
+#[test]
+fn rows_of_the_tracer_are_activations_whose_late_thread_skips_periods() {
+    let row = |seq, irq_ns, thread_ns| Row { seq, irq_ns, thread_ns };
+    let rows = [
+        row(7, None, Some(40)),
+        row(8, Some(3), Some(2500)),
+        row(9, Some(4), Some(50)),
+        // A record of each was lost: the thread's, and all of the next two.
+        row(10, Some(5), None),
+        row(13, Some(6), Some(60)),
+    ];
+    let woken = of_rows(&rows, 1000, 2);
+    let told: Vec<_> = woken.iter().map(|w| (w.irq_ns, w.user_ns, w.missed, w.skipped)).collect();
+    assert_eq!(told, [(None, 40, 0, 0), (Some(3), 2500, 0, 0), (Some(4), 50, 2, 0), (Some(6), 60, 0, 3)]);
+    assert!(woken.iter().all(|w| w.work_ns == w.user_ns && w.cpu == 2 && w.end == 0));
+}

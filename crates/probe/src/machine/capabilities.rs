@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::{Controls, Mapping, Refusal, Translation};
 use crate::load::{Load, Pressed, Stalls};
-use crate::wire::Wakes;
+use crate::wire::{Wakes, Woke};
 
 /// One counter's name and its increase over a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,6 +123,20 @@ pub trait Wake {
     /// A [`Refusal`] where they cannot be read.
     fn wake_end(&mut self) -> Result<Traced, Refusal> {
         Ok(Traced::default())
+    }
+
+    /// Wake-ups of the kernel's own, in place of a task's: so many activations as its tracer timerlat sees them, on this
+    /// CPU and with the period of `wakes`, and how many records it had no room for. The thread of the kernel is what is
+    /// awake (`user_ns`), in the timer's interrupt before that (`irq_ns`).
+    ///
+    /// # Errors
+    /// A [`Refusal`] where there is no such tracer, or somebody uses it.
+    fn timerlat(&mut self, wakes: &Wakes, activations: u64) -> Result<(Vec<Woke>, u64), Refusal> {
+        let _ = (wakes, activations);
+        Err(Refusal::new(
+            "this machine has no timerlat tracer",
+            "a Linux kernel with CONFIG_TIMERLAT_TRACER has it (of Debian's, linux-image-rt)",
+        ))
     }
 
     /// What ran on the CPU between two times of the series that ended last, at most `most` rows: first what had the

@@ -33,6 +33,9 @@ struct Task {
 /// # Errors
 /// The machine's refusal of the memory, of the timer, or of what was asked for beside it.
 pub fn measure<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal> {
+    if trial.wakes.timerlat {
+        return of_kernel(machine, trial);
+    }
     let (task, page_bytes) = prepare(machine, trial)?;
     // A row that is not 0 is in memory that has been written to.
     let mut rows = vec![Woke { user_ns: 1, ..Woke::default() }; trial.samples as usize];
@@ -45,6 +48,18 @@ pub fn measure<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refu
     let around = around(machine, &rows, &times);
     let woken = Woken { trial: trial.id, first_ns: Some(first), lost: traced.lost, list: rows };
     Ok(Yield { woken, around, ..Yield::of(Vec::new(), page_bytes, task.base) })
+}
+
+/// The same of the kernel's own thread: whoever waits is not this loop, and nothing is walked.
+fn of_kernel<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal> {
+    let (rows, lost) = machine.timerlat(&trial.wakes, trial.warm + trial.samples)?;
+    let mut list: Vec<Woke> =
+        rows.into_iter().skip(trial.warm as usize).take(trial.samples as usize).collect();
+    if let Some(first) = list.first_mut() {
+        (first.missed, first.skipped) = (0, 0);
+    }
+    let woken = Woken { trial: trial.id, first_ns: None, lost, list };
+    Ok(Yield { woken, ..Yield::of(Vec::new(), 0, 0) })
 }
 
 /// Maps and lays what an activation walks, and behind it what is swept.

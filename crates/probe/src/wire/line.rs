@@ -382,6 +382,20 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// An integer with a sign, if the key is there.
+    ///
+    /// # Errors
+    /// When the value is of another kind or does not fit.
+    pub fn signed(&mut self, key: &str) -> Result<Option<i64>, WireError> {
+        match self.take(key) {
+            None => Ok(None),
+            Some(Value::Int(v)) => {
+                i64::try_from(*v).map(Some).map_err(|_| self.wrong(key, "an integer from -2^63 to 2^63-1"))
+            }
+            Some(_) => Err(self.wrong(key, "an integer")),
+        }
+    }
+
     /// An unsigned integer that must be there.
     ///
     /// # Errors

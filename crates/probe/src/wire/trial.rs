@@ -74,6 +74,8 @@ pub struct Wakes {
     pub traced: bool,
     /// Are the lines of the working set flushed before each sleep?
     pub flushed: bool,
+    /// Are the kernel's own wake-ups wanted in place of a task's: its tracer timerlat?
+    pub timerlat: bool,
     /// Bytes that are swept before each sleep, so that nearer caches hold them and not what the wake-up needs.
     pub spoil: u64,
 }
@@ -81,7 +83,7 @@ pub struct Wakes {
 impl Default for Wakes {
     fn default() -> Wakes {
         // A period of 1 ms, as cyclictest has it; the priority leaves room above for the kernel's own threads.
-        Wakes { every_ns: 1_000_000, priority: 80, traced: false, flushed: false, spoil: 0 }
+        Wakes { every_ns: 1_000_000, priority: 80, traced: false, flushed: false, timerlat: false, spoil: 0 }
     }
 }
 
@@ -403,13 +405,14 @@ impl Trial {
 
 impl Wakes {
     /// Key, value, and the value that needs no key.
-    fn keys(&self) -> [(&'static str, u64, u64); 5] {
+    fn keys(&self) -> [(&'static str, u64, u64); 6] {
         let d = Wakes::default();
         [
             ("every_ns", self.every_ns, d.every_ns),
             ("priority", self.priority, d.priority),
             ("traced", u64::from(self.traced), 0),
             ("flushed", u64::from(self.flushed), 0),
+            ("timerlat", u64::from(self.timerlat), 0),
             ("spoil", self.spoil, 0),
         ]
     }
@@ -421,6 +424,7 @@ impl Wakes {
             priority: f.int("priority")?.unwrap_or(d.priority),
             traced: f.int("traced")?.map_or(Ok(d.traced), |v| flag("traced", v))?,
             flushed: f.int("flushed")?.map_or(Ok(d.flushed), |v| flag("flushed", v))?,
+            timerlat: f.int("timerlat")?.map_or(Ok(d.timerlat), |v| flag("timerlat", v))?,
             spoil: f.int("spoil")?.unwrap_or(d.spoil),
         })
     }

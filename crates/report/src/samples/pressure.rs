@@ -42,11 +42,14 @@ fn place(place: &str, condition: &str, us: f64) -> (Vec<Finding>, Histogram) {
     ];
     let bell = (0..60).map(|i| {
         let v = 0.6 * us * 1.03f64.powi(i);
-        let n = 900.0 * (-((v / us).ln() / 0.2).powi(2)).exp();
+        let n = 490.0 * (-((v / us).ln() / 0.2).powi(2)).exp();
         (v, n as u64)
     });
     let mut counts: Vec<(f64, u64)> = bell.filter(|(_, n)| *n > 0).collect();
     counts.extend([(4.4 * us, 6), (max, 1)]);
+    // The bar at the median makes up what the others leave.
+    let others: u64 = counts.iter().map(|(_, n)| n).sum();
+    counts[17].1 += SEEN - others;
     (
         findings,
         Histogram {

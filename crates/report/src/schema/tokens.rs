@@ -157,8 +157,18 @@ pub(super) const TOKENS: &[TokenKind] = &[
             "fault", "unmap", "warm", "flushed", "evicted",
             "load-1", "load-2", "load-3", "load-4", "load-5", "load-6", "load-7", "load-8", "load-9", "load-10",
             "load-11", "load-12", "load-13", "load-14", "load-15", "load-16", "load-17", "load-18",
+            "timerlat",
+            "imported-1", "imported-2", "imported-3", "imported-4", "imported-5", "imported-6", "imported-7", "imported-8",
+            "imported-9", "imported-10", "imported-11", "imported-12", "imported-13", "imported-14", "imported-15", "imported-16",
+            "imported-17", "imported-18", "imported-19", "imported-20", "imported-21", "imported-22", "imported-23", "imported-24",
+            "imported-25", "imported-26", "imported-27", "imported-28", "imported-29", "imported-30", "imported-31", "imported-32",
+            "imported-33", "imported-34", "imported-35", "imported-36", "imported-37", "imported-38", "imported-39", "imported-40",
+            "imported-41", "imported-42", "imported-43", "imported-44", "imported-45", "imported-46", "imported-47", "imported-48",
+            "imported-49", "imported-50", "imported-51", "imported-52", "imported-53", "imported-54", "imported-55", "imported-56",
+            "imported-57", "imported-58", "imported-59", "imported-60", "imported-61", "imported-62", "imported-63", "imported-64",
         ],
-        about: "what runs beside the task, or in which state its caches are; load-N is the Nth --load",
+        about: "what runs beside the task, or in which state its caches are; load-N is the Nth --load; timerlat is the \
+                kernel's tracer with nothing beside; imported-N is the Nth series of another tool",
     },
     TokenKind {
         kind: "PERCENTILE",
@@ -212,8 +222,8 @@ pub(super) const TOKENS: &[TokenKind] = &[
     TokenKind { kind: "DISTURBED", values: &["yes", "no"], about: "value of `disturbed`" },
     TokenKind {
         kind: "WORTH",
-        values: &["real", "virtual", "emulated", "modelled"],
-        about: "how far the subject's clock may be believed",
+        values: &["real", "virtual", "emulated", "modelled", "unknown"],
+        about: "how far the subject's clock may be believed; of what another tool measured that is unknown",
     },
     TokenKind {
         kind: "UNIT",

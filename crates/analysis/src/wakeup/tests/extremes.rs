@@ -115,8 +115,7 @@ fn tails_that_cannot_be_known_are_refused() {
     let heavy = Mixture { rare: 0.003, at: 35.0, shape: 0.9, scale: 5.0 };
     let n = refusals(20, ask, |s| heavy.run(RUN, s), "too-heavy");
     println!("shape 0.9: too heavy in {n} of 20");
-    assert!(n >= 12, "{n} of 20");
-    assert!((0..20).filter(|&s| level(&heavy.run(RUN, s), &ask(s)).is_ok()).count() <= 2);
+    assert!(n >= 17, "{n} of 20");
     let n = (0..20).filter(|&s| level(&few.run(RUN, s), &within(s)) == Err(Refusal::Within)).count();
     assert!(n >= 10, "{n} of 20");
 }

@@ -57,7 +57,7 @@ fn what_is_not_there_or_used_is_refused() {
     let refusal = |files: &[(&str, &str)], period| {
         let (keep, root) = fixture::root(files);
         std::fs::create_dir_all(keep.path().join("sys/kernel/tracing/instances")).expect("a directory");
-        let refusal = timerlat(&root, 0, period, Duration::ZERO).expect_err("refused");
+        let refusal = timerlat(&root, 0, period, Duration::ZERO, |_| Ok(())).expect_err("refused");
         assert!(!refusal.remedy.is_empty());
         refusal.reason
     };
@@ -76,7 +76,7 @@ fn the_tracer_runs_and_leaves_its_settings_as_they_were() {
     let cpu = choose_cpu(&root, &allowed(&root), None).expect("a CPU");
     let settings = || Osnoise::read(&Place::find(&root).ok()?);
     let before = settings();
-    match timerlat(&root, cpu, 2000, Duration::from_millis(400)) {
+    match timerlat(&root, cpu, 2000, Duration::from_millis(400), |_| Ok(())) {
         Ok(told) => {
             eprintln!("{} wake-ups, the last {:?}, {} lost", told.rows.len(), told.rows.last(), told.lost);
             assert_eq!(told.lost, 0);

@@ -27,6 +27,8 @@ struct Timed {
     places: Vec<Places>,
     pressed: Vec<Load>,
     flushed: u64,
+    /// What the kernel's own tracer sees; nothing where there is none.
+    kernels: Vec<Woke>,
 }
 
 impl Timed {
@@ -42,6 +44,7 @@ impl Timed {
             places: Vec::new(),
             pressed: Vec::new(),
             flushed: 0,
+            kernels: Vec::new(),
         }
     }
 }
@@ -93,6 +96,14 @@ impl Wake for Timed {
     fn wake_end(&mut self) -> Result<Traced, Refusal> {
         self.ended = true;
         Ok(Traced { places: core::mem::take(&mut self.places), lost: 0 })
+    }
+    fn timerlat(&mut self, _: &Wakes, activations: u64) -> Result<(Vec<Woke>, u64), Refusal> {
+        if self.kernels.is_empty() {
+            struct Without;
+            impl Wake for Without {}
+            return Without.timerlat(&Wakes::default(), activations);
+        }
+        Ok((self.kernels.clone(), 5))
     }
     fn wake_around(&mut self, from_ns: u64, to_ns: u64, _: usize) -> Vec<Event> {
         vec![Event { at_ns: (from_ns + to_ns) / 2, what: "switch a -> b".to_string() }]
@@ -150,6 +161,28 @@ fn run(machine: &mut Timed, trial: &Trial) -> (Yield, u64) {
     let result = patterns::run(machine, trial).expect("woken");
     assert!(machine.ended);
     (result, machine.now - begun)
+}
+
+#[test]
+fn the_kernels_own_wake_ups_are_refused_or_taken_as_they_are() {
+    let mut trial = asked();
+    trial.wakes.timerlat = true;
+    let refusal = patterns::run(&mut Timed::new(&[40]), &trial).expect_err("no such tracer");
+    assert!(refusal.remedy.contains("CONFIG_TIMERLAT_TRACER"), "{refusal:?}");
+    let mut machine = Timed::new(&[40]);
+    let late =
+        |i: u64| Woke { missed: 9, user_ns: 70 + i, work_ns: 70 + i, irq_ns: Some(i), ..Woke::default() };
+    machine.kernels = (0..50).map(late).collect();
+    let woken = patterns::run(&mut machine, &trial).expect("woken").woken;
+    assert_eq!((machine.wakes, woken.lost, woken.list.len()), (0, 5, 40), "this loop waited for nothing");
+    assert_eq!((woken.list[0].user_ns, woken.list[0].missed, woken.list[1].missed), (73, 0, 9));
+    // They walk nothing; their order and the time that went by prove them.
+    let wall = (3 + 39 * 10) * trial.wakes.every_ns;
+    assert!(unproven_wakes(&trial, &woken.list, wall).is_empty());
+    assert_eq!(unproven_wakes(&trial, &woken.list, wall - 1).len(), 40);
+    let mut swapped = woken.list;
+    swapped[3].irq_ns = Some(1000);
+    assert_eq!(unproven_wakes(&trial, &swapped, wall), [3]);
 }
 
 #[test]

@@ -104,6 +104,17 @@ fn a_trial_of_wake_ups_survives_the_wire() {
     let trial = Trial::read(&Line::parse(typed).unwrap()).unwrap();
     assert_eq!((trial.wakes.every_ns, trial.wakes.priority, trial.wakes.spoil), (100_000, 90, 4096));
     assert!(trial.wakes.traced && trial.wakes.flushed);
+    let kernels = Trial::read(&Line::parse("trial pattern=wake timerlat=1").unwrap()).unwrap();
+    assert!(kernels.wakes.timerlat && !trial.wakes.timerlat);
+    assert_eq!(Trial::read(&kernels.line()).unwrap(), kernels);
+    for (typed, says) in [
+        ("trial pattern=wake timerlat=1 traced=1", "a thread of the kernel's"),
+        ("trial pattern=wake timerlat=2", "timerlat=2"),
+        ("trial timerlat=1", "timerlat= and spoil= are for pattern=wake"),
+    ] {
+        let error = Trial::read(&Line::parse(typed).unwrap()).unwrap_err().what;
+        assert!(error.contains(says), "{typed}: {error}");
+    }
     assert_eq!(trial.load.to_string(), "cpu*16 vm*2:128M");
     assert_eq!(Trial::read(&trial.line()).unwrap(), trial);
     let around = Around { nth: 3, at_ns: 4, what: "switch \"a\" -> b".into() };

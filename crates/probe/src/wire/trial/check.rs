@@ -70,7 +70,7 @@ impl Trial {
             return match *wakes == Wakes::default() {
                 true => Ok(()),
                 false => wrong(format!(
-                    "every_ns=, priority=, traced=, flushed= and spoil= are for pattern=wake, not for {}",
+                    "every_ns=, priority=, traced=, flushed=, timerlat= and spoil= are for pattern=wake, not for {}",
                     self.pattern.token()
                 )),
             };
@@ -81,6 +81,11 @@ impl Trial {
         }
         if wakes.priority > MAX_PRIORITY {
             return wrong(format!("priority={} must be from 0 to {MAX_PRIORITY}", wakes.priority));
+        }
+        if wakes.timerlat && (wakes.traced || wakes.flushed || wakes.spoil > 0) {
+            return wrong(
+                "timerlat=1 is a thread of the kernel's: without traced=, flushed= and spoil=".into(),
+            );
         }
         if wakes.spoil > MAX_BYTES || !wakes.spoil.is_multiple_of(self.step) {
             return wrong(format!("spoil={} must be steps of {} up to {MAX_BYTES}", wakes.spoil, self.step));

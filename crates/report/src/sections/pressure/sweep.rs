@@ -1,6 +1,6 @@
 //! The sweep: the tail by block size, stride and what becomes of a block, and where it changes.
 
-use fathom_analysis::findings::{Finding, Value};
+use fathom_analysis::findings::{Finding, Refused, Value};
 
 use super::{column, finite, nth};
 use crate::number::{self, Shown, short_size};
@@ -11,6 +11,8 @@ use crate::sections::notes;
 use crate::sections::picture::{Plot, draw};
 use crate::sections::shelf::{Shelf, whole};
 
+/// Over the inflections.
+const HEADING: &str = "Where wake-ups change with the size of the blocks";
 /// Rows of text that a curve takes.
 const ROWS: usize = 8;
 /// What is known of a cell.
@@ -46,9 +48,16 @@ impl Break<'_> {
 }
 
 /// All of it, where there is a sweep.
-pub(super) fn section(page: &mut Page, shelf: &mut Shelf) {
+pub(super) fn section(page: &mut Page, refusals: &[Refused], shelf: &mut Shelf) {
     let cells = take_cells(shelf);
     let breaks = take_breaks(shelf);
+    if !cells.is_empty() && breaks.is_empty() {
+        page.heading(HEADING);
+        let refused = refusals.iter().any(|r| r.what.starts_with("inflections of"));
+        let text =
+            if refused { "None was found where it could be told: see what is refused." } else { "Nowhere." };
+        page.text(Ink::Plain, text, "", "  ");
+    }
     inflections(page, &breaks);
     let mut groups: Vec<(usize, usize)> = cells.iter().map(|c| (c.key.0, c.key.1)).collect();
     groups.dedup();
@@ -111,7 +120,7 @@ fn inflections(page: &mut Page, breaks: &[Break]) {
     if breaks.is_empty() {
         return;
     }
-    page.heading("Where wake-ups change with the size of the blocks");
+    page.heading(HEADING);
     let value = |f: &Finding| {
         let Shown { value, interval } = number::value(f);
         format!("{value} {interval}").trim_end().to_owned()

@@ -1,4 +1,4 @@
-use fathom_analysis::findings::{Report, Value};
+use fathom_analysis::findings::{Refused, Report, Value};
 
 use crate::json;
 use crate::samples::{self, golden};
@@ -115,6 +115,18 @@ fn a_curve_that_changes_is_drawn_and_another_one_is_not() {
     assert_eq!(shown.matches("by block size, both axes").count(), 2, "{shown}");
     assert!(shown.contains("Stride 4K: the tail by"), "{shown}");
     assert!(unwrapped(&shown).contains("malloc.free.4096: p50: a step at 31.5 MiB (31.0..32.0)"), "{shown}");
+}
+
+#[test]
+fn a_sweep_without_inflections_says_so() {
+    let mut flat = without(&samples::sweep(), |name| name.starts_with("inflection."));
+    assert!(text(&flat).contains("with the size of the blocks\nNowhere."));
+    flat.refusals.push(Refused {
+        what: "inflections of malloc.free.64".to_owned(),
+        reason: "too few".to_owned(),
+        remedy: String::new(),
+    });
+    assert!(text(&flat).contains("None was found where it could be told"));
 }
 
 #[test]

@@ -1,0 +1,114 @@
+//! `fathom import`: a record of what another tool measured.
+
+use std::io::Read;
+use std::path::Path;
+
+use fathom_analysis::foreign::{self, Foreign};
+use fathom_experiment::pressure;
+use fathom_experiment::record::{End, Imported, MOST_SERIES, Record, Run};
+
+use crate::cli::Import;
+use crate::failure::Failure;
+use crate::keep::Keep;
+use crate::output::{Out, shell};
+use crate::page::{Target, same};
+
+/// No result is longer: a histogram of a second in ns has some 12 MB.
+const MOST: u64 = 64 << 20;
+
+/// Reads the files, makes a record, and judges it.
+pub fn run(options: &Import, out: &Out) -> Result<u8, Failure> {
+    super::one_form(options.out.json, options.out.html.as_deref())?;
+    super::one_stdin(&options.files)?;
+    let page = Target::open(options.out.html.as_deref(), options.record.as_deref())?;
+    // All of them before the first is written: a wrong one leaves nothing.
+    let read = options.files.iter().map(|file| read(file)).collect::<Result<Vec<_>, _>>()?;
+    let series: Vec<Imported> = read.iter().flat_map(|(name, foreign)| Imported::of(foreign, name)).collect();
+    if series.len() > MOST_SERIES {
+        return Err(Failure::usage(
+            format!("the files have {} series, and a record takes {MOST_SERIES}", series.len()),
+            "import fewer files at a time, or fewer threads",
+        ));
+    }
+    if let Some(file) =
+        options.files.iter().find(|file| options.record.as_deref().is_some_and(|r| same(r, file)))
+    {
+        return Err(Failure::usage(
+            format!("--record {}: that is what is to be imported", file.display()),
+            "name another file",
+        ));
+    }
+    let lines = lines(options, &read, &series);
+    let (kept, lost) = keep(options, &read, &lines)?;
+    // What is told is what the record says.
+    let record = Record::parse(&lines.join("\n")).map_err(|e| Failure::new(e, ""))?;
+    let report = fathom_experiment::read(&record);
+    let next = kept.map(|path| format!("fathom report {}", shell(&path)));
+    let status = out.report(&report, &options.out, next.as_deref())?;
+    if let Some(page) = page {
+        page.write(&[(&report.subject, &report)], &[], out)?;
+    }
+    lost.map_or(Ok(status), Err)
+}
+
+/// The result in a file, or on stdin for `-`, and the file's name without its directories.
+fn read(file: &Path) -> Result<(String, Foreign), Failure> {
+    let shown = file.display();
+    let stdin = file.as_os_str() == "-";
+    let mut bytes = Vec::new();
+    let from: std::io::Result<Box<dyn Read>> = if stdin {
+        Ok(Box::new(std::io::stdin()))
+    } else {
+        std::fs::File::open(file).map(|f| Box::new(f) as _)
+    };
+    from.and_then(|from| from.take(MOST + 1).read_to_end(&mut bytes))
+        .map_err(|e| Failure::usage(format!("{shown}: {e}"), "name a tool's result, or - for stdin"))?;
+    if bytes.len() as u64 > MOST {
+        let what = format!("{shown}: longer than {} MiB, as no result is", MOST >> 20);
+        return Err(Failure::usage(what, "name what cyclictest or latency wrote"));
+    }
+    let foreign = foreign::read(&String::from_utf8_lossy(&bytes))
+        .map_err(|e| Failure::usage(format!("{shown}: line {}: {}", e.line, e.what), e.help))?;
+    let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned();
+    Ok((if stdin { "stdin".to_owned() } else { name }, foreign))
+}
+
+/// The record's lines.
+fn lines(options: &Import, read: &[(String, Foreign)], series: &[Imported]) -> Vec<String> {
+    let subjects: Vec<String> =
+        read.iter().map(|(name, foreign)| format!("{} {name}", foreign.tool)).collect();
+    let files = options.files.iter().map(|file| format!(" {}", shell(&file.display().to_string())));
+    let run = Run {
+        experiment: pressure::NAME.to_owned(),
+        subject: short(&subjects.join(", ")),
+        build: crate::build::id(),
+        command: short(&format!("fathom import{}", files.collect::<String>())),
+        ..Run::default()
+    };
+    let series = series.iter().zip(1..).flat_map(|(series, number)| series.lines(number));
+    let end = End { status: "complete".to_owned(), elapsed_ms: 0 };
+    let all = [run.line()].into_iter().chain(series).chain([end.line()]);
+    [Record::first_line()].into_iter().chain(all.map(|line| line.render())).collect()
+}
+
+/// So much of a text that two of them, however they are written, are a line.
+fn short(text: &str) -> String {
+    const MOST: usize = 400;
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// Writes them. Answers the file to name, and why one that was asked for is not whole.
+fn keep(
+    options: &Import,
+    read: &[(String, Foreign)],
+    lines: &[String],
+) -> Result<(Option<String>, Option<Failure>), Failure> {
+    let tool = read.first().map_or("", |(_, foreign)| foreign.tool.as_str());
+    let mut keep = Keep::open(options.record.as_deref(), pressure::NAME, tool, &lines[..1])?;
+    lines[1..].iter().for_each(|line| keep.line(line));
+    let path = keep.path().map(|path| path.display().to_string());
+    Ok((path, keep.close()))
+}

@@ -1,0 +1,98 @@
+//! `fathom import`: what other tools measured, as a user brings it.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::common::User;
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../analysis/tests/foreign/fixtures").join(name)
+}
+
+/// A copy of a tool's result in the user's home.
+fn bring(user: &User, name: &str) {
+    std::fs::copy(fixture(name), user.path(name)).expect("a copy");
+}
+
+fn document(text: &str) -> Value {
+    serde_json::from_str(text).expect("JSON")
+}
+
+fn number(document: &Value, name: &str) -> Option<f64> {
+    let rows = document["findings"].as_array().expect("a list");
+    rows.iter().find(|f| f["name"] == name)?["value"].as_f64()
+}
+
+#[test]
+fn results_become_a_record_that_is_judged_like_one() {
+    let user = User::new();
+    bring(&user, "cyclictest-histogram.json");
+    bring(&user, "xenomai-places.txt");
+    let import =
+        ["import", "cyclictest-histogram.json", "xenomai-places.txt", "-o", "A.fathom", "--json"].as_slice();
+    let did = user.run(import);
+    let told = document(did.ended(0));
+    assert_eq!((&told["experiment"], &told["subject"]["worth"]), (&"pressure".into(), &"unknown".into()));
+    assert_eq!(number(&told, "wakeup.user.imported-1.p50"), Some(11.5));
+    assert_eq!(number(&told, "wakeup.user.imported-2.max"), Some(397.0));
+    for place in ["user.imported-3", "kernel.imported-4", "irq.imported-5"] {
+        assert!(number(&told, &format!("wakeup.{place}.p99")).is_some(), "{place}");
+    }
+    assert_eq!(number(&told, "wakeup.irq.imported-5.min"), Some(-0.594), "a timer that is set early");
+    let refusals = told["refusals"].as_array().expect("a list");
+    assert!(refusals.iter().any(|r| r.to_string().contains("in which order")), "{refusals:?}");
+    // The record says the same, and says it again.
+    let again = user.run(&["report", "A.fathom", "--json"]);
+    assert_eq!(again.ended(0), did.out);
+    let text = user.run(&["report", "A.fathom"]);
+    assert!(text.ended(0).contains("imported-2"), "{}", text.out);
+    assert!(text.out.lines().all(|line| line.chars().count() <= 80), "{}", text.out);
+    // It is kept too, compared, and drawn.
+    let kept = std::fs::read_dir(user.path(".local/share/fathom/records")).expect("copies");
+    assert_eq!(kept.flatten().count(), 1);
+    let compared = user.run(&["compare", "A.fathom", "A.fathom", "--json"]);
+    assert!(compared.ended(0).contains("wakeup.user.imported-1.p50"), "{}", compared.out);
+    let page = user.run(&["report", "A.fathom", "--html", "a.html"]);
+    assert_eq!(page.status, 0, "{page:?}");
+    let read = user.run(&["report", "a.html", "--json"]);
+    assert_eq!(read.ended(0), did.out);
+}
+
+#[test]
+fn a_result_comes_from_a_pipe_as_well() {
+    let user = User::new();
+    let text = std::fs::read(fixture("cyclictest-plain.txt")).expect("a fixture");
+    let told = user.run_with(&["import", "-", "--json"], &text);
+    let told = document(told.ended(0));
+    assert!(number(&told, "wakeup.user.imported-1.max").is_some(), "{told}");
+    assert_eq!(told["subject"]["name"], "cyclictest stdin");
+}
+
+#[test]
+fn what_is_none_is_told_with_its_file_line_and_remedy_and_leaves_nothing() {
+    let user = User::new();
+    bring(&user, "cyclictest-histogram.txt");
+    user.write("cut", &user.read("cyclictest-histogram.txt")[..400]);
+    user.write("note", "\nbuy milk\n");
+    for (files, words) in [
+        (["cyclictest-histogram.txt", "note"], ["note: line 2: `buy milk`", "cyclictest --json=FILE"]),
+        (["cyclictest-histogram.txt", "cut"], ["cut: line ", "the file was cut"]),
+        (["cyclictest-histogram.txt", "none"], ["none: No such file", "name a tool's result"]),
+        (["-", "-"], ["stdin is there only once", "name a file"]),
+    ] {
+        let did = user.run(&["import", files[0], files[1], "-o", "A"]);
+        did.failed(2, &words);
+        assert!(!user.path("A").exists() && !user.path(".local").exists());
+    }
+    let did = user.run(&["import", "cyclictest-histogram.txt", "-o", "./cyclictest-histogram.txt"]);
+    did.failed(2, &["that is what is to be imported"]);
+    assert_eq!(
+        user.read("cyclictest-histogram.txt").as_bytes(),
+        std::fs::read(fixture("cyclictest-histogram.txt")).expect("a fixture")
+    );
+    let many = vec!["cyclictest-histogram.txt"; 33];
+    let did = user.run(&[&["import"], many.as_slice()].concat());
+    did.failed(2, &["66 series", "a record takes 64"]);
+    user.run(&["import"]).failed(2, &["FILE"]);
+}
