@@ -165,7 +165,6 @@ mod tests {
         assert_eq!(late.line(), None);
         let mut record = Record::default();
         let woke = |us: u64| fathom_probe::wire::Woke { user_ns: us * 1000, ..Default::default() };
-        let mut run = TrialRun::default();
         let woken = vec![woke(1), woke(12), woke(12), woke(99_000)];
         let wakeups = Wakeups { woken, ..Wakeups::default() };
         let refusal = Some(<(String, String)>::default());
