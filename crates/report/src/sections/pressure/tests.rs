@@ -130,6 +130,19 @@ fn a_sweep_without_inflections_says_so() {
 }
 
 #[test]
+fn distributions_fit_whatever_their_conditions_are_called() {
+    let mut report = samples::pressure();
+    for h in &mut report.histograms {
+        h.name = h.name.replace("study-vm", "imported-64");
+    }
+    for width in [40, 57, 80, 120] {
+        let shown = terminal(&report, &Style { width, ..Style::default() }, None);
+        assert!(shown.lines().all(|line| line.chars().count() <= width), "{width}: {shown}");
+        assert!(shown.lines().any(|line| line.starts_with("imported-64 ")), "{width}: {shown}");
+    }
+}
+
+#[test]
 fn pages_have_a_figure_for_each_question() {
     let figures = |report: &Report| -> Vec<String> {
         let page = crate::html(&[("A", report)], &[]).expect("a page");
