@@ -157,10 +157,6 @@ pub(super) const TOKENS: &[TokenKind] = &[
             "fault", "unmap", "warm", "flushed", "evicted",
             "load-1", "load-2", "load-3", "load-4", "load-5", "load-6", "load-7", "load-8", "load-9", "load-10",
             "load-11", "load-12", "load-13", "load-14", "load-15", "load-16", "load-17", "load-18",
-<<<<<<< HEAD
-        ],
-        about: "what runs beside the task, or in which state its caches are; load-N is the Nth --load",
-=======
             "timerlat",
             "imported-1", "imported-2", "imported-3", "imported-4", "imported-5", "imported-6", "imported-7", "imported-8",
             "imported-9", "imported-10", "imported-11", "imported-12", "imported-13", "imported-14", "imported-15", "imported-16",
@@ -173,7 +169,6 @@ pub(super) const TOKENS: &[TokenKind] = &[
         ],
         about: "what runs beside the task, or in which state its caches are; load-N is the Nth --load; timerlat is the \
                 kernel's tracer with nothing beside; imported-N is the Nth series of another tool",
->>>>>>> 29ef97b0a5d87265f3488a4b6cb2cd205ae688dd
     },
     TokenKind {
         kind: "PERCENTILE",
@@ -215,14 +210,11 @@ pub(super) const TOKENS: &[TokenKind] = &[
     },
     TokenKind { kind: "BREAK", values: &["step", "ramp"], about: "value of `inflection.N.kind`" },
     TokenKind {
-<<<<<<< HEAD
         kind: "STATISTIC",
         values: &["tail", "p90", "p50"],
         about: "value of `inflection.N.statistic`: p99.9, or p99 where series are short; 90 and 50 % are no later",
     },
     TokenKind {
-=======
->>>>>>> 29ef97b0a5d87265f3488a4b6cb2cd205ae688dd
         kind: "CURVE",
         values: &[],
         about: "value of `inflection.N.curve`: STRESS.MODE.STEP, as in the names of its cells",

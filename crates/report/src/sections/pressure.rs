@@ -78,11 +78,7 @@ pub fn section(page: &mut Page, report: &Report, shelf: &mut Shelf) {
     cold::section(page, &wakeups);
     stages::section(page, &wakeups);
     effects::section(page, &wakeups, shelf);
-<<<<<<< HEAD
     sweep::section(page, &report.refusals, shelf);
-=======
-    sweep::section(page, shelf);
->>>>>>> 29ef97b0a5d87265f3488a4b6cb2cd205ae688dd
 }
 
 /// Is this histogram drawn here?

@@ -2,11 +2,7 @@
 
 use fathom_analysis::findings::Finding;
 
-<<<<<<< HEAD
 use super::{Wakeups, finite, nth};
-=======
-use super::{Wakeups, nth};
->>>>>>> 29ef97b0a5d87265f3488a4b6cb2cd205ae688dd
 use crate::number;
 use crate::page::{Chart, INTERVAL, Ink, Page, Pieces, left, measured, right};
 use crate::schema::values;
@@ -74,11 +70,7 @@ pub(super) fn meaning(stage: &str) -> &'static str {
     match stage {
         "before-irq" => "before the timer's interrupt: interrupts were off, or the CPU was taken away",
         "irq-to-wakeup" => "in the timer's interrupt, before the task was made runnable",
-<<<<<<< HEAD
         "wakeup-to-switch" => "between the wake-up and the switch to the task: waiting for the CPU",
-=======
-        "wakeup-to-switch" => "waiting for the CPU, which something else held",
->>>>>>> 29ef97b0a5d87265f3488a4b6cb2cd205ae688dd
         _ => "between the hand-over of the CPU and the task's first own instruction",
     }
 }
@@ -88,7 +80,6 @@ pub(super) fn condition(f: &Finding) -> Option<&str> {
     f.notes.iter().find_map(|note| note.strip_prefix("under "))
 }
 
-<<<<<<< HEAD
 /// What ran on the CPU until it was switched to the task: the last switch before the task ran.
 pub(super) fn ran_before(f: &Finding) -> Option<&str> {
     let late = finite(f)?;
@@ -101,8 +92,6 @@ pub(super) fn ran_before(f: &Finding) -> Option<&str> {
     last.split_once(" us switch ")?.1.split(" -> ").next()
 }
 
-=======
->>>>>>> 29ef97b0a5d87265f3488a4b6cb2cd205ae688dd
 /// The four stages of a worst activation, from the note that has them.
 fn parts(f: &Finding) -> Option<[f64; 4]> {
     let names = values("STAGE");

@@ -1,29 +1,18 @@
 //! The sweep: the tail by block size, stride and what becomes of a block, and where it changes.
 
-<<<<<<< HEAD
 use fathom_analysis::findings::{Finding, Refused, Value};
 
 use super::{column, finite, nth};
 use crate::number::{self, Shown, short_size};
 use crate::page::{Chart, INTERVAL, Ink, Page, Pieces, measured, right};
-=======
-use fathom_analysis::findings::{Finding, Value};
-
-use super::{column, finite, nth};
-use crate::number::{self, Shown, short_size};
-use crate::page::{Chart, INTERVAL, Ink, Page, measured, right};
->>>>>>> 29ef97b0a5d87265f3488a4b6cb2cd205ae688dd
 use crate::schema::values;
 use crate::sections::heat::Heat;
 use crate::sections::notes;
 use crate::sections::picture::{Plot, draw};
 use crate::sections::shelf::{Shelf, whole};
 
-<<<<<<< HEAD
 /// Over the inflections.
 const HEADING: &str = "Where wake-ups change with the size of the blocks";
-=======
->>>>>>> 29ef97b0a5d87265f3488a4b6cb2cd205ae688dd
 /// Rows of text that a curve takes.
 const ROWS: usize = 8;
 /// What is known of a cell.
@@ -48,7 +37,6 @@ struct Break<'a> {
     effect: Option<&'a Finding>,
     kind: Option<&'a Finding>,
     curve: Option<&'a Finding>,
-<<<<<<< HEAD
     statistic: Option<&'a Finding>,
 }
 
@@ -70,14 +58,6 @@ pub(super) fn section(page: &mut Page, refusals: &[Refused], shelf: &mut Shelf) 
             if refused { "None was found where it could be told: see what is refused." } else { "Nowhere." };
         page.text(Ink::Plain, text, "", "  ");
     }
-=======
-}
-
-/// All of it, where there is a sweep.
-pub(super) fn section(page: &mut Page, shelf: &mut Shelf) {
-    let cells = take_cells(shelf);
-    let breaks = take_breaks(shelf);
->>>>>>> 29ef97b0a5d87265f3488a4b6cb2cd205ae688dd
     inflections(page, &breaks);
     let mut groups: Vec<(usize, usize)> = cells.iter().map(|c| (c.key.0, c.key.1)).collect();
     groups.dedup();
@@ -113,11 +93,7 @@ fn take_cells<'a>(shelf: &mut Shelf<'a>) -> Vec<Cell<'a>> {
 
 fn take_breaks<'a>(shelf: &mut Shelf<'a>) -> Vec<Break<'a>> {
     let found = shelf.take_by(|parts| match parts {
-<<<<<<< HEAD
         ["inflection", n, what @ ("bytes" | "effect" | "kind" | "curve" | "statistic")] => {
-=======
-        ["inflection", n, what @ ("bytes" | "effect" | "kind" | "curve")] => {
->>>>>>> 29ef97b0a5d87265f3488a4b6cb2cd205ae688dd
             Some((whole(n)?, (*what).to_owned()))
         }
         _ => None,
@@ -132,12 +108,8 @@ fn take_breaks<'a>(shelf: &mut Shelf<'a>) -> Vec<Break<'a>> {
             "bytes" => &mut b.bytes,
             "effect" => &mut b.effect,
             "kind" => &mut b.kind,
-<<<<<<< HEAD
             "curve" => &mut b.curve,
             _ => &mut b.statistic,
-=======
-            _ => &mut b.curve,
->>>>>>> 29ef97b0a5d87265f3488a4b6cb2cd205ae688dd
         }) = Some(f);
     }
     breaks
@@ -148,11 +120,7 @@ fn inflections(page: &mut Page, breaks: &[Break]) {
     if breaks.is_empty() {
         return;
     }
-<<<<<<< HEAD
     page.heading(HEADING);
-=======
-    page.heading("Where the tail changes with the size of the blocks");
->>>>>>> 29ef97b0a5d87265f3488a4b6cb2cd205ae688dd
     let value = |f: &Finding| {
         let Shown { value, interval } = number::value(f);
         format!("{value} {interval}").trim_end().to_owned()
@@ -162,26 +130,17 @@ fn inflections(page: &mut Page, breaks: &[Break]) {
         if let Some(f) = b.curve {
             text += &format!(" {}:", value(f));
         }
-<<<<<<< HEAD
         if let Some(f) = b.statistic {
             text += &format!(" {}:", value(f));
         }
-=======
->>>>>>> 29ef97b0a5d87265f3488a4b6cb2cd205ae688dd
         text += &format!(" a {}", b.kind.map_or_else(|| "change".to_owned(), value));
         if let Some(f) = b.bytes {
             text += &format!(" at {}", value(f));
         }
         if let Some(f) = b.effect {
-<<<<<<< HEAD
             text += &format!(", by {} of what it was before", value(f));
         }
         let all = [b.bytes, b.effect, b.kind, b.curve, b.statistic].into_iter().flatten();
-=======
-            text += &format!(", by {} of what the tail was before", value(f));
-        }
-        let all = [b.bytes, b.effect, b.kind, b.curve].into_iter().flatten();
->>>>>>> 29ef97b0a5d87265f3488a4b6cb2cd205ae688dd
         for note in all.flat_map(|f| &f.notes) {
             text += &format!("; {note}");
         }
@@ -196,7 +155,6 @@ fn mode(page: &mut Page, (stress, mode): (usize, usize), cells: &[&Cell], breaks
         return table(page, cells);
     };
     page.heading(&format!("Sweep of {name}: wake-up latency by block size and stride, {unit}"));
-<<<<<<< HEAD
     let mut strides: Vec<u64> = cells.iter().map(|c| c.key.2).collect();
     strides.dedup();
     let mut curves: Vec<Pieces> = Vec::new();
@@ -214,9 +172,6 @@ fn mode(page: &mut Page, (stress, mode): (usize, usize), cells: &[&Cell], breaks
         }
     }
     page.picture(Chart::Sweep(name.clone()), curves);
-=======
-    page.picture(Chart::Sweep(name.clone()), Vec::new());
->>>>>>> 29ef97b0a5d87265f3488a4b6cb2cd205ae688dd
     let map = heat(cells).draw(page.style().width, page.style().unicode);
     if !map.is_empty() {
         page.text(
@@ -228,7 +183,6 @@ fn mode(page: &mut Page, (stress, mode): (usize, usize), cells: &[&Cell], breaks
         page.picture(Chart::SweepHeat(name.clone()), map);
         page.line(Ink::Plain, "");
     }
-<<<<<<< HEAD
     table(page, cells);
 }
 
@@ -252,34 +206,6 @@ fn curve(token: &str, cells: &[&Cell], breaks: &[Break], tail: bool) -> Option<P
         return None;
     }
     Some(Plot {
-=======
-    let mut strides: Vec<u64> = cells.iter().map(|c| c.key.2).collect();
-    strides.dedup();
-    for stride in strides {
-        let of: Vec<&&Cell> = cells.iter().filter(|c| c.key.2 == stride).collect();
-        curve(page, &format!("{name}.{stride}"), &of, breaks, unit);
-    }
-    table(page, cells);
-}
-
-/// The tail by size, where it changes.
-fn curve(page: &mut Page, token: &str, cells: &[&&Cell], breaks: &[Break], unit: &str) {
-    let is_its = |b: &&Break| b.curve.is_some_and(|f| matches!(&f.value, Value::Text(text) if text == token));
-    let marks: Vec<(f64, String)> = breaks
-        .iter()
-        .filter(is_its)
-        .filter_map(|b| Some((finite(b.bytes?)?, format!("inflection {}", b.nth))))
-        .collect();
-    let tail = |c: &&&Cell| Some((c.key.3 as f64, finite(c.tail?).filter(|us| *us > 0.0)?));
-    let points: Vec<(f64, f64)> = cells.iter().filter_map(tail).collect();
-    let [first, .., last] = points.as_slice() else { return };
-    let within: Vec<(f64, String)> =
-        marks.into_iter().filter(|(bytes, _)| (first.0..=last.0).contains(bytes)).collect();
-    if within.is_empty() || points.iter().any(|(_, us)| *us > 1e15) {
-        return;
-    }
-    let plot = Plot {
->>>>>>> 29ef97b0a5d87265f3488a4b6cb2cd205ae688dd
         marks: within,
         points,
         plateaus: Vec::new(),
@@ -287,21 +213,7 @@ fn curve(page: &mut Page, token: &str, cells: &[&&Cell], breaks: &[Break], unit:
         rows: ROWS,
         x_label: short_size,
         y_label: number::height,
-<<<<<<< HEAD
     })
-=======
-    };
-    page.text(
-        Ink::Plain,
-        &format!("{token}: the tail ({unit}) by block size, both axes logarithmic:"),
-        "",
-        "  ",
-    );
-    for line in draw(&plot, page.style().width, page.style().unicode) {
-        page.pieces(&line);
-    }
-    page.line(Ink::Plain, "");
->>>>>>> 29ef97b0a5d87265f3488a4b6cb2cd205ae688dd
 }
 
 /// The tail by size and stride.

@@ -1,12 +1,6 @@
-<<<<<<< HEAD
 use fathom_analysis::findings::{Refused, Report, Value};
 
 use crate::json;
-=======
-use fathom_analysis::findings::{Report, Value};
-
-use super::stages;
->>>>>>> 29ef97b0a5d87265f3488a4b6cb2cd205ae688dd
 use crate::samples::{self, golden};
 use crate::terminal::{Style, terminal};
 
@@ -30,7 +24,6 @@ fn a_default_run() {
 fn a_sweep() {
     golden("pressure-sweep.txt", &text(&samples::sweep()));
 }
-<<<<<<< HEAD
 
 #[test]
 fn documents_for_the_pages_in_a_browser() {
@@ -148,5 +141,3 @@ fn pages_have_a_figure_for_each_question() {
     assert_eq!(figures(&samples::pressure()), wanted);
     assert_eq!(figures(&samples::sweep()), ["sweep", "sweepheat", "sweep", "sweepheat"]);
 }
-=======
->>>>>>> 29ef97b0a5d87265f3488a4b6cb2cd205ae688dd
