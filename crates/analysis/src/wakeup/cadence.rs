@@ -148,6 +148,7 @@ fn clearest(times: &[u64], grid: u64) -> Option<Comb> {
         let Some(fairer) = fairer(times, grid, &best) else { break };
         best = fairer;
     }
+    let best = exact(times, grid, best);
     (best.followers(times) + looked.ln() < LUCK.ln()).then_some(best)
 }
 
@@ -163,10 +164,16 @@ fn fairer(times: &[u64], grid: u64, comb: &Comb) -> Option<Comb> {
         }
         let longer = period.max(comb.period);
         let lags = Lags::new(&thinned(times, longer / 4.0), grid, longer * 0.9, f64::INFINITY)?;
-        let best = |period: f64| lags.clearest((period / lags.grid * 0.99, period / lags.grid * 1.01)).1;
-        let (ours, theirs) = (best(comb.period), best(period));
+        let (ours, theirs) = (lags.near(comb.period), lags.near(period));
         theirs.filter(|t| ours.is_none_or(|ours| t.chance < ours.chance))
     })
+}
+
+/// The comb with its period as its whole reach tells it.
+fn exact(times: &[u64], grid: u64, comb: Comb) -> Comb {
+    let apart = thinned(times, comb.period / 4.0);
+    let lags = Lags::new(&apart, grid, comb.period * 0.9, f64::INFINITY);
+    lags.and_then(|lags| lags.near(comb.period)).unwrap_or(comb)
 }
 
 /// How often a comb gives way to a fairer one: 250 ticks of 4 ms are five factors.
@@ -262,6 +269,11 @@ impl Lags {
         (looked, best)
     }
 
+    /// The clearest comb within 1 % of a period in ns.
+    fn near(&self, period: f64) -> Option<Comb> {
+        self.clearest((period / self.grid * 0.99, period / self.grid * 1.01)).1
+    }
+
     /// Teeth of a comb: to half a period before the last lag.
     fn teeth(&self, period: f64) -> usize {
         let held = (HELD_NS / self.grid / period).clamp(TEETH.1 as f64, self.most);
@@ -307,15 +319,20 @@ impl Comb {
         // No more teeth than leave most of those that follow nothing without a chance partner.
         let a_tooth = 2.0 * self.reach * n / span;
         let teeth = (0.3 / a_tooth).min(HELD_NS / self.period).clamp(TEETH.1 as f64, TEETH.0 as f64) as u32;
-        let follows = |&&t: &&u64| {
-            (1..=teeth).any(|k| {
-                let wanted = t as f64 - f64::from(k) * self.period;
-                let at = apart.partition_point(|&u| (u as f64) < wanted - self.reach);
-                apart.get(at).is_some_and(|&u| u as f64 <= wanted + self.reach)
-            })
+        let following = |shift: f64| {
+            let follows = |&&t: &&u64| {
+                (1..=teeth).any(|k| {
+                    let wanted = t as f64 - (f64::from(k) - shift) * self.period;
+                    let at = apart.partition_point(|&u| (u as f64) < wanted - self.reach);
+                    apart.get(at).is_some_and(|&u| u as f64 <= wanted + self.reach)
+                })
+            };
+            apart.iter().filter(follows).count() as f64
         };
-        let count = apart.iter().filter(follows).count() as f64;
-        let mean = n * (1.0 - (-a_tooth * f64::from(teeth)).exp());
+        let count = following(0.0);
+        // What luck does is seen between the teeth as well, where late ones come in storms.
+        let between = [0.35, 0.5, 0.65].map(following).iter().sum::<f64>() / 3.0;
+        let mean = between.max(n * (1.0 - (-a_tooth * f64::from(teeth)).exp()));
         // Chernoff's bound of the binomial distribution.
         let others = |x: f64, y: f64| if x > 0.0 { x * (x / y).ln() } else { 0.0 };
         if count <= mean { 0.0 } else { -others(count, mean) - others(n - count, n - mean) }

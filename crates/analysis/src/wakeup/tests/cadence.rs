@@ -12,6 +12,8 @@ fn candidates() -> Vec<Candidate> {
         .to_vec()
 }
 
+// Seeds of 10,000 and more: none with which a constant was chosen.
+
 /// Exceedances of a task of period `grid` over `span`: what happens is seen at the next activation.
 struct World {
     span: u64,
@@ -87,8 +89,9 @@ fn exceedances_at_random_have_no_cadence() {
         ("600 in 30 s at 100 us", MS / 10, 30_000 * MS, 600, 0, 0),
         ("300 bursts in 300 s at 1 ms", MS, 300_000 * MS, 0, 300, 0),
         ("30 storms in 300 s at 1 ms", MS, 300_000 * MS, 0, 0, 30),
+        ("100 storms and 100 others in 300 s at 1 ms", MS, 300_000 * MS, 100, 0, 100),
     ] {
-        let wrong: Vec<_> = (0..100)
+        let wrong: Vec<_> = (31_000..31_100)
             .filter_map(|seed| {
                 let times = World::new(span, grid, seed).background(n).bursts(bursts).storms(storms).times();
                 find(&times, grid, &candidates()).into_iter().next()
@@ -100,7 +103,7 @@ fn exceedances_at_random_have_no_cadence() {
         }
         report.push(wrong.len());
     }
-    assert_eq!(report, [0; 6]);
+    assert_eq!(report, [0; 7]);
 }
 
 #[test]
@@ -116,7 +119,7 @@ fn cadences_of_a_second_a_tenth_and_a_tick_are_named_and_nothing_else() {
         let mut named = 0;
         let (mut held, mut shares) = (0, 0);
         for seed in 0..100 {
-            let of = World::new(span, MS, 1000 + seed).cadence(period, kept, jitter);
+            let of = World::new(span, MS, 32_000 + seed).cadence(period, kept, jitter);
             let members = of.times.len();
             let times = of.background(background).times();
             let found = find(&times, MS, &candidates());
@@ -169,7 +172,7 @@ fn two_causes_are_both_told() {
     // 1 s is no multiple of 37 ms. Where it is one, and comes at the same phase, the two are one cadence.
     let mut both = 0;
     for seed in 0..50 {
-        let times = World::new(120_000 * MS, MS, seed)
+        let times = World::new(120_000 * MS, MS, 33_000 + seed)
             .cadence(1000 * MS, 0.95, 0.3e6)
             .cadence(37 * MS, 0.1, 0.1e6)
             .background(50)
