@@ -84,7 +84,8 @@ fn two_runs_with_one_seed_give_the_same_bytes() {
 
 /// The sweep of one allocator in the guest, as a report, with the record's bytes.
 fn sweep(folder: &Path, name: &str, allocator: &[&str]) -> Option<(String, Vec<u8>)> {
-    let plain = ["pressure", "--sweep", "--bytes", "8M,16M,31M,32M,64M", "--modes", "free", "--budget", SWEEP];
+    let plain =
+        ["pressure", "--sweep", "--bytes", "8M,16M,31M,32M,64M", "--modes", "free", "--budget", SWEEP];
     let run = start(folder, name, &[&plain[..], allocator, &["--no-trace", "--color", "never"]].concat());
     let (output, record) = end(run)?;
     assert!(matches!(output.status.code(), Some(0 | 3)), "{output:?}");
@@ -100,10 +101,12 @@ fn faults(record: &[u8], bytes: u64) -> f64 {
     let of = |run: &&fathom_experiment::record::TrialRun| {
         run.done.is_some() && run.trial.load.stressors.first().is_some_and(|s| s.bytes == bytes)
     };
-    let (faults, ns) = record.trials.iter().filter(of).flat_map(|run| &run.wakeups.pressed).fold(
-        (0, 0),
-        |(faults, ns), pressed| (faults + pressed.faults, ns + pressed.ns),
-    );
+    let (faults, ns) = record
+        .trials
+        .iter()
+        .filter(of)
+        .flat_map(|run| &run.wakeups.pressed)
+        .fold((0, 0), |(faults, ns), pressed| (faults + pressed.faults, ns + pressed.ns));
     faults as f64 / (ns.max(1) as f64 / 1e9)
 }
 
