@@ -5,7 +5,7 @@ const BAR = Math.log(1.01);
 const BINS = 160;
 // What is compared first; other conditions are behind their names in the legend.
 const FIRST_SEEN = ["none", "study", "study-vm"];
-const STAGES = ["before-irq", "irq-to-wakeup", "wakeup-to-switch", "switch-to-user"];
+const STAGES = ["before-irq", "irq-to-wakeup", "wakeup-to-switch", "switch-to-user", "wakeup-to-user"];
 const SYMBOLS = ["circle", "rect", "triangle", "diamond"];
 
 // Whole bars a bin, so that none gets more of them than its neighbours.
@@ -19,11 +19,10 @@ function bins(counts, least, bars) {
   return [...by.values()].map((b) => ({ ...b, x: least * Math.exp((b.k + 0.5) * bars * BAR), y: b.n }));
 }
 
-// The four stages of a worst activation, from the note that has them.
+// The stages of a worst activation, from the note that has them; 0 for one that it does not have.
 function stagesOf(f) {
   const note = f.notes.find((n) => n.startsWith(`${STAGES[0]} `) && n.includes(", in "));
-  const parts = STAGES.map((s) => Number(new RegExp(`${s} ([\\d.]+)`).exec(note ?? "")?.[1] ?? NaN));
-  return parts.every(Number.isFinite) ? parts : null;
+  return note ? STAGES.map((s) => Number(new RegExp(`${s} ([\\d.]+)`).exec(note)?.[1] ?? 0)) : null;
 }
 
 // Rows with a point and its interval on one axis with a zero.
@@ -128,16 +127,17 @@ Object.assign(SPECS, {
     const longest = Math.max(...rows.map((r) => r.parts.reduce((a, b) => a + b, 0)));
     if (!(longest > 0)) return null;
     const unit = rows[0].f.unit;
+    const drawn = STAGES.map((name, k) => ({ name, k })).filter(({ k }) => rows.some((r) => r.parts[k] > 0));
     return {
       rows: rows.length,
       caption: "The worst activations, each by the stages that its time went into. What ran then stands below.",
       items: rows.map((r, i) => ({
         p: { x: r.f.value / 2, y: i },
-        text: `${r.f.key}: ${digits(r.f.value)} ${unit} ${r.under}: ${STAGES.map((s, k) => `${s} ${digits(r.parts[k])}`).join(", ")}`,
+        text: `${r.f.key}: ${digits(r.f.value)} ${unit} ${r.under}: ${drawn.filter(({ k }) => r.parts[k] > 0).map(({ name, k }) => `${name} ${digits(r.parts[k])}`).join(", ")}`,
       })),
       x: LINEAR(0, longest * 1.02, unit), xLabel: digits,
       y: { type: "category", inverse: true, data: rows.map((r) => `${r.f.key}, ${r.under}`) },
-      series: (c) => STAGES.map((name, k) => ({
+      series: (c) => drawn.map(({ name, k }) => ({
         name, type: "custom", clip: true, color: c.series[k], encode: { x: [1, 2], y: 0 },
         data: rows.map((r, i) => {
           const from = r.parts.slice(0, k).reduce((a, b) => a + b, 0);

@@ -15,12 +15,16 @@ pub enum Stage {
     WakeupToSwitch,
     /// From the switch to the task's own reading of the clock.
     SwitchToUser,
+    /// The last two in one, where the switch was not seen: a trace may hide how some thread gives the CPU away.
+    WakeupToUser,
 }
 
 impl Stage {
-    /// All, in order of time.
-    pub const ALL: [Stage; 4] =
+    /// Those of an activation whose switch was seen, in order of time.
+    pub const SWITCHED: [Stage; 4] =
         [Stage::BeforeIrq, Stage::IrqToWakeup, Stage::WakeupToSwitch, Stage::SwitchToUser];
+    /// Those of an activation whose switch was not.
+    pub const UNSWITCHED: [Stage; 3] = [Stage::BeforeIrq, Stage::IrqToWakeup, Stage::WakeupToUser];
 
     /// The stable word for it.
     #[must_use]
@@ -30,17 +34,24 @@ impl Stage {
             Stage::IrqToWakeup => "irq-to-wakeup",
             Stage::WakeupToSwitch => "wakeup-to-switch",
             Stage::SwitchToUser => "switch-to-user",
+            Stage::WakeupToUser => "wakeup-to-user",
         }
     }
 }
 
-/// An activation of which all stages were seen.
+/// Share of the activations whose switch must have been seen for a reading of all four stages. Of fewer, those seen
+/// are no fair sample: which switches a trace hides depends on what ran before.
+const SEEN: f64 = 0.9;
+
+/// An activation of which the interrupt and the wake-up were seen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Staged {
     /// The number of its period.
     pub period: u64,
-    /// us in each of [`Stage::ALL`].
-    pub us: [f64; 4],
+    /// us in each of [`Stage::UNSWITCHED`].
+    pub us: [f64; 3],
+    /// us from the wake-up to the switch, where that was seen: a part of the last.
+    pub switch: Option<f64>,
 }
 
 impl Staged {
@@ -48,6 +59,23 @@ impl Staged {
     #[must_use]
     pub fn total(&self) -> f64 {
         self.us.iter().sum()
+    }
+
+    /// Its stages with their us, as far as they were seen.
+    #[must_use]
+    pub fn stages(&self) -> Vec<(Stage, f64)> {
+        let [before, to_wakeup, to_user] = self.us;
+        match self.switch {
+            Some(to_switch) => {
+                let us = [before, to_wakeup, to_switch, to_user - to_switch];
+                Stage::SWITCHED.into_iter().zip(us).collect()
+            }
+            None => Stage::UNSWITCHED.into_iter().zip(self.us).collect(),
+        }
+    }
+
+    fn is_finite(&self) -> bool {
+        self.us.iter().all(|us| us.is_finite()) && self.switch.is_none_or(f64::is_finite)
     }
 }
 
@@ -79,7 +107,7 @@ pub struct Row {
 /// What the stages say.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reading {
-    /// Activations with all stages.
+    /// Activations with all of these stages.
     pub count: usize,
     /// The worst, the latest first.
     pub worst: Vec<Worst>,
@@ -97,28 +125,38 @@ impl Reading {
     }
 }
 
-/// Reads the stages of the worst `k`. Activations with a stage that is no number are left out; `None` where none
+/// Reads the stages of the worst `k`: the four of those activations whose switch was seen, where nearly all have it,
+/// and otherwise the three that all have. Activations with a stage that is no number are left out; `None` where none
 /// is left or asked for.
 #[must_use]
 pub fn read(activations: &[Staged], k: usize) -> Option<Reading> {
-    let kept: Vec<&Staged> = activations.iter().filter(|a| a.us.iter().all(|us| us.is_finite())).collect();
-    let stage = |of: &[&Staged], i: usize| of.iter().map(|a| a.us[i]).collect::<Vec<f64>>();
-    let all = (0..4).map(|i| median_interval(&stage(&kept, i))).collect::<Option<Vec<Interval>>>()?;
+    let mut kept: Vec<Staged> = activations.iter().filter(|a| a.is_finite()).copied().collect();
+    let seen = kept.iter().filter(|a| a.switch.is_some()).count();
+    if seen as f64 >= SEEN * kept.len() as f64 {
+        kept.retain(|a| a.switch.is_some());
+    } else {
+        kept.iter_mut().for_each(|a| a.switch = None);
+    }
+    let stages: Vec<Stage> = kept.first()?.stages().iter().map(|(stage, _)| *stage).collect();
+    let median =
+        |of: &[Staged], i: usize| median_interval(&of.iter().map(|a| a.stages()[i].1).collect::<Vec<f64>>());
+    let all = (0..stages.len()).map(|i| median(&kept, i)).collect::<Option<Vec<Interval>>>()?;
     let mut latest = kept.clone();
     latest.sort_by(|a, b| b.total().total_cmp(&a.total()).then(a.period.cmp(&b.period)));
     latest.truncate(k);
-    let worst: Vec<Worst> = latest.iter().map(|a| dominant(a, &all)).collect();
-    let rows = Stage::ALL.iter().enumerate().map(|(i, &s)| {
-        let dominates = worst.iter().filter(|w| w.dominant == s).count();
-        Some(Row { stage: s, all: all[i], worst: median_interval(&stage(&latest, i))?, dominates })
+    let worst: Vec<Worst> = latest.iter().filter_map(|a| dominant(a, &all)).collect();
+    let rows = stages.iter().zip(&all).enumerate().map(|(i, (&stage, &all))| {
+        let dominates = worst.iter().filter(|w| w.dominant == stage).count();
+        Some(Row { stage, all, worst: median(&latest, i)?, dominates })
     });
     Some(Reading { count: kept.len(), rows: rows.collect::<Option<Vec<Row>>>()?, worst })
 }
 
-fn dominant(activation: &Staged, all: &[Interval]) -> Worst {
-    let above: Vec<f64> = activation.us.iter().zip(all).map(|(us, median)| us - median.value).collect();
-    let most = (0..4).max_by(|&i, &j| above[i].total_cmp(&above[j])).unwrap_or(0);
-    let whole: f64 = above.iter().sum();
-    let share = if whole > 0.0 { (above[most] / whole).clamp(0.0, 1.0) } else { 0.0 };
-    Worst { activation: *activation, dominant: Stage::ALL[most], share }
+fn dominant(activation: &Staged, all: &[Interval]) -> Option<Worst> {
+    let stages = activation.stages();
+    let above = stages.iter().zip(all).map(|((stage, us), median)| (*stage, us - median.value));
+    let whole: f64 = above.clone().map(|(_, us)| us).sum();
+    let (dominant, most) = above.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let share = if whole > 0.0 { (most / whole).clamp(0.0, 1.0) } else { 0.0 };
+    Some(Worst { activation: *activation, dominant, share })
 }

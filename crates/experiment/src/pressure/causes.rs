@@ -4,7 +4,7 @@ use fathom_analysis::findings::Report;
 use fathom_analysis::interval::{quantile, sorted};
 use fathom_analysis::wakeup::cadence::{self, Candidate};
 use fathom_analysis::wakeup::extremes::{self, Ask};
-use fathom_analysis::wakeup::stages::{self, Stage, Staged};
+use fathom_analysis::wakeup::stages::{self, Staged};
 
 use super::conditions::{Cell, State};
 use super::plan::{every_ns, seed_of, traced};
@@ -69,10 +69,8 @@ fn worst(all: &[(&Cell, Series)], unit: Unit, report: &mut Report) {
 
 /// The stages of one activation in words.
 fn parts(staged: &Staged, unit: Unit) -> String {
-    let parts = Stage::ALL
-        .iter()
-        .zip(staged.us)
-        .map(|(stage, us)| format!("{} {:.1}", stage.token(), us * unit.of_us));
+    let stages = staged.stages();
+    let parts = stages.iter().map(|(stage, us)| format!("{} {:.1}", stage.token(), us * unit.of_us));
     format!("{}, in {}", parts.collect::<Vec<_>>().join(", "), unit.name)
 }
 

@@ -74,6 +74,10 @@ pub fn read(record: &Record) -> Report {
     report
 }
 
+/// A place before the task is told where the trace shows it in so many of the activations. Which ones it does not show
+/// is no matter of chance: a timer that expires on another CPU, a thread that gives the CPU away without a trace.
+const SEEN: f64 = 0.9;
+
 /// All rows of one condition.
 fn condition(token: &str, load: &str, series: &Series, unit: Unit, report: &mut Report) {
     let every_us = series.runs[0].trial.wakes.every_ns as f64 / 1000.0;
@@ -81,9 +85,26 @@ fn condition(token: &str, load: &str, series: &Series, unit: Unit, report: &mut 
     let works = series.runs[0].trial.bytes > conditions::NO_WORK;
     for place in Place::ALL.into_iter().filter(|place| works || *place != Place::Work) {
         let latencies = series.at(place);
-        let Some(run) = summary::summarise(&latencies, every_us) else { continue };
+        let early = !matches!(place, Place::User | Place::Work);
+        if early && !series.runs[0].trial.wakes.traced {
+            continue;
+        }
         let prefix = format!("wakeup.{}.{token}", place.token());
-        report.findings.extend(place_rows(&prefix, load, &run, &trials, unit));
+        let (seen, all) = (latencies.len(), series.due().len());
+        if (seen as f64) < SEEN * all as f64 {
+            let reason =
+                format!("the trace shows this place in only {seen} of {all} activations, no fair sample");
+            refuse(
+                report,
+                &prefix,
+                reason,
+                "look from another CPU (--cpu): a kernel may hide it on some only",
+            );
+            continue;
+        }
+        let Some(run) = summary::summarise(&latencies, every_us) else { continue };
+        let unseen = early.then(|| (all - seen) as u64);
+        report.findings.extend(place_rows(&prefix, load, &run, &trials, unit, unseen));
         report.histograms.push(Histogram {
             name: prefix,
             bytes: series.runs[0].trial.bytes,
@@ -99,8 +120,16 @@ fn scaled(bars: &[(f64, u64)], unit: Unit) -> Vec<(f64, u64)> {
     bars.iter().map(|(us, count)| (us * unit.of_us, *count)).collect()
 }
 
-/// The rows of one place under one condition.
-fn place_rows(prefix: &str, load: &str, run: &Run, trials: &[u64], unit: Unit) -> Vec<Finding> {
+/// The rows of one place under one condition. A place before the task has its `unseen` activations: a trace tells of
+/// no missed ones.
+fn place_rows(
+    prefix: &str,
+    load: &str,
+    run: &Run,
+    trials: &[u64],
+    unit: Unit,
+    unseen: Option<u64>,
+) -> Vec<Finding> {
     let seen = &run.seen;
     let plain = |name: &str, us: f64| {
         let row = number(format!("{prefix}.{name}"), us * unit.of_us, unit.name);
@@ -116,10 +145,10 @@ fn place_rows(prefix: &str, load: &str, run: &Run, trials: &[u64], unit: Unit) -
         100.0 * seen.max.beaten_within(seen.max.seen_in)
     ));
     rows.push(max);
-    let mut missed = number(format!("{prefix}.missed"), run.missed as f64, "activations");
-    missed.count = seen.count;
-    rows.push(missed);
-    if run.explained > 0 {
+    let (word, lacking) = unseen.map_or(("missed", run.missed), |unseen| ("unseen", unseen));
+    let lacking = number(format!("{prefix}.{word}"), lacking as f64, "activations");
+    rows.push(Finding { count: seen.count, ..lacking });
+    if run.explained > 0 && unseen.is_none() {
         let named = run.corrected.percentiles.iter().find(|p| p.token == "p99.9");
         if let Some(us) = named.and_then(|p| p.us.ok()) {
             let n = run.corrected.count as usize;
@@ -152,7 +181,7 @@ fn kernels(record: &Record, unit: Unit, report: &mut Report) {
         let Some(run) = summary::summarise(&series.at(place), every_us) else { continue };
         let prefix = format!("wakeup.{token}.timerlat");
         let thread = "none; other wake-ups than the task's: a thread of the kernel's, SCHED_FIFO 95";
-        report.findings.extend(place_rows(&prefix, thread, &run, &series.trials(), unit));
+        report.findings.extend(place_rows(&prefix, thread, &run, &series.trials(), unit, None));
         report.histograms.push(Histogram {
             name: prefix,
             bytes: first.trial.bytes,

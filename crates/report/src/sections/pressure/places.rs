@@ -11,7 +11,7 @@ use crate::sections::notes;
 use crate::sections::shelf::Shelf;
 
 /// What is known of the latencies at a place.
-pub(super) const STATISTICS: [&str; 13] = [
+pub(super) const STATISTICS: [&str; 14] = [
     "min",
     "mean",
     "stddev",
@@ -23,11 +23,12 @@ pub(super) const STATISTICS: [&str; 13] = [
     "p99999",
     "max",
     "missed",
+    "unseen",
     "p999_corrected",
     "hourly",
 ];
 /// Columns of a place's table, and their heads.
-const MOMENTS: [(&str, &str); 9] = [
+const MOMENTS: [(&str, &str); 8] = [
     ("min", "min"),
     ("mean", "mean"),
     ("stddev", "stddev"),
@@ -36,7 +37,6 @@ const MOMENTS: [(&str, &str); 9] = [
     ("p99", "p99"),
     ("p999", "p99.9"),
     ("max", "max"),
-    ("missed", "missed"),
 ];
 /// Those of the task, whose others stand in a table of their own.
 const TASK: [(&str, &str); 4] = [("min", "min"), ("mean", "mean"), ("stddev", "stddev"), ("p90", "p90")];
@@ -71,10 +71,7 @@ pub(super) fn section(page: &mut Page, wakeups: &Wakeups, histograms: &[Histogra
         }
         page.heading(&format!("Wake-up latency {}, {}", called(place), wakeups.unit()));
         picture(page, place, &drawn);
-        let mut heads = MOMENTS;
-        // Before the task, a period without an activation is one that the trace did not see.
-        heads[8].1 = if place == "work" { "missed" } else { "not seen" };
-        moments(page, wakeups, place, &conditions, &heads);
+        moments(page, wakeups, place, &conditions, &MOMENTS, &["missed", "unseen"]);
     }
     rare(page, wakeups);
 }
@@ -116,7 +113,7 @@ fn task(page: &mut Page, wakeups: &Wakeups, histograms: &[Histogram]) {
     };
     notes(page, &labelled("min"));
     notes(page, &labelled("max"));
-    moments(page, wakeups, "user", &conditions, &TASK);
+    moments(page, wakeups, "user", &conditions, &TASK, &["unseen"]);
 }
 
 /// Distributions, a line a condition.
@@ -133,14 +130,19 @@ fn picture(page: &mut Page, place: &str, drawn: &[ridge::Line]) {
     page.line(Ink::Plain, "");
 }
 
-/// Statistics by condition.
+/// Statistics by condition, and what of `lacking` a place has: periods that were missed, or not seen.
 fn moments(
     page: &mut Page,
     wakeups: &Wakeups,
     place: &str,
     conditions: &[&'static str],
     heads: &[(&str, &'static str)],
+    lacking: &[&'static str],
 ) {
+    let has = |what: &&&str| conditions.iter().any(|c| wakeups.at(place, c, what).is_some());
+    let called = |what: &&'static str| (*what, if *what == "unseen" { "not seen" } else { *what });
+    let heads: Vec<(&str, &str)> =
+        heads.iter().copied().chain(lacking.iter().filter(has).map(called)).collect();
     let cells: Vec<Vec<String>> = heads
         .iter()
         .map(|(what, _)| column(&conditions.iter().map(|c| wakeups.at(place, c, what)).collect::<Vec<_>>()))

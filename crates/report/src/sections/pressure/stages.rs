@@ -29,8 +29,8 @@ const RAN: usize = 6;
 const BAR: usize = 40;
 const NUMBER: usize = 5;
 /// A stage each.
-const UNICODE: [char; 4] = ['\u{2591}', '\u{2592}', '\u{2588}', '\u{2593}'];
-const ASCII: [char; 4] = ['.', ':', '#', 'o'];
+const UNICODE: [char; 5] = ['\u{2591}', '\u{2592}', '\u{2588}', '\u{2593}', '\u{2586}'];
+const ASCII: [char; 5] = ['.', ':', '#', 'o', '%'];
 
 pub(super) fn take<'a>(shelf: &mut Shelf<'a>) -> Vec<Row<'a>> {
     let found = shelf.take_by(|parts| match parts {
@@ -72,6 +72,9 @@ pub(super) fn meaning(stage: &str) -> &'static str {
         "before-irq" => "before the timer's interrupt: interrupts were off, or the CPU was taken away",
         "irq-to-wakeup" => "in the timer's interrupt, before the task was made runnable",
         "wakeup-to-switch" => "between the wake-up and the switch to the task: waiting for the CPU",
+        "wakeup-to-user" => {
+            "between the wake-up and the task's first own instruction, whose switch was not seen"
+        }
         _ => "between the hand-over of the CPU and the task's first own instruction",
     }
 }
@@ -93,17 +96,15 @@ pub(super) fn ran_before(f: &Finding) -> Option<&str> {
     last.split_once(" us switch ")?.1.split(" -> ").next()
 }
 
-/// The four stages of a worst activation, from the note that has them.
-fn parts(f: &Finding) -> Option<[f64; 4]> {
-    let names = values("STAGE");
+/// The stages of a worst activation, from the note that has them; 0 for one that it does not have.
+fn parts(f: &Finding) -> Option<[f64; 5]> {
     f.notes.iter().find_map(|note| {
         let (stages, _) = note.rsplit_once(", in ")?;
-        let mut all = stages.split(", ").zip(names);
-        let mut parts = [0.0; 4];
-        for part in &mut parts {
-            let (text, name) = all.next()?;
-            let value = text.strip_prefix(*name)?.trim().parse::<f64>().ok()?;
-            *part = if value.is_finite() { value.max(0.0) } else { return None };
+        let mut parts = [0.0; 5];
+        for text in stages.split(", ") {
+            let (name, value) = text.split_once(' ')?;
+            let value = value.trim().parse::<f64>().ok().filter(|value| value.is_finite())?;
+            *parts.get_mut(nth("STAGE", name)?)? = value.max(0.0);
         }
         Some(parts)
     })
@@ -111,7 +112,7 @@ fn parts(f: &Finding) -> Option<[f64; 4]> {
 
 /// The stage in which most of the worst lost most of their time, and how many did.
 pub(super) fn dominant(wakeups: &Wakeups) -> Option<(&'static str, usize)> {
-    let mut counts = [0usize; 4];
+    let mut counts = [0usize; 5];
     for (_, f) in &wakeups.worst {
         let Some(parts) = parts(f) else { continue };
         let most = (0..parts.len()).max_by(|a, b| parts[*a].total_cmp(&parts[*b])).unwrap_or(0);
@@ -154,7 +155,7 @@ fn worst(page: &mut Page, wakeups: &Wakeups) {
 fn bars(wakeups: &Wakeups, width: usize, unicode: bool) -> Vec<Pieces> {
     let room = BAR.min(width - NUMBER);
     let pens = if unicode { UNICODE } else { ASCII };
-    let staged: Vec<(u64, [f64; 4])> =
+    let staged: Vec<(u64, [f64; 5])> =
         wakeups.worst.iter().filter_map(|(n, f)| Some((*n, parts(f)?))).take(99).collect();
     let longest = staged.iter().map(|(_, parts)| parts.iter().sum::<f64>()).fold(0.0, f64::max);
     if !(longest > 0.0 && longest.is_finite()) {
@@ -174,13 +175,14 @@ fn bars(wakeups: &Wakeups, width: usize, unicode: bool) -> Vec<Pieces> {
         line.retain(|(_, text)| !text.is_empty());
         lines.push(line);
     }
-    // Two lines of a key, so that it fits forty columns.
-    for pair in [0, 2] {
+    // Two in a line of a key, so that it fits forty columns.
+    let drawn: Vec<usize> = (0..pens.len()).filter(|s| staged.iter().any(|(_, p)| p[*s] > 0.0)).collect();
+    for pair in drawn.chunks(2) {
         let mut key = vec![(Ink::Plain, " ".to_owned())];
-        for stage in [pair, pair + 1] {
-            key.push((Ink::Tier(stage + 1), pens[stage].to_string().repeat(2)));
-            let gap = if stage == pair { "  " } else { "" };
-            key.push((Ink::Dim, format!(" {}{gap}", values("STAGE")[stage])));
+        for (at, stage) in pair.iter().enumerate() {
+            key.push((Ink::Tier(stage + 1), pens[*stage].to_string().repeat(2)));
+            let gap = if at + 1 < pair.len() { "  " } else { "" };
+            key.push((Ink::Dim, format!(" {}{gap}", values("STAGE")[*stage])));
         }
         lines.push(key);
     }
