@@ -17,7 +17,7 @@ pub(super) struct Line<'a> {
 const UNICODE: [char; SHADES] = ['\u{b7}', '\u{2591}', '\u{2592}', '\u{2593}', '\u{2588}'];
 const ASCII: [char; SHADES] = ['.', ':', 'o', '%', '@'];
 const SHADES: usize = 5;
-/// Columns of a condition before its line: the longest word and a blank.
+/// Columns of a condition before its line, at least: the longest word of a run's own and a blank.
 const MARGIN: usize = 9;
 /// Columns between two labels of the axis, at least.
 const APART: usize = 10;
@@ -46,7 +46,8 @@ pub(super) fn bars(h: &Histogram) -> impl Iterator<Item = (f64, u64)> {
 /// The lines, within `width` columns (at least 40), the axis and the key.
 pub(super) fn draw(lines: &[Line], width: usize, unicode: bool) -> Vec<Pieces> {
     let pens = if unicode { UNICODE } else { ASCII };
-    let columns = width - MARGIN;
+    let margin = lines.iter().map(|line| line.condition.len() + 1).fold(MARGIN, usize::max);
+    let columns = width - margin;
     let all = || lines.iter().flat_map(|line| bars(line.histogram)).map(|(v, _)| v.log2());
     let (low, high) = all().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
     // One value alone stands in the middle of an octave.
@@ -60,7 +61,7 @@ pub(super) fn draw(lines: &[Line], width: usize, unicode: bool) -> Vec<Pieces> {
                 let cell = &mut counts[at(v).min(columns - 1)];
                 *cell = cell.saturating_add(n);
             }
-            let mut pieces = vec![(Ink::Plain, format!("{:<w$}", line.condition, w = MARGIN))];
+            let mut pieces = vec![(Ink::Plain, format!("{:<w$}", line.condition, w = margin))];
             let used = counts.iter().rposition(|n| *n > 0).map_or(0, |last| last + 1);
             pieces.extend(counts[..used].iter().map(|n| match n.checked_ilog10() {
                 None => (Ink::Plain, " ".to_owned()),
@@ -72,14 +73,14 @@ pub(super) fn draw(lines: &[Line], width: usize, unicode: bool) -> Vec<Pieces> {
             pieces
         })
         .collect();
-    drawn.push(vec![(Ink::Dim, axis(low, high, columns))]);
-    drawn.push(key(&pens));
+    drawn.push(vec![(Ink::Dim, axis(low, high, margin, columns))]);
+    drawn.push(key(&pens, margin));
     drawn
 }
 
 /// Values under the columns that they stand at, as many as find room.
-fn axis(low: f64, high: f64, columns: usize) -> String {
-    let mut line = " ".repeat(MARGIN);
+fn axis(low: f64, high: f64, margin: usize, columns: usize) -> String {
+    let mut line = " ".repeat(margin);
     let mut column = 0;
     while column < columns {
         let v = (low + (high - low) * column as f64 / (columns - 1) as f64).exp2();
@@ -87,7 +88,7 @@ fn axis(low: f64, high: f64, columns: usize) -> String {
         if column + label.len() > columns {
             break;
         }
-        line += &" ".repeat(MARGIN + column - line.len());
+        line += &" ".repeat(margin + column - line.len());
         line += &label;
         column += APART.max(label.len() + 1);
     }
@@ -95,8 +96,8 @@ fn axis(low: f64, high: f64, columns: usize) -> String {
 }
 
 /// What the shades mean.
-fn key(pens: &[char; SHADES]) -> Pieces {
-    let mut line = vec![(Ink::Plain, " ".repeat(MARGIN))];
+fn key(pens: &[char; SHADES], margin: usize) -> Pieces {
+    let mut line = vec![(Ink::Plain, " ".repeat(margin))];
     for (power, pen) in pens.iter().enumerate() {
         let more = if power + 1 == SHADES { "+" } else { "" };
         line.push((Ink::Heat(power), pen.to_string()));
