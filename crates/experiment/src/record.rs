@@ -35,7 +35,7 @@ const MOST_DAMAGED: u64 = 100_000;
 const JUDGING: u64 = 12;
 
 /// One trial and all that came of it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct TrialRun {
     /// What was asked, as the probe echoed it.
     pub trial: Trial,

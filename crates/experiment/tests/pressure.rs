@@ -311,7 +311,7 @@ fn the_kernels_own_wake_ups_stand_beside_the_tasks_and_in_none_of_its_rows() {
     near("wakeup.kernel.timerlat.p50", 3.7);
     near("wakeup.irq.timerlat.p50", 3.7 / 4.0);
     near("wakeup.user.none.p50", 5.7);
-    near("effect.none", number(&report, "wakeup.user.none.p50"));
+    near("effect.none", number(&report, "wakeup.user.none.p99"));
     assert!(row(&report, "wakeup.user.timerlat.p50").is_none());
     let first = row(&report, "wakeup.kernel.timerlat.min").expect("a row");
     assert!(first.count > 300 && first.trials.len() > 1, "{first:?}");
@@ -398,9 +398,11 @@ fn a_record_that_was_cut_off_is_gone_on_with() {
     assert_eq!(record.losses.restarts, 0, "the new probe was asked to greet");
     let again = Record::parse(&transcript.join("\n")).expect("a record");
     assert_eq!(pressure::read(&again), pressure::read(&record));
-    let done = |record: &Record| record.trials.iter().filter(|r| r.done.is_some()).count();
+    let done =
+        |record: &Record| record.trials.iter().filter(|r| r.done.is_some() && r.trial.loads == 1).count();
     let (_, uncut) = self::session(&mut Paper::new(kink), sweep(100_000));
-    assert!(done(&record) + 5 > done(&uncut), "{} against {}", done(&record), done(&uncut));
+    // What is lost is the rest of the round that was cut, of nine sizes at most.
+    assert!(done(&record) + 9 >= done(&uncut), "{} against {}", done(&record), done(&uncut));
 }
 
 #[test]

@@ -11,9 +11,11 @@ use crate::failure::{BELOW_THE_BAR, DONE, Failure, REFUSED};
 use crate::output::{Out, shell};
 use crate::{keep, measure, subjects};
 
-/// What is said of restoring: there is no journal, because there is nothing that one would be about.
-const NOTHING: &str = "Fathom changes no setting of a machine: priority, affinity, locked memory and the probe \
-    itself end with their processes, however those end. There is nothing to restore.";
+/// What is said of restoring where nothing was left: there is no journal, because there is nothing that one would be
+/// about.
+const NOTHING: &str = "Fathom changes no setting of a machine: priority, affinity, locked memory, co-running load and \
+    the probe itself end with their processes, however those end, and a keeper removes trace instances. There is \
+    nothing to restore.";
 
 /// Examines, prints, and answers the exit status.
 pub fn run(options: &Doctor, out: &Out) -> Result<u8, Failure> {
@@ -30,6 +32,10 @@ pub fn run(options: &Doctor, out: &Out) -> Result<u8, Failure> {
         }
         rows.extend([probes_left(Path::new("/proc")), records_cut()]);
     }
+    let removed = if options.restore { restore() } else { Vec::new() };
+    if options.restore {
+        rows.push(traces_left(&removed));
+    }
     let worst = rows.iter().map(|row| row.state).max().unwrap_or(State::Good);
     if options.json {
         out.text(&fathom_report::json::examination(&name, &rows))?;
@@ -44,7 +50,13 @@ pub fn run(options: &Doctor, out: &Out) -> Result<u8, Failure> {
         } else {
             format!("doctor: {name}")
         };
-        out.text(&fathom_report::examination(&title, &rows, &closing(options, &rows), &next, out.style()))?;
+        out.text(&fathom_report::examination(
+            &title,
+            &rows,
+            &closing(options, &rows, &removed),
+            &next,
+            out.style(),
+        ))?;
     }
     Ok(match worst {
         State::Good | State::Note => DONE,
@@ -53,9 +65,13 @@ pub fn run(options: &Doctor, out: &Out) -> Result<u8, Failure> {
     })
 }
 
-fn closing(options: &Doctor, rows: &[Row]) -> String {
+fn closing(options: &Doctor, rows: &[Row], removed: &[String]) -> String {
     if options.restore {
-        return NOTHING.to_owned();
+        return match removed.len() {
+            0 => NOTHING.to_owned(),
+            1 => "Removed what a killed probe and its keeper left: one trace instance.".to_owned(),
+            n => format!("Removed what killed probes and their keepers left: {n} trace instances."),
+        };
     }
     if rows.iter().any(|row| row.state == State::Prevents) {
         return "Nothing can be measured here as it is; nothing was changed.".to_owned();
@@ -148,6 +164,25 @@ fn orphan(process: &Path) -> Option<u32> {
     let at = words.iter().position(|w| *w == b"--parent");
     let told = at.and_then(|at| std::str::from_utf8(words.get(at + 1)?).ok()?.parse::<u32>().ok());
     (told.is_some_and(|told| told != parent) || told.is_none() && parent == 1).then_some(pid)
+}
+
+/// Removes what outlived a probe and its keeper, all killed at once; its names.
+#[cfg(target_os = "linux")]
+fn restore() -> Vec<String> {
+    fathom_host::restore()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn restore() -> Vec<String> {
+    Vec::new()
+}
+
+/// The trace instances of killed probes, which are gone now.
+fn traces_left(removed: &[String]) -> Row {
+    match removed {
+        [] => Row::good("traces-left", "none that this user sees"),
+        some => Row::note("traces-left", format!("removed: {}", some.join(" ")), "nothing any more"),
+    }
 }
 
 /// Kept records without an end whose fathom is gone: it was killed. They are whole up to there.

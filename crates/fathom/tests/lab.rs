@@ -21,12 +21,15 @@ struct Run {
     record: PathBuf,
 }
 
+/// MiB of the guest's memory: two workers with 64 MiB each, beside what a guest has anyway.
+const MEMORY: &str = "512";
+
 fn start(folder: &Path, name: &str, arguments: &[&str]) -> Run {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
     let record = folder.join(name);
     let laboratory = Command::new("sh")
         .arg(format!("{root}/scripts/lab"))
-        .args(["--seed", "1", "--limit", LIMIT, "-o"])
+        .args(["--seed", "1", "--limit", LIMIT, "--memory", MEMORY, "-o"])
         .arg(&record)
         .arg("--")
         .args(arguments)
@@ -77,4 +80,53 @@ fn two_runs_with_one_seed_give_the_same_bytes() {
     let again = String::from_utf8_lossy(&second);
     let differ: Vec<_> = text.lines().zip(again.lines()).filter(|(a, b)| a != b).take(3).collect();
     assert!(first == second, "the first lines that differ: {differ:#?}");
+}
+
+/// The sweep of one allocator in the guest, as a report, with the record's bytes.
+fn sweep(folder: &Path, name: &str, allocator: &[&str]) -> Option<(String, Vec<u8>)> {
+    let plain =
+        ["pressure", "--sweep", "--bytes", "8M,16M,31M,32M,64M", "--modes", "free", "--budget", SWEEP];
+    let run = start(folder, name, &[&plain[..], allocator, &["--no-trace", "--color", "never"]].concat());
+    let (output, record) = end(run)?;
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{output:?}");
+    Some((String::from_utf8_lossy(&output.stdout).into_owned(), record))
+}
+
+/// Seconds of the guest's time for a sweep.
+const SWEEP: &str = "60s";
+
+/// Page faults a second that workers of a size had.
+fn faults(record: &[u8], bytes: u64) -> f64 {
+    let record = Record::parse(&String::from_utf8_lossy(record)).expect("a record");
+    let of = |run: &&fathom_experiment::record::TrialRun| {
+        run.done.is_some() && run.trial.load.stressors.first().is_some_and(|s| s.bytes == bytes)
+    };
+    let (faults, ns) = record
+        .trials
+        .iter()
+        .filter(of)
+        .flat_map(|run| &run.wakeups.pressed)
+        .fold((0, 0), |(faults, ns), pressed| (faults + pressed.faults, ns + pressed.ns));
+    faults as f64 / (ns.max(1) as f64 / 1e9)
+}
+
+/// What `stress` does to a path, by its allocator alone: no cache is in this guest. With glibc's rules blocks below 32
+/// MiB never fault again, and all above do in each round; mapped explicitly, every size does.
+#[test]
+#[ignore = "minutes: scripts/test --full"]
+fn the_allocators_kink_is_found_and_is_the_allocators() {
+    if std::env::var_os("FATHOM_BOARD").is_none() {
+        return println!("SKIPPED: FATHOM_BOARD names no static AArch64 fathom, as scripts/test does");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some((report, record)) = sweep(folder.path(), "malloc", &["--like-stress"]) else { return };
+    let [below, above] = [31 << 20, 32 << 20].map(|bytes| faults(&record, bytes));
+    assert!(below < 100.0 && above > 10_000.0, "{below} and {above} faults a second");
+    let kink = report.lines().find(|line| line.contains("31 MiB") && line.contains("32 MiB"));
+    assert!(kink.is_some(), "no inflection between 31 and 32 MiB: {report}");
+    let Some((report, record)) = sweep(folder.path(), "vm", &[]) else { return };
+    let [below, above] = [31 << 20, 32 << 20].map(|bytes| faults(&record, bytes));
+    assert!(below > 10_000.0 && above > 10_000.0, "{below} and {above} faults a second");
+    let kink = report.lines().find(|line| line.contains("31 MiB") && line.contains("32 MiB"));
+    assert!(kink.is_none(), "an inflection without an allocator: {report}");
 }

@@ -7,7 +7,6 @@
 //! one before the probe leaves (`lookout.rs`).
 
 use std::ffi::OsStr;
-use std::fs::File;
 use std::io::{self, BufRead as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
@@ -52,15 +51,12 @@ impl Held {
     pub(crate) fn remove(&self) -> io::Result<()> {
         let name = self.path.file_name().and_then(OsStr::to_str).unwrap_or_default();
         let outcome = match self.directory {
-            // A name of a file descriptor leads nowhere in another process.
-            true if self.path.starts_with("/proc/self/fd") => trace::remove(&Root::system(), name),
-            true => {
-                // What records no more is removed sooner. What has no such file needs it not.
-                if let Ok(mut on) = File::options().write(true).open(self.path.join("tracing_on")) {
-                    let _ = on.write_all(b"0");
-                }
-                std::fs::remove_dir(&self.path).map(|()| trace::put_back(&Root::system(), name))
+            // Its name may say what else is to be put back, and its path may lead through a file descriptor, which
+            // is none of another process.
+            true if self.path.parent().is_some_and(|p| p.ends_with("instances")) => {
+                trace::remove(&Root::system(), name)
             }
+            true => std::fs::remove_dir(&self.path),
             false => std::fs::remove_file(&self.path),
         };
         match outcome {

@@ -13,9 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fathom_probe::machine::Refusal;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process, pidfd_open, waitid,
-};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process, pidfd_open, waitid};
 
 use crate::keeper::{Held, Keeper};
 use crate::quiet;
@@ -164,18 +162,26 @@ impl Lookout {
 
     /// Ends everything if a process has ended that is still being looked at. Who ends one himself forgets it before.
     fn fall_if_any_ended(&self) {
-        let mut state = self.state();
-        let Some((name, how)) = state.watched.iter().find_map(|w| Some((w.named(), ended(w.pid)?))) else {
-            return;
-        };
-        for other in &state.watched {
-            // Not yet waited for by anybody, so the number is still its own.
-            if Some(other.pid) != state.keeper.as_ref().map(|k| Pid::from_child(&k.child)) {
-                let _ = kill_process(other.pid, Signal::KILL);
-            }
+        let state = self.state();
+        if let Some((name, how)) = state.watched.iter().find_map(|w| Some((w.named(), ended(w.pid)?))) {
+            self.fall_with(state, &name, how);
+        }
+    }
+
+    /// Ends everything, because this child has ended so.
+    pub(crate) fn fall(&self, child: &Child, name: &str, how: End) -> ! {
+        self.fall_with(self.state(), &named(name, Pid::from_child(child)), how)
+    }
+
+    fn fall_with(&self, mut state: MutexGuard<'_, State>, name: &str, how: End) -> ! {
+        let keeper = state.keeper.as_ref().map(|k| Pid::from_child(&k.child));
+        // Not yet waited for by anybody, so each number is still its own. What is not looked at yet ends with this
+        // process.
+        for other in state.watched.iter().filter(|w| Some(w.pid) != keeper) {
+            let _ = kill_process(other.pid, Signal::KILL);
         }
         let mut told = format!("{name} {how}, which nobody asked for: the probe ends everything and leaves");
-        let gone = state.keeper.as_ref().is_some_and(|k| ended(Pid::from_child(&k.child)).is_some());
+        let gone = keeper.is_some_and(|pid| ended(pid).is_some());
         if gone && !state.held.is_empty() && !self.keep_again(&state.held) {
             told += "\n  try: fathom doctor --restore, which removes what is left";
         }
@@ -213,22 +219,44 @@ fn watched(child: &Child, name: String) -> Watched {
 
 impl Watched {
     fn named(&self) -> String {
-        format!("the {} (process {})", self.name, self.pid.as_raw_pid())
+        named(&self.name, self.pid)
+    }
+}
+
+fn named(name: &str, pid: Pid) -> String {
+    format!("the {name} (process {})", pid.as_raw_pid())
+}
+
+/// How a process has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Something killed it.
+    Signal(i32),
+    /// It left by itself.
+    Status(i32),
+    /// Somebody else has waited for it.
+    Gone,
+}
+
+impl std::fmt::Display for End {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            End::Signal(signal) => write!(f, "was ended by signal {signal}"),
+            End::Status(status) => write!(f, "ended with status {status}"),
+            End::Gone => f.write_str("is gone"),
+        }
     }
 }
 
 /// How a child has ended, if it has. It is not waited for.
-pub(crate) fn ended(pid: Pid) -> Option<String> {
+pub(crate) fn ended(pid: Pid) -> Option<End> {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    let how = |status: WaitIdStatus| match (status.exit_status(), status.terminating_signal()) {
-        (_, Some(signal)) => format!("was ended by signal {signal}"),
-        (Some(code), _) => format!("ended with status {code}"),
-        _ => "ended".to_owned(),
-    };
     match waitid(WaitId::Pid(pid), options) {
         Ok(None) => None,
-        Ok(Some(status)) => Some(how(status)),
-        // Nobody's child any more: somebody else has waited for it.
-        Err(_) => Some("is gone".to_owned()),
+        Ok(Some(status)) => Some(match status.terminating_signal() {
+            Some(signal) => End::Signal(signal),
+            None => End::Status(status.exit_status().unwrap_or(0)),
+        }),
+        Err(_) => Some(End::Gone),
     }
 }

@@ -85,15 +85,6 @@ pub(crate) fn remove(root: &Root, name: &str) -> std::io::Result<()> {
     place.remove(name)
 }
 
-/// Puts back what an instance's name says, once it is removed by whoever knows its directory alone.
-pub(crate) fn put_back(root: &Root, name: &str) {
-    if place::keeps(name)
-        && let Ok(place) = Place::find(root)
-    {
-        place.put_back(name);
-    }
-}
-
 /// Removes the trace instances that killed probes left; their names. What else they were, the kernel has removed with
 /// them.
 #[must_use]

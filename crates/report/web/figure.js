@@ -17,7 +17,7 @@ function mount(echarts, figure, spec) {
   caption.setAttribute("aria-live", "polite");
   caption.textContent = spec.caption;
   const legend = make("div", { className: "legend" });
-  const selected = {};
+  const selected = Object.fromEntries((spec.hidden ?? []).map((name) => [name, false]));
   let sheet = null;
   let chart = null, logCounts = false, light = !dark(), at = -1;
   let zoom = spec.zoom ?? [0, 100];
@@ -123,7 +123,7 @@ function mount(echarts, figure, spec) {
   for (const name of all.length > 1 ? all : []) {
     const b = make("button", { type: "button" });
     b.append(make("i", {}), name);
-    b.setAttribute("aria-pressed", "true");
+    b.setAttribute("aria-pressed", selected[name] !== false);
     b.addEventListener("click", () => {
       selected[name] = selected[name] === false;
       b.setAttribute("aria-pressed", selected[name]);

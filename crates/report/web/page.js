@@ -169,6 +169,31 @@ function say(p, unit = "ns a load") {
   return `${digits(p.y)} ${unit}${span(p.low, p.high)}${cycles}, n ${p.n}`;
 }
 
+// Cells by size and step, in order of both: a colour each, its number in it where it is.
+function heatMap(cells, words) {
+  const unique = (key) => [...new Set(cells.map((c) => c[key]))].sort((a, b) => a - b);
+  const [sizes, steps] = [unique("bytes"), unique("step")];
+  if (sizes.length < 2 || steps.length < 2) return null;
+  const heats = cells.map((c) => Math.log2(c.y));
+  const [least, most] = [Math.min(...heats), Math.max(...heats)];
+  return {
+    small: sizes.length < 8,
+    caption: words.caption,
+    items: cells.map((c) => ({ p: { x: c.step, y: sizes.indexOf(c.bytes) }, text: words.text(c) })),
+    x: { on: (v) => steps.indexOf(v), off: (v) => steps[v], min: steps[0], max: steps.at(-1), name: words.step, data: steps.map(size) },
+    xLabel: size,
+    y: { type: "category", data: sizes.map(size) },
+    heat: { min: least, max: Math.max(most, least + 1e-6), color: HEAT, formatter: (v) => `${digits(2 ** v)} ${words.unit}` },
+    series: () => [{
+      name: words.name, type: "heatmap", color: HEAT.at(-2), emphasis: { itemStyle: { borderColor: "#000", borderWidth: 1 } },
+      data: cells.map((c, i) => ({
+        value: [steps.indexOf(c.step), sizes.indexOf(c.bytes), heats[i]],
+        label: { show: true, formatter: c.y >= 100 ? c.y.toFixed(0) : c.y.toPrecision(3), color: heats[i] - least > 0.45 * (most - least) ? "#ffffff" : "#14202b" },
+      })),
+    }],
+  };
+}
+
 const SPECS = {
   staircase(page, data) {
     const report = page.reports[data.report];
@@ -342,28 +367,12 @@ const SPECS = {
       const m = /^stride\.(\d+)\.(\d+)\.(\w+)\.time_per_line$/.exec(f.name);
       if (m && m[3] === data.name && f.value > 0) cells.push({ bytes: Number(m[1]), step: Number(m[2]), y: f.value, low: f.low, high: f.high, n: f.count });
     }
-    const unique = (key) => [...new Set(cells.map((c) => c[key]))].sort((a, b) => a - b);
-    const [sizes, steps] = [unique("bytes"), unique("step")];
-    if (sizes.length < 2 || steps.length < 2) return null;
     cells.sort((a, b) => a.bytes - b.bytes || a.step - b.step);
-    const heats = cells.map((c) => Math.log2(c.y));
-    const [least, most] = [Math.min(...heats), Math.max(...heats)];
-    return {
-      small: true,
+    return heatMap(cells, {
+      name: "time a line", unit: "ns", step: "step",
       caption: "Time a line touched (ns), working sets by steps: the darker, the slower; colours are logarithmic.",
-      items: cells.map((c) => ({ p: { x: c.step, y: sizes.indexOf(c.bytes) }, text: `${size(c.bytes)} at a step of ${c.step} B: ${say(c, "ns a line")}` })),
-      x: { on: (v) => steps.indexOf(v), off: (v) => steps[v], min: steps[0], max: steps.at(-1), name: "step", data: steps.map(size) },
-      xLabel: size,
-      y: { type: "category", data: sizes.map(size) },
-      heat: { min: least, max: Math.max(most, least + 1e-6), color: HEAT, formatter: (v) => `${digits(2 ** v)} ns` },
-      series: () => [{
-        name: "time a line", type: "heatmap", color: HEAT.at(-2), emphasis: { itemStyle: { borderColor: "#000", borderWidth: 1 } },
-        data: cells.map((c, i) => ({
-          value: [steps.indexOf(c.step), sizes.indexOf(c.bytes), heats[i]],
-          label: { show: true, formatter: c.y >= 100 ? c.y.toFixed(0) : c.y.toPrecision(3), color: heats[i] - least > 0.45 * (most - least) ? "#ffffff" : "#14202b" },
-        })),
-      }],
-    };
+      text: (c) => `${size(c.bytes)} at a step of ${c.step} B: ${say(c, "ns a line")}`,
+    });
   },
 
   overlay(page) {

@@ -27,7 +27,7 @@ pub struct Cadence {
     pub names: Vec<String>,
     /// The share of the exceedances that belongs to it, with its 95 % interval.
     pub share: Interval,
-    /// Exceedances it was read from.
+    /// Exceedances it was read from; those of activations in a row are one.
     pub count: usize,
 }
 
@@ -36,17 +36,19 @@ const LONGEST_NS: f64 = 2.5e9;
 /// Nor one below 0.9 ms: the fastest tick has 1 ms.
 const SHORTEST_NS: f64 = 0.9e6;
 /// Teeth of a comb at most, and at least,
-const TEETH: (usize, usize) = (64, 3);
+const TEETH: (usize, usize) = (32, 3);
 /// and between them as many as lie within 7.5 s, three of the longest period: no phase need hold longer than that,
 /// and no period has the advantage of lags that another does not have.
 const HELD_NS: f64 = 7.5e9;
 /// A tooth is at least this share of the period: narrower ones would take long, and no cause is more exact for a task
 /// that shares the machine.
-const NARROWEST: f64 = 1.0 / 500.0;
+const NARROWEST: f64 = 1.0 / 200.0;
 /// Pairs looked at in an octave of periods, at most: then the comb is shorter.
 const PAIRS: f64 = 2e6;
+/// Steps of the grid in a lag at most: 20 s at 10 us. What claims a finer grid gets a shorter comb and not all memory.
+const STEPS: f64 = 2e6;
 /// Chance of a comb as clear as that by luck, over all that are looked at together.
-const LUCK: f64 = 1e-4;
+const LUCK: f64 = 1e-3;
 /// A cadence of less than this share of the exceedances is not told: it would explain next to nothing.
 const LEAST: f64 = 0.05;
 /// Fewer exceedances than this say nothing.
@@ -57,8 +59,12 @@ const SAME: f64 = 0.01;
 /// So many causes at most are looked for, one after the other.
 const CAUSES: usize = 3;
 
-/// The cadences of ascending times of exceedances, ns, the strongest first. `grid_ns` is the task's own period: what
-/// happens between two activations is seen at the next, so nothing shorter than twice that can be told.
+/// The cadences of the times of exceedances, ns, the clearest first. `grid_ns` is the task's own period: what happens
+/// between two activations is seen at the next, so nothing shorter than three of them can be told, and nothing below
+/// 0.9 ms is looked for.
+///
+/// What belongs to a cadence is taken out before the next is looked for. So a cause whose period is a multiple of
+/// another's and which always comes with it is not told from it.
 #[must_use]
 pub fn find(times_ns: &[u64], grid_ns: u64, candidates: &[Candidate]) -> Vec<Cadence> {
     let grid = grid_ns.max(1);
@@ -130,15 +136,48 @@ fn clearest(times: &[u64], grid: u64) -> Option<Comb> {
     while from < longest && times.len() >= FEWEST {
         let apart = thinned(times, from / 4.0);
         let octave = (from / grid as f64, (2.0 * from).min(longest) / grid as f64);
-        if let Some(lags) = Lags::new(&apart, grid, from) {
+        if let Some(lags) = Lags::new(&apart, grid, from, TEETH.0 as f64) {
             let (tried, comb) = lags.clearest(octave);
             looked += tried;
             best = comb.into_iter().chain(best).min_by(|a, b| a.chance.total_cmp(&b.chance));
         }
         from *= 2.0;
     }
-    best.filter(|b| b.chance + looked.max(1.0).ln() < LUCK.ln())
+    let mut best = best.filter(|b| b.chance + looked.max(1.0).ln() < LUCK.ln())?;
+    for _ in 0..ROUNDS {
+        let Some(fairer) = fairer(times, grid, &best) else { break };
+        best = fairer;
+    }
+    let best = exact(times, grid, best);
+    (best.followers(times) + looked.ln() < LUCK.ln()).then_some(best)
 }
+
+/// The comb of a multiple or a part of the period which stands out further than this one, where both look at the same
+/// exceedances and the same lags. The first look is not fair: an octave of longer periods leaves out more exceedances,
+/// and its combs reach further.
+fn fairer(times: &[u64], grid: u64, comb: &Comb) -> Option<Comb> {
+    let factors = [2.0, 3.0, 5.0, 7.0, 0.5, 1.0 / 3.0, 0.2, 1.0 / 7.0];
+    factors.iter().find_map(|factor| {
+        let period = comb.period * factor;
+        if period > LONGEST_NS || period < SHORTEST_NS.max(3.0 * grid as f64) {
+            return None;
+        }
+        let longer = period.max(comb.period);
+        let lags = Lags::new(&thinned(times, longer / 4.0), grid, longer * 0.9, f64::INFINITY)?;
+        let (ours, theirs) = (lags.near(comb.period), lags.near(period));
+        theirs.filter(|t| ours.is_none_or(|ours| t.chance < ours.chance))
+    })
+}
+
+/// The comb with its period as its whole reach tells it.
+fn exact(times: &[u64], grid: u64, comb: Comb) -> Comb {
+    let apart = thinned(times, comb.period / 4.0);
+    let lags = Lags::new(&apart, grid, comb.period * 0.9, f64::INFINITY);
+    lags.and_then(|lags| lags.near(comb.period)).unwrap_or(comb)
+}
+
+/// How often a comb gives way to a fairer one: 250 ticks of 4 ms are five factors.
+const ROUNDS: usize = 5;
 
 /// Those that come at least `dead` ns after the last that was taken: storms of late ones would repeat themselves
 /// against each other. What is dense by itself would become regular by that: there the time is shorter, a fifth of
@@ -164,16 +203,18 @@ struct Lags {
     /// Running sum: pairs that lie less than so many steps apart.
     below: Vec<f64>,
     grid: f64,
+    /// Teeth of a comb at most.
+    most: f64,
 }
 
 impl Lags {
     /// Lags as the combs of an octave of periods from `from` ns need them.
-    fn new(times: &[u64], grid: u64, from: f64) -> Option<Lags> {
+    fn new(times: &[u64], grid: u64, from: f64, most: f64) -> Option<Lags> {
         let span = (times.last()? - times.first()?).max(1) as f64;
         let n = times.len() as f64;
-        let needed = (HELD_NS.max(6.0 * from) + from).min(2.0 * from * (TEETH.0 as f64 + 0.5));
+        let needed = (HELD_NS.max(6.0 * from) + from).min(2.0 * from * (most + 0.5));
         let longest = needed.min(span / 2.0).min(PAIRS * span / (n * n));
-        let steps = (longest / grid as f64) as usize;
+        let steps = (longest / grid as f64).min(STEPS) as usize;
         if times.len() < FEWEST {
             return None;
         }
@@ -188,7 +229,8 @@ impl Lags {
             }
         }
         let sum = |sum: &mut f64, pairs: f64| Some(core::mem::replace(sum, *sum + pairs));
-        Some(Lags { below: pairs.into_iter().chain([0.0]).scan(0.0, sum).collect(), grid: grid as f64 })
+        let below = pairs.into_iter().chain([0.0]).scan(0.0, sum).collect();
+        Some(Lags { below, grid: grid as f64, most })
     }
 
     /// Pairs from `from` to `to` steps apart, both included.
@@ -219,17 +261,22 @@ impl Lags {
                     let (error, grid) = (reach / teeth as f64, self.grid);
                     best = Some(Comb { period: period * grid, reach, error, chance, grid });
                 }
-                // The last tooth of the next comb lies half a tooth further.
-                period += width / (2.0 * teeth as f64);
+                // The last tooth of the next comb lies most of a tooth further.
+                period += 0.7 * width / teeth as f64;
             }
             half = 2 * half + 1;
         }
         (looked, best)
     }
 
+    /// The clearest comb within 1 % of a period in ns.
+    fn near(&self, period: f64) -> Option<Comb> {
+        self.clearest((period / self.grid * 0.99, period / self.grid * 1.01)).1
+    }
+
     /// Teeth of a comb: to half a period before the last lag.
     fn teeth(&self, period: f64) -> usize {
-        let held = (HELD_NS / self.grid / period).clamp(TEETH.1 as f64, TEETH.0 as f64);
+        let held = (HELD_NS / self.grid / period).clamp(TEETH.1 as f64, self.most);
         (((self.below.len() - 2) as f64 / period - 0.5).max(0.0)).min(held) as usize
     }
 
@@ -263,6 +310,34 @@ fn ln_beyond(count: f64, mean: f64) -> f64 {
 }
 
 impl Comb {
+    /// ln of the chance that luck has so many exceedances follow another at a tooth. A few that meet by luck make
+    /// many pairs, but each of them follows only once.
+    fn followers(&self, times: &[u64]) -> f64 {
+        let apart = thinned(times, self.period / 4.0);
+        let n = apart.len() as f64;
+        let span = apart.last().zip(apart.first()).map_or(1, |(last, first)| last - first).max(1) as f64;
+        // No more teeth than leave most of those that follow nothing without a chance partner.
+        let a_tooth = 2.0 * self.reach * n / span;
+        let teeth = (0.3 / a_tooth).min(HELD_NS / self.period).clamp(TEETH.1 as f64, TEETH.0 as f64) as u32;
+        let following = |shift: f64| {
+            let follows = |&&t: &&u64| {
+                (1..=teeth).any(|k| {
+                    let wanted = t as f64 - (f64::from(k) - shift) * self.period;
+                    let at = apart.partition_point(|&u| (u as f64) < wanted - self.reach);
+                    apart.get(at).is_some_and(|&u| u as f64 <= wanted + self.reach)
+                })
+            };
+            apart.iter().filter(follows).count() as f64
+        };
+        let count = following(0.0);
+        // What luck does is seen between the teeth as well, where late ones come in storms.
+        let between = [0.35, 0.5, 0.65].map(following).iter().sum::<f64>() / 3.0;
+        let mean = between.max(n * (1.0 - (-a_tooth * f64::from(teeth)).exp()));
+        // Chernoff's bound of the binomial distribution.
+        let others = |x: f64, y: f64| if x > 0.0 { x * (x / y).ln() } else { 0.0 };
+        if count <= mean { 0.0 } else { -others(count, mean) - others(n - count, n - mean) }
+    }
+
     fn interval(&self) -> Interval {
         Interval { value: self.period, low: self.period - self.error, high: self.period + self.error }
     }
@@ -281,21 +356,28 @@ impl Phase {
     /// better than luck has it: the phase drifts.
     fn of(times: &[u64], comb: &Comb) -> Option<Phase> {
         let span = (times.last()? - times.first()?).max(1) as f64;
+        let some: Vec<u64> = times.iter().copied().step_by(times.len() / MOST_TIMES + 1).collect();
+        let times = some.as_slice();
         let n = times.len() as f64;
-        // In steps that turn the last phase by a fifth against the first.
-        let step = 0.2 * comb.period * comb.period / span;
-        let steps = (comb.error / step).ceil().min(MOST_STEPS) as i64;
-        let at = |i: i64| comb.period + i as f64 * step;
-        let (best, (gathered, centre)) =
-            (-steps..=steps).map(|i| (i, gathered(times, at(i)))).max_by(|a, b| a.1.0.total_cmp(&b.1.0))?;
-        // The power is exponential under chance; one in 10,000 over all steps.
-        if gathered * gathered / n < (steps as f64 * 2.0 + 1.0).ln() - LUCK.ln() {
+        // First in steps that turn the last phase by four tenths against the first, then by a twentieth.
+        let turn = comb.period * comb.period / span;
+        let best = |centre: f64, step: f64, steps: i64| {
+            (-steps..=steps)
+                .map(|i| centre + i as f64 * step)
+                .map(|period| (period, gathered(times, period)))
+                .max_by(|a, b| a.1.0.total_cmp(&b.1.0))
+        };
+        let steps = (comb.error / (0.4 * turn)).ceil().min(MOST_STEPS);
+        let coarse = best(comb.period, 0.4 * turn, steps as i64)?;
+        let (value, (gathered, centre)) = best(coarse.0, 0.05 * turn, 8)?;
+        // The power is exponential under chance; one in a thousand over all steps.
+        if gathered * gathered / n < (steps * 2.0 + 17.0).ln() - LUCK.ln() {
             return None;
         }
         // The error of a frequency (Rife and Boorstyn, IEEE Transactions on Information Theory 20, 1974), and half a
         // step.
         let frequency = (6.0 * n).sqrt() / (gathered * core::f64::consts::TAU * span);
-        let (value, error) = (at(best), 1.96 * frequency * comb.period * comb.period + step / 2.0);
+        let error = 1.96 * frequency * comb.period * comb.period + 0.025 * turn;
         Some(Phase { period: Interval { value, low: value - error, high: value + error }, centre })
     }
 
@@ -307,7 +389,10 @@ impl Phase {
 }
 
 /// Periods that a phase is looked for at, to each side of the comb's: an hour of 4 ms at a task of 1 ms.
-const MOST_STEPS: f64 = 20_000.0;
+const MOST_STEPS: f64 = 10_000.0;
+
+/// Times that a phase is looked for in, at most: every so-manyth of more.
+const MOST_TIMES: usize = 3000;
 
 /// The length of the sum of all phases as unit vectors, and where it points (0 to 1).
 fn gathered(times: &[u64], period: f64) -> (f64, f64) {

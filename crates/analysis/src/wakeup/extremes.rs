@@ -78,7 +78,8 @@ impl Refusal {
 /// A level that is exceeded once in so many activations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Level {
-    /// us, with its 95 % interval (profile likelihood, and the count of clusters).
+    /// us, with its 95 % interval: profile likelihood and the count of clusters, at this threshold and at a higher
+    /// one, and at the upper end no tail that ends.
     pub us: Interval,
     /// Above this the tail was fitted, us.
     pub threshold: f64,
@@ -96,16 +97,19 @@ pub struct Level {
 /// Clusters that a fit takes at least: realtime statistics' rule of thumb, at which the shape has a standard error
 /// of about 0.2.
 pub const FEWEST: usize = 30;
-/// More clusters than this add little to the shape (standard error 0.04) and much bias: a lower threshold reaches
+/// More clusters than this add little to the shape (standard error 0.05) and much bias: a lower threshold reaches
 /// into the body of the distribution.
-const MOST: usize = 800;
+const MOST: usize = 400;
+/// A level's interval has that of the highest threshold with at least this share of the clusters in it. Of made-up
+/// tails of shape 0.3 the intervals of one threshold held the true level in 81 of 94, with this in 87.
+const HIGHER: f64 = 0.35;
 /// No threshold is below p98: further in, clusters of unrelated activations run into each other.
 const SHARE: f64 = 0.02;
 /// Above this shape the variance is infinite.
 pub const HEAVIEST: f64 = 0.5;
 /// Exceedances of fewer than so many periods apart are one cluster.
 const APART: u64 = 5;
-/// Thresholds tried leave this ratio of clusters to the next: 7 from 800 to 90.
+/// Thresholds tried leave this ratio of clusters to the next: 8 from 400 to 30.
 const RATIO: f64 = 0.7;
 
 /// A late activation: its number, and how late.
@@ -139,8 +143,25 @@ pub fn level(activations: &[Activation], ask: &Ask) -> Result<Level, Refusal> {
             why = Refusal::NoFit;
             continue;
         }
-        sound(tail, &late, (first, last), ask)?;
-        return tail.level(activations.len(), ask.once_in, fit);
+        periodic(tail, &late, ask)?;
+        if !stationary(&tail.peaks, (first, last)) {
+            return Err(Refusal::NotStationary);
+        }
+        let mut told = tail.level(activations.len(), ask.once_in, fit)?;
+        // The threshold was chosen, and the interval does not know it: what a much higher one says belongs to it.
+        let enough = |t: &&Tail| t.peaks.len() as f64 >= HIGHER * tail.peaks.len() as f64;
+        let higher = tails[i + 1..].iter().rfind(enough);
+        higher.map_or(Ok(()), |t| periodic(t, &late, ask))?;
+        match higher.map(|t| t.level(activations.len(), ask.once_in, fit)) {
+            Some(Ok(higher)) => {
+                told.us.low = told.us.low.min(higher.us.low);
+                told.us.high = told.us.high.max(higher.us.high);
+            }
+            // What is too heavy further out is too heavy.
+            Some(Err(refusal @ Refusal::TooHeavy { .. })) => return Err(refusal),
+            _ => {}
+        }
+        return Ok(told);
     }
     Err(why)
 }
@@ -224,22 +245,26 @@ fn stable(tail: &Tail, higher: &[Tail]) -> bool {
         let mean = h.excesses.iter().sum::<f64>() / n;
         let squares: f64 = h.excesses.iter().map(|e| (e - mean).powi(2)).sum();
         let error = (squares / (n - 1.0) / n).sqrt();
-        shape && (tail.pareto.mean_beyond(h.threshold - tail.threshold) - mean).abs() <= STRAY * error
+        // Without a variance a mean has no standard error.
+        let heavy = tail.pareto.shape > HEAVIEST;
+        shape
+            && (heavy
+                || (tail.pareto.mean_beyond(h.threshold - tail.threshold) - mean).abs() <= STRAY * error)
     })
 }
 
 /// Standard errors that two estimates of one thing may lie apart: a chance of 5 % each.
 const STRAY: f64 = 1.96;
 
-/// Does nothing but chance decide when the late ones come, and how late they are?
-fn sound(tail: &Tail, late: &[Late], span: (u64, u64), ask: &Ask) -> Result<(), Refusal> {
+/// Refuses where what is above the threshold comes back periodically.
+fn periodic(tail: &Tail, late: &[Late], ask: &Ask) -> Result<(), Refusal> {
     // Every late activation and not the clusters: a cadence shorter than a cluster would vanish in it.
     let times: Vec<u64> =
         late.iter().filter(|l| l.1 > tail.threshold).map(|l| l.0.saturating_mul(ask.period_ns)).collect();
-    if let Some(found) = cadence::find(&times, ask.period_ns, &ask.candidates).into_iter().next() {
-        return Err(Refusal::Periodic(found));
+    match cadence::find(&times, ask.period_ns, &ask.candidates).into_iter().next() {
+        Some(found) => Err(Refusal::Periodic(found)),
+        None => Ok(()),
     }
-    if stationary(&tail.peaks, span) { Ok(()) } else { Err(Refusal::NotStationary) }
 }
 
 /// Tenths of the run: as many late ones in each as chance allows (dispersion against Poisson), and no trend in how
@@ -249,7 +274,7 @@ fn stationary(peaks: &[Late], (first, last): (u64, u64)) -> bool {
     // Upper 0.5 % of chi-square with nine degrees of freedom; two-sided 0.5 % of the normal distribution.
     const DISPERSED: f64 = 23.589;
     const TREND: f64 = 2.807;
-    let width = (last - first + 1) as f64 / PARTS as f64;
+    let width = ((last - first) as f64 + 1.0) / PARTS as f64;
     let mut counts = [0.0f64; PARTS];
     for &(at, _) in peaks {
         counts[(((at - first) as f64 / width) as usize).min(PARTS - 1)] += 1.0;

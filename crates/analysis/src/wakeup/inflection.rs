@@ -46,7 +46,7 @@ pub struct Inflection {
     pub to: u64,
     /// What the statistic is behind it, relative to before (0.15 is 15 % more), with its 95 % interval.
     pub effect: Interval,
-    /// Chance of such a change in the best place of as many sizes that are all alike.
+    /// Chance of such a change in the best place of as many sizes that are all alike, times the number of places.
     pub p: f64,
 }
 
@@ -59,14 +59,16 @@ pub enum Refusal {
     NotMeasured,
 }
 
-/// Below five repeats, no permutation of two sizes has a chance of less than 1 %.
+/// Below five repeats, no permutation of two sizes has a chance of less than 1 %. Of two sizes alone not even seven
+/// say enough for [`LUCK`].
 pub const FEWEST: usize = 5;
-/// A break is told where chance makes one as clear in fewer than 1 % of the permutations,
+/// A break is told where chance makes one as clear, at any of the places where one could be, in fewer than 1 % of the
+/// permutations (Bonferroni: the partition chose what is compared),
 pub const LUCK: f64 = 0.01;
 /// and where it is larger than 5 %: smaller ones exist and matter to nobody's deadline.
 pub const EFFECT: f64 = 0.05;
-/// Permutations: twenty expected beyond the limit of 1 %.
-const PERMUTATIONS: usize = 2000;
+/// Permutations: ten expected beyond the limit at eleven sizes.
+const PERMUTATIONS: usize = 10_000;
 /// A break costs this times ln of the number of sizes. 3: under noise alone it is rare, and the permutations see to
 /// the rest.
 const PENALTY: f64 = 3.0;
@@ -176,14 +178,16 @@ impl Curve<'_> {
         if d.abs() < EFFECT.ln_1p() {
             return None;
         }
-        let p = permuted(&self.logs[before..behind], chance);
+        let places = (self.rows.len() - 1) as f64;
+        let p = (permuted(&self.logs[before..behind], LUCK / places, chance) * places).min(1.0);
         let (below, above) = (
             (second.value - second.low).hypot(first.high - first.value),
             (second.high - second.value).hypot(first.value - first.low),
         );
         let effect = Interval { value: d.exp_m1(), low: (d - below).exp_m1(), high: (d + above).exp_m1() };
         let (from, to) = (self.rows[at.0].bytes, self.rows[at.1].bytes);
-        (p < LUCK).then_some(Inflection { kind, from, to, effect, p })
+        let sure = effect.low > 0.0 || effect.high < 0.0;
+        (p < LUCK && sure).then_some(Inflection { kind, from, to, effect, p })
     }
 }
 
@@ -205,8 +209,9 @@ fn error_of_median(logs: &[Vec<f64>]) -> f64 {
 }
 
 /// The chance of a break as clear as the best one among these sizes, were they all alike: rank sums on both sides of
-/// every place, as standard deviations from what chance expects, the largest of them; against the same of permutations.
-fn permuted(logs: &[Vec<f64>], chance: &mut Chance) -> f64 {
+/// every place, as standard deviations from what chance expects, the largest of them; against the same of permutations,
+/// as long as it may still be below `limit`.
+fn permuted(logs: &[Vec<f64>], limit: f64, chance: &mut Chance) -> f64 {
     let mut ranks = ranks(&logs.concat());
     let ends: Vec<usize> = logs
         .iter()
@@ -229,9 +234,12 @@ fn permuted(logs: &[Vec<f64>], chance: &mut Chance) -> f64 {
     };
     let ours = clearest(&ranks) - 1e-9;
     let mut as_clear = 0;
-    for _ in 0..PERMUTATIONS {
+    for done in 1..=PERMUTATIONS {
         chance.shuffle(&mut ranks);
         as_clear += usize::from(clearest(&ranks) >= ours);
+        if as_clear as f64 >= 2.0 * limit * PERMUTATIONS as f64 {
+            return as_clear as f64 / done as f64;
+        }
     }
     (as_clear + 1) as f64 / (PERMUTATIONS + 1) as f64
 }

@@ -227,6 +227,12 @@ pub fn same_tiers(one: &str, other: &str) {
     assert_eq!(one.len(), 3, "{one:?}");
 }
 
+/// A line of the shell that runs another one among the kernel's trace files, wherever they are mounted: there is one
+/// such file system, and it is mounted for this line alone.
+pub fn in_tracefs(line: &str) -> String {
+    format!("mkdir -p t && unshare -m sh -c 'mount -t tracefs nodev t && cd t && {line}'")
+}
+
 /// Sends a signal; a process that is gone already is what was wanted.
 pub fn kill(pid: u32, signal: Signal) {
     let pid = Pid::from_raw(pid.cast_signed()).expect("a process number");

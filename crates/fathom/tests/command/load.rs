@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::common::{GONE, SOON, User, kill, wait};
+use crate::common::{GONE, SOON, User, in_tracefs, kill, wait};
 
 /// A probe with somebody who types.
 struct Typed {
@@ -136,13 +136,43 @@ fn what_would_take_too_much_is_refused_with_what_there_is() {
     assert!(typed.trial("pattern=clock load=\"cpu\"").last().expect("a line").starts_with("done "));
 }
 
-/// A probe in the middle of a trial of hours beside a load, with all of its processes.
+/// What there is of this process among the kernel's trace instances; nothing where nobody may look.
+fn instances(user: &User, pid: u32) -> Option<Vec<String>> {
+    let did = user.shell(&in_tracefs("ls instances"));
+    let prefix = format!("fathom.{pid}.");
+    let ours = did.out.lines().filter(|name| name.starts_with(&prefix)).map(str::to_owned);
+    (did.status == 0).then(|| ours.collect())
+}
+
+/// A probe in the middle of a trial of hours beside a load, with all of its processes, and with a trace instance where
+/// the kernel allows one.
 fn begin(user: &User) -> Option<Typed> {
     let mut typed = Typed::host(user)?;
-    let trial = "trial bytes=1048576 loads=4294967296 samples=1000 load=\"vm*2:8M cpu unmap disk:4M\"";
+    let load = "load=\"vm*2:8M cpu unmap disk:4M\"";
+    // Samples are activations here, a millisecond each.
+    let traced = typed.trial("pattern=wake samples=10 traced=1").last().expect("a line").starts_with("done ");
+    let trial = match traced {
+        true => format!("trial pattern=wake samples=60000 traced=1 {load}"),
+        false => {
+            println!("SKIPPED: no trace instance may be made here");
+            format!("trial bytes=1048576 loads=4294967296 samples=1000 {load}")
+        }
+    };
     writeln!(typed.stdin, "{trial}").expect("a listener");
     user.wait(SOON, |all| workers(all).len() == 5 && keepers(all).len() == 1);
+    if let Some(there) = instances(user, typed.child.id()).filter(|_| traced) {
+        assert_eq!(there.len(), 1, "{there:?}");
+    }
     Some(typed)
+}
+
+/// Nothing is left of the probe, in time.
+#[track_caller]
+fn all_gone(user: &User, probe: u32, since: Instant) {
+    nothing_left(user, since);
+    if let Some(there) = instances(user, probe) {
+        assert!(there.is_empty(), "{there:?}");
+    }
 }
 
 #[test]
@@ -162,7 +192,7 @@ fn whichever_process_is_killed_all_are_gone() {
         kill(pid, Signal::KILL);
         let since = Instant::now();
         println!("{name}:");
-        nothing_left(&user, since);
+        all_gone(&user, typed.child.id(), since);
         let did = wait(typed.child);
         if own {
             continue;
@@ -180,11 +210,16 @@ fn all_are_killed_at_once() {
     for (pid, _, _) in user.processes() {
         kill(pid, Signal::KILL);
     }
+    let probe = typed.child.id();
     nothing_left(&user, Instant::now());
     typed.child.wait().expect("it is dead");
-    // Nothing is in the way of the next one.
+    // Nothing is in the way of the next one, which removes what nobody was left to remove.
     let Some(mut next) = Typed::host(&user) else { return };
     pressed(&mut next, "vm:1M");
+    next.trial("pattern=wake samples=10 traced=1");
+    if let Some(there) = instances(&user, probe) {
+        assert!(there.is_empty(), "{there:?}");
+    }
 }
 
 #[test]
@@ -192,7 +227,7 @@ fn the_end_of_the_input_ends_a_load() {
     let user = User::new();
     let Some(typed) = begin(&user) else { return };
     drop(typed.stdin);
-    nothing_left(&user, Instant::now());
+    all_gone(&user, typed.child.id(), Instant::now());
     assert_eq!(wait(typed.child).status, 0);
 }
 
@@ -209,12 +244,11 @@ fn a_user_without_privileges_may_load_too() {
     let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_fathom")).arg(&program).status();
     assert!(copied.expect("cp").success());
     std::fs::set_permissions(user.home.path(), std::fs::Permissions::from_mode(0o755)).expect("permissions");
-    let mut command = user.command(&["serve", "host"]);
+    let command = user.command(&["serve", "host"]);
     let mut nobody = Command::new(&program);
     nobody.args(["serve", "host"]).current_dir("/").env_clear().uid(65534).gid(65534);
     nobody.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
     nobody.stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.stdin(Stdio::null());
     let Some(mut typed) = Typed::start(&mut nobody) else { return };
     let rows = pressed(&mut typed, "vm:8M disk:1M");
     assert!(number(&rows[0], "faults") > 0 && number(&rows[1], "bytes") > 0, "{rows:?}");

@@ -42,6 +42,7 @@ fn pages(dir: &Path) -> Vec<(&'static str, Vec<&'static str>)> {
     }
     fathom(dir, &["compare", &file("1.fathom"), &file("2.fathom"), "--html", &file("compare.html")]);
     fathom(dir, &["report", guest, &file("1.fathom"), "--html", &file("records.html")]);
+    documents(dir);
     // A second of bcm2835 asks no pairs of loads.
     let (survey, short) = (["staircase", "pairs", "pages"], ["staircase", "pages"]);
     vec![
@@ -50,10 +51,24 @@ fn pages(dir: &Path) -> Vec<(&'static str, Vec<&'static str>)> {
         ("cacheability", vec!["attributes"; 2]),
         ("stride", ["stride", "heat"].repeat(3)),
         ("conflict", vec!["evicted", "pairs", "rounds", "rounds"]),
+        ("pressure", [vec!["wakeups"; 5], vec!["stages"], vec!["effects"; 2]].concat()),
+        ("pressure-sweep", ["sweep", "sweepheat"].repeat(2)),
         ("colours", vec!["pairs", "rounds", "rounds", "colours", "colours"]),
         ("compare", [&["overlay", "change"][..], &short, &short].concat()),
         ("records", [&["overlay"][..], &survey, &short].concat()),
     ]
+}
+
+/// Pages of reports that were built by hand, whose measurement takes a machine and minutes.
+fn documents(dir: &Path) {
+    for name in ["pressure", "pressure-sweep"] {
+        let file = format!("../report/tests/golden/{name}.json");
+        let text =
+            std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).expect("a document");
+        let report = fathom_report::from_json(&text, fathom_experiment::WARNINGS).expect("findings");
+        let page = fathom_report::html(&[(name, &report)], &[]).expect("a page");
+        std::fs::write(dir.join(format!("{name}.html")), page).expect("a file");
+    }
 }
 
 #[test]
@@ -82,6 +97,8 @@ fn every_kind_of_page_is_drawn_and_answers() {
         match name {
             "stride" => heat(&mut browser),
             "conflict" => policies(&mut browser),
+            "pressure" => wakeups(&mut browser),
+            "pressure-sweep" => sweep(&mut browser),
             _ => {}
         }
         assert!(browser.printed() > 10_000, "{name}: nothing is printed");
@@ -215,6 +232,64 @@ fn heat(browser: &mut Browser) {
     ));
     assert!(tip.as_str().is_some_and(|t| t.contains("16 KiB at a step of 16 B")), "the tooltip says {tip}");
     browser.press("Escape");
+}
+
+/// Conditions can be switched, the worst are bars of their stages, and effects are read with their intervals.
+fn wakeups(browser: &mut Browser) {
+    let user = "document.querySelector('figure[data-chart=wakeups][data-name=user]')";
+    let shown = browser.value(&format!(
+        "[...{user}.querySelectorAll('.legend button[aria-pressed=true]')].map((b) => b.textContent)"
+    ));
+    assert_eq!(shown, json!(["none", "study", "study-vm"]));
+    let marks = format!("{user}.querySelectorAll('svg path').length");
+    let before = browser.value(&marks).as_u64();
+    browser.value(&format!("{user}.querySelector('.legend button[aria-pressed=false]').focus(); 0"));
+    browser.press("Enter");
+    let more = (0..250).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        browser.value(&marks).as_u64() > before
+    });
+    assert!(more, "a condition that was hidden does not appear");
+    for (figure, key, expected) in [
+        ("figure[data-chart=wakeups][data-name=user]", "ArrowRight", "of 6000 activations"),
+        ("figure[data-chart=stages]", "ArrowRight", "1: 53990 us under none: before-irq 17.2"),
+        ("figure[data-chart=effects][data-name=effect]", "End", "copy with fault: 0.8 (-0.6..2.2) us"),
+        ("figure[data-chart=effects][data-name=explained]", "ArrowRight", "increase: 14.8 (12.6..17) us"),
+    ] {
+        let read = read(browser, figure, key);
+        assert!(read.contains(expected), "{figure}: {read}");
+    }
+    let first = "document.querySelector('figure[data-chart=stages]')";
+    let stages =
+        browser.value(&format!("[...{first}.querySelectorAll('.legend button')].map((b) => b.textContent)"));
+    assert_eq!(stages, json!(["before-irq", "irq-to-wakeup", "wakeup-to-switch", "switch-to-user"]));
+}
+
+/// A figure's caption after a key.
+fn read(browser: &mut Browser, figure: &str, key: &str) -> String {
+    browser.value(&format!("document.querySelector('{figure}').focus(); 0"));
+    browser.press(key);
+    let read = browser.value(&format!("document.querySelector('{figure} figcaption').textContent"));
+    browser.press("Escape");
+    read.as_str().unwrap_or_default().to_owned()
+}
+
+/// A sweep has its inflection as a named band, and a map of sizes by strides.
+fn sweep(browser: &mut Browser) {
+    let words = |browser: &mut Browser, name: &str| {
+        let all = browser.value(&format!(
+            "[...document.querySelectorAll('figure[data-name=\"{name}\"] svg text')].map((t) => t.textContent).join('; ')"
+        ));
+        all.as_str().expect("text").to_owned()
+    };
+    let changes = words(browser, "malloc.free");
+    assert!(changes.contains("1: step, tail") && changes.contains("25.7"), "{changes}");
+    assert!(!words(browser, "malloc.keep").contains("step"));
+    let at = "figure[data-chart=sweepheat]";
+    let cells = browser.value(&format!("Number(document.querySelector('{at}').dataset.items)"));
+    assert_eq!(cells, json!(20), "ten sizes by two strides");
+    let read = read(browser, at, "End");
+    assert!(read.starts_with("256 MiB at a stride of 4096 B: 25.3 us"), "{read}");
 }
 
 /// Textbook policies are named beside the measured misses, those of one number together, and read by keys.

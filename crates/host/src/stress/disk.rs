@@ -43,18 +43,22 @@ impl Disk {
 
 /// Opens one in the directory; where the file system cannot make it without a name, its name is taken away at once.
 fn nameless(directory: &Path) -> rustix::io::Result<OwnedFd> {
-    let mode = Mode::RUSR | Mode::WUSR;
-    let flags = OFlags::WRONLY | OFlags::CLOEXEC;
-    match open(directory, flags | OFlags::TMPFILE, mode) {
+    match open(directory, OPEN | OFlags::TMPFILE, Mode::RUSR | Mode::WUSR) {
         // open(2): EOPNOTSUPP of file systems without it, EISDIR and ENOENT of kernels without it.
-        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT) => {
-            let name = file_name(directory, std::process::id());
-            let file = open(&name, flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW, mode)?;
-            unlink(&name)?;
-            Ok(file)
-        }
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT) => unnamed(directory),
         opened => opened,
     }
+}
+
+/// How a file is opened.
+const OPEN: OFlags = OFlags::WRONLY.union(OFlags::CLOEXEC);
+
+fn unnamed(directory: &Path) -> rustix::io::Result<OwnedFd> {
+    let name = file_name(directory, std::process::id());
+    let flags = OPEN | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+    let file = open(&name, flags, Mode::RUSR | Mode::WUSR)?;
+    unlink(&name)?;
+    Ok(file)
 }
 
 /// The name that a worker's file has for a moment, where it must have one.

@@ -11,7 +11,7 @@ use fathom_probe::load::{Keep, Stress, Stressor};
 use super::allocator::Allocator;
 use super::block::Block;
 use super::disk::Disk;
-use super::slots::Tally;
+use super::slots::{Slot, Tally};
 use super::worker::{Orders, Stage, Trouble, pin};
 
 /// The unit of lines in what is told, bytes: the line of every core that Fathom is built for but the ARM1176.
@@ -38,7 +38,7 @@ pub(crate) fn prepare(orders: &Orders) -> Result<Box<dyn Rounds>, Trouble> {
         Stress::Cpu => Box::new(Cpu(0x9e37_79b9_7f4a_7c15)),
         Stress::Io => Box::new(Io),
         Stress::Disk => Box::new(Disk::open(&orders.directory, stressor.bytes)?),
-        Stress::Vm | Stress::Malloc => Box::new(Vm::new(&stressor, bytes, page)?),
+        Stress::Vm | Stress::Malloc => Box::new(Vm::new(&stressor, bytes, page)?.settled()?),
         Stress::Read => Box::new(Read(touched(bytes, page)?)),
         Stress::Write => Box::new(Write(touched(bytes, page)?, 0)),
         Stress::Copy => Box::new(Copy(touched(bytes, page)?)),
@@ -143,28 +143,26 @@ impl Vm {
             _ => Source::Maps(None),
         };
         let stride = usize::try_from(stressor.stride).unwrap_or(bytes);
-        let mut vm = Vm { bytes, stride, keep: stressor.keep, source };
-        vm.settle(page)?;
-        Ok(vm)
+        Ok(Vm { bytes, stride, keep: stressor.keep, source })
     }
 
-    /// The first rounds of an allocator, which are unlike all that follow: the block is mapped in the one and faults
-    /// in on the heap in the other. `stress` runs for minutes, a trial for a second.
-    fn settle(&mut self, page: usize) -> Result<(), Trouble> {
-        if let Source::Mallocs(allocator) = &mut self.source
-            && self.keep == Keep::Free
-        {
-            for _ in 0..2 {
-                allocator.allocate().map_err(memory)?.mark(0..self.bytes, self.stride.max(page));
-                allocator.free();
-            }
+    /// With the rounds behind it in which a block that stays faults for the first time: who runs `stress` for minutes
+    /// does not see them, and a trial of a second would see little else. (glibc's heap takes two, `allocator.rs`.)
+    fn settled(mut self) -> Result<Vm, Trouble> {
+        let slot = Slot::default();
+        let rounds = match (&self.source, self.keep) {
+            (Source::Mallocs(_), _) => 2,
+            (Source::Maps(_), Keep::Keep) => 1,
+            (Source::Maps(_), _) => 0,
+        };
+        for _ in 0..rounds {
+            self.once(&mut Tally::new(&slot), Duration::ZERO)?;
         }
-        Ok(())
+        Ok(self)
     }
-}
 
-impl Rounds for Vm {
-    fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), Trouble> {
+    /// A round, with a sleep in its middle.
+    fn once(&mut self, tally: &mut Tally<'_>, sleep: Duration) -> Result<(), Trouble> {
         let block = match &mut self.source {
             Source::Maps(Some(block)) => block,
             Source::Maps(none) => none.insert(Block::map(self.bytes).map_err(memory)?),
@@ -172,18 +170,18 @@ impl Rounds for Vm {
         };
         let piece = TOUCHES.saturating_mul(self.stride);
         // One byte a touch; strides below a line touch each line often, and it is counted once.
-        let touches = |piece: usize| (lines(piece).min(piece.div_ceil(self.stride) as u64), piece);
         let tell = |tally: &mut Tally<'_>, from: usize| {
-            let (lines, piece) = touches(piece.min(self.bytes - from));
-            tally.touched(lines, piece.div_ceil(self.stride) as u64);
+            let piece = piece.min(self.bytes - from);
+            let touches = piece.div_ceil(self.stride) as u64;
+            tally.touched(lines(piece).min(touches), touches);
         };
         for from in (0..self.bytes).step_by(piece) {
             block.mark(from..from.saturating_add(piece).min(self.bytes), self.stride);
             tell(tally, from);
         }
-        if let Keep::Hang(seconds) = self.keep {
+        if !sleep.is_zero() {
             tally.tell();
-            std::thread::sleep(Duration::from_secs(seconds));
+            std::thread::sleep(sleep);
         }
         for from in (0..self.bytes).step_by(piece) {
             if !block.marked(from..from.saturating_add(piece).min(self.bytes), self.stride) {
@@ -199,6 +197,16 @@ impl Rounds for Vm {
         }
         tally.pass();
         Ok(())
+    }
+}
+
+impl Rounds for Vm {
+    fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), Trouble> {
+        let sleep = match self.keep {
+            Keep::Hang(seconds) => Duration::from_secs(seconds),
+            Keep::Free | Keep::Keep => Duration::ZERO,
+        };
+        self.once(tally, sleep)
     }
 }
 

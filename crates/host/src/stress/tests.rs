@@ -91,8 +91,6 @@ fn each_stressor_does_what_it_says_and_counts_it() {
             Stress::Cpu | Stress::Io => (false, false, false),
             Stress::Disk => (false, false, true),
             Stress::Vm | Stress::Fault | Stress::Unmap => (true, true, true),
-            // After two rounds its block is on the heap and faults no more.
-            Stress::Malloc => (true, row.faults > 0, true),
             _ => (true, false, true),
         };
         assert_eq!((row.lines > 0, row.bytes > 0), (lines, bytes), "{stressor}: {row:?}");
@@ -105,7 +103,7 @@ fn each_stressor_does_what_it_says_and_counts_it() {
 fn faults_and_lines_are_those_of_the_rounds() {
     let page = rustix::param::page_size() as u64;
     let pages = (1u64 << 20) / page;
-    let rows = done("vm*2:1M fault:1M unmap vm:1M:4K:keep");
+    let rows = done("vm*2:1M fault:1M unmap vm:1M:4K:keep malloc:1M");
     // What is under way at either end is counted in part: one round of each worker, and what it has not told.
     let about = |row: &Pressed, count: u64, each: u64, slack: u64, what: &str| {
         let (least, most) = ((row.passes.saturating_sub(slack)) * each, (row.passes + slack) * each);
@@ -116,7 +114,9 @@ fn faults_and_lines_are_those_of_the_rounds() {
     about(&rows[0], rows[0].lines, 2 * (1 << 20) / 4096, slack, "lines of vm, written and read");
     about(&rows[1], rows[1].faults, pages, slack, "faults of fault");
     about(&rows[2], rows[2].faults, 1, slack, "faults of unmap");
-    assert!(rows[3].faults <= pages, "what is kept does not fault again: {:?}", rows[3]);
+    // Whatever else the process touches for the first time are a few pages.
+    assert!(rows[3].faults < pages / 4, "what is kept does not fault again: {:?}", rows[3]);
+    assert!(rows[4].faults < pages / 4, "what glibc keeps on its heap does not: {:?}", rows[4]);
 }
 
 #[test]

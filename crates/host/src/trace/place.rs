@@ -154,7 +154,7 @@ impl Place {
     }
 
     /// Puts back what an instance's name says.
-    pub(crate) fn put_back(&self, name: &str) {
+    fn put_back(&self, name: &str) {
         if let Some(kept) = Osnoise::kept(name) {
             // A kernel that has lost these files since has nothing to put back.
             let _ = self.osnoise(&kept);
@@ -200,11 +200,6 @@ impl Place {
         gone.sort();
         gone
     }
-}
-
-/// Does an instance's name say that something is to be put back?
-pub(crate) fn keeps(name: &str) -> bool {
-    Osnoise::kept(name).is_some()
 }
 
 /// `fathom.PID.START.N`, the Nth of this process: a number alone could be another process's by now.

@@ -60,9 +60,10 @@ pub(super) const NAMES: &[NamePattern] = &[
     number(
         "inflection.N.bytes",
         &["bytes"],
-        "block size at which the tail changes: between the interval's ends",
+        "block size at which a curve changes: between the interval's ends",
     ),
     number("inflection.N.effect", &[""], "by how much of what it was before"),
     word("inflection.N.kind", "BREAK", "does it change at once, or over several sizes"),
     word("inflection.N.curve", "CURVE", "the curve of the sweep that changes there"),
+    word("inflection.N.statistic", "STATISTIC", "what of its latencies changes"),
 ];

@@ -210,6 +210,11 @@ pub(super) const TOKENS: &[TokenKind] = &[
     },
     TokenKind { kind: "BREAK", values: &["step", "ramp"], about: "value of `inflection.N.kind`" },
     TokenKind {
+        kind: "STATISTIC",
+        values: &["tail", "p90", "p50"],
+        about: "value of `inflection.N.statistic`: p99.9, or p99 where series are short; 90 and 50 % are no later",
+    },
+    TokenKind {
         kind: "CURVE",
         values: &[],
         about: "value of `inflection.N.curve`: STRESS.MODE.STEP, as in the names of its cells",

@@ -78,7 +78,7 @@ pub fn section(page: &mut Page, report: &Report, shelf: &mut Shelf) {
     cold::section(page, &wakeups);
     stages::section(page, &wakeups);
     effects::section(page, &wakeups, shelf);
-    sweep::section(page, shelf);
+    sweep::section(page, &report.refusals, shelf);
 }
 
 /// Is this histogram drawn here?

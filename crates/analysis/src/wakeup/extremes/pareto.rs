@@ -14,8 +14,9 @@ pub struct Pareto {
 
 /// Below this a shape is taken for 0, where the formulas divide by it.
 const EXPONENTIAL: f64 = 1e-6;
-/// Shapes below -0.5 have no regular likelihood (Smith, Biometrika 72, 1985), above 1 no mean.
-const SHAPES: (f64, f64) = (-0.5, 1.0);
+/// Shapes below -0.5 have no regular likelihood (Smith, Biometrika 72, 1985). Above 1 there is no mean; a fit goes
+/// further, so that it can say so.
+const SHAPES: (f64, f64) = (-0.5, 2.0);
 
 impl Pareto {
     /// Maximum likelihood in one parameter, theta = shape / scale (Grimshaw, Technometrics 35, 1993): given it, the
@@ -39,10 +40,10 @@ impl Pareto {
             (-(shape / theta).ln() - shape - 1.0, Pareto { shape, scale: shape / theta })
         };
         // The search runs in theta times the mean, from just above the end of the support to far beyond any tail
-        // that has a mean; first a grid, because the likelihood has a second, infinite maximum at the end.
-        let (low, high) = (-0.999 * mean / largest, 8.0f64);
-        const GRID: usize = 24;
-        let grid = |i: usize| low + (high - low) * (i as f64 / GRID as f64).powi(2);
+        // met here; first a grid, because the likelihood has a second, infinite maximum at the end.
+        let (low, high) = (-0.999 * mean / largest, 40.0f64);
+        const GRID: usize = 30;
+        let grid = |i: usize| low + (high - low) * (i as f64 / GRID as f64).powi(3);
         let best = (0..=GRID).max_by(|&i, &j| at(grid(i) / mean).0.total_cmp(&at(grid(j) / mean).0));
         let best = best.unwrap_or(0);
         let (from, to) = (grid(best.saturating_sub(1)), grid((best + 1).min(GRID)));
@@ -149,9 +150,9 @@ pub(super) fn profile(ascending: &[f64], fit: Pareto, many: f64) -> (f64, f64) {
     let n = ascending.len() as f64;
     let drop = 1.9207 * (1.0 + 2.0 / (n - 2.0).max(1.0)).powi(2);
     let best = fit.beyond(many);
-    let at = |level: f64| profiled(ascending, level, many);
-    let top = at(best).max(likelihood(ascending, fit));
-    let end = |step: f64| -> f64 {
+    let end = |best: f64, step: f64, least: f64| -> f64 {
+        let at = |level: f64| profiled(ascending, level, many, least);
+        let top = at(best);
         // Outwards until it is below, then halved between.
         let (mut inside, mut outside) = (best, best * step);
         for _ in 0..40 {
@@ -166,7 +167,10 @@ pub(super) fn profile(ascending: &[f64], fit: Pareto, many: f64) -> (f64, f64) {
         }
         (inside * outside).sqrt()
     };
-    (end(0.8), end(1.25))
+    // The upper end rests on no tail that ends: a few dozen excesses often look like one.
+    let exponential = Pareto { shape: 0.0, scale: ascending.iter().sum::<f64>() / n };
+    let upper = if fit.shape < 0.0 { exponential.beyond(many) } else { best };
+    (end(best, 0.8, SHAPES.0), end(upper.max(best), 1.25, 0.0))
 }
 
 fn likelihood(ascending: &[f64], p: Pareto) -> f64 {
@@ -185,14 +189,15 @@ fn likelihood(ascending: &[f64], p: Pareto) -> f64 {
     -n * p.scale.ln() - (1.0 + 1.0 / p.shape) * sum
 }
 
-/// The largest likelihood of any shape whose level is this one.
-fn profiled(ascending: &[f64], level: f64, many: f64) -> f64 {
+/// The largest likelihood of any shape of at least `least` whose level is this one.
+fn profiled(ascending: &[f64], level: f64, many: f64, least: f64) -> f64 {
     let of = |shape: f64| {
         let unit = Pareto { shape, scale: 1.0 }.beyond(many);
         likelihood(ascending, Pareto { shape, scale: level / unit })
     };
+    const HEAVIEST: f64 = 1.0;
     const GRID: usize = 12;
-    let grid = |i: usize| SHAPES.0 + (SHAPES.1 - SHAPES.0) * i as f64 / GRID as f64;
+    let grid = |i: usize| least + (HEAVIEST - least) * i as f64 / GRID as f64;
     let best = (0..=GRID).max_by(|&i, &j| of(grid(i)).total_cmp(&of(grid(j)))).unwrap_or(0);
     of(golden(grid(best.saturating_sub(1)), grid((best + 1).min(GRID)), 12, of))
 }

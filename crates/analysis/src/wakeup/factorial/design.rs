@@ -82,16 +82,16 @@ impl Design {
     /// The pairs of factors, those that no cell tells apart in one group.
     #[must_use]
     pub fn groups(&self) -> Vec<Vec<(usize, usize)>> {
-        let mut groups: Vec<(Vec<f64>, Vec<(usize, usize)>)> = Vec::new();
+        let mut groups: Vec<Vec<(usize, usize)>> = Vec::new();
         for a in 0..self.factors() {
             for b in a + 1..self.factors() {
                 let signs = self.signs(&[a, b]);
-                match groups.iter_mut().find(|g| g.0 == signs) {
-                    Some(group) => group.1.push((a, b)),
-                    None => groups.push((signs, vec![(a, b)])),
+                match groups.iter_mut().find(|g| self.signs(&[g[0].0, g[0].1]) == signs) {
+                    Some(group) => group.push((a, b)),
+                    None => groups.push(vec![(a, b)]),
                 }
             }
         }
-        groups.into_iter().map(|g| g.1).collect()
+        groups
     }
 }

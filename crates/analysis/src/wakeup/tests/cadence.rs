@@ -12,6 +12,8 @@ fn candidates() -> Vec<Candidate> {
         .to_vec()
 }
 
+// Seeds of 10,000 and more: none with which a constant was chosen.
+
 /// Exceedances of a task of period `grid` over `span`: what happens is seen at the next activation.
 struct World {
     span: u64,
@@ -87,8 +89,9 @@ fn exceedances_at_random_have_no_cadence() {
         ("600 in 30 s at 100 us", MS / 10, 30_000 * MS, 600, 0, 0),
         ("300 bursts in 300 s at 1 ms", MS, 300_000 * MS, 0, 300, 0),
         ("30 storms in 300 s at 1 ms", MS, 300_000 * MS, 0, 0, 30),
+        ("100 storms and 100 others in 300 s at 1 ms", MS, 300_000 * MS, 100, 0, 100),
     ] {
-        let wrong: Vec<_> = (0..100)
+        let wrong: Vec<_> = (31_000..31_100)
             .filter_map(|seed| {
                 let times = World::new(span, grid, seed).background(n).bursts(bursts).storms(storms).times();
                 find(&times, grid, &candidates()).into_iter().next()
@@ -100,7 +103,7 @@ fn exceedances_at_random_have_no_cadence() {
         }
         report.push(wrong.len());
     }
-    assert_eq!(report, [0; 6]);
+    assert_eq!(report, [0; 7]);
 }
 
 #[test]
@@ -111,12 +114,12 @@ fn cadences_of_a_second_a_tenth_and_a_tick_are_named_and_nothing_else() {
         ("quota", 100 * MS, 1e6, 0.7, 300, 60_000 * MS),
         ("quota", 100 * MS, 0.3e6, 0.4, 200, 60_000 * MS),
         ("tick", 4 * MS, 0.2e6, 0.05, 300, 60_000 * MS),
-        ("tick", 4 * MS, 0.1e6, 0.02, 100, 300_000 * MS),
+        ("tick", 4 * MS, 0.1e6, 0.03, 100, 100_000 * MS),
     ] {
         let mut named = 0;
         let (mut held, mut shares) = (0, 0);
         for seed in 0..100 {
-            let of = World::new(span, MS, 1000 + seed).cadence(period, kept, jitter);
+            let of = World::new(span, MS, 32_000 + seed).cadence(period, kept, jitter);
             let members = of.times.len();
             let times = of.background(background).times();
             let found = find(&times, MS, &candidates());
@@ -127,7 +130,7 @@ fn cadences_of_a_second_a_tenth_and_a_tick_are_named_and_nothing_else() {
                 held += usize::from(t.low <= period as f64 && period as f64 <= t.high);
                 let truth = members as f64 / times.len() as f64;
                 shares += usize::from((found[0].share.value - truth).abs() < 0.15);
-            } else if seed - named as u64 <= 4 {
+            } else {
                 println!("  seed {seed}: {found:?}");
             }
         }
@@ -165,24 +168,22 @@ fn a_cause_between_two_activations_comes_back_at_their_common_multiple() {
 }
 
 #[test]
-fn two_causes_are_both_named() {
+fn two_causes_are_both_told() {
+    // 1 s is no multiple of 37 ms. Where it is one, and comes at the same phase, the two are one cadence.
     let mut both = 0;
-    for seed in 0..20 {
-        let times = World::new(60_000 * MS, MS, seed)
+    for seed in 0..50 {
+        let times = World::new(120_000 * MS, MS, 33_000 + seed)
             .cadence(1000 * MS, 0.95, 0.3e6)
-            .cadence(4 * MS, 0.04, 0.1e6)
+            .cadence(37 * MS, 0.1, 0.1e6)
             .background(50)
             .times();
         let found = find(&times, MS, &candidates());
-        let mut names: Vec<_> = found.iter().flat_map(|c| c.names.clone()).collect();
-        names.sort();
-        if names != ["throttle", "tick"] {
-            println!("  seed {seed}: {found:?}");
-        }
-        both += usize::from(names == ["throttle", "tick"]);
+        let mut periods: Vec<_> = found.iter().map(|c| (c.period_ns.value / 1e6).round()).collect();
+        periods.sort_by(f64::total_cmp);
+        both += usize::from(periods == [37.0, 1000.0]);
     }
-    println!("tick and throttle together: both named in {both} of 20");
-    assert!(both >= 15, "{both} of 20");
+    println!("1 s and 37 ms together: both told in {both} of 50");
+    assert!(both >= 45, "{both} of 50");
 }
 
 #[test]
@@ -190,6 +191,9 @@ fn too_few_and_too_short_say_nothing() {
     assert!(find(&[], MS, &candidates()).is_empty());
     assert!(find(&[5; 40], MS, &candidates()).is_empty());
     assert!(find(&[0, u64::MAX], 0, &candidates()).is_empty());
+    // A grid of 1 ns, and times at the end of all numbers.
+    let odd: Vec<u64> = (0..40).map(|i| u64::MAX - i * i * 77_777_777).collect();
+    assert!(find(&odd, 0, &candidates()).is_empty());
     let nine: Vec<u64> = (0..9).map(|i| i * 100 * MS).collect();
     assert!(find(&nine, MS, &candidates()).is_empty());
 }

@@ -70,7 +70,8 @@ fn levels_lie_in_their_intervals_in_nine_of_ten_where_there_are_any() {
         let truth = mixture.level(HOUR);
         let (mut spoke, mut held, mut why) = (0, 0, std::collections::BTreeMap::new());
         let (mut widths, mut values) = (Vec::new(), Vec::new());
-        for seed in 0..100 {
+        // Not the seeds with which the constants were chosen.
+        for seed in 5000..5100 {
             match level(&mixture.run(RUN, seed), &ask(seed)) {
                 Ok(l) => {
                     spoke += 1;
@@ -114,7 +115,7 @@ fn tails_that_cannot_be_known_are_refused() {
     let heavy = Mixture { rare: 0.003, at: 35.0, shape: 0.9, scale: 5.0 };
     let n = refusals(20, ask, |s| heavy.run(RUN, s), "too-heavy");
     println!("shape 0.9: too heavy in {n} of 20");
-    assert!(n >= 18, "{n} of 20");
+    assert!(n >= 17, "{n} of 20");
     let n = (0..20).filter(|&s| level(&few.run(RUN, s), &within(s)) == Err(Refusal::Within)).count();
     assert!(n >= 10, "{n} of 20");
 }

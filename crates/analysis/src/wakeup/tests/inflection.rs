@@ -9,6 +9,8 @@ const SIZES: usize = 11;
 /// Activations a repeat: 4 s at 1 ms.
 const RUN: usize = 4_000;
 
+// Seeds of 10,000 and more: none with which a constant was chosen.
+
 /// A curve: shift and scale of the samples at each size. A whole repeat drifts by 1 us (standard deviation), a cell
 /// of it by 0.4.
 fn curve(seed: u64, sizes: &[u64], at: impl Fn(u64) -> (f64, f64)) -> Vec<Row> {
@@ -36,10 +38,11 @@ fn scale(factor: f64) -> f64 {
 
 #[test]
 fn noise_has_no_inflection() {
-    let wrong =
-        (0..100).filter(|&s| !read(&curve(s, &sizes(), |_| (0.0, 2.0)), s).unwrap().is_empty()).count();
-    println!("noise: {wrong} of 100 with an inflection");
-    assert_eq!(wrong, 0);
+    let wrong: Vec<u64> = (21_000..21_400)
+        .filter(|&s| !read(&curve(s, &sizes(), |_| (0.0, 2.0)), s).unwrap().is_empty())
+        .collect();
+    println!("noise: {} of 400 with an inflection", wrong.len());
+    assert!(wrong.is_empty(), "{wrong:?}");
 }
 
 #[test]
@@ -48,7 +51,7 @@ fn a_step_of_15_percent_is_found_where_it_is() {
         let (mut exact, mut ramps, mut more) = (0, 0, 0);
         for seed in 0..100 {
             let up = |b: u64| (0.0, if b >= 1 << (20 + at) { scale(1.15) } else { 2.0 });
-            let found = read(&curve(1000 + seed, &sizes(), up), seed).unwrap();
+            let found = read(&curve(22_000 + seed, &sizes(), up), seed).unwrap();
             let right = |i: &Inflection| i.kind == Kind::Step && i.to == 1 << (20 + at) && i.from == i.to / 2;
             exact += usize::from(found.len() == 1 && right(&found[0]));
             ramps += usize::from(found.iter().any(|i| i.kind == Kind::Ramp));
@@ -67,7 +70,7 @@ fn two_steps_are_two() {
     for seed in 0..100 {
         let at =
             |b: u64| (0.0, scale([1.0, 1.15, 1.4][usize::from(b >= 8 << 20) + usize::from(b >= 64 << 20)]));
-        let found = read(&curve(2000 + seed, &sizes(), at), seed).unwrap();
+        let found = read(&curve(23_000 + seed, &sizes(), at), seed).unwrap();
         let to: Vec<_> = found.iter().map(|i| (i.kind, i.to >> 20)).collect();
         exact += usize::from(to == [(Kind::Step, 8), (Kind::Step, 64)]);
     }
@@ -96,7 +99,7 @@ fn ramps_are_not_called_steps() {
     for (what, at) in ramps {
         let (mut steps, mut told) = (0, 0);
         for seed in 0..100 {
-            let found = read(&curve(3000 + seed, &sizes(), |b| (0.0, 2.0 * at(b))), seed).unwrap();
+            let found = read(&curve(24_000 + seed, &sizes(), |b| (0.0, 2.0 * at(b))), seed).unwrap();
             steps += usize::from(found.iter().any(|i| i.kind == Kind::Step));
             told += usize::from(found.len() == 1 && found[0].kind == Kind::Ramp);
         }
@@ -131,7 +134,7 @@ fn bisection_closes_in_on_the_step() {
 }
 
 #[test]
-fn the_number_of_permutations_is_enough_and_a_model_without_noise_has_steps() {
+fn a_model_without_noise_has_steps_and_a_seed_repeats() {
     let rows: Vec<Row> =
         (0..6u64).map(|i| Row { bytes: 1 << i, repeats: vec![if i < 3 { 10.0 } else { 12.0 }; 5] }).collect();
     let found = read(&rows, 1).unwrap();

@@ -48,6 +48,10 @@ fn what_is_written_has_no_name_and_is_given_back() {
     }
     assert_eq!(slot.bytes.load(std::sync::atomic::Ordering::Relaxed), 3 * bytes);
     assert_eq!(std::fs::read_dir(directory.path()).expect("a directory").count(), 0, "no name is left");
+    // What a file system does that makes no file without a name.
+    let mut file = File::from(unnamed(directory.path()).expect("a file"));
+    file.write_all(b"gone with its descriptor").expect("it is written");
+    assert_eq!(std::fs::read_dir(directory.path()).expect("a directory").count(), 0, "no name is left");
     let refused = Disk::open(Path::new("/nowhere"), 1).err().expect("no such place");
     assert_eq!(refused.stage, Stage::File);
 }

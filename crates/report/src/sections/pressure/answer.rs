@@ -2,7 +2,7 @@
 
 use fathom_analysis::findings::Finding;
 
-use super::stages::{condition, dominant, meaning};
+use super::stages::{Cause, condition, dominant, meaning, ran_before};
 use super::{Wakeups, finite, percent, said, spoken};
 use crate::number;
 use crate::page::{Ink, Page};
@@ -12,6 +12,8 @@ const COMPARED: [&str; 6] = ["p99999", "p9999", "p999", "p99", "p90", "p50"];
 /// The latest with nothing beside is as bad as the latest of all from this share of it on: maxima of the same tail
 /// differ by more than that.
 const AS_BAD: f64 = 0.5;
+/// Share of the late ones from which on a cause has most of them.
+const MOST: f64 = 0.5;
 
 /// Sentences, where there is anything to say.
 pub(super) fn section(page: &mut Page, wakeups: &Wakeups) {
@@ -48,7 +50,7 @@ fn increase(wakeups: &Wakeups) -> Option<String> {
     let (word, [far, _]) = furthest(wakeups, "user", ["none"; 2])?;
     let max = wakeups.at("user", "none", "max")?;
     Some(format!(
-        "With nothing beside, the task is {} late at {}; the latest of {} took {}.",
+        "With no load beside it, the task is {} late at {}; the latest of {} came {} late.",
         said(far),
         spoken(word),
         max.count,
@@ -64,22 +66,28 @@ fn worst(wakeups: &Wakeups) -> Option<String> {
     if let Some((stage, count)) = dominant(wakeups) {
         text += &format!("; of the {} worst, {count} lost most time {}", wakeups.worst.len(), meaning(stage));
     }
-    Some(text + ".")
+    match ran_before(latest) {
+        Some(other) => Some(format!("{text}. Until the latest had the CPU, {other} ran.")),
+        None => Some(text + "."),
+    }
 }
 
 /// Is the latest as late where no memory worker runs?
 fn not_memory(wakeups: &Wakeups) -> Option<String> {
     let (_, latest) = wakeups.worst.first()?;
     match condition(latest)? {
-        "none" => Some("That is not memory: nothing ran beside it.".to_owned()),
+        "none" => Some("Not the load's memory: it came with no load beside it.".to_owned()),
         "cpu" | "io" | "disk" | "study" => {
-            Some("Those are not the memory workers: none ran beside it.".to_owned())
+            Some("Not the load's memory: it came with no memory workers beside it.".to_owned())
         }
         _ => {
             let alone = wakeups.at("user", "none", "max")?;
             let as_bad = finite(alone)? >= AS_BAD * finite(latest)?;
             as_bad.then(|| {
-                format!("That is not memory: with nothing beside, the latest came {} late.", said(alone))
+                format!(
+                    "Not the load's memory: with no load beside it, the latest came {} late.",
+                    said(alone)
+                )
             })
         }
     }
@@ -102,7 +110,13 @@ fn periodic(wakeups: &Wakeups) -> Option<String> {
             Some(format!("{} % every {every} ms ({name})", percent(share).value))
         })
         .collect();
-    (!all.is_empty()).then(|| format!("Of the late ones some come back periodically: {}.", all.join(", ")))
+    if all.is_empty() {
+        return None;
+    }
+    let share = |c: &Cause| finite(c.share?).filter(|_| c.name != "unknown");
+    let most = wakeups.causes.iter().filter_map(share).fold(0.0, f64::max) >= MOST;
+    let memory = if most { "; memory has no period" } else { "" };
+    Some(format!("Of the late ones some come back periodically: {}{memory}.", all.join(", ")))
 }
 
 /// Another cause of the same period, from the note that names it.

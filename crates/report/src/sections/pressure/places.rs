@@ -71,7 +71,10 @@ pub(super) fn section(page: &mut Page, wakeups: &Wakeups, histograms: &[Histogra
         }
         page.heading(&format!("Wake-up latency {}, {}", called(place), wakeups.unit()));
         picture(page, place, &drawn);
-        moments(page, wakeups, place, &conditions, &MOMENTS);
+        let mut heads = MOMENTS;
+        // Before the task, a period without an activation is one that the trace did not see.
+        heads[8].1 = if place == "work" { "missed" } else { "not seen" };
+        moments(page, wakeups, place, &conditions, &heads);
     }
     rare(page, wakeups);
 }

@@ -17,8 +17,6 @@ pub(super) struct Line<'a> {
 const UNICODE: [char; SHADES] = ['\u{b7}', '\u{2591}', '\u{2592}', '\u{2593}', '\u{2588}'];
 const ASCII: [char; SHADES] = ['.', ':', 'o', '%', '@'];
 const SHADES: usize = 5;
-/// Columns of a condition before its line, at least: the longest word of a run's own and a blank.
-const MARGIN: usize = 9;
 /// Columns between two labels of the axis, at least.
 const APART: usize = 10;
 
@@ -46,7 +44,8 @@ pub(super) fn bars(h: &Histogram) -> impl Iterator<Item = (f64, u64)> {
 /// The lines, within `width` columns (at least 40), the axis and the key.
 pub(super) fn draw(lines: &[Line], width: usize, unicode: bool) -> Vec<Pieces> {
     let pens = if unicode { UNICODE } else { ASCII };
-    let margin = lines.iter().map(|line| line.condition.len() + 1).fold(MARGIN, usize::max);
+    // Conditions stand before their lines: the longest word and a blank.
+    let margin = 1 + lines.iter().map(|line| line.condition.len()).max().unwrap_or(0);
     let columns = width - margin;
     let all = || lines.iter().flat_map(|line| bars(line.histogram)).map(|(v, _)| v.log2());
     let (low, high) = all().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
@@ -74,7 +73,7 @@ pub(super) fn draw(lines: &[Line], width: usize, unicode: bool) -> Vec<Pieces> {
         })
         .collect();
     drawn.push(vec![(Ink::Dim, axis(low, high, margin, columns))]);
-    drawn.push(key(&pens, margin));
+    drawn.push(key(&pens));
     drawn
 }
 
@@ -95,9 +94,9 @@ fn axis(low: f64, high: f64, margin: usize, columns: usize) -> String {
     line
 }
 
-/// What the shades mean.
-fn key(pens: &[char; SHADES], margin: usize) -> Pieces {
-    let mut line = vec![(Ink::Plain, " ".repeat(margin))];
+/// What the shades mean, in 36 columns.
+fn key(pens: &[char; SHADES]) -> Pieces {
+    let mut line = vec![(Ink::Plain, "  ".to_owned())];
     for (power, pen) in pens.iter().enumerate() {
         let more = if power + 1 == SHADES { "+" } else { "" };
         line.push((Ink::Heat(power), pen.to_string()));

@@ -2,7 +2,7 @@
 
 use fathom_analysis::findings::Finding;
 
-use super::{Wakeups, nth};
+use super::{Wakeups, finite, nth};
 use crate::number;
 use crate::page::{Chart, INTERVAL, Ink, Page, Pieces, left, measured, right};
 use crate::schema::values;
@@ -25,8 +25,9 @@ pub(super) struct Cause<'a> {
 
 /// Lines of what ran that a worst activation gets here; all are in the JSON.
 const RAN: usize = 6;
-/// Columns of a bar of stages.
+/// Columns of the longest bar of stages, where there is room, and of a number before it.
 const BAR: usize = 40;
+const NUMBER: usize = 5;
 /// A stage each.
 const UNICODE: [char; 4] = ['\u{2591}', '\u{2592}', '\u{2588}', '\u{2593}'];
 const ASCII: [char; 4] = ['.', ':', '#', 'o'];
@@ -70,7 +71,7 @@ pub(super) fn meaning(stage: &str) -> &'static str {
     match stage {
         "before-irq" => "before the timer's interrupt: interrupts were off, or the CPU was taken away",
         "irq-to-wakeup" => "in the timer's interrupt, before the task was made runnable",
-        "wakeup-to-switch" => "waiting for the CPU, which something else held",
+        "wakeup-to-switch" => "between the wake-up and the switch to the task: waiting for the CPU",
         _ => "between the hand-over of the CPU and the task's first own instruction",
     }
 }
@@ -78,6 +79,18 @@ pub(super) fn meaning(stage: &str) -> &'static str {
 /// The condition that a worst activation came under.
 pub(super) fn condition(f: &Finding) -> Option<&str> {
     f.notes.iter().find_map(|note| note.strip_prefix("under "))
+}
+
+/// What ran on the CPU until it was switched to the task: the last switch before the task ran.
+pub(super) fn ran_before(f: &Finding) -> Option<&str> {
+    let late = finite(f)?;
+    let switch = |note: &'_ String| -> Option<(f64, usize)> {
+        let (at, rest) = note.strip_prefix('+')?.split_once(" us switch ")?;
+        Some((at.parse().ok()?, rest.find(" -> ")?))
+    };
+    let before = |note: &&String| switch(note).is_some_and(|(at, _)| at <= late);
+    let last = f.notes.iter().rfind(before)?;
+    last.split_once(" us switch ")?.1.split(" -> ").next()
 }
 
 /// The four stages of a worst activation, from the note that has them.
@@ -118,7 +131,7 @@ pub(super) fn section(page: &mut Page, wakeups: &Wakeups) {
 fn worst(page: &mut Page, wakeups: &Wakeups) {
     let Some((_, first)) = wakeups.worst.first() else { return };
     page.heading(&format!("The worst activations: their stages, and what ran then, {}", first.unit));
-    let bars = bars(wakeups, page.style().unicode);
+    let bars = bars(wakeups, page.style().width, page.style().unicode);
     if !bars.is_empty() {
         page.picture(Chart::Stages, bars);
         page.line(Ink::Plain, "");
@@ -138,7 +151,8 @@ fn worst(page: &mut Page, wakeups: &Wakeups) {
 }
 
 /// Each of the worst as a bar of its stages, all on the scale of the worst.
-fn bars(wakeups: &Wakeups, unicode: bool) -> Vec<Pieces> {
+fn bars(wakeups: &Wakeups, width: usize, unicode: bool) -> Vec<Pieces> {
+    let room = BAR.min(width - NUMBER);
     let pens = if unicode { UNICODE } else { ASCII };
     let staged: Vec<(u64, [f64; 4])> =
         wakeups.worst.iter().filter_map(|(n, f)| Some((*n, parts(f)?))).take(99).collect();
@@ -153,7 +167,7 @@ fn bars(wakeups: &Wakeups, unicode: bool) -> Vec<Pieces> {
         let (mut sum, mut drawn) = (0.0, 0);
         for (stage, part) in parts.iter().enumerate() {
             sum += part;
-            let to = ((sum / longest * BAR as f64).round() as usize).min(BAR);
+            let to = ((sum / longest * room as f64).round() as usize).min(room);
             line.push((Ink::Tier(stage + 1), pens[stage].to_string().repeat(to - drawn)));
             drawn = to;
         }
@@ -162,7 +176,7 @@ fn bars(wakeups: &Wakeups, unicode: bool) -> Vec<Pieces> {
     }
     // Two lines of a key, so that it fits forty columns.
     for pair in [0, 2] {
-        let mut key = vec![(Ink::Plain, " ".repeat(5))];
+        let mut key = vec![(Ink::Plain, " ".to_owned())];
         for stage in [pair, pair + 1] {
             key.push((Ink::Tier(stage + 1), pens[stage].to_string().repeat(2)));
             let gap = if stage == pair { "  " } else { "" };

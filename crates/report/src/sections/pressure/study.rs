@@ -37,7 +37,10 @@ pub(super) fn section(page: &mut Page, wakeups: &Wakeups) {
         let cell = |(condition, place, _): &(&str, &str, &str)| {
             wakeups.at(place, condition, what).map(|f| number::value(f).value).unwrap_or_default()
         };
-        rows.push(row(spoken(what).to_owned(), COLUMNS.iter().map(cell)));
+        let cells: Vec<String> = COLUMNS.iter().map(cell).collect();
+        if cells.iter().any(|cell| !cell.is_empty()) {
+            rows.push(row(spoken(what).to_owned(), cells.into_iter()));
+        }
         let published: Vec<String> = COLUMNS.iter().map(|c| published(c.0, c.1, what)).collect();
         if beside && published.iter().any(|cell| !cell.is_empty()) {
             rows.push(row(format!("S3 {what}"), published.into_iter()));

@@ -1,16 +1,18 @@
 //! The sweep: the tail by block size, stride and what becomes of a block, and where it changes.
 
-use fathom_analysis::findings::{Finding, Value};
+use fathom_analysis::findings::{Finding, Refused, Value};
 
 use super::{column, finite, nth};
 use crate::number::{self, Shown, short_size};
-use crate::page::{Chart, INTERVAL, Ink, Page, measured, right};
+use crate::page::{Chart, INTERVAL, Ink, Page, Pieces, measured, right};
 use crate::schema::values;
 use crate::sections::heat::Heat;
 use crate::sections::notes;
 use crate::sections::picture::{Plot, draw};
 use crate::sections::shelf::{Shelf, whole};
 
+/// Over the inflections.
+const HEADING: &str = "Where wake-ups change with the size of the blocks";
 /// Rows of text that a curve takes.
 const ROWS: usize = 8;
 /// What is known of a cell.
@@ -35,12 +37,27 @@ struct Break<'a> {
     effect: Option<&'a Finding>,
     kind: Option<&'a Finding>,
     curve: Option<&'a Finding>,
+    statistic: Option<&'a Finding>,
+}
+
+impl Break<'_> {
+    /// What of the latencies changes: the tail, where nothing else is said.
+    fn of(&self) -> &str {
+        self.statistic.map_or("tail", |f| if let Value::Text(word) = &f.value { word } else { "tail" })
+    }
 }
 
 /// All of it, where there is a sweep.
-pub(super) fn section(page: &mut Page, shelf: &mut Shelf) {
+pub(super) fn section(page: &mut Page, refusals: &[Refused], shelf: &mut Shelf) {
     let cells = take_cells(shelf);
     let breaks = take_breaks(shelf);
+    if !cells.is_empty() && breaks.is_empty() {
+        page.heading(HEADING);
+        let refused = refusals.iter().any(|r| r.what.starts_with("inflections of"));
+        let text =
+            if refused { "None was found where it could be told: see what is refused." } else { "Nowhere." };
+        page.text(Ink::Plain, text, "", "  ");
+    }
     inflections(page, &breaks);
     let mut groups: Vec<(usize, usize)> = cells.iter().map(|c| (c.key.0, c.key.1)).collect();
     groups.dedup();
@@ -76,7 +93,7 @@ fn take_cells<'a>(shelf: &mut Shelf<'a>) -> Vec<Cell<'a>> {
 
 fn take_breaks<'a>(shelf: &mut Shelf<'a>) -> Vec<Break<'a>> {
     let found = shelf.take_by(|parts| match parts {
-        ["inflection", n, what @ ("bytes" | "effect" | "kind" | "curve")] => {
+        ["inflection", n, what @ ("bytes" | "effect" | "kind" | "curve" | "statistic")] => {
             Some((whole(n)?, (*what).to_owned()))
         }
         _ => None,
@@ -91,7 +108,8 @@ fn take_breaks<'a>(shelf: &mut Shelf<'a>) -> Vec<Break<'a>> {
             "bytes" => &mut b.bytes,
             "effect" => &mut b.effect,
             "kind" => &mut b.kind,
-            _ => &mut b.curve,
+            "curve" => &mut b.curve,
+            _ => &mut b.statistic,
         }) = Some(f);
     }
     breaks
@@ -102,7 +120,7 @@ fn inflections(page: &mut Page, breaks: &[Break]) {
     if breaks.is_empty() {
         return;
     }
-    page.heading("Where the tail changes with the size of the blocks");
+    page.heading(HEADING);
     let value = |f: &Finding| {
         let Shown { value, interval } = number::value(f);
         format!("{value} {interval}").trim_end().to_owned()
@@ -112,14 +130,17 @@ fn inflections(page: &mut Page, breaks: &[Break]) {
         if let Some(f) = b.curve {
             text += &format!(" {}:", value(f));
         }
+        if let Some(f) = b.statistic {
+            text += &format!(" {}:", value(f));
+        }
         text += &format!(" a {}", b.kind.map_or_else(|| "change".to_owned(), value));
         if let Some(f) = b.bytes {
             text += &format!(" at {}", value(f));
         }
         if let Some(f) = b.effect {
-            text += &format!(", by {} of what the tail was before", value(f));
+            text += &format!(", by {} of what it was before", value(f));
         }
-        let all = [b.bytes, b.effect, b.kind, b.curve].into_iter().flatten();
+        let all = [b.bytes, b.effect, b.kind, b.curve, b.statistic].into_iter().flatten();
         for note in all.flat_map(|f| &f.notes) {
             text += &format!("; {note}");
         }
@@ -134,7 +155,23 @@ fn mode(page: &mut Page, (stress, mode): (usize, usize), cells: &[&Cell], breaks
         return table(page, cells);
     };
     page.heading(&format!("Sweep of {name}: wake-up latency by block size and stride, {unit}"));
-    page.picture(Chart::Sweep(name.clone()), Vec::new());
+    let mut strides: Vec<u64> = cells.iter().map(|c| c.key.2).collect();
+    strides.dedup();
+    let mut curves: Vec<Pieces> = Vec::new();
+    for stride in strides {
+        let of: Vec<&Cell> = cells.iter().copied().filter(|c| c.key.2 == stride).collect();
+        for (tail, what) in [(true, "the tail"), (false, "p50")] {
+            let Some(plot) = curve(&format!("{name}.{stride}"), &of, breaks, tail) else { continue };
+            let stride = short_size(stride as f64);
+            curves.push(vec![(
+                Ink::Plain,
+                format!("Stride {stride}: {what} by block size, both axes logarithmic:"),
+            )]);
+            curves.extend(draw(&plot, page.style().width, page.style().unicode));
+            curves.push(Vec::new());
+        }
+    }
+    page.picture(Chart::Sweep(name.clone()), curves);
     let map = heat(cells).draw(page.style().width, page.style().unicode);
     if !map.is_empty() {
         page.text(
@@ -146,32 +183,29 @@ fn mode(page: &mut Page, (stress, mode): (usize, usize), cells: &[&Cell], breaks
         page.picture(Chart::SweepHeat(name.clone()), map);
         page.line(Ink::Plain, "");
     }
-    let mut strides: Vec<u64> = cells.iter().map(|c| c.key.2).collect();
-    strides.dedup();
-    for stride in strides {
-        let of: Vec<&&Cell> = cells.iter().filter(|c| c.key.2 == stride).collect();
-        curve(page, &format!("{name}.{stride}"), &of, breaks, unit);
-    }
     table(page, cells);
 }
 
-/// The tail by size, where it changes.
-fn curve(page: &mut Page, token: &str, cells: &[&&Cell], breaks: &[Break], unit: &str) {
-    let is_its = |b: &&Break| b.curve.is_some_and(|f| matches!(&f.value, Value::Text(text) if text == token));
+/// The tail by size, or p50, where it changes; what changes p90 is marked on p50.
+fn curve(token: &str, cells: &[&Cell], breaks: &[Break], tail: bool) -> Option<Plot> {
+    let is_its = |b: &&Break| {
+        b.curve.is_some_and(|f| matches!(&f.value, Value::Text(text) if text == token))
+            && tail == (b.of() == "tail")
+    };
     let marks: Vec<(f64, String)> = breaks
         .iter()
         .filter(is_its)
-        .filter_map(|b| Some((finite(b.bytes?)?, format!("inflection {}", b.nth))))
+        .filter_map(|b| Some((finite(b.bytes?)?, format!("{}: {}", b.nth, b.of()))))
         .collect();
-    let tail = |c: &&&Cell| Some((c.key.3 as f64, finite(c.tail?).filter(|us| *us > 0.0)?));
-    let points: Vec<(f64, f64)> = cells.iter().filter_map(tail).collect();
-    let [first, .., last] = points.as_slice() else { return };
+    let late = |c: &&Cell| finite(if tail { c.tail } else { c.p50 }?).filter(|us| *us > 0.0);
+    let points: Vec<(f64, f64)> = cells.iter().filter_map(|c| Some((c.key.3 as f64, late(c)?))).collect();
+    let [first, .., last] = points.as_slice() else { return None };
     let within: Vec<(f64, String)> =
         marks.into_iter().filter(|(bytes, _)| (first.0..=last.0).contains(bytes)).collect();
     if within.is_empty() || points.iter().any(|(_, us)| *us > 1e15) {
-        return;
+        return None;
     }
-    let plot = Plot {
+    Some(Plot {
         marks: within,
         points,
         plateaus: Vec::new(),
@@ -179,17 +213,7 @@ fn curve(page: &mut Page, token: &str, cells: &[&&Cell], breaks: &[Break], unit:
         rows: ROWS,
         x_label: short_size,
         y_label: number::height,
-    };
-    page.text(
-        Ink::Plain,
-        &format!("{token}: the tail ({unit}) by block size, both axes logarithmic:"),
-        "",
-        "  ",
-    );
-    for line in draw(&plot, page.style().width, page.style().unicode) {
-        page.pieces(&line);
-    }
-    page.line(Ink::Plain, "");
+    })
 }
 
 /// The tail by size and stride.
