@@ -78,7 +78,7 @@ fn what_goes_with_the_caches_stands_beside_the_whole_load_and_none() {
         .collect();
     report.findings.extend(confined);
     let said = unwrapped(&text(&report));
-    let expected = "At p99.9 the task is 46 (37..55) us late beside it with all of the caches, and 23 (18..28) us with that share";
+    let expected = "At p99.9 the task is 46 (37..55) us late beside it with all of the caches, and 23 (18..27) us with that share";
     assert!(said.contains("kept to the least share of the caches"), "{said}");
     assert!(said.contains(expected), "{said}");
 }
