@@ -402,6 +402,7 @@ impl Wake for Host {
     fn wake_begin(&mut self, wakes: &Wakes, activations: u64) -> Result<u64, Refusal> {
         // The priority that is lent to other patterns is counted against the throttle; a task that sleeps is not.
         self.quiet.end();
+        self.events.rest();
         let address = self.memory.arena.address();
         self.waker.begin(
             &self.root,
