@@ -214,7 +214,7 @@ impl Trial {
     /// The line that asks for it.
     #[must_use]
     pub fn line(&self) -> Line {
-        let mut line = Line::new("trial")
+        let line = Line::new("trial")
             .int("id", self.id)
             .int("round", self.round)
             .token("pattern", self.pattern.token())
@@ -229,7 +229,11 @@ impl Trial {
             .int("loads", self.loads)
             .int("samples", self.samples)
             .int("warm", self.warm);
-        // Younger than the first records: they stand only where they say something.
+        self.younger(line)
+    }
+
+    /// The keys that are younger than the first records: they stand only where they say something.
+    fn younger(&self, mut line: Line) -> Line {
         if self.timed != 1 {
             line = line.int("timed", self.timed);
         }
