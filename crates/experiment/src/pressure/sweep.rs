@@ -41,14 +41,9 @@ pub(super) struct Curve {
 }
 
 impl Curve {
-    /// Its words in findings, without the size.
+    /// Its words in findings, without the size. Every hang is a curve of its own: `hang2` and `hang4` are other loads.
     pub(super) fn token(&self) -> String {
-        let keep = match self.keep {
-            Keep::Free => "free",
-            Keep::Keep => "keep",
-            Keep::Hang(_) => "hang",
-        };
-        format!("{}.{keep}.{}", self.kind.token(), self.stride)
+        format!("{}.{}.{}", self.kind.token(), self.keep, self.stride)
     }
 
     fn cell(&self, bytes: u64, modelled: bool) -> Cell {
@@ -67,13 +62,15 @@ impl Curve {
     }
 }
 
-/// The curve and size that a trial belongs to.
+/// The curve and size that a trial belongs to. A record may have trials that no sweep asks for: what has no blocks, and
+/// so neither size nor stride, is on no curve.
 pub(super) fn of(trial: &Trial) -> Option<(Curve, u64)> {
-    if let [stream] = trial.with[..] {
-        return Some((Curve { kind: Stress::Chase, stride: 64, keep: Keep::Free }, stream.bytes));
-    }
-    let [s] = trial.load.stressors[..] else { return None };
-    Some((Curve { kind: s.kind, stride: s.stride, keep: s.keep }, s.bytes))
+    let (curve, bytes) = match (&trial.with[..], &trial.load.stressors[..]) {
+        ([stream], _) => (Curve { kind: Stress::Chase, stride: 64, keep: Keep::Free }, stream.bytes),
+        (_, [s]) => (Curve { kind: s.kind, stride: s.stride, keep: s.keep }, s.bytes),
+        _ => return None,
+    };
+    (curve.stride > 0 && bytes > 0).then_some((curve, bytes))
 }
 
 fn modelled(record: &Record) -> bool {
