@@ -7,10 +7,9 @@ use fathom_probe::machine::{Stream, Worth};
 use fathom_probe::wire::{PatternKind, Trial};
 
 use super::conditions::{Cell, State};
-use super::plan::{FEWEST, LONGEST_NS, WARM, an_activation, every_ns, seed_of, series, traced};
+use super::plan::{WARM, an_activation, close, every_ns, seed_of, series, traced, within};
 use crate::budget::Budget;
 use crate::common::cost::WAKE_START_NS;
-use crate::common::round;
 use crate::record::{Record, TrialRun};
 
 /// Sizes where none are asked for, bytes: those of the study's plot, doubling from 1 MiB to 256 MiB.
@@ -207,10 +206,10 @@ pub(super) fn round(record: &Record, budget: &Budget, seed: u64) -> Vec<Trial> {
         (curves.iter().flat_map(missing).collect(), n)
     } else {
         let n = activations(record, budget, budget.share(SCREEN), all.len() * sizes.len());
-        (first, n.min(SCREEN_NS / every_ns(record)))
+        (first, within(record, n.min(SCREEN_NS / every_ns(record))))
     };
     let wanted = wanted.iter().map(|cell| series(record, cell, n, traced(record))).collect();
-    round::close(record, budget, wanted, |_| 0, (seed, 0x5eeb))
+    close(record, budget, wanted, |_| 0, (seed, 0x5eeb))
 }
 
 /// The curves that say most, by the look at all of them: where the tail differs most between sizes.
@@ -279,5 +278,8 @@ fn activations(record: &Record, budget: &Budget, share: u64, count: usize) -> u6
     let start = if budget.modelled { 0 } else { WAKE_START_NS };
     let one = share / count.max(1) as u64;
     let n = one.saturating_sub(start) / each;
-    n.saturating_sub(WARM).clamp(FEWEST, LONGEST_NS / every_ns(record).max(1))
+    within(record, n.saturating_sub(WARM))
 }
+
+#[cfg(test)]
+mod tests;

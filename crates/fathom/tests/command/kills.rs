@@ -252,6 +252,16 @@ fn signals_end_it_with_what_is_there() {
     }
 }
 
+/// What was asked stands in the record; where it does not fit, nothing begins.
+#[test]
+fn more_than_a_record_can_say_is_refused_before_anything_runs() {
+    let user = User::new();
+    let loads: Vec<String> = (1..=19).flat_map(|n| ["--load".to_owned(), format!("cpu*{n}")]).collect();
+    let line: Vec<&str> = ["pressure"].into_iter().chain(loads.iter().map(String::as_str)).collect();
+    user.run(&line).failed(2, &["loads has 19 of them, and 18 is the most"]);
+    assert!(user.processes().is_empty());
+}
+
 /// Kills all processes at once: none sees another one's end.
 fn all_at_once(session: &mut Session) {
     let all = session.user.processes();
