@@ -431,6 +431,55 @@ fn a_sweep_finds_where_the_path_gets_longer_and_how_sharply() {
 }
 
 #[test]
+fn two_hangs_share_no_row() {
+    let mut run = sweep(60_000);
+    run.bytes = vec![1 << 20, 2 << 20];
+    run.pressure.keeps = vec![fathom_probe::load::Keep::Hang(2), fathom_probe::load::Keep::Hang(4)];
+    let report = measure(&mut Paper::new(|_| 0), run);
+    let mut names: Vec<&str> =
+        report.findings.iter().map(|f| f.name.as_str()).filter(|n| n.starts_with("sweep.")).collect();
+    let count = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!((names.len(), count > 8), (count, true), "{names:?}");
+    assert!(row(&report, "sweep.vm.hang2.4096.1048576.p50").is_some(), "{names:?}");
+    assert!(row(&report, "sweep.vm.hang4.4096.1048576.p50").is_some(), "{names:?}");
+}
+
+#[test]
+fn of_a_long_period_there_are_few_activations_and_no_panic() {
+    for (every_ms, at_least) in [(60, 100), (1000, 100), (10_000, 50)] {
+        for swept in [false, true] {
+            let mut run =
+                if swept { sweep(7_200_000) } else { Run { budget_ms: 7_200_000, ..Run::default() } };
+            run.pressure.every_ns = every_ms * 1_000_000;
+            (run.pressure.conditions, run.bytes) =
+                (vec!["none".into()], if swept { vec![1 << 20] } else { Vec::new() });
+            let (_, record) = session(&mut Paper::new(|_| 0), run);
+            let series = |r: &&fathom_experiment::record::TrialRun| r.done.is_some() && r.trial.round > 1;
+            let wakes = record.trials.iter().filter(series).filter(|r| r.trial.loads == 1);
+            let all: Vec<u64> = wakes.map(|r| r.trial.samples).collect();
+            assert!(!all.is_empty() && all.iter().all(|n| *n >= at_least), "{every_ms} ms: {all:?}");
+        }
+    }
+}
+
+#[test]
+fn a_record_that_asks_for_the_impossible_is_asked_nothing_of_it() {
+    for (bytes, steps, every_ns) in [
+        (vec![0], vec![], 0),
+        (vec![1 << 20], vec![0], 0),
+        (vec![4096], vec![1 << 20], 0),
+        (vec![], vec![], u64::MAX),
+    ] {
+        let mut run = Run { bytes, steps, ..sweep(10_000) };
+        run.pressure.every_ns = every_ns;
+        let (_, record) = session(&mut Paper::new(|_| 0), run);
+        assert!(!record.trials.iter().any(|r| !r.trial.load.is_none()), "{:?}", record.run);
+    }
+}
+
+#[test]
 fn a_record_that_was_cut_off_is_gone_on_with() {
     let (whole, _) = session(&mut Paper::new(kink), sweep(100_000));
     // Somewhere in the middle of a trial's lines.

@@ -111,8 +111,26 @@ pub fn words(asked: &Run) -> String {
 mod tests {
     use clap::Parser as _;
 
+    use fathom_probe::load::Stress;
+
     use super::*;
     use crate::cli::Cli;
+
+    /// The schema knows no experiment, and the experiment no schema: here both can be seen.
+    #[test]
+    fn the_schema_lists_every_condition_factor_and_stressor() {
+        use fathom_experiment::pressure::conditions::{FACTORS, LOADS, NAMED};
+        use fathom_experiment::record::MOST_SERIES;
+        use fathom_report::schema::values;
+
+        let named = NAMED.iter().map(|condition| condition.token.to_owned());
+        let loads = (1..=LOADS).map(|nth| format!("load-{nth}"));
+        let imported = (1..=MOST_SERIES).map(|nth| format!("imported-{nth}"));
+        let all: Vec<String> = named.chain(loads).chain(["timerlat".to_owned()]).chain(imported).collect();
+        assert_eq!(values("CONDITION"), all);
+        assert_eq!(values("FACTOR"), FACTORS.map(|factor| factor.token()));
+        assert_eq!(values("STRESS"), Stress::ALL.iter().map(|stress| stress.token()).collect::<Vec<_>>());
+    }
 
     /// A record's command line asks for what the record was asked for, whatever that was.
     #[test]

@@ -117,6 +117,7 @@ pub fn measure(
         }
         None => (begun(options, &subject, asked), None, 0),
     };
+    readable(&run)?;
     let (budget, seed) = (run.budget_ms, run.seed);
     let experiment = run.experiment.clone();
     let stop = Stop::listen()?;
@@ -154,6 +155,17 @@ fn again(options: &RunOptions, run: &Run) -> Result<Subject, Failure> {
     // The host is found without a name.
     let on = (run.subject != "host").then(|| run.subject.clone());
     find(&RunOptions { on, cpu: options.cpu, ..RunOptions::default() })
+}
+
+/// What is asked stands in the record, and has to be read there: more of it than a record takes is refused at once.
+fn readable(run: &Run) -> Result<(), Failure> {
+    let text = [Record::first_line(), run.line().render()].join("\n");
+    let why = match Record::parse(&text) {
+        Ok(record) if record.run.is_some() => return Ok(()),
+        Ok(record) => record.problems.join("; "),
+        Err(why) => why.to_string(),
+    };
+    Err(Failure::usage(format!("no record can say what is asked: {why}"), "ask for less at once"))
 }
 
 /// What a new record is asked.

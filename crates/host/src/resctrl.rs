@@ -35,11 +35,15 @@ struct Share {
 }
 
 impl Group {
-    /// Makes a group with the least share of every cache, and removes those of processes that are gone.
+    /// Makes a group with the least share of every cache, and removes those of processes that are gone. Whoever is to
+    /// `hold` it, and to remove it after a kill, is told before it is there.
     ///
     /// # Errors
     /// A [`Refusal`] where this machine partitions no cache, or does not let us.
-    pub(crate) fn make(root: &Root) -> Result<Group, Refusal> {
+    pub(crate) fn make(
+        root: &Root,
+        hold: impl FnOnce(&Path) -> Result<(), Refusal>,
+    ) -> Result<Group, Refusal> {
         let (place, mount) = match found(root) {
             Some(place) => (place, None),
             None => mounted(root)?,
@@ -48,6 +52,7 @@ impl Group {
         let share = share(root, &place)?;
         let path = place.join(name(root));
         let failed = |what: &str, e: &io::Error| refused(&place, what, e);
+        hold(&path)?;
         std::fs::create_dir(&path).map_err(|e| failed("make a group", &e))?;
         // From here on the directory goes with this.
         let group = Group { path, share: share.told, _mount: mount };

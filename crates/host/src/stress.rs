@@ -134,10 +134,7 @@ impl Stressors {
             stalls: None,
         };
         if confined {
-            let group = Group::make(&self.root)?;
-            self.lookout.holds(group.path(), true)?;
-            self.share = Some(group.share.clone());
-            running.group = Some(group);
+            running.group = Some(self.confine()?);
         }
         let outcome = self.start(&program, &directory, &file.into(), &mut running);
         if let Err(refusal) = outcome {
@@ -224,6 +221,25 @@ impl Stressors {
         }
         running.slots.open();
         running.wait(slots::WORKING, until, &self.lookout)
+    }
+
+    /// A share of the caches for workers, which the keeper knows of.
+    fn confine(&mut self) -> Result<Group, Refusal> {
+        let mut held = None;
+        let made = Group::make(&self.root, |path| {
+            held = Some(path.to_owned());
+            self.lookout.holds(path, true)
+        });
+        match made {
+            Ok(group) => {
+                self.share = Some(group.share.clone());
+                Ok(group)
+            }
+            Err(refusal) => {
+                held.iter().for_each(|path| self.lookout.released(path));
+                Err(refusal)
+            }
+        }
     }
 
     /// The CPUs for the first thread of an unmapping worker, and one for its second: another one. Where the load has

@@ -82,19 +82,24 @@ pub(crate) fn sweep(root: &Root) -> Vec<String> {
 /// Removes one instance, wherever the trace files are.
 pub(crate) fn remove(root: &Root, name: &str) -> std::io::Result<()> {
     let place = Place::find(root).map_err(|refusal| std::io::Error::other(refusal.reason.into_owned()))?;
-    place.remove(name)
+    place.remove(root, name)
 }
 
 impl Trace {
     /// Makes an instance that records `cpu`, switched off, and removes those of processes that are gone. It has
-    /// room for [`ACTIVATIONS`]; [`Trace::reserve`] asks for another.
+    /// room for [`ACTIVATIONS`]; [`Trace::reserve`] asks for another. `hold` is told its directory before it is made:
+    /// somebody else can remove it after a kill.
     ///
     /// # Errors
     /// A [`Refusal`] where the kernel has no such events, or does not permit them to this process.
-    pub(crate) fn open(root: &Root, cpu: u32) -> Result<Trace, Refusal> {
+    pub(crate) fn open(
+        root: &Root,
+        cpu: u32,
+        hold: impl FnOnce(&Path) -> Result<(), Refusal>,
+    ) -> Result<Trace, Refusal> {
         let place = Place::find(root)?;
         place.sweep(root);
-        let buffer = Buffer::open(root, place.make(root, "")?, cpu, "nop")?;
+        let buffer = Buffer::open(root, place.make(root, "", hold)?, cpu, "nop")?;
         let kinds = Kinds::read(|name| buffer.text(&format!("events/{name}/format")));
         let kinds = kinds.map_err(|name| unknown(&format!("events/{name}")))?;
         let mut trace = Trace { root: root.clone(), buffer, kinds, tid: None };
@@ -102,8 +107,8 @@ impl Trace {
         Ok(trace)
     }
 
-    /// The instance's directory, for this process: where tracefs is mounted nowhere, it leads through a file
-    /// descriptor. Who removes instances after a kill uses [`sweep`].
+    /// The instance's directory, for this process.
+    #[cfg(test)]
     pub(crate) fn path(&self) -> &Path {
         self.buffer.path()
     }

@@ -54,6 +54,21 @@ const ASK: u64 = 64;
 /// Is the CPU asked for without a system call? musl has none for it on AArch64, whose vDSO does not tell.
 const CPU_IS_CHEAP: bool = !cfg!(all(target_arch = "aarch64", target_env = "musl"));
 
+/// Has the keeper remove a trace instance that is about to be made.
+fn hold(lookout: &Lookout, path: &Path, held: &mut Option<PathBuf>) -> Result<(), Refusal> {
+    // A library's user may have no keeper; the next process then removes what a kill leaves.
+    if lookout.has_keeper() {
+        lookout.holds(path, true)?;
+        *held = Some(path.to_owned());
+    }
+    Ok(())
+}
+
+/// It is gone, or was never made.
+fn release(lookout: &Lookout, held: Option<PathBuf>) {
+    held.iter().for_each(|path| lookout.released(path));
+}
+
 impl Waker {
     pub(crate) fn new(lookout: Lookout) -> Waker {
         let traced = trace::Traced::default();
@@ -108,12 +123,14 @@ impl Waker {
         let trace = match &mut self.trace {
             Some(trace) => trace,
             none => {
-                let trace = Trace::open(root, cpu)?;
-                // A library's user may have no keeper; the next process then removes what a kill leaves.
-                if self.lookout.has_keeper() {
-                    self.lookout.holds(trace.path(), true)?;
+                let mut held = None;
+                match Trace::open(root, cpu, |path| hold(&self.lookout, path, &mut held)) {
+                    Ok(trace) => none.insert(trace),
+                    Err(refusal) => {
+                        release(&self.lookout, held);
+                        return Err(refusal);
+                    }
                 }
-                none.insert(trace)
             }
         };
         trace.reserve(activations)?;
@@ -154,18 +171,9 @@ impl Waker {
         }
         // One more: the first may be under way when the recording begins.
         let time = Duration::from_nanos(wakes.every_ns.saturating_mul(activations + 1));
-        let mut held: Option<PathBuf> = None;
-        let hold = |path: &Path| {
-            if self.lookout.has_keeper() {
-                self.lookout.holds(path, true)?;
-                held = Some(path.to_owned());
-            }
-            Ok(())
-        };
-        let took = timerlat(root, cpu, period_us, time, hold);
-        if let Some(path) = held {
-            self.lookout.released(&path);
-        }
+        let mut held = None;
+        let took = timerlat(root, cpu, period_us, time, |path| hold(&self.lookout, path, &mut held));
+        release(&self.lookout, held);
         let took = took?;
         let woken = of_rows(&took.rows, wakes.every_ns, u64::from(cpu));
         match woken.is_empty() {

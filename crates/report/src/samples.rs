@@ -394,7 +394,8 @@ fn any_known() -> impl Strategy<Value = (String, &'static str, Option<&'static s
                 ("BYTES" | "STEP", _) => (bytes >> (bytes % 64)).max(1).to_string(),
                 ("N" | "K" | "PAGES", _) => n.to_string(),
                 (_, []) => part.to_string(),
-                (_, tokens) => tokens[pick.index(tokens.len())].to_string(),
+                // An N at a token's end stands for a number.
+                (_, tokens) => tokens[pick.index(tokens.len())].replace('N', "3600"),
             };
             let name = pattern.pattern.split('.').map(fill).collect::<Vec<_>>().join(".");
             let unit = pattern.units[pick.index(pattern.units.len())];

@@ -44,7 +44,8 @@ pub struct NamePattern {
 pub struct TokenKind {
     /// The word in capitals that stands for it.
     pub kind: &'static str,
-    /// Every token of the kind; empty where it is any whole number from 1, or made of other kinds as `about` says.
+    /// Every token of the kind; empty where it is any whole number from 1, or made of other kinds as `about` says. An N
+    /// at a token's end stands for such a number.
     pub values: &'static [&'static str],
     /// What it says, in one line.
     pub about: &'static str,
@@ -107,13 +108,35 @@ fn is_whole(part: &str) -> bool {
     part.parse::<u64>().is_ok_and(|n| n >= 1 && n.to_string() == part)
 }
 
+/// What comes before the number of a token that ends with one.
+fn numbered(token: &str) -> Option<&str> {
+    token.strip_suffix('N').filter(|word| !word.is_empty())
+}
+
+/// Which token of a kind `part` is, and its number; 0 where it has none.
+pub(crate) fn token(kind: &str, part: &str) -> Option<(usize, u64)> {
+    values(kind).iter().enumerate().find_map(|(nth, token)| match numbered(token) {
+        None => (*token == part).then_some((nth, 0)),
+        Some(word) => {
+            let number = part.strip_prefix(word).filter(|number| is_whole(number))?;
+            Some((nth, number.parse().ok()?))
+        }
+    })
+}
+
+/// The inverse of [`token`].
+pub(crate) fn written(kind: &str, (nth, number): (usize, u64)) -> String {
+    let token = values(kind).get(nth).copied().unwrap_or_default();
+    numbered(token).map_or_else(|| token.to_owned(), |word| format!("{word}{number}"))
+}
+
 fn part_matches(pattern: &str, part: &str) -> bool {
     if !is_placeholder(pattern) {
         return pattern == part;
     }
     match values(pattern) {
         [] => is_whole(part),
-        tokens => tokens.contains(&part),
+        _ => token(pattern, part).is_some(),
     }
 }
 

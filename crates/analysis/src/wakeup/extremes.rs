@@ -56,6 +56,13 @@ pub enum Refusal {
     },
     /// The level asked for is not beyond the threshold: read it off the samples.
     Within,
+    /// The interval says no more than an order of magnitude: its ends are further apart than [`WIDEST`].
+    TooWide {
+        /// Lower end, us.
+        low: f64,
+        /// Upper end, us.
+        high: f64,
+    },
 }
 
 impl Refusal {
@@ -71,6 +78,7 @@ impl Refusal {
             Refusal::NoFit => "no-fit",
             Refusal::TooHeavy { .. } => "too-heavy",
             Refusal::Within => "within",
+            Refusal::TooWide { .. } => "too-wide",
         }
     }
 }
@@ -107,6 +115,8 @@ const HIGHER: f64 = 0.35;
 const SHARE: f64 = 0.02;
 /// Above this shape the variance is infinite.
 pub const HEAVIEST: f64 = 0.5;
+/// Most that the upper end of an interval may be of the lower: a decade. Beyond it not even the power of ten is known.
+pub const WIDEST: f64 = 10.0;
 /// Exceedances of fewer than so many periods apart are one cluster.
 const APART: u64 = 5;
 /// Thresholds tried leave this ratio of clusters to the next: 8 from 400 to 30.
@@ -161,9 +171,15 @@ pub fn level(activations: &[Activation], ask: &Ask) -> Result<Level, Refusal> {
             Some(Err(refusal @ Refusal::TooHeavy { .. })) => return Err(refusal),
             _ => {}
         }
-        return Ok(told);
+        return narrow(told);
     }
     Err(why)
+}
+
+/// The level, where its interval says where it is.
+fn narrow(told: Level) -> Result<Level, Refusal> {
+    let Interval { low, high, .. } = told.us;
+    if high <= WIDEST * low { Ok(told) } else { Err(Refusal::TooWide { low, high }) }
 }
 
 /// A fit is rejected where fewer of the tails drawn from it fit worse: 10 %.

@@ -5,7 +5,7 @@ use fathom_probe::wire::{Fields, Line, WireError};
 
 use super::conditions;
 
-/// Loads of the user's own, at most; and what becomes of a block, at most.
+/// What becomes of a block, at most.
 const MOST: usize = 16;
 
 /// The options of the experiment; those of every experiment stand beside them in [`crate::record::Run`], whose `bytes`
@@ -70,8 +70,14 @@ impl Asked {
             Keep::parse(word).ok_or_else(|| wrong("keeps", &format!("'{word}'; it is free, keep or hangN")))
         });
         let keeps: Vec<Keep> = keeps.collect::<Result<_, _>>()?;
-        if conditions.len().max(loads.len()).max(keeps.len()) > conditions::NAMED.len().max(MOST) {
-            return Err(wrong("conditions, loads or keeps", "more words than there are"));
+        for (key, count, most) in [
+            ("conditions", conditions.len(), conditions::NAMED.len()),
+            ("loads", loads.len(), conditions::LOADS),
+            ("keeps", keeps.len(), MOST),
+        ] {
+            if count > most {
+                return Err(wrong(key, &format!("{count} of them, and {most} is the most")));
+            }
         }
         let mut flag = |key: &str| match f.int(key)? {
             None | Some(0) => Ok(false),

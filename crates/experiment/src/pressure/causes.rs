@@ -160,18 +160,20 @@ fn hourly(record: &Record, token: &str, series: &Series, unit: Unit, report: &mu
         }
         Err(refusal) => {
             let remedy = match refusal {
-                extremes::Refusal::TooFew { .. } => "give it more time: --budget 5m",
+                extremes::Refusal::TooFew { .. } | extremes::Refusal::TooWide { .. } => {
+                    "give it more time: --budget 5m"
+                }
                 extremes::Refusal::Periodic(_) | extremes::Refusal::MixedCauses => {
                     "look at the causes first: no tail describes several"
                 }
                 _ => "",
             };
-            refuse(report, &name, why(&refusal), remedy);
+            refuse(report, &name, why(&refusal, unit), remedy);
         }
     }
 }
 
-fn why(refusal: &extremes::Refusal) -> String {
+fn why(refusal: &extremes::Refusal, unit: Unit) -> String {
     use extremes::Refusal;
     match refusal {
         Refusal::TooFew { clusters } => {
@@ -187,5 +189,11 @@ fn why(refusal: &extremes::Refusal) -> String {
         Refusal::NoFit => "no generalised Pareto tail fits what was seen".into(),
         Refusal::TooHeavy { shape } => format!("the tail is too heavy to extrapolate: shape {shape:.2}"),
         Refusal::Within => "it was exceeded more often than that: read it off the percentiles".into(),
+        Refusal::TooWide { low, high } => format!(
+            "anything from {:.0} to {:.0} {}: more than a decade is no answer",
+            low * unit.of_us,
+            high * unit.of_us,
+            unit.name
+        ),
     }
 }

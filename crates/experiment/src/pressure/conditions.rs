@@ -90,6 +90,9 @@ pub const NAMED: &[Condition] = &[
     state("evicted", State::Evicted, "and more than the core's own caches was swept before the sleep"),
 ];
 
+/// Loads of the user's own, at most: `load-1` and so on, which the schema lists one by one.
+pub const LOADS: usize = 18;
+
 /// The pure factors of the randomised design, in its order.
 pub const FACTORS: [Stress; 5] = [Stress::Copy, Stress::Chase, Stress::Pages, Stress::Fault, Stress::Unmap];
 

@@ -21,6 +21,8 @@ pub(super) const WARM: u64 = 50;
 pub(super) const FEWEST: u64 = 100;
 /// Longest series, ns: conditions have to be interleaved faster than the surroundings change, and ctrl-C waits.
 pub(super) const LONGEST_NS: u64 = 5_000_000_000;
+/// Longest that a probe takes, ns (`MAX_SERIES_NS`, crates/probe/src/wire/trial/check.rs).
+const LIMIT_NS: u64 = 1_000_000_000_000;
 /// Longest series of the plan's own choice, ns.
 const LONG_NS: u64 = 3_000_000_000;
 /// Rounds, at least. Of complete rounds the design's effects take two; three tell a bad one.
@@ -38,7 +40,7 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     let number = record.round() + 1;
     let budget = Budget::of(record, budget_ms);
     if number == LOOKED {
-        return round::close(record, &budget, look(record), |_| 0, (seed, 0x9e55));
+        return close(record, &budget, look(record), |_| 0, (seed, 0x9e55));
     }
     if !awake(record) {
         return Vec::new();
@@ -47,7 +49,19 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
         return sweep::round(record, &budget, seed);
     }
     let wanted = conditions_round(record, &budget, number);
-    round::close(record, &budget, wanted, rank, (seed, 0x9e55))
+    close(record, &budget, wanted, rank, (seed, 0x9e55))
+}
+
+/// A round of what can be asked: a record may come from anywhere, and ask for blocks of nothing and periods of years.
+pub(super) fn close(
+    record: &Record,
+    budget: &Budget,
+    mut wanted: Vec<Trial>,
+    rank: impl Fn(&Trial) -> u8,
+    seeds: (u64, u64),
+) -> Vec<Trial> {
+    wanted.retain(|trial| Trial::read(&trial.line()).is_ok());
+    round::close(record, budget, wanted, rank, seeds)
 }
 
 /// What the budget loses first is the design, then the factors alone, and last what all is compared with.
@@ -167,23 +181,31 @@ fn shares(record: &Record, budget: &Budget, count: u64, number: u64) -> Option<(
     let each = an_activation(record, budget)?;
     let start = if budget.modelled { 0 } else { WAKE_START_NS };
     // Of the whole budget, so that every round comes to the same number.
-    let long = (LONG_NS / every_ns(record)).max(FEWEST) * each + start;
+    let long = (LONG_NS / every_ns(record)).max(FEWEST).saturating_mul(each).saturating_add(start);
     let rounds = (budget.total / count.max(1) / long).clamp(ROUNDS, 64);
     let remain = (LOOKED + rounds + 1).saturating_sub(number).max(1);
     let share = budget.left() / remain / count.max(1);
     // A twentieth for yardsticks and for what estimates miss.
     let n = (share - share / 20).saturating_sub(start) / each;
-    Some((rounds, n.saturating_sub(WARM).clamp(FEWEST, LONGEST_NS / every_ns(record).max(1))))
+    Some((rounds, within(record, n.saturating_sub(WARM))))
 }
 
+/// As many activations of so many that a series may have: of a long period [`FEWEST`], though they take longer than
+/// [`LONGEST_NS`], while the probe runs so long a trial.
+pub(super) fn within(record: &Record, n: u64) -> u64 {
+    let most = |ns: u64| ns / every_ns(record);
+    n.min(most(LONGEST_NS)).max(FEWEST.min(most(LIMIT_NS).saturating_sub(WARM)))
+}
+
+/// The period, ns; not 0.
 pub(super) fn every_ns(record: &Record) -> u64 {
-    record.of(PatternKind::Wake).next().map_or(EVERY_NS, |run| run.trial.wakes.every_ns)
+    record.of(PatternKind::Wake).next().map_or(EVERY_NS, |run| run.trial.wakes.every_ns).max(1)
 }
 
 /// What an activation costs, in the budget's coin: the period; of a model what the dearest series so far took.
 pub(super) fn an_activation(record: &Record, budget: &Budget) -> Option<u64> {
     if !budget.modelled {
-        return Some(every_ns(record).max(1));
+        return Some(every_ns(record));
     }
     let of = |run: &TrialRun| {
         let accesses = run.done.as_ref()?.watch.accesses;

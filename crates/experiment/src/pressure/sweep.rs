@@ -7,10 +7,9 @@ use fathom_probe::machine::{Stream, Worth};
 use fathom_probe::wire::{PatternKind, Trial};
 
 use super::conditions::{Cell, State};
-use super::plan::{FEWEST, LONGEST_NS, WARM, an_activation, every_ns, seed_of, series, traced};
+use super::plan::{WARM, an_activation, close, every_ns, seed_of, series, traced, within};
 use crate::budget::Budget;
 use crate::common::cost::WAKE_START_NS;
-use crate::common::round;
 use crate::record::{Record, TrialRun};
 
 /// Sizes where none are asked for, bytes: those of the study's plot, doubling from 1 MiB to 256 MiB.
@@ -41,14 +40,9 @@ pub(super) struct Curve {
 }
 
 impl Curve {
-    /// Its words in findings, without the size.
+    /// Its words in findings, without the size. Every hang is a curve of its own: `hang2` and `hang4` are other loads.
     pub(super) fn token(&self) -> String {
-        let keep = match self.keep {
-            Keep::Free => "free",
-            Keep::Keep => "keep",
-            Keep::Hang(_) => "hang",
-        };
-        format!("{}.{keep}.{}", self.kind.token(), self.stride)
+        format!("{}.{}.{}", self.kind.token(), self.keep, self.stride)
     }
 
     fn cell(&self, bytes: u64, modelled: bool) -> Cell {
@@ -67,13 +61,15 @@ impl Curve {
     }
 }
 
-/// The curve and size that a trial belongs to.
+/// The curve and size that a trial belongs to. A record may have trials that no sweep asks for: what has no blocks, and
+/// so neither size nor stride, is on no curve.
 pub(super) fn of(trial: &Trial) -> Option<(Curve, u64)> {
-    if let [stream] = trial.with[..] {
-        return Some((Curve { kind: Stress::Chase, stride: 64, keep: Keep::Free }, stream.bytes));
-    }
-    let [s] = trial.load.stressors[..] else { return None };
-    Some((Curve { kind: s.kind, stride: s.stride, keep: s.keep }, s.bytes))
+    let (curve, bytes) = match (&trial.with[..], &trial.load.stressors[..]) {
+        ([stream], _) => (Curve { kind: Stress::Chase, stride: 64, keep: Keep::Free }, stream.bytes),
+        (_, [s]) => (Curve { kind: s.kind, stride: s.stride, keep: s.keep }, s.bytes),
+        _ => return None,
+    };
+    (curve.stride > 0 && bytes > 0).then_some((curve, bytes))
 }
 
 fn modelled(record: &Record) -> bool {
@@ -210,10 +206,10 @@ pub(super) fn round(record: &Record, budget: &Budget, seed: u64) -> Vec<Trial> {
         (curves.iter().flat_map(missing).collect(), n)
     } else {
         let n = activations(record, budget, budget.share(SCREEN), all.len() * sizes.len());
-        (first, n.min(SCREEN_NS / every_ns(record)))
+        (first, within(record, n.min(SCREEN_NS / every_ns(record))))
     };
     let wanted = wanted.iter().map(|cell| series(record, cell, n, traced(record))).collect();
-    round::close(record, budget, wanted, |_| 0, (seed, 0x5eeb))
+    close(record, budget, wanted, |_| 0, (seed, 0x5eeb))
 }
 
 /// The curves that say most, by the look at all of them: where the tail differs most between sizes.
@@ -282,5 +278,8 @@ fn activations(record: &Record, budget: &Budget, share: u64, count: usize) -> u6
     let start = if budget.modelled { 0 } else { WAKE_START_NS };
     let one = share / count.max(1) as u64;
     let n = one.saturating_sub(start) / each;
-    n.saturating_sub(WARM).clamp(FEWEST, LONGEST_NS / every_ns(record).max(1))
+    within(record, n.saturating_sub(WARM))
 }
+
+#[cfg(test)]
+mod tests;

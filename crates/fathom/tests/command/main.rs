@@ -11,6 +11,7 @@ mod doctor;
 mod emulated;
 mod faults;
 mod import;
+mod kills;
 mod latency;
 mod limits;
 mod load;

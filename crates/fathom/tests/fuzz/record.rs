@@ -6,7 +6,7 @@ use fathom_analysis::draft::{Options, draft};
 use fathom_analysis::findings::Report;
 use fathom_analysis::hierarchy::Hierarchy;
 use fathom_experiment::record::Record;
-use fathom_experiment::{conflict, latency, stride, survey};
+use fathom_experiment::{conflict, latency, pressure, stride, survey};
 use fathom_probe::wire::{Line, Trial};
 use fathom_report::{Style, comparison, from_json, html, json, schema, terminal};
 
@@ -109,10 +109,15 @@ fn carried(report: &Report, document: &str) {
     assert_eq!(page.matches("</script").count(), 3, "{document}");
 }
 
+type Plan = fn(&Record, u64, u64) -> Vec<Trial>;
+
 /// A probe that is hostile shapes the record that the plans go on from: what they ask is still a trial.
 fn planned(record: &Record) {
-    for plan in [survey::plan, latency::plan, stride::plan, conflict::plan] {
-        for trial in plan(record, 1, 1000) {
+    // What a record that is gone on with was asked stands in it; a minute has room for all of that.
+    let all = [survey::plan as Plan, latency::plan, stride::plan, conflict::plan].map(|plan| (plan, 1000));
+    for (plan, budget_ms) in all.into_iter().chain([(pressure::plan as Plan, 1000), (pressure::plan, 60_000)])
+    {
+        for trial in plan(record, 1, budget_ms) {
             let line = Line::parse(&trial.line().render()).unwrap_or_else(|e| panic!("{e}: {trial:?}"));
             assert_eq!(Trial::read(&line).unwrap_or_else(|e| panic!("{e}")), trial);
         }

@@ -89,7 +89,83 @@ pub fn record() -> Vec<Vec<u8>> {
             .collect();
         all.push(mutate::resealed(&thin));
     }
+    all.extend(PRESSURES.iter().map(|(worth, asked, trials)| pressure(worth, asked, trials)));
     all
+}
+
+/// Records of `fathom pressure` that can be gone on with: worth, what was asked, and what each trial ran under.
+const PRESSURES: [(&str, &str, &[&str]); 4] = [
+    ("virtual", "", &["", "traced=1", "load=\"copy*2\"", "load=\"cpu*16 io*4 disk*2:256M\"", "flushed=1"]),
+    (
+        "virtual",
+        "sweep=1 bytes=1048576,33554432 steps=64,4096 keeps=\"free,keep,hang2,hang4\"",
+        &[
+            "",
+            "load=\"vm*2:1M:64\"",
+            "load=\"vm*2:1M:64\"",
+            "load=\"vm*2:32M:4K:hang4\"",
+            "load=\"vm*2:32M:64\"",
+        ],
+    ),
+    (
+        "real",
+        "conditions=\"none,vm\" loads=\"cpu*2; vm:8M:64:keep\" like_stress=1 every_ns=100000 priority=0",
+        &["", "timerlat=1", "load=\"cpu*2\"", "load=\"vm:8M:64:keep\"", "load=\"malloc*2:128M\""],
+    ),
+    (
+        "modelled",
+        "sweep=1",
+        &["", "with_cpu=1 with_bytes=65536", "with_cpu=1 with_bytes=131072", "with_cpu=1 with_bytes=65536"],
+    ),
+];
+
+/// A few activations a trial, so that every line counts.
+fn pressure(worth: &str, asked: &str, trials: &[&str]) -> Vec<u8> {
+    let mut text = format!(
+        "fathom.record version=1\nrun experiment=\"pressure\" subject=\"host\" seed=1 budget_ms=60000 {asked}\n\
+         probe wire=1 worth={worth} seq=1 crc=0x0\n"
+    );
+    for (trial, under) in trials.iter().enumerate() {
+        let numbers = |from: usize| {
+            (0..8).map(|n| (from + 977 * ((n * 5 + trial) % 8)).to_string()).collect::<Vec<_>>().join(",")
+        };
+        let places = if under.contains("traced") {
+            format!(" irq={} wake={} switch={}", numbers(1000), numbers(2000), numbers(3000))
+        } else {
+            String::new()
+        };
+        text += &format!(
+            "trial id={trial} round={} pattern=wake bytes=64 loads=1 samples=8 warm=4 {under} seq=1 crc=0x0\n\
+             woken trial={trial} first_ns=1000000 user={} work={} cpu=1,1,1,1,1,1,1,1{places} seq=1 crc=0x0\n\
+             around trial={trial} nth=2 at_ns=0 what=\"local_timer\" seq=1 crc=0x0\n",
+            1 + trial / 2,
+            numbers(10_000),
+            numbers(12_000),
+        );
+        if under.contains("load") {
+            text += &format!(
+                "pressed trial={trial} stressor=0 ns=9000000 passes=7 lines=70 faults=7 bytes=700 seq=1 crc=0x0\n\
+                 stalls trial={trial} cpu_us=9 memory_us=1 memory_full_us=0 io_us=2 io_full_us=1 seq=1 crc=0x0\n"
+            );
+        }
+        text += &format!(
+            "done trial={trial} page_bytes=4096 base=0 wall_ns=12000000 cpu_ns=300000 involuntary=0 steal_ns=0 \
+             faults=64 accesses=9000 spent_ns=12000000 seq=1 crc=0x0\n"
+        );
+    }
+    mutate::resealed(text.as_bytes())
+}
+
+#[test]
+fn records_of_wake_ups_are_whole() {
+    for (worth, asked, trials) in PRESSURES {
+        let text = pressure(worth, asked, trials);
+        let record =
+            fathom_experiment::record::Record::parse(&String::from_utf8_lossy(&text)).expect("a record");
+        assert_eq!(record.problems, Vec::<String>::new());
+        assert_eq!(record.trials.iter().filter(|run| run.done.is_some()).count(), trials.len(), "{asked}");
+        assert!(!fathom_experiment::pressure::plan(&record, 1, 60_000).is_empty(), "{asked}");
+    }
 }
 
 /// The committed tables of real machines.

@@ -16,6 +16,12 @@ const SERVER: [(&str, &str); 8] = [
     ("/sys/fs/resctrl/info/last_cmd_status", "mask f00 has non-consecutive 1-bits\n"),
 ];
 
+/// Who is told of a group is told before it is there.
+fn unseen(path: &Path) -> Result<(), Refusal> {
+    assert!(!path.exists(), "{}", path.display());
+    Ok(())
+}
+
 #[test]
 fn the_least_share_is_the_fewest_bits_of_each_cache_in_each_domain() {
     let (_keep, root) = fixture::root(&SERVER);
@@ -35,7 +41,7 @@ fn a_machine_that_partitions_no_cache_is_refused() {
     ];
     for files in [&bandwidth[..], &nonsense[..]] {
         let (_keep, root) = fixture::root(files);
-        let refusal = Group::make(&root).err().expect("nothing to partition");
+        let refusal = Group::make(&root, unseen).err().expect("nothing to partition");
         assert!(refusal.reason.contains("no cache can be partitioned"), "{refusal:?}");
         assert!(refusal.remedy.contains("CAT"), "{refusal:?}");
     }
@@ -61,7 +67,7 @@ fn a_group_gets_its_share_and_its_processes() {
 #[test]
 fn a_group_whose_files_the_kernel_does_not_make_is_removed_again_and_told() {
     let (keep, root) = fixture::root(&SERVER);
-    let refusal = Group::make(&root).err().expect("no schemata in a plain directory");
+    let refusal = Group::make(&root, unseen).err().expect("no schemata in a plain directory");
     assert!(refusal.reason.contains("L3:0=3;1=3"), "{refusal:?}");
     assert!(refusal.reason.contains("non-consecutive"), "what the kernel says: {refusal:?}");
     assert!(!refusal.remedy.is_empty());
@@ -86,7 +92,7 @@ fn groups_of_the_dead_are_removed_and_no_others() {
 
 #[test]
 fn this_machine_partitions_a_cache_or_says_why_not() {
-    match Group::make(&Root::system()) {
+    match Group::make(&Root::system(), unseen) {
         Ok(group) => {
             let path = group.path().to_owned();
             assert!(path.join("tasks").exists() && !group.share.is_empty());

@@ -28,6 +28,7 @@ pub(crate) struct Place {
 /// An instance of our own, which goes with this.
 pub(crate) struct Instance {
     place: Place,
+    root: Root,
     name: String,
     path: PathBuf,
 }
@@ -57,7 +58,7 @@ impl Instance {
 impl Drop for Instance {
     fn drop(&mut self) {
         // What stays is removed by the next process's sweep.
-        let _ = self.place.remove(&self.name);
+        let _ = self.place.remove(&self.root, &self.name);
     }
 }
 
@@ -134,20 +135,41 @@ impl Place {
     }
 
     /// Makes an instance of this process. Its name ends with `keep`: what a process that is killed would have had
-    /// to put back (`sweep`).
-    pub(crate) fn make(self, root: &Root, keep: &str) -> Result<Instance, Refusal> {
+    /// to put back (`sweep`). `hold` is told its directory before it is there, so that at no moment a kill leaves one
+    /// that nobody knows of.
+    pub(crate) fn make(
+        self,
+        root: &Root,
+        keep: &str,
+        hold: impl FnOnce(&Path) -> Result<(), Refusal>,
+    ) -> Result<Instance, Refusal> {
         let name = name(root) + keep;
         let path = self.instance(&name);
+        hold(&path)?;
         std::fs::create_dir(&path).map_err(|e| refused(root, "make a trace instance", &e))?;
-        Ok(Instance { place: self, name, path })
+        Ok(Instance { place: self, root: root.clone(), name, path })
     }
 
     /// Removes an instance, and puts back what its name says.
-    pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
-        // The kernel keeps an instance of which somebody has a file open (EBUSY).
-        std::fs::remove_dir(self.instance(name))?;
+    pub(crate) fn remove(&self, root: &Root, name: &str) -> io::Result<()> {
+        let heir = self.take_over(root, name)?;
         self.put_back(name);
-        Ok(())
+        heir.map_or(Ok(()), |heir| std::fs::remove_dir(self.instance(&heir)))
+    }
+
+    /// Removes an instance; another one, whose name is answered, takes over what its name says, if anything. Settings
+    /// that were put back first might be those of a process that lives: only that an instance can be removed shows that
+    /// nobody uses it. And were they put back last, a kill in between would leave nobody who knows them.
+    fn take_over(&self, root: &Root, gone: &str) -> io::Result<Option<String>> {
+        let heir = Osnoise::kept(gone).map(|kept| name(root) + &kept.keep());
+        // Where there can be no other one, that kill is the lesser evil.
+        let heir = heir.filter(|heir| std::fs::create_dir(self.instance(heir)).is_ok());
+        // The kernel keeps an instance of which somebody has a file open (EBUSY).
+        let removed = std::fs::remove_dir(self.instance(gone));
+        if let (Err(_), Some(heir)) = (&removed, &heir) {
+            std::fs::remove_dir(self.instance(heir))?;
+        }
+        removed.map(|()| heir)
     }
 
     /// Puts back what an instance's name says.
@@ -166,8 +188,9 @@ impl Place {
                 .open(self.path.join("osnoise").join(name))?
                 .write_all(value.as_bytes())
         };
-        write("timerlat_period_us", &settings.period)?;
-        write("cpus", &settings.cpus)
+        // Each for itself: what one does not take is no reason to leave the other.
+        let written = write("timerlat_period_us", &settings.period);
+        write("cpus", &settings.cpus).and(written)
     }
 
     /// A file that the whole system has one of.
@@ -193,7 +216,7 @@ impl Place {
     pub(crate) fn sweep(&self, root: &Root) -> Vec<String> {
         let mut gone = self.instances();
         // One whose process cannot be seen from here, being in another PID namespace, is open, and so is kept.
-        gone.retain(|name| left_behind(root, name) && self.remove(name).is_ok());
+        gone.retain(|name| left_behind(root, name) && self.remove(root, name).is_ok());
         gone.sort();
         gone
     }

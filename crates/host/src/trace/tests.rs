@@ -47,7 +47,7 @@ fn trace(test: &str) -> Option<Trace> {
     let root = Root::system();
     let cpu = choose_cpu(&root, &allowed(&root), None).expect("a CPU");
     pin(cpu);
-    match Trace::open(&root, cpu) {
+    match Trace::open(&root, cpu, |_| Ok(())) {
         Ok(trace) => Some(trace),
         Err(refusal) => {
             assert!(!refusal.remedy.is_empty(), "{refusal:?}");

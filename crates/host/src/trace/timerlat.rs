@@ -42,7 +42,7 @@ pub(crate) struct Row {
 }
 
 /// Runs the tracer on `cpu` for `time` with that period. Both its settings are the system's, and put back. `hold` is
-/// told the instance's directory before anything is changed, so that somebody else can remove it after a kill.
+/// told the instance's directory before it is made, so that somebody else can remove it after a kill.
 ///
 /// # Errors
 /// A [`Refusal`] where this kernel has none, or somebody else uses it.
@@ -63,8 +63,7 @@ pub(crate) fn timerlat(
     place.sweep(root);
     free(&place)?;
     let before = Osnoise::read(&place).ok_or_else(|| unknown("osnoise/timerlat_period_us and cpus"))?;
-    let instance = place.make(root, &before.keep())?;
-    hold(instance.path())?;
+    let instance = place.make(root, &before.keep(), hold)?;
     instance.osnoise(root, &Osnoise { period: period_us.to_string(), cpus: cpu.to_string() })?;
     let mut buffer = Buffer::open(root, instance, cpu, "timerlat")?;
     let name = "events/ftrace/timerlat";

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{FORMAT, TOKENS, VERSION, WarningKind, is_placeholder, names, values};
+use super::{FORMAT, TOKENS, VERSION, WarningKind, is_placeholder, names, numbered, values};
 
 /// The list for people, within 100 columns: names with unit and meaning, then the tokens.
 #[must_use]
@@ -63,14 +63,20 @@ fn entry(name: &str, text: &str) -> String {
     textwrap::fill(text, options) + "\n"
 }
 
+/// A whole number from 1.
+const WHOLE: &str = "[1-9][0-9]*";
+
 /// A regular expression (ECMA 262, as JSON Schema wants) for one pattern.
 fn regex(pattern: &str) -> String {
     let parts: Vec<String> = pattern
         .split('.')
         .map(|part| match (is_placeholder(part), values(part)) {
             (false, _) => part.to_string(),
-            (true, []) => "[1-9][0-9]*".to_string(),
-            (true, tokens) => format!("({})", tokens.join("|")),
+            (true, []) => WHOLE.to_string(),
+            (true, tokens) => {
+                let one = |t: &&str| numbered(t).map_or_else(|| (*t).to_string(), |w| format!("{w}{WHOLE}"));
+                format!("({})", tokens.iter().map(one).collect::<Vec<_>>().join("|"))
+            }
         })
         .collect();
     format!("^{}$", parts.join("\\."))

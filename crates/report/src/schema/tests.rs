@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::{matches, names, schema_json, schema_text, tokens, values};
+use super::{matches, names, schema_json, schema_text, token, tokens, values, written};
 use crate::json::json;
 use crate::samples::{self, WARNINGS, golden};
 
@@ -28,7 +28,7 @@ fn example(pattern: &str, last: bool) -> String {
                 "1".to_string()
             }
         }
-        (true, tokens) => tokens[if last { tokens.len() - 1 } else { 0 }].to_string(),
+        (true, tokens) => tokens[if last { tokens.len() - 1 } else { 0 }].replace('N', "3600"),
     };
     pattern.split('.').map(fill).collect::<Vec<_>>().join(".")
 }
@@ -56,6 +56,19 @@ fn every_name_matches_its_own_pattern_and_no_other() {
     .chain(["prefetch.backward.time", "claim.rumour.level.1.size", "latency.18446744073709551616.time"])
     {
         assert_eq!(matches(wrong), None, "{wrong}");
+    }
+}
+
+#[test]
+fn a_token_may_end_with_a_number() {
+    let name = |mode: &str| format!("sweep.vm.{mode}.4096.1048576.p50");
+    for mode in ["free", "keep", "hang1", "hang2", "hang3600"] {
+        assert!(matches(&name(mode)).is_some(), "{mode}");
+        assert_eq!(token("MODE", mode).map(|t| written("MODE", t)).as_deref(), Some(mode));
+    }
+    assert_ne!(token("MODE", "hang2"), token("MODE", "hang4"));
+    for mode in ["hang", "hangN", "hang0", "hang02", "hang-1", "free2", ""] {
+        assert!(matches(&name(mode)).is_none(), "{mode}");
     }
 }
 

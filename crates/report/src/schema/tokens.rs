@@ -205,8 +205,8 @@ pub(super) const TOKENS: &[TokenKind] = &[
     },
     TokenKind {
         kind: "MODE",
-        values: &["free", "keep", "hang"],
-        about: "what becomes of a worker's block: freed each round, kept, held for a while",
+        values: &["free", "keep", "hangN"],
+        about: "what becomes of a worker's block: freed each round, kept, held for N seconds",
     },
     TokenKind { kind: "BREAK", values: &["step", "ramp"], about: "value of `inflection.N.kind`" },
     TokenKind {

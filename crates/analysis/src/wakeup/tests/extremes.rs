@@ -120,6 +120,28 @@ fn tails_that_cannot_be_known_are_refused() {
     assert!(n >= 10, "{n} of 20");
 }
 
+/// Forty clusters of a heavy tail: what comes once an hour may be anything.
+#[test]
+fn an_interval_of_more_than_a_decade_is_no_answer() {
+    let vague = Mixture { rare: 40.0 / RUN as f64, at: 40.0, shape: 0.4, scale: 30.0 };
+    let (mut wide, mut spoke) = (0, 0);
+    for seed in 0..60 {
+        match level(&vague.run(RUN, seed), &Ask { once_in: 1000.0 * HOUR, ..ask(seed) }) {
+            Ok(l) => {
+                spoke += 1;
+                assert!(l.us.high <= 10.0 * l.us.low, "{l:?}");
+            }
+            Err(Refusal::TooWide { low, high }) => {
+                wide += 1;
+                assert!(low > 0.0 && high > 10.0 * low, "{low} {high}");
+            }
+            Err(_) => {}
+        }
+    }
+    println!("a thousand hours from forty clusters: too wide in {wide} of 60, spoke in {spoke}");
+    assert!(wide >= 1, "{wide} of 60");
+}
+
 #[test]
 fn a_second_cause_that_comes_back_is_not_extrapolated() {
     let few = Mixture { rare: 0.002, at: 40.0, shape: 0.15, scale: 8.0 };

@@ -2,6 +2,12 @@ use super::*;
 use crate::fixture;
 use crate::owner::tests::stat;
 
+/// Who is told of an instance is told before it is there.
+fn unseen(path: &Path) -> Result<(), Refusal> {
+    assert!(!path.exists(), "{}", path.display());
+    Ok(())
+}
+
 #[test]
 fn what_the_dead_left_is_removed_and_nothing_else() {
     let lives = stat("S", 777);
@@ -15,7 +21,7 @@ fn what_the_dead_left_is_removed_and_nothing_else() {
     let place = Place::find(&root).expect("where debugfs has it");
     assert_eq!(place.sweep(&root), ["fathom.12.5.0", "fathom.99.5.1"]);
     assert_eq!(place.sweep(&root), Vec::<String>::new());
-    let instance = place.make(&root, "").expect("an instance");
+    let instance = place.make(&root, "", unseen).expect("an instance");
     let path = instance.path().to_path_buf();
     assert!(path.is_dir());
     drop(instance);
@@ -76,7 +82,7 @@ fn what_a_killed_process_had_set_is_put_back_from_its_instances_name() {
     let now = || (root.number(osnoise.0).expect("a number"), root.text(cpus.0).expect("a text"));
     let changed = Osnoise { period: "100".into(), cpus: "2".into() };
     // Dropped.
-    let instance = place.make(&root, &before.keep()).expect("an instance");
+    let instance = place.make(&root, &before.keep(), unseen).expect("an instance");
     let set = |instance: &Instance| {
         for (path, _) in [osnoise, cpus] {
             // As the kernel's files do, these of a fixture take the whole of a value.
@@ -92,7 +98,7 @@ fn what_a_killed_process_had_set_is_put_back_from_its_instances_name() {
     assert_eq!(now(), (1000, "0-3,8".to_owned()));
     // Killed.
     let place = Place::find(&root).expect("found");
-    let dead = place.make(&root, &before.keep()).expect("an instance");
+    let dead = place.make(&root, &before.keep(), unseen).expect("an instance");
     set(&dead);
     std::fs::rename(dead.path(), instances.join(format!("fathom.9.9.0{}", before.keep())))
         .expect("another's");
@@ -100,6 +106,42 @@ fn what_a_killed_process_had_set_is_put_back_from_its_instances_name() {
     assert_eq!(root.text(cpus.0).as_deref(), Some(""), "not there, so not removed");
     assert_eq!(Place::find(&root).expect("found").sweep(&root), ["fathom.9.9.0.osnoise.1000.0-3,8"]);
     assert_eq!(now(), (1000, "0-3,8".to_owned()));
+}
+
+#[test]
+fn at_no_moment_of_putting_back_does_nobody_know_what() {
+    let osnoise = ("/sys/kernel/tracing/osnoise/timerlat_period_us", "100\n");
+    let cpus = ("/sys/kernel/tracing/osnoise/cpus", "2\n");
+    let (_keep, root) = fixture::root(&[osnoise, cpus]);
+    let instances = || root.names("/sys/kernel/tracing/instances");
+    let at = |name: &str| root.path("/sys/kernel/tracing/instances").join(name);
+    std::fs::create_dir_all(at("fathom.9.9.0.osnoise.1000.0-3")).expect("a directory");
+    let place = Place::find(&root).expect("found");
+    // Killed between removing and putting back: what is there then is all that the next one has.
+    let heir = place.take_over(&root, "fathom.9.9.0.osnoise.1000.0-3").expect("removed").expect("another");
+    assert_eq!(instances(), std::slice::from_ref(&heir));
+    let ours = format!("fathom.{}.", std::process::id());
+    assert!(heir.starts_with(&ours) && Osnoise::kept(&heir).is_some(), "{heir}");
+    let left = heir.replace(&ours, "fathom.9.");
+    std::fs::rename(at(&heir), at(&left)).expect("a dead one's");
+    [osnoise, cpus].iter().for_each(|(path, _)| std::fs::write(root.path(path), "").expect("written"));
+    assert_eq!(place.sweep(&root), [left]);
+    let now = (root.number(osnoise.0), root.text(cpus.0));
+    assert_eq!((now, instances()), ((Some(1000), Some("0-3".to_owned())), Vec::new()));
+}
+
+#[test]
+fn who_still_uses_an_instance_keeps_its_settings() {
+    let cpus = ("/sys/kernel/tracing/osnoise/cpus", "2\n");
+    let (keep, root) = fixture::root(&[cpus]);
+    let name = "fathom.9.9.0.osnoise.1000.0-3";
+    // The kernel keeps what somebody has open; a directory that is not empty is kept likewise.
+    let open = keep.path().join("sys/kernel/tracing/instances").join(name).join("events");
+    std::fs::create_dir_all(&open).expect("a directory");
+    let place = Place::find(&root).expect("found");
+    assert_eq!(place.sweep(&root), Vec::<String>::new());
+    assert_eq!(root.text(cpus.0).as_deref(), Some("2"));
+    assert_eq!(root.names("/sys/kernel/tracing/instances"), [name]);
 }
 
 #[test]

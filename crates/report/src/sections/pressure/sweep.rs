@@ -5,7 +5,7 @@ use fathom_analysis::findings::{Finding, Refused, Value};
 use super::{column, finite, nth};
 use crate::number::{self, Shown, short_size};
 use crate::page::{Chart, INTERVAL, Ink, Page, Pieces, measured, right};
-use crate::schema::values;
+use crate::schema::{token, values, written};
 use crate::sections::heat::Heat;
 use crate::sections::notes;
 use crate::sections::picture::{Plot, draw};
@@ -18,11 +18,14 @@ const ROWS: usize = 8;
 /// What is known of a cell.
 const CELL: [&str; 4] = ["p50", "tail", "max", "faults"];
 
+/// What becomes of a block: which token it is, and its number.
+type Mode = (usize, u64);
+
 /// One block size of a curve.
 #[derive(Default)]
 struct Cell<'a> {
-    /// Worker and mode by their number in the schema; stride and size in bytes.
-    key: (usize, usize, u64, u64),
+    /// Worker and mode as the schema numbers them; stride and size in bytes.
+    key: (usize, Mode, u64, u64),
     p50: Option<&'a Finding>,
     tail: Option<&'a Finding>,
     max: Option<&'a Finding>,
@@ -59,7 +62,7 @@ pub(super) fn section(page: &mut Page, refusals: &[Refused], shelf: &mut Shelf) 
         page.text(Ink::Plain, text, "", "  ");
     }
     inflections(page, &breaks);
-    let mut groups: Vec<(usize, usize)> = cells.iter().map(|c| (c.key.0, c.key.1)).collect();
+    let mut groups: Vec<(usize, Mode)> = cells.iter().map(|c| (c.key.0, c.key.1)).collect();
     groups.dedup();
     for group in groups {
         let of: Vec<&Cell> = cells.iter().filter(|c| (c.key.0, c.key.1) == group).collect();
@@ -70,7 +73,7 @@ pub(super) fn section(page: &mut Page, refusals: &[Refused], shelf: &mut Shelf) 
 fn take_cells<'a>(shelf: &mut Shelf<'a>) -> Vec<Cell<'a>> {
     let found = shelf.take_by(|parts| match parts {
         ["sweep", stress, mode, step, bytes, what] if CELL.contains(what) => {
-            let key = (nth("STRESS", stress)?, nth("MODE", mode)?, whole(step)?, whole(bytes)?);
+            let key = (nth("STRESS", stress)?, token("MODE", mode)?, whole(step)?, whole(bytes)?);
             Some((key, (*what).to_owned()))
         }
         _ => None,
@@ -149,8 +152,8 @@ fn inflections(page: &mut Page, breaks: &[Break]) {
 }
 
 /// A worker and a mode: its map, its curves that change, its table.
-fn mode(page: &mut Page, (stress, mode): (usize, usize), cells: &[&Cell], breaks: &[Break]) {
-    let name = format!("{}.{}", values("STRESS")[stress], values("MODE")[mode]);
+fn mode(page: &mut Page, (stress, mode): (usize, Mode), cells: &[&Cell], breaks: &[Break]) {
+    let name = format!("{}.{}", values("STRESS")[stress], written("MODE", mode));
     let Some(unit) = cells.iter().find_map(|c| c.tail.or(c.p50).or(c.max)).map(|f| f.unit) else {
         return table(page, cells);
     };

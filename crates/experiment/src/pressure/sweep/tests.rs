@@ -1,0 +1,26 @@
+use super::*;
+
+fn under(load: &str) -> Trial {
+    Trial { pattern: PatternKind::Wake, load: Load::parse(load).expect("a load"), ..Trial::default() }
+}
+
+#[test]
+fn what_has_no_blocks_is_on_no_curve() {
+    for load in ["cpu*2", "io", "disk*2", "none", "vm cpu"] {
+        assert_eq!(of(&under(load)), None, "{load}");
+    }
+    let (curve, bytes) = of(&under("vm*2:8M:4K:hang2")).expect("a cell");
+    assert_eq!((curve.token().as_str(), bytes), ("vm.hang2.4096", 8 << 20));
+    // A trial that is put together, and not read, may have any stride.
+    let mut none = under("vm*2:8M");
+    none.load.stressors[0].stride = 0;
+    assert_eq!(of(&none), None);
+    assert_eq!(of(&Trial { with: vec![Stream { cpu: 1, bytes: 0 }], ..under("none") }), None);
+}
+
+#[test]
+fn each_hang_is_a_curve_of_its_own() {
+    let curve = |keep| Curve { kind: Stress::Vm, stride: 4096, keep };
+    let all = [Keep::Free, Keep::Keep, Keep::Hang(2), Keep::Hang(4)].map(|keep| curve(keep).token());
+    assert_eq!(all, ["vm.free.4096", "vm.keep.4096", "vm.hang2.4096", "vm.hang4.4096"]);
+}

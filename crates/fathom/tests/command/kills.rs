@@ -1,0 +1,296 @@
+//! `fathom pressure` in the middle of a loaded, traced trial: whatever is killed or told to end, nothing of it is left,
+//! and what was measured can be read and gone on with.
+
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::Child;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::common::{Did, GONE, SOON, User, in_tracefs, kill, wait};
+
+/// Two conditions of three have this beside: every kind of worker that leaves something if it can.
+const LOAD: &str = "vm*2:8M cpu unmap disk:4M";
+/// Its processes.
+const WORKERS: usize = 5;
+/// How long to wait on a machine that has much else to do; what is promised is [`GONE`].
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Settings that the system has one of: what a tool for real time may be tempted to change.
+const SETTINGS: &str = "/proc/sys/kernel/sched_rt_runtime_us /proc/sys/kernel/sched_rt_period_us \
+    /proc/sys/kernel/perf_event_paranoid /proc/sys/kernel/ftrace_enabled /proc/sys/kernel/nmi_watchdog \
+    /proc/sys/kernel/numa_balancing /proc/sys/kernel/timer_migration /proc/sys/vm/swappiness \
+    /proc/sys/vm/overcommit_memory /proc/sys/vm/compact_unevictable_allowed \
+    /sys/kernel/mm/transparent_hugepage/enabled /sys/kernel/mm/transparent_hugepage/defrag /sys/kernel/mm/ksm/run \
+    /sys/devices/system/cpu/online /sys/devices/system/cpu/intel_pstate/no_turbo \
+    /sys/devices/system/cpu/cpufreq/boost /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor \
+    /sys/devices/system/clocksource/clocksource0/current_clocksource";
+/// And those of the trace files.
+const TRACE_SETTINGS: &str =
+    "tracing_on current_tracer trace_clock tracing_cpumask set_event osnoise/timerlat_period_us osnoise/cpus";
+
+/// A pressure experiment beside its load.
+struct Session {
+    user: User,
+    harness: Child,
+    probe: u32,
+    keeper: u32,
+    workers: Vec<u32>,
+    /// Is there a trace instance that can be seen?
+    traced: bool,
+    before: String,
+    _alone: MutexGuard<'static, ()>,
+}
+
+/// One at a time: the kernel's tracer timerlat has settings that the system has one of.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What is set, as `file:value` lines; files that are not there are left out.
+fn settings(user: &User) -> String {
+    let of = |files: &str| format!("grep -s . {files} /dev/null");
+    user.shell(&of(SETTINGS)).out + &user.shell(&in_tracefs(&of(TRACE_SETTINGS))).out
+}
+
+/// Trace instances of a process; nothing where nobody may look.
+fn instances(user: &User, pid: u32) -> Option<Vec<String>> {
+    let did = user.shell(&in_tracefs("ls instances"));
+    let prefix = format!("fathom.{pid}.");
+    let ours = did.out.lines().filter(|name| name.starts_with(&prefix)).map(str::to_owned);
+    (did.status == 0).then(|| ours.collect())
+}
+
+fn named(all: &[(u32, u32, String)], name: &str) -> Vec<u32> {
+    let begins = format!("fathom serve {name} ");
+    all.iter().filter(|p| p.2.starts_with(&begins)).map(|p| p.0).collect()
+}
+
+impl Session {
+    /// Nothing where this host refuses it, which is said aloud.
+    fn begin() -> Option<Session> {
+        let mut refused = String::new();
+        for priority in ["80", "0"] {
+            match Session::with(priority) {
+                Ok(session) => return Some(session),
+                Err(did) => refused = format!("{}{}", did.out, did.err),
+            }
+            println!("SKIPPED: no task of priority {priority} here");
+        }
+        println!("SKIPPED: this host is not measured: {refused}");
+        None
+    }
+
+    fn with(priority: &str) -> Result<Session, Did> {
+        let (alone, user) = (alone(), User::new());
+        let before = settings(&user);
+        let temporary = user.path("tmp");
+        std::fs::create_dir(&temporary).expect("a directory");
+        let asked = ["pressure", "--budget", "60m", "--seed", "1", "--record", "A", "--conditions", "cpu"];
+        let loads = ["--load", LOAD, "--load", LOAD, "--priority", priority];
+        let mut command = user.command(&[&asked[..], &loads[..]].concat());
+        // A group of its own, as a shell gives each command line.
+        let mut harness = command.env("TMPDIR", &temporary).process_group(0).spawn().expect("it starts");
+        let until = Instant::now() + SOON;
+        loop {
+            let all = user.processes();
+            let (workers, keepers, probes) =
+                (named(&all, "worker"), named(&all, "keeper"), all.iter().filter(|p| p.1 == harness.id()));
+            if let (WORKERS, [keeper], [probe]) =
+                (workers.len(), &keepers[..], &probes.map(|p| p.0).collect::<Vec<_>>()[..])
+            {
+                let (keeper, probe) = (*keeper, *probe);
+                let there = instances(&user, probe);
+                let traced = there.as_ref().is_some_and(|there| !there.is_empty());
+                if !traced {
+                    println!("SKIPPED: no trace instance is to be seen here: {there:?}");
+                }
+                return Ok(Session { user, harness, probe, keeper, workers, traced, before, _alone: alone });
+            }
+            if harness.try_wait().expect("a child").is_some() {
+                return Err(wait(harness));
+            }
+            assert!(Instant::now() < until, "no load: {all:?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// What there is still, in words: processes, trace instances, files, and settings that are not as they were.
+    fn left(&self) -> Vec<String> {
+        let processes = self.user.processes().into_iter().map(|p| format!("process {} {}", p.0, p.2));
+        let instances = instances(&self.user, self.probe).unwrap_or_default().into_iter();
+        let mut left: Vec<String> = processes.chain(instances).collect();
+        // A file that had to have a name is named after its worker.
+        for directory in [self.user.path("tmp"), PathBuf::from("/var/tmp"), PathBuf::from("/tmp")] {
+            let files = self.workers.iter().map(|worker| directory.join(format!("fathom.{worker}")));
+            left.extend(files.filter(|file| file.exists()).map(|file| file.display().to_string()));
+        }
+        let own = std::fs::read_dir(self.user.path("tmp")).expect("a directory").flatten();
+        left.extend(own.map(|entry| entry.path().display().to_string()));
+        let now = settings(&self.user);
+        if now != self.before {
+            left.push(format!("settings were {} and are {now}", self.before));
+        }
+        left
+    }
+
+    /// Nothing is left, in time.
+    #[track_caller]
+    fn all_gone(&self, what: &str, since: Instant) {
+        loop {
+            let left = self.left();
+            if left.is_empty() {
+                break;
+            }
+            assert!(since.elapsed() < PATIENCE, "{what}: {left:?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let took = since.elapsed();
+        println!("{what}: gone after {took:?}{}", if took > GONE { ", WHICH IS LATE" } else { "" });
+    }
+
+    /// The record so far is whole and judged as what it is: cut short.
+    #[track_caller]
+    fn readable(&self) {
+        let did = self.user.run(&["report", "A", "--json"]);
+        assert!(matches!(did.status, 3 | 5) && did.err.is_empty(), "{did:?}");
+        let document: serde_json::Value = serde_json::from_str(&did.out).expect("JSON");
+        let warnings = document["warnings"].as_array().expect("a list");
+        assert!(warnings.iter().any(|w| w.to_string().contains("interrupted")), "{warnings:?}");
+    }
+
+    /// The record is gone on with: what was in it is in the new one, and more.
+    #[track_caller]
+    fn resumed(&self) {
+        let did = self.user.run(&["pressure", "--resume", "A", "--record", "B", "--budget", "2s"]);
+        assert!(matches!(did.status, 0 | 3 | 5), "{did:?}");
+        let (before, after) = (self.user.read("A"), self.user.read("B"));
+        let kept = |line: &str| !line.starts_with("end ") && !line.starts_with("run ");
+        // What was cut off in the middle of a line is no line.
+        let whole = &before[..before.rfind('\n').map_or(0, |end| end + 1)];
+        let mut new = after.lines().filter(|line| kept(line));
+        assert!(whole.lines().filter(|line| kept(line)).all(|line| new.next() == Some(line)), "{after}");
+        assert!(new.count() > 0 && after.contains("\nend status=complete"), "{after}");
+        println!("and gone on with: status {}", did.status);
+    }
+
+    fn last_line(&self) -> String {
+        self.user.read("A").lines().last().unwrap_or_default().to_owned()
+    }
+}
+
+#[test]
+fn whichever_process_is_killed_nothing_is_left() {
+    type Victim = fn(&Session) -> u32;
+    let victims: [(&str, Victim); 5] = [
+        ("the harness", |s| s.harness.id()),
+        ("the probe", |s| s.probe),
+        ("the keeper", |s| s.keeper),
+        ("the first worker", |s| s.workers[0]),
+        ("the last worker", |s| s.workers[WORKERS - 1]),
+    ];
+    for (name, victim) in victims {
+        let Some(mut session) = Session::begin() else { return };
+        let pid = victim(&session);
+        kill(pid, Signal::KILL);
+        let since = Instant::now();
+        session.all_gone(name, since);
+        if pid == session.harness.id() {
+            session.harness.wait().expect("it is dead");
+            assert!(!session.user.read("A").contains("\nend "), "{}", session.last_line());
+        } else {
+            assert!(session.last_line().starts_with("end status=failed"), "{}", session.last_line());
+            let own = pid == session.probe;
+            let told = format!("(process {pid}) was ended by signal 9");
+            let Session { harness, .. } = &mut session;
+            let mut err = String::new();
+            use std::io::Read as _;
+            harness.stderr.take().expect("a pipe").read_to_string(&mut err).expect("text");
+            assert_eq!(harness.wait().expect("it ended").code(), Some(1), "{err}");
+            assert!(err.contains("ended before its work did") && (own || err.contains(&told)), "{err}");
+            assert!(err.contains("fathom report A"), "{err}");
+        }
+        session.readable();
+        if matches!(name, "the harness" | "the probe") {
+            session.resumed();
+        }
+    }
+}
+
+/// What a signal leaves: the report of what there is, the record with its end, and nothing else.
+#[test]
+fn signals_end_it_with_what_is_there() {
+    type Send = fn(&Session, Signal);
+    let ways: [(&str, Send); 3] = [
+        ("to the harness", |s, signal| kill(s.harness.id(), signal)),
+        ("to its process group", |s, signal| {
+            let group = Pid::from_child(&s.harness);
+            kill_process_group(group, signal).expect("a group");
+        }),
+        // As an init system ends a service.
+        ("to every process", |s, signal| s.user.processes().iter().for_each(|p| kill(p.0, signal))),
+    ];
+    for (signal, status) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        for (name, send) in ways {
+            let Some(session) = Session::begin() else { return };
+            send(&session, signal);
+            let since = Instant::now();
+            session.all_gone(&format!("{signal:?} {name}"), since);
+            assert!(session.last_line().starts_with("end status=interrupted"), "{}", session.last_line());
+            session.readable();
+            let did = wait(session.harness);
+            assert_eq!(did.status, status, "{did:?}");
+            assert!(did.out.starts_with("pressure: ") && did.out.contains("interrupted"), "{}", did.out);
+            assert!(did.err.is_empty() || name == "to every process", "{}", did.err);
+        }
+    }
+}
+
+/// What was asked stands in the record; where it does not fit, nothing begins.
+#[test]
+fn more_than_a_record_can_say_is_refused_before_anything_runs() {
+    let user = User::new();
+    let loads: Vec<String> = (1..=19).flat_map(|n| ["--load".to_owned(), format!("cpu*{n}")]).collect();
+    let line: Vec<&str> = ["pressure"].into_iter().chain(loads.iter().map(String::as_str)).collect();
+    user.run(&line).failed(2, &["loads has 19 of them, and 18 is the most"]);
+    assert!(user.processes().is_empty());
+}
+
+/// Kills all processes at once: none sees another one's end.
+fn all_at_once(session: &mut Session) {
+    let all = session.user.processes();
+    for signal in [Signal::STOP, Signal::KILL] {
+        all.iter().for_each(|p| kill(p.0, signal));
+    }
+    session.harness.wait().expect("it is dead");
+    session.user.wait(PATIENCE, <[_]>::is_empty);
+    if session.traced {
+        let there = instances(&session.user, session.probe).expect("seen before");
+        assert_eq!(there.len(), 1, "nobody was left to remove it: {there:?}");
+    }
+}
+
+#[test]
+fn what_all_leave_that_are_killed_at_once_the_next_start_removes() {
+    let Some(mut session) = Session::begin() else { return };
+    all_at_once(&mut session);
+    session.readable();
+    let since = Instant::now();
+    session.resumed();
+    session.all_gone("the next start", since);
+}
+
+#[test]
+fn what_all_leave_that_are_killed_at_once_the_doctor_removes() {
+    let Some(mut session) = Session::begin() else { return };
+    all_at_once(&mut session);
+    let since = Instant::now();
+    let did = session.user.run(&["doctor", "--restore"]);
+    assert_eq!(did.err, "", "{did:?}");
+    assert!(!session.traced || did.out.contains(&format!("fathom.{}.", session.probe)), "{}", did.out);
+    session.all_gone("the doctor", since);
+    session.readable();
+}
