@@ -157,7 +157,8 @@ pub(super) fn faults(run: &TrialRun) -> Option<f64> {
     Some(pressed.faults as f64 / workers as f64 / (pressed.ns as f64 / 1e9))
 }
 
-/// A curve as rows, each size with as many repeats as the size that has fewest.
+/// A curve as rows, each size with as many repeats as the size that has fewest. Sizes that the budget left too few for,
+/// as those between two others may be, say nothing where others have enough.
 pub(super) fn rows(record: &Record, curve: &Curve, statistic: Statistic) -> Vec<Row> {
     let mut sizes: Vec<u64> = record
         .of(PatternKind::Wake)
@@ -175,7 +176,8 @@ pub(super) fn rows(record: &Record, curve: &Curve, statistic: Statistic) -> Vec<
             (bytes, runs.iter().map(|run| statistic.of(run)).collect())
         })
         .collect();
-    let fewest = all.iter().map(|(_, tails)| tails.len()).filter(|n| *n > 0).min().unwrap_or(0);
+    let fewest_of = |least: usize| all.iter().map(|(_, tails)| tails.len()).filter(|n| *n >= least).min();
+    let fewest = fewest_of(inflection::FEWEST).or_else(|| fewest_of(1)).unwrap_or(0);
     let kept = all.into_iter().filter(|(_, tails)| tails.len() >= fewest.max(1));
     kept.map(|(bytes, mut tails)| {
         tails.truncate(fewest);

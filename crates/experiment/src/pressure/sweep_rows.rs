@@ -135,13 +135,7 @@ fn inflection_rows(
 
 /// The page faults on both sides of their inflection, and what latencies do there: whatever it is, because the place
 /// was not chosen by them.
-fn across(
-    nth: usize,
-    record: &Record,
-    curve: &Curve,
-    found: &inflection::Inflection,
-    report: &mut Report,
-) {
+fn across(nth: usize, record: &Record, curve: &Curve, found: &inflection::Inflection, report: &mut Report) {
     let faults = sweep::rows(record, curve, Statistic::Faults);
     for (side, bytes) in [("before", found.from), ("behind", found.to)] {
         let here = faults.iter().find(|row| row.bytes == bytes);

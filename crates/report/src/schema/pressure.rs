@@ -71,7 +71,11 @@ pub(super) const NAMES: &[NamePattern] = &[
     word("inflection.N.kind", "BREAK", "does it change at once, or over several sizes"),
     word("inflection.N.curve", "CURVE", "the curve of the sweep that changes there"),
     word("inflection.N.statistic", "STATISTIC", "what changes: of its latencies, or what the load does"),
-    number("inflection.N.before", &["1/s"], "where page faults change: those of one worker in a second before it"),
+    number(
+        "inflection.N.before",
+        &["1/s"],
+        "where page faults change: those of one worker in a second before it",
+    ),
     number("inflection.N.behind", &["1/s"], "and behind it"),
     number(
         "inflection.N.across.STATISTIC",

@@ -209,7 +209,8 @@ fn a_rate_that_is_no_other_has_no_inflection() {
 #[test]
 fn what_a_latency_does_where_a_rate_changes_is_told_whatever_its_size() {
     let step = |bytes: u64| if bytes >= 32 << 20 { 1.03 } else { 1.0 };
-    let change = rates(&faults(1, &sizes(), 0.1, |b| if b >= 32 << 20 { 9e4 } else { 0.0 }), FEW, 1).unwrap()[0];
+    let change =
+        rates(&faults(1, &sizes(), 0.1, |b| if b >= 32 << 20 { 9e4 } else { 0.0 }), FEW, 1).unwrap()[0];
     let (mut covered, mut sides) = (0, 0);
     for seed in 0..100 {
         let mut chance = Chance::new(27_000 + seed);

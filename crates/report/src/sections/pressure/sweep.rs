@@ -101,9 +101,7 @@ fn take_cells<'a>(shelf: &mut Shelf<'a>) -> Vec<Cell<'a>> {
 
 fn take_breaks<'a>(shelf: &mut Shelf<'a>) -> Vec<Break<'a>> {
     let found = shelf.take_by(|parts| match parts {
-        ["inflection", n, "across", what] if ACROSS.contains(what) => {
-            Some((whole(n)?, (*what).to_owned()))
-        }
+        ["inflection", n, "across", what] if ACROSS.contains(what) => Some((whole(n)?, (*what).to_owned())),
         [
             "inflection",
             n,
