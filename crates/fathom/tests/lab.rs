@@ -166,7 +166,7 @@ fn print(report: &Report) {
 #[ignore = "minutes: scripts/test --full"]
 fn the_allocators_kink_is_at_32_mib() {
     let Some((_turn, folder)) = turn() else { return };
-    let asked = ["--bytes", "16M,31M,32M,40M", "--budget", "20s"];
+    let asked = ["--bytes", "16M,31M,32M,40M", "--budget", "12s"];
     let sweep = |name: &str, more: &[&str]| start(folder.path(), name, &[&SWEEP[..], &asked, more].concat());
     let runs = [sweep("malloc", &["--like-stress"]), sweep("vm", &[])];
     let [Some((one, malloc)), Some((two, vm))] = runs.map(end) else { return };

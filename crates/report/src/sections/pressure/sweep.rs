@@ -156,8 +156,11 @@ fn inflections(page: &mut Page, breaks: &[Break]) {
         if let Some(f) = b.effect {
             text += &format!(", by {} of what it was before", value(f));
         }
-        if let (Some(before), Some(behind)) = (b.before, b.behind) {
-            text += &format!(", from {} to {} a second", value(before), value(behind));
+        if let Some(f) = b.before {
+            text += &format!(", from {} a second", value(f));
+        }
+        if let Some(f) = b.behind {
+            text += &format!(", to {} a second", value(f));
         }
         let latencies: Vec<String> = ACROSS
             .iter()
