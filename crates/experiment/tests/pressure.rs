@@ -100,7 +100,9 @@ impl Disturb for Paper {
         // A worker of any kind does a thousand rounds a second, with ten faults each where it allocates.
         let row = |(i, s): (usize, &fathom_probe::load::Stressor)| {
             let passes = s.workers * ns / 1_000_000;
-            let faulting = matches!(s.kind, Stress::Vm | Stress::Fault);
+            // glibc maps blocks from 32 MiB on in each round, and keeps smaller ones.
+            let mapped = s.kind == Stress::Malloc && s.bytes >= 32 << 20;
+            let faulting = mapped || matches!(s.kind, Stress::Vm | Stress::Fault);
             let faults = if faulting { 10 * passes } else { 0 };
             Pressed { stressor: i as u64, ns, passes, lines: 20 * passes, faults, bytes: 64 * passes }
         };
@@ -428,6 +430,39 @@ fn a_sweep_finds_where_the_path_gets_longer_and_how_sharply() {
     // Without the step there is none.
     let report = measure(&mut Paper::new(|_| 0), sweep(300_000));
     assert!(!report.findings.iter().any(|f| f.name.starts_with("inflection.")), "{:?}", report.findings);
+}
+
+/// 150 ns of 5.7 us from 32 MiB on, under malloc: less than what an inflection of latencies is told from.
+fn slight(s: &fathom_probe::load::Stressor) -> u64 {
+    if s.kind == Stress::Malloc && s.bytes >= 32 << 20 { 150 } else { 0 }
+}
+
+#[test]
+fn a_sweep_finds_where_the_load_begins_to_fault_and_what_latencies_do_there() {
+    let mut run = sweep(300_000);
+    run.pressure.like_stress = true;
+    let report = measure(&mut Paper::new(slight), run);
+    let words: Vec<&str> = report
+        .findings
+        .iter()
+        .filter(|f| f.name.starts_with("inflection.") && f.name.ends_with(".statistic"))
+        .filter_map(|f| if let Value::Text(word) = &f.value { Some(word.as_str()) } else { None })
+        .collect();
+    assert_eq!(words, ["faults"]);
+    let place = row(&report, "inflection.1.bytes").expect("a row");
+    let (low, high) = (place.low.expect("an end"), place.high.expect("an end"));
+    assert!(low < f64::from(32 << 20) && high >= f64::from(32 << 20) && high < 1.15 * low, "{place:?}");
+    // One of two workers: a thousand rounds a second with ten faults each.
+    let near = |name: &str, value: f64| (number(&report, name) - value).abs() <= value / 100.0;
+    assert!(near("inflection.1.before", 0.0) && near("inflection.1.behind", 10_000.0));
+    assert!(row(&report, "inflection.1.effect").is_none());
+    let p50 = row(&report, "inflection.1.across.p50").expect("a row");
+    let truth = 150.0 / 5693.0;
+    assert!(p50.low.expect("an end") <= truth && truth <= p50.high.expect("an end"), "{p50:?}");
+    // With explicit mapping every size faults, and there is nothing to be found.
+    let report = measure(&mut Paper::new(slight), sweep(300_000));
+    assert!(!report.findings.iter().any(|f| f.name.starts_with("inflection.")), "{:?}", report.findings);
+    assert!(number(&report, "sweep.vm.free.4096.1048576.faults") > 9_000.0);
 }
 
 #[test]

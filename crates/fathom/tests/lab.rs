@@ -1,19 +1,23 @@
-//! The deterministic laboratory (`scripts/lab`): two runs with one seed give the same bytes.
+//! The deterministic laboratory (`scripts/lab`): two runs with one seed give the same bytes, and a path that gets longer
+//! is found.
 //!
 //! Skipped, aloud, where the static AArch64 binary, QEMU or Debian's kernel cannot be had. `scripts/test` names the
 //! binary in FATHOM_BOARD; the laboratory would otherwise build it within the test, for minutes.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use fathom_analysis::findings::{Finding, Report, Value};
+use fathom_experiment::pressure;
 use fathom_experiment::record::Record;
 use fathom_probe::machine::Worth;
 
 /// What the laboratory answers where it cannot be had.
 const NOT_HERE: i32 = 77;
 
-/// Seconds of wall time until a guest is given up: some fifteen times what a run takes on two busy cores.
-const LIMIT: &str = "400";
+/// Seconds of wall time until a guest is given up: some ten times what a run takes on two busy cores.
+const LIMIT: &str = "900";
 
 /// A guest that has been started, and where its record will be.
 struct Run {
@@ -52,91 +56,141 @@ fn end(run: Run) -> Option<(Output, Vec<u8>)> {
     Some((output, record))
 }
 
-#[test]
-fn two_runs_with_one_seed_give_the_same_bytes() {
+/// Two guests at once are enough for a host: tests take turns.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// A turn and a folder, or `None`, aloud, without a binary to run.
+fn turn() -> Option<(MutexGuard<'static, ()>, tempfile::TempDir)> {
     if std::env::var_os("FATHOM_BOARD").is_none() {
-        return println!("SKIPPED: FATHOM_BOARD names no static AArch64 fathom, as scripts/test does");
+        println!("SKIPPED: FATHOM_BOARD names no static AArch64 fathom, as scripts/test does");
+        return None;
     }
-    let folder = tempfile::tempdir().expect("a folder");
-    let survey = ["survey", "--budget", "2s", "--color", "never"];
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    Some((turn, tempfile::tempdir().expect("a folder")))
+}
+
+/// The record of two guests that were told the same, whose bytes are the same and a whole record of an emulated guest.
+/// `None`, aloud, where there is no laboratory.
+fn twins(folder: &Path, arguments: &[&str], status: i32) -> Option<Record> {
     // At once: they take turns on this host's CPUs in ways that never repeat.
-    let runs = [start(folder.path(), "first", &survey), start(folder.path(), "second", &survey)];
-    let [Some((one, first)), Some((two, second))] = runs.map(end) else { return };
-    // An emulated guest refuses every time, and says so.
-    assert_eq!(one.status.code(), Some(5), "{one:?}");
-    assert_eq!(two.status.code(), Some(5), "{two:?}");
+    let runs = [start(folder, "first", arguments), start(folder, "second", arguments)];
+    let [Some((one, first)), Some((two, second))] = runs.map(end) else { return None };
+    assert_eq!(one.status.code(), Some(status), "{one:?}");
+    assert_eq!(two.status.code(), Some(status), "{two:?}");
     let printed = [&one, &two].map(|run| String::from_utf8_lossy(&run.stdout).into_owned());
     assert_eq!(printed[0], printed[1]);
-    // Whole records of trials that ran, and not the same nothing twice.
     let text = String::from_utf8(first.clone()).expect("a record is text");
     let record = Record::parse(&text).expect("a record");
     assert!(record.problems.is_empty(), "it came whole through the console: {:?}", record.problems);
     assert!(record.end.is_some(), "the guest ended in order");
     assert_eq!(record.worth, Some(Worth::Emulated));
-    let done = record.trials.iter().filter(|t| t.done.is_some()).count();
-    assert!(done > 10, "{done} trials");
     let line = record.text("env.cmdline").expect("the kernel's command line");
     assert!(line.contains("fathom.instruction_ns=4"), "{line}");
     let again = String::from_utf8_lossy(&second);
     let differ: Vec<_> = text.lines().zip(again.lines()).filter(|(a, b)| a != b).take(3).collect();
     assert!(first == second, "the first lines that differ: {differ:#?}");
+    Some(record)
 }
 
-/// The sweep of one allocator in the guest, as a report, with the record's bytes.
-fn sweep(folder: &Path, name: &str, allocator: &[&str]) -> Option<(String, Vec<u8>)> {
-    let plain =
-        ["pressure", "--sweep", "--bytes", "8M,16M,31M,32M,64M", "--modes", "free", "--budget", SWEEP];
-    let run = start(folder, name, &[&plain[..], allocator, &["--no-trace", "--color", "never"]].concat());
-    let (output, record) = end(run)?;
-    assert!(matches!(output.status.code(), Some(0 | 3)), "{output:?}");
-    Some((String::from_utf8_lossy(&output.stdout).into_owned(), record))
+#[test]
+fn two_runs_with_one_seed_give_the_same_bytes() {
+    let Some((_turn, folder)) = turn() else { return };
+    // An emulated guest refuses every time, and says so: status 5.
+    let survey = ["survey", "--budget", "2s", "--color", "never"];
+    let Some(record) = twins(folder.path(), &survey, 5) else { return };
+    // Trials that ran, and not the same nothing twice.
+    let done = record.trials.iter().filter(|t| t.done.is_some()).count();
+    assert!(done > 10, "{done} trials");
 }
 
-/// Seconds of the guest's time for a sweep.
-const SWEEP: &str = "40s";
+/// A sweep in the guest, but for sizes, budget and allocator.
+const SWEEP: [&str; 7] = ["pressure", "--sweep", "--modes", "free", "--no-trace", "--color", "never"];
 
-/// Page faults a second that workers of a size had.
-fn faults(record: &[u8], bytes: u64) -> f64 {
-    let record = Record::parse(&String::from_utf8_lossy(record)).expect("a record");
-    let of = |run: &&fathom_experiment::record::TrialRun| {
-        run.done.is_some() && run.trial.load.stressors.first().is_some_and(|s| s.bytes == bytes)
-    };
-    let (faults, ns) = record
-        .trials
-        .iter()
-        .filter(of)
-        .flat_map(|run| &run.wakeups.pressed)
-        .fold((0, 0), |(faults, ns), pressed| (faults + pressed.faults, ns + pressed.ns));
-    faults as f64 / (ns.max(1) as f64 / 1e9)
-}
-
-/// Median latency at a size over all of its series, ns.
-fn median(record: &[u8], bytes: u64) -> u64 {
-    let record = Record::parse(&String::from_utf8_lossy(record)).expect("a record");
-    let of = |run: &&fathom_experiment::record::TrialRun| {
-        run.done.is_some() && run.trial.load.stressors.first().is_some_and(|s| s.bytes == bytes)
-    };
-    let runs = record.trials.iter().filter(of);
-    let mut late: Vec<u64> = runs.flat_map(|run| &run.wakeups.woken).map(|woke| woke.user_ns).collect();
+/// Wake-ups too, with workers beside them that the scheduler moves about.
+#[test]
+#[ignore = "minutes: scripts/test --full"]
+fn two_sweeps_with_one_seed_give_the_same_bytes() {
+    let Some((_turn, folder)) = turn() else { return };
+    let short = ["--like-stress", "--bytes", "1M,32M", "--budget", "2s"];
+    let Some(record) = twins(folder.path(), &[&SWEEP[..], &short].concat(), 0) else { return };
+    let (mut late, mut faults) = (Vec::new(), 0);
+    for run in record.trials.iter().filter(|run| run.done.is_some()) {
+        late.extend(run.wakeups.woken.iter().map(|woke| woke.user_ns));
+        faults += run.wakeups.pressed.iter().map(|pressed| pressed.faults).sum::<u64>();
+    }
     late.sort_unstable();
-    late[late.len() / 2]
+    let woken = late.len();
+    late.dedup();
+    assert!(woken > 200 && late.len() > 10, "{} latencies of {woken}", late.len());
+    assert!(faults > 10_000, "{faults} faults");
+}
+
+fn row<'a>(report: &'a Report, name: &str) -> Option<&'a Finding> {
+    report.findings.iter().find(|f| f.name == name)
+}
+
+fn number(report: &Report, name: &str) -> f64 {
+    match row(report, name).map(|f| &f.value) {
+        Some(Value::Number(v)) => *v,
+        other => panic!("{name}: {other:?}"),
+    }
+}
+
+/// What changes, and the sizes between which it does: every inflection of a report.
+fn inflections(report: &Report) -> Vec<(String, f64, f64)> {
+    let one = |nth: usize| {
+        let place = row(report, &format!("inflection.{nth}.bytes"))?;
+        let Value::Text(what) = &row(report, &format!("inflection.{nth}.statistic"))?.value else {
+            return None;
+        };
+        Some((what.clone(), place.low?, place.high?))
+    };
+    (1..).map_while(one).collect()
+}
+
+/// The rows that say what was measured, for who runs this by hand.
+fn print(report: &Report) {
+    for f in
+        report.findings.iter().filter(|f| ["sweep.", "inflection."].iter().any(|p| f.name.starts_with(p)))
+    {
+        println!("{} {:?} {:?} {:?} {} n={}", f.name, f.value, f.low, f.high, f.unit, f.count);
+    }
 }
 
 /// What `stress` does to a path, by its allocator alone: no cache is in this guest. With glibc's rules blocks below 32
-/// MiB never fault again, and all above do in each round; and the path of a wake-up is longer from there on.
+/// MiB never fault again, and all above do in each round; and the path of a wake-up is longer from there on. Where each
+/// block is mapped anew there is no such size.
+///
+/// With 12 s of the guest's time such a guest took 100 s of a core, and two at once 4.5 minutes beside other builds on
+/// two cores: too long for every run of the tests. The faults tell the place exactly; of the latencies p90 rose by 12 %
+/// (11 to 17 %), and p50 by less than what is told by itself.
 #[test]
 #[ignore = "minutes: scripts/test --full"]
 fn the_allocators_kink_is_at_32_mib() {
-    if std::env::var_os("FATHOM_BOARD").is_none() {
-        return println!("SKIPPED: FATHOM_BOARD names no static AArch64 fathom, as scripts/test does");
+    let Some((_turn, folder)) = turn() else { return };
+    let asked = ["--bytes", "16M,31M,32M,40M", "--budget", "15s"];
+    let sweep = |name: &str, more: &[&str]| start(folder.path(), name, &[&SWEEP[..], &asked, more].concat());
+    let runs = [sweep("malloc", &["--like-stress"]), sweep("vm", &[])];
+    let [Some((one, malloc)), Some((two, vm))] = runs.map(end) else { return };
+    assert_eq!([one.status.code(), two.status.code()], [Some(0); 2], "{one:?} {two:?}");
+    let [malloc, vm] = [malloc, vm].map(|record| {
+        let record = Record::parse(&String::from_utf8_lossy(&record)).expect("a record");
+        let report = pressure::read(&record);
+        print(&report);
+        assert!(!report.refusals.iter().any(|r| r.what.starts_with("inflections")), "{:?}", report.refusals);
+        report
+    });
+    let mib = |n: u64| (n << 20) as f64;
+    let found = inflections(&malloc);
+    assert!(found.iter().any(|(what, ..)| what == "faults"), "{found:?}");
+    assert!(found.iter().all(|(_, low, high)| (*low, *high) == (mib(31), mib(32))), "{found:?}");
+    let nth = 1 + found.iter().position(|(what, ..)| what == "faults").expect("it is there");
+    assert_eq!(number(&malloc, &format!("inflection.{nth}.before")), 0.0);
+    assert!(number(&malloc, &format!("inflection.{nth}.behind")) > 10_000.0);
+    let p90 = row(&malloc, &format!("inflection.{nth}.across.p90")).expect("a row");
+    assert!(p90.low > Some(0.0), "{p90:?}");
+    assert_eq!(inflections(&vm), []);
+    for size in [16u64, 31, 32, 40] {
+        assert!(number(&vm, &format!("sweep.vm.free.4096.{}.faults", size << 20)) > 10_000.0);
     }
-    let folder = tempfile::tempdir().expect("a folder");
-    let Some((_, record)) = sweep(folder.path(), "malloc", &["--like-stress"]) else { return };
-    for bytes in [8 << 20, 16 << 20, 31 << 20] {
-        assert!(faults(&record, bytes) < 100.0, "{} faults a second", faults(&record, bytes));
-    }
-    assert!(faults(&record, 32 << 20) > 10_000.0, "{} faults a second", faults(&record, 32 << 20));
-    let [small, below, above] = [8 << 20, 31 << 20, 32 << 20].map(|bytes| median(&record, bytes));
-    assert!(below.abs_diff(small) < small / 100, "{small} and {below} ns");
-    assert!(above > below + below / 50, "{below} and {above} ns");
 }

@@ -5,6 +5,9 @@
 //! interleaved, lose what moved a whole repeat; their medians are split exactly into plateaus; each break has to be
 //! one that chance does not make (permutations, with the break chosen anew in each) and large enough to matter; and
 //! what rises over several sizes is told as a ramp.
+//!
+//! What the load does at each size, page faults in a second, is such a curve too, and hardly a noisy one. Where it
+//! changes is known on any machine, and what latencies do there is told whatever its size: nothing was chosen by them.
 
 mod ramp;
 
@@ -22,7 +25,7 @@ pub const REPEATS: usize = 8;
 pub struct Row {
     /// The size.
     pub bytes: u64,
-    /// The statistic of each repeat, above 0 (us). The n-th of each row are one repeat: of one time.
+    /// The statistic of each repeat, above 0 (us), or a rate (1/s). The n-th of each row are one repeat: of one time.
     pub repeats: Vec<f64>,
 }
 
@@ -55,7 +58,7 @@ pub struct Inflection {
 pub enum Refusal {
     /// Fewer than three sizes, or fewer than [`FEWEST`] repeats at one of them.
     TooFew,
-    /// Sizes that do not ascend, or values that are not above 0.
+    /// Sizes that do not ascend, values that are not above 0, or rates below it.
     NotMeasured,
 }
 
@@ -67,26 +70,87 @@ pub const FEWEST: usize = 5;
 pub const LUCK: f64 = 0.01;
 /// and where it is larger than 5 %: smaller ones exist and matter to nobody's deadline.
 pub const EFFECT: f64 = 0.05;
+/// A rate's break is told where it surely doubles or halves: what comes with it is a part of what all the events cost, and half of
+/// them are a small part. A worker whose block grows speeds up or slows down by half without a break anywhere.
+pub const FACTOR: f64 = 2.0;
 /// Permutations: ten expected beyond the limit at eleven sizes.
 const PERMUTATIONS: usize = 10_000;
 /// A break costs this times ln of the number of sizes. 3: under noise alone it is rare, and the permutations see to
 /// the rest.
 const PENALTY: f64 = 3.0;
 
+/// What matters of a kind of values.
+#[derive(Clone, Copy)]
+struct Scale {
+    /// Values below it are all alike.
+    least: f64,
+    /// The smallest effect that is told,
+    effect: f64,
+    /// and what it has to be surely beyond.
+    surely: f64,
+    /// Least standard error of the logarithm of a median: values without any spread still have breaks, but none that
+    /// are far below what is told.
+    floor: f64,
+}
+
+impl Scale {
+    /// A model's latencies break where they differ by a hundredth of the effect told.
+    const LATENCY: Scale = Scale { least: 0.0, effect: EFFECT, surely: 0.0, floor: EFFECT / 100.0 };
+
+    /// Half of a rate's curve may have no spread (no events), while the other half has; so this one is coarser.
+    fn rate(least: f64) -> Scale {
+        Scale { least, effect: FACTOR - 1.0, surely: FACTOR - 1.0, floor: (FACTOR - 1.0) / 10.0 }
+    }
+}
+
 /// The inflections of a curve, in order of size.
 ///
 /// # Errors
 /// Where there is too little, or what no logarithm can be taken of.
 pub fn read(rows: &[Row], seed: u64) -> Result<Vec<Inflection>, Refusal> {
+    scaled(rows, Scale::LATENCY, |v| v > 0.0, seed)
+}
+
+/// Where a rate surely changes by more than [`FACTOR`], in order of size. Rates below `least`, which is above 0, are as good as
+/// none, and count as `least` in an inflection's `effect`.
+///
+/// # Errors
+/// Where there is too little, or what is no rate.
+pub fn rates(rows: &[Row], least: f64, seed: u64) -> Result<Vec<Inflection>, Refusal> {
+    if !least.is_finite() || least <= 0.0 {
+        return Err(Refusal::NotMeasured);
+    }
+    scaled(rows, Scale::rate(least), |v| v >= 0.0, seed)
+}
+
+/// By how much another statistic of the same repeats differs across an inflection, relative to before it, and in how
+/// many repeats both sizes have it. Each repeat is compared with itself. The place was not chosen by this statistic, so
+/// the interval says all that there is to say, and there is no least effect. `None` below [`FEWEST`] repeats.
+#[must_use]
+pub fn across(rows: &[Row], change: &Inflection) -> Option<(Interval, usize)> {
+    let of = |bytes: u64| rows.iter().find(|r| r.bytes == bytes).map(|r| &r.repeats);
+    let (before, behind) = (of(change.from)?, of(change.to)?);
+    let ratios = before.iter().zip(behind).map(|(a, b)| (b / a).ln());
+    let logs: Vec<f64> = ratios.filter(|log| log.is_finite()).collect();
+    let d = median_interval(&logs).filter(|_| logs.len() >= FEWEST)?;
+    Some((Interval { value: d.value.exp_m1(), low: d.low.exp_m1(), high: d.high.exp_m1() }, logs.len()))
+}
+
+fn scaled(
+    rows: &[Row],
+    scale: Scale,
+    measured: fn(f64) -> bool,
+    seed: u64,
+) -> Result<Vec<Inflection>, Refusal> {
     if rows.len() < 3 || rows.iter().any(|r| r.repeats.len() < FEWEST) {
         return Err(Refusal::TooFew);
     }
-    let measured = |v: &f64| v.is_finite() && *v > 0.0;
+    let measured = |v: &f64| v.is_finite() && measured(*v);
     let ascending = rows.windows(2).all(|w| w[0].bytes < w[1].bytes) && rows[0].bytes > 0;
     if !ascending || !rows.iter().all(|r| r.repeats.iter().all(measured)) {
         return Err(Refusal::NotMeasured);
     }
-    let curve = Curve::new(rows);
+    let curve = Curve::new(rows, scale);
     let mut chance = Chance::new(seed);
     let mut found = Vec::new();
     for group in curve.groups() {
@@ -108,6 +172,7 @@ pub fn read(rows: &[Row], seed: u64) -> Result<Vec<Inflection>, Refusal> {
 /// The logarithms, without what moved whole repeats.
 struct Curve<'a> {
     rows: &'a [Row],
+    scale: Scale,
     logs: Vec<Vec<f64>>,
     medians: Vec<f64>,
     /// Standard error of such a median.
@@ -123,9 +188,9 @@ struct Group {
 }
 
 impl Curve<'_> {
-    fn new(rows: &[Row]) -> Curve<'_> {
+    fn new(rows: &[Row], scale: Scale) -> Curve<'_> {
         let mut logs: Vec<Vec<f64>> =
-            rows.iter().map(|r| r.repeats.iter().map(|v| v.ln()).collect()).collect();
+            rows.iter().map(|r| r.repeats.iter().map(|v| v.max(scale.least).ln()).collect()).collect();
         let most = logs.iter().map(Vec::len).max().unwrap_or(0);
         let centre: Vec<f64> = logs.iter().map(|l| median(l).unwrap_or(0.0)).collect();
         for r in 0..most {
@@ -136,8 +201,8 @@ impl Curve<'_> {
             logs.iter_mut().for_each(|l| l[r] -= shift);
         }
         let medians: Vec<f64> = logs.iter().map(|l| median(l).unwrap_or(0.0)).collect();
-        let sigma = error_of_median(&logs);
-        Curve { rows, logs, medians, sigma }
+        let sigma = error_of_median(&logs).max(scale.floor);
+        Curve { rows, scale, logs, medians, sigma }
     }
 
     /// The breaks of the exact partition.
@@ -175,7 +240,7 @@ impl Curve<'_> {
         let first = median_interval(&self.logs[before..=at.0].concat())?;
         let second = median_interval(&self.logs[at.1..behind].concat())?;
         let d = second.value - first.value;
-        if d.abs() < EFFECT.ln_1p() {
+        if d.abs() < self.scale.effect.ln_1p() {
             return None;
         }
         let places = (self.rows.len() - 1) as f64;
@@ -186,7 +251,9 @@ impl Curve<'_> {
         );
         let effect = Interval { value: d.exp_m1(), low: (d - below).exp_m1(), high: (d + above).exp_m1() };
         let (from, to) = (self.rows[at.0].bytes, self.rows[at.1].bytes);
-        let sure = effect.low > 0.0 || effect.high < 0.0;
+        // A fall to a half is as much as a doubling.
+        let surely = self.scale.surely;
+        let sure = effect.low > surely || effect.high < (-surely.ln_1p()).exp_m1();
         (p < LUCK && sure).then_some(Inflection { kind, from, to, effect, p })
     }
 }
@@ -204,8 +271,7 @@ fn error_of_median(logs: &[Vec<f64>]) -> f64 {
     // The median of chi-square over its degrees of freedom (Wilson and Hilferty).
     let typical = (1.0 - 2.0 / (9.0 * (n - 1.0))).powi(3);
     let variance = median(&variances).unwrap_or(0.0) / typical * core::f64::consts::FRAC_PI_2 / n;
-    // Values without any spread (a model) still have a step where they differ by a hundredth of the effect told.
-    variance.sqrt().max(EFFECT / 100.0)
+    variance.sqrt()
 }
 
 /// The chance of a break as clear as the best one among these sizes, were they all alike: rank sums on both sides of

@@ -28,6 +28,9 @@ const SCREEN: f64 = 0.4;
 const CURVES: usize = 2;
 /// A break is known well enough where the sizes round it differ by less than this factor.
 const CLOSE: f64 = 1.1;
+/// Page faults a second that are as good as none: a fault takes about a microsecond, so below a thousand a second less
+/// than a thousandth of a worker's time is faults, and even p99.9 is of wake-ups that meet none.
+const FEW_FAULTS: f64 = 1000.0;
 /// Activations a repeat, at least, for p99.9 to lie below the maximum; fewer give p99.
 pub(super) const FOR_P999: usize = 2000;
 
@@ -101,27 +104,33 @@ fn repeats<'a>(record: &'a Record, curve: &Curve, bytes: u64) -> Vec<&'a TrialRu
 }
 
 /// What of a series a curve is of. Where the path is longer, the middle moves; where something is met now and then, the
-/// tail alone.
+/// tail alone; and where the load does another thing, its page faults, whatever latencies make of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Statistic {
     /// p99.9, or p99 where a series is too short for that.
     Tail,
     P90,
     P50,
+    /// Page faults of one worker in a second.
+    Faults,
 }
 
 impl Statistic {
-    pub(super) const ALL: [Statistic; 3] = [Statistic::Tail, Statistic::P90, Statistic::P50];
+    /// Those of latencies.
+    pub(super) const LATE: [Statistic; 3] = [Statistic::Tail, Statistic::P90, Statistic::P50];
+    pub(super) const ALL: [Statistic; 4] =
+        [Statistic::Tail, Statistic::P90, Statistic::P50, Statistic::Faults];
 
     pub(super) fn token(self) -> &'static str {
         match self {
             Statistic::Tail => "tail",
             Statistic::P90 => "p90",
             Statistic::P50 => "p50",
+            Statistic::Faults => "faults",
         }
     }
 
-    /// Of one series, us.
+    /// Of one series, us or 1/s; not a number where it was not counted.
     pub(super) fn of(self, run: &TrialRun) -> f64 {
         let mut late: Vec<u64> = run.wakeups.woken.iter().map(|w| w.user_ns).collect();
         late.sort_unstable();
@@ -130,13 +139,22 @@ impl Statistic {
             Statistic::Tail => 0.99,
             Statistic::P90 => 0.9,
             Statistic::P50 => 0.5,
+            Statistic::Faults => return faults(run).unwrap_or(f64::NAN),
         };
         let at = ((late.len() as f64 * share) as usize).min(late.len().saturating_sub(1));
         late.get(at).map_or(0.0, |ns| *ns as f64 / 1000.0)
     }
 }
 
-/// A curve as rows, each size with as many repeats as the size that has fewest.
+/// Page faults of one worker in a second, where they were counted.
+pub(super) fn faults(run: &TrialRun) -> Option<f64> {
+    let workers = run.trial.load.stressors.first()?.workers.max(1);
+    let pressed = run.wakeups.pressed.first().filter(|p| p.ns > 0)?;
+    Some(pressed.faults as f64 / workers as f64 / (pressed.ns as f64 / 1e9))
+}
+
+/// A curve as rows, each size with as many repeats as the size that has fewest. Sizes that the budget left too few for,
+/// as those between two others may be, say nothing where others have enough.
 pub(super) fn rows(record: &Record, curve: &Curve, statistic: Statistic) -> Vec<Row> {
     let mut sizes: Vec<u64> = record
         .of(PatternKind::Wake)
@@ -154,7 +172,8 @@ pub(super) fn rows(record: &Record, curve: &Curve, statistic: Statistic) -> Vec<
             (bytes, runs.iter().map(|run| statistic.of(run)).collect())
         })
         .collect();
-    let fewest = all.iter().map(|(_, tails)| tails.len()).filter(|n| *n > 0).min().unwrap_or(0);
+    let fewest_of = |least: usize| all.iter().map(|(_, tails)| tails.len()).filter(|n| *n >= least).min();
+    let fewest = fewest_of(inflection::FEWEST).or_else(|| fewest_of(1)).unwrap_or(0);
     let kept = all.into_iter().filter(|(_, tails)| tails.len() >= fewest.max(1));
     kept.map(|(bytes, mut tails)| {
         tails.truncate(fewest);
@@ -169,7 +188,11 @@ pub(super) fn breaks(
     curve: &Curve,
     statistic: Statistic,
 ) -> Result<Vec<Inflection>, inflection::Refusal> {
-    inflection::read(&rows(record, curve, statistic), seed_of(record, 0x5eeb))
+    let (rows, seed) = (rows(record, curve, statistic), seed_of(record, 0x5eeb));
+    match statistic {
+        Statistic::Faults => inflection::rates(&rows, FEW_FAULTS, seed),
+        _ => inflection::read(&rows, seed),
+    }
 }
 
 /// Curves that were begun, in the order of the first look.
@@ -196,16 +219,22 @@ pub(super) fn round(record: &Record, budget: &Budget, seed: u64) -> Vec<Trial> {
     // A cell that nobody has looked at, also where a record was cut off in the first look.
     let unseen = |cell: &Cell| !record.of(PatternKind::Wake).any(|run| cell.is_of(&run.trial));
     let first: Vec<Cell> = cells(&all, &sizes).into_iter().filter(unseen).collect();
+    // The look is for the choice of curves. Where all are repeated anyway, it is no more than another repeat.
+    let rounds = REPEATS + REPEATS / 2;
+    let look = match all.len() > CURVES {
+        true => budget.share(SCREEN),
+        false => budget.total / (rounds + 1) as u64,
+    };
     let (wanted, n) = if first.is_empty() {
         let curves = telling(record, &all);
         let missing = |curve: &Curve| cells(&[*curve], &short(record, curve, &sizes));
         // One length for all repeats, so that their tails are of one percentile: what the look leaves is for the
         // repeats of all sizes, and for half as many of those between.
-        let share = (budget.total - budget.share(SCREEN)) / (REPEATS + REPEATS / 2) as u64;
+        let share = (budget.total - look) / rounds as u64;
         let n = activations(record, budget, share, sizes.len() * curves.len());
         (curves.iter().flat_map(missing).collect(), n)
     } else {
-        let n = activations(record, budget, budget.share(SCREEN), all.len() * sizes.len());
+        let n = activations(record, budget, look, all.len() * sizes.len());
         (first, within(record, n.min(SCREEN_NS / every_ns(record))))
     };
     let wanted = wanted.iter().map(|cell| series(record, cell, n, traced(record))).collect();
@@ -275,10 +304,23 @@ fn short(record: &Record, curve: &Curve, sizes: &[u64]) -> Vec<u64> {
 /// Activations of each of so many series that share `ns` of the budget.
 fn activations(record: &Record, budget: &Budget, share: u64, count: usize) -> u64 {
     let each = an_activation(record, budget).unwrap_or(1);
-    let start = if budget.modelled { 0 } else { WAKE_START_NS };
+    let start = if budget.modelled { 0 } else { starting(record) };
     let one = share / count.max(1) as u64;
     let n = one.saturating_sub(start) / each;
     within(record, n.saturating_sub(WARM))
+}
+
+/// What starting and ending the load of a series takes here, ns: the mean of what it took so far. Large blocks that
+/// settle before they count take seconds on a slow machine, and the sweep would run out of budget before its repeats.
+fn starting(record: &Record) -> u64 {
+    let of = |run: &TrialRun| {
+        let done = run.done.as_ref().filter(|_| !run.trial.load.is_none())?;
+        let wakes = run.trial.samples.saturating_add(run.trial.warm);
+        Some(done.spent_ns.saturating_sub(wakes.saturating_mul(run.trial.wakes.every_ns)))
+    };
+    let seen: Vec<u64> = record.of(PatternKind::Wake).filter_map(of).collect();
+    let sum = seen.iter().fold(0, |sum: u64, ns| sum.saturating_add(*ns));
+    sum.checked_div(seen.len() as u64).map_or(WAKE_START_NS, |mean| mean.max(WAKE_START_NS))
 }
 
 #[cfg(test)]

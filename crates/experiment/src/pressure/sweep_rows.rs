@@ -23,8 +23,13 @@ pub(super) fn rows(record: &Record, unit: Unit, report: &mut Report) {
                     for inflection in found {
                         number_of += 1;
                         inflection_rows(number_of, &curve, statistic, &inflection, report);
+                        if statistic == Statistic::Faults {
+                            across(number_of, record, &curve, &inflection, report);
+                        }
                     }
                 }
+                // Streams of a described machine have no page faults.
+                Err(inflection::Refusal::NotMeasured) if statistic == Statistic::Faults => {}
                 Err(why) => {
                     refused(&curve, why, report);
                     break;
@@ -89,11 +94,7 @@ fn cells(record: &Record, curve: &Curve, unit: Unit, report: &mut Report) {
         );
         (max.count, max.trials) = (all.len() as u64, trials.clone());
         report.findings.push(max);
-        let rate = |run: &&&TrialRun| {
-            let p = run.wakeups.pressed.first().filter(|p| p.ns > 0)?;
-            Some(p.faults as f64 / (p.ns as f64 / 1e9))
-        };
-        if let Some(faults) = median(&here.iter().filter_map(rate).collect::<Vec<_>>()) {
+        if let Some(faults) = median(&here.iter().filter_map(|run| sweep::faults(run)).collect::<Vec<_>>()) {
             let mut row = number(format!("{prefix}.faults"), faults, "1/s");
             row.count = here.len() as u64;
             report.findings.push(row);
@@ -123,8 +124,30 @@ fn inflection_rows(
         100.0 * found.p
     ));
     report.findings.push(row);
-    report.findings.push(measured(format!("inflection.{nth}.effect"), found.effect, "", 0, &[]));
+    // By how much of nothing is no answer: a rate's own two values are told.
+    if statistic != Statistic::Faults {
+        report.findings.push(measured(format!("inflection.{nth}.effect"), found.effect, "", 0, &[]));
+    }
     report.findings.push(text(format!("inflection.{nth}.kind"), kind));
     report.findings.push(text(format!("inflection.{nth}.curve"), &curve.token()));
     report.findings.push(text(format!("inflection.{nth}.statistic"), statistic.token()));
+}
+
+/// The page faults on both sides of their inflection, and what latencies do there: whatever it is, because the place
+/// was not chosen by them.
+fn across(nth: usize, record: &Record, curve: &Curve, found: &inflection::Inflection, report: &mut Report) {
+    let faults = sweep::rows(record, curve, Statistic::Faults);
+    for (side, bytes) in [("before", found.from), ("behind", found.to)] {
+        let here = faults.iter().find(|row| row.bytes == bytes);
+        let Some(rate) = here.and_then(|row| median_interval(&row.repeats)) else { continue };
+        let count = here.map_or(0, |row| row.repeats.len());
+        report.findings.push(measured(format!("inflection.{nth}.{side}"), rate, "1/s", count, &[]));
+    }
+    for statistic in Statistic::LATE {
+        let rows = sweep::rows(record, curve, statistic);
+        if let Some((effect, count)) = inflection::across(&rows, found) {
+            let name = format!("inflection.{nth}.across.{}", statistic.token());
+            report.findings.push(measured(name, effect, "", count, &[]));
+        }
+    }
 }

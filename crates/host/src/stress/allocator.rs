@@ -37,20 +37,27 @@ impl Allocator {
 
     /// The block, as `malloc` would give it.
     pub(crate) fn allocate(&mut self) -> io::Result<&mut Block> {
-        // A request with its header, in steps of two words (`request2size`).
-        let request = (self.bytes + HEADER).next_multiple_of(2 * HEADER);
-        let place = if request >= self.threshold { &mut self.mapped } else { &mut self.heap };
+        let place = if self.keeps() { &mut self.heap } else { &mut self.mapped };
         match place {
             Some(block) => Ok(block),
             None => Ok(place.insert(Block::map(self.bytes)?)),
         }
     }
 
+    /// Is the next block from the heap, where it stays?
+    pub(crate) fn keeps(&self) -> bool {
+        self.request() < self.threshold
+    }
+
+    /// A request with its header, in steps of two words (`request2size`).
+    fn request(&self) -> usize {
+        (self.bytes + HEADER).next_multiple_of(2 * HEADER)
+    }
+
     /// What `free` does of it.
     pub(crate) fn free(&mut self) {
         if self.mapped.take().is_some() {
-            let request = (self.bytes + HEADER).next_multiple_of(2 * HEADER);
-            let chunk = (request + HEADER).next_multiple_of(self.page);
+            let chunk = (self.request() + HEADER).next_multiple_of(self.page);
             if chunk > self.threshold && chunk <= MOST {
                 self.threshold = chunk;
             }

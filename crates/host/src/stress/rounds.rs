@@ -149,14 +149,18 @@ impl Vm {
     /// With the rounds behind it in which a block that stays faults for the first time: who runs `stress` for minutes
     /// does not see them, and a trial of a second would see little else. (glibc's heap takes two, `allocator.rs`.)
     fn settled(mut self) -> Result<Vm, Trouble> {
-        let slot = Slot::default();
-        let rounds = match (&self.source, self.keep) {
-            (Source::Mallocs(_), _) => 2,
-            (Source::Maps(_), Keep::Keep) => 1,
-            (Source::Maps(_), _) => 0,
+        let stays = match (&mut self.source, self.keep) {
+            (_, Keep::Keep) => true,
+            (Source::Maps(_), _) => false,
+            // In the first of the two it is enough to be freed.
+            (Source::Mallocs(allocator), _) => {
+                allocator.allocate().map_err(memory)?;
+                allocator.free();
+                allocator.keeps()
+            }
         };
-        for _ in 0..rounds {
-            self.once(&mut Tally::new(&slot), Duration::ZERO)?;
+        if stays {
+            self.once(&mut Tally::new(&Slot::default()), Duration::ZERO)?;
         }
         Ok(self)
     }

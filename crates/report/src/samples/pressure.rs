@@ -208,5 +208,19 @@ pub fn sweep() -> Report {
         report.findings.push(word(&name("curve"), "malloc.free.4096", &[]));
         report.findings.push(word(&name("statistic"), statistic, &[]));
     }
+    // What the load does there, and what latencies do about it.
+    let name = |what: &str| format!("inflection.3.{what}");
+    let note =
+        "a step of malloc.free.4096 between 31 MiB and 32 MiB; chance makes one as clear in 0.0 % of cases";
+    report.findings.push(noted(number(&name("bytes"), 33_026_801.0, "bytes", ends, 0), note));
+    report.findings.push(word(&name("kind"), "step", &[]));
+    report.findings.push(word(&name("curve"), "malloc.free.4096", &[]));
+    report.findings.push(word(&name("statistic"), "faults", &[]));
+    report.findings.push(number(&name("before"), 0.0, "1/s", Some((0.0, 0.0)), 8));
+    report.findings.push(number(&name("behind"), 106_000.0, "1/s", Some((103_000.0, 109_000.0)), 8));
+    for (what, effect) in [("tail", 0.166), ("p90", 0.165), ("p50", 0.164)] {
+        let of = Some((effect - 0.04, effect + 0.04));
+        report.findings.push(number(&name(&format!("across.{what}")), effect, "", of, 8));
+    }
     report
 }

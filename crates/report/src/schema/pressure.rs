@@ -70,5 +70,16 @@ pub(super) const NAMES: &[NamePattern] = &[
     number("inflection.N.effect", &[""], "by how much of what it was before"),
     word("inflection.N.kind", "BREAK", "does it change at once, or over several sizes"),
     word("inflection.N.curve", "CURVE", "the curve of the sweep that changes there"),
-    word("inflection.N.statistic", "STATISTIC", "what of its latencies changes"),
+    word("inflection.N.statistic", "STATISTIC", "what changes: of its latencies, or what the load does"),
+    number(
+        "inflection.N.before",
+        &["1/s"],
+        "where page faults change: those of one worker in a second before it",
+    ),
+    number("inflection.N.behind", &["1/s"], "and behind it"),
+    number(
+        "inflection.N.across.STATISTIC",
+        &[""],
+        "by how much a latency changes there, of what it was before; also what is too little to be told by itself",
+    ),
 ];

@@ -211,8 +211,8 @@ pub(super) const TOKENS: &[TokenKind] = &[
     TokenKind { kind: "BREAK", values: &["step", "ramp"], about: "value of `inflection.N.kind`" },
     TokenKind {
         kind: "STATISTIC",
-        values: &["tail", "p90", "p50"],
-        about: "value of `inflection.N.statistic`: p99.9, or p99 where series are short; 90 and 50 % are no later",
+        values: &["tail", "p90", "p50", "faults"],
+        about: "value of `inflection.N.statistic`: p99.9, or p99 where series are short; 90 and 50 % are no later; page faults of one worker in a second",
     },
     TokenKind {
         kind: "CURVE",

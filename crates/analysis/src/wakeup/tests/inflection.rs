@@ -152,3 +152,102 @@ fn what_cannot_be_read_is_refused() {
     assert_eq!(read(&[row(1, 1.0, 5), row(1, 1.0, 5), row(4, 1.0, 5)], 0), Err(Refusal::NotMeasured));
     assert!(wanted(&[], &[], 1.1, 0).is_empty());
 }
+
+/// A curve of page faults a second: below `at` MiB none but for a few now and then, from there on so many at `rate`,
+/// whose repeats differ by `noise` (standard deviation of the logarithm).
+fn faults(seed: u64, sizes: &[u64], noise: f64, rate: impl Fn(u64) -> f64) -> Vec<Row> {
+    let mut chance = Chance::new(seed);
+    let row = |&bytes: &u64| {
+        let mut one = || match rate(bytes) {
+            // What the system itself does beside, seldom.
+            0.0 if chance.unit() < 0.2 => 300.0 * chance.unit(),
+            rate => rate * (noise * normal(&mut chance)).exp(),
+        };
+        Row { bytes, repeats: (0..FEWEST).map(|_| one()).collect() }
+    };
+    sizes.iter().map(row).collect()
+}
+
+/// One fault of a microsecond in a thousand of them.
+const FEW: f64 = 1000.0;
+
+#[test]
+fn a_rate_that_begins_at_a_size_is_found_there_by_the_fewest_repeats() {
+    for noise in [0.0, 0.02, 0.1, 0.3] {
+        let (mut exact, mut wrong) = (0, 0);
+        for seed in 0..100 {
+            // From a size on, as the allocator does; and the block that is written slows down as it grows.
+            let slower = |b: u64| 100_000.0 * (1.0 - 0.05 * (f64::from(b.ilog2()) - 25.0));
+            let rate = |b: u64| if b >= 32 << 20 { slower(b) } else { 0.0 };
+            let found = rates(&faults(25_000 + seed, &sizes(), noise, rate), FEW, seed).unwrap();
+            let right = |i: &Inflection| (i.kind, i.from, i.to) == (Kind::Step, 16 << 20, 32 << 20);
+            exact += usize::from(found.len() == 1 && right(&found[0]));
+            wrong += usize::from(found.iter().any(|i| !right(i)));
+        }
+        println!("faults from a size on, noise {noise}: exact in {exact} of 100, something else in {wrong}");
+        assert!(exact >= 90 && wrong == 0, "noise {noise}: {exact}, {wrong}");
+    }
+}
+
+#[test]
+fn a_rate_that_is_no_other_has_no_inflection() {
+    let none = |_| 0.0;
+    let some = |_| 100_000.0;
+    // Explicit mapping on a host: what a byte costs grows with the block.
+    let slower = |b: u64| 176_000.0 - 7_000.0 * (f64::from(b.ilog2()) - 20.0);
+    let curves: [(&str, &dyn Fn(u64) -> f64); 3] = [("none", &none), ("alike", &some), ("slower", &slower)];
+    for (what, rate) in curves {
+        for noise in [0.0, 0.02, 0.1, 0.3] {
+            let wrong: Vec<u64> = (26_000..26_100)
+                .filter(|&s| !rates(&faults(s, &sizes(), noise, rate), FEW, s).unwrap().is_empty())
+                .collect();
+            assert!(wrong.is_empty(), "{what}, noise {noise}: {wrong:?}");
+        }
+    }
+}
+
+#[test]
+fn what_a_latency_does_where_a_rate_changes_is_told_whatever_its_size() {
+    let step = |bytes: u64| if bytes >= 32 << 20 { 1.03 } else { 1.0 };
+    let change =
+        rates(&faults(1, &sizes(), 0.1, |b| if b >= 32 << 20 { 9e4 } else { 0.0 }), FEW, 1).unwrap()[0];
+    let (mut covered, mut sides) = (0, 0);
+    for seed in 0..100 {
+        let mut chance = Chance::new(27_000 + seed);
+        // Repeats that drift by 10 %, and 0.7 % of a cell's own.
+        let drift: Vec<f64> = (0..REPEATS).map(|_| 0.1 * normal(&mut chance)).collect();
+        let row = |&bytes: &u64| {
+            let mut cell = |d: &f64| 20.0 * step(bytes) * (d + 0.007 * normal(&mut chance)).exp();
+            Row { bytes, repeats: drift.iter().map(&mut cell).collect() }
+        };
+        let rows: Vec<Row> = sizes().iter().map(row).collect();
+        assert_eq!(read(&rows, seed).unwrap(), [], "3 % is no inflection of its own");
+        let (effect, count) = across(&rows, &change).unwrap();
+        assert_eq!(count, REPEATS);
+        covered += usize::from(effect.low <= 0.03 && 0.03 <= effect.high);
+        sides += usize::from(effect.low > 0.0);
+    }
+    println!("a latency step of 3 % at a step of faults: covered in {covered} of 100, above 0 in {sides}");
+    assert!(covered >= 90 && sides >= 90, "{covered}, {sides}");
+}
+
+#[test]
+fn rates_that_cannot_be_read_are_refused() {
+    let row = |bytes, value, n| Row { bytes, repeats: vec![value; n] };
+    let rows = |value| [row(1, 0.0, 5), row(2, value, 5), row(4, 1.0, 5)];
+    assert_eq!(rates(&rows(0.0), FEW, 0), Ok(Vec::new()));
+    assert_eq!(rates(&rows(-1.0), FEW, 0), Err(Refusal::NotMeasured));
+    assert_eq!(rates(&rows(f64::NAN), FEW, 0), Err(Refusal::NotMeasured));
+    assert_eq!(rates(&rows(0.0), 0.0, 0), Err(Refusal::NotMeasured));
+    assert_eq!(rates(&[], FEW, 0), Err(Refusal::TooFew));
+    let change = Inflection {
+        kind: Kind::Step,
+        from: 1,
+        to: 2,
+        effect: crate::interval::Interval { value: 1.0, low: 1.0, high: 1.0 },
+        p: 0.0,
+    };
+    assert_eq!(across(&[row(1, 1.0, 5), row(4, 1.0, 5)], &change), None, "a size that it does not have");
+    assert_eq!(across(&[row(1, 1.0, 4), row(2, 1.0, 4)], &change), None, "too few");
+    assert_eq!(across(&[row(1, 0.0, 5), row(2, 1.0, 5)], &change), None, "nobody was late");
+}

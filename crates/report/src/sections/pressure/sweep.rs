@@ -41,7 +41,15 @@ struct Break<'a> {
     kind: Option<&'a Finding>,
     curve: Option<&'a Finding>,
     statistic: Option<&'a Finding>,
+    /// Page faults, where those change.
+    before: Option<&'a Finding>,
+    behind: Option<&'a Finding>,
+    /// What latencies do there: tail, 90 % and 50 %.
+    across: [Option<&'a Finding>; 3],
 }
+
+/// Of those latencies, the names.
+const ACROSS: [&str; 3] = ["tail", "p90", "p50"];
 
 impl Break<'_> {
     /// What of the latencies changes: the tail, where nothing else is said.
@@ -96,9 +104,12 @@ fn take_cells<'a>(shelf: &mut Shelf<'a>) -> Vec<Cell<'a>> {
 
 fn take_breaks<'a>(shelf: &mut Shelf<'a>) -> Vec<Break<'a>> {
     let found = shelf.take_by(|parts| match parts {
-        ["inflection", n, what @ ("bytes" | "effect" | "kind" | "curve" | "statistic")] => {
-            Some((whole(n)?, (*what).to_owned()))
-        }
+        ["inflection", n, "across", what] if ACROSS.contains(what) => Some((whole(n)?, (*what).to_owned())),
+        [
+            "inflection",
+            n,
+            what @ ("bytes" | "effect" | "kind" | "curve" | "statistic" | "before" | "behind"),
+        ] => Some((whole(n)?, (*what).to_owned())),
         _ => None,
     });
     let mut breaks: Vec<Break> = Vec::new();
@@ -112,6 +123,11 @@ fn take_breaks<'a>(shelf: &mut Shelf<'a>) -> Vec<Break<'a>> {
             "effect" => &mut b.effect,
             "kind" => &mut b.kind,
             "curve" => &mut b.curve,
+            "before" => &mut b.before,
+            "behind" => &mut b.behind,
+            "tail" => &mut b.across[0],
+            "p90" => &mut b.across[1],
+            "p50" => &mut b.across[2],
             _ => &mut b.statistic,
         }) = Some(f);
     }
@@ -142,6 +158,20 @@ fn inflections(page: &mut Page, breaks: &[Break]) {
         }
         if let Some(f) = b.effect {
             text += &format!(", by {} of what it was before", value(f));
+        }
+        if let Some(f) = b.before {
+            text += &format!(", from {} a second", value(f));
+        }
+        if let Some(f) = b.behind {
+            text += &format!(", to {} a second", value(f));
+        }
+        let latencies: Vec<String> = ACROSS
+            .iter()
+            .zip(b.across)
+            .filter_map(|(word, f)| Some(format!("{word} by {}", value(f?))))
+            .collect();
+        if !latencies.is_empty() {
+            text += &format!("; there latencies change, of what they were: {}", latencies.join(", "));
         }
         let all = [b.bytes, b.effect, b.kind, b.curve, b.statistic].into_iter().flatten();
         for note in all.flat_map(|f| &f.notes) {

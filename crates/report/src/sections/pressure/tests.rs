@@ -142,7 +142,12 @@ fn a_curve_that_changes_is_drawn_and_another_one_is_not() {
     // The tail and the middle each have a break; the other three curves have none.
     assert_eq!(shown.matches("by block size, both axes").count(), 2, "{shown}");
     assert!(shown.contains("Stride 4K: the tail by"), "{shown}");
-    assert!(unwrapped(&shown).contains("malloc.free.4096: p50: a step at 31.5 MiB (31.0..32.0)"), "{shown}");
+    let said = unwrapped(&shown);
+    assert!(said.contains("malloc.free.4096: p50: a step at 31.5 MiB (31.0..32.0)"), "{shown}");
+    // Page faults are of the load, so they are told with what latencies do there.
+    let faults =
+        "malloc.free.4096: faults: a step at 31.5 MiB (31.0..32.0), from 0 (0..0) a second, to 106000";
+    assert!(said.contains(faults) && said.contains("p50 by 0.16 (0.12..0.20)"), "{shown}");
 }
 
 #[test]
