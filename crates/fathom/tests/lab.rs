@@ -161,9 +161,9 @@ fn print(report: &Report) {
 /// MiB never fault again, and all above do in each round; and the path of a wake-up is longer from there on. Where each
 /// block is mapped anew there is no such size.
 ///
-/// With 12 s of the guest's time such a guest took 100 s of a core, and two at once 4.5 minutes beside other builds on
-/// two cores: too long for every run of the tests. The faults tell the place exactly; of the latencies p90 rose by 12 %
-/// (11 to 17 %), and p50 by less than what is told by itself.
+/// Both ignored tests took 190 s of cores together, and 7.5 minutes beside other builds on two of them: too long for
+/// every run of the tests. The faults tell the place exactly; of the latencies p90 rose by 12 %, which is an inflection
+/// of its own, and p50 by 0.5 % (0.4 to 8), which is told with the faults alone.
 #[test]
 #[ignore = "minutes: scripts/test --full"]
 fn the_allocators_kink_is_at_32_mib() {
