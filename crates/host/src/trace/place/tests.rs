@@ -143,7 +143,7 @@ fn at_no_moment_of_putting_back_does_nobody_know_what() {
     let place = Place::find(&root).expect("found");
     // Killed between removing and putting back: what is there then is all that the next one has.
     let heir = place.take_over(&root, "fathom.9.9.0.osnoise.1000.0-3").expect("removed").expect("another");
-    assert_eq!(instances(), [heir.clone()]);
+    assert_eq!(instances(), std::slice::from_ref(&heir));
     let ours = format!("fathom.{}.", std::process::id());
     assert!(heir.starts_with(&ours) && Osnoise::kept(&heir).is_some(), "{heir}");
     let left = heir.replace(&ours, "fathom.9.");
