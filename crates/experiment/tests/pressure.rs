@@ -25,6 +25,9 @@ struct Paper {
     random: Xoshiro256PlusPlus,
     adds: Adds,
     load: Load,
+    /// Can its caches be partitioned?
+    parts: bool,
+    confined: bool,
     pressed_at: u64,
     places: Vec<Places>,
     traced: bool,
@@ -50,6 +53,8 @@ impl Paper {
             random: Xoshiro256PlusPlus::seed_from_u64(5),
             adds,
             load: Load::default(),
+            parts: false,
+            confined: false,
             pressed_at: 0,
             places: Vec::new(),
             traced: false,
@@ -79,11 +84,14 @@ impl Maintain for Paper {
 }
 
 impl Disturb for Paper {
-    fn press(&mut self, load: &Load) -> Result<(), Refusal> {
+    fn press(&mut self, load: &Load, confined: bool) -> Result<(), Refusal> {
         if load.stressors.iter().any(|s| s.bytes > 1 << 30) {
             return Err(Refusal::new("so much memory is not there", "ask for less"));
         }
-        (self.load, self.pressed_at) = (load.clone(), self.now);
+        if confined && !self.parts {
+            return Err(Refusal::new("nothing here can be partitioned", "another machine"));
+        }
+        (self.load, self.confined, self.pressed_at) = (load.clone(), confined, self.now);
         Ok(())
     }
 
@@ -117,7 +125,9 @@ impl Wake for Paper {
     /// 5 us, an exponential tail of 1 us, what the load adds, and now and then a hundred more.
     fn wake_at(&mut self, at_ns: u64) -> Result<Awake, Refusal> {
         assert!(at_ns >= self.now, "asked to sleep until a time that is past");
-        let added: u64 = self.load.stressors.iter().map(self.adds).sum();
+        // What a load adds here it adds by way of the caches.
+        let kept = if self.confined { 4 } else { 1 };
+        let added = self.load.stressors.iter().map(self.adds).sum::<u64>() / kept;
         let tail = -1000.0 * (1.0 - self.unit()).ln();
         let traced = if self.traced { self.tracing } else { 0 };
         let periodic = self.cadence > 0 && at_ns % self.cadence < 1_000_000;
@@ -262,6 +272,42 @@ fn what_each_factor_costs_and_what_it_explains() {
     near("wakeup.irq.fault.p50", (5.0 + 0.7 + 2.0 + 20.0) * 5.0 / 8.0);
     assert!(number(&report, "pressure.fault.faults") > 0.0 && number(&report, "stall.fault.cpu") > 0.4);
     assert!(report.refusals.iter().all(|r| !r.what.contains("factors")), "{:?}", report.refusals);
+}
+
+#[test]
+fn a_load_that_is_kept_to_a_share_of_the_caches_stands_beside_the_whole_one() {
+    let mut machine = Paper::new(planted);
+    machine.parts = true;
+    let report = measure(&mut machine, minute());
+    let near = |name: &str, us: f64| {
+        let found = number(&report, name);
+        assert!((found - us).abs() < 0.3, "{name}: {found} and not {us}");
+    };
+    near("wakeup.user.study-vm.p50", 25.7);
+    near("wakeup.user.study-vm-confined.p50", 10.7);
+    // It is none of the cells that the factors' effects are from.
+    let effect = row(&report, "effect.none").expect("a row");
+    assert!(
+        (number(&report, "effect.none") - number(&report, "wakeup.user.none.p99")).abs() < 0.3,
+        "{effect:?}"
+    );
+    // Where nothing can be partitioned, that is said once, and nothing else lacks.
+    let mut machine = Paper::new(planted);
+    let without = measure(&mut machine, minute());
+    let said = without.refusals.iter().filter(|r| r.reason == "nothing here can be partitioned").count();
+    assert_eq!(said, 1, "{:?}", without.refusals);
+    assert!(row(&without, "wakeup.user.study-vm-confined.p50").is_none());
+    assert!(row(&without, "effect.none").is_some());
+    // Who asks for it by name gets the refusal, too.
+    let conditions = vec!["none".to_owned(), "study-vm-confined".to_owned()];
+    let pressure = pressure::asked::Asked { conditions, ..Default::default() };
+    let named = measure(&mut Paper::new(planted), Run { budget_ms: 5_000, pressure, ..Run::default() });
+    assert!(
+        named.refusals.iter().any(|r| r.reason == "nothing here can be partitioned"),
+        "{:?}",
+        named.refusals
+    );
+    assert!(row(&named, "wakeup.user.none.p50").is_some());
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::{keep, measure, subjects};
 /// What is said of restoring where nothing was left: there is no journal, because there is nothing that one would be
 /// about.
 const NOTHING: &str = "Fathom changes no setting of a machine: priority, affinity, locked memory, co-running load and \
-    the probe itself end with their processes, however those end, and a keeper removes trace instances. There is \
+    the probe itself end with their processes, however those end, and a keeper removes trace instances and resource groups. There is \
     nothing to restore.";
 
 /// Examines, prints, and answers the exit status.
@@ -34,7 +34,7 @@ pub fn run(options: &Doctor, out: &Out) -> Result<u8, Failure> {
     }
     let removed = if options.restore { restore() } else { Vec::new() };
     if options.restore {
-        rows.push(traces_left(&removed));
+        rows.push(kernel_left(&removed));
     }
     let worst = rows.iter().map(|row| row.state).max().unwrap_or(State::Good);
     if options.json {
@@ -69,8 +69,12 @@ fn closing(options: &Doctor, rows: &[Row], removed: &[String]) -> String {
     if options.restore {
         return match removed.len() {
             0 => NOTHING.to_owned(),
-            1 => "Removed what a killed probe and its keeper left: one trace instance.".to_owned(),
-            n => format!("Removed what killed probes and their keepers left: {n} trace instances."),
+            1 => {
+                "Removed what a killed probe and its keeper left: one of the kernel's directories.".to_owned()
+            }
+            n => {
+                format!("Removed what killed probes and their keepers left: {n} of the kernel's directories.")
+            }
         };
     }
     if rows.iter().any(|row| row.state == State::Prevents) {
@@ -177,11 +181,11 @@ fn restore() -> Vec<String> {
     Vec::new()
 }
 
-/// The trace instances of killed probes, which are gone now.
-fn traces_left(removed: &[String]) -> Row {
+/// The trace instances and resource groups of killed probes, which are gone now.
+fn kernel_left(removed: &[String]) -> Row {
     match removed {
-        [] => Row::good("traces-left", "none that this user sees"),
-        some => Row::note("traces-left", format!("removed: {}", some.join(" ")), "nothing any more"),
+        [] => Row::good("kernel-left", "none that this user sees"),
+        some => Row::note("kernel-left", format!("removed: {}", some.join(" ")), "nothing any more"),
     }
 }
 

@@ -135,22 +135,12 @@ pub fn measure(
     let asking = (!subject.modelled).then(|| asking_time(budget.saturating_sub(before_ms)));
     // A board or a host far away may take its time to come; what is promised then is the time from its greeting on.
     let until = asking.filter(|_| subject.host).map(|time| start + time);
-    let (noise, room) = (Noise::default(), Room::now());
-    let leaving = None;
     let mut talk = Talk {
-        session,
-        probe,
-        subject,
-        keep,
-        stop,
-        progress,
-        patience,
         asking,
         until,
-        leaving,
-        noise,
-        room,
         before_ms,
+        keep,
+        ..Talk::new(session, probe, subject, stop, progress, patience)
     };
     let outcome = talk.converse();
     talk.finish(outcome, start)
@@ -210,24 +200,8 @@ pub fn facts(on: Option<&str>, cpu: Option<u32>) -> Result<(Subject, Record), Fa
     let probe = Probe::start(&subject, &arguments(&subject, &options, 1))?;
     let run = Run { experiment: "doctor".into(), subject: subject.name.clone(), ..Run::default() };
     let session = Session::new(|_, _, _| Vec::new(), run);
-    let (keep, progress) = (Keep::default(), Progress::new(true, Instant::now()));
-    let (noise, room) = (Noise::default(), Room::now());
-    let (asking, until, leaving, before_ms) = (None, None, None, 0);
-    let mut talk = Talk {
-        session,
-        probe,
-        subject,
-        keep,
-        stop,
-        progress,
-        patience,
-        asking,
-        until,
-        leaving,
-        noise,
-        room,
-        before_ms,
-    };
+    let progress = Progress::new(true, Instant::now());
+    let mut talk = Talk::new(session, probe, subject, stop, progress, patience);
     match talk.converse() {
         Outcome::Complete => Ok((talk.subject, talk.session.record)),
         Outcome::Failed(failure) => Err(failure),
@@ -320,6 +294,34 @@ struct Talk {
     room: Room,
     /// What the record that is gone on with has taken, ms.
     before_ms: u64,
+}
+
+impl Talk {
+    /// One that asks for ever and keeps nothing.
+    fn new(
+        session: Session,
+        probe: Probe,
+        subject: Subject,
+        stop: Stop,
+        progress: Progress,
+        patience: Duration,
+    ) -> Talk {
+        Talk {
+            session,
+            probe,
+            subject,
+            keep: Keep::default(),
+            stop,
+            progress,
+            asking: None,
+            until: None,
+            patience,
+            leaving: None,
+            noise: Noise::default(),
+            room: Room::now(),
+            before_ms: 0,
+        }
+    }
 }
 
 /// How many bytes a subject sent, and how many of them were no lines of the wire.

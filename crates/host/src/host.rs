@@ -282,6 +282,7 @@ impl Machine for Host {
     fn facts_after(&mut self, sink: &mut dyn FnMut(Fact)) {
         let mut memory = self.memory_facts("memory.after");
         memory.extend(self.waker.locked.as_ref().map(|how| text("wake.after.locked", how)));
+        memory.extend(self.stressors.share.as_ref().map(|share| text("load.after.confined", share)));
         memory.extend(self.memory.shared.map(|how| text("memory.after.shared", how)));
         environment::facts_after(&self.root, self.cpu).into_iter().chain(memory).for_each(sink);
     }
@@ -389,8 +390,8 @@ impl Fresh for Host {
     }
 }
 impl Disturb for Host {
-    fn press(&mut self, load: &Load) -> Result<(), Refusal> {
-        self.stressors.press(load)
+    fn press(&mut self, load: &Load, confined: bool) -> Result<(), Refusal> {
+        self.stressors.press(load, confined)
     }
 
     fn release(&mut self) -> Released {
@@ -401,6 +402,7 @@ impl Wake for Host {
     fn wake_begin(&mut self, wakes: &Wakes, activations: u64) -> Result<u64, Refusal> {
         // The priority that is lent to other patterns is counted against the throttle; a task that sleeps is not.
         self.quiet.end();
+        self.events.rest();
         let address = self.memory.arena.address();
         self.waker.begin(
             &self.root,

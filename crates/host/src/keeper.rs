@@ -14,14 +14,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::owner::PREFIX;
 use crate::process::list;
 use crate::quiet;
 use crate::read::{Root, cpu_list};
 use crate::stress::pin;
 use crate::trace;
 
-/// What every name begins with that a keeper removes. It may be root; nobody's but Fathom's things are its business.
-const PREFIX: &[u8] = b"fathom.";
 /// How long the keeper tries: the kernel keeps a directory of trace files while the ending probe still has one open.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -37,7 +36,7 @@ impl Held {
     /// What may be given to a keeper: an absolute path on one line, whose last part is Fathom's.
     pub(crate) fn new(path: &Path, directory: bool) -> Option<Held> {
         let bytes = path.as_os_str().as_bytes();
-        let ours = path.file_name().is_some_and(|name| name.as_bytes().starts_with(PREFIX));
+        let ours = path.file_name().is_some_and(|name| name.as_bytes().starts_with(PREFIX.as_bytes()));
         let whole = path.is_absolute() && !bytes.contains(&b'\n');
         (ours && whole).then(|| Held { path: path.to_owned(), directory })
     }

@@ -18,12 +18,14 @@ mod keeper;
 mod lent;
 mod lookout;
 mod memory;
+mod owner;
 mod pages;
 mod placement;
 mod process;
 mod quiet;
 mod read;
 mod redact;
+mod resctrl;
 mod room;
 mod stalls;
 mod stress;
@@ -38,4 +40,11 @@ pub use host::{Host, Options};
 pub use keeper::keep;
 pub use room::{Room, room};
 pub use stress::{Orders, work};
-pub use trace::restore;
+
+/// Removes what killed probes left: trace instances and groups of the resource control; their names. What else they
+/// were, the kernel has removed with them.
+#[must_use]
+pub fn restore() -> Vec<String> {
+    let root = read::Root::system();
+    [trace::sweep(&root), resctrl::sweep(&root)].concat()
+}

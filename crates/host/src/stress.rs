@@ -30,6 +30,7 @@ use crate::host::Options;
 use crate::lookout::{End, Lookout, ended};
 use crate::process::list;
 use crate::read::Root;
+use crate::resctrl::Group;
 use crate::stalls;
 use slots::Slots;
 use worker::{Aside, Trouble};
@@ -58,6 +59,8 @@ pub(crate) struct Stressors {
     most: Option<u64>,
     lookout: Lookout,
     running: Option<Running>,
+    /// What the workers had of the caches when they were confined last.
+    pub(crate) share: Option<String>,
 }
 
 struct Running {
@@ -66,6 +69,8 @@ struct Running {
     workers: Vec<Worker>,
     /// Names that files of theirs may have for a moment.
     files: Vec<PathBuf>,
+    /// Where they are confined.
+    group: Option<Group>,
     since: u64,
     before: Vec<Pressed>,
     stalls: Option<Stalls>,
@@ -92,7 +97,7 @@ impl Stressors {
         lookout: Lookout,
     ) -> Stressors {
         let (program, most) = (options.worker.clone(), options.max_bytes);
-        Stressors { root: root.clone(), program, measured, cpus, most, lookout, running: None }
+        Stressors { root: root.clone(), program, measured, cpus, most, lookout, running: None, share: None }
     }
 
     /// Where a load would run.
@@ -106,7 +111,7 @@ impl Stressors {
     }
 
     /// Starts a load, and returns when all of its workers work.
-    pub(crate) fn press(&mut self, load: &Load) -> Result<(), Refusal> {
+    pub(crate) fn press(&mut self, load: &Load, confined: bool) -> Result<(), Refusal> {
         self.release();
         let program = self.program.clone().filter(|program| !program.is_empty()).ok_or_else(|| {
             Refusal::new(
@@ -123,10 +128,17 @@ impl Stressors {
             slots,
             workers: Vec::new(),
             files: Vec::new(),
+            group: None,
             since: 0,
             before: Vec::new(),
             stalls: None,
         };
+        if confined {
+            let group = Group::make(&self.root)?;
+            self.lookout.holds(group.path(), true)?;
+            self.share = Some(group.share.clone());
+            running.group = Some(group);
+        }
         let outcome = self.start(&program, &directory, &file.into(), &mut running);
         if let Err(refusal) = outcome {
             self.end(&mut running);
@@ -206,6 +218,9 @@ impl Stressors {
         for worker in &running.workers {
             let name = format!("worker {}", Load { stressors: vec![load.stressors[worker.stressor]] });
             self.lookout.watch(&worker.child, name)?;
+            if let Some(group) = &running.group {
+                group.take(worker.child.id())?;
+            }
         }
         running.slots.open();
         running.wait(slots::WORKING, until, &self.lookout)
@@ -227,6 +242,11 @@ impl Stressors {
         self.lookout.forget(running.workers.iter().map(|w| &w.child));
         end(&mut running.workers);
         running.files.drain(..).for_each(|file| self.lookout.released(&file));
+        if let Some(group) = running.group.take() {
+            let path = group.path().to_owned();
+            drop(group);
+            self.lookout.released(&path);
+        }
     }
 }
 

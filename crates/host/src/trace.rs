@@ -85,13 +85,6 @@ pub(crate) fn remove(root: &Root, name: &str) -> std::io::Result<()> {
     place.remove(root, name)
 }
 
-/// Removes the trace instances that killed probes left; their names. What else they were, the kernel has removed with
-/// them.
-#[must_use]
-pub fn restore() -> Vec<String> {
-    sweep(&Root::system())
-}
-
 impl Trace {
     /// Makes an instance that records `cpu`, switched off, and removes those of processes that are gone. It has
     /// room for [`ACTIVATIONS`]; [`Trace::reserve`] asks for another. `hold` is told its directory before it is made:

@@ -38,6 +38,14 @@ pub(crate) struct Waker {
     /// What of the process cannot be paged out; told at the session's end.
     pub(crate) locked: Option<String>,
     lookout: Lookout,
+    /// When the thread woke last, and for how long it is awake at least.
+    woke_ns: u64,
+    least_ns: u64,
+    /// Sleeps of the series.
+    slept: u64,
+    /// The CPU and involuntary switches when they were asked for last.
+    cpu: u64,
+    involuntary: u64,
 }
 
 /// Has the keeper remove a trace instance that is about to be made.
@@ -55,10 +63,29 @@ fn release(lookout: &Lookout, held: Option<PathBuf>) {
     held.iter().for_each(|path| lookout.released(path));
 }
 
+/// After so many sleeps at the latest the kernel is asked for switches and, where that takes a system call, the CPU.
+const ASK: u64 = 64;
+
+/// Is the CPU asked for without a system call? musl has none for it on AArch64, whose vDSO does not tell.
+const CPU_IS_CHEAP: bool = !cfg!(all(target_arch = "aarch64", target_env = "musl"));
+
 impl Waker {
     pub(crate) fn new(lookout: Lookout) -> Waker {
         let traced = trace::Traced::default();
-        Waker { before: 0, raised: false, trace: None, tracing: false, traced, locked: None, lookout }
+        Waker {
+            before: 0,
+            raised: false,
+            trace: None,
+            tracing: false,
+            traced,
+            locked: None,
+            lookout,
+            woke_ns: 0,
+            least_ns: u64::MAX,
+            slept: 0,
+            cpu: 0,
+            involuntary: 0,
+        }
     }
 
     /// Takes the priority and sees to memory. The first time, all that the process has mapped beside `arena` is
@@ -87,6 +114,7 @@ impl Waker {
             self.raised = true;
         }
         self.before = watch::involuntary();
+        (self.woke_ns, self.least_ns, self.slept) = (0, u64::MAX, 0);
         Ok(now())
     }
 
@@ -161,8 +189,18 @@ impl Waker {
     }
 
     /// Sleeps until `at_ns`. The clock is the first thing that is read behind it.
+    ///
+    /// The kernel is asked for involuntary switches only where there can have been one: two switches take longer than
+    /// the little that the thread does, so that it was awake for more than twice its least. What is counted late is
+    /// counted all the same.
     #[inline(always)]
-    pub(crate) fn sleep(&self, at_ns: u64) -> Result<Awake, Refusal> {
+    pub(crate) fn sleep(&mut self, at_ns: u64) -> Result<Awake, Refusal> {
+        let awake_ns = now().saturating_sub(self.woke_ns);
+        if awake_ns / 2 > self.least_ns || self.slept.is_multiple_of(ASK) {
+            self.ask();
+        }
+        self.least_ns = self.least_ns.min(awake_ns);
+        self.slept += 1;
         let (seconds, nanoseconds) = (at_ns / 1_000_000_000, at_ns % 1_000_000_000);
         let at = libc::timespec { tv_sec: seconds as libc::time_t, tv_nsec: nanoseconds as libc::c_long };
         loop {
@@ -181,11 +219,25 @@ impl Waker {
             }
         }
         let now_ns = now();
-        // SAFETY: no arguments; the vDSO or the kernel answers with a number.
-        let cpu = unsafe { libc::sched_getcpu() };
-        let involuntary = watch::involuntary().saturating_sub(self.before);
-        Ok(Awake { now_ns, cpu: u64::try_from(cpu).unwrap_or(0), involuntary })
+        self.woke_ns = now_ns;
+        if CPU_IS_CHEAP {
+            self.cpu = cpu();
+        }
+        Ok(Awake { now_ns, cpu: self.cpu, involuntary: self.involuntary })
     }
+
+    #[cold]
+    fn ask(&mut self) {
+        self.involuntary = watch::involuntary().saturating_sub(self.before);
+        self.cpu = cpu();
+    }
+}
+
+/// The CPU that this thread is on.
+fn cpu() -> u64 {
+    // SAFETY: no arguments; the thread's own memory, the vDSO or the kernel answers with a number.
+    let cpu = unsafe { libc::sched_getcpu() };
+    u64::try_from(cpu).unwrap_or(0)
 }
 
 /// The tracer's rows as activations. Its thread skips the periods that it was late for, as a task does here; a record

@@ -74,7 +74,8 @@ pub(super) fn rows(record: &Record, unit: Unit, report: &mut Report) {
 fn cells<'a>(record: &'a Record, design: &Design) -> Vec<(usize, &'a TrialRun)> {
     let places = traced(record);
     let of = |run: &'a TrialRun| {
-        let task = run.trial.bytes == conditions::NO_WORK && !run.trial.wakes.timerlat;
+        let wakes = run.trial.wakes;
+        let task = run.trial.bytes == conditions::NO_WORK && !wakes.timerlat && !wakes.confined;
         let plain = task && run.trial.with.is_empty();
         let wanted =
             run.done.is_some() && run.trial.round > LOOKED && plain && run.trial.wakes.traced == places;

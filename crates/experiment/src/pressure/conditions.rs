@@ -3,7 +3,7 @@
 use fathom_analysis::claims::decode;
 use fathom_probe::load::{Load, Stress};
 use fathom_probe::machine::{Stream, Worth};
-use fathom_probe::wire::Trial;
+use fathom_probe::wire::{PatternKind, Trial};
 
 use crate::record::Record;
 
@@ -16,6 +16,9 @@ const STUDY_MALLOC: &str = "cpu*16 io*4 disk*2:256M malloc*2:128M";
 
 /// What a task that has work walks after each awakening, bytes: half of a small first level.
 pub(crate) const WORK: u64 = 16 << 10;
+/// The word of the study's load with its memory workers, kept to a share of the caches.
+pub const CONFINED: &str = "study-vm-confined";
+
 /// One line: a task that only says that it is awake.
 pub(crate) const NO_WORK: u64 = 64;
 /// What is swept where no private cache is claimed: twice what any core here has of its own.
@@ -36,6 +39,8 @@ pub(crate) enum State {
     Flushed,
     /// A buffer larger than the core's own caches is swept before each sleep.
     Evicted,
+    /// The load may fill the least share of the caches that can be partitioned; the task has no work.
+    Confined,
 }
 
 /// A condition that has a word.
@@ -62,6 +67,12 @@ pub const NAMED: &[Condition] = &[
     loaded("none", "", "nothing beside"),
     loaded("study", STUDY, "study S3's load: stress -c 16 -i 4 -d 2 --hdd-bytes 256M"),
     loaded("study-vm", STUDY_VM, "the same with --vm 2 --vm-bytes 128M"),
+    Condition {
+        token: CONFINED,
+        about: "the same, its workers kept to the least share of the caches (resctrl)",
+        load: STUDY_VM,
+        state: State::Confined,
+    },
     loaded("cpu", "cpu*2", "two workers that only compute"),
     loaded("io", "io*2", "two workers that sync"),
     loaded("disk", "disk*2", "two workers that write files"),
@@ -144,10 +155,11 @@ impl Cell {
 
     /// Gives a trial what this cell is.
     pub(crate) fn onto(&self, mut trial: Trial, record: &Record) -> Trial {
-        let work = if self.state == State::Idle { NO_WORK } else { WORK };
+        let work = if matches!(self.state, State::Idle | State::Confined) { NO_WORK } else { WORK };
         // One more than a lap: a whole one would end where it began, and prove nothing.
         (trial.bytes, trial.loads) = (work, if work == NO_WORK { 1 } else { work / trial.step + 1 });
         trial.wakes.flushed = self.state == State::Flushed;
+        trial.wakes.confined = self.state == State::Confined;
         trial.wakes.spoil = if self.state == State::Evicted { spoil(record) } else { 0 };
         (trial.load, trial.with) = (self.load.clone(), self.with.clone());
         trial
@@ -159,6 +171,7 @@ impl Cell {
             (true, _, _) => State::Flushed,
             (_, true, _) => State::Evicted,
             (_, _, true) => State::Warm,
+            _ if trial.wakes.confined => State::Confined,
             _ => State::Idle,
         };
         // Another thread's wake-ups are none of the task's.
@@ -183,6 +196,7 @@ pub(crate) fn cells(record: &Record) -> Vec<Cell> {
         // A load of one's own is compared with none.
         (true, false) => vec!["none"],
         (true, true) if record.worth == Some(Worth::Modelled) => MODELLED.to_vec(),
+        (true, true) if confines(record) => [&QUICK[..], &[CONFINED]].concat(),
         (true, true) => QUICK.to_vec(),
     };
     let mut cells: Vec<Cell> = Vec::new();
@@ -192,6 +206,24 @@ pub(crate) fn cells(record: &Record) -> Vec<Cell> {
         }
     }
     cells
+}
+
+/// A load that is kept to a share of the caches, for a look: does this machine partition any?
+pub(crate) fn confined(record: &Record) -> Option<Cell> {
+    let load = Load::parse("cpu").ok()?;
+    Some(Cell { load, ..Cell::of(named(CONFINED)?, record) })
+}
+
+/// Is it asked for, or nothing chosen?
+pub(crate) fn confined_wanted(record: &Record) -> bool {
+    let sweep = record.run.as_ref().is_some_and(|run| run.pressure.sweep);
+    let asked = record.run.as_ref().is_some_and(|run| run.pressure.conditions.iter().any(|c| c == CONFINED));
+    asked || !sweep && design_wanted(record)
+}
+
+/// Did it?
+fn confines(record: &Record) -> bool {
+    record.of(PatternKind::Wake).any(|run| run.trial.wakes.confined && run.done.is_some())
 }
 
 /// Is the randomised design over the factors wanted too? Where nothing was chosen.

@@ -81,9 +81,11 @@ fn look(record: &Record) -> Vec<Trial> {
         .zip(none.into_iter().cycle())
         .map(|(traced, none)| Trial { warm: 10, ..series(record, &none, LOOK, traced) })
         .collect();
-    // A described machine has no kernel that could have it.
-    if !untraced(record) && record.worth != Some(Worth::Modelled) {
-        all.extend(timerlat(record, LOOK));
+    // A described machine has no kernel that could have them.
+    if record.worth != Some(Worth::Modelled) {
+        all.extend(timerlat(record, LOOK).filter(|_| !untraced(record)));
+        let confined = conditions::confined(record).filter(|_| conditions::confined_wanted(record));
+        all.extend(confined.map(|cell| series(record, &cell, LOOK, false)));
     }
     all.push(round::clock());
     all

@@ -40,6 +40,27 @@ fn counters_count_or_are_refused() {
     }
 }
 
+/// Closed and opened again, or refused as before.
+#[test]
+fn counters_that_rest_count_again() {
+    let sizes = crate::pages::sizes(&Root::system(), rustix::param::page_size() as u64, None);
+    let mut memory =
+        Memory::open(Root::system(), sizes.expect("the kernel's own"), Some(64 << 20)).expect("addresses");
+    let (mut events, _) = Events::open(&Root::system(), &mut memory);
+    let names = |counts: Vec<Count>| counts.into_iter().map(|count| count.name).collect::<Vec<_>>();
+    let before = events.read().map(names);
+    events.rest();
+    events.rest();
+    assert!(events.counters.is_empty());
+    let after = events.read().map(names);
+    assert_eq!(before.as_ref().ok(), after.as_ref().ok());
+    if let Err(refusal) = &after {
+        eprintln!("SKIPPED that they count: {}: {}", refusal.reason, refusal.remedy);
+    }
+    clock::alu(1 << 20);
+    assert!(events.read().is_ok_and(|counts| counts.iter().all(|count| count.value > 0)) || after.is_err());
+}
+
 /// Software events stand in for hardware here: one that always counts, and one that opens everywhere and
 /// counts nothing on these architectures.
 #[test]
@@ -59,7 +80,7 @@ fn an_event_that_opens_and_counts_nothing_is_left_out() {
     assert_eq!(names, ["time"]);
     assert!(facts.contains(&int("counter.nothing.tried", 0)));
     let refusal = Refusal::new("", "");
-    let before = Events { counters, refusal }.read().expect("it counts");
+    let before = Events { counters, resting: Vec::new(), refusal }.read().expect("it counts");
     assert_eq!(before[0].name, "time");
     assert!(before[0].value > 0);
 }

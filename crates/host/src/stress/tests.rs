@@ -71,7 +71,7 @@ fn soon(what: &str, mut done: impl FnMut() -> bool) {
 /// What a load has done when each of its stressors has ended a round.
 fn done(text: &str) -> Vec<Pressed> {
     let mut stressors = stressors(&AGAIN, &Root::system());
-    stressors.press(&load(text)).unwrap_or_else(|r| panic!("{text}: {}", r.reason));
+    stressors.press(&load(text), false).unwrap_or_else(|r| panic!("{text}: {}", r.reason));
     let (before, running) = {
         let running = stressors.running.as_ref().expect("it runs");
         (running.before.clone(), running)
@@ -151,7 +151,7 @@ fn a_load_ends_with_the_thread_that_started_it() {
     static DONE: AtomicU32 = AtomicU32::new(0);
     let begun = std::thread::spawn(|| {
         let mut stressors = stressors(&AGAIN, &Root::system());
-        stressors.press(&load("cpu*2 vm:524K")).expect("a load");
+        stressors.press(&load("cpu*2 vm:524K"), false).expect("a load");
         let there = children("vm*1:524K");
         DONE.store(1, Ordering::Relaxed);
         // Whoever is killed releases nothing. The lookout, which this process still has, must not see it.
@@ -172,7 +172,7 @@ fn a_worker_is_an_ordinary_process_away_from_the_measured_cpu() {
         return;
     }
     let mut stressors = stressors(&AGAIN, &Root::system());
-    stressors.press(&load("read:532K")).expect("a load");
+    stressors.press(&load("read:532K"), false).expect("a load");
     let pid = stressors.running.as_ref().expect("it runs").workers[0].child.id();
     let text = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).expect("it is there");
     assert_eq!(text("oom_score_adj").trim(), "1000");
@@ -199,7 +199,7 @@ fn what_cannot_be_started_is_refused_and_nothing_is_left() {
     }
     let system = Root::system();
     let refused = |words: &[&str], text: &str| {
-        let refusal = stressors(words, &system).press(&load(text)).expect_err("a refusal");
+        let refusal = stressors(words, &system).press(&load(text), false).expect_err("a refusal");
         assert!(!refusal.remedy.is_empty(), "{}", refusal.reason);
         refusal.reason.into_owned()
     };
@@ -209,7 +209,7 @@ fn what_cannot_be_started_is_refused_and_nothing_is_left() {
     assert!(why.contains("a worker of vm*3:528K ended with status 1 before it worked"), "{why}");
     // More than the machine has addresses for, within what the fixture says there is.
     let (_keep, root) = fixture::root(&[("/proc/meminfo", "MemAvailable: 9007199254740991 kB\n")]);
-    let refusal = stressors(&AGAIN, &root).press(&load("cpu vm*2:1024G malloc:1024G"));
+    let refusal = stressors(&AGAIN, &root).press(&load("cpu vm*2:1024G malloc:1024G"), false);
     if let Err(refusal) = refusal {
         assert!(refusal.reason.contains("cannot map its memory"), "{}", refusal.reason);
     } else {
@@ -222,7 +222,7 @@ fn what_cannot_be_started_is_refused_and_nothing_is_left() {
 fn memory_beyond_what_may_be_taken_is_refused_with_what_there_is() {
     let (_keep, root) = fixture::root(&[("/proc/meminfo", "MemAvailable: 131072 kB\n")]);
     let mut stressors = stressors(&AGAIN, &root);
-    let refusal = stressors.press(&load("vm*2:40M cpu")).expect_err("too much");
+    let refusal = stressors.press(&load("vm*2:40M cpu"), false).expect_err("too much");
     // Twice 40 MiB and three processes; half of 128 MiB.
     assert!(
         refusal.reason.contains("vm*2:40M cpu*1 takes 86 MiB, and 64 MiB may be taken"),
@@ -231,7 +231,7 @@ fn memory_beyond_what_may_be_taken_is_refused_with_what_there_is() {
     );
     assert!(refusal.reason.contains("MemAvailable"), "{}", refusal.reason);
     stressors.most = Some(32 << 20);
-    let refusal = stressors.press(&load("read:32M")).expect_err("too much");
+    let refusal = stressors.press(&load("read:32M"), false).expect_err("too much");
     assert!(refusal.reason.contains("32 MiB may be taken") && refusal.reason.contains("--max-bytes"));
     assert_eq!(demand(&load("disk*4:1G cpu")), 5 * OWN, "a disk's bytes are no memory");
     assert_eq!(demand(&load(&"vm*256:1024G ".repeat(16))), 4096 * (OWN + (1 << 40)));

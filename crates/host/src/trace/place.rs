@@ -8,18 +8,15 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use fathom_probe::machine::Refusal;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
+use crate::owner::{left_behind, name};
 use crate::read::Root;
 
 /// Where distributions mount it (Linux, Documentation/trace/ftrace.rst).
 const USUAL: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
-
-/// First part of our instances' names.
-const PREFIX: &str = "fathom.";
 
 /// The trace files.
 pub(crate) struct Place {
@@ -223,37 +220,6 @@ impl Place {
         gone.sort();
         gone
     }
-}
-
-/// `fathom.PID.START.N`, the Nth of this process: a number alone could be another process's by now.
-fn name(root: &Root) -> String {
-    static MADE: AtomicU32 = AtomicU32::new(0);
-    let (pid, n) = (std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
-    format!("{PREFIX}{pid}.{}.{n}", started(root, pid).unwrap_or(0))
-}
-
-/// Is this the name of an instance whose process is gone?
-fn left_behind(root: &Root, name: &str) -> bool {
-    let mut parts = name.strip_prefix(PREFIX).unwrap_or_default().split('.');
-    let pid: Option<u32> = parts.next().and_then(|pid| pid.parse().ok());
-    let start: Option<u64> = parts.next().and_then(|start| start.parse().ok());
-    match (pid, start) {
-        (Some(pid), Some(start)) => started(root, pid).is_none_or(|now| now != start),
-        _ => false,
-    }
-}
-
-/// When a process was started, in clock ticks since boot; nothing where it is gone, or dead and only waiting to
-/// be reaped. (proc_pid_stat(5): the state is the third field, the start the 22nd, and the second ends with the
-/// last parenthesis.)
-fn started(root: &Root, pid: u32) -> Option<u64> {
-    let stat = root.text(&format!("/proc/{pid}/stat"))?;
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
-    let state = fields.next()?;
-    if ["Z", "X", "x"].contains(&state) {
-        return None;
-    }
-    fields.nth(18)?.parse().ok()
 }
 
 /// Writes one setting. Without `O_CREAT`: in tracefs it makes "not permitted" of what is not there.

@@ -31,7 +31,7 @@ fn a_group_without_real_time_runtime_is_named_with_its_file() {
 
 #[test]
 fn a_sleep_ends_at_its_time_and_not_before() {
-    let waker = Waker::new(crate::lookout::Lookout::new(None, Vec::new()));
+    let mut waker = Waker::new(crate::lookout::Lookout::new(None, Vec::new()));
     for _ in 0..5 {
         let at = now() + 200_000;
         let awake = waker.sleep(at).expect("a sleep");
@@ -39,6 +39,28 @@ fn a_sleep_ends_at_its_time_and_not_before() {
     }
     // A time that is past is no sleep.
     assert!(waker.sleep(now() - 1_000_000).is_ok());
+}
+
+#[test]
+fn switches_are_asked_for_where_there_can_have_been_one() {
+    let mut waker = Waker::new(crate::lookout::Lookout::new(None, Vec::new()));
+    let asked = |waker: &mut Waker| {
+        // No count is so large: what is still there was not asked for.
+        waker.involuntary = u64::MAX;
+        waker.sleep(now() + 50_000).expect("a sleep").involuntary != u64::MAX
+    };
+    assert!(asked(&mut waker), "the first");
+    // A least time that nothing undercuts: only every 64th.
+    waker.least_ns = u64::MAX / 2;
+    let often = (0..2 * ASK - 1).filter(|_| {
+        waker.least_ns = u64::MAX / 2;
+        asked(&mut waker)
+    });
+    assert_eq!(often.count(), 1);
+    // Awake for longer than that twice.
+    assert!(asked(&mut waker), "the 64th");
+    waker.least_ns = 0;
+    assert!(asked(&mut waker));
 }
 
 #[test]

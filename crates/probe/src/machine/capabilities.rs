@@ -204,12 +204,13 @@ pub trait Disturb {
     }
 
     /// Starts the stressors of a trial's `load=` and returns when all of their workers are at work. Never called
-    /// with a load that is none.
+    /// with a load that is none. Where they are to be `confined`, they fill the least share of every cache that the
+    /// machine can partition, and the task has the rest to itself.
     ///
     /// # Errors
-    /// A [`Refusal`] where the machine cannot run them, or may not; then none of them runs.
-    fn press(&mut self, load: &Load) -> Result<(), Refusal> {
-        let _ = load;
+    /// A [`Refusal`] where the machine cannot run or confine them, or may not; then none of them runs.
+    fn press(&mut self, load: &Load, confined: bool) -> Result<(), Refusal> {
+        let _ = (load, confined);
         Err(Refusal::new("this machine offers no stressors", "load a Linux machine: `--on host`"))
     }
 

@@ -67,7 +67,7 @@ fn pressed<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal>
     if trial.load.is_none() {
         return alone(machine, trial);
     }
-    machine.press(&trial.load)?;
+    machine.press(&trial.load, trial.wakes.confined)?;
     let outcome = alone(machine, trial);
     let released = machine.release();
     outcome.map(|outcome| Yield { released, ..outcome })

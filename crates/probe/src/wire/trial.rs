@@ -78,12 +78,22 @@ pub struct Wakes {
     pub timerlat: bool,
     /// Bytes that are swept before each sleep, so that nearer caches hold them and not what the wake-up needs.
     pub spoil: u64,
+    /// Are the load's workers kept to the least share of every cache that the machine can partition?
+    pub confined: bool,
 }
 
 impl Default for Wakes {
     fn default() -> Wakes {
         // A period of 1 ms, as cyclictest has it; the priority leaves room above for the kernel's own threads.
-        Wakes { every_ns: 1_000_000, priority: 80, traced: false, flushed: false, timerlat: false, spoil: 0 }
+        Wakes {
+            every_ns: 1_000_000,
+            priority: 80,
+            traced: false,
+            flushed: false,
+            timerlat: false,
+            spoil: 0,
+            confined: false,
+        }
     }
 }
 
@@ -204,7 +214,7 @@ impl Trial {
     /// The line that asks for it.
     #[must_use]
     pub fn line(&self) -> Line {
-        let mut line = Line::new("trial")
+        let line = Line::new("trial")
             .int("id", self.id)
             .int("round", self.round)
             .token("pattern", self.pattern.token())
@@ -219,7 +229,11 @@ impl Trial {
             .int("loads", self.loads)
             .int("samples", self.samples)
             .int("warm", self.warm);
-        // Younger than the first records: they stand only where they say something.
+        self.younger(line)
+    }
+
+    /// The keys that are younger than the first records: they stand only where they say something.
+    fn younger(&self, mut line: Line) -> Line {
         if self.timed != 1 {
             line = line.int("timed", self.timed);
         }
@@ -405,7 +419,7 @@ impl Trial {
 
 impl Wakes {
     /// Key, value, and the value that needs no key.
-    fn keys(&self) -> [(&'static str, u64, u64); 6] {
+    fn keys(&self) -> [(&'static str, u64, u64); 7] {
         let d = Wakes::default();
         [
             ("every_ns", self.every_ns, d.every_ns),
@@ -414,6 +428,7 @@ impl Wakes {
             ("flushed", u64::from(self.flushed), 0),
             ("timerlat", u64::from(self.timerlat), 0),
             ("spoil", self.spoil, 0),
+            ("confined", u64::from(self.confined), 0),
         ]
     }
 
@@ -426,6 +441,7 @@ impl Wakes {
             flushed: f.int("flushed")?.map_or(Ok(d.flushed), |v| flag("flushed", v))?,
             timerlat: f.int("timerlat")?.map_or(Ok(d.timerlat), |v| flag("timerlat", v))?,
             spoil: f.int("spoil")?.unwrap_or(d.spoil),
+            confined: f.int("confined")?.map_or(Ok(d.confined), |v| flag("confined", v))?,
         })
     }
 }

@@ -153,7 +153,7 @@ pub(super) const TOKENS: &[TokenKind] = &[
         // The last are loads of the user's own: as many as one may ask for.
         #[rustfmt::skip]
         values: &[
-            "none", "study", "study-vm", "cpu", "io", "disk", "vm", "malloc", "read", "write", "copy", "chase", "pages",
+            "none", "study", "study-vm", "study-vm-confined", "cpu", "io", "disk", "vm", "malloc", "read", "write", "copy", "chase", "pages",
             "fault", "unmap", "warm", "flushed", "evicted",
             "load-1", "load-2", "load-3", "load-4", "load-5", "load-6", "load-7", "load-8", "load-9", "load-10",
             "load-11", "load-12", "load-13", "load-14", "load-15", "load-16", "load-17", "load-18",

@@ -63,7 +63,7 @@ impl Maintain for Timed {
 }
 
 impl Disturb for Timed {
-    fn press(&mut self, load: &Load) -> Result<(), Refusal> {
+    fn press(&mut self, load: &Load, _: bool) -> Result<(), Refusal> {
         self.pressed.push(load.clone());
         Ok(())
     }

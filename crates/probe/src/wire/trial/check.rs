@@ -70,7 +70,7 @@ impl Trial {
             return match *wakes == Wakes::default() {
                 true => Ok(()),
                 false => wrong(format!(
-                    "every_ns=, priority=, traced=, flushed=, timerlat= and spoil= are for pattern=wake, not for {}",
+                    "every_ns=, priority=, traced=, flushed=, timerlat=, spoil= and confined= are for pattern=wake, not {}",
                     self.pattern.token()
                 )),
             };
@@ -86,6 +86,9 @@ impl Trial {
             return wrong(
                 "timerlat=1 is a thread of the kernel's: without traced=, flushed= and spoil=".into(),
             );
+        }
+        if wakes.confined && self.load.is_none() {
+            return wrong("confined=1 is for the workers of a load=".into());
         }
         if wakes.spoil > MAX_BYTES || !wakes.spoil.is_multiple_of(self.step) {
             return wrong(format!("spoil={} must be steps of {} up to {MAX_BYTES}", wakes.spoil, self.step));

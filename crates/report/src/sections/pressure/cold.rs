@@ -1,4 +1,5 @@
-//! Warm against cold: the task finds its working set as it left it, flushed, or evicted.
+//! Warm against cold: the task finds its working set as it left it, flushed, or evicted; and what of a load's effect
+//! goes with its share of the caches.
 
 use fathom_analysis::findings::Finding;
 
@@ -10,8 +11,33 @@ use crate::page::{INTERVAL, Ink, Page, left, measured, right};
 /// The states, the warm one first.
 const STATES: [&str; 3] = ["warm", "flushed", "evicted"];
 
-/// The table, where a cold state was measured.
+/// The table, where a cold state was measured, and the confined load, where caches can be partitioned.
 pub(super) fn section(page: &mut Page, wakeups: &Wakeups) {
+    states(page, wakeups);
+    if let Some(text) = confined(wakeups) {
+        page.heading("The study's load kept to the least share of the caches (resctrl)");
+        page.text(Ink::Plain, &text, "", "  ");
+    }
+}
+
+/// How late the task is beside the load with all of the caches, with a share of them, and without it.
+fn confined(wakeups: &Wakeups) -> Option<String> {
+    const CONDITIONS: [&str; 3] = ["study-vm", "study-vm-confined", "none"];
+    let (word, [all, some]) = furthest(wakeups, "user", [CONDITIONS[0], CONDITIONS[1]])?;
+    let mut text = format!(
+        "At {} the task is {} late beside it with all of the caches, and {} with that share of them: what lies \
+         between comes with the caches.",
+        super::spoken(word),
+        said(all),
+        said(some)
+    );
+    if let Some(none) = wakeups.at("user", CONDITIONS[2], word) {
+        text += &format!(" With no load it is {}.", said(none));
+    }
+    Some(text)
+}
+
+fn states(page: &mut Page, wakeups: &Wakeups) {
     let any = |state: &str| ["user", "work"].iter().any(|p| wakeups.at(p, state, "p50").is_some());
     if !any("warm") || !STATES[1..].iter().any(|state| any(state)) {
         return;

@@ -1,4 +1,4 @@
-use fathom_analysis::findings::{Refused, Report, Value};
+use fathom_analysis::findings::{Finding, Refused, Report, Value};
 
 use crate::json;
 use crate::samples::{self, golden};
@@ -53,6 +53,34 @@ fn the_answer_comes_from_what_there_is() {
     let alone =
         unwrapped(&text(&without(&whole, |name| name.contains("study") || name.starts_with("explained"))));
     assert!(alone.contains("With no load beside it, the task is 29 (23..34) us late at p99.9"), "{alone}");
+}
+
+fn halved(f: &Finding) -> Finding {
+    let half = |v: Option<f64>| v.map(|v| v / 2.0);
+    match f.value {
+        Value::Number(v) => {
+            Finding { value: Value::Number(v / 2.0), low: half(f.low), high: half(f.high), ..f.clone() }
+        }
+        _ => f.clone(),
+    }
+}
+
+#[test]
+fn what_goes_with_the_caches_stands_beside_the_whole_load_and_none() {
+    let mut report = samples::pressure();
+    assert!(!text(&report).contains("resctrl"));
+    let confined: Vec<Finding> = report
+        .findings
+        .iter()
+        .filter(|f| f.name.starts_with("wakeup.user.study-vm."))
+        // Half as late, so that the two cannot be taken for each other.
+        .map(|f| Finding { name: f.name.replace("study-vm", "study-vm-confined"), ..halved(f) })
+        .collect();
+    report.findings.extend(confined);
+    let said = unwrapped(&text(&report));
+    let expected = "At p99.9 the task is 46 (37..55) us late beside it with all of the caches, and 23 (18..27) us with that share";
+    assert!(said.contains("kept to the least share of the caches"), "{said}");
+    assert!(said.contains(expected), "{said}");
 }
 
 #[test]
