@@ -17,7 +17,7 @@ const STUDY_MALLOC: &str = "cpu*16 io*4 disk*2:256M malloc*2:128M";
 /// What a task that has work walks after each awakening, bytes: half of a small first level.
 pub(crate) const WORK: u64 = 16 << 10;
 /// The word of the study's load with its memory workers, kept to a share of the caches.
-pub const CONFINED: &str = "study-vm-confined";
+const CONFINED: &str = "study-vm-confined";
 
 /// One line: a task that only says that it is awake.
 pub(crate) const NO_WORK: u64 = 64;
