@@ -123,6 +123,10 @@ impl Session {
         let processes = self.user.processes().into_iter().map(|p| format!("process {} {}", p.0, p.2));
         let instances = instances(&self.user, self.probe).unwrap_or_default().into_iter();
         let mut left: Vec<String> = processes.chain(instances).collect();
+        // Where caches can be partitioned, its groups: their names begin as those of instances do.
+        let groups = std::fs::read_dir("/sys/fs/resctrl").into_iter().flatten().flatten();
+        let groups = groups.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        left.extend(groups.filter(|name| name.starts_with(&format!("fathom.{}.", self.probe))));
         // A file that had to have a name is named after its worker.
         for directory in [self.user.path("tmp"), PathBuf::from("/var/tmp"), PathBuf::from("/tmp")] {
             let files = self.workers.iter().map(|worker| directory.join(format!("fathom.{worker}")));
