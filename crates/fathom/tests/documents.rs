@@ -65,7 +65,7 @@ fn take_record() {
 fn workplace() -> tempfile::TempDir {
     take_record();
     let dir = tempfile::tempdir().expect("a temporary directory");
-    for name in ["machines", "crates"] {
+    for name in ["machines", "crates", "records"] {
         std::os::unix::fs::symlink(root().join(name), dir.path().join(name)).expect("a link");
     }
     dir
