@@ -319,7 +319,7 @@ void test_fuzz(void)
 	for (i = 0; i <= COMMANDS; i++)
 		check(succeeded[i] || (!world.arm64 && i >= 6 && i <= 9), "command %ld never succeeded", i);
 	check(meminfo("SUnreclaim") < slab + 512, "slabs grew");
-	check(meminfo("CmaFree") == cma, "CMA's memory was not given back");
+	check(meminfo("CmaFree") > cma - CMA_OTHERS, "CMA's memory was not given back");
 	check(meminfo("MemFree") > free_ - 4096, "memory was not given back");
 	fd = device_open();
 	expect_nothing_held(fd, "the fuzz");

@@ -38,6 +38,8 @@ bool pin(int cpu);
 /* The child's exit status, or 256 + its signal. */
 int status_of(int pid);
 long meminfo(const char *name);
+/* kB of CMA's memory that others come to have meanwhile: what can be moved lies there too. */
+#define CMA_OTHERS	2048
 
 void test_bounds(void);
 void test_regions(void);

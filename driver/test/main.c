@@ -141,7 +141,7 @@ static bool alarming(const char *line)
 {
 	static const char *const words[] = {
 		"WARNING:", "BUG", "Oops", "Call Trace", "Call trace", "leak", "corrupt",
-		"fathom:", "map pfn", "bad page", "Bad page", "hung", "stall",
+		"is lost", "not used any more", "map pfn", "bad page", "Bad page", "hung", "stall",
 	};
 	size_t i;
 

@@ -245,6 +245,9 @@ static void hold_and_wait(int ready)
 		pause();
 }
 
+/* Each holds some 600 kB of CMA's memory, where there is such. */
+#define KILLS	20
+
 void test_killed(void)
 {
 	long cma = meminfo("CmaFree");
@@ -252,7 +255,7 @@ void test_killed(void)
 	char byte;
 	int ends[2], pid, i, fd = device_open();
 
-	for (i = 0; i < 5; i++) {
+	for (i = 0; i < KILLS; i++) {
 		if (pipe(ends)) {
 			failed("pipe: %s", strerror(errno));
 			return;
@@ -274,6 +277,7 @@ void test_killed(void)
 		close(ends[1]);
 		expect_nothing_held(fd, "kill -9");
 	}
-	check(meminfo("CmaFree") == cma, "CmaFree was %ld kB and is %ld kB", cma, meminfo("CmaFree"));
+	check(meminfo("CmaFree") > cma - CMA_OTHERS, "CmaFree was %ld kB and is %ld kB", cma,
+	      meminfo("CmaFree"));
 	close(fd);
 }

@@ -132,7 +132,8 @@ void test_dma_alloc(void)
 					check(samples[j].alloc && samples[j].free,
 					      "an allocation took no time");
 			}
-	check(meminfo("CmaFree") == cma, "CmaFree was %ld kB and is %ld kB", cma, meminfo("CmaFree"));
+	check(meminfo("CmaFree") > cma - CMA_OTHERS, "CmaFree was %ld kB and is %ld kB", cma,
+	      meminfo("CmaFree"));
 	expect_nothing_held(fd, "allocations");
 	close(fd);
 }
