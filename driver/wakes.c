@@ -149,7 +149,11 @@ static struct fathom_wakes_run *new_run(const struct fathom_wake_start *start)
 		return ERR_PTR(error);
 	}
 	kref_init(&run->held);
-	atomic_inc(&fathom_wakes_alive);
+	/* So that nobody buries a CPU in timers. */
+	if (atomic_inc_return(&fathom_wakes_alive) > FATHOM_WAKES_MOST) {
+		put_run(run);
+		return ERR_PTR(-EBUSY);
+	}
 	run->memory = vmalloc_user(run->bytes);
 	if (!run->memory) {
 		put_run(run);

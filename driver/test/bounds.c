@@ -186,7 +186,7 @@ void test_bounds(void)
 
 	for (i = 0; i < sizeof(commands) / sizeof(*commands); i++) {
 		/* Of another size it is another command; at no address it is none. */
-		expect(fd, commands[i] + (8UL << _IOC_SIZESHIFT), space, ENOTTY, "a larger structure");
+		expect(fd, commands[i] + (8UL << _IOC_SIZESHIFT), space, ENOTTY, "a larger one");
 		expect(fd, commands[i] & ~((unsigned long)_IOC_SIZEMASK << _IOC_SIZESHIFT), space,
 		       ENOTTY, "a command without its structure");
 		if (commands[i] != FATHOM_IOC_COUNTERS_STATE && commands[i] != FATHOM_IOC_CACHE_ID)

@@ -248,11 +248,31 @@ static void one_recorder(int fd, unsigned int cpu, unsigned int policy)
 	munmap((void *)memory, start.bytes);
 }
 
+/* So many recorders, and no more. */
+static void recorders(int fd)
+{
+	struct fathom_wake_start start;
+	int i, fds[FATHOM_WAKES_MOST + 1];
+
+	for (i = 0; i <= FATHOM_WAKES_MOST; i++) {
+		fds[i] = device_open();
+		memset(&start, 0, sizeof(start));
+		start.period_ns = 1000000;
+		start.rows = 100;
+		expect(fds[i], FATHOM_IOC_WAKE_START, &start, i < FATHOM_WAKES_MOST ? 0 : EBUSY,
+		       "one recorder more");
+	}
+	for (i = 0; i <= FATHOM_WAKES_MOST; i++)
+		close(fds[i]);
+	expect_nothing_held(fd, "many recorders");
+}
+
 void test_wakes(void)
 {
 	struct fathom_wake_start start = { .period_ns = 1000000000, .rows = 1000000 };
 	int i, fd = device_open();
 
+	recorders(fd);
 	one_recorder(fd, 0, FATHOM_POLICY_NORMAL);
 	one_recorder(fd, world.cpus - 1, FATHOM_POLICY_FIFO_LOW);
 	one_recorder(fd, world.cpus - 1, FATHOM_POLICY_FIFO);

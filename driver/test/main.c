@@ -3,6 +3,7 @@
  * The guest's first process: loads the module, runs the tests, says what came of
  * them on the console, and resets the guest, which ends QEMU.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -210,6 +211,43 @@ static void test_others(void)
 	check(status == EACCES, "another user's open: status %d", status);
 }
 
+static void write_to(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	check(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text), "%s: %s", path,
+	      strerror(errno));
+	close(fd);
+}
+
+/* The engine's device goes and comes, while the driver is open. */
+static void test_unbind(void)
+{
+	struct fathom_dma_sample sample;
+	struct fathom_dma_run run = { .engine = FATHOM_ENGINE_EDU, .bytes = 100, .count = 1,
+				      .samples = (uintptr_t)&sample };
+	struct fathom_dma_run again = run;
+	DIR *devices = opendir("/sys/bus/pci/drivers/fathom");
+	struct dirent *entry;
+	int fd = device_open();
+
+	do {
+		entry = devices ? readdir(devices) : NULL;
+	} while (entry && strncmp(entry->d_name, "0000:", 5));
+	if (entry) {
+		write_to("/sys/bus/pci/drivers/fathom/unbind", entry->d_name);
+		check(info_of(fd).engines == 1, "edu is there without a driver");
+		expect(fd, FATHOM_IOC_DMA_RUN, &run, ENODEV, "a run without a device");
+		write_to("/sys/bus/pci/drivers/fathom/bind", entry->d_name);
+		expect(fd, FATHOM_IOC_DMA_RUN, &again, 0, "a run with it again");
+	} else {
+		failed("the driver has no PCI device");
+	}
+	if (devices)
+		closedir(devices);
+	close(fd);
+}
+
 static void test_unload_in_use(void)
 {
 	int fd = device_open();
@@ -294,6 +332,7 @@ int main(void)
 	run("load", test_load);
 	run("other-users", test_others);
 	run("unload-in-use", test_unload_in_use);
+	run("unbind", test_unbind);
 	run("bounds", test_bounds);
 	run("regions", test_regions);
 	run("mappings", test_mappings);

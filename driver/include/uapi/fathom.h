@@ -311,6 +311,7 @@ struct fathom_cache_id {
 #define FATHOM_WAKE_LEAST_NS	50000ULL
 #define FATHOM_WAKE_MOST_NS	1000000000ULL
 #define FATHOM_WAKE_MOST_ROWS	1000000
+#define FATHOM_WAKES_MOST	4	/* recorders of all openings together; more: EBUSY */
 
 /**
  * struct fathom_wake_start - a timer that wakes a thread of the kernel's
