@@ -21,6 +21,7 @@
 #define THREADS		2
 #define MAPPINGS	8
 #define COMMANDS	12
+#define ENOUGH_CALLS	20000
 
 struct fuzzer {
 	pthread_t thread;
@@ -316,8 +317,10 @@ void test_fuzz(void)
 		printf(" %lu", succeeded[i]);
 	printf("\n  SUnreclaim %ld kB to %ld kB, CmaFree %ld kB to %ld kB, MemFree %ld kB to %ld kB\n",
 	       slab, meminfo("SUnreclaim"), cma, meminfo("CmaFree"), free_, meminfo("MemFree"));
-	for (i = 0; i <= COMMANDS; i++)
-		check(succeeded[i] || (!world.arm64 && i >= 6 && i <= 9), "command %ld never succeeded", i);
+	/* A short run may not come to all of them. */
+	for (i = 0; i <= COMMANDS && calls >= ENOUGH_CALLS; i++)
+		check(succeeded[i] || (!world.arm64 && i >= 6 && i <= 9),
+		      "command %ld never succeeded", i);
 	check(meminfo("SUnreclaim") < slab + 512, "slabs grew");
 	check(meminfo("CmaFree") > cma - CMA_OTHERS, "CMA's memory was not given back");
 	check(meminfo("MemFree") > free_ - 4096, "memory was not given back");
