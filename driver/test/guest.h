@@ -45,6 +45,7 @@ void test_bounds(void);
 void test_regions(void);
 void test_mappings(void);
 void test_killed(void);
+void test_often(void);
 void test_dma(void);
 void test_dma_alloc(void);
 void test_counters(void);

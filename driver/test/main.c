@@ -342,6 +342,7 @@ int main(void)
 	run("regions", test_regions);
 	run("mappings", test_mappings);
 	run("killed", test_killed);
+	run("often", test_often);
 	run("dma", test_dma);
 	run("dma-alloc", test_dma_alloc);
 	run("counters", test_counters);

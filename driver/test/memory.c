@@ -281,3 +281,64 @@ void test_killed(void)
 	      meminfo("CmaFree"));
 	close(fd);
 }
+
+/* One of each, by an opening of its own; and a region whose answer cannot be
+ * written, so that nobody ever learns its handle.
+ */
+static void once_more(void *read_only)
+{
+	uint64_t samples[8];
+	struct fathom_region region = { .bytes = 5000 };
+	struct fathom_region nc = { .bytes = 5000, .attribute = FATHOM_NORMAL_NC };
+	struct fathom_region coloured = { .bytes = 5000, .colours = 4 };
+	struct fathom_dma_run run = { .bytes = 64, .count = 1, .samples = (uintptr_t)samples };
+	struct fathom_dma_alloc alloc = { .bytes = 64, .count = 1,
+					  .samples = (uintptr_t)samples };
+	struct fathom_wake_start start = { .period_ns = 100000000, .rows = 1 };
+	struct fathom_counters counters = { 0 };
+	int fd = device_open();
+	void *memory;
+
+	expect(fd, FATHOM_IOC_REGION, &region, 0, "a region");
+	expect(fd, FATHOM_IOC_REGION, &nc, 0, "a region");
+	expect(fd, FATHOM_IOC_REGION, &coloured, 0, "a region");
+	expect(fd, FATHOM_IOC_REGION, read_only, EFAULT, "a region whose answer is lost");
+	memory = mapped(fd, &region);
+	expect(fd, FATHOM_IOC_DMA_RUN, &run, 0, "a run");
+	expect(fd, FATHOM_IOC_DMA_ALLOC, &alloc, 0, "an allocation");
+	expect(fd, FATHOM_IOC_WAKE_START, &start, 0, "a recorder");
+	expect(fd, FATHOM_IOC_COUNTERS_ON, &counters, world.arm64 ? 0 : EOPNOTSUPP, "counters");
+	check(info_of(fd).regions == 3, "%u regions of 3", info_of(fd).regions);
+	close(fd);
+	munmap(memory, region.bytes);
+}
+
+/* 64 bytes lost each time would be 225 kB; the kernel's own ups and downs are less. */
+#define OFTEN		4000
+#define SLABS_OTHERS	128	/* kB */
+
+void test_often(void)
+{
+	struct fathom_region region = { .bytes = 5000 };
+	void *read_only = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	long before = 0, after;
+	int i, fd;
+
+	memcpy(read_only, &region, sizeof(region));
+	mprotect(read_only, PAGE, PROT_READ);
+	pin(0);
+	for (i = 0; i < OFTEN; i++) {
+		if (i == OFTEN / 10)
+			before = meminfo("SUnreclaim");
+		once_more(read_only);
+	}
+	pin(-1);
+	after = meminfo("SUnreclaim");
+	printf("  SUnreclaim %ld kB after %d times, %ld kB after %d\n", before, OFTEN / 10, after,
+	       OFTEN);
+	check(after < before + SLABS_OTHERS, "slabs grow");
+	munmap(read_only, PAGE);
+	fd = device_open();
+	expect_nothing_held(fd, "all often");
+	close(fd);
+}
