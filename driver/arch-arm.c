@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What differs on 32-bit ARM: ARMv7 (DDI 0406) and ARMv6 as the ARM1176 has it
+ * (DDI 0301). Built, and not run yet.
+ */
+#include <linux/bits.h>
+#include <linux/dma-map-ops.h>
+#include <linux/errno.h>
+#include <linux/irqflags.h>
+#include <linux/ktime.h>
+#include <linux/smp.h>
+#include <asm/barrier.h>
+#include <asm/cp15.h>
+#include <asm/cputype.h>
+
+#include "driver.h"
+
+#define PAR_FAULT	BIT(0)
+#define PAR_SUPERSECTION BIT(1)
+#define CYCLE_COUNTER	BIT(31)	/* of PMCNTENSET */
+#define V6_ENABLE	BIT(0)	/* of the ARM1176's performance monitor control */
+
+/* ARMv6, whose PMU is a different one; of the others only those with the architecture's. */
+static bool is_v7(void)
+{
+	return read_cpuid_part() != ARM_CPU_PART_ARM1176;
+}
+
+/* The short format's PAR: inner attribute in bits 6:4, outer in 3:2. */
+static u32 attribute_short(u32 par)
+{
+	switch (par >> 2 & 0x1f) {
+	case 0x04:	/* inner 001, outer 00: strongly-ordered */
+		return FATHOM_DEVICE;
+	case 0x00:
+		return FATHOM_NORMAL_NC;
+	case 0x1a:	/* inner 110, outer 10 */
+		return FATHOM_WRITE_THROUGH;
+	case 0x15:	/* inner 101, outer 01: write-back, allocating */
+	case 0x1f:	/* inner 111, outer 11: write-back */
+		return FATHOM_WRITE_BACK;
+	default:
+		return FATHOM_OTHER_ATTRIBUTE;
+	}
+}
+
+/* The long format's is coded as a byte of MAIR. */
+static u32 attribute_long(u8 attr)
+{
+	switch (attr) {
+	case 0x00:
+		return FATHOM_DEVICE;
+	case 0x44:
+		return FATHOM_NORMAL_NC;
+	case 0xaa:
+	case 0xbb:
+		return FATHOM_WRITE_THROUGH;
+	case 0xee:
+	case 0xff:
+		return FATHOM_WRITE_BACK;
+	default:
+		return FATHOM_OTHER_ATTRIBUTE;
+	}
+}
+
+static bool tell(struct fathom_translate *translate, u64 par, u32 offset)
+{
+	if (par & PAR_FAULT)
+		return false;
+	translate->raw = par;
+	translate->raw_types = 0;
+	if (IS_ENABLED(CONFIG_ARM_LPAE)) {
+		translate->pa = (par & GENMASK_ULL(39, 12)) | offset;
+		translate->attribute = attribute_long(par >> 56);
+	} else {
+		/* A supersection's address is put together otherwise. */
+		translate->pa = par & PAR_SUPERSECTION ? 0 : (par & 0xfffff000) | offset;
+		translate->attribute = attribute_short(par);
+	}
+	return true;
+}
+
+static u64 par(void)
+{
+	u64 value;
+#ifdef CONFIG_ARM_LPAE
+	asm volatile("mrrc p15, 0, %Q0, %R0, c7" : "=r" (value));
+#else
+	u32 low;
+
+	asm volatile("mrc p15, 0, %0, c7, c4, 0" : "=r" (low));
+	value = low;
+#endif
+	return value;
+}
+
+bool fathom_arch_user(unsigned long va, struct fathom_translate *translate)
+{
+	unsigned long flags;
+	u64 value;
+
+	local_irq_save(flags);
+	/* V2PCWUR, which is ATS1CUR later: as user space reads. */
+	asm volatile("mcr p15, 0, %0, c7, c8, 2" : : "r" (va) : "memory");
+	isb();
+	value = par();
+	local_irq_restore(flags);
+	return tell(translate, value, va & 0xfff);
+}
+
+bool fathom_arch_kernel(const void *va, struct fathom_translate *translate)
+{
+	unsigned long flags;
+	u64 value;
+
+	local_irq_save(flags);
+	asm volatile("mcr p15, 0, %0, c7, c8, 0" : : "r" (va) : "memory");
+	isb();
+	value = par();
+	local_irq_restore(flags);
+	return tell(translate, value, (unsigned long)va & 0xfff);
+}
+
+u32 fathom_arch_clock(u64 *hz)
+{
+	*hz = 1000000000;
+	return FATHOM_CLOCK_NS;
+}
+
+u64 fathom_arch_now(u32 clock)
+{
+	u32 cycles;
+
+	if (clock != FATHOM_CLOCK_CYCLES)
+		return ktime_get_ns();
+	isb();
+	if (is_v7())
+		asm volatile("mrc p15, 0, %0, c9, c13, 0" : "=r" (cycles));
+	else
+		asm volatile("mrc p15, 0, %0, c15, c12, 1" : "=r" (cycles));
+	isb();
+	return cycles;
+}
+
+long fathom_arch_cache_id(struct fathom_cache_id *id)
+{
+	unsigned long flags;
+	u32 at, kind, value;
+
+	local_irq_save(flags);
+	id->cpu = smp_processor_id();
+	id->ctr = read_cpuid_cachetype();
+	/* Its format says whether there is a CLIDR. */
+	if (id->ctr >> 29 == 4) {
+		id->count = FATHOM_CACHES_MOST;
+		asm volatile("mrc p15, 1, %0, c0, c0, 1" : "=r" (value));
+		id->clidr = value;
+		for (at = 0; at < FATHOM_CACHES_MOST; at++) {
+			kind = value >> (3 * (at / 2)) & 7;
+			if (at & 1 ? kind != 1 && kind != 3 : kind < 2 || kind > 4)
+				continue;
+			asm volatile("mcr p15, 2, %0, c0, c0, 0" : : "r" (at));
+			isb();
+			asm volatile("mrc p15, 1, %0, c0, c0, 0" : "=r" (kind));
+			id->ccsidr[at] = kind;
+		}
+	}
+	local_irq_restore(flags);
+	return 0;
+}
+
+bool fathom_arch_counter(void)
+{
+	u32 version = read_cpuid_ext(CPUID_EXT_DFR0) >> 24 & 15;
+
+	/* ID_DFR0, "Performance Monitors Extension": 0 none, 15 not the architecture's. */
+	return !is_v7() || (version && version != 15);
+}
+
+bool fathom_arch_counter_runs(void)
+{
+	u32 value;
+
+	if (is_v7()) {
+		asm volatile("mrc p15, 0, %0, c9, c12, 1" : "=r" (value));
+		return value & CYCLE_COUNTER;
+	}
+	asm volatile("mrc p15, 0, %0, c15, c12, 0" : "=r" (value));
+	return value & V6_ENABLE;
+}
+
+/* One bit for all counters here, and for writing them too. */
+void fathom_arch_counter_user(bool may)
+{
+	if (is_v7())
+		asm volatile("mcr p15, 0, %0, c9, c14, 0" : : "r" (may));
+	else
+		asm volatile("mcr p15, 0, %0, c15, c9, 0" : : "r" (may));
+	isb();
+}
+
+bool fathom_arch_counter_may(void)
+{
+	u32 value;
+
+	if (is_v7())
+		asm volatile("mrc p15, 0, %0, c9, c14, 0" : "=r" (value));
+	else
+		asm volatile("mrc p15, 0, %0, c15, c9, 0" : "=r" (value));
+	return value & 1;
+}
+
+bool fathom_arch_attribute(u32 attribute)
+{
+	if (attribute == FATHOM_WRITE_THROUGH)
+		return false;
+	return attribute == FATHOM_WRITE_BACK || !dev_is_dma_coherent(fathom_device);
+}

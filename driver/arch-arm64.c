@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What differs on AArch64; registers by the names of the Arm ARM (DDI 0487). */
+#include <linux/bits.h>
+#include <linux/dma-map-ops.h>
+#include <linux/errno.h>
+#include <linux/irqflags.h>
+#include <linux/smp.h>
+#include <linux/timex.h>
+#include <linux/uaccess.h>
+#include <asm/arch_timer.h>
+#include <asm/barrier.h>
+#include <asm/sysreg.h>
+
+#include "driver.h"
+
+#define PAR_FAULT	BIT_ULL(0)
+#define PAR_PA		GENMASK_ULL(47, 12)
+#define PAR_ATTR_SHIFT	56
+
+/* Bits of PMUSERENR_EL0: reading the cycle counter, and nothing else. */
+#define USERENR_CR	BIT(2)
+#define CYCLE_COUNTER	BIT(31)	/* of PMCNTENSET_EL0 */
+
+/* PAR_EL1.ATTR is coded as a byte of MAIR_EL1. */
+static u32 attribute_of(u8 attr)
+{
+	switch (attr) {
+	case 0x00:
+		return FATHOM_DEVICE;
+	case 0x44:
+		return FATHOM_NORMAL_NC;
+	case 0xbb:
+		return FATHOM_WRITE_THROUGH;
+	case 0xff:
+		return FATHOM_WRITE_BACK;
+	default:
+		return FATHOM_OTHER_ATTRIBUTE;
+	}
+}
+
+static bool tell(struct fathom_translate *translate, u64 par, u64 offset)
+{
+	if (par & PAR_FAULT)
+		return false;
+	translate->raw = par;
+	translate->raw_types = 0;
+	translate->pa = (par & PAR_PA) | offset;
+	translate->attribute = attribute_of(par >> PAR_ATTR_SHIFT);
+	return true;
+}
+
+bool fathom_arch_user(unsigned long va, struct fathom_translate *translate)
+{
+	unsigned long flags;
+	u64 par;
+
+	/* An interrupt might translate too, and the kernel may hide user space's tables. */
+	local_irq_save(flags);
+	uaccess_ttbr0_enable();
+	asm volatile("at s1e0r, %1\n\tisb\n\tmrs %0, par_el1" : "=r" (par) : "r" (va) : "memory");
+	uaccess_ttbr0_disable();
+	local_irq_restore(flags);
+	return tell(translate, par, va & 0xfff);
+}
+
+bool fathom_arch_kernel(const void *va, struct fathom_translate *translate)
+{
+	unsigned long flags;
+	u64 par;
+
+	local_irq_save(flags);
+	asm volatile("at s1e1r, %1\n\tisb\n\tmrs %0, par_el1" : "=r" (par) : "r" (va) : "memory");
+	local_irq_restore(flags);
+	return tell(translate, par, (unsigned long)va & 0xfff);
+}
+
+u32 fathom_arch_clock(u64 *hz)
+{
+	*hz = arch_timer_get_cntfrq();
+	return FATHOM_CLOCK_CNTVCT;
+}
+
+u64 fathom_arch_now(u32 clock)
+{
+	u64 now;
+
+	isb();
+	now = clock == FATHOM_CLOCK_CYCLES ? read_sysreg(pmccntr_el0) : get_cycles();
+	isb();
+	return now;
+}
+
+/* On one core, in the order of CSSELR_EL1: level from bit 1 on, instruction bit 0. */
+long fathom_arch_cache_id(struct fathom_cache_id *id)
+{
+	unsigned long flags;
+	u32 at, kind;
+
+	local_irq_save(flags);
+	id->cpu = smp_processor_id();
+	id->count = FATHOM_CACHES_MOST;
+	id->ctr = read_sysreg(ctr_el0);
+	id->clidr = read_sysreg(clidr_el1);
+	for (at = 0; at < FATHOM_CACHES_MOST; at++) {
+		/* CLIDR: 1 instruction only, 2 data only, 3 both, 4 unified. */
+		kind = id->clidr >> (3 * (at / 2)) & 7;
+		if (at & 1 ? kind == 1 || kind == 3 : kind >= 2 && kind <= 4) {
+			write_sysreg(at, csselr_el1);
+			isb();
+			id->ccsidr[at] = read_sysreg(ccsidr_el1);
+		}
+	}
+	local_irq_restore(flags);
+	return 0;
+}
+
+/* ID_AA64DFR0_EL1.PMUVer: 0 none, 15 one that is not the architecture's. */
+bool fathom_arch_counter(void)
+{
+	u32 version = read_sysreg(id_aa64dfr0_el1) >> 8 & 15;
+
+	return version && version != 15;
+}
+
+bool fathom_arch_counter_runs(void)
+{
+	return read_sysreg(pmcntenset_el0) & CYCLE_COUNTER;
+}
+
+void fathom_arch_counter_user(bool may)
+{
+	write_sysreg(may ? USERENR_CR : 0, pmuserenr_el0);
+	isb();
+}
+
+bool fathom_arch_counter_may(void)
+{
+	return read_sysreg(pmuserenr_el0) & (USERENR_CR | BIT(0));
+}
+
+bool fathom_arch_attribute(u32 attribute)
+{
+	/* Linux keeps no byte of MAIR_EL1 for write-through. */
+	if (attribute == FATHOM_WRITE_THROUGH)
+		return false;
+	/* Coherent DMA memory would be write-back. */
+	return attribute == FATHOM_WRITE_BACK || !dev_is_dma_coherent(fathom_device);
+}

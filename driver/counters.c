@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The cycle counter for user space, as long as the file is open.
+ *
+ * The kernel's perf owns the PMU, so it is asked for the counter: a pinned event
+ * of cycles on the CPU keeps it counting, through idle states and hotplug too.
+ * What is added is user space's right to read it. That is a register of each
+ * CPU, which perf writes as well, so it is given when the task is switched to
+ * and taken when it is switched from; where the kernel has no tracepoints it is
+ * the CPU's until the end.
+ */
+#include <linux/cpu.h>
+#include <linux/cpumask.h>
+#include <linux/err.h>
+#include <linux/mutex.h>
+#include <linux/percpu.h>
+#include <linux/perf_event.h>
+#include <linux/sched.h>
+#include <linux/sched/task.h>
+#include <linux/smp.h>
+#include <linux/string.h>
+#include <linux/tracepoint.h>
+
+#include "driver.h"
+
+struct grant {
+	struct task_struct *owner;	/* held; only its own CPU reads and writes this */
+	struct perf_event *event;	/* under grants_lock, as is the next */
+	bool taken;
+};
+
+static DEFINE_PER_CPU(struct grant, grants);
+static DEFINE_MUTEX(grants_lock);
+static struct tracepoint *switches;
+static unsigned int watching;	/* grants; the switches are watched while there are any */
+
+/* Called with interrupts off, on the CPU that switches. */
+static void switched(void *data, bool preempt, struct task_struct *from,
+		     struct task_struct *to, unsigned int state)
+{
+	struct task_struct *owner = this_cpu_read(grants.owner);
+
+	if (!owner)
+		return;
+	if (to == owner)
+		fathom_arch_counter_user(true);
+	else if (from == owner)
+		fathom_arch_counter_user(false);
+}
+
+static void look_for_switches(struct tracepoint *tracepoint, void *data)
+{
+	if (!strcmp(tracepoint->name, "sched_switch"))
+		switches = tracepoint;
+}
+
+int fathom_counters_init(void)
+{
+	if (!fathom_arch_counter())
+		return 0;
+	for_each_kernel_tracepoint(look_for_switches, NULL);
+	return 0;
+}
+
+void fathom_counters_exit(void)
+{
+	/* The last call of the probe may still be under way. */
+	tracepoint_synchronize_unregister();
+}
+
+/* Both under grants_lock. */
+static int watch(void)
+{
+	if (watching++ || !switches)
+		return 0;
+	return tracepoint_probe_register(switches, switched, NULL);
+}
+
+static void unwatch(void)
+{
+	if (!--watching && switches)
+		tracepoint_probe_unregister(switches, switched, NULL);
+}
+
+struct give {
+	struct task_struct *owner;
+	bool runs;
+};
+
+static void give(void *data)
+{
+	struct give *give = data;
+
+	give->runs = fathom_arch_counter_runs();
+	if (!give->runs)
+		return;
+	this_cpu_write(grants.owner, give->owner);
+	if (!switches || current == give->owner)
+		fathom_arch_counter_user(true);
+}
+
+static void take(void *data)
+{
+	this_cpu_write(grants.owner, NULL);
+	fathom_arch_counter_user(false);
+}
+
+static struct perf_event *counting(int cpu)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_HARDWARE,
+		.config = PERF_COUNT_HW_CPU_CYCLES,
+		.size = sizeof(attr),
+		.pinned = 1,
+		/* arm64: 64 bits wide, so that it does not jump when 32 overflow. */
+		.config1 = IS_ENABLED(CONFIG_ARM64) ? 1 : 0,
+	};
+
+	return perf_event_create_kernel_counter(&attr, cpu, NULL, NULL, NULL);
+}
+
+/* Under grants_lock. */
+static int grant(struct grant *wanted, int cpu)
+{
+	struct give of = { .owner = current };
+	int error;
+
+	if (wanted->taken)
+		return -EBUSY;
+	wanted->event = counting(cpu);
+	if (IS_ERR(wanted->event))
+		return -ENODEV;
+	error = watch();
+	if (error) {
+		watching--;
+		perf_event_release_kernel(wanted->event);
+		return error;
+	}
+	get_task_struct(current);
+	error = smp_call_function_single(cpu, give, &of, 1);
+	/* A counter that does not run is another user's of perf. */
+	if (!error && !of.runs)
+		error = -EBUSY;
+	if (error) {
+		unwatch();
+		perf_event_release_kernel(wanted->event);
+		put_task_struct(current);
+		return error;
+	}
+	wanted->taken = true;
+	return 0;
+}
+
+long fathom_counters_on(struct fathom_file *file, struct fathom_counters *counters)
+{
+	long error;
+	int cpu;
+
+	if (counters->cpu || counters->scope || counters->in_force || counters->reserved)
+		return -EINVAL;
+	if (!fathom_arch_counter())
+		return -EOPNOTSUPP;
+	/* A task that may wander would lose it on the way. */
+	if (cpumask_weight(current->cpus_ptr) != 1)
+		return -EINVAL;
+	cpu = cpumask_first(current->cpus_ptr);
+	mutex_lock(&file->lock);
+	if (file->granted >= 0) {
+		mutex_unlock(&file->lock);
+		return -EBUSY;
+	}
+	mutex_lock(&grants_lock);
+	error = grant(per_cpu_ptr(&grants, cpu), cpu);
+	mutex_unlock(&grants_lock);
+	if (!error)
+		file->granted = cpu;
+	mutex_unlock(&file->lock);
+	return error ? error : fathom_counters_state(file, counters);
+}
+
+long fathom_counters_state(struct fathom_file *file, struct fathom_counters *counters)
+{
+	int granted;
+
+	mutex_lock(&file->lock);
+	granted = file->granted;
+	mutex_unlock(&file->lock);
+	if (granted < 0)
+		return -ENOENT;
+	counters->cpu = granted;
+	counters->scope = switches ? FATHOM_SCOPE_TASK : FATHOM_SCOPE_CPU;
+	counters->in_force = get_cpu() == granted && fathom_arch_counter_may();
+	put_cpu();
+	counters->reserved = 0;
+	return 0;
+}
+
+/* Whoever closes last takes it back, from whatever CPU. */
+long fathom_counters_off(struct fathom_file *file)
+{
+	struct task_struct *owner;
+	struct grant *grant;
+	int cpu;
+
+	mutex_lock(&file->lock);
+	cpu = file->granted;
+	file->granted = -1;
+	mutex_unlock(&file->lock);
+	if (cpu < 0)
+		return -ENOENT;
+	grant = per_cpu_ptr(&grants, cpu);
+	mutex_lock(&grants_lock);
+	cpus_read_lock();
+	owner = grant->owner;
+	/* A CPU that is off comes back without the right, and without the task. */
+	if (smp_call_function_single(cpu, take, NULL, 1))
+		grant->owner = NULL;
+	cpus_read_unlock();
+	unwatch();
+	perf_event_release_kernel(grant->event);
+	grant->event = NULL;
+	grant->taken = false;
+	mutex_unlock(&grants_lock);
+	put_task_struct(owner);
+	return 0;
+}

@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Regions: memory with an attribute or a colour, mapped by user space.
+ *
+ * The kernel's own linear mapping of the same memory is write-back, and two
+ * attributes of one memory at a time lose coherence. On x86 it is changed with
+ * the region (set_memory_*); on ARM the memory comes from the DMA API for a
+ * device that is not coherent, which cleans the linear mapping's lines once and
+ * never touches it afterwards, as every driver's memory is made.
+ *
+ * A region is held by its handle and by each mapping, so memory that is mapped
+ * cannot be freed under its user, whatever ends first.
+ */
+#include <linux/dma-map-ops.h>
+#include <linux/dma-mapping.h>
+#include <linux/gfp.h>
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#ifdef CONFIG_X86
+#include <asm/set_memory.h>
+#endif
+
+#include "driver.h"
+
+/* Nothing here may print, or kill another process, because a caller asks for much. */
+#define GFP_REGION	(GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN | __GFP_RETRY_MAYFAIL)
+
+struct region {
+	struct kref held;
+	u32 attribute;
+	u32 count;		/* pages */
+	bool by_colour;
+	struct page *first;	/* of contiguous memory */
+	void *lent;		/* by the DMA API, with its address */
+	dma_addr_t address;
+	struct page *coloured[];	/* instead of first: one by one */
+};
+
+atomic_t fathom_regions_alive = ATOMIC_INIT(0);
+
+static size_t region_bytes(const struct region *region)
+{
+	return (size_t)region->count << PAGE_SHIFT;
+}
+
+#ifdef CONFIG_X86
+static int take_attribute(struct region *region)
+{
+	unsigned long address = (unsigned long)page_address(region->first);
+
+	switch (region->attribute) {
+	case FATHOM_NORMAL_NC:
+		return set_memory_wc(address, region->count);
+	case FATHOM_DEVICE:
+		return set_memory_uc(address, region->count);
+	default:
+		return 0;
+	}
+}
+
+static int leave_attribute(struct region *region)
+{
+	if (region->attribute == FATHOM_WRITE_BACK)
+		return 0;
+	return set_memory_wb((unsigned long)page_address(region->first), region->count);
+}
+#else
+static int take_attribute(struct region *region) { return 0; }
+static int leave_attribute(struct region *region) { return 0; }
+#endif
+
+static void free_contiguous(struct region *region)
+{
+	u32 at;
+
+	/* Memory that cannot be made ordinary again must not become anybody's. */
+	if (leave_attribute(region)) {
+		pr_err_once("fathom: memory cannot be made write-back again and is lost\n");
+		return;
+	}
+	for (at = 0; at < region->count; at++)
+		__free_page(region->first + at);
+}
+
+static void end_region(struct kref *held)
+{
+	struct region *region = container_of(held, struct region, held);
+	u32 at;
+
+	if (region->lent)
+		dma_free_wc(fathom_device, region_bytes(region), region->lent, region->address);
+	else if (region->first)
+		free_contiguous(region);
+	for (at = 0; region->by_colour && at < region->count; at++)
+		if (region->coloured[at])
+			__free_page(region->coloured[at]);
+	fathom_uncharge(region_bytes(region));
+	kvfree(region);
+	atomic_dec(&fathom_regions_alive);
+}
+
+static void put_region(struct region *region)
+{
+	kref_put(&region->held, end_region);
+}
+
+/* Whole blocks are powers of two; what is beyond the wish goes back at once. */
+static int fill_contiguous(struct region *region)
+{
+	unsigned int order = get_order(region_bytes(region));
+	struct page *page = alloc_pages(GFP_REGION, order);
+	int error;
+	u32 at;
+
+	if (!page)
+		return -ENOMEM;
+	split_page(page, order);
+	for (at = region->count; at < 1U << order; at++)
+		__free_page(page + at);
+	region->first = page;
+	error = take_attribute(region);
+	if (error) {
+		/* Some pages may have it already. */
+		free_contiguous(region);
+		region->first = NULL;
+	}
+	return error;
+}
+
+static int fill_lent(struct region *region)
+{
+	struct sg_table table;
+	int error;
+
+	region->lent = dma_alloc_wc(fathom_device, region_bytes(region), &region->address,
+				    GFP_KERNEL | __GFP_NOWARN);
+	if (!region->lent)
+		return -ENOMEM;
+	error = dma_get_sgtable_attrs(fathom_device, &table, region->lent, region->address,
+				      region_bytes(region), DMA_ATTR_WRITE_COMBINE);
+	if (error)
+		return error;
+	/* One entry: contiguous. An IOMMU in between would make it several. */
+	if (table.orig_nents == 1)
+		region->first = sg_page(table.sgl);
+	else
+		error = -EOPNOTSUPP;
+	sg_free_table(&table);
+	return error;
+}
+
+/* A block of as many pages as there are colours has one of each. Keeping that
+ * page keeps the rest from becoming a whole block again, so the next one is new.
+ */
+static int fill_coloured(struct region *region, u32 colour, u32 colours)
+{
+	unsigned int order = ilog2(colours);
+	struct page *page;
+	u32 at, other;
+
+	for (at = 0; at < region->count; at++) {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		page = alloc_pages(GFP_REGION, order);
+		if (!page)
+			return -ENOMEM;
+		split_page(page, order);
+		for (other = 0; other < colours; other++)
+			if (other != colour)
+				__free_page(page + other);
+		region->coloured[at] = page + colour;
+		cond_resched();
+	}
+	return 0;
+}
+
+static int fill(struct region *region, const struct fathom_region *wish)
+{
+	if (wish->colours)
+		return fill_coloured(region, wish->colour, wish->colours);
+	if (region->attribute == FATHOM_WRITE_BACK || IS_ENABLED(CONFIG_X86))
+		return fill_contiguous(region);
+	return fill_lent(region);
+}
+
+u32 fathom_region_attributes(void)
+{
+	u32 attribute, all = 0;
+
+	for (attribute = 0; attribute < FATHOM_ATTRIBUTES; attribute++)
+		if (fathom_arch_attribute(attribute))
+			all |= 1U << attribute;
+	return all;
+}
+
+static int check(const struct fathom_region *wish)
+{
+	if (!wish->bytes || wish->bytes > FATHOM_REGION_MOST_BYTES || wish->flags || wish->reserved)
+		return -EINVAL;
+	if (wish->attribute >= FATHOM_ATTRIBUTES)
+		return -EINVAL;
+	if (wish->colours) {
+		if (!is_power_of_2(wish->colours) || wish->colours > FATHOM_COLOURS_MOST)
+			return -EINVAL;
+		if (wish->colour >= wish->colours)
+			return -EINVAL;
+		/* Of what no cache holds a colour says nothing. */
+		if (wish->attribute != FATHOM_WRITE_BACK)
+			return -EOPNOTSUPP;
+	} else if (wish->colour) {
+		return -EINVAL;
+	}
+	return fathom_arch_attribute(wish->attribute) ? 0 : -EOPNOTSUPP;
+}
+
+long fathom_region_new(struct fathom_file *file, struct fathom_region *wish)
+{
+	struct region *region;
+	u32 count, handle;
+	int error;
+
+	error = check(wish);
+	if (error)
+		return error;
+	count = DIV_ROUND_UP_ULL(wish->bytes, PAGE_SIZE);
+	error = fathom_charge((u64)count << PAGE_SHIFT);
+	if (error)
+		return error;
+	region = kvzalloc(struct_size(region, coloured, wish->colours ? count : 0),
+			  GFP_KERNEL_ACCOUNT);
+	if (!region) {
+		fathom_uncharge((u64)count << PAGE_SHIFT);
+		return -ENOMEM;
+	}
+	kref_init(&region->held);
+	region->attribute = wish->attribute;
+	region->count = count;
+	region->by_colour = wish->colours;
+	atomic_inc(&fathom_regions_alive);
+	error = fill(region, wish);
+	if (error) {
+		put_region(region);
+		return error;
+	}
+	wish->bytes = region_bytes(region);
+	wish->pa = page_to_phys(region->by_colour ? region->coloured[0] : region->first);
+	/* Once it has a handle another thread may end it. */
+	error = xa_alloc(&file->regions, &handle, region, XA_LIMIT(0, FATHOM_REGIONS_MOST - 1),
+			 GFP_KERNEL_ACCOUNT);
+	if (error) {
+		put_region(region);
+		return error == -EBUSY ? -ENOMEM : error;
+	}
+	wish->handle = handle;
+	wish->offset = (u64)handle << FATHOM_OFFSET_SHIFT;
+	return 0;
+}
+
+long fathom_region_free(struct fathom_file *file, struct fathom_handle *handle)
+{
+	struct region *region;
+
+	if (handle->reserved || handle->handle >= FATHOM_REGIONS_MOST)
+		return -EINVAL;
+	region = xa_erase(&file->regions, handle->handle);
+	if (!region)
+		return -ENOENT;
+	put_region(region);
+	return 0;
+}
+
+void fathom_regions_end(struct fathom_file *file)
+{
+	struct region *region;
+	unsigned long at;
+
+	xa_for_each(&file->regions, at, region)
+		put_region(region);
+	xa_destroy(&file->regions);
+}
+
+static void mapping_opened(struct vm_area_struct *vma)
+{
+	struct region *region = vma->vm_private_data;
+
+	kref_get(&region->held);
+}
+
+static void mapping_closed(struct vm_area_struct *vma)
+{
+	put_region(vma->vm_private_data);
+}
+
+static const struct vm_operations_struct mapping = {
+	.open = mapping_opened,
+	.close = mapping_closed,
+};
+
+static int map_coloured(struct region *region, struct vm_area_struct *vma, u32 from)
+{
+	unsigned long va;
+	int error;
+
+	for (va = vma->vm_start; va < vma->vm_end; va += PAGE_SIZE) {
+		error = vm_insert_page(vma, va, region->coloured[from++]);
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+static int map_region(struct region *region, struct vm_area_struct *vma, u32 from)
+{
+	if (region->by_colour)
+		return map_coloured(region, vma, from);
+	if (region->attribute == FATHOM_NORMAL_NC)
+		vma->vm_page_prot = pgprot_writecombine(vma->vm_page_prot);
+	else if (region->attribute == FATHOM_DEVICE)
+		vma->vm_page_prot = pgprot_noncached(vma->vm_page_prot);
+	return remap_pfn_range(vma, vma->vm_start, page_to_pfn(region->first) + from,
+			       vma->vm_end - vma->vm_start, vma->vm_page_prot);
+}
+
+int fathom_region_mmap(struct fathom_file *file, struct vm_area_struct *vma)
+{
+	u32 handle = vma->vm_pgoff >> (FATHOM_OFFSET_SHIFT - PAGE_SHIFT);
+	u32 from = vma->vm_pgoff & ((1UL << (FATHOM_OFFSET_SHIFT - PAGE_SHIFT)) - 1);
+	unsigned long count = vma_pages(vma);
+	struct region *region;
+	int error;
+
+	xa_lock(&file->regions);
+	region = xa_load(&file->regions, handle);
+	/* What has a handle is held by it. */
+	if (region)
+		kref_get(&region->held);
+	xa_unlock(&file->regions);
+	if (!region)
+		return -ENOENT;
+	if (from >= region->count || count > region->count - from)
+		error = -EINVAL;
+	else
+		error = map_region(region, vma, from);
+	if (error) {
+		put_region(region);
+		return error;
+	}
+	vma->vm_private_data = region;
+	vma->vm_ops = &mapping;
+	return 0;
+}
+
+long fathom_region_translate(struct file *filp, struct fathom_translate *translate)
+{
+	unsigned long va = translate->va;
+	struct vm_area_struct *vma;
+	long error = -ENOENT;
+
+	if (translate->reserved || translate->va != va)
+		return -EINVAL;
+	/* A kernel thread has no memory, and none comes here. */
+	if (mmap_read_lock_killable(current->mm))
+		return -EINTR;
+	vma = find_vma(current->mm, va);
+	if (vma && vma->vm_start <= va && vma->vm_file == filp && vma->vm_ops == &mapping &&
+	    fathom_arch_user(va, translate))
+		error = 0;
+	mmap_read_unlock(current->mm);
+	return error;
+}

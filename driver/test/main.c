@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The guest's first process: loads the module, runs the tests, says what came of
+ * them on the console, and resets the guest, which ends QEMU.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/reboot.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "guest.h"
+
+struct world world;
+static int failures;
+
+void failed(const char *format, ...)
+{
+	va_list list;
+
+	failures++;
+	printf("  ");
+	va_start(list, format);
+	vprintf(format, list);
+	va_end(list);
+	printf("\n");
+}
+
+int device_open(void)
+{
+	int fd = open("/dev/fathom", O_RDWR | O_CLOEXEC);
+
+	if (fd < 0)
+		failed("/dev/fathom: %s", strerror(errno));
+	return fd;
+}
+
+int call(int fd, unsigned long command, void *argument)
+{
+	return ioctl(fd, command, argument) < 0 ? -errno : 0;
+}
+
+void expect(int fd, unsigned long command, void *argument, int error, const char *what)
+{
+	int got = call(fd, command, argument);
+
+	check(got == -error, "%s: %s instead of %s", what, got ? strerror(-got) : "done",
+	      error ? strerror(error) : "done");
+}
+
+struct fathom_info info_of(int fd)
+{
+	struct fathom_info info = { 0 };
+
+	expect(fd, FATHOM_IOC_INFO, &info, 0, "info");
+	return info;
+}
+
+void expect_nothing_held(int fd, const char *after)
+{
+	struct timespec moment = { .tv_nsec = 10000000 };
+	struct fathom_info info = info_of(fd);
+	int i;
+
+	for (i = 0; i < 100 && (info.openings != 1 || info.used_bytes); i++) {
+		nanosleep(&moment, NULL);
+		info = info_of(fd);
+	}
+	check(info.openings == 1 && !info.used_bytes && !info.regions && !info.wakes,
+	      "after %s: %u openings, %llu bytes, %u regions, %u recorders", after, info.openings,
+	      (unsigned long long)info.used_bytes, info.regions, info.wakes);
+}
+
+int load_module(void)
+{
+	int fd = open("/fathom.ko", O_RDONLY | O_CLOEXEC);
+	long result = syscall(SYS_finit_module, fd, "edu_dma_bits=32", 0);
+	int error = errno;
+
+	close(fd);
+	return result < 0 ? -error : 0;
+}
+
+int unload_module(void)
+{
+	return syscall(SYS_delete_module, "fathom", O_NONBLOCK) < 0 ? -errno : 0;
+}
+
+bool pin(int cpu)
+{
+	cpu_set_t set;
+	int i;
+
+	CPU_ZERO(&set);
+	for (i = 0; i < CPU_SETSIZE; i++)
+		if (cpu < 0 || i == cpu)
+			CPU_SET(i, &set);
+	return !sched_setaffinity(0, sizeof(set), &set);
+}
+
+int status_of(int pid)
+{
+	int status;
+
+	if (waitpid(pid, &status, 0) != pid)
+		return -1;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 256 + WTERMSIG(status);
+}
+
+long meminfo(const char *name)
+{
+	char line[128];
+	long value = 0, found;
+	size_t length = strlen(name);
+	FILE *file = fopen("/proc/meminfo", "re");
+
+	while (file && fgets(line, sizeof(line), file))
+		if (!strncmp(line, name, length) && line[length] == ':' &&
+		    sscanf(line + length + 1, "%ld", &found) == 1)
+			value = found;
+	if (file)
+		fclose(file);
+	return value;
+}
+
+/* The kernel's log from where it was when the tests began. */
+static int log_fd;
+
+/* Whatever is a warning or worse, but for what the kernel says of every module that
+ * is not its own, and of interrupts without ACPI.
+ */
+static bool alarming(const char *line)
+{
+	static const char *const expected[] = {
+		"out-of-tree module", "module verification failed", "can't find IRQ",
+	};
+	unsigned int priority, i;
+
+	/* Documentation/ABI/testing/dev-kmsg: "priority,sequence,time,flags;text" */
+	if (sscanf(line, "%u,", &priority) != 1 || (priority & 7) > 4)
+		return false;
+	for (i = 0; i < sizeof(expected) / sizeof(*expected); i++)
+		if (strstr(line, expected[i]))
+			return false;
+	return true;
+}
+
+static void test_log(void)
+{
+	char record[8192];
+	ssize_t got;
+	int lines = 0;
+
+	for (;;) {
+		got = read(log_fd, record, sizeof(record) - 1);
+		if (got < 0 && errno == EPIPE)
+			continue;	/* older ones were overwritten */
+		if (got <= 0)
+			break;
+		record[got] = 0;
+		lines++;
+		check(!alarming(record), "%s", record);
+	}
+	printf("  %d lines since the tests began\n", lines);
+}
+
+static void test_load(void)
+{
+	struct fathom_info info;
+	int error = load_module();
+	int fd;
+
+	check(!error, "loading: %s", strerror(-error));
+	fd = device_open();
+	if (fd < 0)
+		return;
+	info = info_of(fd);
+	printf("  features %#x, attributes %#x, engines %#x, coherent %#x, clock %u at %llu Hz, limit %llu\n",
+	       info.features, info.attributes, info.engines, info.coherent, info.clock,
+	       (unsigned long long)info.clock_hz, (unsigned long long)info.limit_bytes);
+	check(info.version == FATHOM_VERSION, "version %u", info.version);
+	check(info.engines == 3, "edu is not there");
+	check(!!(info.coherent & 2) == world.coherent, "edu's coherence is %u", info.coherent);
+	check(!(info.coherent & 1) == world.arm64, "the driver's own device: coherent %u",
+	      info.coherent);
+	check(info.openings == 1, "%u openings", info.openings);
+	close(fd);
+}
+
+static void test_others(void)
+{
+	struct stat stat_;
+	int pid, status;
+
+	check(!stat("/dev/fathom", &stat_) && (stat_.st_mode & 07777) == 0600 && !stat_.st_uid,
+	      "mode %o of user %u", stat_.st_mode, stat_.st_uid);
+	pid = fork();
+	if (!pid) {
+		if (setgid(1000) || setuid(1000))
+			_exit(99);
+		_exit(open("/dev/fathom", O_RDWR) < 0 ? errno : 0);
+	}
+	status = status_of(pid);
+	check(status == EACCES, "another user's open: status %d", status);
+}
+
+static void write_to(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	check(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text), "%s: %s", path,
+	      strerror(errno));
+	close(fd);
+}
+
+/* The engine's device goes and comes, while the driver is open. */
+static void test_unbind(void)
+{
+	struct fathom_dma_sample sample;
+	struct fathom_dma_run run = { .engine = FATHOM_ENGINE_EDU, .bytes = 100, .count = 1,
+				      .samples = (uintptr_t)&sample };
+	struct fathom_dma_run again = run;
+	DIR *devices = opendir("/sys/bus/pci/drivers/fathom");
+	struct dirent *entry;
+	int fd = device_open();
+
+	do {
+		entry = devices ? readdir(devices) : NULL;
+	} while (entry && strncmp(entry->d_name, "0000:", 5));
+	if (entry) {
+		write_to("/sys/bus/pci/drivers/fathom/unbind", entry->d_name);
+		check(info_of(fd).engines == 1, "edu is there without a driver");
+		expect(fd, FATHOM_IOC_DMA_RUN, &run, ENODEV, "a run without a device");
+		write_to("/sys/bus/pci/drivers/fathom/bind", entry->d_name);
+		expect(fd, FATHOM_IOC_DMA_RUN, &again, 0, "a run with it again");
+	} else {
+		failed("the driver has no PCI device");
+	}
+	if (devices)
+		closedir(devices);
+	close(fd);
+}
+
+static void test_unload_in_use(void)
+{
+	int fd = device_open();
+	int error = unload_module();
+
+	check(error == -EWOULDBLOCK, "unloading while open: %s", strerror(-error));
+	close(fd);
+	error = unload_module();
+	check(!error, "unloading: %s", strerror(-error));
+	check(access("/dev/fathom", F_OK), "the device is there without the module");
+	error = load_module();
+	check(!error, "loading again: %s", strerror(-error));
+}
+
+static void test_load_often(void)
+{
+	long before = 0, after;
+	int i, error;
+
+	for (i = 0; i < 100; i++) {
+		error = unload_module();
+		check(!error, "unloading %d: %s", i, strerror(-error));
+		error = load_module();
+		check(!error, "loading %d: %s", i, strerror(-error));
+		if (i == 9)
+			before = meminfo("SUnreclaim");
+	}
+	after = meminfo("SUnreclaim");
+	printf("  SUnreclaim %ld kB after 10 times, %ld kB after 100\n", before, after);
+	check(after < before + 1024, "slabs grow");
+}
+
+static void run(const char *name, void (*test)(void))
+{
+	int before = failures;
+	struct timespec from, to;
+
+	clock_gettime(CLOCK_MONOTONIC, &from);
+	test();
+	clock_gettime(CLOCK_MONOTONIC, &to);
+	printf("@driver %s %s %ld ms\n", failures == before ? "ok" : "FAILED", name,
+	       (to.tv_sec - from.tv_sec) * 1000 + (to.tv_nsec - from.tv_nsec) / 1000000);
+}
+
+static unsigned long parameter(const char *line, const char *name, unsigned long otherwise)
+{
+	const char *at = strstr(line, name);
+
+	return at ? strtoul(at + strlen(name), NULL, 10) : otherwise;
+}
+
+static void prepare(void)
+{
+	char line[4096] = "";
+	FILE *file;
+
+	mount("proc", "/proc", "proc", 0, NULL);
+	mount("sysfs", "/sys", "sysfs", 0, NULL);
+	mount("dev", "/dev", "devtmpfs", 0, NULL);
+	file = fopen("/proc/cmdline", "re");
+	if (file) {
+		if (!fgets(line, sizeof(line), file))
+			line[0] = 0;
+		fclose(file);
+	}
+	world.calls = parameter(line, "fathom.calls=", 100000);
+	world.seed = parameter(line, "fathom.seed=", 1);
+	world.slow = parameter(line, "fathom.slow=", 0);
+	world.cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	world.coherent = parameter(line, "fathom.coherent=", 1);
+#ifdef __aarch64__
+	world.arm64 = true;
+#endif
+	log_fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	lseek(log_fd, 0, SEEK_END);
+}
+
+int main(void)
+{
+	setvbuf(stdout, NULL, _IONBF, 0);
+	prepare();
+	run("load", test_load);
+	run("other-users", test_others);
+	run("unload-in-use", test_unload_in_use);
+	run("unbind", test_unbind);
+	run("bounds", test_bounds);
+	run("regions", test_regions);
+	run("mappings", test_mappings);
+	run("killed", test_killed);
+	run("often", test_often);
+	run("dma", test_dma);
+	run("dma-alloc", test_dma_alloc);
+	run("counters", test_counters);
+	run("cache-id", test_cache_id);
+	run("wakes", test_wakes);
+	run("fuzz", test_fuzz);
+	run("load-often", test_load_often);
+	run("log", test_log);
+	printf("@driver done %d\n", failures);
+	sync();
+	reboot(RB_AUTOBOOT);
+	return 0;
+}

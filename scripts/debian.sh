@@ -1,0 +1,83 @@
+# Read by the scripts that boot Debian's kernels in guests: how those are fetched, and how an archive is made that a
+# kernel unpacks. $purpose is what they are wanted for, $release Debian's, $fetched a folder that is removed at the end.
+
+cannot() {
+    skipped "$purpose: $*"
+    exit 77
+}
+
+# Files that were fetched are kept below a folder of the user's cache.
+cache_folder() { echo "${XDG_CACHE_HOME:-${HOME:-$PWD/target}/.cache}/fathom/$1"; }
+
+# An apt of its own below $1, for the architectures $2, with the suites that follow or else all of the release: neither
+# this system's lists nor dpkg's architectures are touched. How the network is reached is the system's.
+own_apt() {
+    apt=$1 architectures=$2
+    shift 2
+    key=/usr/share/keyrings/debian-archive-keyring.gpg
+    [ -f "$key" ] || cannot "no $key to verify Debian's packages with; install debian-archive-keyring"
+    mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
+    : >"$apt/status"
+    base=${release%-backports} prefer=
+    [ $# -gt 0 ] || set -- "debian $base" "debian $base-updates" "debian-security $base-security"
+    if [ "$base" != "$release" ]; then
+        set -- "$@" "debian $release"
+        prefer="APT::Default-Release \"$release\";"
+    fi
+    for suite in "$@"; do
+        echo "deb [arch=$(echo "$architectures" | tr ' ' ,) signed-by=$key] http://deb.debian.org/$suite main"
+    done >"$apt/sources.list"
+    apt-config dump Acquire | grep -iE '^Acquire::(https?|ForceIPv)' >"$apt/apt.conf" || true
+    cat >>"$apt/apt.conf" <<END
+APT::Architecture "${architectures%% *}";
+APT::Architectures { $(printf '"%s"; ' $architectures)};
+$prefer
+APT::Sandbox::User "";
+APT::Update::Error-Mode "any";
+Acquire::Languages "none";
+Acquire::Retries "2";
+Dir::Etc::main "/dev/null";
+Dir::Etc::parts "/dev/null";
+Dir::Etc::sourcelist "$apt/sources.list";
+Dir::Etc::sourceparts "/dev/null";
+Dir::Etc::preferences "/dev/null";
+Dir::Etc::preferencesparts "/dev/null";
+Dir::State "$apt";
+Dir::State::lists "$apt/lists";
+Dir::State::status "$apt/status";
+Dir::Cache "$apt/cache";
+END
+    APT_CONFIG=$apt/apt.conf
+    export APT_CONFIG
+}
+
+# Runs one of apt's tools; where it fails, a signature or a sum that is wrong is no mere lack.
+apt_does() {
+    "$@" >"$fetched/said" 2>&1 </dev/null && return
+    tail -n 15 "$fetched/said" >&2
+    if grep -qiE 'GPG error|is not signed|BADSIG|NO_PUBKEY|mismatch' "$fetched/said"; then
+        echo "$0: Debian's packages did not verify (above)" >&2
+        exit 1
+    fi
+    cannot "$* failed (above): is there a network?"
+}
+
+# The first package that $1 depends on whose name begins with $2.
+depends_on() {
+    apt-cache depends "$1" | sed -n "s/^ *Depends: \($2.*\)/\1/p" | head -n 1
+}
+
+# One entry of an archive that the kernel unpacks (Documentation/driver-api/early-userspace/buffer-format.rst, "newc"),
+# with nothing in it that differs from run to run: name, mode, file, major and minor number.
+entries=0
+entry() {
+    entries=$((entries + 1))
+    size=0
+    [ -z "${3-}" ] || size=$(($(wc -c <"$3")))
+    printf '070701%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%s\0' "$entries" "0$2" 0 0 1 0 "$size" 0 0 \
+        "${4:-0}" "${5:-0}" $((${#1} + 1)) 0 "$1"
+    padding $((110 + ${#1} + 1))
+    [ -z "${3-}" ] || cat "$3"
+    padding "$size"
+}
+padding() { head -c $(((4 - $1 % 4) % 4)) /dev/zero; }
