@@ -202,7 +202,7 @@ impl Waker {
         self.least_ns = self.least_ns.min(awake_ns);
         self.slept += 1;
         let (seconds, nanoseconds) = (at_ns / 1_000_000_000, at_ns % 1_000_000_000);
-        let at = libc::timespec { tv_sec: seconds as libc::time_t, tv_nsec: nanoseconds as libc::c_long };
+        let at = libc::timespec { tv_sec: seconds as _, tv_nsec: nanoseconds as _ };
         loop {
             // SAFETY: `at` is a live timespec that is only read; no remaining time is asked for.
             let error = unsafe {

@@ -144,7 +144,7 @@ pub struct Pressure {
     /// What becomes of a block when it was read back: free, keep, or hangN (N seconds later). Default: free,keep,hang2.
     #[arg(long, value_name = "MODES", value_delimiter = ',', value_parser = keep, requires = "sweep")]
     pub modes: Vec<Keep>,
-    /// Period of the task, from 10us to 10s. Default: 1ms; the study's was 100us.
+    /// Period of the task, from 10us to 250ms. Default: 1ms; the study's was 100us.
     #[arg(long, value_name = "TIME", value_parser = period)]
     pub period: Option<u64>,
     /// Real-time priority of the task (SCHED_FIFO); 0 for an ordinary one. Default: 80.
