@@ -81,7 +81,11 @@ pub(super) fn period(text: &str) -> Result<u64, String> {
     // Whole microseconds, as the record's command line says them again. A series has 150 activations at least, and must
     // end well within the minute after which a silent probe is given up.
     let us = (value * factor / 1e3).round();
-    if (10.0..=250e3).contains(&us) { Ok(us as u64 * 1000) } else { Err("must be from 10us to 250ms".to_owned()) }
+    if (10.0..=250e3).contains(&us) {
+        Ok(us as u64 * 1000)
+    } else {
+        Err("must be from 10us to 250ms".to_owned())
+    }
 }
 
 /// What a memory worker allocates.

@@ -100,17 +100,19 @@ proptest! {
 #[test]
 fn a_trial_of_wake_ups_survives_the_wire() {
     let typed = "trial pattern=wake every_ns=100000 priority=90 traced=1 flushed=1 spoil=4096 samples=100000 \
-                 load=\"cpu*16 vm*2:128M\"";
+                 confined=1 load=\"cpu*16 vm*2:128M\"";
     let trial = Trial::read(&Line::parse(typed).unwrap()).unwrap();
     assert_eq!((trial.wakes.every_ns, trial.wakes.priority, trial.wakes.spoil), (100_000, 90, 4096));
-    assert!(trial.wakes.traced && trial.wakes.flushed);
+    assert!(trial.wakes.traced && trial.wakes.flushed && trial.wakes.confined);
     let kernels = Trial::read(&Line::parse("trial pattern=wake timerlat=1").unwrap()).unwrap();
     assert!(kernels.wakes.timerlat && !trial.wakes.timerlat);
     assert_eq!(Trial::read(&kernels.line()).unwrap(), kernels);
     for (typed, says) in [
         ("trial pattern=wake timerlat=1 traced=1", "a thread of the kernel's"),
         ("trial pattern=wake timerlat=2", "timerlat=2"),
-        ("trial timerlat=1", "timerlat= and spoil= are for pattern=wake"),
+        ("trial timerlat=1", "spoil= and confined= are for pattern=wake"),
+        ("trial pattern=wake confined=1", "confined=1 is for the workers of a load="),
+        ("trial pattern=wake confined=2 load=cpu", "confined=2"),
     ] {
         let error = Trial::read(&Line::parse(typed).unwrap()).unwrap_err().what;
         assert!(error.contains(says), "{typed}: {error}");
