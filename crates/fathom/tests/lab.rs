@@ -162,8 +162,8 @@ fn print(report: &Report) {
 /// block is mapped anew there is no such size.
 ///
 /// Both ignored tests took 190 s of cores together, and 7.5 minutes beside other builds on two of them: too long for
-/// every run of the tests. The faults tell the place exactly; of the latencies p90 rose by 12 %, which is an inflection
-/// of its own, and p50 by 0.5 % (0.4 to 8), which is told with the faults alone.
+/// every run of the tests. The faults tell the place exactly; of the latencies p90 rose by 17 %, which is an inflection
+/// of its own, and p50 by 1 % (-5 to 5), which is told with the faults alone.
 #[test]
 #[ignore = "minutes: scripts/test --full"]
 fn the_allocators_kink_is_at_32_mib() {
