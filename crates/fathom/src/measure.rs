@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use fathom_experiment::record::{Record, Run};
 use fathom_experiment::session::{Plan, Session};
 use fathom_experiment::{conflict, pressure};
-use fathom_probe::wire::Line;
 
 use crate::asked;
 use crate::child::{Heard, Probe};
@@ -19,9 +18,11 @@ use crate::progress::Progress;
 use crate::room::Room;
 use crate::subjects::{self, Subject};
 
+mod noise;
 mod quiet;
 mod resume;
 
+use noise::Noise;
 use quiet::Quiet;
 use resume::Resumed;
 
@@ -321,24 +322,6 @@ impl Talk {
             room: Room::now(),
             before_ms: 0,
         }
-    }
-}
-
-/// How many bytes a subject sent, and how many of them were no lines of the wire.
-#[derive(Debug, Default)]
-struct Noise {
-    bytes: u64,
-    all: u64,
-}
-
-impl Noise {
-    /// Counts a line; answers whether it is one of the wire.
-    fn hear(&mut self, line: &str) -> bool {
-        let bytes = line.len() as u64 + 1;
-        let sound = Line::parse(line).is_ok();
-        self.all += bytes;
-        self.bytes += if sound { 0 } else { bytes };
-        sound
     }
 }
 
