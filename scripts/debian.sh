@@ -9,6 +9,12 @@ cannot() {
 # Files that were fetched are kept below a folder of the user's cache.
 cache_folder() { echo "${XDG_CACHE_HOME:-${HOME:-$PWD/target}/.cache}/fathom/$1"; }
 
+# Where this system's apt has Debian's archive $1 from.
+archive() {
+    env -u APT_CONFIG apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 2>/dev/null \
+        | sed -n "s#/*\$##; /\/$1\$/p" | head -n 1
+}
+
 # An apt of its own below $1, for the architectures $2, with the suites that follow or else all of the release: neither
 # this system's lists nor dpkg's architectures are touched. How the network is reached is the system's.
 own_apt() {
@@ -19,13 +25,19 @@ own_apt() {
     mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
     : >"$apt/status"
     base=${release%-backports} prefer=
+    mirror=$(archive debian) secure=$(archive debian-security)
+    [ -n "$mirror" ] || cannot "this system's apt knows no archive of Debian's to fetch from"
     [ $# -gt 0 ] || set -- "debian $base" "debian $base-updates" "debian-security $base-security"
     if [ "$base" != "$release" ]; then
         set -- "$@" "debian $release"
         prefer="APT::Default-Release \"$release\";"
     fi
     for suite in "$@"; do
-        echo "deb [arch=$(echo "$architectures" | tr ' ' ,) signed-by=$key] http://deb.debian.org/$suite main"
+        case $suite in
+            debian-security*) from=${secure:-${mirror%debian}debian-security} ;;
+            *) from=$mirror ;;
+        esac
+        echo "deb [arch=$(echo "$architectures" | tr ' ' ,) signed-by=$key] $from ${suite#* } main"
     done >"$apt/sources.list"
     apt-config dump Acquire | grep -iE '^Acquire::(https?|ForceIPv)' >"$apt/apt.conf" || true
     cat >>"$apt/apt.conf" <<END
