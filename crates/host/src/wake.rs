@@ -51,6 +51,10 @@ pub(crate) struct Waker {
 /// After so many sleeps at the latest the kernel is asked for switches and, where that takes a system call, the CPU.
 const ASK: u64 = 64;
 
+/// Two switches of a CPU with what ran between them take longer than this, ns: each is thousands of instructions (the
+/// laboratory's path through one to a task has 4,840, benches/README.md).
+const SWITCHES_NS: u64 = 500;
+
 /// Is the CPU asked for without a system call? musl has none for it on AArch64, whose vDSO does not tell.
 const CPU_IS_CHEAP: bool = !cfg!(all(target_arch = "aarch64", target_env = "musl"));
 
@@ -190,13 +194,12 @@ impl Waker {
 
     /// Sleeps until `at_ns`. The clock is the first thing that is read behind it.
     ///
-    /// The kernel is asked for involuntary switches only where there can have been one: two switches take longer than
-    /// the little that the thread does, so that it was awake for more than twice its least. What is counted late is
-    /// counted all the same.
+    /// The kernel is asked for involuntary switches only where there can have been one: where the thread was awake for
+    /// [`SWITCHES_NS`] longer than it takes at least, whatever its work is.
     #[inline(always)]
     pub(crate) fn sleep(&mut self, at_ns: u64) -> Result<Awake, Refusal> {
         let awake_ns = now().saturating_sub(self.woke_ns);
-        if awake_ns / 2 > self.least_ns || self.slept.is_multiple_of(ASK) {
+        if awake_ns.saturating_sub(self.least_ns) > SWITCHES_NS || self.slept.is_multiple_of(ASK) {
             self.ask();
         }
         self.least_ns = self.least_ns.min(awake_ns);

@@ -70,8 +70,8 @@ pub const FEWEST: usize = 5;
 pub const LUCK: f64 = 0.01;
 /// and where it is larger than 5 %: smaller ones exist and matter to nobody's deadline.
 pub const EFFECT: f64 = 0.05;
-/// A rate's break is told where it surely doubles or halves: what comes with it is a part of what all the events cost, and half of
-/// them are a small part. A worker whose block grows speeds up or slows down by half without a break anywhere.
+/// A rate's break is told where it surely doubles or halves: what comes with it is a part of what all the events cost,
+/// and half of them are a small part. A worker whose block grows speeds up or slows down by half without a break anywhere.
 pub const FACTOR: f64 = 2.0;
 /// Permutations: ten expected beyond the limit at eleven sizes.
 const PERMUTATIONS: usize = 10_000;
@@ -111,8 +111,8 @@ pub fn read(rows: &[Row], seed: u64) -> Result<Vec<Inflection>, Refusal> {
     scaled(rows, Scale::LATENCY, |v| v > 0.0, seed)
 }
 
-/// Where a rate surely changes by more than [`FACTOR`], in order of size. Rates below `least`, which is above 0, are as good as
-/// none, and count as `least` in an inflection's `effect`.
+/// Where a rate surely changes by more than [`FACTOR`], in order of size. Rates below `least`, which is above 0, are as
+/// good as none, and count as `least` in an inflection's `effect`.
 ///
 /// # Errors
 /// Where there is too little, or what is no rate.

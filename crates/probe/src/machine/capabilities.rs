@@ -152,9 +152,9 @@ pub trait Wake {
 pub struct Awake {
     /// When it was awake, ns.
     pub now_ns: u64,
-    /// The CPU that it was on.
+    /// The CPU that it was on: of a pinned task, when it was last asked for.
     pub cpu: u64,
-    /// Times that something took that CPU from it since it began ([`Wake::wake_begin`]).
+    /// Times that something took that CPU from it between the beginning ([`Wake::wake_begin`]) and this sleep.
     pub involuntary: u64,
 }
 
