@@ -212,6 +212,9 @@ impl<M: Machine, L: Lines> Server<'_, M, L> {
                 for line in result.woken.lines() {
                     self.send(&line)?;
                 }
+                for line in result.moved.lines() {
+                    self.send(&line)?;
+                }
                 for around in result.around {
                     self.send(&around.line(trial.id))?;
                 }
