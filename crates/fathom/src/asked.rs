@@ -4,7 +4,7 @@ use std::path::Path;
 
 use fathom_experiment::record::{self, Run};
 use fathom_experiment::session::Plan;
-use fathom_experiment::{cacheability, conflict, latency, pressure, stride, survey};
+use fathom_experiment::{cacheability, conflict, dma, latency, pressure, stride, survey};
 
 use crate::cli::{Output, RunOptions, StandIn, Verb};
 
@@ -56,6 +56,20 @@ pub fn of(verb: &Verb) -> Option<Asked<'_>> {
             };
             (cacheability::NAME, cacheability::plan, &o.run, &o.out, run)
         }
+        Verb::Dma(o) => {
+            let dma = dma::asked::Asked {
+                strategies: o.strategy.clone(),
+                directions: o.direction.clone(),
+                link_bits: o.link.unwrap_or(0),
+                engine: o.engine,
+                maintenance: o.maintenance,
+                mistake: o.mistake,
+                victim: o.victim,
+            };
+            let flush = o.stand_in == Some(StandIn::Flush);
+            let run = Run { bytes: o.bytes.clone(), flush, dma, ..Run::default() };
+            (dma::NAME, dma::plan, &o.run, &o.out, run)
+        }
         Verb::Pressure(o) => {
             let pressure = pressure::asked::Asked {
                 conditions: o.conditions.clone(),
@@ -103,7 +117,7 @@ pub fn words(asked: &Run) -> String {
     let given = given.map(|(option, value)| format!(" --{option} {value}"));
     given
         .chain(flags.iter().filter(|(_, on)| *on).map(|(flag, _)| format!(" --{flag}")))
-        .chain([asked.pressure.words()])
+        .chain([asked.dma.words(), asked.pressure.words()])
         .collect()
 }
 
@@ -142,6 +156,8 @@ mod tests {
             "conflict --colours 1,4",
             "cacheability --bytes 320,2560 --op rmw,copy_to --attributes nc,device --rounds 7 --stand-in flush \
              --every-mair --walks",
+            "dma --strategy streaming-copy,coherent --direction from-device --bytes 64,1536 --link 18.67Mbit \
+             --engine none --maintenance whole-cache --mistake no-unmap --victim 0 --stand-in flush",
             "pressure --conditions none,study-vm --like-stress --period 100us --priority 0 --no-trace",
             "pressure --sweep --bytes 1048576,2097152 --strides 64,4096 --modes free,hang2",
         ] {

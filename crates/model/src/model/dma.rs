@@ -265,7 +265,8 @@ impl Model {
         if !transmits {
             row.copy = self.timed(|model| model.copy_over(link, false));
             let mut wrong = 0;
-            row.used = self.timed(|model| wrong = model.consume(&mut link.packet, version));
+            let stream = link.costs.stream;
+            row.used = self.timed(|model| wrong = model.consume(&mut link.packet, version, stream));
             row.wrong = if link.moves { wrong } else { 0 };
         }
         row
@@ -287,11 +288,12 @@ impl Model {
     }
 
     /// The CPU takes a packet, word by word; how many of its bytes are not of this version.
-    fn consume(&mut self, packet: &mut Region, version: u64) -> u64 {
+    fn consume(&mut self, packet: &mut Region, version: u64, stream: Option<u64>) -> u64 {
         let mut wrong = 0;
+        packet.last = u64::MAX;
         for at in (0..packet.contents.bytes()).step_by(WORD as usize) {
             let bytes = WORD.min(packet.contents.bytes() - at);
-            wrong += if self.read_part(packet, at, bytes) == version { 0 } else { bytes };
+            wrong += if self.read_ahead(packet, at, bytes, stream) == version { 0 } else { bytes };
         }
         self.spend(turns(packet.contents.bytes().div_ceil(WORD)));
         wrong
@@ -303,9 +305,9 @@ impl Model {
         let (from, to) = if out { (&mut link.packet, buffer) } else { (buffer, &mut link.packet) };
         let step = if from.behaves == Attribute::WriteBack { PAIR } else { link.device.widest };
         let bytes = from.contents.bytes();
+        from.last = u64::MAX;
         for at in (0..bytes).step_by(step as usize) {
             let part = step.min(bytes - at);
-            from.last = if link.costs.stream.is_some() { from.last } else { u64::MAX };
             let version = self.read_ahead(from, at, part, link.costs.stream);
             for to_at in (at..at + part).step_by(PAIR as usize) {
                 self.write_part(to, to_at, PAIR.min(at + part - to_at), version);
@@ -314,12 +316,8 @@ impl Model {
         self.spend(turns(bytes.div_ceil(WORD)));
     }
 
-    /// A load of a part of a region; the version that it finds.
-    fn read_part(&mut self, region: &mut Region, at: u64, bytes: u64) -> u64 {
-        self.read_ahead(region, at, bytes, None)
-    }
-
-    /// The same in a copy that goes straight on: a line from memory that follows on another takes `stream`.
+    /// A load of a part of a region, in a pass that goes straight on: a line from memory that follows on another takes
+    /// `stream`. The version that it finds.
     fn read_ahead(&mut self, region: &mut Region, at: u64, bytes: u64, stream: Option<u64>) -> u64 {
         let physical = region.start + at;
         self.reach(region.place + at);
