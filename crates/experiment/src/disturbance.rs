@@ -65,9 +65,7 @@ pub fn judge(record: &Record, cycle_ticks: &[(u64, u64, f64)], repeats: &[Vec<f6
 
 fn lost_time(record: &Record, d: &mut Disturbance, remedies: &mut Vec<&str>) {
     // Who waits for a device has no need of a CPU.
-    let waits = |r: &&TrialRun| {
-        r.transfers.channel.is_some_and(|channel| channel.engine != Engine::Nothing)
-    };
+    let waits = |r: &&TrialRun| r.transfers.channel.is_some_and(|channel| channel.engine != Engine::Nothing);
     let ran = record.trials.iter().filter(|r| !waits(r));
     let done: Vec<_> = ran.filter_map(|r| r.done.as_ref()).map(|d| d.watch).collect();
     d.trials = done.len() as u64;

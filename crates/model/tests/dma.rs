@@ -78,8 +78,7 @@ fn where_caches_see_the_device_nothing_is_maintained_and_nothing_is_uncached() {
 
 /// Which transfers of three are wrong by a mistake.
 fn wrong(d: &Description, strategy: Strategy, direction: Direction, by: (Maintenance, Mistake)) -> [bool; 3] {
-    let asked =
-        Transfers { maintenance: Some(by.0), mistake: Some(by.1), ..asked(strategy, direction) };
+    let asked = Transfers { maintenance: Some(by.0), mistake: Some(by.1), ..asked(strategy, direction) };
     let rows = rows(d, &asked, 2048, 3);
     std::array::from_fn(|i| rows[i].wrong > 0)
 }
@@ -112,10 +111,8 @@ fn a_transmit_that_is_mapped_as_a_receive_loses_dirty_lines_where_they_are_inval
         assert_eq!(to(WholeCache), [false; 3], "{strategy:?}");
     }
     // Where caches see the device, no such mistake can be seen.
-    let seen = Transfers {
-        mistake: Some(Mistake::AsFromDevice),
-        ..asked(Strategy::ZeroCopy, Direction::ToDevice)
-    };
+    let seen =
+        Transfers { mistake: Some(Mistake::AsFromDevice), ..asked(Strategy::ZeroCopy, Direction::ToDevice) };
     assert!(rows(&machine("neoverse-n1"), &seen, 2048, 3).iter().all(|r| r.wrong == 0));
 }
 
@@ -268,10 +265,8 @@ fn what_a_device_writes_lies_in_the_last_level_where_it_stashes() {
 #[test]
 fn an_engine_that_is_not_described_is_refused_and_none_moves_nothing() {
     let d = machine("omap3-sdio");
-    let with = |engine| Transfers {
-        engine: Some(engine),
-        ..asked(Strategy::ZeroCopy, Direction::FromDevice)
-    };
+    let with =
+        |engine| Transfers { engine: Some(engine), ..asked(Strategy::ZeroCopy, Direction::FromDevice) };
     assert!(run(&d, &with(Engine::Edu), 64, 1).is_err());
     let rows = rows(&d, &with(Engine::Nothing), 2048, 2);
     assert!(rows.iter().all(|r| r.unproven && r.engine == 0 && r.wrong == 0));

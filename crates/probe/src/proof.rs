@@ -3,8 +3,8 @@
 //! "Came home" is no proof: a loop that never ran is home too. The harness computes, on its own and
 //! in constant time, the cell on which every timed run of a trial must end.
 
-use crate::machine::Operation;
 use crate::chain::Chain;
+use crate::machine::Operation;
 use crate::patterns::{alias, stride, transfer};
 use crate::transfer::Transferred;
 use crate::wire::{PatternKind, Sample, Trial, Woke};
@@ -15,7 +15,10 @@ use crate::wire::{PatternKind, Sample, Trial, Woke};
 #[must_use]
 pub fn unproven(trial: &Trial, page_bytes: u64, samples: &[Sample]) -> alloc::vec::Vec<usize> {
     // Wake-ups and transfers are no samples.
-    if matches!(trial.pattern, PatternKind::Clock | PatternKind::Alu | PatternKind::Wake | PatternKind::Transfer) {
+    if matches!(
+        trial.pattern,
+        PatternKind::Clock | PatternKind::Alu | PatternKind::Wake | PatternKind::Transfer
+    ) {
         return alloc::vec::Vec::new();
     }
     if trial.frames > 0 {

@@ -67,10 +67,25 @@ impl Asked {
             value => Ok(value),
         };
         Ok(Asked {
-            strategies: words("strategies", f.text("strategies")?, Strategy::from_token, Strategy::choices())?,
-            directions: words("directions", f.text("directions")?, Direction::from_token, Direction::choices())?,
+            strategies: words(
+                "strategies",
+                f.text("strategies")?,
+                Strategy::from_token,
+                Strategy::choices(),
+            )?,
+            directions: words(
+                "directions",
+                f.text("directions")?,
+                Direction::from_token,
+                Direction::choices(),
+            )?,
             engine: word("engine", f.text("engine")?, Engine::from_token, Engine::choices())?,
-            maintenance: word("maintenance", f.text("maintenance")?, Maintenance::from_token, Maintenance::choices())?,
+            maintenance: word(
+                "maintenance",
+                f.text("maintenance")?,
+                Maintenance::from_token,
+                Maintenance::choices(),
+            )?,
             mistake: word("mistake", f.text("mistake")?, Mistake::from_token, Mistake::choices())?,
             link_bits: within("link_bits", f.int("link_bits")?, LINK)?.unwrap_or(0),
             victim: within("victim", f.int("victim")?, VICTIM)?,

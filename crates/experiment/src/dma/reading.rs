@@ -132,9 +132,14 @@ fn cpu_notes(cell: &Cell) -> Vec<String> {
     let mut notes = Vec::new();
     let Channel { engine, stand_in, coherent, .. } = cell.channel;
     if stand_in {
-        notes.push("a stand-in: each line was flushed from user space where the kernel would maintain it".into());
+        notes.push(
+            "a stand-in: each line was flushed from user space where the kernel would maintain it".into(),
+        );
     } else if engine == Engine::Nothing {
-        notes.push("nothing was moved: what a device leaves in memory was not read, so a copy from it ran warm".into());
+        notes.push(
+            "nothing was moved: what a device leaves in memory was not read, so a copy from it ran warm"
+                .into(),
+        );
     } else if cell.part(Part::Setup).is_none_or(|i| i.value <= 0.0) {
         notes.push("without the engine's start and its interrupt, which are part of its own time".into());
     }
@@ -188,11 +193,7 @@ fn crossovers(cells: &[Cell], report: &mut Report) {
             change.below.token(),
             change.beyond.token()
         );
-        let at = Interval {
-            value: change.at.value,
-            low: change.at.low as f64,
-            high: change.at.high as f64,
-        };
+        let at = Interval { value: change.at.value, low: change.at.low as f64, high: change.at.high as f64 };
         let count = both.iter().map(|cell| cell.count()).sum();
         let ids: Vec<u64> = both.iter().flat_map(|cell| cell.ids.clone()).collect();
         let mut row = measured(name, at, "bytes", count, &ids);
@@ -301,8 +302,9 @@ fn no_throughput(cells: &[Cell], report: &mut Report) {
     if cells.iter().any(|cell| cell.channel.engine == Engine::Edu) {
         report.refusals.push(Refused {
             what: "throughput through edu".into(),
-            reason: "QEMU's edu device waits 100 ms before it moves up to 2048 bytes: it shows that they arrive"
-                .into(),
+            reason:
+                "QEMU's edu device waits 100 ms before it moves up to 2048 bytes: it shows that they arrive"
+                    .into(),
             remedy: "measure it on a machine with a dmaengine channel".into(),
         });
     }
@@ -310,15 +312,16 @@ fn no_throughput(cells: &[Cell], report: &mut Report) {
 
 /// Cells that were asked for, not refused, and not measured.
 fn missing(record: &Record, wanted: &Wanted, cells: &[Cell], report: &mut Report) {
-    let keys = wanted.ways.iter().filter(|way| !refused(record, **way)).flat_map(|&way| {
-        wanted.sizes.iter().map(move |&bytes| Key { way, bytes })
-    });
+    let keys = wanted
+        .ways
+        .iter()
+        .filter(|way| !refused(record, **way))
+        .flat_map(|&way| wanted.sizes.iter().map(move |&bytes| Key { way, bytes }));
     let told = |key: &Key| {
         let of = |r: &&TrialRun| way(&r.trial) == key.way && r.trial.bytes == key.bytes;
         record.trials.iter().filter(of).any(|r| r.refusal.is_some() || r.transfers.wrong > 0)
     };
-    let lost: Vec<Key> =
-        keys.filter(|key| cells.iter().all(|cell| cell.key != *key) && !told(key)).collect();
+    let lost: Vec<Key> = keys.filter(|key| cells.iter().all(|cell| cell.key != *key) && !told(key)).collect();
     if let Some(first) = lost.first() {
         let (strategy, direction) = first.way;
         report.warnings.push(Warning {

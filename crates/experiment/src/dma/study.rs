@@ -45,7 +45,8 @@ pub(super) fn rows(cells: &[Cell], link: Option<f64>, report: &mut Report) {
     report.findings.push(row);
     if let (Some(a), Some(b)) = (streaming.throughput(), uncached.throughput()) {
         let gain = |a: f64, b: f64| 100.0 * (b / a - 1.0);
-        let i = Interval { value: gain(a.value, b.value), low: gain(a.high, b.low), high: gain(a.low, b.high) };
+        let i =
+            Interval { value: gain(a.value, b.value), low: gain(a.high, b.low), high: gain(a.low, b.high) };
         let mut row = measured(format!("{NAME}.study.gain"), i, "%", count, &ids);
         row.notes.push(format!(
             "throughput of uncached-copy over streaming-copy; study S2, another machine: {:+.1} %",

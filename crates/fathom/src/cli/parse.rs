@@ -195,7 +195,11 @@ pub(super) fn transfer(text: &str) -> Result<u64, String> {
 pub(super) fn victim(text: &str) -> Result<u64, String> {
     let bytes = size(text)?;
     let is_one = dma::asked::VICTIM.contains(&bytes) && bytes.is_multiple_of(64);
-    if bytes == 0 || is_one { Ok(bytes) } else { Err("must be 0 or multiples of 64 from 256 to 1G".to_owned()) }
+    if bytes == 0 || is_one {
+        Ok(bytes)
+    } else {
+        Err("must be 0 or multiples of 64 from 256 to 1G".to_owned())
+    }
 }
 
 /// `18.67Mbit`, `1Gbit`, `24MB`, in bits a second.
@@ -204,7 +208,9 @@ pub(super) fn link(text: &str) -> Result<u64, String> {
     let (letter, unit) = match &text[digits.len()..] {
         unit if unit.ends_with("bit") => (&unit[..unit.len() - 3], 1.0),
         unit if unit.ends_with('B') => (&unit[..unit.len() - 1], 8.0),
-        unit => return Err(format!("unknown unit '{unit}': use bit or B, with k, M or G, as in 18.67Mbit, 24MB")),
+        unit => {
+            return Err(format!("unknown unit '{unit}': use bit or B, with k, M or G, as in 18.67Mbit, 24MB"));
+        }
     };
     let factor = match letter {
         "" => 1.0,

@@ -7,9 +7,9 @@ use toml::de::{DeTable, DeValue};
 
 use super::units::{self, Misread};
 use super::{
-    Core, Description, device, DescriptionError, DeviceCosts, Frames, Gathering, Holds, Inclusion, Index, Level,
+    Core, Description, DescriptionError, DeviceCosts, Frames, Gathering, Holds, Inclusion, Index, Level,
     Memory, Mixed, Refresh, Replacement, Rows, Stage, Through, Time, Timer, Tlb, Uncached, Wakeup, Walk,
-    WalkFrom, Write, nearest,
+    WalkFrom, Write, device, nearest,
 };
 
 type Spanned<T> = toml::Spanned<T>;
@@ -124,7 +124,11 @@ impl<'a> Table<'a> {
     }
 
     /// A quantity through its reader.
-    pub(super) fn quantity<T>(&self, key: &'static str, read: fn(&str) -> std::result::Result<T, Misread>) -> Result<T> {
+    pub(super) fn quantity<T>(
+        &self,
+        key: &'static str,
+        read: fn(&str) -> std::result::Result<T, Misread>,
+    ) -> Result<T> {
         let (text, span) = self.text(key)?;
         read(text).map_err(|e| self.source.fault(span, format!("`{key}`: {}", e.message), e.help))
     }
@@ -160,7 +164,12 @@ impl<'a> Table<'a> {
     }
 
     /// One of an enumeration's words.
-    pub(super) fn word<T: Copy>(&self, key: &'static str, all: &[T], word: fn(T) -> &'static str) -> Result<T> {
+    pub(super) fn word<T: Copy>(
+        &self,
+        key: &'static str,
+        all: &[T],
+        word: fn(T) -> &'static str,
+    ) -> Result<T> {
         let (text, span) = self.text(key)?;
         if let Some(found) = all.iter().find(|v| word(**v) == text) {
             return Ok(*found);

@@ -149,11 +149,7 @@ impl Due {
 }
 
 impl Dma for Model {
-    fn transfer(
-        &mut self,
-        asked: &Transfers,
-        batch: &Batch,
-    ) -> Result<(Channel, Vec<Transferred>), Refusal> {
+    fn transfer(&mut self, asked: &Transfers, batch: &Batch) -> Result<(Channel, Vec<Transferred>), Refusal> {
         let kept = self.link.take().filter(|link| {
             (link.asked, link.bytes, link.seed) == (*asked, batch.bytes, batch.seed) && batch.first > 0
         });
@@ -199,7 +195,10 @@ impl Model {
             (false, None) => None,
             (false, Some(_)) => {
                 let reason = "caches see what this device does: nobody maintains buffers for it";
-                return Err(Refusal::new(reason, "leave `--maintenance` out, or describe coherence = \"none\""));
+                return Err(Refusal::new(
+                    reason,
+                    "leave `--maintenance` out, or describe coherence = \"none\"",
+                ));
             }
         };
         if asked.victim == 0 {
@@ -208,7 +207,17 @@ impl Model {
         }
         let (packet, buffer) = self.regions(asked.strategy, batch, behind)?;
         let costs = Costs::new(self, &device);
-        Ok(Link { asked: *asked, bytes: batch.bytes, seed: batch.seed, device, policy, packet, buffer, moves, costs })
+        Ok(Link {
+            asked: *asked,
+            bytes: batch.bytes,
+            seed: batch.seed,
+            device,
+            policy,
+            packet,
+            buffer,
+            moves,
+            costs,
+        })
     }
 
     /// The packet, and the device's buffer where that is another one.

@@ -2,8 +2,9 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use fathom_model::description::{
-    Coherence, Core, Description, Device, DeviceCosts, Frames, Gathering, Holds, Inclusion, Index, Level, Memory, Mixed,
-    Refresh, Replacement, Rows, Stage, Through, Time, Timer, Tlb, Uncached, Wakeup, Walk, WalkFrom, Write,
+    Coherence, Core, Description, Device, DeviceCosts, Frames, Gathering, Holds, Inclusion, Index, Level,
+    Memory, Mixed, Refresh, Replacement, Rows, Stage, Through, Time, Timer, Tlb, Uncached, Wakeup, Walk,
+    WalkFrom, Write,
 };
 use fathom_probe::chain::mix;
 use fathom_probe::transfer::Maintenance;

@@ -246,11 +246,7 @@ pub trait Dma {
     ///
     /// # Errors
     /// A [`Refusal`] where there is no such device or memory.
-    fn transfer(
-        &mut self,
-        asked: &Transfers,
-        batch: &Batch,
-    ) -> Result<(Channel, Vec<Transferred>), Refusal> {
+    fn transfer(&mut self, asked: &Transfers, batch: &Batch) -> Result<(Channel, Vec<Transferred>), Refusal> {
         let _ = (asked, batch);
         Err(Refusal::new(
             "this machine offers no DMA engine",

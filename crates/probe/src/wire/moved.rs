@@ -82,8 +82,7 @@ impl Moved {
 impl Channel {
     fn write(&self, line: Line) -> Line {
         let mut line = line.token("by", self.engine.token()).int("hz", self.hz).int("chunks", self.chunks);
-        for (key, flag) in
-            [("cycles", self.cycles), ("coherent", self.coherent), ("stand_in", self.stand_in)]
+        for (key, flag) in [("cycles", self.cycles), ("coherent", self.coherent), ("stand_in", self.stand_in)]
         {
             line = if flag { line.int(key, 1) } else { line };
         }

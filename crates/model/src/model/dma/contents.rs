@@ -104,7 +104,6 @@ impl Contents {
         if held.dirty && invalidate && cut {
             self.memory[line] = held.version;
         }
-        self.held[line] =
-            (!invalidate).then_some(Held { dirty: held.dirty && !clean, ..held });
+        self.held[line] = (!invalidate).then_some(Held { dirty: held.dirty && !clean, ..held });
     }
 }
