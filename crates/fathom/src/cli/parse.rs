@@ -209,7 +209,9 @@ pub(super) fn link(text: &str) -> Result<u64, String> {
         unit if unit.ends_with("bit") => (&unit[..unit.len() - 3], 1.0),
         unit if unit.ends_with('B') => (&unit[..unit.len() - 1], 8.0),
         unit => {
-            return Err(format!("unknown unit '{unit}': use bit or B, with k, M or G, as in 18.67Mbit, 24MB"));
+            return Err(format!(
+                "unknown unit '{unit}': use bit or B, with k, M or G, as in 18.67Mbit, 24MB"
+            ));
         }
     };
     let factor = match letter {
