@@ -164,6 +164,20 @@ long meminfo(const char *name)
 	return value;
 }
 
+long free_memory(void)
+{
+	char line[128];
+	long kept, pages = 0;
+	FILE *file = fopen("/proc/zoneinfo", "re");
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, " count: %ld", &kept) == 1)
+			pages += kept;
+	if (file)
+		fclose(file);
+	return meminfo("MemFree") + pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
 void drop_caches(void)
 {
 	int fd = open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC);
