@@ -5,7 +5,7 @@
 
 use std::fs::OpenOptions;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::rc::Rc;
 
@@ -26,6 +26,9 @@ use uapi::Plain;
 
 /// The device.
 pub(crate) const DEVICE: &str = "/dev/fathom";
+
+/// Its name in the record.
+pub(crate) const NAME: &str = "fathom driver";
 
 /// How the driver is had where it is not: from a checkout of Fathom, with the headers of the kernel that runs.
 pub(crate) const LOAD: &str = "make -C driver && sudo insmod driver/fathom.ko";
@@ -275,6 +278,11 @@ impl Driver {
         u64::from(self.info.features) & feature != 0
     }
 
+    /// Does it tell how its memory is translated?
+    pub(crate) fn translates(&self) -> bool {
+        self.has(uapi::HAS_TRANSLATE)
+    }
+
     /// Does it record wake-ups?
     pub(crate) fn wakes(&self) -> bool {
         self.has(uapi::HAS_WAKES)
@@ -290,6 +298,42 @@ impl Driver {
         attribute: Attribute,
         colour: Option<(u32, u32)>,
     ) -> Result<Region, Refusal> {
+        self.take(bytes, attribute, colour)
+            .map_err(|error| refused(&format!("{bytes} bytes of {} memory", attribute.token()), &error))
+    }
+
+    /// The same, of half as many bytes where there are not so many, and so on down to a page: how much the kernel has in
+    /// one piece, nobody can say before.
+    ///
+    /// # Errors
+    /// A [`Refusal`] where there is not even a page of it.
+    pub(crate) fn region_up_to(
+        self: &Rc<Driver>,
+        bytes: u64,
+        attribute: Attribute,
+    ) -> Result<Region, Refusal> {
+        let mut bytes = bytes;
+        loop {
+            match self.take(bytes, attribute, None) {
+                Err(error) if error.raw_os_error() == Some(libc::ENOMEM) && bytes / 2 >= self.page() => {
+                    bytes /= 2
+                }
+                Err(error) => return Err(refused(&format!("{} memory", attribute.token()), &error)),
+                Ok(region) => return Ok(region),
+            }
+        }
+    }
+
+    fn page(&self) -> u64 {
+        u64::from(self.info.page_bytes).max(1)
+    }
+
+    fn take(
+        self: &Rc<Driver>,
+        bytes: u64,
+        attribute: Attribute,
+        colour: Option<(u32, u32)>,
+    ) -> io::Result<Region> {
         let (colour, colours) = colour.unwrap_or((0, 0));
         let mut wish = uapi::Region {
             bytes,
@@ -298,15 +342,12 @@ impl Driver {
             colours,
             ..uapi::Region::default()
         };
-        self.call(uapi::IOC_REGION, &mut wish)
-            .map_err(|error| refused(&format!("{bytes} bytes of {} memory", attribute.token()), &error))?;
+        self.call(uapi::IOC_REGION, &mut wish)?;
         let uapi::Region { handle, bytes: got, offset, pa, .. } = wish;
         // Dropped, it gives the handle up.
         let region = Region { driver: Rc::clone(self), handle, bytes: got, offset, pa };
-        if got < bytes || i64::try_from(offset.saturating_add(got)).is_err() {
-            return Err(Refusal::new(format!("the driver lends {got} bytes and not {bytes}"), ""));
-        }
-        Ok(region)
+        let mapped = offset.checked_add(got).is_some_and(|end| i64::try_from(end).is_ok());
+        if got < bytes || !mapped { Err(io::Error::from(io::ErrorKind::InvalidData)) } else { Ok(region) }
     }
 
     /// What the tables say of the address `va` of a region that is mapped.
@@ -383,9 +424,16 @@ fn granted(told: &uapi::Counters) -> Granted {
     Granted { cpu: told.cpu, whole_cpu, in_force: told.in_force == 1 }
 }
 
-impl AsFd for Driver {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.file.as_fd()
+impl AsRawFd for Region {
+    fn as_raw_fd(&self) -> RawFd {
+        self.driver.file.as_raw_fd()
+    }
+}
+
+impl Region {
+    /// Whose it is.
+    pub(crate) fn driver(&self) -> &Rc<Driver> {
+        &self.driver
     }
 }
 

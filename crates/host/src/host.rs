@@ -15,6 +15,7 @@ use fathom_probe::wire::{Wakes, Woke};
 use crate::arena::HostCell;
 use crate::clock::{self, Rate, Source};
 use crate::counters::Events;
+use crate::driver::Presence;
 use crate::environment;
 use crate::facts::{int, text};
 use crate::identify;
@@ -129,13 +130,12 @@ impl Host {
         let quiet = prepare(&root, cpu, options.priority, &mut facts);
         let (clock, why) = Source::choose(&root);
         facts.extend(clock_facts(clock, why, clock::rate(clock)));
-        let mut memory = Memory::open(root.clone(), sizes, options.max_bytes)?;
+        let driver = Presence::open(&root);
+        facts.extend(driver.facts());
+        let mut memory = Memory::open(root.clone(), sizes, options.max_bytes, driver.clone())?;
         facts.extend(page_facts(&sizes));
         facts.push(int("memory.reserved.bytes", memory.half() * 2));
-        for attribute in lent::ATTRIBUTES {
-            let lender = lent::find(&root, attribute).map(|lender| lender.name);
-            facts.extend(lender.map(|name| text(format!("attribute.{}", attribute.token()), name)));
-        }
+        facts.extend(lender_facts(&root, &driver, &memory));
         // The first granule, with the first cell in it: it shows at once whether memory can be locked. That
         // even this little may not be had is no error here; the first wish will say so.
         let _ = memory.map(&Wish { bytes: 1, pages: Pages::Base, attribute: Attribute::WriteBack, place: 0 });
@@ -234,6 +234,16 @@ fn page_facts(sizes: &PageSizes) -> Vec<Fact> {
     let mut facts = vec![int("page.base", sizes.base), int("page.injected", u64::from(sizes.injected))];
     facts.extend(sizes.huge.map(|huge| int("page.huge", huge)));
     facts
+}
+
+/// Who lends memory that the kernel does not hand out by itself.
+fn lender_facts(root: &Root, driver: &Presence, memory: &Memory) -> Vec<Fact> {
+    let lender = |attribute: &Attribute| {
+        let lender = lent::find(root, driver, *attribute)?;
+        Some(text(format!("attribute.{}", attribute.token()), lender.name))
+    };
+    let colours = memory.colourist().map(|name| text("page.coloured", name));
+    lent::ATTRIBUTES.iter().filter_map(lender).chain(colours).collect()
 }
 
 fn clock_facts(clock: Source, why: String, rate: Rate) -> Vec<Fact> {
