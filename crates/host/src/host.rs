@@ -101,6 +101,7 @@ pub struct Host {
     lookout: Lookout,
     stressors: Stressors,
     waker: Waker,
+    driver: Presence,
 }
 
 impl Host {
@@ -167,6 +168,7 @@ impl Host {
             stressors,
             waker: Waker::new(lookout.clone()),
             lookout,
+            driver,
         })
     }
 
@@ -292,6 +294,7 @@ impl Machine for Host {
     fn facts_after(&mut self, sink: &mut dyn FnMut(Fact)) {
         let mut memory = self.memory_facts("memory.after");
         memory.extend(self.waker.locked.as_ref().map(|how| text("wake.after.locked", how)));
+        memory.extend(self.waker.kernel.as_ref().map(|who| text("wake.after.kernel", who)));
         memory.extend(self.stressors.share.as_ref().map(|share| text("load.after.confined", share)));
         memory.extend(self.memory.shared.map(|how| text("memory.after.shared", how)));
         environment::facts_after(&self.root, self.cpu).into_iter().chain(memory).for_each(sink);
@@ -438,7 +441,7 @@ impl Wake for Host {
 
     fn timerlat(&mut self, wakes: &Wakes, activations: u64) -> Result<(Vec<Woke>, u64), Refusal> {
         self.quiet.end();
-        self.waker.kernels(&self.root, (self.cpu, activations), wakes)
+        self.waker.kernels(&self.root, &self.driver, (self.cpu, activations), wakes)
     }
 
     fn wake_around(&mut self, from_ns: u64, to_ns: u64, most: usize) -> Vec<Event> {
