@@ -143,6 +143,9 @@ impl Host {
         let (worth, evidence) = worth::judge(&worth::gather(&root));
         facts.push(text("worth.evidence", evidence));
         facts.extend(identify::facts(&root, cpu));
+        if let Presence::There(driver) = &driver {
+            facts.extend(driver.cache_facts());
+        }
         let (events, told) = Events::open(&root, &mut memory);
         facts.extend(told);
         let mut watcher = Watcher::new(&root, cpu, worth < Worth::Real);

@@ -142,7 +142,6 @@ fn bounded(bytes: u64, count: u64) -> Result<u32, Refusal> {
     Ok(count as u32)
 }
 
-#[allow(dead_code, reason = "the experiment that asks for transfers is the next to come")]
 impl Driver {
     /// Makes transfers and times their parts.
     ///

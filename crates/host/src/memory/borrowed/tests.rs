@@ -13,10 +13,10 @@ fn wish(bytes: u64, attribute: Attribute) -> Wish {
 fn coloured_pages_are_the_driver_s_to_give() {
     let (_keep, root) =
         fixture::root(&[("/proc/meminfo", "MemTotal: 1048576 kB\nMemAvailable: 524288 kB\n")]);
-    let denied = Presence::Denied { user: "ada".into(), why: "Permission denied".into() };
+    let denied = Presence::Denied("Permission denied".into());
     for (presence, remedy) in [
         (Presence::Absent, "insmod driver/fathom.ko"),
-        (denied, "usermod -aG fathom ada"),
+        (denied, "usermod -aG fathom $USER"),
         (Presence::Strange("it has no version".into()), "rmmod fathom"),
     ] {
         let mut memory = open_with(&root, presence);
