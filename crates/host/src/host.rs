@@ -15,6 +15,7 @@ use fathom_probe::wire::{Wakes, Woke};
 use crate::arena::HostCell;
 use crate::clock::{self, Rate, Source};
 use crate::counters::Events;
+use crate::driver::Presence;
 use crate::environment;
 use crate::facts::{int, text};
 use crate::identify;
@@ -100,6 +101,7 @@ pub struct Host {
     lookout: Lookout,
     stressors: Stressors,
     waker: Waker,
+    driver: Presence,
 }
 
 impl Host {
@@ -129,19 +131,21 @@ impl Host {
         let quiet = prepare(&root, cpu, options.priority, &mut facts);
         let (clock, why) = Source::choose(&root);
         facts.extend(clock_facts(clock, why, clock::rate(clock)));
-        let mut memory = Memory::open(root.clone(), sizes, options.max_bytes)?;
+        let driver = Presence::open(&root);
+        facts.extend(driver.facts());
+        let mut memory = Memory::open(root.clone(), sizes, options.max_bytes, driver.clone())?;
         facts.extend(page_facts(&sizes));
         facts.push(int("memory.reserved.bytes", memory.half() * 2));
-        for attribute in lent::ATTRIBUTES {
-            let lender = lent::find(&root, attribute).map(|lender| lender.name);
-            facts.extend(lender.map(|name| text(format!("attribute.{}", attribute.token()), name)));
-        }
+        facts.extend(lender_facts(&root, &driver, &memory));
         // The first granule, with the first cell in it: it shows at once whether memory can be locked. That
         // even this little may not be had is no error here; the first wish will say so.
         let _ = memory.map(&Wish { bytes: 1, pages: Pages::Base, attribute: Attribute::WriteBack, place: 0 });
         let (worth, evidence) = worth::judge(&worth::gather(&root));
         facts.push(text("worth.evidence", evidence));
         facts.extend(identify::facts(&root, cpu));
+        if let Presence::There(driver) = &driver {
+            facts.extend(driver.cache_facts());
+        }
         let (events, told) = Events::open(&root, &mut memory);
         facts.extend(told);
         let mut watcher = Watcher::new(&root, cpu, worth < Worth::Real);
@@ -167,6 +171,7 @@ impl Host {
             stressors,
             waker: Waker::new(lookout.clone()),
             lookout,
+            driver,
         })
     }
 
@@ -236,6 +241,16 @@ fn page_facts(sizes: &PageSizes) -> Vec<Fact> {
     facts
 }
 
+/// Who lends memory that the kernel does not hand out by itself.
+fn lender_facts(root: &Root, driver: &Presence, memory: &Memory) -> Vec<Fact> {
+    let lender = |attribute: &Attribute| {
+        let lender = lent::find(root, driver, *attribute)?;
+        Some(text(format!("attribute.{}", attribute.token()), lender.name))
+    };
+    let colours = memory.colourist().map(|name| text("page.coloured", name));
+    lent::ATTRIBUTES.iter().filter_map(lender).chain(colours).collect()
+}
+
 fn clock_facts(clock: Source, why: String, rate: Rate) -> Vec<Fact> {
     let (overhead, step) = clock::fineness(clock);
     vec![
@@ -282,6 +297,7 @@ impl Machine for Host {
     fn facts_after(&mut self, sink: &mut dyn FnMut(Fact)) {
         let mut memory = self.memory_facts("memory.after");
         memory.extend(self.waker.locked.as_ref().map(|how| text("wake.after.locked", how)));
+        memory.extend(self.waker.kernel.as_ref().map(|who| text("wake.after.kernel", who)));
         memory.extend(self.stressors.share.as_ref().map(|share| text("load.after.confined", share)));
         memory.extend(self.memory.shared.map(|how| text("memory.after.shared", how)));
         environment::facts_after(&self.root, self.cpu).into_iter().chain(memory).for_each(sink);
@@ -428,7 +444,7 @@ impl Wake for Host {
 
     fn timerlat(&mut self, wakes: &Wakes, activations: u64) -> Result<(Vec<Woke>, u64), Refusal> {
         self.quiet.end();
-        self.waker.kernels(&self.root, (self.cpu, activations), wakes)
+        self.waker.kernels(&self.root, &self.driver, (self.cpu, activations), wakes)
     }
 
     fn wake_around(&mut self, from_ns: u64, to_ns: u64, most: usize) -> Vec<Event> {
