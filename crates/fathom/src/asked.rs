@@ -126,13 +126,14 @@ mod tests {
     use clap::Parser as _;
 
     use fathom_probe::load::Stress;
+    use fathom_probe::transfer::{Direction, Engine, Strategy};
 
     use super::*;
     use crate::cli::Cli;
 
     /// The schema knows no experiment, and the experiment no schema: here both can be seen.
     #[test]
-    fn the_schema_lists_every_condition_factor_and_stressor() {
+    fn the_schema_lists_every_condition_factor_stressor_and_way_to_a_device() {
         use fathom_experiment::pressure::conditions::{FACTORS, LOADS, NAMED};
         use fathom_experiment::record::MOST_SERIES;
         use fathom_report::schema::values;
@@ -142,6 +143,9 @@ mod tests {
         let imported = (1..=MOST_SERIES).map(|nth| format!("imported-{nth}"));
         let all: Vec<String> = named.chain(loads).chain(["timerlat".to_owned()]).chain(imported).collect();
         assert_eq!(values("CONDITION"), all);
+        assert_eq!(values("STRATEGY"), Strategy::ALL.iter().map(|s| s.token()).collect::<Vec<_>>());
+        assert_eq!(values("DIRECTION"), Direction::ALL.iter().map(|d| d.token()).collect::<Vec<_>>());
+        assert_eq!(values("ENGINE"), Engine::ALL.iter().map(|e| e.token()).collect::<Vec<_>>());
         assert_eq!(values("FACTOR"), FACTORS.map(|factor| factor.token()));
         assert_eq!(values("STRESS"), Stress::ALL.iter().map(|stress| stress.token()).collect::<Vec<_>>());
     }
