@@ -248,6 +248,8 @@ pub(super) const TOKENS: &[TokenKind] = &[
             "ms",
             "cycles",
             "ticks",
+            "MB/s",
+            "Mbit/s",
             "instructions",
             "Hz",
             "1/s",

@@ -131,61 +131,67 @@ fn times(page: &mut Page, shelf: &mut Shelf) {
         }
         _ => None,
     });
+    // A winner is a mark at its time.
+    let timed = |direction: usize, bytes: u64| {
+        all.iter().any(|((key, what), _)| (key.0, key.1) == (direction, bytes) && *what == 0)
+    };
     let winners = shelf.take_by(|parts| match parts {
-        ["dma", "winner", direction, bytes] => Some((place("DIRECTION", direction)?, whole(bytes)?)),
+        ["dma", "winner", direction, bytes] => {
+            Some((place("DIRECTION", direction)?, whole(bytes)?)).filter(|key| timed(key.0, key.1))
+        }
         _ => None,
     });
     for of in all.chunk_by(|a, b| a.0.0.0 == b.0.0.0) {
-        let direction = of[0].0.0.0;
-        let token = values("DIRECTION")[direction];
-        page.heading(&format!("Transfers {}: us of CPU time, by strategy", token.replace('-', " the ")));
-        page.picture(Chart::Transfers(token.to_owned()), Vec::new());
-        cpu(page, of, &winners);
+        let token = values("DIRECTION")[of[0].0.0.0];
+        cpu(page, of, &winners, token);
         parts(page, of, token);
     }
-}
-
-/// ns as us, with three digits.
-fn us(ns: f64) -> String {
-    let us = ns / 1e3;
-    let digits = if us > 0.0 { (2.0 - us.log10().floor()).clamp(0.0, 3.0) as usize } else { 0 };
-    format!("{us:.digits$}")
 }
 
 type Cells<'a> = [((Key, usize), &'a Finding)];
 
 /// CPU time, a line a size.
-fn cpu(page: &mut Page, of: &Cells, winners: &[((usize, u64), &Finding)]) {
-    let mut rows: Vec<Vec<String>> = Vec::new();
-    for of in of.chunk_by(|a, b| a.0.0.1 == b.0.0.1) {
-        let (direction, bytes, _) = of[0].0.0;
-        let winner = winners.iter().find(|(key, _)| *key == (direction, bytes)).map(|(_, f)| *f);
-        let word = winner.map(|f| number::value(f).value).unwrap_or_default();
+fn cpu(page: &mut Page, of: &Cells, winners: &[((usize, u64), &Finding)], token: &str) {
+    let cells: Vec<(Key, &Finding)> =
+        of.iter().filter(|((_, what), _)| *what == 0).map(|((key, _), f)| (*key, *f)).collect();
+    if cells.is_empty() {
+        return;
+    }
+    page.heading(&format!("Transfers {}: ns of CPU time, by strategy", token.replace('-', " the ")));
+    page.picture(Chart::Transfers(token.to_owned()), Vec::new());
+    let mark = |key: &Key| {
+        let winner = winners.iter().find(|(of, _)| *of == (key.0, key.1)).map(|(_, f)| *f);
+        let strategy = values("STRATEGY")[key.2];
         let ties = winner.and_then(|f| f.notes.iter().find_map(|n| n.strip_prefix("not surely ahead of ")));
-        let mut row = vec![number::size(bytes as f64, None, None).value];
-        for (nth, strategy) in values("STRATEGY").iter().enumerate() {
-            let found = of.iter().find(|((key, what), _)| key.2 == nth && *what == 0);
-            let mark = match ties {
-                _ if word == *strategy => "*",
-                Some(ties) if ties.split(", ").any(|tie| tie == *strategy) => "=",
-                _ => " ",
-            };
-            row.push(match found.map(|(_, f)| &f.value) {
-                Some(Value::Number(ns)) => format!("{}{mark}", us(*ns)),
-                _ => String::new(),
-            });
+        match winner.map(|f| &f.value) {
+            Some(Value::Text(word)) if word == strategy => "*",
+            _ if ties.is_some_and(|ties| ties.split(", ").any(|tie| tie == strategy)) => "=",
+            _ => " ",
         }
-        rows.push(row);
+    };
+    table(page, &cells, mark);
+    page.text(Ink::Dim, "*: the least; =: not surely more. Intervals: --json, --html.", "  ", "    ");
+}
+
+/// A line a size, a column a strategy, a mark behind each number; and the notes below.
+fn table(page: &mut Page, cells: &[(Key, &Finding)], mark: impl Fn(&Key) -> &'static str) {
+    let mut sizes: Vec<u64> = cells.iter().map(|(key, _)| key.1).collect();
+    sizes.dedup();
+    let mut rows: Vec<Vec<String>> =
+        sizes.iter().map(|&bytes| vec![number::size(bytes as f64, None, None).value]).collect();
+    for nth in 0..STRATEGIES.len() {
+        let of = |bytes: &u64| cells.iter().find(|(key, _)| (key.1, key.2) == (*bytes, nth));
+        let found: Vec<Option<&(Key, &Finding)>> = sizes.iter().map(of).collect();
+        let shown = number::column(found.iter().map(|cell| cell.map(|(_, f)| *f)));
+        for ((row, cell), shown) in rows.iter_mut().zip(&found).zip(shown) {
+            row.push(cell.map(|(key, _)| format!("{shown}{}", mark(key))).unwrap_or_default());
+        }
     }
     let mut columns = vec![right("size")];
     columns.extend(STRATEGIES);
     page.table(&columns, &rows, &[]);
-    page.text(Ink::Dim, "*: the least; =: not surely more. Intervals: --json, --html.", "  ", "    ");
-    let labelled: Vec<(String, &Finding)> = of
-        .iter()
-        .filter(|((_, what), _)| *what == 0)
-        .map(|((key, _), f)| (values("STRATEGY")[key.2].to_owned(), *f))
-        .collect();
+    let label = |key: &Key| values("STRATEGY")[key.2].to_owned();
+    let labelled: Vec<(String, &Finding)> = cells.iter().map(|(key, f)| (label(key), *f)).collect();
     notes(page, &labelled);
 }
 
@@ -196,24 +202,28 @@ fn parts(page: &mut Page, of: &Cells, direction: &str) {
     let mut sizes: Vec<u64> = of.iter().map(|((key, _), _)| key.1).collect();
     sizes.dedup();
     let off = |bytes: u64| (bytes as f64 / FRAME).ln().abs();
+    let nearer = |a: u64, b: u64| off(b).total_cmp(&off(a));
     let best =
-        sizes.into_iter().max_by(|&a, &b| strategies(a).cmp(&strategies(b)).then(off(b).total_cmp(&off(a))));
+        sizes.into_iter().max_by(|&a, &b| strategies(a).cmp(&strategies(b)).then_with(|| nearer(a, b)));
     let Some(bytes) = best else { return };
-    page.heading(&format!("Parts of {} {direction}, us", number::size(bytes as f64, None, None).value));
+    let cell = |nth: usize, what: usize| {
+        of.iter().find(|((key, w), _)| (key.1, key.2, *w) == (bytes, nth, what)).map(|(_, f)| *f)
+    };
+    let drawn: Vec<usize> =
+        (0..STRATEGIES.len()).filter(|&nth| (0..PARTS.len()).any(|what| cell(nth, what).is_some())).collect();
+    page.heading(&format!(
+        "Parts of {} {}, ns",
+        number::size(bytes as f64, None, None).value,
+        direction.replace('-', " the ")
+    ));
     page.picture(Chart::TransferParts(format!("{direction}.{bytes}")), Vec::new());
-    let mut rows = Vec::new();
-    for (nth, strategy) in values("STRATEGY").iter().enumerate() {
-        let cell = |what: usize| of.iter().find(|((key, w), _)| *key == (key.0, bytes, nth) && *w == what);
-        if cell(0).is_none() {
-            continue;
+    let mut rows: Vec<Vec<String>> =
+        drawn.iter().map(|&nth| vec![values("STRATEGY")[nth].to_owned()]).collect();
+    for what in 0..PARTS.len() {
+        let shown = number::column(drawn.iter().map(|&nth| cell(nth, what)));
+        for ((row, &nth), shown) in rows.iter_mut().zip(&drawn).zip(shown) {
+            row.push(if cell(nth, what).is_some() { shown } else { String::new() });
         }
-        let mut row = vec![(*strategy).to_owned()];
-        row.extend((0..PARTS.len()).map(|what| match (cell(what).map(|(_, f)| &f.value), what) {
-            (Some(Value::Number(ns)), ..7) => us(*ns),
-            (Some(_), _) => cell(what).map(|(_, f)| number::value(f).value).unwrap_or_default(),
-            (None, _) => String::new(),
-        }));
-        rows.push(row);
     }
     let columns = [
         left("strategy"),
@@ -228,12 +238,11 @@ fn parts(page: &mut Page, of: &Cells, direction: &str) {
         right("CPU %"),
     ];
     page.table(&columns, &rows, &[]);
-    let said = |what: usize| what > 0;
-    let labelled: Vec<(String, &Finding)> = of
-        .iter()
-        .filter(|((key, what), _)| key.1 == bytes && said(*what))
-        .map(|((key, _), f)| (values("STRATEGY")[key.2].to_owned(), *f))
-        .collect();
+    // What is said of CPU time stands under the table of all sizes.
+    let said =
+        drawn.iter().flat_map(|&nth| (1..PARTS.len()).filter_map(move |what| Some((nth, cell(nth, what)?))));
+    let labelled: Vec<(String, &Finding)> =
+        said.map(|(nth, f)| (values("STRATEGY")[nth].to_owned(), f)).collect();
     notes(page, &labelled);
 }
 
@@ -272,11 +281,6 @@ fn crossovers(page: &mut Page, shelf: &mut Shelf) {
 
 /// What a victim's walk took longer after a transfer.
 fn pollution(page: &mut Page, shelf: &mut Shelf) {
-    // The sums of both directions have names of their own, for scripts.
-    let sums = shelf.take_by(|parts| match parts {
-        ["pollution", strategy, bytes] => Some((whole(bytes)?, place("STRATEGY", strategy)?)),
-        _ => None,
-    });
     let all = shelf.take_by(|parts| match parts {
         ["pollution", strategy, direction, bytes] => {
             Some((place("DIRECTION", direction)?, whole(bytes)?, place("STRATEGY", strategy)?))
@@ -285,34 +289,29 @@ fn pollution(page: &mut Page, shelf: &mut Shelf) {
     });
     for of in all.chunk_by(|a, b| a.0.0 == b.0.0) {
         let direction = values("DIRECTION")[of[0].0.0];
-        page.heading(&format!("What another working set lost by a transfer {direction}, us"));
+        page.heading(&format!(
+            "What another working set lost by a transfer {}, ns",
+            direction.replace('-', " the ")
+        ));
         page.picture(Chart::Pollution(direction.to_owned()), Vec::new());
-        let mut rows = Vec::new();
-        for of in of.chunk_by(|a, b| a.0.1 == b.0.1) {
-            let mut row = vec![number::size(of[0].0.1 as f64, None, None).value];
-            row.extend((0..values("STRATEGY").len()).map(|nth| {
-                let found = of.iter().find(|(key, _)| key.2 == nth).map(|(_, f)| *f);
-                found.map(lost).unwrap_or_default()
-            }));
-            rows.push(row);
+        let sure = |key: &Key| match of.iter().find(|(of, _)| of == key).map(|(_, f)| (f.low, f.high)) {
+            Some((Some(low), Some(high))) if low <= 0.0 && high >= 0.0 => "~",
+            _ => " ",
+        };
+        table(page, of, sure);
+    }
+    // The sums of both tables have names of their own, for scripts.
+    let shown = |strategy: usize, bytes: u64| {
+        (0..values("DIRECTION").len()).all(|d| all.iter().any(|(key, _)| *key == (d, bytes, strategy)))
+    };
+    let sums = shelf.take_by(|parts| match parts {
+        ["pollution", strategy, bytes] => {
+            Some((whole(bytes)?, place("STRATEGY", strategy)?)).filter(|key| shown(key.1, key.0))
         }
-        let mut columns = vec![right("size")];
-        columns.extend(STRATEGIES);
-        page.table(&columns, &rows, &[]);
-        let labelled: Vec<(String, &Finding)> =
-            of.iter().map(|(key, f)| (values("STRATEGY")[key.2].to_owned(), *f)).collect();
-        notes(page, &labelled);
+        _ => None,
+    });
+    if !all.is_empty() {
+        let both = if sums.is_empty() { "" } else { "; of a transfer each way: the sum of both tables" };
+        page.text(Ink::Dim, &format!("~: not surely anything{both}"), "  ", "    ");
     }
-    if !sums.is_empty() {
-        let text = "~: not surely anything. Of a transfer each way: --json, pollution.STRATEGY.BYTES.";
-        page.text(Ink::Dim, text, "  ", "    ");
-    }
-}
-
-/// A loss, marked where it may be none.
-fn lost(f: &Finding) -> String {
-    let Value::Number(ns) = f.value else { return String::new() };
-    let sure = f.low.is_some_and(|low| low > 0.0) || f.high.is_some_and(|high| high < 0.0);
-    let sign = if ns < 0.0 { "-" } else { "" };
-    format!("{sign}{}{}", us(ns.abs()), if sure { " " } else { "~" })
 }
