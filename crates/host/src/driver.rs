@@ -216,6 +216,9 @@ fn refused(what: &str, error: &io::Error) -> Refusal {
         Some(libc::ENOTTY) => {
             "load the driver of this version: make -C driver, rmmod fathom, insmod driver/fathom.ko"
         }
+        Some(libc::ENOSYS) => {
+            "run it without the emulator of programs (qemu-user), which passes no such request on"
+        }
         _ => "see the kernel's log: dmesg",
     };
     Refusal::new(format!("the driver refuses {what} ({error})"), remedy)
