@@ -4,14 +4,16 @@
  * (DDI 0301). Built, and not run yet.
  */
 #include <linux/bits.h>
-#include <linux/dma-map-ops.h>
 #include <linux/errno.h>
 #include <linux/irqflags.h>
+#include <linux/io.h>
 #include <linux/ktime.h>
 #include <linux/smp.h>
 #include <asm/barrier.h>
+#include <asm/cacheflush.h>
 #include <asm/cp15.h>
 #include <asm/cputype.h>
+#include <asm/outercache.h>
 
 #include "driver.h"
 
@@ -44,25 +46,6 @@ static u32 attribute_short(u32 par)
 	}
 }
 
-/* The long format's is coded as a byte of MAIR. */
-static u32 attribute_long(u8 attr)
-{
-	switch (attr) {
-	case 0x00:
-		return FATHOM_DEVICE;
-	case 0x44:
-		return FATHOM_NORMAL_NC;
-	case 0xaa:
-	case 0xbb:
-		return FATHOM_WRITE_THROUGH;
-	case 0xee:
-	case 0xff:
-		return FATHOM_WRITE_BACK;
-	default:
-		return FATHOM_OTHER_ATTRIBUTE;
-	}
-}
-
 static bool tell(struct fathom_translate *translate, u64 par, u32 offset)
 {
 	if (par & PAR_FAULT)
@@ -71,7 +54,7 @@ static bool tell(struct fathom_translate *translate, u64 par, u32 offset)
 	translate->raw_types = 0;
 	if (IS_ENABLED(CONFIG_ARM_LPAE)) {
 		translate->pa = (par & GENMASK_ULL(39, 12)) | offset;
-		translate->attribute = attribute_long(par >> 56);
+		translate->attribute = fathom_attribute_of_mair(par >> 56);
 	} else {
 		/* A supersection's address is put together otherwise. */
 		translate->pa = par & PAR_SUPERSECTION ? 0 : (par & 0xfffff000) | offset;
@@ -80,6 +63,7 @@ static bool tell(struct fathom_translate *translate, u64 par, u32 offset)
 	return true;
 }
 
+/* The answer to a translation that was just asked for. */
 static u64 par(void)
 {
 	u64 value;
@@ -94,31 +78,28 @@ static u64 par(void)
 	return value;
 }
 
+/* Interrupts are off from question to answer: an interrupt might translate too. */
+#define TRANSLATE(operation, va) ({ \
+	unsigned long flags_; \
+	u64 value_; \
+	\
+	local_irq_save(flags_); \
+	asm volatile("mcr p15, 0, %0, c7, c8, " #operation : : "r" (va) : "memory"); \
+	isb(); \
+	value_ = par(); \
+	local_irq_restore(flags_); \
+	value_; })
+
+/* V2PCWUR, which is ATS1CUR later: as user space reads. */
 bool fathom_arch_user(unsigned long va, struct fathom_translate *translate)
 {
-	unsigned long flags;
-	u64 value;
-
-	local_irq_save(flags);
-	/* V2PCWUR, which is ATS1CUR later: as user space reads. */
-	asm volatile("mcr p15, 0, %0, c7, c8, 2" : : "r" (va) : "memory");
-	isb();
-	value = par();
-	local_irq_restore(flags);
-	return tell(translate, value, va & 0xfff);
+	return tell(translate, TRANSLATE(2, va), va & 0xfff);
 }
 
+/* V2PCWPR, or ATS1CPR: as the kernel reads. */
 bool fathom_arch_kernel(const void *va, struct fathom_translate *translate)
 {
-	unsigned long flags;
-	u64 value;
-
-	local_irq_save(flags);
-	asm volatile("mcr p15, 0, %0, c7, c8, 0" : : "r" (va) : "memory");
-	isb();
-	value = par();
-	local_irq_restore(flags);
-	return tell(translate, value, (unsigned long)va & 0xfff);
+	return tell(translate, TRANSLATE(0, va), (unsigned long)va & 0xfff);
 }
 
 u32 fathom_arch_clock(u64 *hz)
@@ -145,7 +126,7 @@ u64 fathom_arch_now(u32 clock)
 long fathom_arch_cache_id(struct fathom_cache_id *id)
 {
 	unsigned long flags;
-	u32 at, kind, value;
+	u32 at, value;
 
 	local_irq_save(flags);
 	id->cpu = smp_processor_id();
@@ -156,13 +137,12 @@ long fathom_arch_cache_id(struct fathom_cache_id *id)
 		asm volatile("mrc p15, 1, %0, c0, c0, 1" : "=r" (value));
 		id->clidr = value;
 		for (at = 0; at < FATHOM_CACHES_MOST; at++) {
-			kind = value >> (3 * (at / 2)) & 7;
-			if (at & 1 ? kind != 1 && kind != 3 : kind < 2 || kind > 4)
+			if (!fathom_cache_named(id->clidr, at))
 				continue;
 			asm volatile("mcr p15, 2, %0, c0, c0, 0" : : "r" (at));
 			isb();
-			asm volatile("mrc p15, 1, %0, c0, c0, 0" : "=r" (kind));
-			id->ccsidr[at] = kind;
+			asm volatile("mrc p15, 1, %0, c0, c0, 0" : "=r" (value));
+			id->ccsidr[at] = value;
 		}
 	}
 	local_irq_restore(flags);
@@ -210,9 +190,14 @@ bool fathom_arch_counter_may(void)
 	return value & 1;
 }
 
-bool fathom_arch_attribute(u32 attribute)
+/* An outer cache knows physical addresses alone. */
+void fathom_arch_clean(void *memory, size_t bytes)
 {
-	if (attribute == FATHOM_WRITE_THROUGH)
-		return false;
-	return attribute == FATHOM_WRITE_BACK || !dev_is_dma_coherent(fathom_device);
+	struct fathom_translate translate = { };
+	char *at;
+
+	__cpuc_flush_dcache_area(memory, bytes);
+	for (at = memory; at < (char *)memory + bytes; at += PAGE_SIZE)
+		if (fathom_arch_kernel(at, &translate))
+			outer_flush_range(translate.pa, translate.pa + PAGE_SIZE);
 }

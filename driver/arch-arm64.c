@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What differs on AArch64; registers by the names of the Arm ARM (DDI 0487). */
 #include <linux/bits.h>
-#include <linux/dma-map-ops.h>
 #include <linux/errno.h>
 #include <linux/irqflags.h>
 #include <linux/smp.h>
@@ -21,23 +20,6 @@
 #define USERENR_CR	BIT(2)
 #define CYCLE_COUNTER	BIT(31)	/* of PMCNTENSET_EL0 */
 
-/* PAR_EL1.ATTR is coded as a byte of MAIR_EL1. */
-static u32 attribute_of(u8 attr)
-{
-	switch (attr) {
-	case 0x00:
-		return FATHOM_DEVICE;
-	case 0x44:
-		return FATHOM_NORMAL_NC;
-	case 0xbb:
-		return FATHOM_WRITE_THROUGH;
-	case 0xff:
-		return FATHOM_WRITE_BACK;
-	default:
-		return FATHOM_OTHER_ATTRIBUTE;
-	}
-}
-
 static bool tell(struct fathom_translate *translate, u64 par, u64 offset)
 {
 	if (par & PAR_FAULT)
@@ -45,7 +27,7 @@ static bool tell(struct fathom_translate *translate, u64 par, u64 offset)
 	translate->raw = par;
 	translate->raw_types = 0;
 	translate->pa = (par & PAR_PA) | offset;
-	translate->attribute = attribute_of(par >> PAR_ATTR_SHIFT);
+	translate->attribute = fathom_attribute_of_mair(par >> PAR_ATTR_SHIFT);
 	return true;
 }
 
@@ -90,11 +72,11 @@ u64 fathom_arch_now(u32 clock)
 	return now;
 }
 
-/* On one core, in the order of CSSELR_EL1: level from bit 1 on, instruction bit 0. */
+/* On one core, in the order of CSSELR_EL1. */
 long fathom_arch_cache_id(struct fathom_cache_id *id)
 {
 	unsigned long flags;
-	u32 at, kind;
+	u32 at;
 
 	local_irq_save(flags);
 	id->cpu = smp_processor_id();
@@ -102,13 +84,11 @@ long fathom_arch_cache_id(struct fathom_cache_id *id)
 	id->ctr = read_sysreg(ctr_el0);
 	id->clidr = read_sysreg(clidr_el1);
 	for (at = 0; at < FATHOM_CACHES_MOST; at++) {
-		/* CLIDR: 1 instruction only, 2 data only, 3 both, 4 unified. */
-		kind = id->clidr >> (3 * (at / 2)) & 7;
-		if (at & 1 ? kind == 1 || kind == 3 : kind >= 2 && kind <= 4) {
-			write_sysreg(at, csselr_el1);
-			isb();
-			id->ccsidr[at] = read_sysreg(ccsidr_el1);
-		}
+		if (!fathom_cache_named(id->clidr, at))
+			continue;
+		write_sysreg(at, csselr_el1);
+		isb();
+		id->ccsidr[at] = read_sysreg(ccsidr_el1);
 	}
 	local_irq_restore(flags);
 	return 0;
@@ -138,11 +118,13 @@ bool fathom_arch_counter_may(void)
 	return read_sysreg(pmuserenr_el0) & (USERENR_CR | BIT(0));
 }
 
-bool fathom_arch_attribute(u32 attribute)
+void fathom_arch_clean(void *memory, size_t bytes)
 {
-	/* Linux keeps no byte of MAIR_EL1 for write-through. */
-	if (attribute == FATHOM_WRITE_THROUGH)
-		return false;
-	/* Coherent DMA memory would be write-back. */
-	return attribute == FATHOM_WRITE_BACK || !dev_is_dma_coherent(fathom_device);
+	/* CTR_EL0.DminLine: log2 of the words of the smallest line. */
+	size_t line = 4UL << (read_sysreg(ctr_el0) >> 16 & 15);
+	char *at;
+
+	for (at = memory; at < (char *)memory + bytes; at += line)
+		asm volatile("dc civac, %0" : : "r" (at) : "memory");
+	dsb(sy);
 }

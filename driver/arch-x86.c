@@ -105,9 +105,3 @@ bool fathom_arch_counter(void) { return false; }
 bool fathom_arch_counter_runs(void) { return false; }
 void fathom_arch_counter_user(bool may) { }
 bool fathom_arch_counter_may(void) { return false; }
-
-bool fathom_arch_attribute(u32 attribute)
-{
-	/* The kernel exports no way to write-through for modules. */
-	return attribute != FATHOM_WRITE_THROUGH;
-}

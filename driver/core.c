@@ -57,8 +57,10 @@ static void info(struct fathom_info *info)
 		info->features |= FATHOM_HAS_COUNTERS;
 	if (!IS_ENABLED(CONFIG_X86))
 		info->features |= FATHOM_HAS_CACHE_ID;
-	info->attributes = fathom_region_attributes();
-	info->engines = fathom_dma_engines(&info->coherent);
+	if (fathom_reserved_there())
+		info->features |= FATHOM_HAS_RESERVED;
+	info->attributes = fathom_memory_attributes();
+	info->engines = fathom_engines(&info->coherent);
 	info->page_bytes = PAGE_SIZE;
 	info->clock = fathom_arch_clock(&hz);
 	info->clock_hz = hz;
@@ -81,6 +83,7 @@ union argument {
 	struct fathom_counters counters;
 	struct fathom_cache_id id;
 	struct fathom_wake_start start;
+	struct fathom_engine engine;
 };
 
 static long act(struct file *filp, unsigned int command, union argument *argument)
@@ -113,6 +116,8 @@ static long act(struct file *filp, unsigned int command, union argument *argumen
 		return fathom_wakes_start(file, &argument->start);
 	case FATHOM_IOC_WAKE_STOP:
 		return fathom_wakes_stop(file);
+	case FATHOM_IOC_ENGINE:
+		return fathom_engine(&argument->engine);
 	default:
 		return -ENOTTY;
 	}
@@ -232,12 +237,14 @@ static int __init fathom_init(void)
 	error = fathom_edu_init();
 	if (error)
 		goto no_edu;
+	fathom_reserved_init();
 	error = misc_register(&device);
 	if (error)
 		goto no_device;
 	return 0;
 
 no_device:
+	fathom_reserved_exit();
 	fathom_edu_exit();
 no_edu:
 	fathom_counters_exit();
@@ -249,6 +256,7 @@ no_dma:
 static void __exit fathom_exit(void)
 {
 	misc_deregister(&device);
+	fathom_reserved_exit();
 	fathom_edu_exit();
 	fathom_counters_exit();
 	platform_device_unregister(platform);

@@ -8,29 +8,29 @@
  */
 #include <linux/dma-map-ops.h>
 #include <linux/dma-mapping.h>
-#include <linux/err.h>
 #include <linux/mm.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/smp.h>
-#include <linux/uaccess.h>
 
 #include "driver.h"
-
-#define GFP_DMA_RUN	(GFP_KERNEL | __GFP_NOWARN | __GFP_RETRY_MAYFAIL)
 
 /* One call's work: nothing of it is shared, so it needs no lock but the engine's. */
 struct transfer {
 	struct device *device;
+	const struct fathom_mover *mover;
 	struct fathom_dma_run *run;
+	u32 chunk;		/* the most bytes that the engine moves at once */
 	u32 clock;
 	enum dma_data_direction direction;
 	void *packet;		/* where the CPU makes or takes data */
 	void *buffer;		/* where the device does; may be the packet */
 	dma_addr_t address;	/* of buffer, while it is mapped */
-	void *check;		/* a chunk that proves the rest; coherent */
-	dma_addr_t check_address;
+	struct fathom_memory own;	/* the buffer, where the DMA API has no such memory */
+	void *far;		/* a chunk that proves the rest, or is the far end; coherent */
+	dma_addr_t far_address;
+	bool lost;		/* the engine may write to all this for ever */
 	u64 sum;		/* so that reading is not left out */
 };
 
@@ -86,119 +86,151 @@ static u32 wrong(const void *data, u64 seed, u64 from, u64 bytes)
 	return count;
 }
 
-/* The clock of a run: the cycle counter where this opening was granted it and runs there. */
-static u32 clock_of(struct fathom_file *file)
+static u64 charged(const struct transfer *transfer)
 {
-	u64 hz;
-	u32 clock = fathom_arch_clock(&hz);
-	int granted;
-
-	mutex_lock(&file->lock);
-	granted = file->granted;
-	mutex_unlock(&file->lock);
-	if (granted >= 0 && cpumask_weight(current->cpus_ptr) == 1 &&
-	    cpumask_test_cpu(granted, current->cpus_ptr))
-		return FATHOM_CLOCK_CYCLES;
-	return clock;
+	return 2 * transfer->run->bytes + (transfer->run->engine == FATHOM_ENGINE_NONE ? 0 :
+					   transfer->chunk);
 }
 
-/* NULL: there is none. FATHOM_ENGINE_NONE's is the driver's own. */
-static struct device *device_get(u32 engine)
+/* Memory that the CPU does not cache, though the device would see its caches. */
+static int get_own(struct transfer *transfer)
 {
-	return engine == FATHOM_ENGINE_EDU ? fathom_edu_get() : fathom_device;
+	struct fathom_memory *own = &transfer->own;
+	u32 count = DIV_ROUND_UP_ULL(transfer->run->bytes, PAGE_SIZE);
+	int error = fathom_memory_get(own, FATHOM_NORMAL_NC, count, true);
+
+	if (error)
+		return error;
+	error = fathom_memory_map(own, transfer->device);
+	if (error) {
+		fathom_memory_put(own);
+		return error;
+	}
+	transfer->buffer = own->kernel;
+	transfer->address = own->address;
+	if (own->from == FATHOM_MEMORY_RESERVED)
+		transfer->run->flags |= FATHOM_RUN_RESERVED;
+	return 0;
 }
 
-static void device_put(u32 engine)
+static int get_uncached(struct transfer *transfer)
 {
-	if (engine == FATHOM_ENGINE_EDU)
-		fathom_edu_put();
+	u64 raw;
+	u32 attribute;
+
+	if (dev_is_dma_coherent(transfer->device)) {
+		int error = get_own(transfer);
+
+		if (error)
+			return error;
+	} else {
+		transfer->buffer = dma_alloc_wc(transfer->device, transfer->run->bytes,
+						&transfer->address, GFP_QUIET);
+	}
+	/* What it is for must be what it is. */
+	if (transfer->buffer) {
+		fathom_dma_attribute(transfer->buffer, &attribute, &raw);
+		if (attribute == FATHOM_WRITE_BACK)
+			return -EOPNOTSUPP;
+	}
+	return 0;
 }
 
-/* Without waiting for whoever transfers. */
-u32 fathom_dma_engines(u32 *coherent)
-{
-	u32 edu = fathom_edu_there();
-	u32 all = 1U << FATHOM_ENGINE_NONE;
-
-	*coherent = dev_is_dma_coherent(fathom_device) ? 1U << FATHOM_ENGINE_NONE : 0;
-	if (edu & FATHOM_EDU_THERE)
-		all |= 1U << FATHOM_ENGINE_EDU;
-	if (edu & FATHOM_EDU_COHERENT)
-		*coherent |= 1U << FATHOM_ENGINE_EDU;
-	return all;
-}
-
-static void *coherent_memory(struct transfer *transfer)
+static void put_buffer(struct transfer *transfer)
 {
 	u64 bytes = transfer->run->bytes;
 
-	if (transfer->run->strategy == FATHOM_UNCACHED_COPY)
-		return dma_alloc_wc(transfer->device, bytes, &transfer->address, GFP_DMA_RUN);
-	return dma_alloc_coherent(transfer->device, bytes, &transfer->address, GFP_DMA_RUN);
-}
-
-static bool is_coherent_memory(const struct transfer *transfer)
-{
-	return transfer->run->strategy == FATHOM_UNCACHED_COPY ||
-	       transfer->run->strategy == FATHOM_COHERENT;
+	switch (transfer->run->strategy) {
+	case FATHOM_UNCACHED_COPY:
+		if (transfer->own.from != FATHOM_MEMORY_NONE) {
+			fathom_memory_unmap(&transfer->own, transfer->device);
+			fathom_memory_put(&transfer->own);
+		} else if (transfer->buffer) {
+			dma_free_wc(transfer->device, bytes, transfer->buffer, transfer->address);
+		}
+		break;
+	case FATHOM_COHERENT:
+		if (transfer->buffer)
+			dma_free_coherent(transfer->device, bytes, transfer->buffer,
+					  transfer->address);
+		break;
+	case FATHOM_PERSISTENT_COPY:
+		if (transfer->address != DMA_MAPPING_ERROR)
+			dma_unmap_single(transfer->device, transfer->address, bytes,
+					 transfer->direction);
+		fallthrough;
+	case FATHOM_STREAMING_COPY:
+		kfree(transfer->buffer);
+		break;
+	}
 }
 
 static void end(struct transfer *transfer)
 {
-	u64 bytes = transfer->run->bytes;
-	u32 strategy = transfer->run->strategy;
-
-	if (transfer->check)
-		dma_free_coherent(transfer->device, FATHOM_EDU_CHUNK, transfer->check,
-				  transfer->check_address);
-	if (strategy == FATHOM_PERSISTENT_COPY && transfer->address != DMA_MAPPING_ERROR)
-		dma_unmap_single(transfer->device, transfer->address, bytes, transfer->direction);
-	if (strategy == FATHOM_UNCACHED_COPY && transfer->buffer)
-		dma_free_wc(transfer->device, bytes, transfer->buffer, transfer->address);
-	else if (strategy == FATHOM_COHERENT && transfer->buffer)
-		dma_free_coherent(transfer->device, bytes, transfer->buffer, transfer->address);
-	else if (transfer->buffer != transfer->packet)
-		kfree(transfer->buffer);
-	if (transfer->packet != transfer->buffer || !is_coherent_memory(transfer))
+	/* Still counted, too. */
+	if (transfer->lost)
+		return;
+	if (transfer->far)
+		dma_free_coherent(transfer->device, transfer->chunk, transfer->far,
+				  transfer->far_address);
+	put_buffer(transfer);
+	if (transfer->run->strategy != FATHOM_COHERENT)
 		kfree(transfer->packet);
-	fathom_uncharge(2 * bytes);
+	fathom_uncharge(charged(transfer));
 }
 
-static int begin(struct transfer *transfer)
+static int get_buffer(struct transfer *transfer)
 {
 	u64 bytes = transfer->run->bytes;
-	u32 strategy = transfer->run->strategy;
-	int error = fathom_charge(2 * bytes);
 
-	if (error)
-		return error;
 	transfer->address = DMA_MAPPING_ERROR;
-	if (strategy != FATHOM_COHERENT)
-		transfer->packet = kzalloc(bytes, GFP_DMA_RUN);
-	if (is_coherent_memory(transfer))
-		transfer->buffer = coherent_memory(transfer);
-	else if (strategy == FATHOM_STREAMING)
-		transfer->buffer = transfer->packet;
-	else
-		transfer->buffer = kzalloc(bytes, GFP_DMA_RUN);
-	if (strategy == FATHOM_COHERENT)
+	switch (transfer->run->strategy) {
+	case FATHOM_UNCACHED_COPY:
+		return get_uncached(transfer);
+	case FATHOM_COHERENT:
+		transfer->buffer = dma_alloc_coherent(transfer->device, bytes, &transfer->address,
+						      GFP_QUIET);
 		transfer->packet = transfer->buffer;
-	transfer->check = dma_alloc_coherent(transfer->device, FATHOM_EDU_CHUNK,
-					     &transfer->check_address, GFP_DMA_RUN);
-	if (!transfer->packet || !transfer->buffer || !transfer->check) {
-		end(transfer);
-		return -ENOMEM;
-	}
-	if (strategy == FATHOM_PERSISTENT_COPY) {
+		break;
+	case FATHOM_STREAMING:
+		transfer->buffer = transfer->packet;
+		break;
+	case FATHOM_STREAMING_COPY:
+		transfer->buffer = kzalloc(bytes, GFP_QUIET);
+		break;
+	case FATHOM_PERSISTENT_COPY:
+		transfer->buffer = kzalloc(bytes, GFP_QUIET);
+		if (!transfer->buffer)
+			return -ENOMEM;
 		transfer->address = dma_map_single(transfer->device, transfer->buffer, bytes,
 						   transfer->direction);
 		if (dma_mapping_error(transfer->device, transfer->address)) {
 			transfer->address = DMA_MAPPING_ERROR;
-			end(transfer);
 			return -ENOMEM;
 		}
+		break;
 	}
 	return 0;
+}
+
+static int begin(struct transfer *transfer)
+{
+	int error = fathom_charge(charged(transfer));
+
+	if (error)
+		return error;
+	if (transfer->run->strategy != FATHOM_COHERENT)
+		transfer->packet = kzalloc(transfer->run->bytes, GFP_QUIET);
+	error = get_buffer(transfer);
+	if (transfer->run->engine != FATHOM_ENGINE_NONE)
+		transfer->far = dma_alloc_coherent(transfer->device, transfer->chunk,
+						   &transfer->far_address, GFP_QUIET);
+	if (!error && (!transfer->packet || !transfer->buffer ||
+		       (!transfer->far && transfer->run->engine != FATHOM_ENGINE_NONE)))
+		error = -ENOMEM;
+	if (error)
+		end(transfer);
+	return error;
 }
 
 static bool mapped_each_time(const struct transfer *transfer)
@@ -243,24 +275,31 @@ static void unmap(struct transfer *transfer)
 static int move_chunk(struct transfer *transfer, struct fathom_dma_sample *sample,
 		      u64 seed, u64 from, u32 bytes)
 {
+	const struct fathom_mover *mover = transfer->mover;
+	bool to_ram = !to_device(transfer);
 	u64 began;
-	int error;
+	int error = 0;
 
-	if (!to_device(transfer)) {
-		make(transfer->check, seed, from, bytes);
-		error = fathom_edu_move(transfer->check_address, bytes, false);
-		if (error)
-			return error;
-	}
-	began = fathom_arch_now(transfer->clock);
-	error = fathom_edu_move(transfer->address + from, bytes, !to_device(transfer));
-	sample->engine += fathom_arch_now(transfer->clock) - began;
-	if (error || !to_device(transfer))
+	if (to_ram)
+		make(transfer->far, seed, from, bytes);
+	else
+		memset(transfer->far, 0, bytes);
+	/* Before the engine is told. */
+	wmb();
+	if (to_ram && mover->prove)
+		error = mover->prove(transfer->far_address, bytes, false);
+	if (error)
 		return error;
-	memset(transfer->check, 0, bytes);
-	error = fathom_edu_move(transfer->check_address, bytes, true);
+	began = fathom_arch_now(transfer->clock);
+	error = mover->move(transfer->address + from, transfer->far_address, bytes, to_ram);
+	sample->engine += fathom_arch_now(transfer->clock) - began;
+	if (error || to_ram)
+		return error;
+	if (mover->prove)
+		error = mover->prove(transfer->far_address, bytes, true);
+	dma_rmb();
 	if (!error)
-		sample->wrong += wrong(transfer->check, seed, from, bytes);
+		sample->wrong += wrong(transfer->far, seed, from, bytes);
 	return error;
 }
 
@@ -277,9 +316,9 @@ static int move(struct transfer *transfer, struct fathom_dma_sample *sample, u64
 			sample->flags |= FATHOM_SAMPLE_UNPROVEN;
 		return 0;
 	}
-	for (from = 0; from < bytes; from += FATHOM_EDU_CHUNK) {
+	for (from = 0; from < bytes; from += transfer->chunk) {
 		error = move_chunk(transfer, sample, seed, from,
-				   min_t(u64, bytes - from, FATHOM_EDU_CHUNK));
+				   min_t(u64, bytes - from, transfer->chunk));
 		if (error)
 			return error;
 		/* A transfer of 1 MiB takes edu minutes. */
@@ -346,6 +385,10 @@ static int once(struct transfer *transfer, struct fathom_dma_sample *sample, u64
 	if (error)
 		return error;
 	error = move(transfer, sample, seed);
+	if (error == -ENOTRECOVERABLE) {
+		transfer->lost = true;
+		return -EIO;
+	}
 	began = fathom_arch_now(transfer->clock);
 	unmap(transfer);
 	sample->unmap = fathom_arch_now(transfer->clock) - began;
@@ -384,183 +427,56 @@ static int samples(struct transfer *transfer, struct fathom_dma_sample *into)
 
 static int check(const struct fathom_dma_run *run)
 {
-	if (run->strategy >= FATHOM_STRATEGIES || run->direction > FATHOM_FROM_DEVICE ||
-	    run->engine >= FATHOM_ENGINES)
-		return -EINVAL;
-	if (!run->count || run->count > FATHOM_DMA_MOST_COUNT)
-		return -EINVAL;
-	if (!run->bytes || run->bytes > FATHOM_DMA_MOST_BYTES)
-		return -EINVAL;
-	if (run->bytes * run->count > FATHOM_DMA_MOST_TOTAL)
+	if (run->strategy >= FATHOM_STRATEGIES || run->direction > FATHOM_FROM_DEVICE)
 		return -EINVAL;
 	if (run->done || run->clock || run->coherent || run->chunks || run->wrong || run->raw ||
-	    run->attribute || run->reserved)
+	    run->attribute || run->flags)
 		return -EINVAL;
 	return 0;
 }
 
-static int on_device(struct transfer *transfer, struct fathom_dma_sample *into)
+static long on_device(struct fathom_dma_job *job)
 {
-	struct fathom_dma_run *run = transfer->run;
-	struct fathom_translate translate = { };
-	int error = begin(transfer);
+	struct fathom_dma_run *run = job->what;
+	struct fathom_engine limits = { };
+	struct transfer transfer = {
+		.device = job->device,
+		.mover = job->mover,
+		.run = run,
+		.clock = run->clock,
+		.direction = run->direction == FATHOM_TO_DEVICE ? DMA_TO_DEVICE : DMA_FROM_DEVICE,
+	};
+	int error;
 
+	job->mover->limits(&limits);
+	if (run->bytes & (limits.align_bytes - 1))
+		return -EOPNOTSUPP;
+	transfer.chunk = min_t(u64, limits.chunk_bytes, run->bytes);
+	error = begin(&transfer);
 	if (error)
 		return error;
-	run->clock = transfer->clock;
-	run->coherent = dev_is_dma_coherent(transfer->device);
-	if (run->engine == FATHOM_ENGINE_EDU)
-		run->chunks = DIV_ROUND_UP_ULL(run->bytes, FATHOM_EDU_CHUNK);
-	run->attribute = FATHOM_OTHER_ATTRIBUTE;
-	if (fathom_arch_kernel(transfer->buffer, &translate)) {
-		run->attribute = translate.attribute;
-		run->raw = translate.raw;
-	}
-	error = samples(transfer, into);
-	end(transfer);
+	run->coherent = dev_is_dma_coherent(job->device);
+	if (transfer.chunk)
+		run->chunks = DIV_ROUND_UP_ULL(run->bytes, transfer.chunk);
+	fathom_dma_attribute(transfer.buffer, &run->attribute, &run->raw);
+	error = samples(&transfer, job->rows);
+	end(&transfer);
 	return error;
 }
 
 long fathom_dma_run(struct fathom_file *file, struct fathom_dma_run *run)
 {
-	struct transfer transfer = { .run = run };
-	struct fathom_dma_sample *into;
+	struct fathom_dma_job job = {
+		.engine = run->engine,
+		.count = run->count,
+		.bytes = run->bytes,
+		.user = run->samples,
+		.row = sizeof(struct fathom_dma_sample),
+		.done = &run->done,
+		.clock = &run->clock,
+		.what = run,
+	};
 	long error = check(run);
 
-	if (error)
-		return error;
-	into = kvcalloc(run->count, sizeof(*into), GFP_KERNEL_ACCOUNT);
-	if (!into)
-		return -ENOMEM;
-	transfer.clock = clock_of(file);
-	transfer.direction = to_device(&transfer) ? DMA_TO_DEVICE : DMA_FROM_DEVICE;
-	transfer.device = device_get(run->engine);
-	if (IS_ERR_OR_NULL(transfer.device)) {
-		error = transfer.device ? PTR_ERR(transfer.device) : -ENODEV;
-	} else {
-		error = on_device(&transfer, into);
-		device_put(run->engine);
-	}
-	if (!error && copy_to_user(u64_to_user_ptr(run->samples), into,
-				   array_size(run->done, sizeof(*into))))
-		error = -EFAULT;
-	kvfree(into);
-	return error;
-}
-
-static void *allocate(struct device *device, const struct fathom_dma_alloc *alloc,
-		      dma_addr_t *address)
-{
-	switch (alloc->kind) {
-	case FATHOM_ALLOC_COHERENT:
-		return dma_alloc_coherent(device, alloc->bytes, address, GFP_DMA_RUN);
-	case FATHOM_ALLOC_WRITE_COMBINE:
-		return dma_alloc_wc(device, alloc->bytes, address, GFP_DMA_RUN);
-	default:
-		return dma_alloc_noncoherent(device, PAGE_ALIGN(alloc->bytes), address,
-					     DMA_BIDIRECTIONAL, GFP_DMA_RUN);
-	}
-}
-
-static void give_back(struct device *device, const struct fathom_dma_alloc *alloc, void *memory,
-		      dma_addr_t address)
-{
-	switch (alloc->kind) {
-	case FATHOM_ALLOC_COHERENT:
-		dma_free_coherent(device, alloc->bytes, memory, address);
-		break;
-	case FATHOM_ALLOC_WRITE_COMBINE:
-		dma_free_wc(device, alloc->bytes, memory, address);
-		break;
-	default:
-		dma_free_noncoherent(device, PAGE_ALIGN(alloc->bytes), memory, address,
-				     DMA_BIDIRECTIONAL);
-	}
-}
-
-static int allocate_once(struct device *device, struct fathom_dma_alloc *alloc,
-			 struct fathom_alloc_sample *sample)
-{
-	struct fathom_translate translate = { };
-	dma_addr_t address;
-	void *memory;
-	u64 began;
-
-	began = fathom_arch_now(alloc->clock);
-	memory = allocate(device, alloc, &address);
-	sample->alloc = fathom_arch_now(alloc->clock) - began;
-	if (!memory)
-		return -ENOMEM;
-	alloc->attribute = FATHOM_OTHER_ATTRIBUTE;
-	if (fathom_arch_kernel(memory, &translate)) {
-		alloc->attribute = translate.attribute;
-		alloc->raw = translate.raw;
-	}
-	began = fathom_arch_now(alloc->clock);
-	give_back(device, alloc, memory, address);
-	sample->free = fathom_arch_now(alloc->clock) - began;
-	return 0;
-}
-
-static int allocate_all(struct device *device, struct fathom_dma_alloc *alloc,
-			struct fathom_alloc_sample *into)
-{
-	u64 bytes = PAGE_ALIGN(alloc->bytes);
-	int error = fathom_charge(bytes);
-	u32 at;
-
-	if (error)
-		return error;
-	for (at = 0; at < alloc->count; at++) {
-		error = allocate_once(device, alloc, into + at);
-		if (error)
-			break;
-		alloc->done = at + 1;
-		if (signal_pending(current))
-			break;
-		cond_resched();
-	}
-	fathom_uncharge(bytes);
-	return error;
-}
-
-static int check_alloc(const struct fathom_dma_alloc *alloc)
-{
-	if (alloc->kind >= FATHOM_ALLOCS || alloc->engine >= FATHOM_ENGINES)
-		return -EINVAL;
-	if (!alloc->count || alloc->count > FATHOM_DMA_MOST_COUNT)
-		return -EINVAL;
-	if (!alloc->bytes || alloc->bytes > FATHOM_DMA_MOST_BYTES)
-		return -EINVAL;
-	if (alloc->bytes * alloc->count > FATHOM_DMA_MOST_TOTAL)
-		return -EINVAL;
-	if (alloc->done || alloc->raw || alloc->clock || alloc->attribute)
-		return -EINVAL;
-	return 0;
-}
-
-long fathom_dma_alloc(struct fathom_file *file, struct fathom_dma_alloc *alloc)
-{
-	struct fathom_alloc_sample *into;
-	struct device *device;
-	long error = check_alloc(alloc);
-
-	if (error)
-		return error;
-	into = kvcalloc(alloc->count, sizeof(*into), GFP_KERNEL_ACCOUNT);
-	if (!into)
-		return -ENOMEM;
-	alloc->clock = clock_of(file);
-	device = device_get(alloc->engine);
-	if (IS_ERR_OR_NULL(device)) {
-		error = device ? PTR_ERR(device) : -ENODEV;
-	} else {
-		error = allocate_all(device, alloc, into);
-		device_put(alloc->engine);
-	}
-	if (!error && copy_to_user(u64_to_user_ptr(alloc->samples), into,
-				   array_size(alloc->done, sizeof(*into))))
-		error = -EFAULT;
-	kvfree(into);
-	return error;
+	return error ? error : fathom_dma_job(file, &job, on_device);
 }

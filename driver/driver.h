@@ -5,6 +5,7 @@
 
 #include <linux/bits.h>
 #include <linux/fs.h>
+#include <linux/gfp.h>
 #include <linux/kref.h>
 #include <linux/mm.h>
 #include <linux/mutex.h>
@@ -16,6 +17,10 @@
 
 struct device;
 struct fathom_wakes_run;
+
+/* Nothing here may print, or kill another process, because a caller asks for much. */
+#define GFP_QUIET	(GFP_KERNEL | __GFP_NOWARN | __GFP_RETRY_MAYFAIL)
+#define GFP_FATHOM	(GFP_QUIET | __GFP_ACCOUNT | __GFP_ZERO)
 
 /**
  * struct fathom_file - one opening
@@ -50,36 +55,128 @@ long fathom_region_free(struct fathom_file *file, struct fathom_handle *handle);
 long fathom_region_translate(struct file *filp, struct fathom_translate *translate);
 int fathom_region_mmap(struct fathom_file *file, struct vm_area_struct *vma);
 void fathom_regions_end(struct fathom_file *file);
-u32 fathom_region_attributes(void);
 
-/* dma.c */
+/* memory.c */
+enum fathom_memory_from {
+	FATHOM_MEMORY_NONE,
+	FATHOM_MEMORY_PAGES,
+	FATHOM_MEMORY_LENT,	/* by the DMA API, to the driver's own device */
+	FATHOM_MEMORY_RESERVED,
+};
+
+/**
+ * struct fathom_memory - contiguous memory with an attribute, zeroed
+ * @from: what it is given back to
+ * @attribute: FATHOM_WRITE_BACK ...
+ * @count: pages
+ * @pfn: of the first
+ * @kernel: where the kernel sees it, with that attribute; a device region's not so
+ * @address: a device's, while it is mapped for one
+ */
+struct fathom_memory {
+	enum fathom_memory_from from;
+	u32 attribute;
+	u32 count;
+	unsigned long pfn;
+	void *kernel;
+	dma_addr_t address;
+};
+
+/* @alone: only such as has no mapping of another attribute. */
+int fathom_memory_get(struct fathom_memory *memory, u32 attribute, u32 count, bool alone);
+void fathom_memory_put(struct fathom_memory *memory);
+int fathom_memory_map(struct fathom_memory *memory, struct device *device);
+void fathom_memory_unmap(struct fathom_memory *memory, struct device *device);
+u32 fathom_memory_attributes(void);
+
+/* reserved.c */
+#if IS_ENABLED(CONFIG_ARM) || IS_ENABLED(CONFIG_ARM64)
+void fathom_reserved_init(void);
+void fathom_reserved_exit(void);
+bool fathom_reserved_there(void);
+int fathom_reserved_get(struct fathom_memory *memory);
+void fathom_reserved_put(struct fathom_memory *memory);
+int fathom_reserved_map(struct fathom_memory *memory, struct device *device);
+#else
+static inline void fathom_reserved_init(void) { }
+static inline void fathom_reserved_exit(void) { }
+static inline bool fathom_reserved_there(void) { return false; }
+static inline int fathom_reserved_get(struct fathom_memory *memory) { return -EOPNOTSUPP; }
+static inline void fathom_reserved_put(struct fathom_memory *memory) { }
+static inline int fathom_reserved_map(struct fathom_memory *memory, struct device *device)
+{
+	return -EOPNOTSUPP;
+}
+#endif
+
+/* dma.c, dma-alloc.c */
 long fathom_dma_run(struct fathom_file *file, struct fathom_dma_run *run);
 long fathom_dma_alloc(struct fathom_file *file, struct fathom_dma_alloc *alloc);
-u32 fathom_dma_engines(u32 *coherent);
+
+/* engine.c */
+/**
+ * struct fathom_mover - what moves data; held by one caller from get to put
+ * @get: the device that memory is mapped for, NULL where there is none
+ * @put: after it
+ * @move: one transfer between a buffer and the far end, not to be interrupted.
+ *	-EIO: it did not happen, and nothing writes any more; -ENOTRECOVERABLE: it
+ *	may still happen, so the memory of both must never be anybody's again
+ * @prove: between the far buffer and the far end, where these are two
+ * @limits: chunk_bytes and align_bytes, between get and put
+ * @look: FATHOM_ENGINE_THERE and more, without waiting for whoever transfers
+ */
+struct fathom_mover {
+	struct device *(*get)(void);
+	void (*put)(void);
+	int (*move)(dma_addr_t buffer, dma_addr_t far, u32 bytes, bool to_ram);
+	int (*prove)(dma_addr_t far, u32 bytes, bool to_ram);
+	void (*limits)(struct fathom_engine *engine);
+	u32 (*look)(void);
+};
+
+#define FATHOM_ENGINE_THERE	BIT(0)
+#define FATHOM_ENGINE_COHERENT	BIT(1)
+
+/**
+ * struct fathom_dma_job - what all that is sampled for a device has in common
+ * @rows: samples, @row bytes each, for @user; @done of them are made
+ */
+struct fathom_dma_job {
+	u32 engine;
+	u32 count;
+	u64 bytes;
+	u64 user;
+	size_t row;
+	u32 *done;
+	u32 *clock;
+	const struct fathom_mover *mover;
+	struct device *device;
+	void *rows;
+	void *what;
+};
+
+u32 fathom_engines(u32 *coherent);
+long fathom_engine(struct fathom_engine *engine);
+long fathom_dma_job(struct fathom_file *file, struct fathom_dma_job *job,
+		    long (*act)(struct fathom_dma_job *job));
+/* What memory is mapped as in the kernel. */
+void fathom_dma_attribute(const void *memory, u32 *attribute, u64 *raw);
 
 /* engine-edu.c */
 /* The first half of its buffer: QEMU ends where a transfer touches the last byte. */
 #define FATHOM_EDU_CHUNK	2048U
-#define FATHOM_EDU_THERE	BIT(0)
-#define FATHOM_EDU_COHERENT	BIT(1)
 #if IS_ENABLED(CONFIG_PCI)
+extern const struct fathom_mover fathom_edu;
 int fathom_edu_init(void);
 void fathom_edu_exit(void);
-u32 fathom_edu_there(void);
-/* Between get and put the device stays; get gives NULL where there is none. */
-struct device *fathom_edu_get(void);
-void fathom_edu_put(void);
-int fathom_edu_move(dma_addr_t ram, unsigned int bytes, bool to_ram);
 #else
 static inline int fathom_edu_init(void) { return 0; }
 static inline void fathom_edu_exit(void) { }
-static inline u32 fathom_edu_there(void) { return 0; }
-static inline struct device *fathom_edu_get(void) { return NULL; }
-static inline void fathom_edu_put(void) { }
-static inline int fathom_edu_move(dma_addr_t ram, unsigned int bytes, bool to_ram)
-{
-	return -ENODEV;
-}
+#endif
+
+/* engine-channel.c */
+#if IS_ENABLED(CONFIG_DMA_ENGINE)
+extern const struct fathom_mover fathom_channel;
 #endif
 
 /* counters.c */
@@ -110,7 +207,36 @@ bool fathom_arch_counter(void);
 bool fathom_arch_counter_runs(void);
 void fathom_arch_counter_user(bool may);
 bool fathom_arch_counter_may(void);
-/* Contiguous memory of another attribute than write-back. */
-bool fathom_arch_attribute(u32 attribute);
+/* Cleans and invalidates the lines of memory that no linear mapping has; arm only. */
+void fathom_arch_clean(void *memory, size_t bytes);
+
+/* What a byte of ARM's MAIR is, which is how PAR codes an attribute too. */
+static inline u32 fathom_attribute_of_mair(u8 attr)
+{
+	switch (attr) {
+	case 0x00:
+		return FATHOM_DEVICE;
+	case 0x44:
+		return FATHOM_NORMAL_NC;
+	case 0xaa:
+	case 0xbb:
+		return FATHOM_WRITE_THROUGH;
+	case 0xee:
+	case 0xff:
+		return FATHOM_WRITE_BACK;
+	default:
+		return FATHOM_OTHER_ATTRIBUTE;
+	}
+}
+
+/* Whether ARM's CLIDR names the cache that CSSELR calls so: level from bit 1 on,
+ * instruction bit 0. CLIDR: 1 instruction only, 2 data only, 3 both, 4 unified.
+ */
+static inline bool fathom_cache_named(u64 clidr, u32 at)
+{
+	u32 kind = clidr >> (3 * (at / 2)) & 7;
+
+	return at & 1 ? kind == 1 || kind == 3 : kind >= 2 && kind <= 4;
+}
 
 #endif

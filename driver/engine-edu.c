@@ -41,7 +41,7 @@ static DEFINE_MUTEX(edu_lock);
 static struct pci_dev *edu;
 static void __iomem *registers;
 static bool edu_stuck;
-static u32 edu_there;	/* FATHOM_EDU_..., read without the lock */
+static u32 edu_there;	/* FATHOM_ENGINE_..., read without the lock */
 static DECLARE_COMPLETION(edu_done);
 
 static irqreturn_t edu_interrupt(int irq, void *data)
@@ -56,7 +56,7 @@ static irqreturn_t edu_interrupt(int irq, void *data)
 	return IRQ_HANDLED;
 }
 
-struct device *fathom_edu_get(void)
+static struct device *edu_get(void)
 {
 	if (mutex_lock_killable(&edu_lock))
 		return ERR_PTR(-EINTR);
@@ -66,17 +66,24 @@ struct device *fathom_edu_get(void)
 	return NULL;
 }
 
-u32 fathom_edu_there(void)
-{
-	return READ_ONCE(edu_there);
-}
-
-void fathom_edu_put(void)
+static void edu_put(void)
 {
 	mutex_unlock(&edu_lock);
 }
 
-int fathom_edu_move(dma_addr_t ram, unsigned int bytes, bool to_ram)
+static u32 edu_look(void)
+{
+	return READ_ONCE(edu_there);
+}
+
+static void edu_limits(struct fathom_engine *engine)
+{
+	engine->chunk_bytes = FATHOM_EDU_CHUNK;
+	engine->align_bytes = 1;
+}
+
+/* Between memory and the device's own buffer. */
+static int edu_move_ram(dma_addr_t ram, u32 bytes, bool to_ram)
 {
 	if (!bytes || bytes > FATHOM_EDU_CHUNK)
 		return -EINVAL;
@@ -96,6 +103,20 @@ int fathom_edu_move(dma_addr_t ram, unsigned int bytes, bool to_ram)
 	dev_err(&edu->dev, "no interrupt after a transfer; not used any more\n");
 	return -EIO;
 }
+
+static int edu_move(dma_addr_t buffer, dma_addr_t far, u32 bytes, bool to_ram)
+{
+	return edu_move_ram(buffer, bytes, to_ram);
+}
+
+const struct fathom_mover fathom_edu = {
+	.get = edu_get,
+	.put = edu_put,
+	.move = edu_move,
+	.prove = edu_move_ram,
+	.limits = edu_limits,
+	.look = edu_look,
+};
 
 static int edu_probe(struct pci_dev *pci, const struct pci_device_id *id)
 {
@@ -125,8 +146,8 @@ static int edu_probe(struct pci_dev *pci, const struct pci_device_id *id)
 	mutex_lock(&edu_lock);
 	edu_stuck = false;
 	edu = pci;
-	WRITE_ONCE(edu_there, FATHOM_EDU_THERE |
-			      (dev_is_dma_coherent(&pci->dev) ? FATHOM_EDU_COHERENT : 0));
+	WRITE_ONCE(edu_there, FATHOM_ENGINE_THERE |
+			      (dev_is_dma_coherent(&pci->dev) ? FATHOM_ENGINE_COHERENT : 0));
 	mutex_unlock(&edu_lock);
 	return 0;
 }

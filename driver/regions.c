@@ -2,40 +2,23 @@
 /*
  * Regions: memory with an attribute or a colour, mapped by user space.
  *
- * The kernel's own linear mapping of the same memory is write-back, and two
- * attributes of one memory at a time lose coherence. On x86 it is changed with
- * the region (set_memory_*); on ARM the memory comes from the DMA API for a
- * device that is not coherent, which cleans the linear mapping's lines once and
- * never touches it afterwards, as every driver's memory is made.
- *
  * A region is held by its handle and by each mapping, so memory that is mapped
  * cannot be freed under its user, whatever ends first.
  */
-#include <linux/dma-map-ops.h>
-#include <linux/dma-mapping.h>
 #include <linux/gfp.h>
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
-#ifdef CONFIG_X86
-#include <asm/set_memory.h>
-#endif
 
 #include "driver.h"
 
-/* Nothing here may print, or kill another process, because a caller asks for much. */
-#define GFP_REGION	(GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN | __GFP_RETRY_MAYFAIL)
-
 struct region {
 	struct kref held;
-	u32 attribute;
 	u32 count;		/* pages */
 	bool by_colour;
-	struct page *first;	/* of contiguous memory */
-	void *lent;		/* by the DMA API, with its address */
-	dma_addr_t address;
-	struct page *coloured[];	/* instead of first: one by one */
+	struct fathom_memory memory;	/* contiguous, */
+	struct page *coloured[];	/* or one by one */
 };
 
 atomic_t fathom_regions_alive = ATOMIC_INIT(0);
@@ -45,54 +28,12 @@ static size_t region_bytes(const struct region *region)
 	return (size_t)region->count << PAGE_SHIFT;
 }
 
-#ifdef CONFIG_X86
-static int take_attribute(struct region *region)
-{
-	unsigned long address = (unsigned long)page_address(region->first);
-
-	switch (region->attribute) {
-	case FATHOM_NORMAL_NC:
-		return set_memory_wc(address, region->count);
-	case FATHOM_DEVICE:
-		return set_memory_uc(address, region->count);
-	default:
-		return 0;
-	}
-}
-
-static int leave_attribute(struct region *region)
-{
-	if (region->attribute == FATHOM_WRITE_BACK)
-		return 0;
-	return set_memory_wb((unsigned long)page_address(region->first), region->count);
-}
-#else
-static int take_attribute(struct region *region) { return 0; }
-static int leave_attribute(struct region *region) { return 0; }
-#endif
-
-static void free_contiguous(struct region *region)
-{
-	u32 at;
-
-	/* Memory that cannot be made ordinary again must not become anybody's. */
-	if (leave_attribute(region)) {
-		pr_err_once("fathom: memory cannot be made write-back again and is lost\n");
-		return;
-	}
-	for (at = 0; at < region->count; at++)
-		__free_page(region->first + at);
-}
-
 static void end_region(struct kref *held)
 {
 	struct region *region = container_of(held, struct region, held);
 	u32 at;
 
-	if (region->lent)
-		dma_free_wc(fathom_device, region_bytes(region), region->lent, region->address);
-	else if (region->first)
-		free_contiguous(region);
+	fathom_memory_put(&region->memory);
 	for (at = 0; region->by_colour && at < region->count; at++)
 		if (region->coloured[at])
 			__free_page(region->coloured[at]);
@@ -104,51 +45,6 @@ static void end_region(struct kref *held)
 static void put_region(struct region *region)
 {
 	kref_put(&region->held, end_region);
-}
-
-/* Whole blocks are powers of two; what is beyond the wish goes back at once. */
-static int fill_contiguous(struct region *region)
-{
-	unsigned int order = get_order(region_bytes(region));
-	struct page *page = alloc_pages(GFP_REGION, order);
-	int error;
-	u32 at;
-
-	if (!page)
-		return -ENOMEM;
-	split_page(page, order);
-	for (at = region->count; at < 1U << order; at++)
-		__free_page(page + at);
-	region->first = page;
-	error = take_attribute(region);
-	if (error) {
-		/* Some pages may have it already. */
-		free_contiguous(region);
-		region->first = NULL;
-	}
-	return error;
-}
-
-static int fill_lent(struct region *region)
-{
-	struct sg_table table;
-	int error;
-
-	region->lent = dma_alloc_wc(fathom_device, region_bytes(region), &region->address,
-				    GFP_KERNEL | __GFP_NOWARN);
-	if (!region->lent)
-		return -ENOMEM;
-	error = dma_get_sgtable_attrs(fathom_device, &table, region->lent, region->address,
-				      region_bytes(region), DMA_ATTR_WRITE_COMBINE);
-	if (error)
-		return error;
-	/* One entry: contiguous. An IOMMU in between would make it several. */
-	if (table.orig_nents == 1)
-		region->first = sg_page(table.sgl);
-	else
-		error = -EOPNOTSUPP;
-	sg_free_table(&table);
-	return error;
 }
 
 /* A block of as many pages as there are colours has one of each. Keeping that
@@ -163,7 +59,7 @@ static int fill_coloured(struct region *region, u32 colour, u32 colours)
 	for (at = 0; at < region->count; at++) {
 		if (fatal_signal_pending(current))
 			return -EINTR;
-		page = alloc_pages(GFP_REGION, order);
+		page = alloc_pages(GFP_FATHOM, order);
 		if (!page)
 			return -ENOMEM;
 		split_page(page, order);
@@ -180,19 +76,7 @@ static int fill(struct region *region, const struct fathom_region *wish)
 {
 	if (wish->colours)
 		return fill_coloured(region, wish->colour, wish->colours);
-	if (region->attribute == FATHOM_WRITE_BACK || IS_ENABLED(CONFIG_X86))
-		return fill_contiguous(region);
-	return fill_lent(region);
-}
-
-u32 fathom_region_attributes(void)
-{
-	u32 attribute, all = 0;
-
-	for (attribute = 0; attribute < FATHOM_ATTRIBUTES; attribute++)
-		if (fathom_arch_attribute(attribute))
-			all |= 1U << attribute;
-	return all;
+	return fathom_memory_get(&region->memory, wish->attribute, region->count, false);
 }
 
 static int check(const struct fathom_region *wish)
@@ -212,7 +96,7 @@ static int check(const struct fathom_region *wish)
 	} else if (wish->colour) {
 		return -EINVAL;
 	}
-	return fathom_arch_attribute(wish->attribute) ? 0 : -EOPNOTSUPP;
+	return fathom_memory_attributes() & 1U << wish->attribute ? 0 : -EOPNOTSUPP;
 }
 
 long fathom_region_new(struct fathom_file *file, struct fathom_region *wish)
@@ -235,7 +119,6 @@ long fathom_region_new(struct fathom_file *file, struct fathom_region *wish)
 		return -ENOMEM;
 	}
 	kref_init(&region->held);
-	region->attribute = wish->attribute;
 	region->count = count;
 	region->by_colour = wish->colours;
 	atomic_inc(&fathom_regions_alive);
@@ -245,7 +128,9 @@ long fathom_region_new(struct fathom_file *file, struct fathom_region *wish)
 		return error;
 	}
 	wish->bytes = region_bytes(region);
-	wish->pa = page_to_phys(region->by_colour ? region->coloured[0] : region->first);
+	wish->pa = PFN_PHYS(region->by_colour ? page_to_pfn(region->coloured[0]) :
+						region->memory.pfn);
+	wish->flags = region->memory.from == FATHOM_MEMORY_RESERVED ? FATHOM_REGION_RESERVED : 0;
 	/* Once it has a handle another thread may end it. */
 	error = xa_alloc(&file->regions, &handle, region, XA_LIMIT(0, FATHOM_REGIONS_MOST - 1),
 			 GFP_KERNEL_ACCOUNT);
@@ -315,11 +200,11 @@ static int map_region(struct region *region, struct vm_area_struct *vma, u32 fro
 {
 	if (region->by_colour)
 		return map_coloured(region, vma, from);
-	if (region->attribute == FATHOM_NORMAL_NC)
+	if (region->memory.attribute == FATHOM_NORMAL_NC)
 		vma->vm_page_prot = pgprot_writecombine(vma->vm_page_prot);
-	else if (region->attribute == FATHOM_DEVICE)
+	else if (region->memory.attribute == FATHOM_DEVICE)
 		vma->vm_page_prot = pgprot_noncached(vma->vm_page_prot);
-	return remap_pfn_range(vma, vma->vm_start, page_to_pfn(region->first) + from,
+	return remap_pfn_range(vma, vma->vm_start, region->memory.pfn + from,
 			       vma->vm_end - vma->vm_start, vma->vm_page_prot);
 }
 

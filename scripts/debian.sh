@@ -93,3 +93,18 @@ entry() {
     padding "$size"
 }
 padding() { head -c $(((4 - $1 % 4) % 4)) /dev/zero; }
+
+# Only what of the program $1 is loaded (System V ABI, ELF64: program headers of 56 bytes, PT_LOAD is 1): sections for
+# debuggers are six times as much, and fathom reads its own file to say which build it is, in the guest's time. So that
+# build is another one than the file's. $2 is the machine that it must be for (e_machine: 62 x86-64, 183 AArch64).
+loaded() {
+    [ "$(od -An -t u2 -j 18 -N 2 "$1" | tr -d ' ')" = "$2" ] || {
+        echo "$0: $1 is no program for the guest's architecture" >&2
+        exit 2
+    }
+    at=$(od -An -t u8 -j 32 -N 8 "$1" | tr -d ' ')
+    headers=$(od -An -t u2 -j 56 -N 2 "$1" | tr -d ' ')
+    end=$(od -An -v -w56 -t u8 -j "$at" -N $((headers * 56)) "$1" \
+        | awk '$1 % 4294967296 == 1 && $2 + $5 > end { end = $2 + $5 } END { print end + 0 }')
+    head -c "$end" "$1"
+}

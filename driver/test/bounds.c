@@ -119,7 +119,7 @@ static void bounds_dma(int fd)
 	RUN(wrong, 1, EINVAL);
 	RUN(raw, 1, EINVAL);
 	RUN(attribute, 1, EINVAL);
-	RUN(reserved, 1, EINVAL);
+	RUN(flags, 1, EINVAL);
 	good.bytes = FATHOM_DMA_MOST_BYTES;
 	RUN(count, 65, EINVAL);
 #define ALLOC(field, value, error) \
@@ -139,6 +139,22 @@ static void bounds_dma(int fd)
 	ALLOC(attribute, 1, EINVAL);
 	alloc.bytes = FATHOM_DMA_MOST_BYTES;
 	ALLOC(count, 65, EINVAL);
+}
+
+static void bounds_engine(int fd)
+{
+	struct fathom_engine good = { 0 };
+
+#define ENGINE(field, value, error) \
+	BAD(fd, FATHOM_IOC_ENGINE, struct fathom_engine, good, field, value, error)
+	ENGINE(engine, 0, 0);
+	ENGINE(engine, FATHOM_ENGINES, EINVAL);
+	ENGINE(engine, ~0U, EINVAL);
+	ENGINE(coherent, 1, EINVAL);
+	ENGINE(chunk_bytes, 1, EINVAL);
+	ENGINE(align_bytes, 1, EINVAL);
+	ENGINE(device[0], 'x', EINVAL);
+	ENGINE(driver[31], 'x', EINVAL);
 }
 
 static void bounds_others(int fd)
@@ -179,6 +195,7 @@ void test_bounds(void)
 		FATHOM_IOC_INFO, FATHOM_IOC_REGION, FATHOM_IOC_REGION_FREE, FATHOM_IOC_TRANSLATE,
 		FATHOM_IOC_DMA_RUN, FATHOM_IOC_DMA_ALLOC, FATHOM_IOC_COUNTERS_ON,
 		FATHOM_IOC_COUNTERS_STATE, FATHOM_IOC_CACHE_ID, FATHOM_IOC_WAKE_START,
+		FATHOM_IOC_ENGINE,
 	};
 	char space[1024] = "";
 	int fd = device_open();
@@ -192,13 +209,14 @@ void test_bounds(void)
 		if (commands[i] != FATHOM_IOC_COUNTERS_STATE && commands[i] != FATHOM_IOC_CACHE_ID)
 			expect(fd, commands[i], (void *)8, EFAULT, "no address");
 	}
-	for (i = 12; i < 256; i++)
+	for (i = 13; i < 256; i++)
 		expect(fd, _IO(FATHOM_IOC_MAGIC, i), space, ENOTTY, "no such command");
 	expect(fd, _IOWR(FATHOM_IOC_MAGIC, 1, char[16383]), space, ENOTTY, "the largest structure");
 	expect(fd, _IO('T', 1), space, ENOTTY, "another driver's");
 	bounds_region(fd);
 	bounds_limits(fd);
 	bounds_dma(fd);
+	bounds_engine(fd);
 	bounds_others(fd);
 	expect_nothing_held(fd, "what is out of bounds");
 	close(fd);

@@ -23,6 +23,8 @@ SIZE(fathom_dma_run, 80);
 AT(fathom_dma_run, samples, 32);
 AT(fathom_dma_run, wrong, 56);
 AT(fathom_dma_run, attribute, 72);
+SIZE(fathom_engine, 80);
+AT(fathom_engine, device, 16);
 SIZE(fathom_alloc_sample, 16);
 SIZE(fathom_dma_alloc, 48);
 AT(fathom_dma_alloc, samples, 24);

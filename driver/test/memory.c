@@ -328,11 +328,14 @@ void test_often(void)
 	mprotect(read_only, PAGE, PROT_READ);
 	pin(0);
 	for (i = 0; i < OFTEN; i++) {
-		if (i == OFTEN / 10)
+		if (i == OFTEN / 10) {
+			drop_caches();
 			before = meminfo("SUnreclaim");
+		}
 		once_more(read_only);
 	}
 	pin(-1);
+	drop_caches();
 	after = meminfo("SUnreclaim");
 	printf("  SUnreclaim %ld kB after %d times, %ld kB after %d\n", before, OFTEN / 10, after,
 	       OFTEN);

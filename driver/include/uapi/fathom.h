@@ -10,7 +10,8 @@
  *
  * Refusals: EINVAL what was asked is malformed, EOPNOTSUPP this machine cannot
  * do it, ENODEV the device that it needs is not there, ENOMEM no such memory or
- * the limit is reached, EBUSY somebody has it, ENOENT no such handle.
+ * the limit is reached, EBUSY somebody has it, ENOENT no such handle, EIO the
+ * engine failed or was not done in time.
  */
 #ifndef _UAPI_FATHOM_H
 #define _UAPI_FATHOM_H
@@ -18,8 +19,10 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-/* Grows when something is added; nothing that is here changes its meaning. */
-#define FATHOM_VERSION		1
+/* Grows when something is added; nothing that is here changes its meaning.
+ * 2: FATHOM_ENGINE_DMAENGINE, FATHOM_IOC_ENGINE, memory from a reserved region
+ */
+#define FATHOM_VERSION		2
 
 /* Attributes of memory, by behaviour. */
 #define FATHOM_WRITE_BACK	0
@@ -38,7 +41,8 @@
 /* What moves data. */
 #define FATHOM_ENGINE_NONE	0	/* nothing: maintenance and copies only */
 #define FATHOM_ENGINE_EDU	1	/* QEMU's edu device */
-#define FATHOM_ENGINES		2
+#define FATHOM_ENGINE_DMAENGINE	2	/* a memcpy channel of the kernel's dmaengine */
+#define FATHOM_ENGINES		3
 
 /* Bits of fathom_info.features. */
 #define FATHOM_HAS_REGIONS	(1U << 0)
@@ -47,13 +51,15 @@
 #define FATHOM_HAS_WAKES	(1U << 3)
 #define FATHOM_HAS_CACHE_ID	(1U << 4)
 #define FATHOM_HAS_TRANSLATE	(1U << 5)
+#define FATHOM_HAS_RESERVED	(1U << 6)	/* memory that the kernel maps nowhere else */
 
 /**
  * struct fathom_info - what this driver can do on this machine, and its state
  * @version: FATHOM_VERSION of the driver
  * @features: FATHOM_HAS_...
  * @attributes: bit n: regions of attribute n can be had
- * @engines: bit n: engine n is there
+ * @engines: bit n: engine n is there; a channel when it was last looked for, and
+ *	one that was not there is looked for again
  * @page_bytes: bytes of a page
  * @clock: FATHOM_CLOCK_... that times where no cycle counter is granted
  * @clock_hz: its rate, 0 where nobody knows
@@ -87,11 +93,14 @@ struct fathom_info {
 #define FATHOM_REGIONS_MOST		256
 #define FATHOM_COLOURS_MOST		256
 
+/* Bits of fathom_region.flags. */
+#define FATHOM_REGION_RESERVED	(1U << 0)	/* out: it lies in the reserved memory */
+
 /**
  * struct fathom_region - memory with an attribute, or with a colour
  * @bytes: in: wanted, 1 to FATHOM_REGION_MOST_BYTES; out: whole pages
  * @attribute: FATHOM_WRITE_BACK ...
- * @flags: 0
+ * @flags: in: 0; out: FATHOM_REGION_...
  * @colour: below @colours: every page's frame number modulo @colours
  * @colours: 0: physically contiguous, of no chosen colour; else a power of two
  *	up to FATHOM_COLOURS_MOST, and write-back only
@@ -161,6 +170,9 @@ struct fathom_translate {
 #define FATHOM_SAMPLE_UNPROVEN	(1U << 0)	/* nothing moved, so nothing was compared */
 #define FATHOM_SAMPLE_MIGRATED	(1U << 1)	/* began and ended on two CPUs */
 
+/* Bits of fathom_dma_run.flags. */
+#define FATHOM_RUN_RESERVED	(1U << 0)	/* out: the buffer lies in the reserved memory */
+
 /**
  * struct fathom_dma_sample - one transfer, in ticks
  * @use: the CPU writes (to the device) or reads (from it) every word of the packet
@@ -183,6 +195,13 @@ struct fathom_dma_sample {
 
 /**
  * struct fathom_dma_run - transfers by one strategy
+ *
+ * FATHOM_UNCACHED_COPY where the device is coherent: the DMA API's memory would be
+ * write-back, so the buffer is memory that has no other mapping (arm: reserved
+ * memory; x86: pages whose linear mapping is changed); where there is none it is
+ * refused with EOPNOTSUPP. FATHOM_COHERENT is what the DMA API calls coherent:
+ * there that is write-back memory, and @attribute says so.
+ *
  * @strategy: FATHOM_STREAMING_COPY ...
  * @direction: FATHOM_TO_DEVICE or FATHOM_FROM_DEVICE
  * @engine: FATHOM_ENGINE_...
@@ -198,7 +217,7 @@ struct fathom_dma_sample {
  * @raw: out: PAR or page table entry of the buffer as the kernel maps it; 0 where
  *	nobody knows
  * @attribute: out: FATHOM_WRITE_BACK ... of it
- * @reserved: 0
+ * @flags: in: 0; out: FATHOM_RUN_...
  */
 struct fathom_dma_run {
 	__u32 strategy;
@@ -215,7 +234,25 @@ struct fathom_dma_run {
 	__u64 wrong;
 	__u64 raw;
 	__u32 attribute;
-	__u32 reserved;
+	__u32 flags;
+};
+
+/**
+ * struct fathom_engine - what is known of an engine; ENODEV where it is not there
+ * @engine: in: FATHOM_ENGINE_...
+ * @coherent: out: 1: the CPU's caches see what its device does
+ * @chunk_bytes: out: the most that one transfer moves; 0: nothing moves, or no limit
+ * @align_bytes: out: a run's bytes must be a multiple of this (else EOPNOTSUPP)
+ * @device: out: its name, ended by 0; a channel's is another one when another is free
+ * @driver: out: the name of the driver behind it, ended by 0
+ */
+struct fathom_engine {
+	__u32 engine;
+	__u32 coherent;
+	__u32 chunk_bytes;
+	__u32 align_bytes;
+	char device[32];
+	char driver[32];
 };
 
 /* Kinds of buffers that the DMA API allocates. */
@@ -378,5 +415,6 @@ struct fathom_wakes {
 #define FATHOM_IOC_CACHE_ID		_IOR(FATHOM_IOC_MAGIC, 9, struct fathom_cache_id)
 #define FATHOM_IOC_WAKE_START		_IOWR(FATHOM_IOC_MAGIC, 10, struct fathom_wake_start)
 #define FATHOM_IOC_WAKE_STOP		_IO(FATHOM_IOC_MAGIC, 11)
+#define FATHOM_IOC_ENGINE		_IOWR(FATHOM_IOC_MAGIC, 12, struct fathom_engine)
 
 #endif /* _UAPI_FATHOM_H */
