@@ -21,7 +21,7 @@ mod recorder;
 mod uapi;
 
 #[allow(unused_imports, reason = "the experiment that asks for transfers is the next to come")]
-pub(crate) use dma::{Allocated, Direction, Engine, Kind, Run, Strategy, Transfer, Transfers};
+pub(crate) use dma::{Allocated, Direction, Engine, Kind, Known, Run, Strategy, Transfer, Transfers};
 pub(crate) use recorder::{Activation, Policy, Recorder};
 use uapi::Plain;
 
@@ -176,7 +176,7 @@ impl Presence {
 }
 
 /// By the bits of `fathom_info.features`.
-const FEATURES: [&str; 6] = ["regions", "dma", "counters", "wakes", "cache-id", "translate"];
+const FEATURES: [&str; 7] = ["regions", "dma", "counters", "wakes", "cache-id", "translate", "reserved"];
 
 /// By the header's numbers.
 const ATTRIBUTES: [Attribute; uapi::ATTRIBUTES as usize] =
@@ -212,6 +212,7 @@ fn refused(what: &str, error: &io::Error) -> Refusal {
         Some(libc::ENOMEM) => {
             "ask for less, free memory, or load it with a larger limit: insmod driver/fathom.ko limit_mb=128"
         }
+        Some(libc::EIO) => "the engine failed or was not done in time: see the kernel's log, dmesg",
         Some(libc::EBUSY) => "somebody else has it: end that program",
         Some(libc::ENOTTY) => {
             "load the driver of this version: make -C driver, rmmod fathom, insmod driver/fathom.ko"

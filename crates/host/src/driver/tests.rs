@@ -102,6 +102,7 @@ fn every_request_to_what_is_no_driver_is_refused_with_a_remedy() {
         driver.region(4096, Attribute::WriteBack, Some((3, 16))).expect_err("a colour"),
         driver.dma_run(&transfers).expect_err("transfers"),
         driver.dma_alloc(Kind::Coherent, Engine::None, 64, 3).expect_err("allocations"),
+        driver.engine(Engine::Dmaengine).expect_err("an engine"),
         driver.counters_on().expect_err("a counter"),
         driver.counters_state().expect_err("a counter's state"),
         driver.counters_off().expect_err("a counter's end"),
