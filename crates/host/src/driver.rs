@@ -175,6 +175,10 @@ impl Presence {
     }
 }
 
+/// Most of the driver's limit that is made use of, bytes: more than a level's conflicts take of any machine without
+/// huge pages, and addresses count against a process's limits.
+const LIMIT_MOST: u64 = 256 << 20;
+
 /// By the bits of `fathom_info.features`.
 const FEATURES: [&str; 7] = ["regions", "dma", "counters", "wakes", "cache-id", "translate", "reserved"];
 
@@ -262,6 +266,11 @@ impl Driver {
     /// Is a feature there (`HAS_...`)?
     fn has(&self, feature: u64) -> bool {
         u64::from(self.info.features) & feature != 0
+    }
+
+    /// What all openings may hold together, bytes; no more than what the arena has room for of it.
+    pub(crate) fn limit(&self) -> u64 {
+        self.info.limit_bytes.min(LIMIT_MOST)
     }
 
     /// Does it tell how its memory is translated?

@@ -70,7 +70,7 @@ impl Right {
                     return Err(format!("{why}, and the driver's grant is not in force"));
                 }
                 let whom = if granted.whole_cpu { "whoever runs on this CPU" } else { "this thread" };
-                Ok((Right::Driver(grant), format!("granted by the fathom driver to {whom}; {why}")))
+                Ok((Right::Driver(grant), format!("granted by the fathom driver to {whom} ({why})")))
             }
             absent => Err(format!(
                 "{why}, and Fathom's driver {}: sudo sysctl kernel.perf_user_access=1, or {}",
