@@ -120,6 +120,10 @@ fn counters(record: &Record) -> Row {
     };
     let cost = "core cycles are calibrated and not counted";
     let reason = why.split("; ").next().unwrap_or(why);
+    // They make way for a clock, and this gives both where the kernel has it.
+    if reason.contains("perf_user_access is 0") {
+        return Row::costs("counters", reason, cost, "sudo sysctl kernel.perf_user_access=1");
+    }
     if paranoid.trim().parse::<i64>().is_ok_and(|level| level > 2) {
         return Row::costs("counters", reason, cost, "sudo sysctl kernel.perf_event_paranoid=2");
     }

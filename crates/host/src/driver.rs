@@ -21,7 +21,7 @@ mod recorder;
 mod uapi;
 
 #[allow(unused_imports, reason = "the experiment that asks for transfers is the next to come")]
-pub(crate) use dma::{Allocated, Direction, Engine, Kind, Run, Strategy, Transfer, Transfers};
+pub(crate) use dma::{Allocated, Direction, Engine, Kind, Known, Run, Strategy, Transfer, Transfers};
 pub(crate) use recorder::{Activation, Policy, Recorder};
 use uapi::Plain;
 
@@ -175,8 +175,12 @@ impl Presence {
     }
 }
 
+/// Most of the driver's limit that is made use of, bytes: more than a level's conflicts take of any machine without
+/// huge pages, and addresses count against a process's limits.
+const LIMIT_MOST: u64 = 256 << 20;
+
 /// By the bits of `fathom_info.features`.
-const FEATURES: [&str; 6] = ["regions", "dma", "counters", "wakes", "cache-id", "translate"];
+const FEATURES: [&str; 7] = ["regions", "dma", "counters", "wakes", "cache-id", "translate", "reserved"];
 
 /// By the header's numbers.
 const ATTRIBUTES: [Attribute; uapi::ATTRIBUTES as usize] =
@@ -212,9 +216,13 @@ fn refused(what: &str, error: &io::Error) -> Refusal {
         Some(libc::ENOMEM) => {
             "ask for less, free memory, or load it with a larger limit: insmod driver/fathom.ko limit_mb=128"
         }
+        Some(libc::EIO) => "the engine failed or was not done in time: see the kernel's log, dmesg",
         Some(libc::EBUSY) => "somebody else has it: end that program",
         Some(libc::ENOTTY) => {
             "load the driver of this version: make -C driver, rmmod fathom, insmod driver/fathom.ko"
+        }
+        Some(libc::ENOSYS) => {
+            "run it without the emulator of programs (qemu-user), which passes no such request on"
         }
         _ => "see the kernel's log: dmesg",
     };
@@ -258,6 +266,11 @@ impl Driver {
     /// Is a feature there (`HAS_...`)?
     fn has(&self, feature: u64) -> bool {
         u64::from(self.info.features) & feature != 0
+    }
+
+    /// What all openings may hold together, bytes; no more than what the arena has room for of it.
+    pub(crate) fn limit(&self) -> u64 {
+        self.info.limit_bytes.min(LIMIT_MOST)
     }
 
     /// Does it tell how its memory is translated?

@@ -15,6 +15,7 @@ use fathom_probe::wire::{Wakes, Woke};
 use crate::arena::HostCell;
 use crate::clock::{self, Rate, Source};
 use crate::counters::Events;
+use crate::cycles::Cycles;
 use crate::driver::Presence;
 use crate::environment;
 use crate::facts::{int, text};
@@ -102,6 +103,8 @@ pub struct Host {
     stressors: Stressors,
     waker: Waker,
     driver: Presence,
+    /// The right to read the clock, where that is one.
+    cycles: Option<Cycles>,
 }
 
 impl Host {
@@ -129,10 +132,12 @@ impl Host {
         // Before pinning, which changes what the affinity and the load look like.
         facts.extend(environment::facts(&root, cpu, &allowed));
         let quiet = prepare(&root, cpu, options.priority, &mut facts);
-        let (clock, why) = Source::choose(&root);
-        facts.extend(clock_facts(clock, why, clock::rate(clock)));
         let driver = Presence::open(&root);
         facts.extend(driver.facts());
+        let (cycles, told) = Cycles::obtain(&root, &driver, cpu);
+        facts.extend(told);
+        let (clock, why) = choose_clock(&root, cycles.as_ref());
+        facts.extend(clock_facts(clock, why, clock::rate(clock)));
         let mut memory = Memory::open(root.clone(), sizes, options.max_bytes, driver.clone())?;
         facts.extend(page_facts(&sizes));
         facts.push(int("memory.reserved.bytes", memory.half() * 2));
@@ -146,7 +151,10 @@ impl Host {
         if let Presence::There(driver) = &driver {
             facts.extend(driver.cache_facts());
         }
-        let (events, told) = Events::open(&root, &mut memory);
+        let (events, told) = match &cycles {
+            Some(cycles) if !cycles.bears_events() => Events::none(no_events(cycles)),
+            _ => Events::open(&root, &mut memory),
+        };
         facts.extend(told);
         let mut watcher = Watcher::new(&root, cpu, worth < Worth::Real);
         facts.extend(watch_facts(&mut watcher));
@@ -172,6 +180,7 @@ impl Host {
             waker: Waker::new(lookout.clone()),
             lookout,
             driver,
+            cycles,
         })
     }
 
@@ -233,6 +242,27 @@ fn prepare(root: &Root, cpu: u32, priority: bool, facts: &mut Vec<Fact>) -> Quie
     let (quiet, fact) = Quiet::new(root, priority);
     facts.push(fact);
     quiet
+}
+
+/// The best clock: the core's own cycles where they may be read.
+fn choose_clock(root: &Root, cycles: Option<&Cycles>) -> (Source, String) {
+    #[cfg(target_arch = "aarch64")]
+    if let Some(cycles) = cycles {
+        return (Source::Cycles, cycles.how.clone());
+    }
+    let _ = cycles;
+    Source::choose(root)
+}
+
+/// Why there are no counters beside that clock.
+fn no_events(cycles: &Cycles) -> Refusal {
+    Refusal::new(
+        format!(
+            "the cycle counter is the clock, {}, and an event of perf's would take that away",
+            cycles.how
+        ),
+        "sysctl kernel.perf_user_access=1 (Linux 5.17) gives both",
+    )
 }
 
 fn page_facts(sizes: &PageSizes) -> Vec<Fact> {
@@ -305,10 +335,17 @@ impl Machine for Host {
 
     fn quiet_begin(&mut self) {
         self.quiet.begin();
+        if let Some(cycles) = &self.cycles {
+            cycles.begin();
+        }
     }
 
     fn quiet_end(&mut self) {
         self.quiet.end();
+    }
+
+    fn kept_time(&mut self) -> Result<(), Refusal> {
+        self.cycles.as_ref().map_or(Ok(()), Cycles::kept)
     }
 
     fn map(&mut self, wish: &Wish) -> Result<Mapping, Refusal> {

@@ -24,6 +24,9 @@ use crate::read::Root;
 /// default.
 pub(crate) const MOST: u64 = 16 << 20;
 
+/// What is asked of our own driver at least: the largest working set that is compared by default.
+const LEAST: u64 = 1 << 20;
+
 /// The classes that u-dma-buf has had, the present one first.
 const CLASSES: [&str; 2] = ["u-dma-buf", "udmabuf"];
 
@@ -111,7 +114,9 @@ pub(crate) fn find(root: &Root, own: &Presence, attribute: Attribute) -> Option<
         && driver.lends(attribute)
     {
         let kind = Kind::Own(Rc::clone(driver), attribute);
-        return Some(Lender { name: driver::NAME.into(), kind, bytes: MOST, pa: None });
+        // What others of its users may hold too, an eighth each: see `memory::borrowed`.
+        let bytes = (driver.limit() / 8).clamp(LEAST, MOST);
+        return Some(Lender { name: driver::NAME.into(), kind, bytes, pa: None });
     }
     buffers(root).find(|(mode, _)| of_mode(*mode) == Some(attribute)).map(|(_, lender)| lender).or_else(
         || {

@@ -8,6 +8,7 @@ mod arena;
 mod ceiling;
 mod clock;
 mod counters;
+mod cycles;
 mod driver;
 mod environment;
 mod facts;

@@ -15,7 +15,7 @@ use crate::read::Root;
 
 mod borrowed;
 
-use borrowed::{COLOURED_MOST, Coloured};
+use borrowed::{Coloured, most_coloured};
 
 /// Most that one half of the arena reserves, bytes: four times the largest last level on sale (1.1 GiB of
 /// AMD's 9684X, in all its parts) and a margin. Reserving costs addresses only.
@@ -69,8 +69,7 @@ impl Memory {
         max_bytes: Option<u64>,
         driver: Presence,
     ) -> Result<Memory, Refusal> {
-        let coloured = if matches!(driver, Presence::There(_)) { COLOURED_MOST } else { 0 };
-        let lent = LENT + coloured;
+        let lent = LENT + most_coloured(&driver);
         let align = sizes.huge.unwrap_or(ALIGN).max(sizes.base).max(ALIGN);
         // Not by `max_bytes`: the first arena of a process sets the length of all (see `arena`), and
         // addresses cost nothing.

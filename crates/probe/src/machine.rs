@@ -354,6 +354,15 @@ pub trait Machine: Counters + Maintain + Fresh + Wake + Disturb + Dma + Translat
     /// Called after a trial: the quiet ends, so that a priority is never held between trials.
     fn quiet_end(&mut self) {}
 
+    /// Was the clock there at every reading since [`Machine::quiet_begin`]? Where others may take it away while a trial
+    /// runs, that trial has timed nothing.
+    ///
+    /// # Errors
+    /// A [`Refusal`] where it was not.
+    fn kept_time(&mut self) -> Result<(), Refusal> {
+        Ok(())
+    }
+
     /// What has happened to the measuring thread since the machine was opened.
     fn watch(&mut self) -> Watch {
         Watch::default()

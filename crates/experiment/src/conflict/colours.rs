@@ -103,7 +103,7 @@ impl Asked {
         if self.kind != Pages::Coloured {
             return None;
         }
-        if COLOUR_SPAN % way != 0 {
+        if !COLOUR_SPAN.is_multiple_of(way) {
             let (way, span) = (size(way as f64), size(COLOUR_SPAN as f64));
             let what = format!("pages are placed within {span}, of which a way of {way} is no part");
             return Some((what, "huge pages of the kernel's, where they are larger".to_owned()));

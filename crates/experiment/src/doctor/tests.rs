@@ -76,6 +76,17 @@ fn what_costs_something_says_what_and_has_its_line() {
             "counters",
             "sudo sysctl kernel.perf_event_paranoid=2",
         ),
+        (
+            &[
+                (
+                    "privilege.counters",
+                    "none: the cycle counter is the clock (kernel.perf_user_access is 0); x",
+                ),
+                ("env.perf_event_paranoid", "3"),
+            ],
+            "counters",
+            "sudo sysctl kernel.perf_user_access=1",
+        ),
         (&[("env.freq.governor", "powersave")], "frequency", "echo performance | sudo tee "),
         (&[("env.freq.no_turbo", "0")], "frequency", "echo 1 | sudo tee "),
         (&[("env.smt", "on"), ("env.cpu.siblings", "3,7")], "smt", "echo off | sudo tee "),

@@ -36,11 +36,13 @@ pub(crate) enum Engine {
     None = uapi::ENGINE_NONE as u32,
     /// QEMU's edu device.
     Edu = uapi::ENGINE_EDU as u32,
+    /// A memcpy channel of the kernel's dmaengine.
+    Dmaengine = uapi::ENGINE_DMAENGINE as u32,
 }
 
 impl Engine {
     /// Words by the header's numbers.
-    pub(crate) const TOKENS: [&str; uapi::ENGINES as usize] = ["none", "edu"];
+    pub(crate) const TOKENS: [&str; uapi::ENGINES as usize] = ["none", "edu", "dmaengine"];
 }
 
 /// Transfers that are wanted.
@@ -109,6 +111,22 @@ pub(crate) struct Run {
     pub(crate) attribute: Option<Attribute>,
     /// PAR_EL1 or the page table's entry of that; 0 where nobody knows.
     pub(crate) raw: u64,
+    /// The buffer lies in memory that the kernel maps nowhere else.
+    pub(crate) reserved: bool,
+}
+
+/// What is known of an engine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Known {
+    /// The CPU's caches see what its device does.
+    pub(crate) coherent: bool,
+    /// The most that one transfer moves, bytes; 0 where nothing moves, or there is no limit.
+    pub(crate) chunk_bytes: u64,
+    /// What a run's bytes must be a multiple of.
+    pub(crate) align_bytes: u64,
+    /// The device's name, and its driver's.
+    pub(crate) device: String,
+    pub(crate) driver: String,
 }
 
 /// Kinds of buffers that the DMA API allocates.
@@ -177,6 +195,24 @@ impl Driver {
             wrong: run.wrong,
             attribute: attribute_of(run.attribute),
             raw: run.raw,
+            reserved: u64::from(run.flags) & uapi::RUN_RESERVED != 0,
+        })
+    }
+
+    /// What is known of an engine.
+    ///
+    /// # Errors
+    /// A [`Refusal`] where it is not there, or the driver is one of before it could tell.
+    pub(crate) fn engine(&self, engine: Engine) -> Result<Known, Refusal> {
+        let mut told = uapi::EngineOf { engine: engine as u32, ..uapi::EngineOf::default() };
+        self.call(uapi::IOC_ENGINE, &mut told)
+            .map_err(|error| refused("what is known of an engine", &error))?;
+        Ok(Known {
+            coherent: told.coherent != 0,
+            chunk_bytes: told.chunk_bytes.into(),
+            align_bytes: told.align_bytes.into(),
+            device: words(&told.device),
+            driver: words(&told.driver),
         })
     }
 
@@ -225,6 +261,12 @@ impl Driver {
             _ => None,
         }
     }
+}
+
+/// A name that a 0 ends.
+fn words(name: &[u8]) -> String {
+    let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+    String::from_utf8_lossy(&name[..end]).into_owned()
 }
 
 fn clock(number: u32) -> Result<Clock, Refusal> {

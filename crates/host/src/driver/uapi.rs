@@ -76,7 +76,7 @@ const fn both(number: u64, size: usize) -> u64 {
 
 mirror! {
     constants {
-        VERSION = 1;
+        VERSION = 2;
         WRITE_BACK = 0;
         WRITE_THROUGH = 1;
         NORMAL_NC = 2;
@@ -89,16 +89,19 @@ mirror! {
         CLOCK_CYCLES = 3;
         ENGINE_NONE = 0;
         ENGINE_EDU = 1;
-        ENGINES = 2;
+        ENGINE_DMAENGINE = 2;
+        ENGINES = 3;
         HAS_REGIONS = 1 << 0;
         HAS_DMA = 1 << 1;
         HAS_COUNTERS = 1 << 2;
         HAS_WAKES = 1 << 3;
         HAS_CACHE_ID = 1 << 4;
         HAS_TRANSLATE = 1 << 5;
+        HAS_RESERVED = 1 << 6;
         REGION_MOST_BYTES = 64 << 20;
         REGIONS_MOST = 256;
         COLOURS_MOST = 256;
+        REGION_RESERVED = 1 << 0;
         STREAMING_COPY = 0;
         UNCACHED_COPY = 1;
         STREAMING = 2;
@@ -112,6 +115,7 @@ mirror! {
         DMA_MOST_TOTAL = 64 << 20;
         SAMPLE_UNPROVEN = 1 << 0;
         SAMPLE_MIGRATED = 1 << 1;
+        RUN_RESERVED = 1 << 0;
         ALLOC_COHERENT = 0;
         ALLOC_WRITE_COMBINE = 1;
         ALLOC_NONCOHERENT = 2;
@@ -192,7 +196,15 @@ mirror! {
         wrong: u64,
         raw: u64,
         attribute: u32,
-        reserved: u32,
+        flags: u32,
+    }
+    struct EngineOf = "fathom_engine" {
+        engine: u32,
+        coherent: u32,
+        chunk_bytes: u32,
+        align_bytes: u32,
+        device: [u8; 32],
+        driver: [u8; 32],
     }
     struct AllocSample = "fathom_alloc_sample" {
         alloc: u64,
@@ -258,6 +270,7 @@ mirror! {
         IOC_CACHE_ID = read(9, CacheId);
         IOC_WAKE_START = both(10, WakeStart);
         IOC_WAKE_STOP = none(11);
+        IOC_ENGINE = both(12, EngineOf);
     }
 }
 

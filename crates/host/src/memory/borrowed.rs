@@ -11,8 +11,9 @@ use crate::driver::{self, Driver, Presence, Region};
 use crate::lent::{self, Lent};
 use crate::placement;
 
-/// Most that is taken of coloured pages, bytes: what the driver's openings may hold together, as it comes.
-pub(super) const COLOURED_MOST: u64 = 64 << 20;
+/// Of what our own driver's openings may hold together, half is for coloured pages and an eighth for each attribute
+/// (`lent`): so there is room for its recorder, and for somebody else.
+const COLOURED_SHARE: u64 = 2;
 
 /// Blocks more than a wish takes, among which its seed chooses: other frames, another set of a larger cache.
 const SLACK_BLOCKS: u64 = 3;
@@ -25,6 +26,12 @@ pub(super) struct Coloured {
     area: Range<u64>,
     /// Those that are there, from the area's beginning on.
     blocks: Vec<Region>,
+}
+
+/// Most that is taken of coloured pages, bytes.
+pub(super) fn most_coloured(driver: &Presence) -> u64 {
+    let Presence::There(driver) = driver else { return 0 };
+    driver.limit() / COLOURED_SHARE / COLOUR_SPAN * COLOUR_SPAN
 }
 
 impl Coloured {
@@ -131,14 +138,16 @@ impl Memory {
         let bytes = wish.bytes.checked_next_multiple_of(page).filter(|&bytes| bytes > 0);
         let needed = bytes.map(|bytes| bytes.div_ceil(COLOUR_SPAN)).filter(|&needed| needed <= most);
         let Some((bytes, needed)) = bytes.zip(needed) else {
-            let reason =
-                format!("{} bytes of coloured pages are wanted and at most {COLOURED_MOST} had", wish.bytes);
-            return Err(Refusal::new(reason, "ask for at least one page and no more than that"));
+            let most = most * COLOUR_SPAN;
+            let reason = format!("{} bytes of coloured pages are wanted and at most {most} had", wish.bytes);
+            return Err(Refusal::new(reason, "ask for fewer, or load the driver with a larger limit_mb"));
         };
         let slots = SLACK_BLOCKS.min(most - needed) + 1;
         let first = mix(wish.place) % slots;
+        let before = self.coloured.blocks.len();
         while (self.coloured.blocks.len() as u64) < first + needed {
-            self.another_block(&driver)?;
+            // What cannot be had whole is not held in part: others may want it.
+            self.another_block(&driver).inspect_err(|_| self.fewer_blocks(before))?;
         }
         let start = self.coloured.area.start + first * COLOUR_SPAN;
         Ok(self.mapping(start..start + bytes, page))
@@ -158,6 +167,16 @@ impl Memory {
         }
         self.coloured.blocks.push(region);
         Ok(())
+    }
+
+    /// Gives up all blocks but the first `kept`.
+    fn fewer_blocks(&mut self, kept: usize) {
+        while self.coloured.blocks.len() > kept {
+            let start = self.coloured.area.start + (self.coloured.blocks.len() as u64 - 1) * COLOUR_SPAN;
+            // The mapping first: it holds the memory as its handle does.
+            self.arena.restore(start..start + COLOUR_SPAN);
+            self.coloured.blocks.pop();
+        }
     }
 
     /// Is every page of a block of write-back memory, and at its place?
