@@ -15,13 +15,10 @@ use fathom_probe::mair;
 use crate::facts::{int, text};
 use crate::read::Root;
 
-#[allow(dead_code, reason = "the experiment that asks for transfers is the next to come")]
 mod dma;
 mod recorder;
 mod uapi;
 
-#[allow(unused_imports, reason = "the experiment that asks for transfers is the next to come")]
-pub(crate) use dma::{Allocated, Direction, Engine, Kind, Known, Run, Strategy, Transfer, Transfers};
 pub(crate) use recorder::{Activation, Policy, Recorder};
 use uapi::Plain;
 
@@ -165,8 +162,8 @@ impl Presence {
             int("driver.version", info.version.into()),
             text("driver.features", words(info.features, &FEATURES)),
             text("driver.attributes", words(info.attributes, &attributes)),
-            text("driver.engines", words(info.engines, &Engine::TOKENS)),
-            text("driver.coherent", words(info.coherent, &Engine::TOKENS)),
+            text("driver.engines", words(info.engines, &dma::ENGINES)),
+            text("driver.coherent", words(info.coherent, &dma::ENGINES)),
             int("driver.engine.bytes", info.engine_bytes),
             int("driver.limit.bytes", info.limit_bytes),
             int("driver.used.bytes", info.used_bytes),

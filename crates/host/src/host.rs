@@ -4,9 +4,8 @@ use std::path::Path;
 
 use fathom_probe::load::Load;
 use fathom_probe::machine::{
-    Attribute, Awake, Control, Controls, Count, Counters, Disturb, Dma, Event, Fact, Fresh, Machine,
-    Maintain, Mapping, Pages, Refusal, Released, Ticks, Traced, Translate, Translation, Wake, Watch, Wish,
-    Worth,
+    Attribute, Awake, Control, Controls, Count, Counters, Disturb, Event, Fact, Fresh, Machine, Maintain,
+    Mapping, Pages, Refusal, Released, Ticks, Traced, Translate, Translation, Wake, Watch, Wish, Worth,
 };
 use fathom_probe::patterns::copy::Copying;
 use fathom_probe::patterns::stride::Sweep;
@@ -488,7 +487,6 @@ impl Wake for Host {
         self.waker.around(from_ns, to_ns, most)
     }
 }
-impl Dma for Host {}
 impl Translate for Host {
     fn translated(&mut self, offset: u64) -> Option<Translation> {
         Some(self.memory.translated(offset))
@@ -506,6 +504,8 @@ impl Control for Host {
         Ok(())
     }
 }
+
+mod transfers;
 
 #[cfg(test)]
 mod tests;

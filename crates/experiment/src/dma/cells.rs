@@ -87,19 +87,30 @@ fn timed(record: &Record, victim: bool) -> impl Iterator<Item = &TrialRun> {
 /// Every cell of a record, in no order.
 pub(super) fn all(record: &Record) -> Vec<Cell> {
     let mut cells: Vec<Cell> = Vec::new();
+    let scale = Scale::of(record);
     for run in timed(record, false) {
         // Without its clock a time is none.
-        let Some(channel) = run.transfers.channel.filter(|channel| channel.hz > 0) else { continue };
+        let Some(channel) = run.transfers.channel else { continue };
+        let Some(tick_ns) = tick_ns(&channel, run.trial.id, &scale) else { continue };
         let key = Key { way: way(&run.trial), bytes: run.trial.bytes };
         let at = cells.iter().position(|cell| cell.key == key);
         let at = at.unwrap_or_else(|| {
             cells.push(Cell { key, channel, runs: Vec::new(), ids: Vec::new() });
             cells.len() - 1
         });
-        cells[at].runs.push((1e9 / channel.hz as f64, run.transfers.rows.clone()));
+        cells[at].runs.push((tick_ns, run.transfers.rows.clone()));
         cells[at].ids.push(run.trial.id);
     }
     cells
+}
+
+/// ns of a tick of a channel's clock. A core's cycles are as long as the yardstick round the trial says.
+fn tick_ns(channel: &Channel, trial: u64, scale: &Scale) -> Option<f64> {
+    match channel.hz {
+        0 if channel.cycles => Some(scale.cycle_at(trial)? * scale.tick_ns),
+        0 => None,
+        hz => Some(1e9 / hz as f64),
+    }
 }
 
 impl Cell {

@@ -3,7 +3,7 @@
 use fathom_analysis::crossover::lowest;
 use fathom_analysis::findings::{Finding, Refused, Report, Warning};
 use fathom_analysis::interval::Interval;
-use fathom_probe::machine::Attribute;
+use fathom_probe::machine::{Attribute, Worth};
 use fathom_probe::transfer::{Channel, Direction, Engine, Strategy};
 use fathom_probe::wire::PatternKind;
 
@@ -43,8 +43,9 @@ fn times(record: &Record, wanted: &Wanted, report: &mut Report) {
     disturbed_row(&disturbance::judge(record, &scale.cycle_ticks, &repeats), report);
     clocks(record, &scale, report);
     let link = link(record, &cells, report);
+    let modelled = record.worth == Some(Worth::Modelled);
     for cell in &cells {
-        rows(cell, link, report);
+        rows(cell, link, modelled, report);
     }
     winners(&cells, report);
     crossovers(&cells, report);
@@ -96,7 +97,7 @@ fn link(record: &Record, cells: &[Cell], report: &mut Report) -> Option<f64> {
 }
 
 /// The rows of a cell.
-fn rows(cell: &Cell, link: Option<f64>, report: &mut Report) {
+fn rows(cell: &Cell, link: Option<f64>, modelled: bool, report: &mut Report) {
     let (count, ids) = (cell.count(), &cell.ids);
     let moves = cell.channel.engine != Engine::Nothing;
     let mut push = |what: &str, i: Option<Interval>, unit: &'static str, notes: &[String]| {
@@ -105,7 +106,7 @@ fn rows(cell: &Cell, link: Option<f64>, report: &mut Report) {
         row.notes.extend_from_slice(notes);
         report.findings.push(row);
     };
-    push("cpu", cell.part(Part::Cpu), "ns", &cpu_notes(cell));
+    push("cpu", cell.part(Part::Cpu), "ns", &cpu_notes(cell, modelled));
     for part in [Part::Use, Part::Copy, Part::Map, Part::Unmap] {
         push(part.word(), cell.part(part), "ns", &[]);
     }
@@ -128,8 +129,11 @@ fn rows(cell: &Cell, link: Option<f64>, report: &mut Report) {
 }
 
 /// What a cell's CPU time has and has not in it.
-fn cpu_notes(cell: &Cell) -> Vec<String> {
+fn cpu_notes(cell: &Cell, modelled: bool) -> Vec<String> {
     let mut notes = Vec::new();
+    if !modelled {
+        notes.push("a reading of the clock is in each of its parts, as in bias.timer: not subtracted".into());
+    }
     let Channel { engine, stand_in, coherent, .. } = cell.channel;
     if stand_in {
         notes.push(

@@ -4,6 +4,7 @@
 use std::io::Error;
 
 use fathom_probe::machine::FactValue;
+use fathom_probe::transfer::{Batch, Engine, Transfers};
 
 use super::*;
 use crate::fixture;
@@ -89,20 +90,13 @@ fn what_is_no_such_device_is_strange_and_not_there() {
 #[test]
 fn every_request_to_what_is_no_driver_is_refused_with_a_remedy() {
     let driver = over_nothing();
-    let transfers = Transfers {
-        strategy: Strategy::StreamingCopy,
-        direction: Direction::ToDevice,
-        engine: Engine::None,
-        bytes: 64,
-        count: 3,
-        seed: 1,
-    };
+    let transfers = Transfers { engine: Some(Engine::Nothing), ..Transfers::default() };
+    let batch = Batch { bytes: 64, seed: 1, first: 0, count: 3 };
     let refusals = [
         driver.region(4096, Attribute::NormalNc, None).expect_err("a region"),
         driver.region(4096, Attribute::WriteBack, Some((3, 16))).expect_err("a colour"),
-        driver.dma_run(&transfers).expect_err("transfers"),
-        driver.dma_alloc(Kind::Coherent, Engine::None, 64, 3).expect_err("allocations"),
-        driver.engine(Engine::Dmaengine).expect_err("an engine"),
+        driver.transfers(&transfers, &batch).expect_err("transfers"),
+        driver.transfers(&Transfers::default(), &batch).expect_err("any engine's transfers"),
         driver.counters_on().expect_err("a counter"),
         driver.counters_state().expect_err("a counter's state"),
         driver.counters_off().expect_err("a counter's end"),
@@ -125,22 +119,18 @@ fn every_request_to_what_is_no_driver_is_refused_with_a_remedy() {
 #[test]
 fn what_the_driver_never_takes_is_not_asked_of_it() {
     let driver = over_nothing();
-    let base = Transfers {
-        strategy: Strategy::Streaming,
-        direction: Direction::FromDevice,
-        engine: Engine::Edu,
-        bytes: 64,
-        count: 1,
-        seed: 0,
-    };
-    for transfers in [
-        Transfers { bytes: 0, ..base },
-        Transfers { count: 0, ..base },
-        Transfers { bytes: (1 << 20) + 1, ..base },
-        Transfers { count: 4097, ..base },
-        Transfers { bytes: 1 << 20, count: 65, ..base },
+    let base = Batch { bytes: 64, seed: 0, first: 0, count: 1 };
+    let described = Transfers { engine: Some(Engine::Described), ..Transfers::default() };
+    let refusal = driver.transfers(&described, &base).expect_err("no engine of the driver's");
+    assert!(refusal.remedy.contains("--engine none"), "{refusal:?}");
+    for batch in [
+        Batch { bytes: 0, ..base },
+        Batch { count: 0, ..base },
+        Batch { bytes: (1 << 20) + 1, ..base },
+        Batch { count: 4097, ..base },
+        Batch { bytes: 1 << 20, count: 65, ..base },
     ] {
-        let refusal = driver.dma_run(&transfers).expect_err("too many");
+        let refusal = driver.transfers(&Transfers::default(), &batch).expect_err("too many");
         assert!(refusal.reason.contains("makes no") && refusal.remedy.starts_with("ask for"), "{refusal:?}");
     }
     for period in [0, 49_999, 1_000_000_001] {

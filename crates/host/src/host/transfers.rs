@@ -12,18 +12,14 @@ use fathom_probe::machine::{Attribute, Dma, FactValue, Refusal};
 use fathom_probe::transfer::{Batch, Channel, Direction, Engine, Strategy, Transferred, Transfers};
 
 use super::Host;
-use crate::driver::{self, Driver, Presence};
+use crate::driver::Presence;
 use crate::wide;
 
 /// Bytes from flush to flush: the shortest line of a machine that this runs on has more.
 const LINE: usize = 64;
 
 impl Dma for Host {
-    fn transfer(
-        &mut self,
-        asked: &Transfers,
-        batch: &Batch,
-    ) -> Result<(Channel, Vec<Transferred>), Refusal> {
+    fn transfer(&mut self, asked: &Transfers, batch: &Batch) -> Result<(Channel, Vec<Transferred>), Refusal> {
         if asked.maintenance.is_some() || asked.mistake.is_some() {
             return Err(Refusal::new(
                 "how buffers are maintained is the kernel's to choose, and it makes no mistakes on purpose",
@@ -31,37 +27,10 @@ impl Dma for Host {
             ));
         }
         match self.driver.clone() {
-            Presence::There(driver) if !self.flush => by_driver(&driver, asked, batch),
+            Presence::There(driver) if !self.flush => driver.transfers(asked, batch),
             _ => self.alone(asked, batch),
         }
     }
-}
-
-/// Transfers by the driver.
-fn by_driver(driver: &Driver, asked: &Transfers, batch: &Batch) -> Result<(Channel, Vec<Transferred>), Refusal> {
-    let engine = match asked.engine {
-        Some(engine) => engine,
-        None => driver.best_engine(),
-    };
-    let run = driver.dma_run(&driver::Wanted {
-        strategy: asked.strategy,
-        direction: asked.direction,
-        engine,
-        bytes: batch.bytes,
-        count: batch.count,
-        seed: mix(batch.seed ^ mix(batch.first)),
-    })?;
-    let channel = Channel {
-        hz: run.hz.unwrap_or(0),
-        cycles: run.clock == driver::Clock::Cycles,
-        engine,
-        coherent: run.coherent,
-        chunks: run.chunks.max(1),
-        attribute: run.attribute,
-        maintenance: None,
-        stand_in: false,
-    };
-    Ok((channel, run.rows))
 }
 
 /// Why a strategy cannot be had without the driver.
@@ -85,16 +54,21 @@ impl Host {
         let refuse = |why: &str| Err(needs_driver(&self.driver, why));
         match asked.strategy {
             Strategy::UncachedCopy => return refuse("a buffer that is not cached and that a device may use"),
+            // Where lines are maintained, memory that both sides see alike is not cached.
+            Strategy::Coherent if self.flush => return refuse("memory that both sides see alike"),
             // Caches see every device of such a machine; of others nobody tells user space.
             Strategy::PersistentCopy | Strategy::Coherent if cfg!(target_arch = "x86_64") => {}
             Strategy::PersistentCopy if self.flush => {}
             Strategy::StreamingCopy | Strategy::ZeroCopy if self.flush => {}
-            Strategy::Coherent | Strategy::PersistentCopy => return refuse("whether caches see a device here"),
+            Strategy::Coherent | Strategy::PersistentCopy => {
+                return refuse("whether caches see a device here");
+            }
             Strategy::StreamingCopy | Strategy::ZeroCopy => return refuse("what mapping a buffer costs"),
         }
         let mut link = Link::new(asked, batch)?;
         let flush = self.flush && asked.strategy.maintains();
-        let rows = (0..batch.count).map(|i| self.one(&mut link, asked, flush, word(batch.seed, batch.first + i)));
+        let rows =
+            (0..batch.count).map(|i| self.one(&mut link, asked, flush, word(batch.seed, batch.first + i)));
         let rows = rows.collect();
         let channel = Channel {
             hz: self.clock_hz(),
@@ -158,7 +132,10 @@ impl Link {
         let memory = || {
             let mut memory: Vec<u64> = Vec::new();
             memory.try_reserve_exact(words).map_err(|_| {
-                Refusal::new(format!("{} bytes of memory cannot be had", batch.bytes), "ask for smaller --bytes")
+                Refusal::new(
+                    format!("{} bytes of memory cannot be had", batch.bytes),
+                    "ask for smaller --bytes",
+                )
             })?;
             memory.resize(words, 0);
             Ok::<_, Refusal>(memory)
@@ -252,7 +229,8 @@ mod tests {
         }
         for &direction in Direction::ALL {
             for strategy in [Strategy::StreamingCopy, Strategy::UncachedCopy, Strategy::ZeroCopy] {
-                let refusal = host.transfer(&asked(strategy, direction), &BATCH).expect_err("needs the driver");
+                let refusal =
+                    host.transfer(&asked(strategy, direction), &BATCH).expect_err("needs the driver");
                 assert!(refusal.remedy.contains("--stand-in flush"), "{}", refusal.remedy);
                 assert!(refusal.reason.contains("driver"), "{}", refusal.reason);
             }
@@ -277,7 +255,9 @@ mod tests {
             assert!(channel.stand_in && !channel.coherent);
             assert!(rows.iter().all(|r| r.map > 0 && r.unmap > 0), "{strategy:?}");
         }
-        assert!(host.transfer(&asked(Strategy::UncachedCopy, Direction::ToDevice), &BATCH).is_err());
+        for strategy in [Strategy::UncachedCopy, Strategy::Coherent] {
+            assert!(host.transfer(&asked(strategy, Direction::ToDevice), &BATCH).is_err());
+        }
     }
 
     #[test]
