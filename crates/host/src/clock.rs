@@ -192,25 +192,28 @@ pub(crate) fn rate(source: Source) -> Rate {
         }
         // The core stops this one while it waits for an interrupt.
         #[cfg(target_arch = "aarch64")]
-        Source::Cycles => calibrate_twice(source),
+        Source::Cycles => calibrate_busy(source),
         #[cfg(target_arch = "x86_64")]
         Source::Tsc => calibrate(source, std::thread::sleep),
     }
 }
 
-/// Without sleeping, and again, so that a core that is still changing its rate is seen: what two rates differ by is
-/// doubt.
+/// Without sleeping, some times. Of a counter that counts for its thread alone, whatever takes the CPU takes time away,
+/// and so the fastest is the best; what it has before the next is doubt, which is also that of a core that changes its
+/// rate.
 #[cfg(target_arch = "aarch64")]
-fn calibrate_twice(source: Source) -> Rate {
+fn calibrate_busy(source: Source) -> Rate {
     let busy = |span: Duration| {
         let begin = raw_ns();
         while u128::from(raw_ns().saturating_sub(begin)) < span.as_nanos() {
             std::hint::spin_loop();
         }
     };
-    let (first, second) = (calibrate(source, busy), calibrate(source, busy));
-    let apart = u128::from(first.hz.abs_diff(second.hz)) * 1_000_000 / u128::from(second.hz.max(1));
-    Rate { ppm: second.ppm.saturating_add(u64::try_from(apart).unwrap_or(u64::MAX)), ..second }
+    let mut rates = [0; 3].map(|_| calibrate(source, busy));
+    rates.sort_by_key(|rate| rate.hz);
+    let [_, second, best] = rates;
+    let apart = u128::from(best.hz - second.hz) * 1_000_000 / u128::from(best.hz.max(1));
+    Rate { ppm: best.ppm.saturating_add(u64::try_from(apart).unwrap_or(u64::MAX)), ..best }
 }
 
 /// The virtual count, for what stands in for another clock.

@@ -135,8 +135,8 @@ impl Host {
         facts.extend(driver.facts());
         let (cycles, told) = Cycles::obtain(&root, &driver, cpu);
         facts.extend(told);
-        let (clock, why) = choose_clock(&root, cycles.as_ref());
-        facts.extend(clock_facts(clock, why, clock::rate(clock)));
+        let (clock, cycles, told) = calibrated(&root, cycles);
+        facts.extend(told);
         let mut memory = Memory::open(root.clone(), sizes, options.max_bytes, driver.clone())?;
         facts.extend(page_facts(&sizes));
         facts.push(int("memory.reserved.bytes", memory.half() * 2));
@@ -243,14 +243,21 @@ fn prepare(root: &Root, cpu: u32, priority: bool, facts: &mut Vec<Fact>) -> Quie
     quiet
 }
 
-/// The best clock: the core's own cycles where they may be read.
-fn choose_clock(root: &Root, cycles: Option<&Cycles>) -> (Source, String) {
+/// The best clock, calibrated: the core's own cycles where they may be read, and could be all the while.
+fn calibrated(root: &Root, cycles: Option<Cycles>) -> (Source, Option<Cycles>, Vec<Fact>) {
     #[cfg(target_arch = "aarch64")]
     if let Some(cycles) = cycles {
-        return (Source::Cycles, cycles.how.clone());
+        cycles.begin();
+        let facts = clock_facts(Source::Cycles, cycles.how.clone(), clock::rate(Source::Cycles));
+        let Err(refusal) = cycles.kept() else { return (Source::Cycles, Some(cycles), facts) };
+        drop(cycles);
+        let (clock, why) = Source::choose(root);
+        let mut facts = clock_facts(clock, why, clock::rate(clock));
+        facts.push(text("clock.cycles.lost", refusal.reason));
+        return (clock, None, facts);
     }
-    let _ = cycles;
-    Source::choose(root)
+    let (clock, why) = Source::choose(root);
+    (clock, cycles, clock_facts(clock, why, clock::rate(clock)))
 }
 
 /// Why there are no counters beside that clock.
