@@ -43,8 +43,8 @@ pub struct Device {
     pub write_back: Time,
     /// Widest load that a copy uses on memory that is not cached, bytes.
     pub widest: u64,
-    /// What a line from memory costs in a pass over a packet or buffer that has read the line before it; without it, what
-    /// any load takes.
+    /// What a line costs at most in a pass over a packet or buffer that has read the line before it; without it, what any
+    /// load takes.
     pub stream: Option<Time>,
 }
 

@@ -18,7 +18,6 @@ use fathom_probe::transfer::{
 use self::contents::Contents;
 use super::Model;
 use crate::description::{Coherence, Device};
-use crate::hierarchy::MEMORY;
 use crate::rng::{Rng, Use};
 use crate::time::Scale;
 use crate::uncached::behaviour;
@@ -37,7 +36,7 @@ struct Region {
     start: u64,
     behaves: Attribute,
     contents: Contents,
-    /// The line that a load from memory came from last.
+    /// The line of the last load of a pass.
     last: u64,
 }
 
@@ -325,26 +324,24 @@ impl Model {
         self.spend(turns(bytes.div_ceil(WORD)));
     }
 
-    /// A load of a part of a region, in a pass that goes straight on: a line from memory that follows on another takes
-    /// `stream`. The version that it finds.
+    /// A load of a part of a region, in a pass that goes straight on: a line that follows on another takes `stream` at
+    /// most. The version that it finds.
     fn read_ahead(&mut self, region: &mut Region, at: u64, bytes: u64, stream: Option<u64>) -> u64 {
         let physical = region.start + at;
         self.reach(region.place + at);
         region.contents.settle(at, || self.hierarchy.held(physical));
         let began = self.clock();
-        let level = self.load_as(0, region.behaves, physical, bytes);
+        self.load_as(0, region.behaves, physical, bytes);
         self.forget_lines();
         if region.behaves != Attribute::WriteBack {
             return region.contents.in_memory(at);
         }
-        if level == MEMORY {
-            let line = physical >> self.narrowest_line();
-            if let Some(stream) = stream.filter(|_| line == region.last.wrapping_add(1)) {
-                let took = self.clock() - began;
-                self.agents[0].clock = began + took.min(stream);
-            }
-            region.last = line;
+        let line = physical >> self.narrowest_line();
+        if let Some(stream) = stream.filter(|_| line == region.last.wrapping_add(1)) {
+            let took = self.clock() - began;
+            self.agents[0].clock = began + took.min(stream);
         }
+        region.last = line;
         region.contents.read(at, self.hierarchy.held(physical).is_some())
     }
 
