@@ -27,3 +27,28 @@ rust_is_new_enough() {
     found=$(rustc --version | sed -n 's/^rustc 1\.\([0-9]*\).*/\1/p')
     [ -n "$found" ] && [ "$found" -ge "$wanted" ]
 }
+
+# Runs a command as root, or fails with a reason.
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        "$@"
+    elif have sudo && sudo -n true 2>/dev/null; then
+        sudo -n "$@"
+    elif have sudo && [ -t 0 ]; then
+        sudo "$@"
+    else
+        echo "not root, and sudo cannot be used here" >&2
+        return 1
+    fi
+}
+
+# Installs Debian packages; the lists are fetched once, when a package is not known without them.
+apt_install() {
+    have apt-get || { echo "this system has no apt-get" >&2; return 1; }
+    say "installing with apt-get: $*"
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@" >&2 </dev/null || {
+        say "fetching apt's package lists first"
+        as_root apt-get update -q >&2 </dev/null
+        as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@" >&2 </dev/null
+    }
+}

@@ -47,7 +47,7 @@ fn times(record: &Record, wanted: &Wanted, report: &mut Report) {
     for cell in &cells {
         rows(cell, link, modelled, report);
     }
-    winners(&cells, report);
+    winners(&cells, &wanted.sizes, report);
     crossovers(&cells, report);
     let mut losses = cells::losses(record, &scale);
     losses.sort_by_key(|loss| place(&loss.key));
@@ -161,10 +161,10 @@ fn sizes(cells: &[Cell], direction: Direction) -> Vec<(u64, Vec<&Cell>)> {
     all.chunk_by(|a, b| a.key.bytes == b.key.bytes).map(|of| (of[0].key.bytes, of.to_vec())).collect()
 }
 
-/// Who takes the least CPU time at each size, where there are two at least.
-fn winners(cells: &[Cell], report: &mut Report) {
+/// Who takes the least CPU time at each size at which all are measured, where there are two at least.
+fn winners(cells: &[Cell], asked: &[u64], report: &mut Report) {
     for &direction in Direction::ALL {
-        for (bytes, of) in sizes(cells, direction) {
+        for (bytes, of) in sizes(cells, direction).into_iter().filter(|(bytes, _)| asked.contains(bytes)) {
             let known: Vec<(&Cell, Interval)> =
                 of.into_iter().filter_map(|cell| Some((cell, cell.part(Part::Cpu)?))).collect();
             let values: Vec<Interval> = known.iter().map(|known| known.1).collect();
