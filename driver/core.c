@@ -222,7 +222,8 @@ static int __init fathom_init(void)
 	BUILD_BUG_ON(sizeof(struct fathom_dma_sample) != 48);
 	BUILD_BUG_ON(sizeof(struct fathom_wakes) != 32);
 	limit = min_t(u64, (u64)limit_mb << 20, ((u64)totalram_pages() << PAGE_SHIFT) / 4);
-	platform = platform_device_register_simple("fathom", PLATFORM_DEVID_NONE, NULL, 0);
+	/* A name that no node of a devicetree gives to its device. */
+	platform = platform_device_register_simple("fathom", PLATFORM_DEVID_AUTO, NULL, 0);
 	if (IS_ERR(platform))
 		return PTR_ERR(platform);
 	fathom_device = &platform->dev;

@@ -98,11 +98,11 @@ static void channel_limits(struct fathom_engine *engine)
 	/* There is no limit for a copy in the API: a list's is what the controllers keep to
 	 * as well, and 64 KiB where a driver says none.
 	 */
-	engine->chunk_bytes = rounddown_pow_of_two(clamp(
-		dma_get_max_seg_size(dmaengine_get_dma_device(channel)), 4096U,
-		(unsigned int)FATHOM_DMA_MOST_BYTES));
-	engine->align_bytes = max(1U << channel->device->copy_align,
-				  is_power_of_2(dmaengine_align) ? dmaengine_align : 1);
+	unsigned int most = dma_get_max_seg_size(dmaengine_get_dma_device(channel));
+	unsigned int align = is_power_of_2(dmaengine_align) ? dmaengine_align : 1;
+
+	engine->chunk_bytes = rounddown_pow_of_two(clamp_t(u32, most, 4096, FATHOM_DMA_MOST_BYTES));
+	engine->align_bytes = max(1U << channel->device->copy_align, align);
 	strscpy(engine->device, dma_chan_name(channel), sizeof(engine->device));
 }
 

@@ -59,7 +59,7 @@ int fathom_reserved_get(struct fathom_memory *memory)
 	memory->kernel = mapped + (at << PAGE_SHIFT);
 	/* Others' data stood here; and it is zero before anybody maps it otherwise. */
 	memset(memory->kernel, 0, (size_t)memory->count << PAGE_SHIFT);
-	wmb();
+	wmb();	/* the zeros before anybody's data by another mapping */
 	return 0;
 }
 

@@ -27,11 +27,11 @@ void test_engines(void)
 		memset(&engine, 0, sizeof(engine));
 		engine.engine = number;
 		if (!(world.engines >> number & 1)) {
-			expect(fd, FATHOM_IOC_ENGINE, &engine, ENODEV, "an engine that is not there");
+			expect(fd, FATHOM_IOC_ENGINE, &engine, ENODEV, "an absent engine");
 			continue;
 		}
 		expect(fd, FATHOM_IOC_ENGINE, &engine, 0, "an engine");
-		printf("  engine %u: %.32s of %.32s, coherent %u, at most %u bytes, multiples of %u\n",
+		printf("  engine %u: %.32s of %.32s, coherent %u, chunks of %u, multiples of %u\n",
 		       number, engine.device, engine.driver, engine.coherent, engine.chunk_bytes,
 		       engine.align_bytes);
 		check(engine.coherent == (world.coherent >> number & 1), "coherent %u",
@@ -70,7 +70,8 @@ static void wrong_way(int fd, int how, int error, const char *what)
 			expect(fd, FATHOM_IOC_DMA_RUN, &run, error, what);
 			/* A byte of each sample was spoiled on its way, and must be seen. */
 			if (how == SPOILS)
-				check(run.wrong == 2 && samples[0].wrong == 1 && samples[1].wrong == 1,
+				check(run.wrong == 2 && samples[0].wrong == 1 &&
+				      samples[1].wrong == 1,
 				      "strategy %u, direction %u: %llu bytes seen wrong", strategy,
 				      direction, (unsigned long long)run.wrong);
 		}
@@ -85,7 +86,7 @@ void test_channel(void)
 	int fd = device_open();
 
 	if (!world.soft) {
-		printf("  no channel of the tests' own here: what goes wrong is tried in the other worlds\n");
+		printf("  no channel of the tests' own: what goes wrong is tried elsewhere\n");
 		close(fd);
 		return;
 	}

@@ -304,7 +304,7 @@ void test_fuzz(void)
 	world.calls = calls;
 	world.seed++;
 	drop_caches();
-	slab = meminfo("SUnreclaim");
+	slab = slabs_held();
 	cma = meminfo("CmaFree");
 	free_ = free_memory();
 	fuzz_round(succeeded);
@@ -312,15 +312,16 @@ void test_fuzz(void)
 	printf("  %lu calls; succeeded, by command, then mmap:", calls);
 	for (i = 0; i <= COMMANDS; i++)
 		printf(" %lu", succeeded[i]);
-	printf("\n  SUnreclaim %ld kB to %ld kB, CmaFree %ld kB to %ld kB, free %ld kB to %ld kB\n",
-	       slab, meminfo("SUnreclaim"), cma, meminfo("CmaFree"), free_, free_memory());
+	printf("\n  slabs %ld kB to %ld kB, CmaFree %ld kB to %ld kB, free %ld kB to %ld kB\n",
+	       slab, slabs_held(), cma, meminfo("CmaFree"), free_, free_memory());
 	/* A short run may not come to all of them. */
 	for (i = 0; i <= COMMANDS && calls >= ENOUGH_CALLS; i++)
 		check(succeeded[i] || (!world.arm64 && i >= 6 && i <= 9),
 		      "command %ld never succeeded", i);
-	check(meminfo("SUnreclaim") < slab + 512, "slabs grew");
+	check(slabs_held() < slab + 256, "slabs grew");
 	check(meminfo("CmaFree") > cma - CMA_OTHERS, "CMA's memory was not given back");
-	check(free_memory() > free_ - 1024, "memory was not given back");
+	/* x86's linear mapping may have been split, at 4 KiB for each 2 MiB. */
+	check(free_memory() > free_ - 4096, "memory was not given back");
 	fd = device_open();
 	expect_nothing_held(fd, "the fuzz");
 	close(fd);

@@ -47,6 +47,10 @@ bool pin(int cpu);
 /* The child's exit status, or 256 + its signal. */
 int status_of(int pid);
 long meminfo(const char *name);
+/* kB of slabs that cannot be reclaimed, less the kernel's own for addresses of vmalloc
+ * that were given back: it keeps thousands, and forgets them all at once.
+ */
+long slabs_held(void);
 /* kB that nobody uses, those that CPUs keep at hand included: in a guest of 1 GiB these
  * may be 50 MiB, and MemFree leaves them out.
  */
