@@ -146,6 +146,13 @@ impl Presence {
         }
     }
 
+    /// What the core that runs this says of its caches, under the names that bare metal has for it; nothing where the
+    /// driver is not there, or reads no such registers.
+    pub(crate) fn cache_facts(&self) -> Vec<Fact> {
+        let Presence::There(driver) = self else { return Vec::new() };
+        driver.cache_id().map(|id| cache_facts(&id)).unwrap_or_default()
+    }
+
     /// Facts under `driver.`.
     pub(crate) fn facts(&self) -> Vec<Fact> {
         let Presence::There(driver) = self else {
@@ -350,12 +357,6 @@ impl Driver {
         let mut asked = uapi::Translate { va, ..uapi::Translate::default() };
         self.call(uapi::IOC_TRANSLATE, &mut asked)?;
         Ok(translated(&asked))
-    }
-
-    /// What the core that runs this says of its caches, under the names that bare metal has for it; nothing where the
-    /// driver reads no such registers.
-    pub(crate) fn cache_facts(&self) -> Vec<Fact> {
-        self.cache_id().map(|id| cache_facts(&id)).unwrap_or_default()
     }
 
     fn cache_id(&self) -> io::Result<uapi::CacheId> {

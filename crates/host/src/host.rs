@@ -12,24 +12,25 @@ use fathom_probe::patterns::stride::Sweep;
 use fathom_probe::wire::{Wakes, Woke};
 
 use crate::arena::HostCell;
-use crate::clock::{self, Rate, Source};
+use crate::clock::{self, Source};
 use crate::counters::Events;
 use crate::cycles::Cycles;
 use crate::driver::Presence;
 use crate::environment;
 use crate::facts::{int, text};
 use crate::identify;
-use crate::lent;
 use crate::lookout::Lookout;
 use crate::memory::Memory;
-use crate::pages::{self, PageSizes};
+use crate::pages;
 use crate::process;
-use crate::quiet::{self, Quiet};
+use crate::quiet::Quiet;
 use crate::read::Root;
 use crate::stress::{self, Stressors};
 use crate::wake::{self, Waker};
 use crate::watch::Watcher;
 use crate::worth;
+
+mod opening;
 
 /// How a [`Host`] is opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,34 +131,29 @@ impl Host {
         facts.extend(options.build.as_ref().map(|build| text("env.build", build)));
         // Before pinning, which changes what the affinity and the load look like.
         facts.extend(environment::facts(&root, cpu, &allowed));
-        let quiet = prepare(&root, cpu, options.priority, &mut facts);
+        let quiet = opening::prepare(&root, cpu, options.priority, &mut facts);
         let driver = Presence::open(&root);
         facts.extend(driver.facts());
         let (cycles, told) = Cycles::obtain(&root, &driver, cpu);
         facts.extend(told);
-        let (clock, cycles, told) = calibrated(&root, cycles);
+        let (clock, cycles, told) = opening::calibrated(&root, cycles);
         facts.extend(told);
         let mut memory = Memory::open(root.clone(), sizes, options.max_bytes, driver.clone())?;
-        facts.extend(page_facts(&sizes));
+        facts.extend(opening::page_facts(&sizes));
         facts.push(int("memory.reserved.bytes", memory.half() * 2));
-        facts.extend(lender_facts(&root, &driver, &memory));
+        facts.extend(opening::lender_facts(&root, &driver, &memory));
         // The first granule, with the first cell in it: it shows at once whether memory can be locked. That
         // even this little may not be had is no error here; the first wish will say so.
         let _ = memory.map(&Wish { bytes: 1, pages: Pages::Base, attribute: Attribute::WriteBack, place: 0 });
         let (worth, evidence) = worth::judge(&worth::gather(&root));
         facts.push(text("worth.evidence", evidence));
         facts.extend(identify::facts(&root, cpu));
-        if let Presence::There(driver) = &driver {
-            facts.extend(driver.cache_facts());
-        }
-        let (events, told) = match &cycles {
-            Some(cycles) if !cycles.bears_events() => Events::none(no_events(cycles)),
-            _ => Events::open(&root, &mut memory),
-        };
+        facts.extend(driver.cache_facts());
+        let (events, told) = opening::events(&root, cycles.as_ref(), &mut memory);
         facts.extend(told);
         let mut watcher = Watcher::new(&root, cpu, worth < Worth::Real);
-        facts.extend(watch_facts(&mut watcher));
-        facts.extend(throttle_facts(&root));
+        facts.extend(opening::watch_facts(&mut watcher));
+        facts.extend(opening::throttle_facts(&root));
         let others = stress::cpus(&allowed, cpu);
         let lookout = Lookout::new(options.keeper.clone(), others.clone());
         let stressors = Stressors::new(&root, cpu, others, options, lookout.clone());
@@ -226,94 +222,6 @@ impl Host {
             int(format!("{prefix}.ceiling.bytes"), ceiling.bytes),
             text(format!("{prefix}.ceiling.limit"), ceiling.limit),
         ]
-    }
-}
-
-/// Pins the thread and raises its priority; what came of it becomes facts.
-fn prepare(root: &Root, cpu: u32, priority: bool, facts: &mut Vec<Fact>) -> Quiet {
-    facts.push(int("cpu.pinned", u64::from(cpu)));
-    facts.push(process::pin(cpu));
-    facts.push(process::volunteer(root));
-    facts.push(process::raise_memlock(root));
-    if priority {
-        facts.push(process::raise_nice());
-    }
-    let (quiet, fact) = Quiet::new(root, priority);
-    facts.push(fact);
-    quiet
-}
-
-/// The best clock, calibrated: the core's own cycles where they may be read, and could be all the while.
-fn calibrated(root: &Root, cycles: Option<Cycles>) -> (Source, Option<Cycles>, Vec<Fact>) {
-    #[cfg(target_arch = "aarch64")]
-    if let Some(cycles) = cycles {
-        cycles.begin();
-        let facts = clock_facts(Source::Cycles, cycles.how.clone(), clock::rate(Source::Cycles));
-        let Err(refusal) = cycles.kept() else { return (Source::Cycles, Some(cycles), facts) };
-        drop(cycles);
-        let (clock, why) = Source::choose(root);
-        let mut facts = clock_facts(clock, why, clock::rate(clock));
-        facts.push(text("clock.cycles.lost", refusal.reason));
-        return (clock, None, facts);
-    }
-    let (clock, why) = Source::choose(root);
-    (clock, cycles, clock_facts(clock, why, clock::rate(clock)))
-}
-
-/// Why there are no counters beside that clock.
-fn no_events(cycles: &Cycles) -> Refusal {
-    Refusal::new(
-        format!(
-            "the cycle counter is the clock, {}, and an event of perf's would take that away",
-            cycles.how
-        ),
-        "sysctl kernel.perf_user_access=1 (Linux 5.17) gives both",
-    )
-}
-
-fn page_facts(sizes: &PageSizes) -> Vec<Fact> {
-    let mut facts = vec![int("page.base", sizes.base), int("page.injected", u64::from(sizes.injected))];
-    facts.extend(sizes.huge.map(|huge| int("page.huge", huge)));
-    facts
-}
-
-/// Who lends memory that the kernel does not hand out by itself.
-fn lender_facts(root: &Root, driver: &Presence, memory: &Memory) -> Vec<Fact> {
-    let lender = |attribute: &Attribute| {
-        let lender = lent::find(root, driver, *attribute)?;
-        Some(text(format!("attribute.{}", attribute.token()), lender.name))
-    };
-    let colours = memory.colourist().map(|name| text("page.coloured", name));
-    lent::ATTRIBUTES.iter().filter_map(lender).chain(colours).collect()
-}
-
-fn clock_facts(clock: Source, why: String, rate: Rate) -> Vec<Fact> {
-    let (overhead, step) = clock::fineness(clock);
-    vec![
-        text("clock.name", clock.name()),
-        text("clock.choice", why),
-        int("clock.hz", rate.hz),
-        int("clock.hz.ppm", rate.ppm),
-        int("clock.overhead.ticks", overhead),
-        int("clock.step.ticks", step),
-    ]
-}
-
-fn watch_facts(watcher: &mut Watcher) -> Vec<Fact> {
-    let begin = clock::raw_ns();
-    let rounds = 16;
-    for _ in 0..rounds {
-        watcher.read();
-    }
-    let mut facts = vec![int("watch.cost.ns", (clock::raw_ns() - begin) / rounds)];
-    facts.extend(watcher.steal_step_ns().map(|ns| int("watch.steal_step.ns", ns)));
-    facts
-}
-
-fn throttle_facts(root: &Root) -> Vec<Fact> {
-    match quiet::throttle(root) {
-        Some(t) => vec![int("throttle.runtime.ns", t.runtime_ns), int("throttle.period.ns", t.period_ns)],
-        None => vec![text("throttle", "off")],
     }
 }
 

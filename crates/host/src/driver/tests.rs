@@ -222,5 +222,6 @@ fn what_the_core_says_of_its_caches_has_the_names_of_bare_metal() {
     let wide = 255 << 32 | 3 << 3 | 2;
     assert_eq!(named(2, &[wide])[1..], own(&[("arm.ccidx", 1), ("arm.ccsidr_el1.1.data", wide)]));
     assert_eq!(named(0, &[]), []);
-    assert_eq!(over_nothing().cache_facts(), []);
+    assert_eq!(Presence::There(over_nothing()).cache_facts(), []);
+    assert_eq!(Presence::Absent.cache_facts(), []);
 }

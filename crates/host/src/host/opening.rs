@@ -1,0 +1,107 @@
+//! What opening a host does and looks at; what came of each becomes facts.
+
+use fathom_probe::machine::{Attribute, Fact, Refusal};
+
+use crate::clock::{self, Rate, Source};
+use crate::counters::Events;
+use crate::cycles::Cycles;
+use crate::driver::Presence;
+use crate::facts::{int, text};
+use crate::lent;
+use crate::memory::Memory;
+use crate::pages::PageSizes;
+use crate::process;
+use crate::quiet::{self, Quiet};
+use crate::read::Root;
+use crate::watch::Watcher;
+
+/// Pins the thread and raises its priority; what came of it becomes facts.
+pub(super) fn prepare(root: &Root, cpu: u32, priority: bool, facts: &mut Vec<Fact>) -> Quiet {
+    facts.push(int("cpu.pinned", u64::from(cpu)));
+    facts.push(process::pin(cpu));
+    facts.push(process::volunteer(root));
+    facts.push(process::raise_memlock(root));
+    if priority {
+        facts.push(process::raise_nice());
+    }
+    let (quiet, fact) = Quiet::new(root, priority);
+    facts.push(fact);
+    quiet
+}
+
+/// The best clock, calibrated: the core's own cycles where they may be read, and could be all the while.
+pub(super) fn calibrated(root: &Root, cycles: Option<Cycles>) -> (Source, Option<Cycles>, Vec<Fact>) {
+    #[cfg(target_arch = "aarch64")]
+    if let Some(cycles) = cycles {
+        cycles.begin();
+        let facts = clock_facts(Source::Cycles, cycles.how.clone(), clock::rate(Source::Cycles));
+        let Err(refusal) = cycles.kept() else { return (Source::Cycles, Some(cycles), facts) };
+        drop(cycles);
+        let (clock, why) = Source::choose(root);
+        let mut facts = clock_facts(clock, why, clock::rate(clock));
+        facts.push(text("clock.cycles.lost", refusal.reason));
+        return (clock, None, facts);
+    }
+    let (clock, why) = Source::choose(root);
+    (clock, cycles, clock_facts(clock, why, clock::rate(clock)))
+}
+
+/// The counters of events; none where one would take the clock away.
+pub(super) fn events(root: &Root, cycles: Option<&Cycles>, memory: &mut Memory) -> (Events, Vec<Fact>) {
+    match cycles {
+        Some(cycles) if !cycles.bears_events() => Events::none(Refusal::new(
+            format!(
+                "the cycle counter is the clock, {}, and an event of perf's would take that away",
+                cycles.how
+            ),
+            "sysctl kernel.perf_user_access=1 (Linux 5.17) gives both",
+        )),
+        _ => Events::open(root, memory),
+    }
+}
+
+pub(super) fn page_facts(sizes: &PageSizes) -> Vec<Fact> {
+    let mut facts = vec![int("page.base", sizes.base), int("page.injected", u64::from(sizes.injected))];
+    facts.extend(sizes.huge.map(|huge| int("page.huge", huge)));
+    facts
+}
+
+/// Who lends memory that the kernel does not hand out by itself.
+pub(super) fn lender_facts(root: &Root, driver: &Presence, memory: &Memory) -> Vec<Fact> {
+    let lender = |attribute: &Attribute| {
+        let lender = lent::find(root, driver, *attribute)?;
+        Some(text(format!("attribute.{}", attribute.token()), lender.name))
+    };
+    let colours = memory.colourist().map(|name| text("page.coloured", name));
+    lent::ATTRIBUTES.iter().filter_map(lender).chain(colours).collect()
+}
+
+fn clock_facts(clock: Source, why: String, rate: Rate) -> Vec<Fact> {
+    let (overhead, step) = clock::fineness(clock);
+    vec![
+        text("clock.name", clock.name()),
+        text("clock.choice", why),
+        int("clock.hz", rate.hz),
+        int("clock.hz.ppm", rate.ppm),
+        int("clock.overhead.ticks", overhead),
+        int("clock.step.ticks", step),
+    ]
+}
+
+pub(super) fn watch_facts(watcher: &mut Watcher) -> Vec<Fact> {
+    let begin = clock::raw_ns();
+    let rounds = 16;
+    for _ in 0..rounds {
+        watcher.read();
+    }
+    let mut facts = vec![int("watch.cost.ns", (clock::raw_ns() - begin) / rounds)];
+    facts.extend(watcher.steal_step_ns().map(|ns| int("watch.steal_step.ns", ns)));
+    facts
+}
+
+pub(super) fn throttle_facts(root: &Root) -> Vec<Fact> {
+    match quiet::throttle(root) {
+        Some(t) => vec![int("throttle.runtime.ns", t.runtime_ns), int("throttle.period.ns", t.period_ns)],
+        None => vec![text("throttle", "off")],
+    }
+}
