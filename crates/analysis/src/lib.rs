@@ -6,6 +6,7 @@ pub mod against;
 pub mod attribute;
 pub mod claims;
 pub mod compare;
+pub mod crossover;
 pub mod draft;
 pub mod examination;
 pub mod facts;

@@ -16,7 +16,7 @@ pub fn asked_differently(a: &Record, b: &Record) -> Vec<String> {
 }
 
 /// What a run was asked for, in words.
-fn asked(run: &Run) -> [(&'static str, String); 11] {
+fn asked(run: &Run) -> [(&'static str, String); 12] {
     let operations = |asked: &[Operation]| record::words(asked);
     let ladders = |asked: &[Ladder]| record::ladder_words(asked);
     let attributes = |asked: &[Attribute]| record::attribute_words(asked);
@@ -27,6 +27,8 @@ fn asked(run: &Run) -> [(&'static str, String); 11] {
         (false, true) => "the ladder of prefetch",
         (true, true) => "un-faulted sweeps and the ladder of prefetch",
     };
+    let transfers = run.dma.words();
+    let transfers = if transfers.is_empty() { "nothing" } else { transfers.trim_start() };
     let pressure = run.pressure.words();
     let pressure = if pressure.is_empty() { "nothing" } else { pressure.trim_start() };
     [
@@ -40,6 +42,7 @@ fn asked(run: &Run) -> [(&'static str, String); 11] {
         ("rounds", rounds.to_string()),
         ("stand-in", (if run.flush { "flushes" } else { "none" }).to_owned()),
         ("of the pressure", pressure.to_owned()),
+        ("of the transfers", transfers.to_owned()),
         ("beside the sweeps", beside.to_owned()),
     ]
 }

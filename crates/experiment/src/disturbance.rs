@@ -8,9 +8,10 @@
 use fathom_analysis::interval::median;
 
 use fathom_probe::machine::Worth;
+use fathom_probe::transfer::Engine;
 
 use crate::environment;
-use crate::record::Record;
+use crate::record::{Record, TrialRun};
 
 /// Share of a trial's wall time in which its thread may be off its CPU. 2 %: a tick and a few
 /// interrupts take 0.1 to 0.5 %.
@@ -63,7 +64,10 @@ pub fn judge(record: &Record, cycle_ticks: &[(u64, u64, f64)], repeats: &[Vec<f6
 }
 
 fn lost_time(record: &Record, d: &mut Disturbance, remedies: &mut Vec<&str>) {
-    let done: Vec<_> = record.trials.iter().filter_map(|r| r.done.as_ref()).map(|d| d.watch).collect();
+    // Who waits for a device has no need of a CPU.
+    let waits = |r: &&TrialRun| r.transfers.channel.is_some_and(|channel| channel.engine != Engine::Nothing);
+    let ran = record.trials.iter().filter(|r| !waits(r));
+    let done: Vec<_> = ran.filter_map(|r| r.done.as_ref()).map(|d| d.watch).collect();
     d.trials = done.len() as u64;
     let lost = done.iter().filter(|w| {
         let off = w.wall_ns.saturating_sub(w.cpu_ns).max(w.steal_ns);

@@ -22,6 +22,7 @@ pub fn examine(record: &Record) -> Vec<Row> {
         return rows;
     }
     rows.extend([priority(record), locked(record), huge_pages(record), counters(record)]);
+    rows.extend(driver(record));
     rows.push(frequency(record));
     rows.extend([cpus(record), smt(record), memory(record)].into_iter().flatten());
     rows.extend([quota(record), numa(record), heat(record)].into_iter().flatten());
@@ -119,12 +120,38 @@ fn counters(record: &Record) -> Row {
     };
     let cost = "core cycles are calibrated and not counted";
     let reason = why.split("; ").next().unwrap_or(why);
+    // They make way for a clock, and this gives both where the kernel has it.
+    if reason.contains("perf_user_access is 0") {
+        return Row::costs("counters", reason, cost, "sudo sysctl kernel.perf_user_access=1");
+    }
     if paranoid.trim().parse::<i64>().is_ok_and(|level| level > 2) {
         return Row::costs("counters", reason, cost, "sudo sysctl kernel.perf_event_paranoid=2");
     }
     // What no setting of this machine gives: the remedy is in words.
     let remedy = why.split_once("; ").map_or("", |(_, remedy)| remedy);
     Row::note("counters", reason, &format!("{cost}. {remedy}"))
+}
+
+/// What the driver gives that nothing else does.
+const DRIVER_GIVES: &str = "memory attributes, DMA, pages of chosen colours and kernel wake-ups need it";
+
+/// Fathom's own driver. Records of before it was known say nothing of it.
+fn driver(record: &Record) -> Option<Row> {
+    let state = record.text("driver.state")?;
+    let Some(version) = record.int("driver.version") else {
+        let cost = format!("{DRIVER_GIVES}; everything else does without");
+        let remedy = record.text("driver.remedy").unwrap_or_default();
+        // In words: what is typed is typed in a checkout, or as another user.
+        return Some(Row::note("driver", format!("Fathom's {state}"), &format!("{cost}. {remedy}")));
+    };
+    let told = |name: &str| record.text(name).filter(|text| !text.is_empty()).unwrap_or("none");
+    let found = format!(
+        "Fathom's {state}, version {version}: {}; attributes {}; engines {}",
+        told("driver.features"),
+        told("driver.attributes"),
+        told("driver.engines")
+    );
+    Some(Row::good("driver", found))
 }
 
 fn frequency(record: &Record) -> Row {

@@ -166,9 +166,14 @@ fn asked<'a>(steps: &'a [Step], levels: &[Level], index: usize, policies: &'a [P
     })
 }
 
-/// The pages that cells lie in: huge ones, whose addresses are known far enough, where there are any.
+/// The pages that cells lie in: huge ones, whose addresses are known far enough, where there are any; else base pages
+/// of chosen colours.
 pub(crate) fn pages(scale: &Scale) -> (Pages, u64) {
-    scale.huge.map_or((Pages::Base, scale.base), |huge| (Pages::Huge, huge))
+    match (scale.huge, scale.coloured) {
+        (Some(huge), _) => (Pages::Huge, huge),
+        (None, true) => (Pages::Coloured, scale.base),
+        (None, false) => (Pages::Base, scale.base),
+    }
 }
 
 /// How levels and TLBs are built: rows of a report, and the levels themselves. `deep`: their replacement was asked.

@@ -11,6 +11,7 @@ mod clock;
 mod common;
 pub mod conflict;
 pub mod disturbance;
+pub mod dma;
 pub mod doctor;
 mod environment;
 mod geometry;
@@ -34,6 +35,7 @@ pub fn read(record: &record::Record) -> fathom_analysis::findings::Report {
         Some(stride::NAME) => stride::read(record),
         Some(conflict::NAME) => conflict::read(record),
         Some(cacheability::NAME) => cacheability::read(record),
+        Some(dma::NAME) => dma::read(record),
         Some(pressure::NAME) => pressure::read(record),
         _ => survey::read(record),
     }

@@ -11,7 +11,7 @@ use crate::common::claims;
 use crate::common::scale::Scale;
 use crate::disturbance::Disturbance;
 use crate::environment;
-use crate::record::Record;
+use crate::record::{Record, TrialRun};
 
 /// Every warning that an experiment can give: token and what it says.
 pub const WARNINGS: &[(&str, &str)] = &[
@@ -28,6 +28,7 @@ pub const WARNINGS: &[(&str, &str)] = &[
     ("frequency", "the core clock moved over the session"),
     ("throttled", "the machine slowed itself down: temperature, power or voltage"),
     ("pressure", "tasks waited for a CPU, for memory or for input and output while it was measured"),
+    ("wrong-data", "something else arrived at the far end of transfers than was sent"),
     ("wakeup-setup", "the set-up makes wake-ups other than they would be"),
     ("imported", "another tool measured this: on what clock, machine or guest, nothing says"),
     ("claims", "a source's claims contradict each other or themselves"),
@@ -273,7 +274,8 @@ pub(crate) fn clocks(record: &Record, scale: &Scale, report: &mut Report) {
 /// a clock: plans ask an emulator for all that they ask hardware for, because that is what it is for.
 pub(crate) fn refuse_all(record: &Record, what: &str, report: &mut Report) {
     let done = record.trials.iter().filter(|r| r.done.is_some());
-    let (trials, samples) = done.fold((0, 0), |(trials, all), r| (trials + 1, all + r.samples.len() as u64));
+    let left = |r: &TrialRun| (r.samples.len() + r.transfers.rows.len()) as u64;
+    let (trials, samples) = done.fold((0, 0), |(trials, all), r| (trials + 1, all + left(r)));
     let mut row = number("proven", samples as f64, "samples");
     row.count = trials;
     row.notes.push(format!(

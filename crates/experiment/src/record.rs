@@ -12,12 +12,14 @@ use fathom_probe::wire::{Done, Line, PatternKind, Sample, Samples, Trial, VERSIO
 mod facts;
 mod imported;
 mod losses;
+mod moves;
 mod own;
 mod wakes;
 
 pub use imported::{Imported, MOST_SERIES};
 pub use losses::{Losses, Lost};
 pub(crate) use losses::{again, hello};
+pub use moves::Moves;
 pub use own::{End, MOST_COLOURS, Run, attribute_words, ladder_words, words};
 pub use wakes::Wakeups;
 
@@ -50,16 +52,17 @@ pub struct TrialRun {
     pub refusal: Option<(String, String)>,
     /// Wake-ups, and the load beside the trial.
     pub wakeups: Wakeups,
+    /// What moved its transfers, and each of them; only proven ones once the trial is done.
+    pub transfers: Moves,
 }
 
 impl TrialRun {
     fn has_left_something(&self) -> bool {
-        !self.samples.is_empty() || !self.wakeups.woken.is_empty()
+        !self.samples.is_empty() || !self.wakeups.woken.is_empty() || !self.transfers.rows.is_empty()
     }
 
     fn begun(trial: Trial) -> TrialRun {
-        let wakeups = Wakeups::default();
-        TrialRun { trial, samples: Vec::new(), cheated: 0, done: None, refusal: None, wakeups }
+        TrialRun { trial, ..TrialRun::default() }
     }
 }
 
@@ -282,6 +285,7 @@ impl Record {
                 self.running(samples.trial)?.samples.extend(samples.list);
                 self.held += bytes;
             }
+            "moved" => self.take_moved(line)?,
             "woken" | "around" | "pressed" | "stalls" => self.take_wakes(line)?,
             "done" => self.take_done(Done::read(line)?)?,
             "refusal" => self.take_refusal(line)?,
@@ -376,6 +380,7 @@ impl Record {
             bad.binary_search(&(i - 1)).is_err()
         });
         run.keep_proven_wakes(&done, worth);
+        run.keep_proven_transfers();
         run.done = Some(done);
         Ok(())
     }

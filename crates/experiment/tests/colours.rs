@@ -3,11 +3,15 @@
 mod common;
 
 use common::{finding, number};
+use fathom_analysis::claims::FactValue;
 use fathom_analysis::findings::{Report, Value};
-use fathom_experiment::record::{Record, Run};
+use fathom_experiment::record::{Record, Run, TrialRun};
+use fathom_experiment::session::{InProcess, Session};
 use fathom_experiment::{asked_differently, conflict};
-use fathom_model::catalog;
 use fathom_model::description::{Description, Frames, Holds, Replacement, Time};
+use fathom_model::{Model, catalog};
+use fathom_probe::machine::{Attribute, Machine as _, Pages, Wish};
+use fathom_probe::wire::PatternKind;
 
 const PAGE: u64 = 4096;
 
@@ -115,6 +119,62 @@ fn colours_that_pages_do_not_have_are_refused() {
     let scattered = measured(&d, &[2]).1;
     assert_eq!(misses(&scattered, 1, "2"), []);
     assert!(scattered.refusals.iter().any(|r| r.what.contains("page colours")), "{:?}", scattered.refusals);
+}
+
+/// Somebody gives pages of chosen colours there: then they are measured in these, and nothing beyond a page is asked of
+/// any others.
+#[test]
+fn pages_of_chosen_colours_are_asked_for_where_there_are_any() {
+    let mut d = machine(4);
+    d.memory.pages.truncate(1);
+    d.memory.frames = Frames::Scattered;
+    let run = Run {
+        experiment: conflict::NAME.into(),
+        seed: 1,
+        budget_ms: 10_000,
+        colours: vec![2],
+        ..Run::default()
+    };
+    let mut session = Session::new(conflict::plan, run);
+    session.record.facts.extend([("page.coloured".to_owned(), FactValue::Text("a test".into()))]);
+    let record = InProcess::new(session).run(&mut Model::new(&d, 1)).1;
+    let report = conflict::read(&record);
+    for colours in [1, 2] {
+        agree(&misses(&report, 1, &colours.to_string()), |pages| lru(pages, colours, 8));
+    }
+    assert_eq!(finding(&report, "tier.1.colour.help").value, Value::Text("yes".into()));
+    // The second level's ways too, which nobody sees in scattered frames.
+    assert_eq!(number(&report, "tier.2.ways"), 16.0);
+    let beyond = |run: &&TrialRun| run.trial.pattern == PatternKind::Conflict && run.trial.counted > 0;
+    assert!(record.trials.iter().filter(beyond).all(|run| run.trial.page == Pages::Coloured));
+    assert!(record.trials.iter().all(|run| run.trial.page != Pages::Coloured || run.refusal.is_none()));
+}
+
+/// What was promised and then refused is no reason to go without a word.
+#[test]
+fn coloured_pages_that_are_refused_are_none() {
+    let mut d = machine(4);
+    d.memory.frames = Frames::Scattered;
+    // Huge pages as well, which are not told of: so the model gives no coloured ones.
+    let run = Run {
+        experiment: conflict::NAME.into(),
+        seed: 1,
+        budget_ms: 10_000,
+        colours: vec![2],
+        ..Run::default()
+    };
+    let mut session = Session::new(conflict::plan, run);
+    session.record.facts.extend([("page.coloured".to_owned(), FactValue::Text("a test".into()))]);
+    let mut refused = 0;
+    let mut machine = Model::new(&d, 1);
+    for pages in [Pages::Coloured, Pages::Huge] {
+        let wish = Wish { bytes: 8192, pages, attribute: Attribute::WriteBack, place: 0 };
+        refused += u64::from(machine.map(&wish).is_err());
+    }
+    assert_eq!(refused, 1, "coloured pages only");
+    let record = InProcess::new(session).run(&mut machine).1;
+    // With huge pages nobody asks for others.
+    assert!(record.trials.iter().all(|run| run.trial.page != Pages::Coloured));
 }
 
 #[test]

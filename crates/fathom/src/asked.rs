@@ -4,7 +4,7 @@ use std::path::Path;
 
 use fathom_experiment::record::{self, Run};
 use fathom_experiment::session::Plan;
-use fathom_experiment::{cacheability, conflict, latency, pressure, stride, survey};
+use fathom_experiment::{cacheability, conflict, dma, latency, pressure, stride, survey};
 
 use crate::cli::{Output, RunOptions, StandIn, Verb};
 
@@ -56,6 +56,20 @@ pub fn of(verb: &Verb) -> Option<Asked<'_>> {
             };
             (cacheability::NAME, cacheability::plan, &o.run, &o.out, run)
         }
+        Verb::Dma(o) => {
+            let dma = dma::asked::Asked {
+                strategies: o.strategy.clone(),
+                directions: o.direction.clone(),
+                link_bits: o.link.unwrap_or(0),
+                engine: o.engine,
+                maintenance: o.maintenance,
+                mistake: o.mistake,
+                victim: o.victim,
+            };
+            let flush = o.stand_in == Some(StandIn::Flush);
+            let run = Run { bytes: o.bytes.clone(), flush, dma, ..Run::default() };
+            (dma::NAME, dma::plan, &o.run, &o.out, run)
+        }
         Verb::Pressure(o) => {
             let pressure = pressure::asked::Asked {
                 conditions: o.conditions.clone(),
@@ -103,7 +117,7 @@ pub fn words(asked: &Run) -> String {
     let given = given.map(|(option, value)| format!(" --{option} {value}"));
     given
         .chain(flags.iter().filter(|(_, on)| *on).map(|(flag, _)| format!(" --{flag}")))
-        .chain([asked.pressure.words()])
+        .chain([asked.dma.words(), asked.pressure.words()])
         .collect()
 }
 
@@ -112,13 +126,14 @@ mod tests {
     use clap::Parser as _;
 
     use fathom_probe::load::Stress;
+    use fathom_probe::transfer::{Direction, Engine, Strategy};
 
     use super::*;
     use crate::cli::Cli;
 
     /// The schema knows no experiment, and the experiment no schema: here both can be seen.
     #[test]
-    fn the_schema_lists_every_condition_factor_and_stressor() {
+    fn the_schema_lists_every_condition_factor_stressor_and_way_to_a_device() {
         use fathom_experiment::pressure::conditions::{FACTORS, LOADS, NAMED};
         use fathom_experiment::record::MOST_SERIES;
         use fathom_report::schema::values;
@@ -128,6 +143,9 @@ mod tests {
         let imported = (1..=MOST_SERIES).map(|nth| format!("imported-{nth}"));
         let all: Vec<String> = named.chain(loads).chain(["timerlat".to_owned()]).chain(imported).collect();
         assert_eq!(values("CONDITION"), all);
+        assert_eq!(values("STRATEGY"), Strategy::ALL.iter().map(|s| s.token()).collect::<Vec<_>>());
+        assert_eq!(values("DIRECTION"), Direction::ALL.iter().map(|d| d.token()).collect::<Vec<_>>());
+        assert_eq!(values("ENGINE"), Engine::ALL.iter().map(|e| e.token()).collect::<Vec<_>>());
         assert_eq!(values("FACTOR"), FACTORS.map(|factor| factor.token()));
         assert_eq!(values("STRESS"), Stress::ALL.iter().map(|stress| stress.token()).collect::<Vec<_>>());
     }
@@ -142,6 +160,8 @@ mod tests {
             "conflict --colours 1,4",
             "cacheability --bytes 320,2560 --op rmw,copy_to --attributes nc,device --rounds 7 --stand-in flush \
              --every-mair --walks",
+            "dma --strategy streaming-copy,coherent --direction from-device --bytes 64,1536 --link 18.67Mbit \
+             --engine none --maintenance whole-cache --mistake no-unmap --victim 0 --stand-in flush",
             "pressure --conditions none,study-vm --like-stress --period 100us --priority 0 --no-trace",
             "pressure --sweep --bytes 1048576,2097152 --strides 64,4096 --modes free,hang2",
         ] {

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub use experiments::{Cacheability, Conflict, Latency, Pressure, RunOptions, StandIn, Stride, Survey};
+pub use experiments::{Cacheability, Conflict, Dma, Latency, Pressure, RunOptions, StandIn, Stride, Survey};
 use parse::size;
 pub use records::{Compare, Describe, Doctor, Form, Import, Report, Share};
 
@@ -98,6 +98,20 @@ hypervisor may overrule it; then there is no ratio. Where a subject supplies no
 other attribute than write-back it says so, and what would. Exit status: as of
 the survey.")]
     Cacheability(Cacheability),
+    /// What a driver pays to give data to a device and to get it back: five strategies, by size and direction.
+    #[command(after_help = "Examples:
+  fathom dma                                       this machine, through the driver
+  fathom dma --on omap3-sdio --link 18.67Mbit      the study's board, described
+  fathom dma --on omap3-sdio --maintenance whole-cache --bytes 1536
+  fathom dma --on bcm2711 --mistake no-unmap       what that bug does to the data
+  fathom dma --stand-in flush                      without the driver
+
+streaming-copy maps a cached buffer for each transfer, uncached-copy copies
+through one that is never mapped again, zero-copy maps the packet itself,
+persistent-copy synchronises a buffer that stays mapped, coherent uses the
+device's memory in place. Data are compared at the far end; where they differ
+there is no time. Exit status: as of the survey.")]
+    Dma(Dma),
     /// How late a periodic real-time task is woken, what co-running load adds, and where that time goes.
     #[command(after_help = "Examples:
   fathom pressure                                  a minute: the study's load against pure factors

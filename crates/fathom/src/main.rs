@@ -58,6 +58,7 @@ fn run(cli: &Cli, out: &Out) -> Result<u8, Failure> {
         | Verb::Stride(_)
         | Verb::Conflict(_)
         | Verb::Cacheability(_)
+        | Verb::Dma(_)
         | Verb::Pressure(_) => {
             asked::of(verb).map_or(Ok(failure::FAILED), |asked| run_experiment(asked, cli.quiet, out))
         }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use fathom_experiment::record::{Record, Run};
 use fathom_experiment::session::{Plan, Session};
-use fathom_experiment::{conflict, pressure};
+use fathom_experiment::{conflict, dma, pressure};
 
 use crate::asked;
 use crate::child::{Heard, Probe};
@@ -228,6 +228,8 @@ fn find(options: &RunOptions) -> Result<Subject, Failure> {
 fn default_budget(experiment: &str, modelled: bool) -> u64 {
     match experiment {
         conflict::NAME if !modelled => 5_000,
+        // A mebibyte in both directions by five strategies, some rounds: 60 million accesses.
+        dma::NAME if modelled => 20_000,
         pressure::NAME => pressure::BUDGET_MS,
         _ => 10_000,
     }

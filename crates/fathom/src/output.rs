@@ -67,19 +67,27 @@ impl Out {
 /// The exit status of a report: 5 when nothing was measured and the session was whole, 3 below the
 /// quality bar.
 fn status(report: &Report) -> u8 {
-    let times = [".latency", ".time", ".time_per_access", ".time_per_round", ".p50", ".mean"];
+    let times = [".latency", ".time", ".time_per_access", ".time_per_round", ".p50", ".mean", ".cpu"];
     let measured = report.findings.iter().any(|f| {
         // What was refused may have a row, without a number.
         times.iter().any(|t| f.name.ends_with(t)) && matches!(f.value, Value::Number(v) if v.is_finite())
     });
-    let cut = report.warnings.iter().any(|w| w.token == "interrupted");
+    let cut = report.warnings.iter().any(|w| matches!(w.token, "interrupted" | "wrong-data"));
     if !measured {
-        // What was cut off before its first figure was not refused.
+        // What was cut off before its first figure was not refused, nor what moved and arrived wrong.
         return if cut { BELOW_THE_BAR } else { REFUSED };
     }
     let disturbed =
         report.findings.iter().any(|f| f.name == "disturbed" && f.value == Value::Text("yes".into()));
-    let poor = ["short-budget", "last-tier-open", "unproven", "damaged-record", "interrupted", "lossy-line"];
+    let poor = [
+        "short-budget",
+        "last-tier-open",
+        "unproven",
+        "wrong-data",
+        "damaged-record",
+        "interrupted",
+        "lossy-line",
+    ];
     if disturbed || report.warnings.iter().any(|w| poor.contains(&w.token)) { BELOW_THE_BAR } else { DONE }
 }
 

@@ -281,10 +281,11 @@ impl Arena {
         (sweep.step.is_multiple_of(LINK) && self.length.is_multiple_of(LINK * KEYS)).then_some(())
     }
 
-    /// Puts the beginning of a driver's memory in the place of `range`, whole pages, and zeroes it, 8 bytes a store: a
-    /// driver's mapping may allow no other, and what was there is no cell (fact 3).
-    pub(crate) fn borrow(&mut self, range: Range<u64>, file: &impl AsRawFd) -> io::Result<()> {
+    /// Puts a driver's memory, what of its file is from `offset` on, in the place of `range`, whole pages, and zeroes
+    /// it, 8 bytes a store: a driver's mapping may allow no other, and what was there is no cell (fact 3).
+    pub(crate) fn borrow(&mut self, range: Range<u64>, file: &impl AsRawFd, offset: u64) -> io::Result<()> {
         let range = self.checked(range)?;
+        let offset = libc::off_t::try_from(offset).map_err(|_| io::ErrorKind::InvalidInput)?;
         let length = (range.end - range.start) as usize;
         // SAFETY: MAP_FIXED replaces pages of this reservation, which nothing else uses, in one step; they stay
         // readable and writable (fact 4). The offsets that lie there are cells, and none is followed before the
@@ -298,12 +299,12 @@ impl Arena {
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_SHARED | libc::MAP_FIXED,
                 file.as_raw_fd(),
-                0,
+                offset,
             )
         };
         if answer == libc::MAP_FAILED {
             let error = io::Error::last_os_error();
-            self.restore(range.start, length);
+            self.restore(range);
             return Err(error);
         }
         for at in range.step_by(LINK as usize) {
@@ -314,9 +315,11 @@ impl Arena {
         Ok(())
     }
 
-    /// Puts anonymous memory where a driver's could not be mapped: the kernel takes the old pages away before it asks
-    /// the driver.
-    fn restore(&mut self, start: u64, length: usize) {
+    /// Puts anonymous memory where a driver's is not wanted or could not be mapped: the kernel takes the old pages away
+    /// before it asks the driver. A range that is not of the arena is left alone.
+    pub(crate) fn restore(&mut self, range: Range<u64>) {
+        let Ok(Range { start, end }) = self.checked(range) else { return };
+        let length = (end - start) as usize;
         // SAFETY: as in `borrow`; new anonymous pages are zero, and so hold the first cell (fact 3).
         let answer = unsafe {
             libc::mmap(

@@ -17,6 +17,9 @@ pub(crate) enum Source {
     /// The AArch64 generic timer's virtual count.
     #[cfg(target_arch = "aarch64")]
     CntVct,
+    /// The AArch64 PMU's cycle counter. Only who holds a [`crate::cycles::Cycles`] makes it.
+    #[cfg(target_arch = "aarch64")]
+    Cycles,
     /// `CLOCK_MONOTONIC_RAW`, in nanoseconds, through the vDSO: the fallback.
     MonotonicRaw,
 }
@@ -29,6 +32,8 @@ impl Source {
             Source::Tsc => "tsc",
             #[cfg(target_arch = "aarch64")]
             Source::CntVct => "cntvct",
+            #[cfg(target_arch = "aarch64")]
+            Source::Cycles => "pmccntr",
             Source::MonotonicRaw => "monotonic-raw",
         }
     }
@@ -73,6 +78,8 @@ impl Source {
             Source::Tsc => Ticks(tsc()),
             #[cfg(target_arch = "aarch64")]
             Source::CntVct => Ticks(cntvct()),
+            #[cfg(target_arch = "aarch64")]
+            Source::Cycles => Ticks(crate::cycles::read()),
             Source::MonotonicRaw => {
                 order();
                 let ns = raw_ns();
@@ -181,11 +188,38 @@ pub(crate) fn rate(source: Source) -> Rate {
         Source::CntVct => {
             let stated = cntfrq();
             // Firmware forgets to program CNTFRQ on some boards: it is then 0, and the rate is measured.
-            if stated != 0 { Rate { hz: stated, ppm: 0 } } else { calibrate(source) }
+            if stated != 0 { Rate { hz: stated, ppm: 0 } } else { calibrate(source, std::thread::sleep) }
         }
+        // The core stops this one while it waits for an interrupt.
+        #[cfg(target_arch = "aarch64")]
+        Source::Cycles => calibrate_busy(source),
         #[cfg(target_arch = "x86_64")]
-        Source::Tsc => calibrate(source),
+        Source::Tsc => calibrate(source, std::thread::sleep),
     }
+}
+
+/// Without sleeping, some times. Of a counter that counts for its thread alone, whatever takes the CPU takes time away,
+/// and so the fastest is the best; what it has before the next is doubt, which is also that of a core that changes its
+/// rate.
+#[cfg(target_arch = "aarch64")]
+fn calibrate_busy(source: Source) -> Rate {
+    let busy = |span: Duration| {
+        let begin = raw_ns();
+        while u128::from(raw_ns().saturating_sub(begin)) < span.as_nanos() {
+            std::hint::spin_loop();
+        }
+    };
+    let mut rates = [0; 3].map(|_| calibrate(source, busy));
+    rates.sort_by_key(|rate| rate.hz);
+    let [_, second, best] = rates;
+    let apart = u128::from(best.hz - second.hz) * 1_000_000 / u128::from(best.hz.max(1));
+    Rate { ppm: best.ppm.saturating_add(u64::try_from(apart).unwrap_or(u64::MAX)), ..best }
+}
+
+/// The virtual count, for what stands in for another clock.
+#[cfg(target_arch = "aarch64")]
+pub(crate) fn count() -> u64 {
+    cntvct()
 }
 
 /// What firmware says the count's rate is, Hz.
@@ -204,11 +238,11 @@ const SPAN: Duration = Duration::from_millis(25);
 /// How many readings are tried at either end to find a short bracket.
 const TRIES: u32 = 48;
 
-/// Counts the ticks of `source` against `CLOCK_MONOTONIC_RAW` over [`SPAN`]. The thread sleeps
-/// meanwhile; sleeping longer, on a loaded machine, makes the answer better and not worse.
-fn calibrate(source: Source) -> Rate {
+/// Counts the ticks of `source` against `CLOCK_MONOTONIC_RAW` over [`SPAN`], in which the thread waits: longer, on a
+/// loaded machine, makes the answer better and not worse.
+fn calibrate(source: Source, wait: impl Fn(Duration)) -> Rate {
     let begin = Bracket::take(source);
-    std::thread::sleep(SPAN);
+    wait(SPAN);
     Bracket::rate(&begin, &Bracket::take(source))
 }
 

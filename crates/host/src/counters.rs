@@ -64,6 +64,12 @@ impl Events {
         (Events { counters, resting: Vec::new(), refusal }, facts)
     }
 
+    /// None of them, for a reason; and the fact that says so.
+    pub(crate) fn none(refusal: Refusal) -> (Events, Vec<Fact>) {
+        let fact = privilege("counters", format!("none: {}; {}", refusal.reason, refusal.remedy));
+        (Events { counters: Vec::new(), resting: Vec::new(), refusal }, vec![fact])
+    }
+
     /// Closes all of them until one is read: a thread that has some is switched to and from by a longer path. In a
     /// guest of AArch64 under Linux 6.1 -rt the median path to a task had 7,748 instructions with four of them, and has
     /// 5,244 without (the laboratory's sweep beside blocks of 16 MiB, METHOD.md).

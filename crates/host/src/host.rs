@@ -4,9 +4,8 @@ use std::path::Path;
 
 use fathom_probe::load::Load;
 use fathom_probe::machine::{
-    Attribute, Awake, Control, Controls, Count, Counters, Disturb, Dma, Event, Fact, Fresh, Machine,
-    Maintain, Mapping, Pages, Refusal, Released, Ticks, Traced, Translate, Translation, Wake, Watch, Wish,
-    Worth,
+    Attribute, Awake, Control, Controls, Count, Counters, Disturb, Event, Fact, Fresh, Machine, Maintain,
+    Mapping, Pages, Refusal, Released, Ticks, Traced, Translate, Translation, Wake, Watch, Wish, Worth,
 };
 use fathom_probe::patterns::copy::Copying;
 use fathom_probe::patterns::stride::Sweep;
@@ -15,6 +14,8 @@ use fathom_probe::wire::{Wakes, Woke};
 use crate::arena::HostCell;
 use crate::clock::{self, Rate, Source};
 use crate::counters::Events;
+use crate::cycles::Cycles;
+use crate::driver::Presence;
 use crate::environment;
 use crate::facts::{int, text};
 use crate::identify;
@@ -100,6 +101,9 @@ pub struct Host {
     lookout: Lookout,
     stressors: Stressors,
     waker: Waker,
+    driver: Presence,
+    /// The right to read the clock, where that is one.
+    cycles: Option<Cycles>,
 }
 
 impl Host {
@@ -127,22 +131,29 @@ impl Host {
         // Before pinning, which changes what the affinity and the load look like.
         facts.extend(environment::facts(&root, cpu, &allowed));
         let quiet = prepare(&root, cpu, options.priority, &mut facts);
-        let (clock, why) = Source::choose(&root);
-        facts.extend(clock_facts(clock, why, clock::rate(clock)));
-        let mut memory = Memory::open(root.clone(), sizes, options.max_bytes)?;
+        let driver = Presence::open(&root);
+        facts.extend(driver.facts());
+        let (cycles, told) = Cycles::obtain(&root, &driver, cpu);
+        facts.extend(told);
+        let (clock, cycles, told) = calibrated(&root, cycles);
+        facts.extend(told);
+        let mut memory = Memory::open(root.clone(), sizes, options.max_bytes, driver.clone())?;
         facts.extend(page_facts(&sizes));
         facts.push(int("memory.reserved.bytes", memory.half() * 2));
-        for attribute in lent::ATTRIBUTES {
-            let lender = lent::find(&root, attribute).map(|lender| lender.name);
-            facts.extend(lender.map(|name| text(format!("attribute.{}", attribute.token()), name)));
-        }
+        facts.extend(lender_facts(&root, &driver, &memory));
         // The first granule, with the first cell in it: it shows at once whether memory can be locked. That
         // even this little may not be had is no error here; the first wish will say so.
         let _ = memory.map(&Wish { bytes: 1, pages: Pages::Base, attribute: Attribute::WriteBack, place: 0 });
         let (worth, evidence) = worth::judge(&worth::gather(&root));
         facts.push(text("worth.evidence", evidence));
         facts.extend(identify::facts(&root, cpu));
-        let (events, told) = Events::open(&root, &mut memory);
+        if let Presence::There(driver) = &driver {
+            facts.extend(driver.cache_facts());
+        }
+        let (events, told) = match &cycles {
+            Some(cycles) if !cycles.bears_events() => Events::none(no_events(cycles)),
+            _ => Events::open(&root, &mut memory),
+        };
         facts.extend(told);
         let mut watcher = Watcher::new(&root, cpu, worth < Worth::Real);
         facts.extend(watch_facts(&mut watcher));
@@ -167,6 +178,8 @@ impl Host {
             stressors,
             waker: Waker::new(lookout.clone()),
             lookout,
+            driver,
+            cycles,
         })
     }
 
@@ -230,10 +243,48 @@ fn prepare(root: &Root, cpu: u32, priority: bool, facts: &mut Vec<Fact>) -> Quie
     quiet
 }
 
+/// The best clock, calibrated: the core's own cycles where they may be read, and could be all the while.
+fn calibrated(root: &Root, cycles: Option<Cycles>) -> (Source, Option<Cycles>, Vec<Fact>) {
+    #[cfg(target_arch = "aarch64")]
+    if let Some(cycles) = cycles {
+        cycles.begin();
+        let facts = clock_facts(Source::Cycles, cycles.how.clone(), clock::rate(Source::Cycles));
+        let Err(refusal) = cycles.kept() else { return (Source::Cycles, Some(cycles), facts) };
+        drop(cycles);
+        let (clock, why) = Source::choose(root);
+        let mut facts = clock_facts(clock, why, clock::rate(clock));
+        facts.push(text("clock.cycles.lost", refusal.reason));
+        return (clock, None, facts);
+    }
+    let (clock, why) = Source::choose(root);
+    (clock, cycles, clock_facts(clock, why, clock::rate(clock)))
+}
+
+/// Why there are no counters beside that clock.
+fn no_events(cycles: &Cycles) -> Refusal {
+    Refusal::new(
+        format!(
+            "the cycle counter is the clock, {}, and an event of perf's would take that away",
+            cycles.how
+        ),
+        "sysctl kernel.perf_user_access=1 (Linux 5.17) gives both",
+    )
+}
+
 fn page_facts(sizes: &PageSizes) -> Vec<Fact> {
     let mut facts = vec![int("page.base", sizes.base), int("page.injected", u64::from(sizes.injected))];
     facts.extend(sizes.huge.map(|huge| int("page.huge", huge)));
     facts
+}
+
+/// Who lends memory that the kernel does not hand out by itself.
+fn lender_facts(root: &Root, driver: &Presence, memory: &Memory) -> Vec<Fact> {
+    let lender = |attribute: &Attribute| {
+        let lender = lent::find(root, driver, *attribute)?;
+        Some(text(format!("attribute.{}", attribute.token()), lender.name))
+    };
+    let colours = memory.colourist().map(|name| text("page.coloured", name));
+    lent::ATTRIBUTES.iter().filter_map(lender).chain(colours).collect()
 }
 
 fn clock_facts(clock: Source, why: String, rate: Rate) -> Vec<Fact> {
@@ -282,6 +333,7 @@ impl Machine for Host {
     fn facts_after(&mut self, sink: &mut dyn FnMut(Fact)) {
         let mut memory = self.memory_facts("memory.after");
         memory.extend(self.waker.locked.as_ref().map(|how| text("wake.after.locked", how)));
+        memory.extend(self.waker.kernel.as_ref().map(|who| text("wake.after.kernel", who)));
         memory.extend(self.stressors.share.as_ref().map(|share| text("load.after.confined", share)));
         memory.extend(self.memory.shared.map(|how| text("memory.after.shared", how)));
         environment::facts_after(&self.root, self.cpu).into_iter().chain(memory).for_each(sink);
@@ -289,10 +341,17 @@ impl Machine for Host {
 
     fn quiet_begin(&mut self) {
         self.quiet.begin();
+        if let Some(cycles) = &self.cycles {
+            cycles.begin();
+        }
     }
 
     fn quiet_end(&mut self) {
         self.quiet.end();
+    }
+
+    fn kept_time(&mut self) -> Result<(), Refusal> {
+        self.cycles.as_ref().map_or(Ok(()), Cycles::kept)
     }
 
     fn map(&mut self, wish: &Wish) -> Result<Mapping, Refusal> {
@@ -428,14 +487,13 @@ impl Wake for Host {
 
     fn timerlat(&mut self, wakes: &Wakes, activations: u64) -> Result<(Vec<Woke>, u64), Refusal> {
         self.quiet.end();
-        self.waker.kernels(&self.root, (self.cpu, activations), wakes)
+        self.waker.kernels(&self.root, &self.driver, (self.cpu, activations), wakes)
     }
 
     fn wake_around(&mut self, from_ns: u64, to_ns: u64, most: usize) -> Vec<Event> {
         self.waker.around(from_ns, to_ns, most)
     }
 }
-impl Dma for Host {}
 impl Translate for Host {
     fn translated(&mut self, offset: u64) -> Option<Translation> {
         Some(self.memory.translated(offset))
@@ -453,6 +511,8 @@ impl Control for Host {
         Ok(())
     }
 }
+
+mod transfers;
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,8 @@
-//! Memory that a driver lends with another attribute than write-back: u-dma-buf, and dma-heaps that are not cached.
+//! Memory that a driver lends with another attribute than write-back: Fathom's own, u-dma-buf, and dma-heaps that are
+//! not cached.
 //!
-//! What is used is what is there, as it is set: nothing is loaded, and no setting is changed. Of a u-dma-buf the file
+//! What is used is what is there, as it is set: nothing is loaded, and no setting is changed. Fathom's own driver says
+//! itself what the page tables make of its memory, so it comes first. Of a u-dma-buf the file
 //! `sync_mode` says what opening it with `O_SYNC` gives (its Readme.md, "sync_mode"): 1 memory that is not cached, by
 //! pgprot_noncached (on arm64 Device-nGnRnE), 2 write-combining, by pgprot_writecombine (on arm64 Normal
 //! non-cacheable). Of a dma-heap its name: the mainline ones, `system` and those of CMA, are cached; vendors' kernels
@@ -9,17 +11,21 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::ops::Range;
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd as _, OwnedFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::rc::Rc;
 
 use fathom_probe::machine::{Attribute, Refusal};
 
+use crate::driver::{self, Driver, Presence, Region};
 use crate::read::Root;
 
 /// Bytes of the arena that one attribute's memory may take: sixteen times the largest working set that is compared by
 /// default.
 pub(crate) const MOST: u64 = 16 << 20;
+
+/// What is asked of our own driver at least: the largest working set that is compared by default.
+const LEAST: u64 = 1 << 20;
 
 /// The classes that u-dma-buf has had, the present one first.
 const CLASSES: [&str; 2] = ["u-dma-buf", "udmabuf"];
@@ -30,7 +36,7 @@ pub(crate) struct Lender {
     /// Who it is, for the record: `u-dma-buf udmabuf0 (sync_mode 2)`.
     pub(crate) name: String,
     kind: Kind,
-    /// Bytes that it has; of a heap, as many as are asked for.
+    /// Bytes that it has; of a heap, as many as are asked for; of our own driver, the most that are asked for.
     pub(crate) bytes: u64,
     /// Physical address of the first, where it is told.
     pub(crate) pa: Option<u64>,
@@ -38,6 +44,8 @@ pub(crate) struct Lender {
 
 #[derive(Debug)]
 enum Kind {
+    /// Our own driver, and what is wanted of it.
+    Own(Rc<Driver>, Attribute),
     /// The device file.
     Buffer(String),
     /// The same of a heap, which makes buffers.
@@ -49,15 +57,67 @@ enum Kind {
 pub(crate) struct Lent {
     pub(crate) range: Range<u64>,
     pub(crate) pa: Option<u64>,
-    /// Open for as long as it is borrowed, because the lock goes with it.
-    pub(crate) _file: Rc<OwnedFd>,
+    /// Held for as long as it is borrowed, because the lock goes with it.
+    pub(crate) loan: Rc<Loan>,
+}
+
+/// What is held while memory is borrowed.
+#[derive(Debug)]
+pub(crate) enum Loan {
+    /// A region of our own driver.
+    Region(Region),
+    /// A file whose beginning is the memory.
+    File(OwnedFd),
+}
+
+impl Loan {
+    /// Where the memory begins, for mmap.
+    pub(crate) fn offset(&self) -> u64 {
+        match self {
+            Loan::Region(region) => region.offset,
+            Loan::File(_) => 0,
+        }
+    }
+
+    /// Bytes of it, where that is known.
+    pub(crate) fn bytes(&self) -> Option<u64> {
+        match self {
+            Loan::Region(region) => Some(region.bytes),
+            Loan::File(_) => None,
+        }
+    }
+
+    /// Our own driver, which can tell what the tables say of it.
+    pub(crate) fn driver(&self) -> Option<&Driver> {
+        match self {
+            Loan::Region(region) => Some(region.driver()),
+            Loan::File(_) => None,
+        }
+    }
+}
+
+impl AsRawFd for Loan {
+    fn as_raw_fd(&self) -> RawFd {
+        match self {
+            Loan::Region(region) => region.as_raw_fd(),
+            Loan::File(file) => file.as_raw_fd(),
+        }
+    }
 }
 
 /// The attributes that can be lent, each with its part of the arena's end.
 pub(crate) const ATTRIBUTES: [Attribute; 2] = [Attribute::NormalNc, Attribute::Device];
 
 /// The first lender of memory with this attribute.
-pub(crate) fn find(root: &Root, attribute: Attribute) -> Option<Lender> {
+pub(crate) fn find(root: &Root, own: &Presence, attribute: Attribute) -> Option<Lender> {
+    if let Presence::There(driver) = own
+        && driver.lends(attribute)
+    {
+        let kind = Kind::Own(Rc::clone(driver), attribute);
+        // What others of its users may hold too, an eighth each: see `memory::borrowed`.
+        let bytes = (driver.limit() / 8).clamp(LEAST, MOST);
+        return Some(Lender { name: driver::NAME.into(), kind, bytes, pa: None });
+    }
     buffers(root).find(|(mode, _)| of_mode(*mode) == Some(attribute)).map(|(_, lender)| lender).or_else(
         || {
             let heaps = root.names("/dev/dma_heap");
@@ -93,7 +153,7 @@ fn of_mode(mode: u64) -> Option<Attribute> {
 }
 
 /// Why nobody lends memory with this attribute, and what would.
-pub(crate) fn refusal(root: &Root, attribute: Attribute) -> Refusal {
+pub(crate) fn refusal(root: &Root, own: &Presence, attribute: Attribute) -> Refusal {
     let bare = "or measure on bare metal (`fathom image --help`); `fathom cacheability --stand-in flush` flushes \
                 write-back lines instead";
     let mode = match attribute {
@@ -105,37 +165,50 @@ pub(crate) fn refusal(root: &Root, attribute: Attribute) -> Refusal {
         }
     };
     let reason = "user space gets write-back memory only, and no driver here lends another";
+    let (reason, first) = match own {
+        Presence::There(_) => {
+            // On ARM its own device would have to be one that is not coherent (driver/arch-arm64.c).
+            (format!("{reason}: Fathom's has none with this attribute on this machine"), String::new())
+        }
+        _ => (format!("{reason}: Fathom's {}", own.state()), format!("{}; or, without it, ", own.remedy())),
+    };
     match buffers(root).next() {
         Some((other, Lender { name, kind: Kind::Buffer(device), .. })) => {
             let node = device.trim_start_matches("/dev/").to_owned();
             let class = CLASSES.iter().find(|c| root.names(&format!("/sys/class/{c}")).contains(&node));
             let class = class.copied().unwrap_or(CLASSES[0]);
-            let reason = format!("{reason}: {name} is set to mode {other}");
+            let reason = format!("{reason}; {name} is set to mode {other}");
             Refusal::new(
                 reason,
-                format!("as root: echo {mode} > /sys/class/{class}/{node}/sync_mode; {bare}"),
+                format!("{first}as root: echo {mode} > /sys/class/{class}/{node}/sync_mode; {bare}"),
             )
         }
-        _ => Refusal::new(reason, format!("load u-dma-buf: modprobe u-dma-buf udmabuf0=4194304; {bare}")),
+        _ => Refusal::new(reason, format!("{first}u-dma-buf: modprobe u-dma-buf udmabuf0=4194304; {bare}")),
     }
 }
 
+/// What the tables make of memory that was asked for with another attribute.
+pub(crate) fn not_in_force(name: &str, wanted: Attribute, found: &driver::Translated) -> Refusal {
+    let found = match (found.attribute, found.mair) {
+        (Some(attribute), _) => attribute.token().to_owned(),
+        (None, Some(mair)) => format!("MAIR byte {mair:#04x}"),
+        (None, None) => format!("none that has a word (entry {:#x})", found.raw),
+    };
+    Refusal::new(
+        format!("memory of the {name} is wanted {} and translated as {found}", wanted.token()),
+        "measure on bare metal (`fathom image --help`)",
+    )
+}
+
 impl Lender {
-    /// Opens it, for `bytes` bytes at least; what is mapped from its beginning is the memory.
-    pub(crate) fn open(&self, root: &Root, bytes: u64) -> io::Result<OwnedFd> {
-        match &self.kind {
-            Kind::Buffer(path) => {
-                let file = OpenOptions::new()
-                    .read(true)
-                    .write(true)
-                    .custom_flags(libc::O_SYNC | libc::O_CLOEXEC)
-                    .open(root.path(path))?;
-                // Somebody else's measurement, or a driver's user that locks, must not share it with this one.
-                rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive)?;
-                Ok(file.into())
-            }
-            Kind::Heap(path) => allocate(&File::open(root.path(path))?, bytes),
-        }
+    /// Borrows `bytes` bytes of it: so many are there, but for our own driver, which may lend fewer.
+    pub(crate) fn open(&self, root: &Root, bytes: u64) -> Result<Loan, Refusal> {
+        let file = match &self.kind {
+            Kind::Own(driver, attribute) => return Ok(Loan::Region(driver.region_up_to(bytes, *attribute)?)),
+            Kind::Buffer(path) => exclusive(root, path),
+            Kind::Heap(path) => File::open(root.path(path)).and_then(|heap| allocate(&heap, bytes)),
+        };
+        file.map(Loan::File).map_err(|error| self.failed("cannot be opened", &error))
     }
 
     /// What cannot be done with it, and what would help.
@@ -147,6 +220,18 @@ impl Lender {
         };
         Refusal::new(format!("{} {what} ({error})", self.name), remedy)
     }
+}
+
+/// Opens a u-dma-buf for this process alone.
+fn exclusive(root: &Root, path: &str) -> io::Result<OwnedFd> {
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_SYNC | libc::O_CLOEXEC)
+        .open(root.path(path))?;
+    // Somebody else's measurement, or a driver's user that locks, must not share it with this one.
+    rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive)?;
+    Ok(file.into())
 }
 
 /// `struct dma_heap_allocation_data` of include/uapi/linux/dma-heap.h.

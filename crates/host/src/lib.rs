@@ -8,6 +8,8 @@ mod arena;
 mod ceiling;
 mod clock;
 mod counters;
+mod cycles;
+mod driver;
 mod environment;
 mod facts;
 #[cfg(test)]

@@ -1,17 +1,21 @@
 //! Wishes for memory, granted or refused: ceilings, placement, population, verification.
 
 use std::ops::Range;
-use std::rc::Rc;
 
-use fathom_probe::machine::{Attribute, Mapping, Pages, Refusal, Translation, Wish};
+use fathom_probe::machine::{Attribute, Mapping, Pages, Refusal, Wish};
 
 use crate::arena::{Arena, HostCell};
 use crate::ceiling::{self, Ceiling};
+use crate::driver::Presence;
 use crate::lent::{self, Lent};
 use crate::pages::{self, PageSizes};
 use crate::placement::{self, Ranges};
 use crate::process;
 use crate::read::Root;
+
+mod borrowed;
+
+use borrowed::{Coloured, most_coloured};
 
 /// Most that one half of the arena reserves, bytes: four times the largest last level on sale (1.1 GiB of
 /// AMD's 9684X, in all its parts) and a margin. Reserving costs addresses only.
@@ -49,13 +53,23 @@ pub(crate) struct Memory {
     pub(crate) unlocked: Option<String>,
     /// What drivers lend, by attribute, once it was asked for.
     lent: Vec<(Attribute, Lent)>,
+    /// Our own driver.
+    driver: Presence,
+    /// What it lends of coloured pages.
+    coloured: Coloured,
     /// How the latest mapping of shared pages was verified.
     pub(crate) shared: Option<&'static str>,
 }
 
 impl Memory {
     /// Reserves the arena.
-    pub(crate) fn open(root: Root, sizes: PageSizes, max_bytes: Option<u64>) -> Result<Memory, Refusal> {
+    pub(crate) fn open(
+        root: Root,
+        sizes: PageSizes,
+        max_bytes: Option<u64>,
+        driver: Presence,
+    ) -> Result<Memory, Refusal> {
+        let lent = LENT + most_coloured(&driver);
         let align = sizes.huge.unwrap_or(ALIGN).max(sizes.base).max(ALIGN);
         // Not by `max_bytes`: the first arena of a process sets the length of all (see `arena`), and
         // addresses cost nothing.
@@ -66,7 +80,7 @@ impl Memory {
             half = half.min(room / 4);
         }
         let least = align.max(HALF_LEAST) * 2;
-        let arena = Arena::reserve(half.saturating_mul(2).saturating_add(LENT), least + LENT, align)
+        let arena = Arena::reserve(half.saturating_mul(2).saturating_add(lent), least + lent, align)
             .map_err(|error| {
                 let limit = room.map_or("the kernel", |(_, name)| name);
                 Refusal::new(
@@ -79,7 +93,7 @@ impl Memory {
                     ),
                 )
             })?;
-        let half = arena.length().saturating_sub(LENT) / 2;
+        let half = arena.length().saturating_sub(lent) / 2;
         let half = half - half % align;
         // A kernel without transparent huge pages knows neither advice, and then needs neither.
         let _ = arena.forbid_huge(0..half);
@@ -95,6 +109,8 @@ impl Memory {
             current: 0..0,
             unlocked: None,
             lent: Vec::new(),
+            driver,
+            coloured: Coloured::within(2 * half + LENT..2 * half + lent),
             shared: None,
         })
     }
@@ -104,6 +120,9 @@ impl Memory {
         if wish.attribute != Attribute::WriteBack {
             return self.borrowed(wish);
         }
+        if wish.pages == Pages::Coloured {
+            return self.coloured(wish);
+        }
         let page = self.page_for(wish)?;
         let huge = wish.pages == Pages::Huge;
         let half = if huge { self.half..self.half * 2 } else { 0..self.half };
@@ -112,56 +131,11 @@ impl Memory {
         Ok(self.mapping(range, page))
     }
 
-    /// A mapping in memory that a driver lends with the wish's attribute.
-    fn borrowed(&mut self, wish: &Wish) -> Result<Mapping, Refusal> {
-        if wish.pages == Pages::Huge {
-            return Err(Refusal::new("what a driver lends is mapped in base pages", "ask for page=base"));
-        }
-        let page = self.sizes.base;
-        let lent = self.lend(wish.attribute, page)?.range;
-        let there = lent.end - lent.start;
-        let bytes = wish.bytes.checked_next_multiple_of(page).filter(|&bytes| bytes > 0);
-        let placed = bytes.and_then(|bytes| placement::place(bytes, page, there, wish.place));
-        let Some(placed) = placed else {
-            let who = lent::find(&self.root, wish.attribute).map_or_else(String::new, |lender| lender.name);
-            let reason = format!("{} bytes are wanted and {who} lends {there}", wish.bytes);
-            return Err(Refusal::new(reason, "ask for less, or load the driver with a larger buffer"));
-        };
-        Ok(self.mapping(lent.start + placed.start..lent.start + placed.end, page))
-    }
-
-    /// The memory that is lent with an attribute, borrowed where it is not yet.
-    fn lend(&mut self, attribute: Attribute, page: u64) -> Result<Lent, Refusal> {
-        if let Some((_, lent)) = self.lent.iter().find(|(of, _)| *of == attribute) {
-            return Ok(lent.clone());
-        }
-        let lender = lent::find(&self.root, attribute).ok_or_else(|| lent::refusal(&self.root, attribute))?;
-        // Each attribute has a part of its own behind the two halves.
-        let nth = lent::ATTRIBUTES.iter().position(|a| *a == attribute).unwrap_or(0) as u64;
-        let start = 2 * self.half + nth * lent::MOST;
-        let bytes = lender.bytes.min(lent::MOST) / page * page;
-        let file = lender.open(&self.root, bytes).map_err(|e| lender.failed("cannot be opened", &e))?;
-        let range = start..start + bytes;
-        self.arena.borrow(range.clone(), &file).map_err(|e| lender.failed("cannot be mapped", &e))?;
-        let lent = Lent { range, pa: lender.pa, _file: Rc::new(file) };
-        self.lent.push((attribute, lent.clone()));
-        Ok(lent)
-    }
-
-    /// How the byte at `offset` is translated: its address, and its physical one where a driver told it.
-    pub(crate) fn translated(&self, offset: u64) -> Translation {
-        let of = |(_, lent): &(Attribute, Lent)| {
-            lent.range.contains(&offset).then(|| Some(lent.pa? + (offset - lent.range.start)))
-        };
-        let pa = self.lent.iter().find_map(of).flatten();
-        Translation { va: self.arena.address() + offset, pa, mair: None }
-    }
-
     /// See [`fathom_probe::machine::Machine::map_shared`]: memory of the half of base pages, where nobody has
     /// huge ones, given back if it was ours and then only read, so that the kernel's page of zeros is under all
     /// of it. It is neither populated nor locked, which would write to it.
     pub(crate) fn map_shared(&mut self, wish: &Wish, frames: u64) -> Result<Mapping, Refusal> {
-        if frames != 1 || wish.pages == Pages::Huge {
+        if frames != 1 || wish.pages != Pages::Base {
             return Err(Refusal::new(
                 "memory that is only read lies in one frame, the kernel's base page of zeros",
                 "ask for frames=1 and page=base",
@@ -210,7 +184,7 @@ impl Memory {
             return Err(Refusal::new("a mapping of 0 bytes", "ask for at least 8 bytes"));
         }
         match wish.pages {
-            Pages::Base => Ok(self.sizes.base),
+            Pages::Base | Pages::Coloured => Ok(self.sizes.base),
             Pages::Huge => self.huge_page(),
         }
     }

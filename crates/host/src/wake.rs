@@ -4,11 +4,13 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use fathom_probe::machine::{Awake, Event, Places, Refusal, Traced};
 use fathom_probe::wire::{Wakes, Woke};
 
+use crate::driver::{self, Activation, Driver, Policy, Presence, Recorder};
 use crate::lookout::Lookout;
 use crate::process;
 use crate::quiet::set_policy;
@@ -37,6 +39,8 @@ pub(crate) struct Waker {
     traced: trace::Traced,
     /// What of the process cannot be paged out; told at the session's end.
     pub(crate) locked: Option<String>,
+    /// Whose word the kernel's own wake-ups were, likewise.
+    pub(crate) kernel: Option<String>,
     lookout: Lookout,
     /// When the thread woke last, and for how long it is awake at least.
     woke_ns: u64,
@@ -47,6 +51,14 @@ pub(crate) struct Waker {
     cpu: u64,
     involuntary: u64,
 }
+
+/// Whose word the kernel's own wake-ups are, where the kernel has it (`timerlat_main`, Linux,
+/// kernel/trace/trace_osnoise.c, gives its thread that priority).
+const TRACER: &str = "the tracer timerlat, SCHED_FIFO 95";
+
+/// What a recorder may take beyond twice its time, and how often it is looked at then.
+const SETTLE: Duration = Duration::from_secs(1);
+const LOOK: Duration = Duration::from_millis(5);
 
 /// After so many sleeps at the latest the kernel is asked for switches and, where that takes a system call, the CPU.
 const ASK: u64 = 64;
@@ -83,6 +95,7 @@ impl Waker {
             tracing: false,
             traced,
             locked: None,
+            kernel: None,
             lookout,
             woke_ns: 0,
             least_ns: u64::MAX,
@@ -161,8 +174,39 @@ impl Waker {
         Ok(Traced { places: places.collect(), lost: self.traced.lost })
     }
 
-    /// So many wake-ups of the kernel's own thread, and the records that its tracer had no room for.
+    /// So many wake-ups of the kernel's own thread, and the records that there was no room for: by the tracer timerlat,
+    /// and where that is not to be had by our own driver's recorder.
     pub(crate) fn kernels(
+        &mut self,
+        root: &Root,
+        own: &Presence,
+        (cpu, activations): (u32, u64),
+        wakes: &Wakes,
+    ) -> Result<(Vec<Woke>, u64), Refusal> {
+        let refusal = match self.by_tracer(root, (cpu, activations), wakes) {
+            Ok(told) => {
+                self.kernel = Some(TRACER.into());
+                return Ok(told);
+            }
+            Err(refusal) => refusal,
+        };
+        match own {
+            Presence::There(driver) if driver.wakes() => {
+                let policy = Policy::of(wakes.priority);
+                let woken = recorded(driver, (cpu, activations), wakes.every_ns, policy)?;
+                let why = refusal.reason;
+                self.kernel = Some(format!("the {}, {}; {why}", driver::NAME, policy.words()));
+                Ok((woken, 0))
+            }
+            Presence::There(_) => Err(refusal),
+            _ => Err(Refusal::new(
+                format!("{}, and Fathom's driver {}", refusal.reason, own.state()),
+                format!("{}; or, by the driver, {}", refusal.remedy, own.remedy()),
+            )),
+        }
+    }
+
+    fn by_tracer(
         &self,
         root: &Root,
         (cpu, activations): (u32, u64),
@@ -241,6 +285,44 @@ fn cpu() -> u64 {
     // SAFETY: no arguments; the thread's own memory, the vDSO or the kernel answers with a number.
     let cpu = unsafe { libc::sched_getcpu() };
     u64::try_from(cpu).unwrap_or(0)
+}
+
+/// So many wake-ups of a thread of our own driver's.
+fn recorded(
+    driver: &Rc<Driver>,
+    (cpu, activations): (u32, u64),
+    every_ns: u64,
+    policy: Policy,
+) -> Result<Vec<Woke>, Refusal> {
+    let recorder = Recorder::start(driver, every_ns, cpu, policy, activations + 1)?;
+    let due = Duration::from_nanos(every_ns.saturating_mul(activations + 1));
+    // A thread that is late misses periods, and an ordinary one waits for its turn; but not for ever.
+    let until = Instant::now() + due.saturating_mul(2) + SETTLE;
+    std::thread::sleep(due);
+    while !recorder.has_ended() && Instant::now() < until {
+        std::thread::sleep(LOOK);
+    }
+    let woken = of_activations(&recorder.rows(), every_ns, u64::from(cpu));
+    match woken.is_empty() {
+        true => {
+            let what = format!("the driver's recorder wrote nothing in {} ms", due.as_millis());
+            Err(Refusal::new(what, "ask for a real-time priority: its thread never had the CPU"))
+        }
+        false => Ok(woken),
+    }
+}
+
+/// The recorder's rows as activations: what is missing between two times on its grid was missed.
+fn of_activations(rows: &[Activation], every_ns: u64, cpu: u64) -> Vec<Woke> {
+    let mut last: Option<u64> = None;
+    let one = |row: &Activation| {
+        let passed = last.map_or(1, |last| row.expires_ns.saturating_sub(last) / every_ns.max(1));
+        last = Some(row.expires_ns);
+        let user_ns = row.task_ns.saturating_sub(row.expires_ns);
+        let irq_ns = Some(row.irq_ns.saturating_sub(row.expires_ns));
+        Woke { missed: passed.saturating_sub(1), user_ns, work_ns: user_ns, irq_ns, cpu, ..Woke::default() }
+    };
+    rows.iter().map(one).collect()
 }
 
 /// The tracer's rows as activations. Its thread skips the periods that it was late for, as a task does here; a record

@@ -92,7 +92,8 @@ impl Window {
     pub fn start(self) -> u64 {
         let half = match self.pages {
             Pages::Huge => 0,
-            Pages::Base => WINDOWS / 2,
+            // One piece of physical memory: each of its pages is at its own place.
+            Pages::Base | Pages::Coloured => WINDOWS / 2,
         };
         (half + self.treatment.place()) * BYTES
     }
@@ -102,7 +103,7 @@ impl Window {
     pub fn grain(self) -> Grain {
         match self.pages {
             Pages::Huge => Grain::Block,
-            Pages::Base => Grain::Page,
+            Pages::Base | Pages::Coloured => Grain::Page,
         }
     }
 

@@ -13,7 +13,7 @@ use fathom_probe::machine::{Mapping, Operation, Pages, Refusal, Wish};
 use fathom_probe::patterns::stride::{self, KEYS, Sweep};
 
 use crate::cache::MOST_NUMBERS;
-use crate::description::Description;
+use crate::description::{Description, Frames};
 use crate::uncached::{WINDOW, WINDOWS, place};
 
 /// A part of the arena for mappings of one page size.
@@ -83,6 +83,8 @@ pub(crate) struct Arena {
     pub base: Part,
     /// Absent where the machine has one page size only.
     pub huge: Option<Part>,
+    /// Base pages that lie in one piece.
+    coloured: Option<Part>,
     /// What co-running streams use, from its start.
     pub streams: Part,
     /// Mapped ranges, apart from each other and in order.
@@ -117,10 +119,18 @@ impl Arena {
             bytes: down(tail.saturating_sub(start), huge_page),
             page: huge_page,
         });
+        // Frames are scattered in the base pages' part alone: what lies between that and the streams, where no huge
+        // pages are, are base pages in one piece.
+        let coloured = match (memory.frames, huge.is_some()) {
+            (Frames::Contiguous, _) => Some(base),
+            (Frames::Scattered, false) => Some(Part { start: base.bytes, bytes: tail - base.bytes, page }),
+            (Frames::Scattered, true) => None,
+        };
         Arena {
             bytes,
             base,
             huge,
+            coloured,
             streams: Part { start: tail, bytes: bytes - tail, page },
             mapped: Vec::new(),
             first: 0,
@@ -136,6 +146,10 @@ impl Arena {
     pub fn map(&mut self, wish: &Wish, window: usize) -> Result<Mapping, Refusal> {
         let part = match wish.pages {
             Pages::Base => self.base,
+            Pages::Coloured => self.coloured.ok_or_else(|| {
+                let reason = "base pages lie in frames anywhere, beside huge ones that do not";
+                Refusal::new(reason, "ask for huge pages")
+            })?,
             Pages::Huge => self.huge.ok_or_else(|| {
                 let remedy = "ask for base pages, or list a second size in `pages` of [memory]";
                 Refusal::new(format!("the description gives pages of {} bytes only", self.base.page), remedy)

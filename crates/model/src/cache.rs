@@ -238,6 +238,13 @@ impl Cache {
         true
     }
 
+    /// Lines that it could hold, and of those that it holds how many have any of these flags.
+    pub fn lines(&self, flags: u32) -> (u64, u64) {
+        let entries = self.groups.iter().flatten().filter(|&&entry| entry != FREE);
+        let capacity = u64::from(self.sets) * self.ways as u64;
+        (capacity, entries.filter(|&&entry| entry & flags != 0).count() as u64)
+    }
+
     /// The flags of `number`, if it is here; no use is noted.
     pub fn flags(&self, number: u32) -> Option<u32> {
         let set = self.set_of(number);

@@ -2,7 +2,7 @@
 
 use fathom_probe::chain::Chain;
 use fathom_probe::machine::{
-    Attribute, Control, Controls, Count, Counters, Disturb, Dma, Fact, FactValue, Fresh, Machine, Maintain,
+    Attribute, Control, Controls, Count, Counters, Disturb, Fact, FactValue, Fresh, Machine, Maintain,
     Mapping, Ops, Refusal, Stream, Ticks, Translate, Translation, Watch, Wish, Worth,
 };
 use fathom_probe::patterns::chase::{self, UNROLL};
@@ -292,4 +292,3 @@ impl Control for Model {
 }
 
 impl Fresh for Model {}
-impl Dma for Model {}

@@ -1,6 +1,7 @@
 //! The model: agents with their clocks over shared levels and one memory.
 
 mod batches;
+mod dma;
 mod issue;
 mod streams;
 mod trace;
@@ -73,6 +74,8 @@ pub struct Model {
     pub(crate) controls: Controls,
     /// What waits for its timer, between [`wake_begin`](fathom_probe::machine::Wake::wake_begin) and its end.
     sleeper: Option<Sleeper>,
+    /// What the transfers of a trial run over, until another trial's do.
+    link: Option<dma::Link>,
 }
 
 impl Model {
@@ -115,6 +118,7 @@ impl Model {
             costs: Costs::new(description, scale),
             controls: Controls::default(),
             sleeper: None,
+            link: None,
             hierarchy,
         };
         model.agent_of(0);

@@ -20,6 +20,8 @@ pub(crate) enum Use {
     Frames = 6,
     /// Where the lines of a wake-up lie: number 0 for code, 1 for data.
     Path = 7,
+    /// Where a packet and the device's buffer lie: number 0.
+    Transfer = 8,
 }
 
 /// SplitMix64 (Steele, Lea and Flood 2014): one addition and one finaliser a draw.

@@ -3,8 +3,9 @@
 mod common;
 
 use common::random_description;
-use fathom_model::description::{Frames, Index, Replacement};
+use fathom_model::description::{Coherence, Frames, Index, Replacement};
 use fathom_model::{Description, DescriptionError};
+use fathom_probe::transfer::Maintenance;
 use proptest::prelude::*;
 
 /// The example of the format's document, which is also its first test.
@@ -133,9 +134,34 @@ fn uncached_memory_is_described_by_keys_that_belong_together() {
         assert!(told.contains(key) && told.contains(says), "{old} -> {new}: {told}");
     }
     let plain = example();
-    let plain = &plain[..plain.find("[uncached]").expect("only [wakeup] follows")];
+    let plain = &plain[..plain.find("[uncached]").expect("only [dma] and [wakeup] follow")];
     let d = Description::parse("m.toml", plain).unwrap_or_else(|e| panic!("{e}"));
     assert!(!d.to_toml().contains("[uncached]"), "what is not said is not written");
+}
+
+#[test]
+fn a_device_is_described_with_the_kernel_that_serves_it() {
+    let d = Description::parse("m.toml", &example()).unwrap_or_else(|e| panic!("{e}"));
+    let device = d.dma.as_ref().expect("the example has one");
+    assert_eq!((device.rate, device.burst, device.widest), (24e6, 64, 32));
+    assert_eq!((device.coherence, device.maintenance), (Coherence::None, Some(Maintenance::MapAndUnmap)));
+    assert_eq!(Description::parse("m.toml", &d.to_toml()).unwrap(), d);
+    for (old, new, key, says) in [
+        ("rate = \"24 MB/s\"", "rate = \"24 Mbit/s\"", "Mbit/s", "decimal"),
+        ("rate = \"24 MB/s\"", "rate = \"0 MB/s\"", "`rate`", "1 kB/s"),
+        ("burst = \"64\"", "burst = \"48\"", "48", "power of two"),
+        ("setup = \"3000 ns\"", "setup = \"3 us\"", "`setup`", "3000 ns"),
+        ("coherence = \"none\"", "coherence = \"non\"", "non", "none, snooped, stashed"),
+        ("coherence = \"none\"", "coherence = \"snooped\"", "`maintenance`", "leave it out"),
+        ("maintenance = \"map-and-unmap\"", "", "`maintenance`", "map-and-unmap"),
+        ("maintenance = \"map-and-unmap\"", "maintenance = \"unmap\"", "unmap", "whole-cache"),
+        ("maintain = \"20 cycles\"", "", "what a line costs", "[core]"),
+        ("widest = \"32\"", "widest = \"128\"", "128", "to 64"),
+        ("\ninterrupt = ", "\ninterupt = ", "interupt", "`interrupt`"),
+    ] {
+        let told = fault(&with(old, new)).to_string();
+        assert!(told.contains(key) && told.contains(says), "{old} -> {new}: {told}");
+    }
 }
 
 #[test]

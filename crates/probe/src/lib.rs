@@ -17,4 +17,5 @@ pub mod proof;
 pub mod sequence;
 pub mod serve;
 mod tokens;
+pub mod transfer;
 pub mod wire;

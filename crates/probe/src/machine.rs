@@ -68,7 +68,14 @@ pub enum Pages {
     Base,
     /// The largest page size that the machine hands out for ordinary memory, asked for AND verified.
     Huge,
+    /// Base pages of chosen colours: modulo [`COLOUR_SPAN`] any two of a mapping are physically as far apart as in it,
+    /// as the parts of a huge page are, asked for AND verified.
+    Coloured,
 }
+
+/// Bytes modulo which the places of coloured pages are chosen: in a cache whose way divides it the mapping's own
+/// offsets say which of its cells share a set.
+pub const COLOUR_SPAN: u64 = 1 << 20;
 
 /// What is done to each cell of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -116,7 +123,7 @@ token_names!(Attribute {
     NormalNc = "normal-nc",
     Device = "device",
 });
-token_names!(Pages { Base = "base", Huge = "huge" });
+token_names!(Pages { Base = "base", Huge = "huge", Coloured = "coloured" });
 
 /// A wish for memory: `bytes` of it, aligned to a page, placed by `place`.
 ///
@@ -346,6 +353,15 @@ pub trait Machine: Counters + Maintain + Fresh + Wake + Disturb + Dma + Translat
 
     /// Called after a trial: the quiet ends, so that a priority is never held between trials.
     fn quiet_end(&mut self) {}
+
+    /// Was the clock there at every reading since [`Machine::quiet_begin`]? Where others may take it away while a trial
+    /// runs, that trial has timed nothing.
+    ///
+    /// # Errors
+    /// A [`Refusal`] where it was not.
+    fn kept_time(&mut self) -> Result<(), Refusal> {
+        Ok(())
+    }
 
     /// What has happened to the measuring thread since the machine was opened.
     fn watch(&mut self) -> Watch {

@@ -3,8 +3,10 @@
 //! "Came home" is no proof: a loop that never ran is home too. The harness computes, on its own and
 //! in constant time, the cell on which every timed run of a trial must end.
 
+use crate::chain::Chain;
 use crate::machine::Operation;
-use crate::patterns::{alias, stride};
+use crate::patterns::{alias, stride, transfer};
+use crate::transfer::Transferred;
 use crate::wire::{PatternKind, Sample, Trial, Woke};
 
 /// Numbers of the samples whose end cells are not where `n` and `2n` loads lead. Patterns that load
@@ -12,8 +14,11 @@ use crate::wire::{PatternKind, Sample, Trial, Woke};
 /// nothing either: such a trial is unproven from its first sample on, and no plan asks for one.
 #[must_use]
 pub fn unproven(trial: &Trial, page_bytes: u64, samples: &[Sample]) -> alloc::vec::Vec<usize> {
-    // Wake-ups are no samples.
-    if matches!(trial.pattern, PatternKind::Clock | PatternKind::Alu | PatternKind::Wake) {
+    // Wake-ups and transfers are no samples.
+    if matches!(
+        trial.pattern,
+        PatternKind::Clock | PatternKind::Alu | PatternKind::Wake | PatternKind::Transfer
+    ) {
         return alloc::vec::Vec::new();
     }
     if trial.frames > 0 {
@@ -81,6 +86,21 @@ pub fn unproven_wakes(trial: &Trial, woken: &[Woke], wall_ns: u64) -> alloc::vec
     let walked = |i: usize| trial.wakes.timerlat || woken[i].end == chain.cell_at(position(i));
     let proven = |i: usize| ordered(&woken[i]) && walked(i);
     (0..woken.len()).filter(|&i| !proven(i)).collect()
+}
+
+/// Numbers of the transfers that prove nothing: at whose far end something else arrived than was sent, or whose victim
+/// did not walk to where its loads lead.
+#[must_use]
+pub fn unproven_transfers(trial: &Trial, moved: &[Transferred]) -> alloc::vec::Vec<usize> {
+    let chain = (trial.transfers.victim > 0).then(|| trial.victim(0));
+    let walked = |i: usize| {
+        let end = |chain: &Chain| {
+            let number = trial.warm.wrapping_add(i as u64);
+            chain.cell_at(transfer::walked(chain.cells(), number))
+        };
+        chain.as_ref().is_none_or(|chain| moved[i].end == end(chain))
+    };
+    (0..moved.len()).filter(|&i| moved[i].wrong > 0 || !walked(i)).collect()
 }
 
 /// The same of pages that share a frame: the numbers of the cells that come next. Each is reached only by adding

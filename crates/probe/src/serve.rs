@@ -201,6 +201,7 @@ impl<M: Machine, L: Lines> Server<'_, M, L> {
         let before = self.machine.watch();
         let outcome = patterns::run(self.machine, trial);
         let after = self.machine.watch();
+        let outcome = outcome.and_then(|result| self.machine.kept_time().map(|()| result));
         self.machine.quiet_end();
         let ended = self.machine.watch();
         match outcome {
@@ -210,6 +211,9 @@ impl<M: Machine, L: Lines> Server<'_, M, L> {
                     self.send(&line)?;
                 }
                 for line in result.woken.lines() {
+                    self.send(&line)?;
+                }
+                for line in result.moved.lines() {
                     self.send(&line)?;
                 }
                 for around in result.around {

@@ -36,6 +36,7 @@ const SCRIPT: &str = concat!(
     include_str!("../web/page.js"),
     include_str!("../web/conflict.js"),
     include_str!("../web/pressure.js"),
+    include_str!("../web/dma.js"),
     include_str!("../web/figure.js")
 );
 const NOTICE: &str = include_str!("../web/NOTICE");

@@ -91,6 +91,12 @@ pub enum Chart {
     Stride(String),
     /// Time of 8 bytes by working set and attribute, with this operation.
     Attributes(String),
+    /// CPU time of a transfer by size and strategy, in this direction.
+    Transfers(String),
+    /// Its parts by strategy, of this direction and size: `to-device.1536`.
+    TransferParts(String),
+    /// What a victim lost by a transfer in this direction, by size and strategy.
+    Pollution(String),
     /// Time a line by working set and step, with this operation.
     Heat(String),
     /// Rounds of reads: `misses` or `time`, and `misses.expected` where policies can be set beside them.

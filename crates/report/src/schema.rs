@@ -5,6 +5,7 @@
 mod cacheability;
 mod claims;
 mod conflict;
+mod dma;
 mod document;
 mod every;
 mod latency;
@@ -69,11 +70,12 @@ const fn verdict(pattern: &'static str, units: &'static [&'static str], about: &
 }
 
 /// The names by experiment, in display order.
-const NAMES: [&[NamePattern]; 9] = [
+const NAMES: [&[NamePattern]; 10] = [
     every::NAMES,
     latency::NAMES,
     stride::NAMES,
     cacheability::NAMES,
+    dma::NAMES,
     survey::TIERS,
     conflict::NAMES,
     survey::TRANSLATION,

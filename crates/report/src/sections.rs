@@ -16,6 +16,7 @@ mod rounds;
 pub(crate) mod shelf;
 mod strides;
 pub(crate) mod survey;
+mod transfers;
 
 use fathom_analysis::findings::{Finding, Report, Value};
 
@@ -32,6 +33,7 @@ pub(crate) fn body(page: &mut Page, report: &Report, mut shelf: Shelf) {
     ladders::section(page, &mut shelf);
     strides::section(page, &mut shelf);
     attributes::section(page, &mut shelf);
+    transfers::section(page, &mut shelf);
     survey::staircase(page, report, &mut shelf);
     let nearest = built::section(page, report, &mut shelf);
     rounds::section(page, nearest, &mut shelf);

@@ -54,6 +54,33 @@ function intervals(rows, unit, caption) {
   };
 }
 
+// Rows as bars of parts, one behind the other.
+function stacked(rows, names, unit, caption) {
+  const whole = (parts) => parts.reduce((a, b) => a + b, 0);
+  const longest = Math.max(...rows.map((r) => whole(r.parts)));
+  if (!(longest > 0)) return null;
+  const drawn = names.map((name, k) => ({ name, k })).filter(({ k }) => rows.some((r) => r.parts[k] > 0));
+  return {
+    rows: rows.length, caption,
+    items: rows.map((r, i) => ({
+      p: { x: whole(r.parts) / 2, y: i },
+      text: `${r.label}: ${digits(whole(r.parts))} ${unit}: ${drawn.filter(({ k }) => r.parts[k] > 0).map(({ name, k }) => `${name} ${digits(r.parts[k])}`).join(", ")}`,
+    })),
+    x: LINEAR(0, longest * 1.02, unit), xLabel: digits,
+    y: { type: "category", inverse: true, data: rows.map((r) => r.label) },
+    series: (c) => drawn.map(({ name, k }) => ({
+      name, type: "custom", clip: true, color: c.series[k % c.series.length], encode: { x: [1, 2], y: 0 },
+      data: rows.map((r, i) => [i, whole(r.parts.slice(0, k)), whole(r.parts.slice(0, k + 1))]),
+      renderItem: (_, api) => {
+        const [x1, y] = api.coord([api.value(1), api.value(0)]);
+        const x2 = api.coord([api.value(2), api.value(0)])[0];
+        const height = api.size([0, 1])[1] * 0.6;
+        return { type: "rect", shape: { x: x1, y: y - height / 2, width: x2 - x1, height }, style: { fill: c.series[k % c.series.length] } };
+      },
+    })),
+  };
+}
+
 // The cells of a worker and a mode: stride, bytes, and the finding.
 function swept(report, name, what) {
   const cells = [];
@@ -124,33 +151,8 @@ Object.assign(SPECS, {
     const rows = findings(page.reports[data.report], /^worst\.(\d+)\.latency$/)
       .map((f) => ({ f, parts: stagesOf(f), under: f.notes.find((n) => n.startsWith("under ")) ?? "" }))
       .filter((r) => r.parts);
-    const longest = Math.max(...rows.map((r) => r.parts.reduce((a, b) => a + b, 0)));
-    if (!(longest > 0)) return null;
-    const unit = rows[0].f.unit;
-    const drawn = STAGES.map((name, k) => ({ name, k })).filter(({ k }) => rows.some((r) => r.parts[k] > 0));
-    return {
-      rows: rows.length,
-      caption: "The worst activations, each by the stages that its time went into. What ran then stands below.",
-      items: rows.map((r, i) => ({
-        p: { x: r.f.value / 2, y: i },
-        text: `${r.f.key}: ${digits(r.f.value)} ${unit} ${r.under}: ${drawn.filter(({ k }) => r.parts[k] > 0).map(({ name, k }) => `${name} ${digits(r.parts[k])}`).join(", ")}`,
-      })),
-      x: LINEAR(0, longest * 1.02, unit), xLabel: digits,
-      y: { type: "category", inverse: true, data: rows.map((r) => `${r.f.key}, ${r.under}`) },
-      series: (c) => drawn.map(({ name, k }) => ({
-        name, type: "custom", clip: true, color: c.series[k], encode: { x: [1, 2], y: 0 },
-        data: rows.map((r, i) => {
-          const from = r.parts.slice(0, k).reduce((a, b) => a + b, 0);
-          return [i, from, from + r.parts[k]];
-        }),
-        renderItem: (_, api) => {
-          const [x1, y] = api.coord([api.value(1), api.value(0)]);
-          const x2 = api.coord([api.value(2), api.value(0)])[0];
-          const height = api.size([0, 1])[1] * 0.6;
-          return { type: "rect", shape: { x: x1, y: y - height / 2, width: x2 - x1, height }, style: { fill: c.series[k] } };
-        },
-      })),
-    };
+    return stacked(rows.map((r) => ({ label: `${r.f.key}, ${r.under}`, parts: r.parts })), STAGES, rows[0]?.f.unit,
+      "The worst activations, each by the stages that its time went into. What ran then stands below.");
   },
 
   effects(page, data) {

@@ -29,16 +29,27 @@ pub(crate) fn clock() -> Trial {
 pub(crate) fn close(
     record: &Record,
     budget: &Budget,
-    mut wanted: Vec<Trial>,
+    wanted: Vec<Trial>,
     rank: impl Fn(&Trial) -> u8,
+    seeds: (u64, u64),
+) -> Vec<Trial> {
+    let cost = Cost { modelled: budget.modelled, staircase: &[] };
+    close_at(record, budget, wanted, (rank, |trial: &Trial| cost.of(trial)), seeds)
+}
+
+/// The same of an experiment that knows better what its trials cost.
+pub(crate) fn close_at(
+    record: &Record,
+    budget: &Budget,
+    mut wanted: Vec<Trial>,
+    (rank, price): (impl Fn(&Trial) -> u8, impl Fn(&Trial) -> u64),
     (seed, salt): (u64, u64),
 ) -> Vec<Trial> {
     let round = record.round() + 1;
-    let cost = Cost { modelled: budget.modelled, staircase: &[] };
-    wanted.sort_by_key(|trial| (rank(trial), cost.of(trial)));
+    wanted.sort_by_key(|trial| (rank(trial), price(trial)));
     let mut left = budget.share(LATEST).saturating_sub(budget.spent);
     wanted.retain(|trial| {
-        let price = cost.of(trial);
+        let price = price(trial);
         let fits = price <= left;
         left -= if fits { price } else { 0 };
         fits

@@ -1,7 +1,7 @@
 //! A machine's clocks and pages as the record tells them, and what was measured at one point.
 
 use fathom_analysis::interval::{median, robust_sigma};
-use fathom_probe::machine::{Pages, Worth};
+use fathom_probe::machine::{COLOUR_SPAN, Pages, Worth};
 use fathom_probe::wire::{PatternKind, Trial};
 
 use crate::common::STEP;
@@ -94,6 +94,8 @@ pub(crate) struct Scale {
     pub(crate) base: u64,
     /// Huge page, bytes, where there is one that was not refused.
     pub(crate) huge: Option<u64>,
+    /// Does somebody give base pages of chosen colours?
+    pub(crate) coloured: bool,
 }
 
 /// No page is longer: the largest that any architecture translates at once is 512 GiB.
@@ -113,6 +115,12 @@ pub(crate) fn no_huge_pages(record: &Record) -> Option<&(String, String)> {
     let huge = page(record, "page.huge").unwrap_or(2 << 20);
     let single = |trial: &Trial| trial.page == Pages::Huge && trial.extent(huge) <= ONE_HUGE_PAGE;
     record.trials.iter().filter(|run| single(&run.trial)).find_map(|run| run.refusal.as_ref())
+}
+
+/// Were as few coloured pages refused as their unit has? That many are refused says nothing of that.
+fn no_coloured_pages(record: &Record) -> bool {
+    let few = |trial: &Trial| trial.page == Pages::Coloured && trial.extent(1) <= COLOUR_SPAN;
+    record.trials.iter().any(|run| few(&run.trial) && run.refusal.is_some())
 }
 
 impl Scale {
@@ -139,6 +147,7 @@ impl Scale {
             share: if record.worth == Some(Worth::Modelled) { 0.0 } else { HARDWARE_SHARE },
             base: page(record, "page.base").filter(|p| *p >= STEP).unwrap_or(4096),
             huge: page(record, "page.huge").filter(|p| *p > STEP && !refused),
+            coloured: record.text("page.coloured").is_some() && !no_coloured_pages(record),
         }
     }
 

@@ -9,7 +9,7 @@ use fathom_analysis::findings::{Refused, Report};
 use fathom_analysis::interval::{Interval, grouped_interval, quantile};
 use fathom_analysis::sets::Geometry;
 use fathom_probe::chain::mix;
-use fathom_probe::machine::{Pages, Worth};
+use fathom_probe::machine::{COLOUR_SPAN, Pages, Worth};
 use fathom_probe::wire::{OrderKind, PatternKind, Trial};
 
 use super::gcd;
@@ -43,6 +43,8 @@ const WARM_LAPS: u64 = 32;
 const CONFLICTS: f64 = 0.45;
 /// As many lines as ways or fewer do not miss, but for stray ones.
 const STRAY: f64 = 0.2;
+/// What gives them, where the machine has not said what stands in its way.
+const DRIVER: &str = "make -C driver && sudo insmod driver/fathom.ko";
 
 /// What one level is asked.
 #[derive(Clone, Debug)]
@@ -83,19 +85,32 @@ impl Asked {
     }
 
     /// Why nothing can be said of its colours, and what would help.
-    fn obstacle(&self, record: &Record) -> Option<(String, &'static str)> {
+    fn obstacle(&self, record: &Record) -> Option<(String, String)> {
         let (way, page) = (self.one.way_bytes, self.page);
         if way > page && !way.is_multiple_of(page) {
             let what = format!("a way of {} is no whole number of pages", size(way as f64));
-            return Some((what, ""));
+            return Some((what, String::new()));
         }
         let unknown = self.kind == Pages::Base && record.worth != Some(Worth::Modelled);
-        (way > page && unknown).then(|| {
-            (
-                "no huge pages are to be had, and nothing else says which colour a page has".to_owned(),
-                "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
-            )
-        })
+        if way > page && unknown {
+            // What the driver's remedy is where it cannot be opened, the machine says.
+            let driver = record.text("driver.remedy").unwrap_or(DRIVER);
+            let what =
+                "no huge pages are to be had, and nothing else says which colour a page has".to_owned();
+            let huge = "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled";
+            return Some((what, format!("{huge}; or Fathom's driver: {driver}")));
+        }
+        if self.kind != Pages::Coloured {
+            return None;
+        }
+        if !COLOUR_SPAN.is_multiple_of(way) {
+            let (way, span) = (size(way as f64), size(COLOUR_SPAN as f64));
+            let what = format!("pages are placed within {span}, of which a way of {way} is no part");
+            return Some((what, "huge pages of the kernel's, where they are larger".to_owned()));
+        }
+        let own =
+            |run: &&TrialRun| run.trial.page == Pages::Coloured && run.trial.counted == self.tier as u64;
+        record.trials.iter().filter(own).find_map(|run| run.refusal.clone())
     }
 
     /// Numbers of pages that are tried: up to [`MOST_WAYS`] ways' worth, and where the first, second, third and
@@ -353,7 +368,7 @@ pub(super) fn read(record: &Record, scale: &Scale, steps: &[Step], levels: &[Lev
         let what = format!("the page colours of tier {}", one.tier);
         let row = |k: u64, n: u64| one.row(record, scale, threshold, Some(k), n);
         if let Some((why, remedy)) = one.obstacle(record) {
-            refuse(what, why, remedy);
+            refuse(what, why, &remedy);
         } else if let Err((why, remedy)) = one.conflict_test(&row) {
             refuse(what, why, remedy);
         } else {

@@ -3,7 +3,7 @@ use fathom_probe::machine::Watch;
 use fathom_probe::wire::{Done, Trial};
 
 use super::*;
-use crate::record::{TrialRun, Wakeups};
+use crate::record::TrialRun;
 
 /// A record of trials with these watches.
 fn record(watches: impl IntoIterator<Item = Watch>) -> Record {
@@ -18,14 +18,7 @@ fn record(watches: impl IntoIterator<Item = Watch>) -> Record {
             watch,
             spent_ns: watch.wall_ns,
         };
-        record.trials.push(TrialRun {
-            trial,
-            samples: Vec::new(),
-            cheated: 0,
-            done: Some(done),
-            refusal: None,
-            wakeups: Wakeups::default(),
-        });
+        record.trials.push(TrialRun { trial, done: Some(done), ..TrialRun::default() });
     }
     record
 }

@@ -76,6 +76,17 @@ fn what_costs_something_says_what_and_has_its_line() {
             "counters",
             "sudo sysctl kernel.perf_event_paranoid=2",
         ),
+        (
+            &[
+                (
+                    "privilege.counters",
+                    "none: the cycle counter is the clock (kernel.perf_user_access is 0); x",
+                ),
+                ("env.perf_event_paranoid", "3"),
+            ],
+            "counters",
+            "sudo sysctl kernel.perf_user_access=1",
+        ),
         (&[("env.freq.governor", "powersave")], "frequency", "echo performance | sudo tee "),
         (&[("env.freq.no_turbo", "0")], "frequency", "echo 1 | sudo tee "),
         (&[("env.smt", "on"), ("env.cpu.siblings", "3,7")], "smt", "echo off | sudo tee "),
@@ -130,4 +141,47 @@ fn an_emulator_prevents_everything_and_unknown_facts_nothing() {
     for record in [bare(Worth::Real), odd] {
         assert!(!examine(&record).is_empty());
     }
+}
+
+/// A driver that is not loaded costs nothing that most measurements need, so it is a note, with the words that load it;
+/// what is there says what it gives. A record of before it was known has no row.
+#[test]
+fn the_driver_is_there_or_says_how_it_would_be() {
+    assert!(examine(&record(Worth::Real, &[])).iter().all(|row| row.what != "driver"));
+    let absent = [
+        ("driver.state", "is not loaded (no /dev/fathom)"),
+        ("driver.remedy", "load it: make -C driver && sudo insmod driver/fathom.ko"),
+    ];
+    let absent = row(&absent, "driver");
+    assert_eq!((absent.state, absent.line.as_str()), (State::Note, ""));
+    assert!(
+        absent.found.contains("is not loaded") && absent.cost.contains("insmod driver/fathom.ko"),
+        "{absent:?}"
+    );
+    let denied = [
+        ("driver.state", "is loaded, and /dev/fathom cannot be opened (Permission denied)"),
+        ("driver.remedy", "sudo usermod -aG fathom ada"),
+    ];
+    let denied = row(&denied, "driver");
+    assert!(
+        denied.found.contains("cannot be opened") && denied.cost.contains("usermod -aG fathom ada"),
+        "{denied:?}"
+    );
+    let mut there = record(
+        Worth::Real,
+        &[
+            ("driver.state", "is there"),
+            ("driver.features", "regions,dma,wakes,translate"),
+            ("driver.attributes", "write-back,normal-nc,device"),
+            ("driver.engines", "none,edu"),
+        ],
+    );
+    there.facts.extend([("driver.version".to_owned(), FactValue::Int(1))]);
+    let rows = examine(&there);
+    let there = rows.iter().find(|row| row.what == "driver").expect("a row");
+    assert_eq!((there.state, there.cost.as_str()), (State::Good, ""));
+    assert!(
+        there.found.contains("version 1: regions,dma,wakes,translate; attributes write-back"),
+        "{there:?}"
+    );
 }

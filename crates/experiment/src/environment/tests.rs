@@ -2,7 +2,7 @@ use fathom_analysis::claims::FactValue;
 use fathom_probe::wire::{Done, Sample, Trial};
 
 use super::*;
-use crate::record::{End, TrialRun, Wakeups};
+use crate::record::{End, TrialRun};
 
 /// A record with these facts, ten seconds long.
 fn record(facts: &[(&str, &str)]) -> Record {
@@ -22,14 +22,8 @@ fn yardstick(record: &mut Record, ticks: u64) {
     let trial = Trial { id, round: id, pattern: PatternKind::Alu, loads: 1000, ..Trial::default() };
     let sample = Sample { ticks: 50, ticks2: 50 + ticks, ..Sample::default() };
     let done = Done { trial: id, ..Done::default() };
-    record.trials.push(TrialRun {
-        trial,
-        samples: vec![sample; 5],
-        cheated: 0,
-        done: Some(done),
-        refusal: None,
-        wakeups: Wakeups::default(),
-    });
+    let samples = vec![sample; 5];
+    record.trials.push(TrialRun { trial, samples, done: Some(done), ..TrialRun::default() });
 }
 
 fn tokens(record: &Record) -> Vec<&'static str> {

@@ -250,7 +250,7 @@ impl Asked<'_> {
     fn doubted(&self, scale: &Scale, verdict: Verdict) -> Verdict {
         let other = match (self.next, pages(scale).0) {
             (None, _) => "memory's loads do not take one time each",
-            (_, Pages::Base) if 4 * self.geometry.ways > FEW_PAGES => {
+            (_, Pages::Base | Pages::Coloured) if 4 * self.geometry.ways > FEW_PAGES => {
                 "translation of base pages takes time too"
             }
             _ => return verdict,

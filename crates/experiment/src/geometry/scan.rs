@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use fathom_analysis::interval::median;
 use fathom_analysis::sets::{self, Conflict, GRAIN, Geometry, Question, Verdict};
 use fathom_probe::chain::mix;
-use fathom_probe::machine::Pages;
+use fathom_probe::machine::{COLOUR_SPAN, Pages};
 use fathom_probe::wire::{OrderKind, PatternKind, Trial};
 
 use super::{Step, pages};
@@ -22,6 +22,8 @@ const MOST_CELLS: u64 = 512;
 const MOST_GROUP: u64 = 32;
 /// Bytes between the first and the last cell, at most.
 pub(super) const MOST_SPAN: u64 = 512 << 20;
+/// The same in pages of chosen colours, of which there are fewer: half of what Fathom's driver holds as it comes.
+const COLOURED_SPAN: u64 = 32 << 20;
 /// No period is shorter: the longest line known is 128 bytes, adjacent ones are fetched together.
 const LEAST_PERIOD: u64 = 512;
 /// The longest period where there are no huge pages to say how far addresses are known.
@@ -34,6 +36,9 @@ const APART: u64 = GRAIN;
 /// What a staircase's capacity may be off by at least, relative: its onset is found within 6 % on models, and on
 /// hardware shared levels keep a part of theirs.
 const CAPACITY_ERROR: f64 = 0.12;
+/// The same of a staircase in pages that lie anywhere: with 16 ways of 32 colours each, a level's pages overfill one of
+/// them from half of its capacity on (the Poisson distribution).
+const SCATTERED_ERROR: f64 = 1.0;
 /// What the time of a hit may be off by, relative.
 const HIT_ERROR: f64 = 0.003;
 /// So many loads are timed that two steps of the clock are no more than this share of what they take longer when
@@ -80,12 +85,17 @@ pub(super) struct Domain {
 impl Domain {
     /// Lines of a cache.
     pub(super) fn lines(scale: &Scale) -> Domain {
+        let pages = pages(scale);
+        let (longest, span) = match pages.0 {
+            Pages::Coloured => (COLOUR_SPAN, COLOURED_SPAN),
+            _ => (scale.huge.unwrap_or(LONGEST_PERIOD), MOST_SPAN),
+        };
         Domain {
             grain: GRAIN,
-            pages: pages(scale),
+            pages,
             apart: 0,
-            periods: (LEAST_PERIOD, scale.huge.unwrap_or(LONGEST_PERIOD)),
-            span: MOST_SPAN,
+            periods: (LEAST_PERIOD, longest),
+            span,
             most_group: MOST_GROUP,
             clock_share: CLOCK_SHARE,
         }
@@ -360,7 +370,10 @@ pub(crate) fn read(record: &Record, scale: &Scale, step: &Step, nearer: Option<G
 /// What conflicts are asked.
 pub(super) fn question(domain: &Domain, step: &Step, nearer: Option<Geometry>) -> Question {
     let capacity = step.capacity;
-    let off = (capacity.high - capacity.low).max(CAPACITY_ERROR * capacity.value);
+    // The staircase is measured in base pages that lie anywhere: where the way is longer than a page, some colour is
+    // full long before the level is.
+    let least = if domain.pages.0 == Pages::Coloured { SCATTERED_ERROR } else { CAPACITY_ERROR };
+    let off = (capacity.high - capacity.low).max(least * capacity.value);
     Question { grain: domain.grain, capacity: (capacity.value, off), nearer }
 }
 

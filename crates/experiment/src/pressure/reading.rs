@@ -180,8 +180,9 @@ fn kernels(record: &Record, unit: Unit, report: &mut Report) {
     for (token, place) in [("irq", Place::Irq), ("kernel", Place::User)] {
         let Some(run) = summary::summarise(&series.at(place), every_us) else { continue };
         let prefix = format!("wakeup.{token}.timerlat");
-        let thread = "none; other wake-ups than the task's: a thread of the kernel's, SCHED_FIFO 95";
-        report.findings.extend(place_rows(&prefix, thread, &run, &series.trials(), unit, None));
+        let whose = record.text("wake.after.kernel").unwrap_or("SCHED_FIFO 95");
+        let thread = format!("none; other wake-ups than the task's: a thread of the kernel's, {whose}");
+        report.findings.extend(place_rows(&prefix, &thread, &run, &series.trials(), unit, None));
         report.histograms.push(Histogram {
             name: prefix,
             bytes: first.trial.bytes,

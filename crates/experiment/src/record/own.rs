@@ -3,6 +3,7 @@
 use fathom_probe::machine::{Attribute, Operation};
 use fathom_probe::wire::{Line, WireError};
 
+use crate::dma;
 use crate::latency::ladder::Ladder;
 use crate::pressure;
 
@@ -54,6 +55,8 @@ pub struct Run {
     pub walks: bool,
     /// Numbers of page colours that the conflict experiment was asked for; mostly none.
     pub colours: Vec<u64>,
+    /// What the DMA experiment was asked for.
+    pub dma: dma::asked::Asked,
     /// What the pressure experiment was asked for.
     pub pressure: pressure::asked::Asked,
 }
@@ -85,7 +88,7 @@ impl Run {
         let line = if self.every_mair { line.int("every_mair", 1) } else { line };
         let line = if self.walks { line.int("walks", 1) } else { line };
         let line = if self.colours.is_empty() { line } else { line.list("colours", &self.colours) };
-        self.pressure.onto(line)
+        self.pressure.onto(self.dma.onto(line))
     }
 
     pub(super) fn read(line: &Line) -> Result<Run, WireError> {
@@ -123,6 +126,7 @@ impl Run {
             every_mair: flag("every_mair", f.int("every_mair")?)?,
             walks: flag("walks", f.int("walks")?)?,
             colours: colours(f.list("colours")?)?,
+            dma: dma::asked::Asked::read(&mut f)?,
             pressure: pressure::asked::Asked::read(&mut f)?,
         };
         f.finish()?;

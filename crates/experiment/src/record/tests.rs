@@ -9,6 +9,7 @@ use super::*;
 use crate::latency::ladder::Ladder;
 use crate::{budget::Budget, disturbance, survey};
 use fathom_probe::machine::{Attribute, Operation};
+use fathom_probe::transfer::{self, Direction, Engine, Maintenance, Mistake};
 
 /// A small whole session: facts (one in parts), a clock trial, a proven chase, a refusal, the end.
 fn session() -> Vec<String> {
@@ -32,6 +33,15 @@ fn session() -> Vec<String> {
         every_mair: true,
         walks: true,
         colours: vec![1, 4],
+        dma: crate::dma::asked::Asked {
+            strategies: vec![transfer::Strategy::ZeroCopy, transfer::Strategy::Coherent],
+            directions: vec![Direction::FromDevice],
+            link_bits: 18_670_000,
+            engine: Some(Engine::Edu),
+            maintenance: Some(Maintenance::WholeCache),
+            mistake: Some(Mistake::NoUnmap),
+            victim: Some(0),
+        },
         pressure: crate::pressure::asked::Asked {
             conditions: vec!["none".into(), "study-vm".into()],
             loads: vec![Load::parse("cpu*2 vm:64M").expect("a load"), Load::parse("io").expect("a load")],

@@ -108,7 +108,7 @@ impl Planner<'_> {
     /// Most bytes of one mapping in pages of this kind.
     fn ceiling(&self, pages: Pages) -> u64 {
         let name = match pages {
-            Pages::Base => "memory.mappable.base.bytes",
+            Pages::Base | Pages::Coloured => "memory.mappable.base.bytes",
             Pages::Huge => "memory.mappable.huge.bytes",
         };
         // A host states one ceiling for both kinds, which may be in use at once.

@@ -130,6 +130,7 @@ fn attempt(rng: &mut Rng, seed: u64, spacing: Spacing) -> Description {
         },
         uncached: Uncached::default(),
         wakeup: None,
+        dma: None,
     }
 }
 

@@ -8,11 +8,12 @@ use fathom_experiment::latency::ladder::Ladder;
 use fathom_experiment::record;
 use fathom_probe::load::{Keep, Load};
 use fathom_probe::machine::{Attribute, Operation};
+use fathom_probe::transfer::{Direction, Engine, Maintenance, Mistake, Strategy};
 
 use super::Output;
 use super::parse::{
-    any_operation, attribute, block, budget, buffer, condition, keep, ladder, load, operation, period, step,
-    stride, working_set,
+    any_operation, attribute, block, budget, buffer, condition, direction, engine, keep, ladder, link, load,
+    maintenance, mistake, operation, period, step, strategy, stride, transfer, victim, working_set,
 };
 
 /// Options of the survey.
@@ -156,6 +157,47 @@ pub struct Pressure {
     /// Go on where this record of a sweep or a run was cut off, with what it was asked; it is kept as it was.
     #[arg(long, value_name = "RECORD", conflicts_with_all = ["conditions", "load", "like_stress", "sweep", "period", "priority", "no_trace"])]
     pub resume: Option<PathBuf>,
+    #[command(flatten)]
+    pub run: RunOptions,
+    #[command(flatten)]
+    pub out: Output,
+}
+
+/// Options of the DMA buffers.
+#[derive(Debug, Args)]
+pub struct Dma {
+    /// Strategies, separated by commas. Default: all five.
+    #[arg(long, value_delimiter = ',', value_parser = strategy())]
+    pub strategy: Vec<Strategy>,
+    /// Which way data go. Default: both.
+    #[arg(long, value_delimiter = ',', value_parser = direction())]
+    pub direction: Vec<Direction>,
+    /// Bytes of a transfer, separated by commas: bytes or K, M (binary), from 8 to 1M. Default: 64 to 1M, and sizes
+    /// between those where two strategies change places.
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = transfer)]
+    pub bytes: Vec<u64>,
+    /// Rate of the link at which a CPU's load is told: bits a second with bit, kbit, Mbit, Gbit, or bytes with B, kB, MB,
+    /// GB (all decimal), as in 18.67Mbit. Default: what the engine itself reaches.
+    #[arg(long, value_name = "RATE", value_parser = link)]
+    pub link: Option<u64>,
+    /// Working set that is walked before and after each transfer, to see what it lost: a multiple of 64 bytes from 256
+    /// on, or 0 for none. Default: 64K.
+    #[arg(long, value_name = "SIZE", value_parser = victim)]
+    pub victim: Option<u64>,
+    /// What moves the data: none is maintenance and copies alone. Default: what the machine has.
+    #[arg(long, value_parser = engine())]
+    pub engine: Option<Engine>,
+    /// How buffers are maintained, on a described machine in the place of its own way: all when they are mapped, once
+    /// more when they are unmapped, cleaned whatever the direction, or the whole cache both times.
+    #[arg(long, value_parser = maintenance())]
+    pub maintenance: Option<Maintenance>,
+    /// What a described driver does wrong, to see what it does to the data.
+    #[arg(long, value_parser = mistake())]
+    pub mistake: Option<Mistake>,
+    /// In place of the kernel's maintenance, where the driver is not there: flush means cleaning and invalidating each
+    /// line from user space.
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub stand_in: Option<StandIn>,
     #[command(flatten)]
     pub run: RunOptions,
     #[command(flatten)]

@@ -1,10 +1,12 @@
 //! Values of options: sizes, times, shares, steps and words, each with an error that says how it is written.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use fathom_experiment::dma;
 use fathom_experiment::latency::ladder::Ladder;
 use fathom_experiment::pressure::conditions::NAMED;
 use fathom_probe::load::{Keep, Load};
 use fathom_probe::machine::{Attribute, Operation};
+use fathom_probe::transfer::{Direction, Engine, Maintenance, Mistake, Strategy};
 
 /// `3s`, `500ms`, `2m` or plain seconds, in ms.
 pub(super) fn budget(text: &str) -> Result<u64, String> {
@@ -158,9 +160,90 @@ pub(super) fn ladder() -> impl TypedValueParser<Value = Ladder> {
         .map(|word| Ladder::from_token(&word).unwrap_or(Ladder::Order))
 }
 
+/// A parser of an enumeration's tokens.
+macro_rules! tokens {
+    ($($(#[$doc:meta])* $name:ident = $of:ident or $first:ident,)*) => {
+        $($(#[$doc])*
+        pub(super) fn $name() -> impl TypedValueParser<Value = $of> {
+            // What the parser before lets through has its value; the first one stands in for none.
+            PossibleValuesParser::new($of::ALL.iter().map(|v| v.token()))
+                .map(|word| $of::from_token(&word).unwrap_or($of::$first))
+        })*
+    };
+}
+
+tokens! {
+    /// One of the ways to a device.
+    strategy = Strategy or StreamingCopy,
+    /// One of two directions.
+    direction = Direction or ToDevice,
+    /// What moves data.
+    engine = Engine or Nothing,
+    /// How a kernel maintains buffers.
+    maintenance = Maintenance or Map,
+    /// What a driver does wrong.
+    mistake = Mistake or Nothing,
+}
+
+/// Bytes of a transfer.
+pub(super) fn transfer(text: &str) -> Result<u64, String> {
+    let bytes = size(text)?;
+    if dma::asked::BYTES.contains(&bytes) { Ok(bytes) } else { Err("must be from 8 bytes to 1M".to_owned()) }
+}
+
+/// A victim's working set, or none.
+pub(super) fn victim(text: &str) -> Result<u64, String> {
+    let bytes = size(text)?;
+    let is_one = dma::asked::VICTIM.contains(&bytes) && bytes.is_multiple_of(64);
+    if bytes == 0 || is_one {
+        Ok(bytes)
+    } else {
+        Err("must be 0 or multiples of 64 from 256 to 1G".to_owned())
+    }
+}
+
+/// `18.67Mbit`, `1Gbit`, `24MB`, in bits a second.
+pub(super) fn link(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let (letter, unit) = match &text[digits.len()..] {
+        unit if unit.ends_with("bit") => (&unit[..unit.len() - 3], 1.0),
+        unit if unit.ends_with('B') => (&unit[..unit.len() - 1], 8.0),
+        unit => {
+            return Err(format!(
+                "unknown unit '{unit}': use bit or B, with k, M or G, as in 18.67Mbit, 24MB"
+            ));
+        }
+    };
+    let factor = match letter {
+        "" => 1.0,
+        "k" => 1e3,
+        "M" => 1e6,
+        "G" => 1e9,
+        other => return Err(format!("unknown prefix '{other}': use k, M or G (decimal)")),
+    };
+    let value: f64 = digits.parse().map_err(|_| "expected a rate such as 18.67Mbit, 24MB".to_owned())?;
+    let bits = (value * factor * unit).round();
+    let (least, most) = (*dma::asked::LINK.start(), *dma::asked::LINK.end());
+    if (least as f64..=most as f64).contains(&bits) {
+        Ok(bits as u64)
+    } else {
+        Err("must be from 1kbit to 10000Gbit".to_owned())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rates_are_decimal_bits_or_bytes() {
+        assert_eq!(link("18.67Mbit"), Ok(18_670_000));
+        assert_eq!(link("24MB"), Ok(192_000_000));
+        assert_eq!(link("18670000bit"), Ok(18_670_000));
+        for bad in ["", "18", "Mbit", "18mbit", "18MiB", "1bit", "99999Gbit", "nanMbit", "1TB"] {
+            assert!(link(bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn sizes_are_binary_and_errors_say_how() {

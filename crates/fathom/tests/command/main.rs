@@ -7,6 +7,7 @@ mod compare;
 mod conflict;
 mod death;
 mod describe;
+mod dma;
 mod doctor;
 mod emulated;
 mod faults;

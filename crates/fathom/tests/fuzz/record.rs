@@ -6,7 +6,7 @@ use fathom_analysis::draft::{Options, draft};
 use fathom_analysis::findings::Report;
 use fathom_analysis::hierarchy::Hierarchy;
 use fathom_experiment::record::Record;
-use fathom_experiment::{conflict, latency, pressure, stride, survey};
+use fathom_experiment::{cacheability, conflict, dma, latency, pressure, stride, survey};
 use fathom_probe::wire::{Line, Trial};
 use fathom_report::{Style, comparison, from_json, html, json, schema, terminal};
 
@@ -114,7 +114,9 @@ type Plan = fn(&Record, u64, u64) -> Vec<Trial>;
 /// A probe that is hostile shapes the record that the plans go on from: what they ask is still a trial.
 fn planned(record: &Record) {
     // What a record that is gone on with was asked stands in it; a minute has room for all of that.
-    let all = [survey::plan as Plan, latency::plan, stride::plan, conflict::plan].map(|plan| (plan, 1000));
+    let all =
+        [survey::plan as Plan, latency::plan, stride::plan, conflict::plan, cacheability::plan, dma::plan]
+            .map(|plan| (plan, 1000));
     for (plan, budget_ms) in all.into_iter().chain([(pressure::plan as Plan, 1000), (pressure::plan, 60_000)])
     {
         for trial in plan(record, 1, budget_ms) {

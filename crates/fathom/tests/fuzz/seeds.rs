@@ -37,6 +37,7 @@ trial id=6 bytes=1024 order=sequential with_cpu=1,2 with_bytes=4096,64
 trial id=7 attribute=device
 trial id=8 pattern=conflict bytes=1152 step=64 group=2 period=4096 page=huge loads=2049 samples=2 counted=1
 trial id=9 pattern=pair bytes=4096 step=64 period=1536 loads=513 samples=2
+trial id=11 pattern=transfer bytes=1536 step=8 strategy=zero-copy direction=from-device engine=edu victim=4096 samples=3
 trial id=10 pattern=probe bytes=640 step=64 period=4096 offset=256 sequence=\"A-H I A?\" samples=10
 trial size=8k
 hello text=\"a \\u{1b}[31m \\\"b\\\" \\\\ \\n\" hex=0x00ff list=-1,2,3 token=a.b-c seq=18446744073709551615

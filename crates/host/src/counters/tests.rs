@@ -1,6 +1,7 @@
 use std::io::Error;
 
 use super::*;
+use crate::driver::Presence;
 use crate::fixture;
 
 #[test]
@@ -22,7 +23,8 @@ fn refusals_name_the_remedy_for_the_error() {
 fn counters_count_or_are_refused() {
     let sizes = crate::pages::sizes(&Root::system(), rustix::param::page_size() as u64, None);
     let mut memory =
-        Memory::open(Root::system(), sizes.expect("the kernel's own"), Some(64 << 20)).expect("addresses");
+        Memory::open(Root::system(), sizes.expect("the kernel's own"), Some(64 << 20), Presence::Absent)
+            .expect("addresses");
     let (mut events, facts) = Events::open(&Root::system(), &mut memory);
     assert!(facts.iter().any(|f| f.name == "privilege.counters"));
     match events.read() {
@@ -45,7 +47,8 @@ fn counters_count_or_are_refused() {
 fn counters_that_rest_count_again() {
     let sizes = crate::pages::sizes(&Root::system(), rustix::param::page_size() as u64, None);
     let mut memory =
-        Memory::open(Root::system(), sizes.expect("the kernel's own"), Some(64 << 20)).expect("addresses");
+        Memory::open(Root::system(), sizes.expect("the kernel's own"), Some(64 << 20), Presence::Absent)
+            .expect("addresses");
     let (mut events, _) = Events::open(&Root::system(), &mut memory);
     let names = |counts: Vec<Count>| counts.into_iter().map(|count| count.name).collect::<Vec<_>>();
     let before = events.read().map(names);
@@ -72,7 +75,8 @@ fn an_event_that_opens_and_counts_nothing_is_left_out() {
     };
     let sizes = crate::pages::sizes(&Root::system(), rustix::param::page_size() as u64, None);
     let mut memory =
-        Memory::open(Root::system(), sizes.expect("the kernel's own"), Some(64 << 20)).expect("addresses");
+        Memory::open(Root::system(), sizes.expect("the kernel's own"), Some(64 << 20), Presence::Absent)
+            .expect("addresses");
     let mut counters = vec![("nothing", nothing), ("time", time)];
     let mut facts = Vec::new();
     keep_counting(&mut counters, &mut memory, &mut facts);

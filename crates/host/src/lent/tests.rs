@@ -36,19 +36,43 @@ fn the_mode_says_which_attribute_is_lent() {
         [("1\n", Attribute::Device, Attribute::NormalNc), ("2\n", Attribute::NormalNc, Attribute::Device)]
     {
         let (_keep, root) = with(mode);
-        let lender = find(&root, lent).expect("lent");
+        let lender = find(&root, &Presence::Absent, lent).expect("lent");
         assert_eq!((lender.bytes, lender.pa), (1 << 20, Some(0x1e90_0000)));
-        assert!(find(&root, other).is_none());
-        let refusal = refusal(&root, other);
+        assert!(find(&root, &Presence::Absent, other).is_none());
+        let refusal = refusal(&root, &Presence::Absent, other);
         assert!(refusal.remedy.contains("> /sys/class/u-dma-buf/udmabuf0/sync_mode"), "{refusal:?}");
     }
     let (_keep, none) = fixture::root(&[("/proc/meminfo", "")]);
-    assert!(find(&none, Attribute::NormalNc).is_none());
-    assert!(refusal(&none, Attribute::NormalNc).remedy.contains("modprobe u-dma-buf"));
-    assert!(refusal(&none, Attribute::WriteThrough).reason.contains("no driver is known"));
+    assert!(find(&none, &Presence::Absent, Attribute::NormalNc).is_none());
+    assert!(refusal(&none, &Presence::Absent, Attribute::NormalNc).remedy.contains("modprobe u-dma-buf"));
+    let loaded = refusal(&none, &Presence::Absent, Attribute::Device).remedy.into_owned();
+    assert!(loaded.starts_with("load it: make -C driver && sudo insmod driver/fathom.ko"), "{loaded}");
+    let denied = Presence::Denied("Permission denied (os error 13)".into());
+    let denied = refusal(&none, &denied, Attribute::NormalNc);
+    assert!(denied.reason.contains("/dev/fathom cannot be opened (Permission denied"), "{denied:?}");
+    assert!(denied.remedy.contains("usermod -aG fathom $USER"), "{denied:?}");
+    assert!(refusal(&none, &Presence::Absent, Attribute::WriteThrough).reason.contains("no driver is known"));
     let (_keep, heap) = fixture::root(&[("/dev/dma_heap/system", ""), ("/dev/dma_heap/system-uncached", "")]);
-    assert_eq!(find(&heap, Attribute::NormalNc).expect("a heap").name, "dma-heap system-uncached");
-    assert!(find(&heap, Attribute::Device).is_none());
+    assert_eq!(
+        find(&heap, &Presence::Absent, Attribute::NormalNc).expect("a heap").name,
+        "dma-heap system-uncached"
+    );
+    assert!(find(&heap, &Presence::Absent, Attribute::Device).is_none());
+}
+
+/// What the tables say decides, and not who was asked: the driver's own answer can say otherwise under a coherent
+/// device or a hypervisor's rule.
+#[test]
+fn memory_of_another_attribute_than_asked_for_is_refused_by_name() {
+    let found = |attribute, mair| driver::Translated { pa: 0, attribute, mair, raw: 0x73 };
+    for (found, words) in [
+        (found(Some(Attribute::WriteBack), Some(0xff)), "wanted normal-nc and translated as write-back"),
+        (found(None, Some(0x04)), "translated as MAIR byte 0x04"),
+        (found(None, None), "translated as none that has a word (entry 0x73)"),
+    ] {
+        let refusal = not_in_force(driver::NAME, Attribute::NormalNc, &found);
+        assert!(refusal.reason.contains(words), "{refusal:?}");
+    }
 }
 
 #[test]

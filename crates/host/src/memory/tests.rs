@@ -7,8 +7,12 @@ const MIB: u64 = 1 << 20;
 const PMD: (&str, &str) = ("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", "2097152\n");
 
 fn open(root: &Root) -> Memory {
+    open_with(root, Presence::Absent)
+}
+
+pub(super) fn open_with(root: &Root, driver: Presence) -> Memory {
     let sizes = pages::sizes(root, rustix::param::page_size() as u64, None).expect("the kernel's own");
-    Memory::open(root.clone(), sizes, Some(64 * MIB)).expect("addresses")
+    Memory::open(root.clone(), sizes, Some(64 * MIB), driver).expect("addresses")
 }
 
 fn wish(bytes: u64, pages: Pages) -> Wish {

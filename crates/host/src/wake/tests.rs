@@ -79,3 +79,46 @@ fn rows_of_the_tracer_are_activations_whose_late_thread_skips_periods() {
     assert_eq!(told, [(None, 40, 0, 0), (Some(3), 2500, 0, 0), (Some(4), 50, 2, 0), (Some(6), 60, 0, 3)]);
     assert!(woken.iter().all(|w| w.work_ns == w.user_ns && w.cpu == 2 && w.end == 0));
 }
+
+#[test]
+fn rows_of_the_driver_are_activations_and_gaps_are_missed_periods() {
+    let row = |expires_ns, irq, task| Activation {
+        expires_ns,
+        irq_ns: expires_ns + irq,
+        task_ns: expires_ns + task,
+    };
+    // The thread was late for two periods; and what is before its time is no latency.
+    let early = Activation { expires_ns: 10_000, irq_ns: 9_999, task_ns: 0 };
+    let rows = [row(5_000, 3, 40), row(6_000, 4, 2500), row(9_000, 5, 50), early];
+    let told: Vec<_> = of_activations(&rows, 1000, 2)
+        .iter()
+        .map(|w| (w.irq_ns, w.user_ns, w.work_ns, w.missed, w.skipped, w.cpu))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (Some(3), 40, 40, 0, 0, 2),
+            (Some(4), 2500, 2500, 0, 0, 2),
+            (Some(5), 50, 50, 2, 0, 2),
+            (Some(0), 0, 0, 0, 0, 2),
+        ]
+    );
+}
+
+/// No machine of the tests has a tracer at that place, or the driver.
+#[test]
+fn the_kernel_s_own_wake_ups_name_both_who_could_have_told_them() {
+    let (_keep, root) = fixture::root(&[]);
+    let mut waker = Waker::new(crate::lookout::Lookout::new(None, Vec::new()));
+    let mut refused = |own: &Presence| {
+        let wakes = Wakes { timerlat: true, ..Wakes::default() };
+        let refusal = waker.kernels(&root, own, (0, 10), &wakes).expect_err("nobody tells");
+        assert_eq!(waker.kernel, None, "nobody told");
+        refusal
+    };
+    let absent = refused(&Presence::Absent);
+    assert!(absent.reason.contains("and Fathom's driver is not loaded"), "{absent:?}");
+    assert!(absent.remedy.contains("; or, by the driver, load it: make -C driver"), "{absent:?}");
+    let denied = refused(&Presence::Denied("Permission denied".into()));
+    assert!(denied.remedy.contains("usermod -aG fathom $USER"), "{denied:?}");
+}

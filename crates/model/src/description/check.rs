@@ -3,7 +3,7 @@
 use super::units::show_size;
 use super::{
     Description, Flaw, Holds, Inclusion, Index, Level, Replacement, Through, Time, Tlb, Wakeup, WalkFrom,
-    nearest,
+    device, nearest,
 };
 
 /// The widest set of a policy that keeps a bit of each way in a 64-bit word.
@@ -22,18 +22,18 @@ const MOST_INSTRUCTIONS: u64 = 1 << 20;
 const MOST_TOUCHED: u64 = 1 << 22;
 const WITHIN: (u64, u64) = (64 << 10, 256 << 20);
 
-type Check = Result<(), Flaw>;
+pub(super) type Check = Result<(), Flaw>;
 
 /// Where a check looks.
 #[derive(Clone, Copy)]
-struct At(&'static str, usize);
+pub(super) struct At(pub(super) &'static str, pub(super) usize);
 
 impl At {
-    fn flaw(self, key: &'static str, message: impl Into<String>, help: impl Into<String>) -> Flaw {
+    pub(super) fn flaw(self, key: &'static str, message: impl Into<String>, help: impl Into<String>) -> Flaw {
         Flaw { table: self.0, index: self.1, key, message: message.into(), help: help.into() }
     }
 
-    fn time(self, key: &'static str, time: Time) -> Check {
+    pub(super) fn time(self, key: &'static str, time: Time) -> Check {
         let sane = |v: f64, most: f64| (0.0..=most).contains(&v);
         if sane(time.cycles, MOST_CYCLES) && sane(time.ns, MOST_NS) {
             return Ok(());
@@ -79,6 +79,7 @@ pub(super) fn check(d: &Description) -> Check {
     check_walk(d)?;
     check_memory(d)?;
     check_uncached(d)?;
+    device::check(d)?;
     d.wakeup.as_ref().map_or(Ok(()), check_wakeup)
 }
 

@@ -4,12 +4,7 @@
 //! plain units. Whoever writes a description in code calls [`Description::check`]; whoever reads a
 //! file gets it checked.
 
-mod check;
-mod error;
-mod read;
-mod show;
-mod units;
-
+pub use device::{Coherence, Device};
 pub use error::{DescriptionError, Flaw, nearest};
 pub use units::Time;
 
@@ -40,6 +35,13 @@ macro_rules! words {
         }
     };
 }
+
+mod check;
+mod device;
+mod error;
+mod read;
+mod show;
+mod units;
 
 words! {
     /// Which accesses a level serves.
@@ -178,6 +180,8 @@ pub struct Description {
     pub uncached: Uncached,
     /// How a sleeping task is woken; where it is not described, wake-ups are refused.
     pub wakeup: Option<Wakeup>,
+    /// A device that moves data by itself; where it is not described, transfers are refused.
+    pub dma: Option<Device>,
 }
 
 /// `[core]`: the CPUs and what operations cost beside loads.

@@ -9,14 +9,14 @@ use super::units::{self, Misread};
 use super::{
     Core, Description, DescriptionError, DeviceCosts, Frames, Gathering, Holds, Inclusion, Index, Level,
     Memory, Mixed, Refresh, Replacement, Rows, Stage, Through, Time, Timer, Tlb, Uncached, Wakeup, Walk,
-    WalkFrom, Write, nearest,
+    WalkFrom, Write, device, nearest,
 };
 
 type Spanned<T> = toml::Spanned<T>;
-type Result<T> = std::result::Result<T, DescriptionError>;
+pub(super) type Result<T> = std::result::Result<T, DescriptionError>;
 
 const TOP: &[&str] =
-    &["format", "about", "core", "timer", "level", "tlb", "walk", "memory", "uncached", "wakeup"];
+    &["format", "about", "core", "timer", "level", "tlb", "walk", "memory", "uncached", "wakeup", "dma"];
 const CORE: &[&str] = &["clock", "cpus", "alu", "branch", "store", "maintain"];
 const TIMER: &[&str] = &["clock", "overhead", "jitter", "resolution"];
 const LEVEL: &[&str] = &[
@@ -64,7 +64,7 @@ impl Source<'_> {
 type Places = HashMap<(&'static str, usize, &'static str), Range<usize>>;
 
 /// One table of the file.
-struct Table<'a> {
+pub(super) struct Table<'a> {
     source: &'a Source<'a>,
     name: &'static str,
     index: usize,
@@ -94,7 +94,7 @@ impl<'a> Table<'a> {
         Ok(Table { source, name, index, header, entries, known })
     }
 
-    fn value(&self, key: &'static str) -> Option<&'a Spanned<DeValue<'a>>> {
+    pub(super) fn value(&self, key: &'static str) -> Option<&'a Spanned<DeValue<'a>>> {
         debug_assert!(self.known.contains(&key), "{key} is asked for but not listed");
         self.entries.get(key)
     }
@@ -124,18 +124,22 @@ impl<'a> Table<'a> {
     }
 
     /// A quantity through its reader.
-    fn quantity<T>(&self, key: &'static str, read: fn(&str) -> std::result::Result<T, Misread>) -> Result<T> {
+    pub(super) fn quantity<T>(
+        &self,
+        key: &'static str,
+        read: fn(&str) -> std::result::Result<T, Misread>,
+    ) -> Result<T> {
         let (text, span) = self.text(key)?;
         read(text).map_err(|e| self.source.fault(span, format!("`{key}`: {}", e.message), e.help))
     }
 
     /// A time whose absence means none.
-    fn time_or_zero(&self, key: &'static str) -> Result<Time> {
+    pub(super) fn time_or_zero(&self, key: &'static str) -> Result<Time> {
         if self.value(key).is_some() { self.quantity(key, units::time) } else { Ok(Time::ZERO) }
     }
 
     /// A time that may be absent.
-    fn time_if_any(&self, key: &'static str) -> Result<Option<Time>> {
+    pub(super) fn time_if_any(&self, key: &'static str) -> Result<Option<Time>> {
         self.value(key).map(|_| self.quantity(key, units::time)).transpose()
     }
 
@@ -160,7 +164,12 @@ impl<'a> Table<'a> {
     }
 
     /// One of an enumeration's words.
-    fn word<T: Copy>(&self, key: &'static str, all: &[T], word: fn(T) -> &'static str) -> Result<T> {
+    pub(super) fn word<T: Copy>(
+        &self,
+        key: &'static str,
+        all: &[T],
+        word: fn(T) -> &'static str,
+    ) -> Result<T> {
         let (text, span) = self.text(key)?;
         if let Some(found) = all.iter().find(|v| word(**v) == text) {
             return Ok(*found);
@@ -223,6 +232,11 @@ fn example(key: &str) -> String {
         "line" => "line = \"64\"",
         "pages" => "pages = [\"4K\", \"2M\"]",
         "row" => "row = \"8K\"",
+        "rate" => "rate = \"24 MB/s\"",
+        "burst" => "burst = \"64\"",
+        "coherence" => "coherence = \"none\"",
+        "maintenance" => "maintenance = \"map-and-unmap\"",
+        "widest" => "widest = \"16\"",
         "gather" => "gather = \"64\"",
         "write_through" => "write_through = \"normal-nc\"",
         "mixed" => "mixed = \"normal-nc\"",
@@ -238,7 +252,7 @@ fn example(key: &str) -> String {
         "cpus" | "ways" | "entries" | "fetches" | "banks" | "buffers" | "resolution" => {
             return format!("for example: {key} = 4");
         }
-        "core" | "timer" | "memory" | "walk" | "uncached" | "wakeup" => {
+        "core" | "timer" | "memory" | "walk" | "uncached" | "wakeup" | "dma" => {
             return format!("a table [{key}] of its own");
         }
         "sleep" | "irq" | "wake" | "switch" | "user" => return format!("a table [wakeup.{key}] of its own"),
@@ -273,6 +287,7 @@ pub(super) fn parse(file_name: &str, text: &str) -> Result<Description> {
     let walk = one("walk", WALK)?;
     let uncached = one("uncached", UNCACHED)?;
     let wakeup = one("wakeup", WAKEUP)?;
+    let dma = one("dma", device::KEYS)?;
     let description = Description {
         name: stem(file_name),
         about: top.text("about")?.0.to_string(),
@@ -283,6 +298,7 @@ pub(super) fn parse(file_name: &str, text: &str) -> Result<Description> {
         walk: walk.as_ref().map(read_walk).transpose()?,
         memory: read_memory(&memory)?,
         uncached: uncached.as_ref().map(read_uncached).transpose()?.unwrap_or_default(),
+        dma: dma.as_ref().map(device::read).transpose()?,
         wakeup: wakeup.map(|table| read_wakeup(&table, &mut places)).transpose()?,
     };
     description.check().map_err(|flaw| {

@@ -55,6 +55,7 @@ impl fmt::Display for Description {
         }
         self.memory.show(f)?;
         self.uncached.show(f)?;
+        self.dma.as_ref().map_or(Ok(()), |dma| dma.show(f))?;
         self.wakeup.as_ref().map_or(Ok(()), |wakeup| wakeup.show(f))
     }
 }

@@ -137,6 +137,23 @@ pub(super) fn time(text: &str) -> Result<Time, Misread> {
     Ok(sum)
 }
 
+const RATE_HELP: &str = "a rate is decimal: \"24 MB/s\", \"1.25 GB/s\", \"500 kB/s\"";
+const RATE_UNITS: [(&str, f64); 4] = [("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3), ("B/s", 1.0)];
+
+/// Reads bytes a second.
+pub(super) fn rate(text: &str) -> Result<f64, Misread> {
+    let (number, unit) = number_and_unit(text).ok_or_else(|| misread("not a rate", RATE_HELP))?;
+    match RATE_UNITS.iter().find(|(name, _)| *name == unit) {
+        Some((_, scale)) => Ok(number * scale),
+        None => Err(misread(format!("`{unit}` is no unit of bytes a second"), RATE_HELP)),
+    }
+}
+
+/// A rate in its largest unit that reads back as the same number.
+pub(super) fn show_rate(rate: f64) -> String {
+    show_in(rate, &RATE_UNITS)
+}
+
 const HZ_HELP: &str = "a frequency is \"600 MHz\", \"1.5 GHz\", \"32.768 kHz\" or \"100 Hz\"";
 const HZ_UNITS: [(&str, f64); 4] = [("GHz", 1e9), ("MHz", 1e6), ("kHz", 1e3), ("Hz", 1.0)];
 
@@ -159,11 +176,16 @@ pub(super) fn hz(text: &str) -> Result<f64, Misread> {
 
 /// A frequency in its largest unit that reads back as the same number.
 pub(super) fn show_hz(hz: f64) -> String {
-    for (unit, scale) in HZ_UNITS {
-        let number = hz / scale;
-        if number >= 1.0 && number * scale == hz && format!("{number}").len() < 12 {
+    show_in(hz, &HZ_UNITS)
+}
+
+/// A quantity in the first of its units, largest first, that reads back as the same number.
+fn show_in(quantity: f64, units: &[(&str, f64); 4]) -> String {
+    for (unit, scale) in units {
+        let number = quantity / scale;
+        if number >= 1.0 && number * scale == quantity && format!("{number}").len() < 12 {
             return format!("{number} {unit}");
         }
     }
-    format!("{hz} Hz")
+    format!("{quantity} {}", units[3].0)
 }

@@ -34,7 +34,14 @@ impl Hierarchy {
 
     /// Writes out what is dirty of a range and takes its lines out of every cache.
     pub fn clean_invalidate(&mut self, address: u64, bytes: u64) {
+        self.maintain(address, bytes, true, true);
+    }
+
+    /// Writes out what is dirty of a range where it is to be cleaned, and takes its lines out of every cache where they
+    /// are to be invalidated. Answers how many lines of the widest kind were written out.
+    pub fn maintain(&mut self, address: u64, bytes: u64, clean: bool, invalidate: bool) -> u64 {
         let widest = self.levels.iter().map(|l| l.shift).max().unwrap_or(0);
+        let mut written = 0;
         for block in address >> widest..=(address + bytes.max(1) - 1) >> widest {
             let mut dirty = 0;
             for slot in 0..self.slots.len() {
@@ -43,13 +50,57 @@ impl Hierarchy {
                 let first = (block << widest).max(address >> shift << shift) >> shift;
                 let last = (((block + 1) << widest) - 1).min(address + bytes.max(1) - 1) >> shift;
                 for number in first..=last {
-                    let had = cache.remove(number as u32).unwrap_or(0) & DIRTY;
-                    cache.writebacks += u64::from(had);
+                    let number = number as u32;
+                    let had = match invalidate {
+                        true => cache.remove(number).unwrap_or(0) & DIRTY,
+                        false => cache.unmark(number, DIRTY) & DIRTY,
+                    };
+                    cache.writebacks += u64::from(clean && had != 0);
                     dirty |= had;
                 }
             }
-            self.memory_writes += u64::from(dirty != 0);
+            written += u64::from(clean && dirty != 0);
         }
+        self.memory_writes += written;
+        written
+    }
+
+    /// Whether any cache holds the line of an address, and has it dirty; `None` where none does.
+    pub fn held(&self, address: u64) -> Option<bool> {
+        let held = |(slot, &index): (usize, &usize)| {
+            let shift = self.levels[slot % self.levels.len()].shift;
+            self.caches[index].flags((address >> shift) as u32)
+        };
+        let flags = self.slots.iter().enumerate().filter_map(held).reduce(|all, one| all | one)?;
+        Some(flags & DIRTY != 0)
+    }
+
+    /// Puts a line into the last level on the way of data, as a device does that writes into it.
+    pub fn stash(&mut self, agent: usize, address: u64) {
+        if let Some(&level) = self.data.last()
+            && !self.touch(agent, level, address)
+        {
+            self.fill(agent, level, address, 0);
+        }
+    }
+
+    /// Every line that levels for data could hold, dirty ones written out; all are empty afterwards. Answers how many
+    /// there are, and how many were dirty.
+    pub fn flush(&mut self) -> (u64, u64) {
+        let (mut lines, mut dirty, mut seen) = (0, 0, Vec::new());
+        for (slot, &index) in self.slots.iter().enumerate() {
+            if !self.data.contains(&(slot % self.levels.len())) || seen.contains(&index) {
+                continue;
+            }
+            seen.push(index);
+            let cache = &mut self.caches[index];
+            let (all, had) = cache.lines(DIRTY);
+            cache.empty();
+            cache.writebacks += had;
+            (lines, dirty) = (lines + all, dirty + had);
+        }
+        self.memory_writes += dirty;
+        (lines, dirty)
     }
 
     /// Whether the nearest level of an agent's path holds an old version of the line of `address`.

@@ -2,10 +2,12 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use fathom_model::description::{
-    Core, Description, DeviceCosts, Frames, Gathering, Holds, Inclusion, Index, Level, Memory, Mixed,
-    Refresh, Replacement, Rows, Stage, Through, Time, Timer, Tlb, Uncached, Wakeup, Walk, WalkFrom, Write,
+    Coherence, Core, Description, Device, DeviceCosts, Frames, Gathering, Holds, Inclusion, Index, Level,
+    Memory, Mixed, Refresh, Replacement, Rows, Stage, Through, Time, Timer, Tlb, Uncached, Wakeup, Walk,
+    WalkFrom, Write,
 };
 use fathom_probe::chain::mix;
+use fathom_probe::transfer::Maintenance;
 
 /// A stream of draws from a seed.
 pub struct Draw(u64);
@@ -73,9 +75,11 @@ pub fn random_description(seed: u64) -> Description {
         walk,
         memory,
         uncached: Uncached::default(),
+        dma: None,
         wakeup: random_wakeup(&mut Draw::new(seed ^ 0x3ff)),
     };
-    let description = random_uncached(description, &mut Draw::new(seed ^ 0x0ff));
+    let mut description = random_uncached(description, &mut Draw::new(seed ^ 0x0ff));
+    description.dma = random_device(&description, &mut Draw::new(seed ^ 0x7ff));
     description.check().unwrap_or_else(|flaw| panic!("seed {seed}: {flaw}"));
     description
 }
@@ -87,6 +91,27 @@ fn random_wakeup(d: &mut Draw) -> Option<Wakeup> {
     let stages = [stage(8000), stage(400), stage(4000), stage(4000), stage(1)];
     let (instruction, common) = (d.time(3), d.below(2048));
     (!d.chance(2)).then(|| Wakeup { instruction, common, within: 64 << (10 + d.below(8)), stages })
+}
+
+/// A device, where its maintenance can be paid for, from draws of its own.
+fn random_device(description: &Description, d: &mut Draw) -> Option<Device> {
+    let coherence = d.one_of(Coherence::ALL);
+    let behind = coherence == Coherence::None;
+    if d.chance(3) || (behind && description.core.maintain.is_none()) || description.levels.is_empty() {
+        return None;
+    }
+    Some(Device {
+        rate: d.one_of(&[24e6, 125e6, 3.125e9, 12.5e9]),
+        burst: 4 << d.below(8),
+        setup: d.time(3000),
+        interrupt: d.time(9000),
+        coherence,
+        maintenance: behind.then(|| d.one_of(Maintenance::ALL)),
+        map: d.time(200),
+        write_back: d.time(100),
+        widest: 4 << d.below(5),
+        stream: if d.chance(2) { Some(d.time(40)) } else { None },
+    })
 }
 
 /// The keys for memory that is not write-back, from draws of their own: the rest of a machine stays what it was.

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use super::{Controls, Mapping, Refusal, Translation};
 use crate::load::{Load, Pressed, Stalls};
+use crate::transfer::{Batch, Channel, Transferred, Transfers};
 use crate::wire::{Wakes, Woke};
 
 /// One counter's name and its increase over a run.
@@ -238,14 +239,18 @@ pub struct Stream {
     pub bytes: u64,
 }
 
-/// A DMA engine.
+/// Transfers between a CPU and a device.
 pub trait Dma {
-    /// Copies `bytes` from offset `from` to offset `to` by an engine, past the CPU.
+    /// Makes the transfers of a batch, one after the other, each proven: what arrives at the far end is compared with
+    /// what was sent. Answers what moved them, and a row for each, fewer only where somebody cut them off.
     ///
     /// # Errors
-    /// A [`Refusal`] where there is no engine.
-    fn transfer(&mut self, from: u64, to: u64, bytes: u64) -> Result<(), Refusal> {
-        let _ = (from, to, bytes);
-        Err(Refusal::new("this machine offers no DMA engine", ""))
+    /// A [`Refusal`] where there is no such device or memory.
+    fn transfer(&mut self, asked: &Transfers, batch: &Batch) -> Result<(Channel, Vec<Transferred>), Refusal> {
+        let _ = (asked, batch);
+        Err(Refusal::new(
+            "this machine offers no DMA engine",
+            "measure it on Linux with the driver (driver/README.md), or on a described machine: `fathom dma --on bcm2711`",
+        ))
     }
 }

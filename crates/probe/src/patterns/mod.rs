@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::machine::{Controls, Machine, Refusal, Released};
-use crate::wire::{Around, PatternKind, Sample, Trial, Woken};
+use crate::wire::{Around, Moved, PatternKind, Sample, Trial, Woken};
 
 pub mod alias;
 pub mod alu;
@@ -14,6 +14,7 @@ pub mod probe;
 pub mod shared;
 pub mod single;
 pub mod stride;
+pub mod transfer;
 pub mod wake;
 
 /// What a trial yielded.
@@ -31,6 +32,8 @@ pub struct Yield {
     pub around: Vec<Around>,
     /// What co-running stressors did.
     pub released: Released,
+    /// The transfers of the pattern `transfer`.
+    pub moved: Moved,
 }
 
 impl Yield {
@@ -38,7 +41,7 @@ impl Yield {
     #[must_use]
     pub fn of(samples: Vec<Sample>, page_bytes: u64, base: u64) -> Yield {
         let (woken, around, released) = (Woken::default(), Vec::new(), Released::default());
-        Yield { samples, page_bytes, base, woken, around, released }
+        Yield { samples, page_bytes, base, woken, around, released, moved: Moved::default() }
     }
 }
 
@@ -88,6 +91,7 @@ fn alone<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal> {
         PatternKind::Copy => return copy::measure(machine, trial),
         PatternKind::Alias => return alias::measure(machine, trial),
         PatternKind::Wake => return wake::measure(machine, trial),
+        PatternKind::Transfer => return transfer::measure(machine, trial),
     };
     Ok(Yield::of(samples, 0, 0))
 }

@@ -39,6 +39,8 @@ enum Cheat {
     Twice,
     /// A load answers what unwritten memory reads as, and loads nothing.
     Guessed,
+    /// Honest, but its clock is taken away under each trial.
+    Timeless,
 }
 
 struct Plain {
@@ -115,6 +117,9 @@ impl Machine for Plain {
     fn watch(&mut self) -> Watch {
         Watch { faults: self.faults, ..Watch::default() }
     }
+    fn kept_time(&mut self) -> Result<(), Refusal> {
+        if self.cheat == Cheat::Timeless { Err(Refusal::new("no clock", "another one")) } else { Ok(()) }
+    }
     fn link(&mut self, at: usize, to: usize) {
         self.touch(at);
         self.memory[at] = to as u64;
@@ -185,7 +190,7 @@ impl Machine for Plain {
                 self.memory = memory;
                 sum
             }
-            Cheat::Honest | Cheat::Stuck | Cheat::Unloaded | Cheat::Guessed => {
+            Cheat::Honest | Cheat::Stuck | Cheat::Unloaded | Cheat::Guessed | Cheat::Timeless => {
                 stride::body(self, sweep, from, n)
             }
         }
@@ -485,6 +490,20 @@ fn what_this_machine_does_not_set_is_refused_and_the_keys_travel() {
         assert!(lines[1].render().contains(key), "{}", lines[1].render());
     }
     assert_eq!(talk(Cheat::Honest, &["trial mair=256"])[1].word, "fault");
+}
+
+#[test]
+fn a_trial_whose_clock_was_taken_away_is_a_refusal_and_no_sample_of_it_is_sent() {
+    let words = |cheat| -> Vec<String> {
+        let lines = talk(cheat, &["trial id=1 bytes=8192 samples=1", "trial id=2 bytes=8192 page=huge"]);
+        lines.iter().map(|line| line.word.clone()).collect()
+    };
+    assert_eq!(words(Cheat::Honest), ["probe", "trial", "sample", "done", "trial", "refusal"]);
+    assert_eq!(words(Cheat::Timeless), ["probe", "trial", "refusal", "trial", "refusal"]);
+    // Whatever else is refused keeps its own reason.
+    let second =
+        talk(Cheat::Timeless, &["trial id=2 bytes=8192 page=huge"]).pop().expect("a refusal").render();
+    assert!(second.contains("too much"), "{second}");
 }
 
 #[test]

@@ -6,12 +6,14 @@
 //! and an error names what is wrong and where.
 
 pub mod line;
+pub mod moved;
 pub mod order;
 pub mod sample;
 pub mod trial;
 pub mod woken;
 
 pub use line::{Fields, Line, MAX_LINE, Value, WireError};
+pub use moved::Moved;
 pub use order::OrderKind;
 pub use sample::{Done, Sample, Samples};
 pub use trial::{PatternKind, Trial, Wakes};

@@ -13,6 +13,7 @@ use crate::patterns::copy::{self, Copying};
 use crate::patterns::stride::Sweep;
 use crate::sequence::Sequence;
 use crate::tokens::token_names;
+use crate::transfer::Transfers;
 
 mod check;
 
@@ -46,6 +47,8 @@ pub enum PatternKind {
     Alias,
     /// Periodic wake-ups of a task that then walks a chain over packed lines.
     Wake,
+    /// Transfers of `bytes` bytes between a CPU and a device.
+    Transfer,
 }
 
 token_names!(PatternKind {
@@ -61,6 +64,7 @@ token_names!(PatternKind {
     Copy = "copy",
     Alias = "alias",
     Wake = "wake",
+    Transfer = "transfer",
 });
 
 /// How the pattern `wake` waits.
@@ -81,6 +85,9 @@ pub struct Wakes {
     /// Are the load's workers kept to the least share of every cache that the machine can partition?
     pub confined: bool,
 }
+
+/// Bytes from a cell of a transfer's victim to the next: a line of most machines.
+const LINE: u64 = 64;
 
 impl Default for Wakes {
     fn default() -> Wakes {
@@ -158,6 +165,8 @@ pub struct Trial {
     pub wakes: Wakes,
     /// Co-running stressors.
     pub load: Load,
+    /// What the pattern `transfer` does.
+    pub transfers: Transfers,
 }
 
 impl Default for Trial {
@@ -191,6 +200,7 @@ impl Default for Trial {
             with: Vec::new(),
             wakes: Wakes::default(),
             load: Load::default(),
+            transfers: Transfers::default(),
         }
     }
 }
@@ -279,7 +289,7 @@ impl Trial {
         if !self.load.is_none() {
             line = line.text("load", &self.load.to_string());
         }
-        line
+        if self.pattern == PatternKind::Transfer { self.transfers.write(line) } else { line }
     }
 
     /// Reads the line; keys that are absent have their defaults, unknown ones are an error.
@@ -320,6 +330,7 @@ impl Trial {
                 .text("load")?
                 .map_or(Ok(Load::default()), Load::parse)
                 .map_err(|what| WireError::new(format!("trial: load: {what}")))?,
+            transfers: Transfers::read(&mut f)?,
         };
         f.finish()?;
         trial.check()?;
@@ -374,6 +385,12 @@ impl Trial {
         Copying { from, to, cells: self.cells() }
     }
 
+    /// The chain of the working set that a transfer's victim walks, from arena offset `base`.
+    #[must_use]
+    pub fn victim(&self, base: u64) -> Chain {
+        Chain::new(base, self.transfers.victim / LINE, LINE, Layout::Packed, Order::Random, self.seed)
+    }
+
     /// Does it ask for ordinary memory?
     #[must_use]
     pub fn is_plain(&self) -> bool {
@@ -393,6 +410,7 @@ impl Trial {
                 places.into_iter().max().and_then(|last| last.checked_add(8))
             }
             PatternKind::Alias => self.cells().checked_mul(8),
+            PatternKind::Transfer => Some(self.transfers.victim),
             PatternKind::Wake => {
                 self.cells().checked_mul(self.step).and_then(|b| b.checked_add(self.wakes.spoil))
             }

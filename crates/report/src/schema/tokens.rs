@@ -62,6 +62,19 @@ pub(super) const TOKENS: &[TokenKind] = &[
         about: "a byte of MAIR_EL1, in hexadecimal",
     },
     TokenKind {
+        kind: "STRATEGY",
+        values: &["streaming-copy", "uncached-copy", "zero-copy", "persistent-copy", "coherent"],
+        about: "how data get between a CPU's packet and a device: through a cached buffer that is mapped each time, through \
+                one that is not cached, mapping the packet itself, through a cached buffer that stays mapped and is \
+                synchronised, or with the packet in the device's memory",
+    },
+    TokenKind { kind: "DIRECTION", values: &["to-device", "from-device"], about: "which way data go" },
+    TokenKind {
+        kind: "ENGINE",
+        values: &["none", "edu", "dmaengine", "described"],
+        about: "what moves them: nothing, QEMU's edu device, a channel of the kernel's dmaengine, a description's device",
+    },
+    TokenKind {
         kind: "TABLES",
         values: &["write-back", "normal-nc"],
         about: "memory type in which page-table walks fetch descriptors (TCR_EL1.IRGN0, ORGN0)",
@@ -235,6 +248,8 @@ pub(super) const TOKENS: &[TokenKind] = &[
             "ms",
             "cycles",
             "ticks",
+            "MB/s",
+            "Mbit/s",
             "instructions",
             "Hz",
             "1/s",

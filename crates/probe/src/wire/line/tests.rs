@@ -178,8 +178,16 @@ fn every_token_has_its_inverse() {
     for &worth in crate::machine::Worth::ALL {
         assert_eq!(crate::machine::Worth::from_token(worth.token()), Some(worth));
     }
-    let all = "clock alu chase pages single stride conflict pair probe copy alias wake";
+    let all = "clock alu chase pages single stride conflict pair probe copy alias wake transfer";
     assert_eq!(PatternKind::choices(), all);
+    macro_rules! inverse {
+        ($($of:ident)*) => {
+            $(for &value in crate::transfer::$of::ALL {
+                assert_eq!(crate::transfer::$of::from_token(value.token()), Some(value));
+            })*
+        };
+    }
+    inverse!(Strategy Direction Engine Maintenance Mistake);
 }
 
 #[test]

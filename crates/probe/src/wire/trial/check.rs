@@ -4,6 +4,7 @@ use alloc::format;
 
 use super::{PatternKind, Trial, Wakes};
 use crate::machine::Operation;
+use crate::transfer::Transfers;
 use crate::wire::OrderKind;
 use crate::wire::line::WireError;
 
@@ -52,6 +53,7 @@ impl Trial {
         let most = if self.pattern == PatternKind::Wake { MAX_WAKES } else { MAX_SAMPLES };
         within("samples", self.samples, 1, most)?;
         self.check_wakes()?;
+        self.check_transfers()?;
         within("counted", self.counted, 0, MAX_LEVELS)?;
         if self.frames > 0 && (self.pattern, self.operation) != (PatternKind::Stride, Operation::Read) {
             return Err(WireError::new(format!(
@@ -107,10 +109,25 @@ impl Trial {
         Ok(())
     }
 
+    fn check_transfers(&self) -> Result<(), WireError> {
+        if self.pattern == PatternKind::Transfer {
+            return self.transfers.check(self.bytes);
+        }
+        if self.transfers == Transfers::default() {
+            return Ok(());
+        }
+        Err(WireError::new(format!(
+            "trial: strategy=, direction=, engine=, maintenance=, mistake= and victim= are for pattern=transfer, not {}",
+            self.pattern.token()
+        )))
+    }
+
     fn check_operation(&self) -> Result<(), WireError> {
         let (op, pattern) = (self.operation.token(), self.pattern.token());
-        if self.controls.flush && self.pattern != PatternKind::Stride {
-            return Err(WireError::new(format!("trial: flush=1 is for pattern=stride, not for {pattern}")));
+        if self.controls.flush && !matches!(self.pattern, PatternKind::Stride | PatternKind::Transfer) {
+            return Err(WireError::new(format!(
+                "trial: flush=1 is for pattern=stride and pattern=transfer, not for {pattern}"
+            )));
         }
         // Of fewer words there is no sum that proves anything.
         if self.pattern == PatternKind::Alias && (self.step != 8 || self.bytes < 64) {

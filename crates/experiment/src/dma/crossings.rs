@@ -1,0 +1,42 @@
+//! Which strategy is the cheapest where, and where that changes.
+
+use fathom_analysis::crossover::{self, Crossing};
+use fathom_analysis::interval::Interval;
+use fathom_probe::transfer::{Direction, Strategy};
+
+use super::cells::{Cell, Part};
+
+/// Two strategies, of which the first takes less CPU time below a size and the second from there on.
+pub(super) struct Change {
+    pub(super) direction: Direction,
+    pub(super) below: Strategy,
+    pub(super) beyond: Strategy,
+    pub(super) at: Crossing,
+}
+
+/// CPU time by size of one strategy in one direction.
+fn curve(cells: &[Cell], strategy: Strategy, direction: Direction) -> Vec<(u64, Interval)> {
+    let of = cells.iter().filter(|cell| cell.key.way == (strategy, direction));
+    let mut curve: Vec<(u64, Interval)> =
+        of.filter_map(|cell| Some((cell.key.bytes, cell.part(Part::Cpu)?))).collect();
+    curve.sort_by_key(|point| point.0);
+    curve
+}
+
+/// Every change between two strategies, by direction; of two that change places several times the last of each kind.
+pub(super) fn changes(cells: &[Cell]) -> Vec<Change> {
+    let mut all = Vec::new();
+    for &direction in Direction::ALL {
+        for (i, &a) in Strategy::ALL.iter().enumerate() {
+            for &b in &Strategy::ALL[i + 1..] {
+                let found = crossover::crossings(&curve(cells, a, direction), &curve(cells, b, direction));
+                for first_below in [true, false] {
+                    let Some(&at) = found.iter().rfind(|c| c.first_below == first_below) else { continue };
+                    let (below, beyond) = if first_below { (a, b) } else { (b, a) };
+                    all.push(Change { direction, below, beyond, at });
+                }
+            }
+        }
+    }
+    all
+}

@@ -1,0 +1,178 @@
+//! The plan: a look at each strategy; then every size of those that were granted, some rounds, with and without a
+//! victim; then sizes between those where two change places.
+
+use fathom_probe::machine::{Attribute, Controls};
+use fathom_probe::transfer::Transfers;
+use fathom_probe::wire::{PatternKind, Trial};
+
+use super::cells::{self, LOOKED};
+use super::crossings::changes;
+use super::{Wanted, Way};
+use crate::budget::Budget;
+use crate::common::round;
+use crate::record::{Record, TrialRun};
+
+/// Rounds in which every cell is measured, after the look, on a model and on hardware: of six medians an interval is one
+/// of 95 %.
+const ROUNDS: [u64; 2] = [6, 6];
+/// Rounds that then look for where strategies change places: each halves the sizes between.
+const REFINING: u64 = 4;
+/// Transfers of a trial that count, on a model and on hardware, and those before them that do not. A victim's loss is a
+/// difference of two walks, which random replacement alone makes other each time.
+const SAMPLES: [u64; 2] = [1, 9];
+const OF_VICTIM: u64 = 5;
+const WARM: u64 = 1;
+/// Sizes between which a change lies are near enough where the larger is at most so many times the smaller, or so many
+/// bytes more: the commonest line.
+const NEAR: f64 = 1.1;
+const LINE: u64 = 64;
+
+/// The next round; empty at the end. A record says itself what was asked.
+#[must_use]
+pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
+    let number = record.round() + 1;
+    let budget = Budget::of(record, budget_ms);
+    let wanted = Wanted::of(record);
+    let hardware = usize::from(!budget.modelled);
+    let samples = SAMPLES[hardware];
+    let rounds = ROUNDS[hardware];
+    let trials = match number {
+        LOOKED => look(record, &wanted),
+        n if n <= LOOKED + rounds => all(record, &wanted, samples),
+        n if n <= LOOKED + rounds + REFINING => between(record, &wanted, samples),
+        _ => return Vec::new(),
+    };
+    let chunk_ns = chunk_ns(record);
+    let price = |trial: &Trial| price(trial, budget.modelled, chunk_ns);
+    round::close_at(record, &budget, trials, (rank, price), (seed, 0xd3a0))
+}
+
+/// The longest that an engine took for one of its own transfers in the look, ns.
+fn chunk_ns(record: &Record) -> f64 {
+    let looked = record.of(PatternKind::Transfer).filter(|r| r.trial.round == LOOKED);
+    let of_run = |r: &TrialRun| {
+        let channel = r.transfers.channel.filter(|channel| channel.hz > 0)?;
+        let ticks = r.transfers.rows.iter().map(|row| row.engine).max()?;
+        Some(ticks as f64 * 1e9 / channel.hz as f64 / channel.chunks.max(1) as f64)
+    };
+    looked.filter_map(of_run).fold(0.0, f64::max)
+}
+
+/// What a trial costs, in a budget's coin: accesses on a model, ns on hardware.
+fn price(trial: &Trial, modelled: bool, chunk_ns: f64) -> u64 {
+    if trial.pattern != PatternKind::Transfer {
+        return 0;
+    }
+    let count = trial.samples + trial.warm;
+    let (bytes, victim) = (trial.bytes, trial.transfers.victim);
+    // Two walks before each, one with the clock, and one after.
+    let walks = if victim > 0 { 4 * (victim / LINE + 1) } else { 0 };
+    if modelled {
+        // Words made or taken, and half as many pairs loaded and as many stored.
+        let copy = if trial.transfers.strategy.copies() { bytes / 8 } else { 0 };
+        return count * (bytes / 8 + copy + walks);
+    }
+    let chunks = bytes.div_ceil(EDU_BYTES) as f64;
+    let lines = bytes.div_ceil(LINE) as f64;
+    let flushes = if trial.controls.flush { 2.0 * lines * FLUSH_NS } else { 0.0 };
+    // Each chunk is moved twice: what arrived is looked at.
+    let each = FIXED_NS + bytes as f64 * BYTE_NS + 2.0 * chunks * chunk_ns + flushes + walks as f64 * WALK_NS;
+    (count as f64 * each) as u64
+}
+
+/// What the engine of QEMU's edu device moves at a time, bytes: what an engine is reckoned to move whose limit is not
+/// known.
+const EDU_BYTES: u64 = 2048;
+/// A transfer beside its bytes, ns: a system call, and buffers that are made and given back.
+const FIXED_NS: f64 = 50_000.0;
+/// Making, spoiling, copying and comparing a byte, ns: some five passes of a 2 GHz core.
+const BYTE_NS: f64 = 5.0;
+/// A flush of a line and a barrier, ns: 600 on a 2 GHz Sapphire Rapids guest.
+const FLUSH_NS: f64 = 600.0;
+/// A load of a victim's walk, ns: a second level's.
+const WALK_NS: f64 = 10.0;
+
+/// What the budget loses first are victims, then what is large: those are sorted by their cost.
+fn rank(trial: &Trial) -> u8 {
+    u8::from(trial.transfers.victim > 0)
+}
+
+/// One small trial of each strategy, which is granted or refused with its reason.
+fn look(record: &Record, wanted: &Wanted) -> Vec<Trial> {
+    let bytes = wanted.sizes.first().copied().unwrap_or(LINE);
+    let mut all: Vec<Trial> = wanted.ways.iter().map(|&way| trial(record, way, bytes, 2)).collect();
+    all.push(round::clock());
+    all
+}
+
+/// Was this refused, when it was looked at?
+pub(super) fn refused(record: &Record, way: Way) -> bool {
+    let of = |t: &Trial| t.pattern == PatternKind::Transfer && cells::way(t) == way;
+    record.trials.iter().any(|r| r.trial.round == LOOKED && of(&r.trial) && r.refusal.is_some())
+}
+
+fn granted<'a>(record: &'a Record, wanted: &'a Wanted) -> impl Iterator<Item = Way> + 'a {
+    wanted.ways.iter().copied().filter(|&way| !refused(record, way))
+}
+
+fn all(record: &Record, wanted: &Wanted, samples: u64) -> Vec<Trial> {
+    let mut all = Vec::new();
+    for way in granted(record, wanted) {
+        all.extend(wanted.sizes.iter().map(|&bytes| trial(record, way, bytes, samples)));
+        all.extend(wanted.polluting().map(|bytes| {
+            let trial = trial(record, way, bytes, samples);
+            let transfers = Transfers { victim: wanted.victim / 64 * 64, ..trial.transfers };
+            Trial { transfers, samples: OF_VICTIM, ..trial }
+        }));
+    }
+    all
+}
+
+/// A size between those where two strategies change places, for both of them.
+fn between(record: &Record, wanted: &Wanted, samples: u64) -> Vec<Trial> {
+    // Who asks for sizes wants those.
+    if record.run.as_ref().is_some_and(|run| !run.bytes.is_empty()) {
+        return Vec::new();
+    }
+    let cells = cells::all(record);
+    let mut all: Vec<Trial> = Vec::new();
+    for change in changes(&cells) {
+        let (low, high) = (change.at.low, change.at.high);
+        if high as f64 <= NEAR * low as f64 || high - low <= LINE {
+            continue;
+        }
+        // Between them by the same factor, in whole lines.
+        let middle = ((low as f64 * high as f64).sqrt() / LINE as f64).round() as u64 * LINE;
+        let bytes = middle.clamp(low + 1, high - 1);
+        for strategy in [change.below, change.beyond] {
+            let one = trial(record, (strategy, change.direction), bytes, samples);
+            if !all.contains(&one) && wanted.ways.contains(&(strategy, change.direction)) {
+                all.push(one);
+            }
+        }
+    }
+    all
+}
+
+fn trial(record: &Record, (strategy, direction): Way, bytes: u64, samples: u64) -> Trial {
+    let run = record.run.clone().unwrap_or_default();
+    let asked = &run.dma;
+    Trial {
+        pattern: PatternKind::Transfer,
+        bytes,
+        step: 8,
+        attribute: Attribute::WriteBack,
+        controls: Controls { flush: run.flush, ..Controls::default() },
+        transfers: Transfers {
+            strategy,
+            direction,
+            engine: asked.engine,
+            maintenance: asked.maintenance,
+            mistake: asked.mistake,
+            victim: 0,
+        },
+        samples,
+        warm: WARM,
+        ..Trial::default()
+    }
+}

@@ -1,0 +1,274 @@
+//! Transfers on described machines: who is cheapest where, what study S2's result would need, and that data which
+//! arrive otherwise than they were sent leave no time.
+
+mod common;
+
+use common::{finding, measured, number};
+use fathom_analysis::findings::{Report, Value};
+use fathom_experiment::dma::{self, asked::Asked};
+use fathom_experiment::record::{Record, Run};
+use fathom_model::Description;
+use fathom_model::catalog;
+use fathom_model::description::Time;
+use fathom_probe::transfer::{Direction, Engine, Maintenance, Mistake, Strategy};
+
+fn machine(name: &str) -> Description {
+    catalog::load(name).expect("it is committed").expect("and sound")
+}
+
+fn measure(d: &Description, run: Run) -> (Record, Report) {
+    let budget_ms = if run.budget_ms == 0 { 20_000 } else { run.budget_ms };
+    measured(d, dma::plan, Run { experiment: dma::NAME.into(), seed: 1, budget_ms, ..run })
+}
+
+/// The two strategies of the study and its packet, coming in; no victim.
+fn study(asked: Asked) -> Run {
+    let dma = Asked {
+        strategies: vec![Strategy::StreamingCopy, Strategy::UncachedCopy],
+        directions: vec![Direction::FromDevice],
+        victim: Some(0),
+        ..asked
+    };
+    Run { bytes: vec![1536], dma, ..Run::default() }
+}
+
+fn word<'a>(report: &'a Report, name: &str) -> &'a str {
+    match &finding(report, name).value {
+        Value::Text(word) => word,
+        other => panic!("{name}: {other:?}"),
+    }
+}
+
+fn has(report: &Report, part: &str) -> bool {
+    report.findings.iter().any(|f| f.name.contains(part))
+}
+
+#[test]
+fn a_whole_run_names_winners_crossovers_and_what_others_lose() {
+    let (record, report) = measure(&machine("omap3-sdio"), Run::default());
+    assert!(report.warnings.is_empty(), "{:?}", report.warnings);
+    assert!(report.refusals.is_empty(), "{:?}", report.refusals);
+    for &direction in Direction::ALL {
+        for bytes in dma::SIZES {
+            let winner = word(&report, &format!("dma.winner.{}.{bytes}", direction.token()));
+            let cpu = |s: &str| number(&report, &format!("dma.{s}.{}.{bytes}.cpu", direction.token()));
+            for &strategy in Strategy::ALL {
+                assert!(cpu(winner) <= cpu(strategy.token()), "{} {bytes}", strategy.token());
+            }
+        }
+    }
+    // What comes in is read: packets in memory that is not cached lose at every size above the smallest.
+    assert_eq!(word(&report, "dma.winner.to-device.1536"), "coherent");
+    assert_eq!(word(&report, "dma.winner.from-device.1536"), "zero-copy");
+    // Between its ends, in whole lines, and nearer than powers of two are.
+    let crossing = finding(&report, "dma.crossover.to-device.uncached-copy.zero-copy");
+    let (low, high) = (crossing.low.expect("low"), crossing.high.expect("high"));
+    assert!(high <= 1.11 * low, "{low}..{high}");
+    // Of a transfer each way, the sum of both.
+    let each = |d: &str| number(&report, &format!("pollution.streaming-copy.{d}.16384"));
+    let sum = number(&report, "pollution.streaming-copy.16384");
+    assert!((each("to-device") + each("from-device") - sum).abs() < 1e-6);
+    let lost = |s: &str| finding(&report, &format!("pollution.{s}.to-device.16384"));
+    assert!(lost("streaming-copy").low > Some(0.0), "a buffer and a packet go through the first level");
+    assert!(lost("coherent").low < Some(0.0), "nothing does");
+    assert!(record.trials.iter().all(|r| r.transfers.wrong == 0));
+}
+
+#[test]
+fn where_caches_see_the_device_in_place_is_cheapest_and_uncached_is_refused() {
+    for name in ["neoverse-n1", "sapphire-rapids"] {
+        let (_, report) = measure(&machine(name), Run { budget_ms: 4000, ..Run::default() });
+        for direction in ["to-device", "from-device"] {
+            for bytes in [64, 1536, 65536] {
+                assert_eq!(word(&report, &format!("dma.winner.{direction}.{bytes}")), "coherent", "{name}");
+            }
+        }
+        assert!(report.refusals.iter().any(|r| r.reason.contains("cached memory")), "{:?}", report.refusals);
+        assert!(!has(&report, "dma.study."), "nothing is to be compared with the study");
+        assert!(!has(&report, "uncached-copy"), "{name}");
+    }
+}
+
+/// By honest figures the study's variant is behind for what comes in, on every machine described; ahead for what goes
+/// out of a small core, whose stores gather.
+#[test]
+fn the_studys_result_does_not_follow_from_cited_latencies() {
+    for (name, loses) in [("omap3-sdio", 1_000.0), ("am5728", 3_000.0), ("bcm2711", 7_000.0)] {
+        let (_, report) = measure(&machine(name), study(Asked::default()));
+        let saved = number(&report, "dma.study.saved");
+        assert!(saved < -loses, "{name}: {saved}");
+        assert!((number(&report, "dma.study.needed") - 60_428.0).abs() < 1.0);
+        assert!(number(&report, "dma.study.gain") < 0.0, "{name}");
+    }
+}
+
+/// One assumption changed.
+type Change = (&'static str, fn(&mut Description), Asked);
+
+fn device(d: &mut Description) -> &mut fathom_model::description::Device {
+    d.dma.as_mut().expect("it has one")
+}
+
+/// Every number of omap3-sdio that the answer could hang on, at both ends of what it may be.
+fn changes() -> Vec<Change> {
+    let none = Asked::default;
+    let policy = |m| Asked { maintenance: Some(m), ..none() };
+    vec![
+        ("as described", |_| (), none()),
+        ("memory and uncached load 150 ns", |d| set_memory(d, 150.0), none()),
+        ("memory and uncached load 200 ns", |d| set_memory(d, 200.0), none()),
+        ("uncached load 100 ns", |d| d.uncached.load = Some(Time::ns(100.0)), none()),
+        ("uncached load 350 ns", |d| d.uncached.load = Some(Time::ns(350.0)), none()),
+        ("widest load 16 bytes", |d| device(d).widest = 16, none()),
+        ("widest load 64 bytes", |d| device(d).widest = 64, none()),
+        ("a line maintained 5 cycles", |d| d.core.maintain = Some(Time::cycles(5.0)), none()),
+        ("a line maintained 100 cycles", |d| d.core.maintain = Some(Time::cycles(100.0)), none()),
+        ("map and unmap 100 ns each", |d| device(d).map = Time::ns(100.0), none()),
+        ("map and unmap 2000 ns each", |d| device(d).map = Time::ns(2000.0), none()),
+        ("a copy that reads ahead, 48 ns a line", |d| device(d).stream = Some(Time::ns(48.0)), none()),
+        ("setup and interrupt 3 us in all", |d| set_fixed(d, 1000.0, 2000.0), none()),
+        ("setup and interrupt 50 us in all", |d| set_fixed(d, 10_000.0, 40_000.0), none()),
+        ("link 2.33 MB/s (18.67 Mbit/s)", |d| device(d).rate = 2.333e6, none()),
+        ("maintenance: map", |_| (), policy(Maintenance::Map)),
+        ("maintenance: clean-and-unmap", |_| (), policy(Maintenance::CleanAndUnmap)),
+        ("maintenance: whole-cache", |_| (), policy(Maintenance::WholeCache)),
+        ("maintenance: whole-cache, no L2", |d| d.levels.truncate(2), policy(Maintenance::WholeCache)),
+        ("all four that favour it most, at once", favour, none()),
+        ("a line maintained 800 cycles", |d| d.core.maintain = Some(Time::cycles(800.0)), none()),
+        ("map and unmap 31 us each", |d| device(d).map = Time::ns(31_000.0), none()),
+    ]
+}
+
+/// The cheapest reads of memory that is not cached and the dearest maintenance of the table.
+fn favour(d: &mut Description) {
+    d.uncached.load = Some(Time::ns(100.0));
+    device(d).widest = 64;
+    d.core.maintain = Some(Time::cycles(100.0));
+    device(d).map = Time::ns(2000.0);
+}
+
+fn set_memory(d: &mut Description, ns: f64) {
+    (d.memory.latency, d.memory.spread) = (Time::ns(ns), Time::ZERO);
+    d.uncached.load = Some(Time::ns(ns));
+}
+
+fn set_fixed(d: &mut Description, setup: f64, interrupt: f64) {
+    (device(d).setup, device(d).interrupt) = (Time::ns(setup), Time::ns(interrupt));
+}
+
+/// The table of METHOD: `cargo test -p fathom-experiment --test dma hangs -- --nocapture`.
+#[test]
+fn what_the_answer_hangs_on() {
+    println!("needed: 60428 ns, +9.2 %");
+    for (what, change, asked) in changes() {
+        let mut d = machine("omap3-sdio");
+        change(&mut d);
+        d.check().unwrap_or_else(|flaw| panic!("{what}: {flaw}"));
+        let (_, report) = measure(&d, study(asked));
+        let [saved, gain] = ["saved", "gain"].map(|row| number(&report, &format!("dma.study.{row}")));
+        println!("{what:40} {saved:9.0} ns {gain:+7.1} %");
+        let whole = what.contains("whole-cache");
+        let beyond = what.contains("800 cycles") || what.contains("31 us");
+        match (whole, beyond) {
+            // Twice a line of every cache is far too much, or nearly half of what is needed.
+            (true, _) if what.contains("no L2") => assert!((15_000.0..60_428.0).contains(&saved), "{saved}"),
+            (true, _) => assert!(saved > 5.0 * 60_428.0, "{saved}"),
+            // Made to fit, and nobody's figure.
+            (_, true) => assert!((55_000.0..66_000.0).contains(&saved), "{what}: {saved}"),
+            // No figure that a source or a manual allows comes within a tenth of it, nor all together within a third.
+            _ if what.contains("at once") => assert!((6_043.0..20_143.0).contains(&saved), "{what}: {saved}"),
+            _ => assert!(saved < 6_043.0, "{what}: {saved}"),
+        }
+    }
+}
+
+#[test]
+fn whole_caches_take_from_others_what_by_line_they_keep() {
+    let run = |maintenance| {
+        let dma = Asked {
+            strategies: vec![Strategy::StreamingCopy, Strategy::UncachedCopy],
+            directions: vec![Direction::FromDevice],
+            maintenance: Some(maintenance),
+            ..Asked::default()
+        };
+        measure(&machine("omap3-sdio"), Run { bytes: vec![1536], dma, ..Run::default() }).1
+    };
+    let lost = |report: &Report, s: &str| number(report, &format!("pollution.{s}.from-device.1536"));
+    let (lines, whole) = (run(Maintenance::MapAndUnmap), run(Maintenance::WholeCache));
+    // 32 KiB are 512 lines, each from memory: 175 ns.
+    assert!(lost(&whole, "streaming-copy") > 50_000.0, "{}", lost(&whole, "streaming-copy"));
+    assert!(lost(&lines, "streaming-copy") < 2_000.0, "{}", lost(&lines, "streaming-copy"));
+    assert!(lost(&whole, "uncached-copy") < 2_000.0, "its buffer is not maintained");
+}
+
+#[test]
+fn data_that_arrive_wrong_are_told_and_leave_no_time() {
+    let wrong = |mistake, direction, maintenance| {
+        let dma = Asked {
+            strategies: vec![Strategy::StreamingCopy, Strategy::Coherent],
+            directions: vec![direction],
+            mistake: Some(mistake),
+            maintenance: Some(maintenance),
+            ..Asked::default()
+        };
+        measure(&machine("omap3-sdio"), Run { bytes: vec![1536, 4096], dma, ..Run::default() })
+    };
+    for (mistake, direction, policy) in [
+        // Stale lines of the transfer before; a driver that maps what it sends as what comes in (the published snippet).
+        (Mistake::Nothing, Direction::FromDevice, Maintenance::MapAndUnmap),
+        (Mistake::NoUnmap, Direction::FromDevice, Maintenance::CleanAndUnmap),
+        (Mistake::AsFromDevice, Direction::ToDevice, Maintenance::Map),
+        (Mistake::AsFromDevice, Direction::ToDevice, Maintenance::MapAndUnmap),
+    ] {
+        let (record, report) = wrong(mistake, direction, policy);
+        let of = |what: &str| format!("dma.streaming-copy.{}.{what}", direction.token());
+        assert!(number(&report, &of("wrong")) > 0.0, "{mistake:?} {policy:?}");
+        assert!(!has(&report, &of("1536.cpu")), "{mistake:?} {policy:?}: times of wrong data");
+        assert!(has(&report, &format!("dma.coherent.{}.1536.cpu", direction.token())), "the others stand");
+        let told = report.warnings.iter().find(|w| w.token == "wrong-data").expect("it is told");
+        assert!(told.remedy.contains(mistake.token()), "{}", told.remedy);
+        assert!(record.trials.iter().any(|r| r.transfers.wrong > 0));
+    }
+    // Where every direction is cleaned, the same mistake loses nothing.
+    let (_, report) = wrong(Mistake::AsFromDevice, Direction::ToDevice, Maintenance::CleanAndUnmap);
+    assert_eq!(number(&report, "dma.streaming-copy.to-device.wrong"), 0.0);
+    assert!(report.warnings.iter().all(|w| w.token != "wrong-data"));
+}
+
+#[test]
+fn maintenance_and_copies_alone_have_no_throughput() {
+    let dma = Asked { engine: Some(Engine::Nothing), victim: Some(0), ..Asked::default() };
+    let (_, report) = measure(&machine("bcm2711"), Run { bytes: vec![1536], dma, ..Run::default() });
+    assert!(!has(&report, "throughput") && !has(&report, "utilisation") && !has(&report, ".wrong"));
+    let cpu = finding(&report, "dma.streaming-copy.from-device.1536.cpu");
+    assert!(cpu.notes.iter().any(|note| note.contains("nothing was moved")), "{:?}", cpu.notes);
+}
+
+#[test]
+fn a_link_has_its_rate_and_a_cpu_its_share_of_it() {
+    let dma = Asked { link_bits: 18_670_000, ..Asked::default() };
+    let (_, report) = measure(&machine("omap3-sdio"), study(dma));
+    assert_eq!(number(&report, "dma.link"), 18.67);
+    let [cpu, load] = ["cpu", "utilisation"]
+        .map(|what| number(&report, &format!("dma.streaming-copy.from-device.1536.{what}")));
+    assert!((load - 100.0 * cpu / (1536.0 * 8.0 / 18.67e6 * 1e9)).abs() < 1e-6);
+    // Without one, what the engine itself reached: 24 MB/s, but for memory's first answer.
+    let (_, report) = measure(&machine("omap3-sdio"), study(Asked::default()));
+    assert!((190.0..192.0).contains(&number(&report, "dma.link")), "{}", number(&report, "dma.link"));
+}
+
+#[test]
+fn a_machine_without_a_device_refuses_with_the_remedy() {
+    let (_, report) = measure(&machine("zen3"), Run::default());
+    assert!(report.refusals.iter().any(|r| r.remedy.contains("[dma]")), "{:?}", report.refusals);
+    assert!(!has(&report, ".cpu"));
+}
+
+#[test]
+fn a_small_budget_loses_victims_first_and_says_what_it_lost() {
+    let (record, report) = measure(&machine("omap3-sdio"), Run { budget_ms: 500, ..Run::default() });
+    let spent: u64 = record.trials.iter().filter_map(|r| r.done.as_ref()).map(|d| d.watch.accesses).sum();
+    assert!(spent <= 500 * 4_000, "{spent}");
+    assert!(report.warnings.iter().any(|w| w.token == "short-budget"), "{:?}", report.warnings);
+    assert!(has(&report, "dma.streaming-copy.to-device.64.cpu"));
+}

@@ -1,0 +1,108 @@
+//! Transfers as a user asks for them.
+
+use serde_json::Value;
+
+use crate::common::User;
+
+const ASK: [&str; 11] = [
+    "dma",
+    "--on",
+    "omap3-sdio",
+    "--bytes",
+    "64,1536",
+    "--victim",
+    "4K",
+    "--link",
+    "18.67Mbit",
+    "--budget",
+    "2s",
+];
+
+fn names(found: &Value) -> Vec<&str> {
+    found["findings"].as_array().expect("a list").iter().filter_map(|f| f["name"].as_str()).collect()
+}
+
+#[test]
+fn a_described_machine_shows_its_tables_and_the_record_says_what_was_asked() {
+    let user = User::new();
+    let did = user.run(&ASK);
+    let text = did.ended(0);
+    for wanted in [
+        "Study S2",
+        "Transfers to the device",
+        "Parts of 1.5 KiB from the device",
+        "What another working set lost",
+        "wrong bytes",
+        "dma.link 18.67 Mbit/s",
+    ] {
+        assert!(text.contains(wanted), "{wanted} is not in\n{text}");
+    }
+    assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
+    let json = user.run(&[&ASK[..], &["--json", "--record", "A"]].concat());
+    let found: Value = serde_json::from_str(json.ended(0)).expect("JSON");
+    let rows = names(&found);
+    for wanted in [
+        "dma.streaming-copy.from-device.1536.cpu",
+        "dma.coherent.to-device.64.throughput",
+        "dma.winner.to-device.64",
+        "pollution.zero-copy.1536",
+        "dma.study.saved",
+    ] {
+        assert!(rows.contains(&wanted), "{wanted} is not in {rows:?}");
+    }
+    assert_eq!(user.run(&["report", "A", "--json"]).out, json.out);
+    let record = user.read("A");
+    let asked = record.lines().nth(1).expect("a run");
+    assert!(asked.contains("bytes=64,1536") && asked.contains("link_bits=18670000 victim=4096"), "{asked}");
+    assert!(asked.contains("--bytes 64,1536 --link 18670000bit --victim 4096"), "{asked}");
+}
+
+#[test]
+fn a_mistake_is_below_the_bar_and_leaves_no_time() {
+    let user = User::new();
+    let ask = ["dma", "--on", "bcm2711", "--bytes", "1536", "--victim", "0", "--budget", "2s"];
+    let wrong = ["--mistake", "no-unmap", "--strategy", "zero-copy", "--direction", "from-device"];
+    let did = user.run(&[&ask[..], &wrong].concat());
+    assert!(did.ended(3).contains("wrong-data"), "{}", did.out);
+    assert!(!did.out.contains("CPU time"), "{}", did.out);
+    user.run(&[&ask[..], &["--mistake", "no-unmap", "--direction", "to-device"]].concat()).ended(0);
+}
+
+#[test]
+fn without_driver_and_stand_in_this_host_says_what_it_cannot_know() {
+    let user = User::new();
+    let ask = ["dma", "--bytes", "64,4K", "--victim", "0", "--budget", "1s", "--json"];
+    let plain = user.run(&ask);
+    let found: Value = serde_json::from_str(&plain.out).unwrap_or_else(|e| panic!("{e}: {}", plain.err));
+    let refused = found["refusals"].to_string();
+    let driver = found["facts"].to_string();
+    if std::path::Path::new("/dev/fathom").exists() {
+        println!("skipped: the driver is loaded here");
+        return;
+    }
+    assert!(refused.contains("driver"), "{refused} {driver}");
+    assert!(refused.contains("--stand-in flush"), "{refused}");
+    let rows = names(&found);
+    assert!(!rows.iter().any(|name| name.contains("uncached-copy")), "{rows:?}");
+    assert!(!rows.iter().any(|name| name.ends_with("throughput")), "{rows:?}");
+    let flushed = user.run(&[&ask[..], &["--stand-in", "flush"]].concat());
+    let found: Value = serde_json::from_str(&flushed.out).unwrap_or_else(|e| panic!("{e}: {}", flushed.err));
+    // Under an emulator there is no time to be told.
+    if found["subject"]["worth"] != "emulated" {
+        assert!(names(&found).contains(&"dma.streaming-copy.to-device.4096.map"), "{found}");
+    }
+}
+
+#[test]
+fn what_cannot_be_asked_is_named() {
+    let user = User::new();
+    for (arguments, words) in [
+        (&["dma", "--bytes", "2M"][..], &["--bytes", "8 bytes to 1M"][..]),
+        (&["dma", "--link", "18"], &["--link", "18.67Mbit"]),
+        (&["dma", "--victim", "100"], &["--victim", "multiples of 64"]),
+        (&["dma", "--strategy", "memcpy"], &["--strategy", "zero-copy"]),
+        (&["dma", "--mistake", "all"], &["--mistake", "as-from-device"]),
+    ] {
+        user.run(arguments).failed(2, words);
+    }
+}

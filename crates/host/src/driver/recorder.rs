@@ -1,0 +1,181 @@
+//! Wake-ups of the kernel's own, which the driver writes into memory that is mapped here.
+
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::ptr::NonNull;
+use std::rc::Rc;
+use std::sync::atomic::{Ordering, fence};
+
+use fathom_probe::machine::Refusal;
+
+use super::{Driver, refused, uapi};
+
+/// How the recorder's thread is scheduled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Policy {
+    /// As any task.
+    Normal,
+    /// `SCHED_FIFO`, the lowest priority.
+    FifoLow,
+    /// `SCHED_FIFO`, the middle one, as the kernel gives it to its own threads (`sched_set_fifo`).
+    Fifo,
+}
+
+impl Policy {
+    /// The one that a task of this real-time priority would have.
+    pub(crate) fn of(priority: u64) -> Policy {
+        match priority {
+            0 => Policy::Normal,
+            1 => Policy::FifoLow,
+            _ => Policy::Fifo,
+        }
+    }
+
+    /// For the record.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Policy::Normal => "SCHED_OTHER",
+            Policy::FifoLow => "SCHED_FIFO 1",
+            // `MAX_RT_PRIO / 2` (Linux, kernel/sched/syscalls.c).
+            Policy::Fifo => "SCHED_FIFO 50",
+        }
+    }
+
+    fn number(self) -> u32 {
+        (match self {
+            Policy::Normal => uapi::POLICY_NORMAL,
+            Policy::FifoLow => uapi::POLICY_FIFO_LOW,
+            Policy::Fifo => uapi::POLICY_FIFO,
+        }) as u32
+    }
+}
+
+/// One activation, ns of `CLOCK_MONOTONIC`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Activation {
+    /// What the timer was set for.
+    pub(crate) expires_ns: u64,
+    /// When its handler ran.
+    pub(crate) irq_ns: u64,
+    /// When the thread ran.
+    pub(crate) task_ns: u64,
+}
+
+/// A recorder that runs; it ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    driver: Rc<Driver>,
+    memory: Memory,
+    rows: u32,
+}
+
+/// Bytes before the first row.
+const HEAD: usize = size_of::<uapi::Wakes>();
+const ROW: usize = size_of::<uapi::Wake>();
+
+impl Recorder {
+    /// Starts one that sets its timer every `period_ns` on `cpu`, until it has so many `rows`.
+    ///
+    /// # Errors
+    /// A [`Refusal`] where the driver takes no such period or number, or has no room for another recorder.
+    pub(crate) fn start(
+        driver: &Rc<Driver>,
+        period_ns: u64,
+        cpu: u32,
+        policy: Policy,
+        rows: u64,
+    ) -> Result<Recorder, Refusal> {
+        let (least, most) = (uapi::WAKE_LEAST_NS, uapi::WAKE_MOST_NS);
+        if !(least..=most).contains(&period_ns) {
+            let reason = format!("the driver's recorder takes no period of {period_ns} ns");
+            return Err(Refusal::new(
+                reason,
+                format!("ask for {} us to {} s", least / 1000, most / 1_000_000_000),
+            ));
+        }
+        let rows = rows.clamp(1, uapi::WAKE_MOST_ROWS) as u32;
+        let mut start =
+            uapi::WakeStart { period_ns, cpu, policy: policy.number(), rows, ..uapi::WakeStart::default() };
+        driver.call(uapi::IOC_WAKE_START, &mut start).map_err(|e| refused("a recorder of wake-ups", &e))?;
+        match Memory::map(driver, start.offset, start.bytes, rows) {
+            Ok(memory) => Ok(Recorder { driver: Rc::clone(driver), memory, rows }),
+            Err(error) => {
+                let _ = driver.plain(uapi::IOC_WAKE_STOP);
+                Err(refused("to let its recorder be mapped", &error))
+            }
+        }
+    }
+
+    /// Has it as many rows as it was asked for, or ended otherwise?
+    pub(crate) fn has_ended(&self) -> bool {
+        self.memory.head().ended != 0
+    }
+
+    /// The rows that are complete.
+    pub(crate) fn rows(&self) -> Vec<Activation> {
+        let written = self.memory.head().written.min(self.rows);
+        // A row is written before its number (`smp_store_release` in driver/wakes.c).
+        fence(Ordering::Acquire);
+        (0..written as usize).map(|at| self.memory.row(at)).collect()
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        // Should it be stopped already, there is nothing left to stop.
+        let _ = self.driver.plain(uapi::IOC_WAKE_STOP);
+    }
+}
+
+/// The recorder's memory, mapped to be read.
+#[derive(Debug)]
+struct Memory {
+    at: NonNull<u8>,
+    bytes: usize,
+}
+
+impl Memory {
+    /// Maps `bytes` bytes from `offset`, which must hold so many rows.
+    fn map(driver: &Driver, offset: u64, bytes: u64, rows: u32) -> io::Result<Memory> {
+        let short = || io::Error::from(io::ErrorKind::InvalidData);
+        let length = usize::try_from(bytes).map_err(|_| short())?;
+        let offset = libc::off_t::try_from(offset).map_err(|_| short())?;
+        if length < HEAD + rows as usize * ROW {
+            return Err(short());
+        }
+        // SAFETY: a new mapping at an address of the kernel's choice, to be read alone, touches no memory that anything
+        // else here uses.
+        let raw = unsafe {
+            let fd = driver.file.as_raw_fd();
+            libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ, libc::MAP_SHARED, fd, offset)
+        };
+        if raw == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let at = NonNull::new(raw.cast::<u8>()).ok_or_else(short)?;
+        Ok(Memory { at, bytes: length })
+    }
+
+    fn head(&self) -> uapi::Wakes {
+        // SAFETY: `map` has mapped `HEAD` bytes and more, page-aligned, for as long as this lives; any bytes are a
+        // structure of integers. Volatile: the kernel writes while this reads, whole integers each.
+        unsafe { self.at.as_ptr().cast::<uapi::Wakes>().read_volatile() }
+    }
+
+    /// Row `at`, which the caller has seen to be below the rows asked for.
+    fn row(&self, at: usize) -> Activation {
+        let offset = HEAD + at * ROW;
+        assert!(offset + ROW <= self.bytes, "a row that was not asked for");
+        // SAFETY: inside the live mapping, by the line above; `HEAD` and `ROW` are multiples of 8, so it is aligned. A
+        // row that is complete is written no more.
+        let row = unsafe { self.at.as_ptr().add(offset).cast::<uapi::Wake>().read_volatile() };
+        Activation { expires_ns: row.expires, irq_ns: row.irq, task_ns: row.task }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `map` with this length, unmapped once, and nothing refers to it.
+        unsafe { libc::munmap(self.at.as_ptr().cast(), self.bytes) };
+    }
+}

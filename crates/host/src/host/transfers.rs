@@ -1,0 +1,275 @@
+//! Transfers: by the driver, where it is there; else what user space can know of them by itself.
+//!
+//! Without the driver nobody maps a buffer, and nothing moves. What is left is the copy between two buffers and what a
+//! CPU does with a packet: on x86 that is all there is to a transfer beside the call that maps a buffer, because
+//! caches see every device there (Intel SDM volume 3, 11.3; without an IOMMU's tables). Where it is asked for, a flush
+//! of each line stands in for the maintenance of a machine whose caches do not.
+
+use std::hint::black_box;
+
+use fathom_probe::chain::mix;
+use fathom_probe::machine::{Attribute, Dma, FactValue, Refusal};
+use fathom_probe::transfer::{Batch, Channel, Direction, Engine, Strategy, Transferred, Transfers};
+
+use super::Host;
+use crate::driver::Presence;
+use crate::wide;
+
+/// Bytes from flush to flush: the shortest line of a machine that this runs on has more.
+const LINE: usize = 64;
+
+impl Dma for Host {
+    fn transfer(&mut self, asked: &Transfers, batch: &Batch) -> Result<(Channel, Vec<Transferred>), Refusal> {
+        if asked.maintenance.is_some() || asked.mistake.is_some() {
+            return Err(Refusal::new(
+                "how buffers are maintained is the kernel's to choose, and it makes no mistakes on purpose",
+                "ask that of a described machine: `fathom dma --on bcm2711`",
+            ));
+        }
+        match self.driver.clone() {
+            Presence::There(driver) if !self.flush => driver.transfers(asked, batch),
+            _ => self.alone(asked, batch),
+        }
+    }
+}
+
+/// Why a strategy cannot be had without the driver.
+fn needs_driver(presence: &Presence, why: &str) -> Refusal {
+    let reason = match presence {
+        Presence::There(_) => format!("{why}; --stand-in flush is without the driver"),
+        _ => format!("{why}: Fathom's driver {}", presence.state()),
+    };
+    let remedy = presence.remedy();
+    let flush = "`fathom dma --stand-in flush` flushes lines in place of the kernel";
+    Refusal::new(reason, if remedy.is_empty() { flush.to_owned() } else { format!("{remedy}; {flush}") })
+}
+
+impl Host {
+    /// What user space can know of transfers.
+    fn alone(&mut self, asked: &Transfers, batch: &Batch) -> Result<(Channel, Vec<Transferred>), Refusal> {
+        if let Some(engine) = asked.engine.filter(|engine| *engine != Engine::Nothing) {
+            let reason = format!("user space starts no engine ({})", engine.token());
+            return Err(needs_driver(&self.driver, &reason));
+        }
+        let refuse = |why: &str| Err(needs_driver(&self.driver, why));
+        match asked.strategy {
+            Strategy::UncachedCopy => return refuse("a buffer that is not cached and that a device may use"),
+            // Where lines are maintained, memory that both sides see alike is not cached.
+            Strategy::Coherent if self.flush => return refuse("memory that both sides see alike"),
+            // Caches see every device of such a machine; of others nobody tells user space.
+            Strategy::PersistentCopy | Strategy::Coherent if cfg!(target_arch = "x86_64") => {}
+            Strategy::PersistentCopy if self.flush => {}
+            Strategy::StreamingCopy | Strategy::ZeroCopy if self.flush => {}
+            Strategy::Coherent | Strategy::PersistentCopy => {
+                return refuse("whether caches see a device here");
+            }
+            Strategy::StreamingCopy | Strategy::ZeroCopy => return refuse("what mapping a buffer costs"),
+        }
+        let mut link = Link::new(asked, batch)?;
+        let flush = self.flush && asked.strategy.maintains();
+        let rows =
+            (0..batch.count).map(|i| self.one(&mut link, asked, flush, word(batch.seed, batch.first + i)));
+        let rows = rows.collect();
+        let channel = Channel {
+            hz: self.clock_hz(),
+            cycles: false,
+            engine: Engine::Nothing,
+            coherent: cfg!(target_arch = "x86_64") && !flush,
+            chunks: 1,
+            attribute: Some(Attribute::WriteBack),
+            maintenance: None,
+            stand_in: flush,
+        };
+        Ok((channel, rows))
+    }
+
+    /// Ticks a second of the clock, as the facts have it.
+    fn clock_hz(&self) -> u64 {
+        let hz = self.facts.iter().find(|fact| fact.name == "clock.hz").map(|fact| &fact.value);
+        if let Some(FactValue::Int(hz)) = hz { *hz } else { 0 }
+    }
+
+    fn one(&self, link: &mut Link, asked: &Transfers, flush: bool, seed: u64) -> Transferred {
+        let mut row = Transferred { unproven: true, ..Transferred::default() };
+        let transmits = asked.direction == Direction::ToDevice;
+        link.spoil();
+        if transmits {
+            row.used = self.timed(|| link.make(seed));
+            row.copy = self.timed(|| link.copy(true));
+            // What a device would read is there to be looked at.
+            row.wrong = link.wrong(seed);
+        }
+        row.map = self.timed(|| link.flush(flush));
+        row.unmap = self.timed(|| link.flush(flush && !transmits));
+        if !transmits {
+            row.copy = self.timed(|| link.copy(false));
+            row.used = self.timed(|| link.take());
+        }
+        row
+    }
+
+    fn timed(&self, run: impl FnOnce()) -> u64 {
+        let began = self.clock.now();
+        run();
+        self.clock.now().since(began)
+    }
+}
+
+/// Data that differ from transfer to transfer and from place to place.
+fn word(seed: u64, at: u64) -> u64 {
+    mix(seed ^ mix(at + 1))
+}
+
+/// A packet and, where there is one, the buffer that a device would have.
+struct Link {
+    packet: Vec<u64>,
+    buffer: Option<Vec<u64>>,
+}
+
+impl Link {
+    fn new(asked: &Transfers, batch: &Batch) -> Result<Link, Refusal> {
+        let words = batch.bytes.div_ceil(8) as usize;
+        let memory = || {
+            let mut memory: Vec<u64> = Vec::new();
+            memory.try_reserve_exact(words).map_err(|_| {
+                Refusal::new(
+                    format!("{} bytes of memory cannot be had", batch.bytes),
+                    "ask for smaller --bytes",
+                )
+            })?;
+            memory.resize(words, 0);
+            Ok::<_, Refusal>(memory)
+        };
+        Ok(Link { packet: memory()?, buffer: asked.strategy.copies().then(memory).transpose()? })
+    }
+
+    /// What stood there before must not be taken for what is to come.
+    fn spoil(&mut self) {
+        self.packet.fill(0x5a5a_5a5a_5a5a_5a5a);
+        self.buffer.iter_mut().for_each(|buffer| buffer.fill(0xa5a5_a5a5_a5a5_a5a5));
+    }
+
+    fn make(&mut self, seed: u64) {
+        (0..).zip(&mut self.packet).for_each(|(at, to)| *to = word(seed, at));
+        black_box(&mut self.packet);
+    }
+
+    fn take(&self) {
+        let sum = self.packet.iter().fold(0u64, |sum, word| sum.wrapping_add(*black_box(word)));
+        black_box(sum);
+    }
+
+    fn copy(&mut self, out: bool) {
+        let Some(buffer) = &mut self.buffer else { return };
+        let (from, to) = if out { (&self.packet, buffer) } else { (&*buffer, &mut self.packet) };
+        to.copy_from_slice(black_box(from));
+        black_box(to);
+    }
+
+    /// Bytes of the device's memory that are not those that were sent.
+    fn wrong(&self, seed: u64) -> u64 {
+        let found = self.buffer.as_ref().unwrap_or(&self.packet);
+        8 * (0..).zip(found).filter(|(at, found)| **found != word(seed, *at)).count() as u64
+    }
+
+    /// Cleans and invalidates every line of the device's memory.
+    fn flush(&mut self, wanted: bool) {
+        if !wanted {
+            return;
+        }
+        let memory = self.buffer.as_mut().unwrap_or(&mut self.packet);
+        let bytes = size_of_val(memory.as_slice());
+        let start: *mut u8 = memory.as_mut_ptr().cast();
+        for at in (0..bytes).step_by(LINE) {
+            // SAFETY: the byte is one of this memory, which is borrowed here; a flush changes no contents.
+            unsafe { wide::flush(start.wrapping_add(at)) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::Options;
+
+    fn host() -> Host {
+        Host::open(Options { priority: false, die_with_parent: false, ..Options::default() })
+            .unwrap_or_else(|r| panic!("{}", r.reason))
+    }
+
+    fn asked(strategy: Strategy, direction: Direction) -> Transfers {
+        Transfers { strategy, direction, ..Transfers::default() }
+    }
+
+    const BATCH: Batch = Batch { bytes: 1500, seed: 3, first: 0, count: 4 };
+
+    #[test]
+    fn what_was_made_is_what_a_device_would_find_and_a_missing_copy_is_seen() {
+        for strategy in [Strategy::StreamingCopy, Strategy::ZeroCopy] {
+            let mut link = Link::new(&asked(strategy, Direction::ToDevice), &BATCH).unwrap();
+            link.spoil();
+            link.make(7);
+            if strategy.copies() {
+                assert_eq!(link.wrong(7), 1504, "nothing was copied yet");
+            }
+            link.copy(true);
+            assert_eq!(link.wrong(7), 0);
+            assert_eq!(link.wrong(8), 1504, "the data of another transfer");
+            link.flush(true);
+            assert_eq!(link.wrong(7), 0, "a flush changes nothing");
+        }
+    }
+
+    #[test]
+    fn without_the_driver_copies_are_told_and_the_rest_is_refused_with_what_would_help() {
+        let mut host = host();
+        if matches!(host.driver, Presence::There(_)) {
+            println!("skipped: the driver is there");
+            return;
+        }
+        for &direction in Direction::ALL {
+            for strategy in [Strategy::StreamingCopy, Strategy::UncachedCopy, Strategy::ZeroCopy] {
+                let refusal =
+                    host.transfer(&asked(strategy, direction), &BATCH).expect_err("needs the driver");
+                assert!(refusal.remedy.contains("--stand-in flush"), "{}", refusal.remedy);
+                assert!(refusal.reason.contains("driver"), "{}", refusal.reason);
+            }
+            let known = host.transfer(&asked(Strategy::PersistentCopy, direction), &BATCH);
+            if cfg!(target_arch = "x86_64") {
+                let (channel, rows) = known.expect("copies are known");
+                assert!(channel.coherent && !channel.stand_in && channel.hz > 0);
+                assert_eq!((channel.engine, rows.len()), (Engine::Nothing, 4));
+                assert!(rows.iter().all(|r| r.unproven && r.wrong == 0 && r.copy > 0));
+            } else {
+                assert!(known.is_err(), "nobody knows whether caches see a device");
+            }
+        }
+    }
+
+    #[test]
+    fn flushes_stand_in_for_maintenance_where_they_are_asked_for() {
+        let mut host = host();
+        host.flush = true;
+        for strategy in [Strategy::StreamingCopy, Strategy::ZeroCopy, Strategy::PersistentCopy] {
+            let (channel, rows) = host.transfer(&asked(strategy, Direction::FromDevice), &BATCH).unwrap();
+            assert!(channel.stand_in && !channel.coherent);
+            assert!(rows.iter().all(|r| r.map > 0 && r.unmap > 0), "{strategy:?}");
+        }
+        for strategy in [Strategy::UncachedCopy, Strategy::Coherent] {
+            assert!(host.transfer(&asked(strategy, Direction::ToDevice), &BATCH).is_err());
+        }
+    }
+
+    #[test]
+    fn what_only_a_description_can_do_is_refused() {
+        use fathom_probe::transfer::{Maintenance, Mistake};
+        let mut host = host();
+        let plain = asked(Strategy::PersistentCopy, Direction::ToDevice);
+        for wrong in [
+            Transfers { maintenance: Some(Maintenance::Map), ..plain },
+            Transfers { mistake: Some(Mistake::NoUnmap), ..plain },
+        ] {
+            assert!(host.transfer(&wrong, &BATCH).expect_err("it is").remedy.contains("--on"));
+        }
+    }
+}

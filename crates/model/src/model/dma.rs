@@ -1,0 +1,464 @@
+//! Transfers: a device that reads and writes memory behind the caches or before them, and what the kernel does so that
+//! both sides see the same.
+//!
+//! Everything happens in order on CPU 0: it writes the packet, copies it, gives the buffer to the device, starts it,
+//! waits, takes its interrupt, takes the buffer back. Each access goes through the levels as any other, so that what a
+//! strategy costs beside its own accesses, lines lost to others, costs what it costs. Packet and buffer lie anywhere
+//! in the kernel's memory, as the seed has it, and stay there for a trial.
+
+mod contents;
+
+use fathom_probe::chain::mix;
+use fathom_probe::machine::{Attribute, Dma, Refusal};
+use fathom_probe::patterns::copy::turns;
+use fathom_probe::transfer::{
+    Batch, Channel, Direction, Engine, Maintenance, Mistake, Strategy, Transferred, Transfers,
+};
+
+use self::contents::Contents;
+use super::Model;
+use crate::description::{Coherence, Device};
+use crate::rng::{Rng, Use};
+use crate::time::Scale;
+use crate::uncached::behaviour;
+
+/// Memory of the kernel's in which packets and buffers lie, bytes: the largest of both fit into a half each.
+const WITHIN: u64 = 16 << 20;
+/// Bytes of an access of the CPU's to a packet that it makes or takes, and of a copy's in cached memory.
+const WORD: u64 = 8;
+const PAIR: u64 = 16;
+
+/// Memory that holds a packet, or what the device gets.
+#[derive(Clone, Debug)]
+struct Region {
+    /// Where it begins, as a place in the kernel and as a physical address.
+    place: u64,
+    start: u64,
+    behaves: Attribute,
+    contents: Contents,
+    /// The line of the last load of a pass.
+    last: u64,
+}
+
+/// What a trial's transfers run over.
+#[derive(Clone, Debug)]
+pub(super) struct Link {
+    asked: Transfers,
+    bytes: u64,
+    seed: u64,
+    device: Device,
+    /// How buffers are maintained; nothing where the device is seen.
+    policy: Option<Maintenance>,
+    packet: Region,
+    /// Absent where the device has the packet itself.
+    buffer: Option<Region>,
+    moves: bool,
+    costs: Costs,
+}
+
+/// The description's times, in units.
+#[derive(Clone, Copy, Debug)]
+struct Costs {
+    setup: u64,
+    interrupt: u64,
+    map: u64,
+    write_back: u64,
+    stream: Option<u64>,
+    /// Until memory has answered the device's first burst, and of each burst on its way: those after the first are
+    /// asked for ahead.
+    first: u64,
+    burst: u64,
+}
+
+impl Costs {
+    fn new(model: &Model, device: &Device) -> Costs {
+        let scale = Scale::new(&model.description);
+        let memory = scale.units(model.description.memory.latency);
+        let link = device.burst as f64 / device.rate * model.timer.units_hz as f64;
+        Costs {
+            setup: scale.units(device.setup),
+            interrupt: scale.units(device.interrupt),
+            map: scale.units(device.map),
+            write_back: scale.units(device.write_back),
+            stream: device.stream.map(|time| scale.units(time)),
+            first: memory,
+            // Checked: at least 1 kB/s, so that this stays far inside 64 bits.
+            burst: link.round() as u64,
+        }
+    }
+}
+
+impl Link {
+    /// The memory that the device has.
+    fn shared(&mut self) -> &mut Region {
+        self.buffer.as_mut().unwrap_or(&mut self.packet)
+    }
+
+    fn direction_mapped(&self) -> Direction {
+        match self.asked.mistake {
+            Some(Mistake::AsFromDevice) => Direction::FromDevice,
+            _ => self.asked.direction,
+        }
+    }
+
+    /// What is due to the lines of the device's memory before it may have it: cleaned, invalidated.
+    fn due_before(&self) -> Option<Due> {
+        let from_device = self.direction_mapped() == Direction::FromDevice;
+        self.due(|policy| match policy {
+            Maintenance::Map | Maintenance::MapAndUnmap => Due::by_line(!from_device, from_device),
+            Maintenance::CleanAndUnmap => Due::by_line(true, false),
+            Maintenance::WholeCache => Due::ALL,
+        })
+    }
+
+    /// The same before the CPU may have it back.
+    fn due_after(&self) -> Option<Due> {
+        if self.asked.mistake == Some(Mistake::NoUnmap) {
+            return None;
+        }
+        let from_device = self.direction_mapped() == Direction::FromDevice;
+        self.due(|policy| match policy {
+            Maintenance::MapAndUnmap | Maintenance::CleanAndUnmap if from_device => Due::by_line(false, true),
+            Maintenance::WholeCache => Due::ALL,
+            _ => Due::by_line(false, false),
+        })
+    }
+
+    fn due(&self, of: impl Fn(Maintenance) -> Due) -> Option<Due> {
+        let wanted = self.asked.strategy.maintains() && self.asked.mistake != Some(Mistake::Nothing);
+        wanted.then(|| self.policy.map_or(Due::by_line(false, false), of))
+    }
+}
+
+/// Maintenance that is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Due {
+    clean: bool,
+    invalidate: bool,
+    /// Every line there is, and not those of the buffer.
+    all: bool,
+}
+
+impl Due {
+    const ALL: Due = Due { clean: true, invalidate: true, all: true };
+
+    fn by_line(clean: bool, invalidate: bool) -> Due {
+        Due { clean, invalidate, all: false }
+    }
+}
+
+impl Dma for Model {
+    fn transfer(&mut self, asked: &Transfers, batch: &Batch) -> Result<(Channel, Vec<Transferred>), Refusal> {
+        let kept = self.link.take().filter(|link| {
+            (link.asked, link.bytes, link.seed) == (*asked, batch.bytes, batch.seed) && batch.first > 0
+        });
+        let mut link = match kept {
+            Some(link) => link,
+            None => self.link_for(asked, batch)?,
+        };
+        let rows = (0..batch.count).map(|i| self.transfer_one(&mut link, batch, batch.first + i)).collect();
+        let channel = Channel {
+            hz: u64::try_from(self.timer.units_hz).unwrap_or(u64::MAX),
+            cycles: false,
+            engine: if link.moves { Engine::Described } else { Engine::Nothing },
+            coherent: link.policy.is_none(),
+            chunks: 1,
+            attribute: Some(link.shared().behaves),
+            maintenance: link.policy,
+            stand_in: false,
+        };
+        self.link = Some(link);
+        Ok((channel, rows))
+    }
+}
+
+impl Model {
+    /// Memory and device for a trial.
+    fn link_for(&mut self, asked: &Transfers, batch: &Batch) -> Result<Link, Refusal> {
+        let device = self.description.dma.clone().ok_or_else(undescribed)?;
+        let moves = match asked.engine {
+            None | Some(Engine::Described) => true,
+            Some(Engine::Nothing) => false,
+            Some(other) => {
+                let reason = format!("a description's device is no {}", other.token());
+                return Err(Refusal::new(reason, "ask for engine=described, or for none"));
+            }
+        };
+        if self.controls.flush {
+            let reason = "a model's buffers are maintained as its description says, and not in place of that";
+            return Err(Refusal::new(reason, "leave `--stand-in flush` out"));
+        }
+        let behind = device.coherence == Coherence::None;
+        let policy = match (behind, asked.maintenance) {
+            (true, asked) => asked.or(device.maintenance),
+            (false, None) => None,
+            (false, Some(_)) => {
+                let reason = "caches see what this device does: nobody maintains buffers for it";
+                return Err(Refusal::new(
+                    reason,
+                    "leave `--maintenance` out, or describe coherence = \"none\"",
+                ));
+            }
+        };
+        if asked.victim == 0 {
+            // Nothing of an earlier trial is in the caches; a victim's own lines are.
+            self.cool();
+        }
+        let (packet, buffer) = self.regions(asked.strategy, batch, behind)?;
+        let costs = Costs::new(self, &device);
+        Ok(Link {
+            asked: *asked,
+            bytes: batch.bytes,
+            seed: batch.seed,
+            device,
+            policy,
+            packet,
+            buffer,
+            moves,
+            costs,
+        })
+    }
+
+    /// The packet, and the device's buffer where that is another one.
+    fn regions(
+        &self,
+        strategy: Strategy,
+        batch: &Batch,
+        behind: bool,
+    ) -> Result<(Region, Option<Region>), Refusal> {
+        let shared = match strategy {
+            Strategy::UncachedCopy if !behind => {
+                return Err(Refusal::new(
+                    "for a device that caches see, the kernel hands out cached memory whatever it is asked for",
+                    "persistent-copy is what this would be",
+                ));
+            }
+            Strategy::UncachedCopy | Strategy::Coherent if behind => {
+                behaviour(&self.description.uncached, Attribute::NormalNc)?
+            }
+            _ => Attribute::WriteBack,
+        };
+        let mut rng = Rng::new(self.seed ^ mix(batch.seed), Use::Transfer, 0);
+        let (page, half) = (self.arena.base.page.min(64 << 10), WITHIN / 2);
+        let mut region = |number: u64, behaves: Attribute| {
+            let place = number * half + rng.below((half - (1 << 20)) / page) * page;
+            let start = self.paging.kernel(WITHIN) + place;
+            let contents = Contents::new(batch.bytes, self.narrowest_line());
+            Region { place, start, behaves, contents, last: u64::MAX }
+        };
+        let packet = region(0, if strategy.copies() { Attribute::WriteBack } else { shared });
+        let buffer = strategy.copies().then(|| region(1, shared));
+        Ok((packet, buffer))
+    }
+
+    /// One transfer, from the packet as it was to the packet as it is to be.
+    fn transfer_one(&mut self, link: &mut Link, batch: &Batch, number: u64) -> Transferred {
+        // What is moved is new each time, and never what memory had at first.
+        let version = mix(batch.seed ^ mix(number)) | 1;
+        let mut row = Transferred { unproven: !link.moves, ..Transferred::default() };
+        let transmits = link.asked.direction == Direction::ToDevice;
+        if transmits {
+            row.used = self.timed(|model| model.make(&mut link.packet, version));
+            row.copy = self.timed(|model| model.copy_over(link, true));
+        }
+        row.map = self.timed(|model| model.give(link));
+        if link.moves {
+            let began = self.clock();
+            row.setup = self.timed(|model| model.pass(link.costs.setup));
+            row.wrong = self.run_device(link, version, transmits);
+            row.setup += self.timed(|model| model.pass(link.costs.interrupt));
+            row.engine = self.clock() - began;
+        }
+        row.unmap = self.timed(|model| model.take_back(link));
+        if !transmits {
+            row.copy = self.timed(|model| model.copy_over(link, false));
+            let mut wrong = 0;
+            let stream = link.costs.stream;
+            row.used = self.timed(|model| wrong = model.consume(&mut link.packet, version, stream));
+            row.wrong = if link.moves { wrong } else { 0 };
+        }
+        row
+    }
+
+    /// Units that pass.
+    fn timed(&mut self, run: impl FnOnce(&mut Model)) -> u64 {
+        let began = self.clock();
+        run(self);
+        self.clock() - began
+    }
+
+    /// The CPU makes a packet, word by word.
+    fn make(&mut self, packet: &mut Region, version: u64) {
+        for at in (0..packet.contents.bytes()).step_by(WORD as usize) {
+            self.write_part(packet, at, WORD, version);
+        }
+        self.spend(turns(packet.contents.bytes().div_ceil(WORD)));
+    }
+
+    /// The CPU takes a packet, word by word; how many of its bytes are not of this version.
+    fn consume(&mut self, packet: &mut Region, version: u64, stream: Option<u64>) -> u64 {
+        let mut wrong = 0;
+        packet.last = u64::MAX;
+        for at in (0..packet.contents.bytes()).step_by(WORD as usize) {
+            let bytes = WORD.min(packet.contents.bytes() - at);
+            wrong += if self.read_ahead(packet, at, bytes, stream) == version { 0 } else { bytes };
+        }
+        self.spend(turns(packet.contents.bytes().div_ceil(WORD)));
+        wrong
+    }
+
+    /// The copy between packet and buffer, where there is one.
+    fn copy_over(&mut self, link: &mut Link, out: bool) {
+        let Some(buffer) = &mut link.buffer else { return };
+        let (from, to) = if out { (&mut link.packet, buffer) } else { (buffer, &mut link.packet) };
+        let step = if from.behaves == Attribute::WriteBack { PAIR } else { link.device.widest };
+        let bytes = from.contents.bytes();
+        from.last = u64::MAX;
+        for at in (0..bytes).step_by(step as usize) {
+            let part = step.min(bytes - at);
+            let version = self.read_ahead(from, at, part, link.costs.stream);
+            for to_at in (at..at + part).step_by(PAIR as usize) {
+                self.write_part(to, to_at, PAIR.min(at + part - to_at), version);
+            }
+        }
+        self.spend(turns(bytes.div_ceil(WORD)));
+    }
+
+    /// A load of a part of a region, in a pass that goes straight on: a line that follows on another takes `stream` at
+    /// most. The version that it finds.
+    fn read_ahead(&mut self, region: &mut Region, at: u64, bytes: u64, stream: Option<u64>) -> u64 {
+        let physical = region.start + at;
+        self.reach(region.place + at);
+        region.contents.settle(at, || self.hierarchy.held(physical));
+        let began = self.clock();
+        self.load_as(0, region.behaves, physical, bytes);
+        self.forget_lines();
+        if region.behaves != Attribute::WriteBack {
+            return region.contents.in_memory(at);
+        }
+        let line = physical >> self.narrowest_line();
+        if let Some(stream) = stream.filter(|_| line == region.last.wrapping_add(1)) {
+            let took = self.clock() - began;
+            self.agents[0].clock = began + took.min(stream);
+        }
+        region.last = line;
+        region.contents.read(at, self.hierarchy.held(physical).is_some())
+    }
+
+    /// A store to a part of a region.
+    fn write_part(&mut self, region: &mut Region, at: u64, bytes: u64, version: u64) {
+        let physical = region.start + at;
+        self.reach(region.place + at);
+        region.contents.settle(at, || self.hierarchy.held(physical));
+        self.store_as(0, region.behaves, physical, bytes);
+        self.forget_lines();
+        let held = match region.behaves {
+            Attribute::WriteBack => self.hierarchy.held(physical),
+            _ => None,
+        };
+        region.contents.write(at, version, held);
+    }
+
+    /// What an access to the kernel's memory takes before it is there.
+    fn reach(&mut self, place: u64) {
+        self.catch_up();
+        self.accesses += 1;
+        if self.paging.costs {
+            self.translate_page(0, self.paging.kernel_page(place), None);
+        }
+    }
+
+    /// The buffer is given to the device.
+    fn give(&mut self, link: &mut Link) {
+        if let Some(due) = link.due_before() {
+            self.pass(link.costs.map);
+            self.maintain_link(link, due);
+        }
+        // A barrier: what gathers has left before the device is told.
+        self.drain_first();
+    }
+
+    /// The buffer is taken back.
+    fn take_back(&mut self, link: &mut Link) {
+        if let Some(due) = link.due_after() {
+            self.pass(link.costs.map);
+            self.maintain_link(link, due);
+        }
+    }
+
+    fn drain_first(&mut self) {
+        let left = self.agents[0].buffers.empty();
+        self.hierarchy.memory_writes += left;
+        self.pass(left * self.costs.drain);
+    }
+
+    /// Maintenance, with what it costs: an operation a line, and what is dirty is written back.
+    fn maintain_link(&mut self, link: &mut Link, due: Due) {
+        if link.policy.is_none() || (due.clean, due.invalidate) == (false, false) {
+            return;
+        }
+        let write_back = link.costs.write_back;
+        let hierarchy = &mut self.hierarchy;
+        let (lines, dirty) = if due.all {
+            for region in [Some(&mut link.packet), link.buffer.as_mut()].into_iter().flatten() {
+                region.maintain(hierarchy, due);
+            }
+            hierarchy.flush()
+        } else {
+            link.shared().maintain(hierarchy, due);
+            let (start, bytes) = (link.shared().start, link.bytes);
+            let dirty = hierarchy.maintain(start, bytes, due.clean, due.invalidate);
+            (bytes.div_ceil(1 << self.narrowest_line()), dirty)
+        };
+        self.forget_lines();
+        self.pass(lines * self.maintain + dirty * write_back);
+    }
+
+    /// The device's own part: how many bytes it found that are not of this version.
+    fn run_device(&mut self, link: &mut Link, version: u64, transmits: bool) -> u64 {
+        let (bytes, seen, stashes) =
+            (link.bytes, link.policy.is_none(), link.device.coherence == Coherence::Stashed);
+        self.pass(link.costs.first + bytes.div_ceil(link.device.burst) * link.costs.burst);
+        let granule = 1 << self.narrowest_line();
+        let region = link.shared();
+        let mut wrong = 0;
+        for at in (0..bytes).step_by(granule as usize) {
+            let physical = region.start + at;
+            region.contents.settle(at, || self.hierarchy.held(physical));
+            if transmits {
+                let found = region.contents.of_device(at, seen);
+                wrong += if found == version { 0 } else { granule.min(bytes - at) };
+                continue;
+            }
+            if seen {
+                self.hierarchy.maintain(physical, granule, false, true);
+            }
+            region.contents.written_by_device(at, version, seen);
+            if stashes {
+                self.hierarchy.stash(0, physical);
+                region.contents.read(at, true);
+            }
+        }
+        self.forget_lines();
+        wrong
+    }
+}
+
+impl Region {
+    /// What maintenance makes of the data.
+    fn maintain(&mut self, hierarchy: &crate::hierarchy::Hierarchy, due: Due) {
+        for at in self.contents.places() {
+            let physical = self.start + at;
+            self.contents.settle(at, || hierarchy.held(physical));
+            self.contents.maintain(at, due.clean, due.invalidate);
+        }
+    }
+}
+
+/// Why there are no transfers.
+fn undescribed() -> Refusal {
+    Refusal::new(
+        "the description does not say what device there is and what its transfers cost",
+        "describe it as [dma]; omap3-sdio, bcm2711, am5728 and neoverse-n1 have one",
+    )
+}

@@ -1,0 +1,317 @@
+//! Transfers on described machines: what arrives, what each part costs, and which mistakes are seen.
+
+mod common;
+
+use common::random_description;
+use fathom_model::Model;
+use fathom_model::description::{Coherence, Description};
+use fathom_probe::machine::{Attribute, Dma, Refusal};
+use fathom_probe::transfer::{
+    Batch, Direction, Engine, Maintenance, Mistake, Strategy, Transferred, Transfers,
+};
+
+fn machine(name: &str) -> Description {
+    fathom_model::catalog::load(name).expect("it is embedded").unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn asked(strategy: Strategy, direction: Direction) -> Transfers {
+    Transfers { strategy, direction, ..Transfers::default() }
+}
+
+/// So many transfers on a machine that nothing ran on before.
+fn run(d: &Description, asked: &Transfers, bytes: u64, count: u64) -> Result<Vec<Transferred>, Refusal> {
+    let batch = Batch { bytes, seed: 7, first: 0, count };
+    Model::new(d, 1).transfer(asked, &batch).map(|(_, rows)| rows)
+}
+
+fn rows(d: &Description, asked: &Transfers, bytes: u64, count: u64) -> Vec<Transferred> {
+    run(d, asked, bytes, count).unwrap_or_else(|r| panic!("{}: {asked:?}: {}", d.name, r.reason))
+}
+
+const BEHIND: [&str; 3] = ["omap3-sdio", "bcm2711", "am5728"];
+const SEEN: [&str; 2] = ["neoverse-n1", "sapphire-rapids"];
+const SIZES: [u64; 7] = [8, 64, 100, 1500, 2048, 65_536, 1 << 20];
+
+#[test]
+fn what_is_sent_arrives_by_every_strategy_and_policy() {
+    for name in BEHIND {
+        let d = machine(name);
+        for &strategy in Strategy::ALL {
+            for &direction in Direction::ALL {
+                for &policy in Maintenance::ALL {
+                    let asked = Transfers { maintenance: Some(policy), ..asked(strategy, direction) };
+                    for bytes in SIZES {
+                        let rows = rows(&d, &asked, bytes, 3);
+                        assert_eq!(rows.len(), 3);
+                        assert!(rows.iter().all(|r| r.wrong == 0 && !r.unproven), "{name} {asked:?} {bytes}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn where_caches_see_the_device_nothing_is_maintained_and_nothing_is_uncached() {
+    for name in SEEN {
+        let d = machine(name);
+        for &strategy in Strategy::ALL {
+            for &direction in Direction::ALL {
+                let asked = asked(strategy, direction);
+                if strategy == Strategy::UncachedCopy {
+                    let refusal = run(&d, &asked, 1500, 1).expect_err("there is no such memory");
+                    assert!(refusal.reason.contains("cached memory"), "{}", refusal.reason);
+                    continue;
+                }
+                for bytes in SIZES {
+                    // Mapping a buffer costs its call, and not a line of maintenance more, however large it is.
+                    let rows = rows(&d, &asked, bytes, 3);
+                    let call = if strategy.maintains() { rows[0].map } else { 0 };
+                    assert!(rows.iter().all(|r| r.wrong == 0 && r.map == call), "{name} {asked:?} {bytes}");
+                }
+            }
+        }
+        let asked = Transfers {
+            maintenance: Some(Maintenance::Map),
+            ..asked(Strategy::ZeroCopy, Direction::FromDevice)
+        };
+        assert!(run(&d, &asked, 64, 1).expect_err("nobody maintains").remedy.contains("--maintenance"));
+    }
+}
+
+/// Whatever the levels do with lines: exclusive ones, write-through ones, ones that allocate nowhere.
+#[test]
+fn what_is_sent_arrives_on_any_machine() {
+    let mut described = 0;
+    for seed in 0..120 {
+        let d = random_description(seed);
+        let Some(device) = &d.dma else { continue };
+        described += 1;
+        let behind = device.coherence == Coherence::None;
+        for &strategy in Strategy::ALL {
+            for &direction in Direction::ALL {
+                for policy in Maintenance::ALL.iter().filter(|_| behind).map(|p| Some(*p)).chain([None]) {
+                    let asked = Transfers { maintenance: policy, ..asked(strategy, direction) };
+                    // What is not described, or not to be had, is refused.
+                    let Ok(rows) = run(&d, &asked, 1000, 5) else { continue };
+                    assert!(rows.iter().all(|r| r.wrong == 0), "seed {seed}: {asked:?} {rows:?}");
+                }
+            }
+        }
+    }
+    assert!(described > 20, "{described}");
+}
+
+/// Which transfers of three are wrong by a mistake.
+fn wrong(d: &Description, strategy: Strategy, direction: Direction, by: (Maintenance, Mistake)) -> [bool; 3] {
+    let asked = Transfers { maintenance: Some(by.0), mistake: Some(by.1), ..asked(strategy, direction) };
+    let rows = rows(d, &asked, 2048, 3);
+    std::array::from_fn(|i| rows[i].wrong > 0)
+}
+
+#[test]
+fn a_line_that_the_device_wrote_and_nobody_invalidated_is_read_as_it_was() {
+    use Maintenance::{CleanAndUnmap, Map, MapAndUnmap};
+    let omap3 = machine("omap3-sdio");
+    let from = |by| wrong(&omap3, Strategy::StreamingCopy, Direction::FromDevice, by);
+    // The first transfer finds no line of the buffer in any cache; its copy leaves some there.
+    for policy in [Map, MapAndUnmap, CleanAndUnmap] {
+        assert_eq!(from((policy, Mistake::Nothing)), [false, true, true], "{policy:?}");
+    }
+    // Invalidated when it is mapped, a line is not read meanwhile by a core that does not read ahead.
+    assert_eq!(from((Map, Mistake::NoUnmap)), [false; 3]);
+    assert_eq!(from((MapAndUnmap, Mistake::NoUnmap)), [false; 3]);
+    // Cleaned alone, it stays.
+    assert_eq!(from((CleanAndUnmap, Mistake::NoUnmap)), [false, true, true]);
+}
+
+#[test]
+fn a_transmit_that_is_mapped_as_a_receive_loses_dirty_lines_where_they_are_invalidated() {
+    use Maintenance::{CleanAndUnmap, Map, MapAndUnmap, WholeCache};
+    let omap3 = machine("omap3-sdio");
+    for strategy in [Strategy::StreamingCopy, Strategy::ZeroCopy, Strategy::PersistentCopy] {
+        let to = |policy| wrong(&omap3, strategy, Direction::ToDevice, (policy, Mistake::AsFromDevice));
+        assert_eq!(to(Map), [true; 3], "{strategy:?}");
+        assert_eq!(to(MapAndUnmap), [true; 3], "{strategy:?}");
+        assert_eq!(to(CleanAndUnmap), [false; 3], "{strategy:?}: cleaned whatever the direction");
+        assert_eq!(to(WholeCache), [false; 3], "{strategy:?}");
+    }
+    // Where caches see the device, no such mistake can be seen.
+    let seen =
+        Transfers { mistake: Some(Mistake::AsFromDevice), ..asked(Strategy::ZeroCopy, Direction::ToDevice) };
+    assert!(rows(&machine("neoverse-n1"), &seen, 2048, 3).iter().all(|r| r.wrong == 0));
+}
+
+#[test]
+fn dirty_lines_that_were_never_written_back_are_not_what_the_device_reads() {
+    let omap3 = machine("omap3-sdio");
+    let by = (Maintenance::Map, Mistake::Nothing);
+    assert_eq!(wrong(&omap3, Strategy::ZeroCopy, Direction::ToDevice, by), [true; 3]);
+    // Memory that is not cached needs none.
+    assert_eq!(wrong(&omap3, Strategy::Coherent, Direction::ToDevice, by), [false; 3]);
+    assert_eq!(wrong(&omap3, Strategy::UncachedCopy, Direction::FromDevice, by), [false; 3]);
+}
+
+/// A machine on which everything costs a round number of ns: a core of 1 GHz with one cache.
+fn simple() -> Description {
+    let text = r#"
+format = 1
+about = "round numbers"
+[core]
+clock = "1 GHz"
+cpus = 1
+alu = "0 cycles"
+branch = "0 cycles"
+store = "1 cycles"
+maintain = "10 cycles"
+[timer]
+clock = "1 GHz"
+overhead = "0 cycles"
+resolution = 1
+[[level]]
+name = "L1D"
+holds = "data"
+size = "32K"
+line = "64"
+ways = 8
+latency = "2 cycles"
+replacement = "lru"
+write = "back"
+allocate = true
+inclusion = "neither"
+shared = false
+[memory]
+size = "256M"
+pages = ["4K", "2M"]
+latency = "100 ns"
+[uncached]
+load = "50 ns"
+store = "1 ns"
+buffers = 4
+gather = "64"
+drain = "20 ns"
+device_load = "100 ns"
+device_store = "100 ns"
+[dma]
+rate = "64 MB/s"
+burst = "64"
+setup = "300 ns"
+interrupt = "700 ns"
+coherence = "none"
+maintenance = "map-and-unmap"
+map = "40 ns"
+write_back = "30 ns"
+widest = "32"
+"#;
+    Description::parse("simple.toml", text).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// A row in ns.
+fn ns(d: &Description, asked: &Transfers, bytes: u64, count: u64) -> Transferred {
+    let batch = Batch { bytes, seed: 7, first: 0, count };
+    let (channel, rows) = Model::new(d, 1).transfer(asked, &batch).unwrap_or_else(|r| panic!("{}", r.reason));
+    assert_eq!((channel.engine, channel.coherent, channel.chunks), (Engine::Described, false, 1));
+    let ns = |units: u64| units * 1_000_000_000 / channel.hz;
+    let row = rows.last().expect("there are some");
+    Transferred {
+        used: ns(row.used),
+        copy: ns(row.copy),
+        map: ns(row.map),
+        engine: ns(row.engine),
+        setup: ns(row.setup),
+        unmap: ns(row.unmap),
+        ..*row
+    }
+}
+
+#[test]
+fn each_part_costs_what_can_be_added_up_by_hand() {
+    let d = simple();
+    // 1024 bytes are 16 lines, 128 words, 64 pairs and 32 of the widest loads. The device takes 100 ns until memory
+    // answers and 1 us a burst of 64 bytes.
+    let engine = 300 + 100 + 16 * 1000 + 700;
+    let streaming = ns(&d, &asked(Strategy::StreamingCopy, Direction::FromDevice), 1024, 3);
+    assert_eq!((streaming.engine, streaming.setup), (engine, 1000));
+    // Each line of the buffer, invalidated before and after; nothing of it is dirty.
+    assert_eq!((streaming.map, streaming.unmap), (40 + 16 * 10, 40 + 16 * 10));
+    // A copy misses once a line, finds the line's other three pairs there, and stores into lines that are there.
+    assert_eq!(streaming.copy, 16 * 100 + 48 * 2 + 64);
+    assert_eq!(streaming.used, 128 * 2);
+
+    let uncached = ns(&d, &asked(Strategy::UncachedCopy, Direction::FromDevice), 1024, 3);
+    assert_eq!((uncached.map, uncached.unmap), (0, 0));
+    assert_eq!((uncached.copy, uncached.used), (32 * 50 + 64, 128 * 2));
+
+    let out = ns(&d, &asked(Strategy::UncachedCopy, Direction::ToDevice), 1024, 3);
+    // Of 16 blocks four gather at the end and leave before the device starts; twelve had to make room.
+    assert_eq!((out.copy, out.map), (64 * 2 + 64 + 12 * 20, 4 * 20));
+
+    let zero = ns(&d, &asked(Strategy::ZeroCopy, Direction::ToDevice), 1024, 3);
+    // All 16 lines of the packet are dirty; they stay where they are, clean.
+    assert_eq!((zero.copy, zero.map, zero.unmap), (0, 40 + 16 * (10 + 30), 40));
+    assert_eq!(zero.used, 128);
+
+    let coherent = ns(&d, &asked(Strategy::Coherent, Direction::FromDevice), 1024, 3);
+    assert_eq!((coherent.used, coherent.copy, coherent.map, coherent.unmap), (128 * 50, 0, 0, 0));
+}
+
+#[test]
+fn whole_caches_are_maintained_at_the_cost_of_every_line_they_could_hold() {
+    let d = simple();
+    let asked = Transfers {
+        maintenance: Some(Maintenance::WholeCache),
+        ..asked(Strategy::StreamingCopy, Direction::FromDevice)
+    };
+    let row = ns(&d, &asked, 1024, 3);
+    // 512 lines. The packet's 16, into which the copy before stored, are dirty when the buffer is mapped.
+    assert_eq!((row.map, row.unmap), (40 + 512 * 10 + 16 * 30, 40 + 512 * 10));
+    // Afterwards the packet's lines miss too.
+    assert_eq!(row.copy, 16 * 100 + 48 * 2 + 16 * 100 + 48);
+}
+
+#[test]
+fn a_copy_that_reads_ahead_waits_for_its_first_line_alone() {
+    let mut d = simple();
+    let slow = ns(&d, &asked(Strategy::StreamingCopy, Direction::FromDevice), 1024, 3);
+    d.dma.as_mut().expect("described").stream = Some(fathom_model::description::Time::ns(25.0));
+    let quick = ns(&d, &asked(Strategy::StreamingCopy, Direction::FromDevice), 1024, 3);
+    assert_eq!(slow.copy - quick.copy, 15 * 75);
+}
+
+#[test]
+fn what_a_device_writes_lies_in_the_last_level_where_it_stashes() {
+    let mut stashed = machine("sapphire-rapids");
+    // A pass that reads ahead hides where its lines come from.
+    stashed.dma.as_mut().expect("described").stream = None;
+    let mut snooped = stashed.clone();
+    snooped.dma.as_mut().expect("described").coherence = Coherence::Snooped;
+    let asked = asked(Strategy::ZeroCopy, Direction::FromDevice);
+    let [a, b] = [&stashed, &snooped].map(|d| rows(d, &asked, 16_384, 4)[3]);
+    assert!(a.used < b.used / 2, "from the last level {} units, from memory {}", a.used, b.used);
+}
+
+#[test]
+fn an_engine_that_is_not_described_is_refused_and_none_moves_nothing() {
+    let d = machine("omap3-sdio");
+    let with =
+        |engine| Transfers { engine: Some(engine), ..asked(Strategy::ZeroCopy, Direction::FromDevice) };
+    assert!(run(&d, &with(Engine::Edu), 64, 1).is_err());
+    let rows = rows(&d, &with(Engine::Nothing), 2048, 2);
+    assert!(rows.iter().all(|r| r.unproven && r.engine == 0 && r.wrong == 0));
+    let none = machine("zen3");
+    assert!(run(&none, &with(Engine::Nothing), 64, 1).expect_err("no [dma]").remedy.contains("[dma]"));
+}
+
+#[test]
+fn a_buffer_of_the_dma_api_is_what_the_core_makes_of_its_attribute() {
+    let d = machine("bcm2711");
+    let batch = Batch { bytes: 64, seed: 1, first: 0, count: 1 };
+    for (strategy, attribute) in
+        [(Strategy::UncachedCopy, Attribute::NormalNc), (Strategy::StreamingCopy, Attribute::WriteBack)]
+    {
+        let (channel, _) = Model::new(&d, 1)
+            .transfer(&asked(strategy, Direction::ToDevice), &batch)
+            .unwrap_or_else(|r| panic!("{}", r.reason));
+        assert_eq!(channel.attribute, Some(attribute));
+    }
+}
