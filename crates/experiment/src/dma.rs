@@ -15,7 +15,7 @@ mod study;
 pub use plan::plan;
 pub use reading::read;
 
-use fathom_probe::transfer::{Direction, Strategy};
+use fathom_probe::transfer::{BYTES, Direction, Strategy};
 
 use crate::record::Record;
 
@@ -70,7 +70,7 @@ impl Wanted {
         let strategies = || Strategy::ALL.iter().copied().filter(has);
         let ways = directions.flat_map(|d| strategies().map(move |s| (s, d))).collect();
         let mut sizes = if run.bytes.is_empty() { SIZES.to_vec() } else { run.bytes };
-        sizes.retain(|bytes| asked::BYTES.contains(bytes));
+        sizes.retain(|bytes| BYTES.contains(bytes));
         sizes.sort_unstable();
         sizes.dedup();
         Wanted { ways, sizes, victim: dma.victim.unwrap_or(VICTIM) }

@@ -28,6 +28,7 @@ pub const WARNINGS: &[(&str, &str)] = &[
     ("frequency", "the core clock moved over the session"),
     ("throttled", "the machine slowed itself down: temperature, power or voltage"),
     ("pressure", "tasks waited for a CPU, for memory or for input and output while it was measured"),
+    ("otherwise", "something was asked to be otherwise than the machine is described"),
     ("wrong-data", "something else arrived at the far end of transfers than was sent"),
     ("wakeup-setup", "the set-up makes wake-ups other than they would be"),
     ("imported", "another tool measured this: on what clock, machine or guest, nothing says"),

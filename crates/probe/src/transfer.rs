@@ -4,6 +4,7 @@
 //! writes. A strategy says which memory each is, and what is done between the two so that the other side sees it.
 
 use alloc::format;
+use core::ops::RangeInclusive;
 
 use crate::machine::Attribute;
 use crate::tokens::token_names;
@@ -188,9 +189,13 @@ pub struct Transferred {
 }
 
 /// Least and most bytes of a transfer: `FATHOM_DMA_MOST_BYTES` of `driver/include/uapi/fathom.h`.
-pub(crate) const BYTES: (u64, u64) = (8, 1 << 20);
-/// Largest working set of a victim.
-const MOST_VICTIM: u64 = 1 << 30;
+pub const BYTES: RangeInclusive<u64> = 8..=1 << 20;
+/// Bytes of a victim's working set, where there is one. Of fewer lines the walks of some transfers would end where they
+/// began, and prove nothing.
+pub const VICTIM: RangeInclusive<u64> = 4096..=1 << 30;
+/// Transfers of a trial, and bytes that they and their victims touch, so that no line from outside runs for ever.
+const MOST_COUNT: u64 = 2000;
+const MOST_TOUCHED: u64 = 1 << 35;
 
 impl Transfers {
     /// Adds what says something.
@@ -220,17 +225,26 @@ impl Transfers {
     }
 
     /// Why these are none that a machine may be asked for, with transfers of so many bytes.
-    pub(crate) fn check(&self, bytes: u64) -> Result<(), WireError> {
-        let (least, most) = BYTES;
-        if !(least..=most).contains(&bytes) {
+    pub(crate) fn check(&self, bytes: u64, count: u64) -> Result<(), WireError> {
+        if !BYTES.contains(&bytes) {
             return Err(WireError::new(format!(
-                "trial: bytes={bytes} of a transfer must be from {least} to {most}"
+                "trial: bytes={bytes} of a transfer must be from {} to {}",
+                BYTES.start(),
+                BYTES.end()
             )));
         }
-        if self.victim > MOST_VICTIM || !self.victim.is_multiple_of(64) || (1..256).contains(&self.victim) {
+        if !self.victim.is_multiple_of(64) || !(self.victim == 0 || VICTIM.contains(&self.victim)) {
+            let (least, most) = (VICTIM.start(), VICTIM.end());
             return Err(WireError::new(format!(
-                "trial: victim={} must be 0 or multiples of 64 from 256 to {MOST_VICTIM}",
+                "trial: victim={} must be 0 or multiples of 64 from {least} to {most}",
                 self.victim
+            )));
+        }
+        // Each number is far below 2^40 by now.
+        if count > MOST_COUNT || count * (bytes + 4 * self.victim) > MOST_TOUCHED {
+            return Err(WireError::new(format!(
+                "trial: samples= and warm= make {count} transfers: {MOST_COUNT} are the most, and {MOST_TOUCHED} bytes of \
+                 data and victims in all"
             )));
         }
         Ok(())

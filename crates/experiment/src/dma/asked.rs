@@ -2,15 +2,11 @@
 
 use std::ops::RangeInclusive;
 
-use fathom_probe::transfer::{Direction, Engine, Maintenance, Mistake, Strategy};
+use fathom_probe::transfer::{Direction, Engine, Maintenance, Mistake, Strategy, VICTIM};
 use fathom_probe::wire::{Fields, Line, WireError};
 
-/// Bytes of a transfer that the wire takes.
-pub const BYTES: RangeInclusive<u64> = 8..=1 << 20;
 /// Bits a second of a link: from a slow serial line to more than any.
 pub const LINK: RangeInclusive<u64> = 1_000..=10_000_000_000_000;
-/// Bytes of a victim's working set, where there is one.
-pub const VICTIM: RangeInclusive<u64> = 256..=1 << 30;
 
 /// The options of the experiment; sizes and stand-in are [`crate::record::Run`]'s.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

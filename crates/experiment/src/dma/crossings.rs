@@ -14,9 +14,13 @@ pub(super) struct Change {
     pub(super) at: Crossing,
 }
 
+/// Trials that a cell needs to be surely below or above another: of fewer medians no interval is one of 95 %.
+const TRIALS: usize = 6;
+
 /// CPU time by size of one strategy in one direction.
 fn curve(cells: &[Cell], strategy: Strategy, direction: Direction) -> Vec<(u64, Interval)> {
-    let of = cells.iter().filter(|cell| cell.key.way == (strategy, direction));
+    let sure = |cell: &&Cell| cell.key.way == (strategy, direction) && cell.ids.len() >= TRIALS;
+    let of = cells.iter().filter(sure);
     let mut curve: Vec<(u64, Interval)> =
         of.filter_map(|cell| Some((cell.key.bytes, cell.part(Part::Cpu)?))).collect();
     curve.sort_by_key(|point| point.0);

@@ -39,7 +39,7 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     let trials = match number {
         LOOKED => look(record, &wanted),
         n if n <= LOOKED + rounds => all(record, &wanted, samples),
-        n if n <= LOOKED + rounds + REFINING => between(record, &wanted, samples),
+        n if n <= LOOKED + rounds + REFINING => between(record, &wanted, samples, rounds),
         _ => return Vec::new(),
     };
     let chunk_ns = chunk_ns(record);
@@ -128,8 +128,8 @@ fn all(record: &Record, wanted: &Wanted, samples: u64) -> Vec<Trial> {
     all
 }
 
-/// A size between those where two strategies change places, for both of them.
-fn between(record: &Record, wanted: &Wanted, samples: u64) -> Vec<Trial> {
+/// A size between those where two strategies change places, for both of them, as often as any other.
+fn between(record: &Record, wanted: &Wanted, samples: u64, rounds: u64) -> Vec<Trial> {
     // Who asks for sizes wants those.
     if record.run.as_ref().is_some_and(|run| !run.bytes.is_empty()) {
         return Vec::new();
@@ -141,17 +141,29 @@ fn between(record: &Record, wanted: &Wanted, samples: u64) -> Vec<Trial> {
         if high as f64 <= NEAR * low as f64 || high - low <= LINE {
             continue;
         }
-        // Between them by the same factor, in whole lines.
-        let middle = ((low as f64 * high as f64).sqrt() / LINE as f64).round() as u64 * LINE;
-        let bytes = middle.clamp(low + 1, high - 1);
-        for strategy in [change.below, change.beyond] {
-            let one = trial(record, (strategy, change.direction), bytes, samples);
-            if !all.contains(&one) && wanted.ways.contains(&(strategy, change.direction)) {
-                all.push(one);
+        let ways = [change.below, change.beyond].map(|strategy| (strategy, change.direction));
+        let known = |bytes: u64| {
+            ways.iter().all(|&way| cells.iter().any(|cell| (cell.key.way, cell.key.bytes) == (way, bytes)))
+        };
+        // Where the middle could not be told, the middles beside it.
+        let mid = middle(low, high);
+        let Some(bytes) = [mid, middle(low, mid), middle(mid, high)].into_iter().find(|&b| !known(b)) else {
+            continue;
+        };
+        for way in ways {
+            let one = trial(record, way, bytes, samples);
+            if !all.contains(&one) && wanted.ways.contains(&way) {
+                all.extend(std::iter::repeat_n(one, rounds as usize));
             }
         }
     }
     all
+}
+
+/// A size between two by the same factor, in whole lines.
+fn middle(low: u64, high: u64) -> u64 {
+    let middle = ((low as f64 * high as f64).sqrt() / LINE as f64).round() as u64 * LINE;
+    middle.clamp(low, high)
 }
 
 fn trial(record: &Record, (strategy, direction): Way, bytes: u64, samples: u64) -> Trial {

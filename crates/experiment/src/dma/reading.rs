@@ -7,6 +7,7 @@ use fathom_probe::machine::{Attribute, Worth};
 use fathom_probe::transfer::{Channel, Direction, Engine, Strategy};
 use fathom_probe::wire::PatternKind;
 
+use super::asked::Asked;
 use super::cells::{self, Cell, Key, Loss, Part, way};
 use super::crossings::changes;
 use super::plan::refused;
@@ -52,9 +53,13 @@ fn times(record: &Record, wanted: &Wanted, report: &mut Report) {
     let mut losses = cells::losses(record, &scale);
     losses.sort_by_key(|loss| place(&loss.key));
     pollution(&losses, report);
-    study::rows(&cells, link, report);
+    let asked = record.run.as_ref().map(|run| run.dma.clone()).unwrap_or_default();
+    if asked.mistake.is_none() {
+        study::rows(&cells, link.filter(|_| asked.link_bits > 0), report);
+    }
     no_throughput(&cells, report);
-    missing(record, wanted, &cells, report);
+    missing(record, wanted, (&cells, &losses), report);
+    otherwise(&asked, report);
 }
 
 /// The name of a cell's finding.
@@ -164,7 +169,10 @@ fn sizes(cells: &[Cell], direction: Direction) -> Vec<(u64, Vec<&Cell>)> {
 /// Who takes the least CPU time at each size at which all are measured, where there are two at least.
 fn winners(cells: &[Cell], asked: &[u64], report: &mut Report) {
     for &direction in Direction::ALL {
-        for (bytes, of) in sizes(cells, direction).into_iter().filter(|(bytes, _)| asked.contains(bytes)) {
+        let sizes = sizes(cells, direction);
+        let most = sizes.iter().map(|(_, of)| of.len()).max().unwrap_or(0);
+        let whole = |(bytes, of): &(u64, Vec<&Cell>)| asked.contains(bytes) && of.len() == most;
+        for (bytes, of) in sizes.into_iter().filter(whole) {
             let known: Vec<(&Cell, Interval)> =
                 of.into_iter().filter_map(|cell| Some((cell, cell.part(Part::Cpu)?))).collect();
             let values: Vec<Interval> = known.iter().map(|known| known.1).collect();
@@ -210,6 +218,9 @@ fn crossovers(cells: &[Cell], report: &mut Report) {
     }
 }
 
+/// Share of a walk that a loss has to be, to be one: of many comparisons some are sure by chance.
+const MATTERS: f64 = 0.01;
+
 /// What a victim lost: by a transfer each way, and by one of each direction.
 fn pollution(losses: &[Loss], report: &mut Report) {
     for loss in losses {
@@ -221,6 +232,10 @@ fn pollution(losses: &[Loss], report: &mut Report) {
             size(loss.victim as f64),
             loss.before.value
         ));
+        let apart = loss.lost.low > 0.0 || loss.lost.high < 0.0;
+        if !apart || loss.lost.value.abs() < MATTERS * loss.before.value {
+            row.notes.push("not surely a loss".into());
+        }
         report.findings.push(row);
     }
     for loss in losses.iter().filter(|loss| loss.key.way.1 == Direction::ToDevice) {
@@ -315,7 +330,7 @@ fn no_throughput(cells: &[Cell], report: &mut Report) {
 }
 
 /// Cells that were asked for, not refused, and not measured.
-fn missing(record: &Record, wanted: &Wanted, cells: &[Cell], report: &mut Report) {
+fn missing(record: &Record, wanted: &Wanted, (cells, losses): (&[Cell], &[Loss]), report: &mut Report) {
     let keys = wanted
         .ways
         .iter()
@@ -326,6 +341,17 @@ fn missing(record: &Record, wanted: &Wanted, cells: &[Cell], report: &mut Report
         record.trials.iter().filter(of).any(|r| r.refusal.is_some() || r.transfers.wrong > 0)
     };
     let lost: Vec<Key> = keys.filter(|key| cells.iter().all(|cell| cell.key != *key) && !told(key)).collect();
+    let granted = wanted.ways.iter().filter(|way| !refused(record, **way)).count();
+    let victims = (granted * wanted.polluting().count()).saturating_sub(losses.len());
+    if victims > 0 {
+        report.warnings.push(Warning {
+            token: "short-budget",
+            text: format!(
+                "of {victims} cells it was not measured, within the budget or the memory, what a victim lost"
+            ),
+            remedy: "give it a larger --budget, or a smaller --victim, or none: --victim 0".into(),
+        });
+    }
     if let Some(first) = lost.first() {
         let (strategy, direction) = first.way;
         report.warnings.push(Warning {
@@ -338,6 +364,19 @@ fn missing(record: &Record, wanted: &Wanted, cells: &[Cell], report: &mut Report
                 if lost.len() > 1 { format!(" and {} more", lost.len() - 1) } else { String::new() }
             ),
             remedy: "give it a larger --budget, or ask for fewer --bytes or --strategy".into(),
+        });
+    }
+}
+
+/// What was asked to be otherwise than it is described.
+fn otherwise(asked: &Asked, report: &mut Report) {
+    let mistake = asked.mistake.map(|mistake| format!("a driver that makes the mistake {}", mistake.token()));
+    let policy = asked.maintenance.map(|policy| format!("a kernel that maintains as {}", policy.token()));
+    for what in [mistake, policy].into_iter().flatten() {
+        report.warnings.push(Warning {
+            token: "otherwise",
+            text: format!("it was asked for {what}: the figures are not those of the machine as described"),
+            remedy: String::new(),
         });
     }
 }

@@ -180,8 +180,8 @@ pub struct Dma {
     /// GB (all decimal), as in 18.67Mbit. Default: what the engine itself reaches.
     #[arg(long, value_name = "RATE", value_parser = link)]
     pub link: Option<u64>,
-    /// Working set that is walked before and after each transfer, to see what it lost: a multiple of 64 bytes from 256
-    /// on, or 0 for none. Default: 64K.
+    /// Working set that is walked before and after each transfer, to see what it lost: a multiple of 64 bytes from 4K
+    /// on, or 0 for none. Default: 32K.
     #[arg(long, value_name = "SIZE", value_parser = victim)]
     pub victim: Option<u64>,
     /// What moves the data: none is maintenance and copies alone. Default: what the machine has.

@@ -6,7 +6,7 @@ use fathom_experiment::latency::ladder::Ladder;
 use fathom_experiment::pressure::conditions::NAMED;
 use fathom_probe::load::{Keep, Load};
 use fathom_probe::machine::{Attribute, Operation};
-use fathom_probe::transfer::{Direction, Engine, Maintenance, Mistake, Strategy};
+use fathom_probe::transfer::{self, Direction, Engine, Maintenance, Mistake, Strategy};
 
 /// `3s`, `500ms`, `2m` or plain seconds, in ms.
 pub(super) fn budget(text: &str) -> Result<u64, String> {
@@ -188,17 +188,17 @@ tokens! {
 /// Bytes of a transfer.
 pub(super) fn transfer(text: &str) -> Result<u64, String> {
     let bytes = size(text)?;
-    if dma::asked::BYTES.contains(&bytes) { Ok(bytes) } else { Err("must be from 8 bytes to 1M".to_owned()) }
+    if transfer::BYTES.contains(&bytes) { Ok(bytes) } else { Err("must be from 8 bytes to 1M".to_owned()) }
 }
 
 /// A victim's working set, or none.
 pub(super) fn victim(text: &str) -> Result<u64, String> {
     let bytes = size(text)?;
-    let is_one = dma::asked::VICTIM.contains(&bytes) && bytes.is_multiple_of(64);
+    let is_one = transfer::VICTIM.contains(&bytes) && bytes.is_multiple_of(64);
     if bytes == 0 || is_one {
         Ok(bytes)
     } else {
-        Err("must be 0 or multiples of 64 from 256 to 1G".to_owned())
+        Err("must be 0 or multiples of 64 from 4K to 1G".to_owned())
     }
 }
 

@@ -272,12 +272,15 @@ fn crossovers(page: &mut Page, shelf: &mut Shelf) {
         left("direction"),
         left("cheaper below"),
         measured("size"),
-        INTERVAL,
+        left("between"),
         left("cheaper beyond"),
         right("n"),
     ];
     page.table(&columns, &rows, &[]);
 }
+
+/// The note of a loss that may be none.
+const UNSURE: &str = "not surely a loss";
 
 /// What a victim's walk took longer after a transfer.
 fn pollution(page: &mut Page, shelf: &mut Shelf) {
@@ -294,11 +297,21 @@ fn pollution(page: &mut Page, shelf: &mut Shelf) {
             direction.replace('-', " the ")
         ));
         page.picture(Chart::Pollution(direction.to_owned()), Vec::new());
-        let sure = |key: &Key| match of.iter().find(|(of, _)| of == key).map(|(_, f)| (f.low, f.high)) {
-            Some((Some(low), Some(high))) if low <= 0.0 && high >= 0.0 => "~",
-            _ => " ",
+        let unsure = |key: &Key| {
+            let found = of.iter().find(|(of, _)| of == key).map(|(_, f)| *f);
+            let said = |f: &Finding| f.notes.iter().any(|note| note == UNSURE);
+            if found.is_some_and(said) { "~" } else { " " }
         };
-        table(page, of, sure);
+        // What the mark says need not be said again.
+        let plain: Vec<Finding> = of
+            .iter()
+            .map(|(_, f)| Finding {
+                notes: f.notes.iter().filter(|n| *n != UNSURE).cloned().collect(),
+                ..(*f).clone()
+            })
+            .collect();
+        let of: Vec<(Key, &Finding)> = of.iter().map(|(key, _)| *key).zip(&plain).collect();
+        table(page, &of, unsure);
     }
     // The sums of both tables have names of their own, for scripts.
     let shown = |strategy: usize, bytes: u64| {
@@ -312,6 +325,6 @@ fn pollution(page: &mut Page, shelf: &mut Shelf) {
     });
     if !all.is_empty() {
         let both = if sums.is_empty() { "" } else { "; of a transfer each way: the sum of both tables" };
-        page.text(Ink::Dim, &format!("~: not surely anything{both}"), "  ", "    ");
+        page.text(Ink::Dim, &format!("~: not surely a loss{both}"), "  ", "    ");
     }
 }

@@ -170,7 +170,7 @@ fn a_trial_of_transfers_is_read_as_it_was_written() {
                     engine,
                     maintenance: Some(Maintenance::WholeCache),
                     mistake: Some(Mistake::AsFromDevice),
-                    victim: 512,
+                    victim: 8192,
                 };
                 let asked = Trial { transfers, ..trial(0) };
                 let line = Line::parse(&asked.line().render()).unwrap();
@@ -183,12 +183,15 @@ fn a_trial_of_transfers_is_read_as_it_was_written() {
 #[test]
 fn what_no_machine_may_be_asked_is_named() {
     let with = |words: &str| {
-        let line = Line::parse(&alloc::format!("trial step=8 samples=1 warm=0 {words}")).unwrap();
+        let line = Line::parse(&alloc::format!("trial step=8 {words}")).unwrap();
         Trial::read(&line).expect_err(words).what
     };
     for (words, says) in [
         ("pattern=transfer bytes=2097152", "1048576"),
-        ("pattern=transfer bytes=64 victim=100", "multiples of 64"),
+        ("pattern=transfer bytes=64 victim=4100", "multiples of 64"),
+        ("pattern=transfer bytes=64 victim=256", "from 4096"),
+        ("pattern=transfer bytes=64 warm=4294967296", "2000 are the most"),
+        ("pattern=transfer bytes=64 samples=1000 victim=1073741824", "victims in all"),
         ("pattern=transfer bytes=64 strategy=memcpy", "zero-copy"),
         ("pattern=transfer bytes=64 direction=up", "from-device"),
         ("pattern=transfer bytes=64 mistake=none", "as-from-device"),

@@ -111,7 +111,7 @@ impl Trial {
 
     fn check_transfers(&self) -> Result<(), WireError> {
         if self.pattern == PatternKind::Transfer {
-            return self.transfers.check(self.bytes);
+            return self.transfers.check(self.bytes, self.samples.saturating_add(self.warm));
         }
         if self.transfers == Transfers::default() {
             return Ok(());
