@@ -39,27 +39,34 @@ static bool to_device(const struct transfer *transfer)
 	return transfer->run->direction == FATHOM_TO_DEVICE;
 }
 
-/* Data that differs from sample to sample and from place to place. */
-static u64 word(u64 seed, u64 at)
+#define DATA_STEP	0x9e3779b97f4a7c15ULL
+
+/* The seed of a sample: its data have nothing to do with any other's. */
+static u64 seed_of(u64 seed, u64 sample)
 {
-	u64 x = seed + (at + 1) * 0x9e3779b97f4a7c15ULL;
+	u64 x = seed + (sample + 1) * DATA_STEP;
 
 	x ^= x >> 32;
 	x *= 0xd6e8feb86659fd93ULL;
 	return x ^ x >> 32;
 }
 
+/* A sample's data, which differ from place to place. */
+static u64 word(u64 seed, u64 at)
+{
+	return seed + at * DATA_STEP;
+}
+
 static void make(void *to, u64 seed, u64 from, u64 bytes)
 {
 	u64 *words = to;
-	u64 at, last;
+	u64 at, next = word(seed, from / 8);
 
-	for (at = 0; at < bytes / 8; at++)
-		words[at] = word(seed, from / 8 + at);
-	if (bytes % 8) {
-		last = word(seed, from / 8 + at);
-		memcpy(words + at, &last, bytes % 8);
-	}
+	/* An addition a word beside its store: what is timed is the packet written. */
+	for (at = 0; at < bytes / 8; at++, next += DATA_STEP)
+		words[at] = next;
+	if (bytes % 8)
+		memcpy(words + at, &next, bytes % 8);
 }
 
 static u64 take(const void *from, u64 bytes)
@@ -412,7 +419,7 @@ static int samples(struct transfer *transfer, struct fathom_dma_sample *into)
 	int error;
 
 	for (at = 0; at < run->count; at++) {
-		error = once(transfer, into + at, word(run->seed, at));
+		error = once(transfer, into + at, seed_of(run->seed, at));
 		/* What is done already is told; of the rest only the count. */
 		if (error)
 			return at && error == -EINTR ? 0 : error;

@@ -80,7 +80,10 @@ fn where_caches_see_the_device_in_place_is_cheapest_and_uncached_is_refused() {
         let (_, report) = measure(&machine(name), Run { budget_ms: 4000, ..Run::default() });
         for direction in ["to-device", "from-device"] {
             for bytes in [64, 1536, 65536] {
-                assert_eq!(word(&report, &format!("dma.winner.{direction}.{bytes}")), "coherent", "{name}");
+                let winner = format!("dma.winner.{direction}.{bytes}");
+                // Of much data a call to map is next to nothing.
+                let tied = finding(&report, &winner).notes.iter().any(|note| note.contains("coherent"));
+                assert!(word(&report, &winner) == "coherent" || (bytes > 64 && tied), "{name} {winner}");
             }
         }
         assert!(report.refusals.iter().any(|r| r.reason.contains("cached memory")), "{:?}", report.refusals);
@@ -134,9 +137,16 @@ fn changes() -> Vec<Change> {
         ("maintenance: whole-cache", |_| (), policy(Maintenance::WholeCache)),
         ("maintenance: whole-cache, no L2", |d| d.levels.truncate(2), policy(Maintenance::WholeCache)),
         ("all four that favour it most, at once", favour, none()),
+        ("all four, on a link of 2.33 MB/s", favour_on_the_studys_link, none()),
         ("a line maintained 800 cycles", |d| d.core.maintain = Some(Time::cycles(800.0)), none()),
         ("map and unmap 31 us each", |d| device(d).map = Time::ns(31_000.0), none()),
     ]
+}
+
+/// The same, where a packet takes the link as long as the study's did.
+fn favour_on_the_studys_link(d: &mut Description) {
+    favour(d);
+    device(d).rate = 2.333e6;
 }
 
 /// The cheapest reads of memory that is not cached and the dearest maintenance of the table.
@@ -176,6 +186,7 @@ fn what_the_answer_hangs_on() {
             // Made to fit, and nobody's figure.
             (_, true) => assert!((55_000.0..66_000.0).contains(&saved), "{what}: {saved}"),
             // No figure that a source or a manual allows comes within a tenth of it, nor all together within a third.
+            _ if what.contains("all four, on") => assert!((1.0..4.0).contains(&gain), "{what}: {gain}"),
             _ if what.contains("at once") => assert!((6_043.0..20_143.0).contains(&saved), "{what}: {saved}"),
             _ => assert!(saved < 6_043.0, "{what}: {saved}"),
         }

@@ -123,12 +123,28 @@ unsafe fn move_pair(from: *const u8, to: *mut u8) {
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(crate) unsafe fn flush(at: *mut u8) {
-    use core::arch::x86_64::{_mm_clflush, _mm_mfence};
-    // SAFETY: SSE2, which x86-64 has, brings both instructions; the line is that of the caller's byte.
-    unsafe {
-        _mm_clflush(at);
-        _mm_mfence();
-    }
+    // SAFETY: the caller's byte.
+    unsafe { flush_unwaited(at) };
+    barrier();
+}
+
+/// The same without waiting: who flushes many lines waits once, by [`barrier`].
+///
+/// # Safety
+/// A readable byte at `at`.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(crate) unsafe fn flush_unwaited(at: *mut u8) {
+    // SAFETY: SSE2, which x86-64 has, brings the instruction; the line is that of the caller's byte.
+    unsafe { core::arch::x86_64::_mm_clflush(at) };
+}
+
+/// Waits for flushes.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(crate) fn barrier() {
+    // SAFETY: SSE2, which x86-64 has, brings the instruction; it touches no memory of anybody's.
+    unsafe { core::arch::x86_64::_mm_mfence() };
 }
 
 /// Cleans and invalidates the line of `at` to the point of coherency, and waits for it: DC CIVAC, which Linux
@@ -139,8 +155,26 @@ pub(crate) unsafe fn flush(at: *mut u8) {
 #[cfg(target_arch = "aarch64")]
 #[inline(always)]
 pub(crate) unsafe fn flush(at: *mut u8) {
+    // SAFETY: the caller's byte.
+    unsafe { flush_unwaited(at) };
+    barrier();
+}
+
+/// The same without waiting: who flushes many lines waits once, by [`barrier`].
+///
+/// # Safety
+/// A readable byte at `at`.
+#[cfg(target_arch = "aarch64")]
+#[inline(always)]
+pub(crate) unsafe fn flush_unwaited(at: *mut u8) {
     // SAFETY: cleaning and invalidating changes no contents; the line is that of the caller's byte.
-    unsafe {
-        core::arch::asm!("dc civac, {at}", "dsb sy", at = in(reg) at, options(nostack, preserves_flags))
-    };
+    unsafe { core::arch::asm!("dc civac, {at}", at = in(reg) at, options(nostack, preserves_flags)) };
+}
+
+/// Waits for flushes.
+#[cfg(target_arch = "aarch64")]
+#[inline(always)]
+pub(crate) fn barrier() {
+    // SAFETY: a barrier touches no memory of anybody's.
+    unsafe { core::arch::asm!("dsb sy", options(nostack, preserves_flags)) };
 }

@@ -158,6 +158,11 @@ impl Hierarchy {
         agent
     }
 
+    /// log2 of the bytes in the shortest line of a level for data; of a word where there is none.
+    pub fn shortest_data_line(&self) -> u32 {
+        self.data.iter().map(|&level| self.levels[level].shift).min().unwrap_or(3)
+    }
+
     /// Whether everything from here on would be the same in another one: all but what was counted.
     pub fn is_as(&self, other: &Hierarchy) -> bool {
         let caches = self.caches.iter().zip(&other.caches);

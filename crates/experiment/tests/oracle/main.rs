@@ -247,8 +247,10 @@ fn every_committed_machine_differs_in_what_a_survey_finds() {
         })
         .collect();
     for (i, look) in looks.iter().enumerate() {
-        let twin = looks[..i].iter().position(|other| other == look).map(|j| &machines[j].name);
-        assert_eq!(twin, None, "{} looks to a survey like the other", machines[i].name);
+        let twin = looks[..i].iter().position(|other| other == look).map(|j| machines[j].name.as_str());
+        // A board with that core: what it has besides, a device, is nothing to a survey.
+        let core = (machines[i].name == "omap3-sdio").then_some("cortex-a8");
+        assert_eq!(twin, core, "{} and the other, as they look to a survey", machines[i].name);
     }
 }
 

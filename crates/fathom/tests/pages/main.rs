@@ -30,6 +30,8 @@ fn pages(dir: &Path) -> Vec<(&'static str, Vec<&'static str>)> {
     fathom(dir, &["report", guest, "--html", &file("survey.html")]);
     fathom(dir, &["report", "records/v1-bcm2835-latency.fathom", "--html", &file("latency.html")]);
     fathom(dir, &["report", "records/v1-bcm2837-cacheability.fathom", "--html", &file("cacheability.html")]);
+    let transfers = ["dma", "--on", "omap3-sdio", "--bytes", "64,1536,16K", "--budget", "4s", "--html"];
+    fathom(dir, &[&transfers[..], &[&file("dma.html")]].concat());
     let sweep = ["stride", "--on", "am5728", "--bytes", "16K,256K", "--budget", "2s", "--html"];
     fathom(dir, &[&sweep[..], &[&file("stride.html")]].concat());
     let conflict = ["conflict", "--on", "cortex-a8", "--budget", "4s", "--html"];
@@ -49,6 +51,7 @@ fn pages(dir: &Path) -> Vec<(&'static str, Vec<&'static str>)> {
         ("survey", survey.to_vec()),
         ("latency", vec!["histogram"; 3]),
         ("cacheability", vec!["attributes"; 2]),
+        ("dma", ["transfers", "transferparts"].repeat(2).into_iter().chain(["pollution"; 2]).collect()),
         ("stride", ["stride", "heat"].repeat(3)),
         ("conflict", vec!["evicted", "pairs", "rounds", "rounds"]),
         ("pressure", [vec!["wakeups"; 5], vec!["stages"], vec!["effects"; 2]].concat()),
@@ -252,7 +255,7 @@ fn wakeups(browser: &mut Browser) {
     assert!(more, "a condition that was hidden does not appear");
     for (figure, key, expected) in [
         ("figure[data-chart=wakeups][data-name=user]", "ArrowRight", "of 6000 activations"),
-        ("figure[data-chart=stages]", "ArrowRight", "1: 53990 us under none: before-irq 17.2"),
+        ("figure[data-chart=stages]", "ArrowRight", "1, under none: 53990 us: before-irq 17.2"),
         ("figure[data-chart=effects][data-name=effect]", "End", "copy with fault: 0.8 (-0.6..2.2) us"),
         ("figure[data-chart=effects][data-name=explained]", "ArrowRight", "increase: 14.8 (12.6..17) us"),
     ] {

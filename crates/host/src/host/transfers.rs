@@ -15,7 +15,7 @@ use super::Host;
 use crate::driver::Presence;
 use crate::wide;
 
-/// Bytes from flush to flush: the shortest line of a machine that this runs on has more.
+/// Bytes from flush to flush: the line of the machines that this runs on; of a longer one some are flushed twice.
 const LINE: usize = 64;
 
 impl Dma for Host {
@@ -115,9 +115,12 @@ impl Host {
     }
 }
 
-/// Data that differ from transfer to transfer and from place to place.
-fn word(seed: u64, at: u64) -> u64 {
-    mix(seed ^ mix(at + 1))
+/// What the words of a transfer's data differ by, from place to place: odd, so that none comes again.
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Where the data of a transfer begin, which differ from those of any other.
+fn word(seed: u64, number: u64) -> u64 {
+    mix(seed ^ mix(number + 1))
 }
 
 /// A packet and, where there is one, the buffer that a device would have.
@@ -150,7 +153,12 @@ impl Link {
     }
 
     fn make(&mut self, seed: u64) {
-        (0..).zip(&mut self.packet).for_each(|(at, to)| *to = word(seed, at));
+        let first = word(seed, 0);
+        // An addition a word beside its store: what is timed is the packet written.
+        self.packet.iter_mut().fold(first, |next, to| {
+            *to = next;
+            next.wrapping_add(STEP)
+        });
         black_box(&mut self.packet);
     }
 
@@ -169,7 +177,9 @@ impl Link {
     /// Bytes of the device's memory that are not those that were sent.
     fn wrong(&self, seed: u64) -> u64 {
         let found = self.buffer.as_ref().unwrap_or(&self.packet);
-        8 * (0..).zip(found).filter(|(at, found)| **found != word(seed, *at)).count() as u64
+        let first = word(seed, 0);
+        let expected = |at: u64| first.wrapping_add(at.wrapping_mul(STEP));
+        8 * (0..).zip(found).filter(|(at, found)| **found != expected(*at)).count() as u64
     }
 
     /// Cleans and invalidates every line of the device's memory.
@@ -182,8 +192,10 @@ impl Link {
         let start: *mut u8 = memory.as_mut_ptr().cast();
         for at in (0..bytes).step_by(LINE) {
             // SAFETY: the byte is one of this memory, which is borrowed here; a flush changes no contents.
-            unsafe { wide::flush(start.wrapping_add(at)) };
+            unsafe { wide::flush_unwaited(start.wrapping_add(at)) };
         }
+        // One for the whole buffer, as a kernel has it.
+        wide::barrier();
     }
 }
 
