@@ -106,7 +106,9 @@ fn unsaid(record: &Record) -> &'static str {
 /// Facts worth a line in the report's head, and behind them the surroundings, for scripts.
 fn shown_facts(record: &Record) -> Vec<(String, String)> {
     let mut facts = Vec::new();
-    for name in ["machine.name", "env.cpu.model", "env.board.model", "clock.name", "worth.evidence"] {
+    for name in
+        ["machine.name", "env.cpu.model", "env.board.model", "clock.name", "worth.evidence", "page.coloured"]
+    {
         if let Some(value) = record.text(name) {
             facts.push((name.to_owned(), value.to_owned()));
         }
