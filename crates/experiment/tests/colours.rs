@@ -122,12 +122,8 @@ fn colours_that_pages_do_not_have_are_refused() {
 }
 
 /// Somebody gives pages of chosen colours there: then they are measured in these, and nothing beyond a page is asked of
-/// any others.
-#[test]
-fn pages_of_chosen_colours_are_asked_for_where_there_are_any() {
-    let mut d = machine(4);
-    d.memory.pages.truncate(1);
-    d.memory.frames = Frames::Scattered;
+/// A session with a machine that says it has pages of chosen colours.
+fn promised() -> Session {
     let run = Run {
         experiment: conflict::NAME.into(),
         seed: 1,
@@ -137,7 +133,16 @@ fn pages_of_chosen_colours_are_asked_for_where_there_are_any() {
     };
     let mut session = Session::new(conflict::plan, run);
     session.record.facts.extend([("page.coloured".to_owned(), FactValue::Text("a test".into()))]);
-    let record = InProcess::new(session).run(&mut Model::new(&d, 1)).1;
+    session
+}
+
+/// any others.
+#[test]
+fn pages_of_chosen_colours_are_asked_for_where_there_are_any() {
+    let mut d = machine(4);
+    d.memory.pages.truncate(1);
+    d.memory.frames = Frames::Scattered;
+    let record = InProcess::new(promised()).run(&mut Model::new(&d, 1)).1;
     let report = conflict::read(&record);
     for colours in [1, 2] {
         agree(&misses(&report, 1, &colours.to_string()), |pages| lru(pages, colours, 8));
@@ -150,21 +155,12 @@ fn pages_of_chosen_colours_are_asked_for_where_there_are_any() {
     assert!(record.trials.iter().all(|run| run.trial.page != Pages::Coloured || run.refusal.is_none()));
 }
 
-/// What was promised and then refused is no reason to go without a word.
+/// Huge pages are colours enough: where there are some, what was promised beside them is left alone.
 #[test]
-fn coloured_pages_that_are_refused_are_none() {
+fn nobody_asks_for_coloured_pages_beside_huge_ones() {
     let mut d = machine(4);
     d.memory.frames = Frames::Scattered;
     // Huge pages as well, which are not told of: so the model gives no coloured ones.
-    let run = Run {
-        experiment: conflict::NAME.into(),
-        seed: 1,
-        budget_ms: 10_000,
-        colours: vec![2],
-        ..Run::default()
-    };
-    let mut session = Session::new(conflict::plan, run);
-    session.record.facts.extend([("page.coloured".to_owned(), FactValue::Text("a test".into()))]);
     let mut refused = 0;
     let mut machine = Model::new(&d, 1);
     for pages in [Pages::Coloured, Pages::Huge] {
@@ -172,7 +168,7 @@ fn coloured_pages_that_are_refused_are_none() {
         refused += u64::from(machine.map(&wish).is_err());
     }
     assert_eq!(refused, 1, "coloured pages only");
-    let record = InProcess::new(session).run(&mut machine).1;
+    let record = InProcess::new(promised()).run(&mut machine).1;
     // With huge pages nobody asks for others.
     assert!(record.trials.iter().all(|run| run.trial.page != Pages::Coloured));
 }

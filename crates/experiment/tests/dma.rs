@@ -129,6 +129,11 @@ fn changes() -> Vec<Change> {
         ("map and unmap 100 ns each", |d| device(d).map = Time::ns(100.0), none()),
         ("map and unmap 2000 ns each", |d| device(d).map = Time::ns(2000.0), none()),
         ("a copy that reads ahead, 48 ns a line", |d| device(d).stream = Some(Time::ns(48.0)), none()),
+        (
+            "the same, and widest load 16 bytes",
+            |d| (device(d).stream, device(d).widest) = (Some(Time::ns(48.0)), 16),
+            none(),
+        ),
         ("setup and interrupt 3 us in all", |d| set_fixed(d, 1000.0, 2000.0), none()),
         ("setup and interrupt 50 us in all", |d| set_fixed(d, 10_000.0, 40_000.0), none()),
         ("link 2.33 MB/s (18.67 Mbit/s)", |d| device(d).rate = 2.333e6, none()),

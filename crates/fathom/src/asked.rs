@@ -6,7 +6,7 @@ use fathom_experiment::record::{self, Run};
 use fathom_experiment::session::Plan;
 use fathom_experiment::{cacheability, conflict, dma, latency, pressure, stride, survey};
 
-use crate::cli::{Output, RunOptions, StandIn, Verb};
+use crate::cli::{Dma, Output, Pressure, RunOptions, StandIn, Verb};
 
 /// An experiment that is asked for: what is to be measured, by which plan, how, and in which form it leaves.
 pub struct Asked<'a> {
@@ -56,34 +56,8 @@ pub fn of(verb: &Verb) -> Option<Asked<'_>> {
             };
             (cacheability::NAME, cacheability::plan, &o.run, &o.out, run)
         }
-        Verb::Dma(o) => {
-            let dma = dma::asked::Asked {
-                strategies: o.strategy.clone(),
-                directions: o.direction.clone(),
-                link_bits: o.link.unwrap_or(0),
-                engine: o.engine,
-                maintenance: o.maintenance,
-                mistake: o.mistake,
-                victim: o.victim,
-            };
-            let flush = o.stand_in == Some(StandIn::Flush);
-            let run = Run { bytes: o.bytes.clone(), flush, dma, ..Run::default() };
-            (dma::NAME, dma::plan, &o.run, &o.out, run)
-        }
-        Verb::Pressure(o) => {
-            let pressure = pressure::asked::Asked {
-                conditions: o.conditions.clone(),
-                loads: o.load.clone(),
-                like_stress: o.like_stress,
-                sweep: o.sweep,
-                keeps: o.modes.clone(),
-                every_ns: o.period.unwrap_or(0),
-                priority: o.priority,
-                untraced: o.no_trace,
-            };
-            let run = Run { bytes: o.bytes.clone(), steps: o.strides.clone(), pressure, ..Run::default() };
-            (pressure::NAME, pressure::plan, &o.run, &o.out, run)
-        }
+        Verb::Dma(o) => (dma::NAME, dma::plan, &o.run, &o.out, of_transfers(o)),
+        Verb::Pressure(o) => (pressure::NAME, pressure::plan, &o.run, &o.out, of_pressure(o)),
         _ => return None,
     };
     let resume = match verb {
@@ -91,6 +65,34 @@ pub fn of(verb: &Verb) -> Option<Asked<'_>> {
         _ => None,
     };
     Some(Asked { run: Run { experiment: name.into(), ..run }, plan, options, form, resume })
+}
+
+fn of_transfers(o: &Dma) -> Run {
+    let dma = dma::asked::Asked {
+        strategies: o.strategy.clone(),
+        directions: o.direction.clone(),
+        link_bits: o.link.unwrap_or(0),
+        engine: o.engine,
+        maintenance: o.maintenance,
+        mistake: o.mistake,
+        victim: o.victim,
+    };
+    let flush = o.stand_in == Some(StandIn::Flush);
+    Run { bytes: o.bytes.clone(), flush, dma, ..Run::default() }
+}
+
+fn of_pressure(o: &Pressure) -> Run {
+    let pressure = pressure::asked::Asked {
+        conditions: o.conditions.clone(),
+        loads: o.load.clone(),
+        like_stress: o.like_stress,
+        sweep: o.sweep,
+        keeps: o.modes.clone(),
+        every_ns: o.period.unwrap_or(0),
+        priority: o.priority,
+        untraced: o.no_trace,
+    };
+    Run { bytes: o.bytes.clone(), steps: o.strides.clone(), pressure, ..Run::default() }
 }
 
 /// The options that say what to measure, as they would be typed.
