@@ -10,7 +10,7 @@ use fathom_experiment::record::{Record, Run};
 use fathom_model::Description;
 use fathom_model::catalog;
 use fathom_model::description::Time;
-use fathom_probe::transfer::{Direction, Engine, Maintenance, Mistake, Strategy};
+use fathom_probe::transfer::{Channel, Direction, Engine, Maintenance, Mistake, Strategy, Transferred};
 
 fn machine(name: &str) -> Description {
     catalog::load(name).expect("it is committed").expect("and sound")
@@ -287,4 +287,46 @@ fn a_small_budget_loses_victims_first_and_says_what_it_lost() {
     assert!(spent <= 500 * 4_000, "{spent}");
     assert!(report.warnings.iter().any(|w| w.token == "short-budget"), "{:?}", report.warnings);
     assert!(has(&report, "dma.streaming-copy.to-device.64.cpu"));
+}
+
+/// A record as another machine would have left it.
+fn altered(change: impl Fn(&mut Channel, &mut Transferred)) -> (Report, Report) {
+    let (mut record, report) = measure(&machine("omap3-sdio"), study(Asked::default()));
+    for moves in record.trials.iter_mut().map(|run| &mut run.transfers) {
+        if let Some(channel) = &mut moves.channel {
+            moves.rows.iter_mut().for_each(|row| change(channel, row));
+        }
+    }
+    (report, dma::read(&record))
+}
+
+#[test]
+fn edus_own_time_is_nobodys_throughput() {
+    let (with, without) = altered(|channel, _| channel.engine = Engine::Edu);
+    for what in ["throughput", "engine", "utilisation"] {
+        let name = format!("dma.streaming-copy.from-device.1536.{what}");
+        assert!(has(&with, &name) && !has(&without, &name), "{what}");
+    }
+    assert!(without.refusals.iter().any(|r| r.what.contains("edu")), "{:?}", without.refusals);
+    // What the CPU does and what arrived is as it was.
+    let cpu = "dma.streaming-copy.from-device.1536.cpu";
+    assert_eq!(number(&with, cpu), number(&without, cpu));
+    assert_eq!(number(&without, "dma.streaming-copy.from-device.wrong"), 0.0);
+}
+
+#[test]
+fn cycles_of_a_core_are_as_long_as_the_yardstick_says_and_an_unknown_clock_is_none() {
+    // A model's ticks are 4096 a cycle.
+    let (ticks, cycles) = altered(|channel, row| {
+        (channel.hz, channel.cycles) = (0, true);
+        for part in
+            [&mut row.used, &mut row.copy, &mut row.map, &mut row.unmap, &mut row.setup, &mut row.engine]
+        {
+            *part /= 4096;
+        }
+    });
+    let cpu = "dma.streaming-copy.from-device.1536.cpu";
+    assert!((number(&cycles, cpu) / number(&ticks, cpu) - 1.0).abs() < 1e-3, "{}", number(&cycles, cpu));
+    let (_, unknown) = altered(|channel, _| (channel.hz, channel.cycles) = (0, false));
+    assert!(!has(&unknown, "1536.cpu"), "without a rate there is no time");
 }
