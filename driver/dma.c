@@ -199,7 +199,7 @@ static int get_buffer(struct transfer *transfer)
 						      GFP_QUIET);
 		transfer->packet = transfer->buffer;
 		break;
-	case FATHOM_STREAMING:
+	case FATHOM_ZERO_COPY:
 		transfer->buffer = transfer->packet;
 		break;
 	case FATHOM_STREAMING_COPY:
@@ -243,7 +243,7 @@ static int begin(struct transfer *transfer)
 static bool mapped_each_time(const struct transfer *transfer)
 {
 	return transfer->run->strategy == FATHOM_STREAMING_COPY ||
-	       transfer->run->strategy == FATHOM_STREAMING;
+	       transfer->run->strategy == FATHOM_ZERO_COPY;
 }
 
 static int map(struct transfer *transfer)

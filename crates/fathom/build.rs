@@ -19,8 +19,16 @@ fn main() {
     let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo names the manifest's folder"));
     let root = here.join("../..");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo names the output folder"));
-    let sources =
-        ["crates/metal", "crates/probe/src", "crates/probe/Cargo.toml", "Cargo.toml", "Cargo.lock", ".cargo"];
+    let sources = [
+        "crates/metal",
+        "crates/loops",
+        "crates/probe/src",
+        "crates/probe/Cargo.toml",
+        "crates/units",
+        "Cargo.toml",
+        "Cargo.lock",
+        ".cargo",
+    ];
     for source in sources {
         println!("cargo:rerun-if-changed={}", root.join(source).display());
     }
@@ -70,10 +78,13 @@ fn build(root: &Path, out: &Path) -> PathBuf {
     }
     let built = command.output().expect("cargo can be run");
     if !built.status.success() {
-        let mut told = String::new();
-        let _ =
-            write!(told, "the bare-metal image cannot be built:\n{}", String::from_utf8_lossy(&built.stderr));
-        panic!("{told}");
+        let mut reported = String::new();
+        let _ = write!(
+            reported,
+            "the bare-metal image cannot be built:\n{}",
+            String::from_utf8_lossy(&built.stderr)
+        );
+        panic!("{reported}");
     }
     folder.join(TARGET).join("image/fathom-metal")
 }

@@ -137,7 +137,7 @@ static void dma_by_cycles(int fd)
 	expect(fd, FATHOM_IOC_DMA_RUN, &run, 0, "a run");
 	check(run.clock == FATHOM_CLOCK_CYCLES && sample.copy, "clock %u, copy %llu", run.clock,
 	      (unsigned long long)sample.copy);
-	printf("  4096 bytes streaming: use %llu, copy %llu, map %llu, unmap %llu cycles\n",
+	printf("  4096 bytes zero-copy: use %llu, copy %llu, map %llu, unmap %llu cycles\n",
 	       (unsigned long long)sample.use, (unsigned long long)sample.copy,
 	       (unsigned long long)sample.map, (unsigned long long)sample.unmap);
 	expect(fd, FATHOM_IOC_COUNTERS_OFF, NULL, 0, "off");

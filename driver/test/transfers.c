@@ -6,7 +6,7 @@
 
 #include "guest.h"
 
-static const char *const strategies[] = { "streaming-copy", "uncached-copy", "streaming",
+static const char *const strategies[] = { "streaming-copy", "uncached-copy", "zero-copy",
 					  "persistent-copy", "coherent" };
 
 /* Where the device is coherent the DMA API gives write-back memory, whatever it
@@ -29,7 +29,7 @@ static bool can_be_had(const struct fathom_dma_run *run, bool coherent)
 static void look_at_samples(const struct fathom_dma_run *run,
 			    const struct fathom_dma_sample *samples, unsigned int most)
 {
-	bool copies = run->strategy != FATHOM_STREAMING && run->strategy != FATHOM_COHERENT;
+	bool copies = run->strategy != FATHOM_ZERO_COPY && run->strategy != FATHOM_COHERENT;
 	bool unproven = run->engine == FATHOM_ENGINE_NONE && run->direction == FATHOM_FROM_DEVICE;
 	unsigned int i;
 

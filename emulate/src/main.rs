@@ -26,14 +26,14 @@ stdin and stdout; `fathom survey --on image:MACHINE` starts it by itself.";
 
 /// What is asked for.
 #[derive(Debug, PartialEq, Eq)]
-struct Asked {
+struct Arguments {
     machine: String,
     image: String,
     board: Option<Board>,
     seed: u64,
 }
 
-fn asked(mut arguments: impl Iterator<Item = String>) -> Result<Asked, String> {
+fn requested(mut arguments: impl Iterator<Item = String>) -> Result<Arguments, String> {
     let (mut machine, mut image, mut board, mut seed) = (None, None, None, 1);
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().ok_or_else(|| format!("{argument} wants a value"));
@@ -57,7 +57,7 @@ fn asked(mut arguments: impl Iterator<Item = String>) -> Result<Asked, String> {
     }
     let machine = machine.ok_or("which machine?")?;
     let image = image.ok_or("which image? --image FILE")?;
-    Ok(Asked { machine, image, board, seed })
+    Ok(Arguments { machine, image, board, seed })
 }
 
 fn description(machine: &str) -> Result<Description, String> {
@@ -86,17 +86,17 @@ fn image(file: &str) -> Result<Vec<u8>, String> {
 }
 
 fn run() -> Result<(), String> {
-    let asked = asked(std::env::args().skip(1)).map_err(|why| format!("{why}\n{USAGE}"))?;
-    let description = description(&asked.machine)?;
+    let requested = requested(std::env::args().skip(1)).map_err(|why| format!("{why}\n{USAGE}"))?;
+    let description = description(&requested.machine)?;
     if description.core.maintain.is_none() {
         return Err(format!(
             "{}: the image maintains caches, and the description does not say what that costs: `maintain` of [core]",
-            asked.machine
+            requested.machine
         ));
     }
-    let image = image(&asked.image)?;
+    let image = image(&requested.image)?;
     let mut guest =
-        Guest::new(&description, asked.seed, asked.board.unwrap_or_else(|| board_of(&description)));
+        Guest::new(&description, requested.seed, requested.board.unwrap_or_else(|| board_of(&description)));
     let fits = memory_bytes(&image).is_some_and(|bytes| cpu::LOADED_AT + bytes <= MEMORY);
     guest.memory.load(cpu::LOADED_AT, &image).filter(|()| fits).ok_or("the image does not fit")?;
     cpu::run(guest)
@@ -116,8 +116,8 @@ fn main() -> ExitCode {
 mod tests {
     use super::*;
 
-    fn of(line: &str) -> Result<Asked, String> {
-        asked(line.split_whitespace().map(String::from))
+    fn of(line: &str) -> Result<Arguments, String> {
+        requested(line.split_whitespace().map(String::from))
     }
 
     #[test]

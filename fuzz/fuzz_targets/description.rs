@@ -1,15 +1,15 @@
 //! The target `description`: its body is that of the tests (`crates/fathom/tests/fuzz/description.rs`).
 #![no_main]
 
-#[path = "../../crates/fathom/tests/fuzz/asked.rs"]
-mod asked;
 #[path = "../../crates/fathom/tests/fuzz/description.rs"]
 mod description;
 #[path = "../../crates/fathom/tests/fuzz/mutate.rs"]
 mod mutate;
 mod mutator;
-#[path = "../../crates/fathom/src/subjects/own.rs"]
-mod own;
+#[path = "../../crates/fathom/tests/fuzz/scripted.rs"]
+mod scripted;
+#[path = "../../crates/fathom/src/subjects/user_defined.rs"]
+mod user_defined;
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 

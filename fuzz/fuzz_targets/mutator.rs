@@ -5,7 +5,7 @@ use crate::mutate::{Random, mutated, resealed};
 
 /// Mutates `data[..size]` in place; answers the new size.
 pub fn mutate(data: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize {
-    let mut random = Random(u64::from(seed));
+    let mut random = Random::new(u64::from(seed));
     if random.below(2) == 0 {
         return libfuzzer_sys::fuzzer_mutate(data, size, max_size);
     }

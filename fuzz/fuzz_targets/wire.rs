@@ -1,11 +1,11 @@
 //! The target `wire`: its body is that of the tests (`crates/fathom/tests/fuzz/wire.rs`).
 #![no_main]
 
-#[path = "../../crates/fathom/tests/fuzz/asked.rs"]
-mod asked;
 #[path = "../../crates/fathom/tests/fuzz/mutate.rs"]
 mod mutate;
 mod mutator;
+#[path = "../../crates/fathom/tests/fuzz/scripted.rs"]
+mod scripted;
 #[path = "../../crates/fathom/tests/fuzz/wire.rs"]
 mod wire;
 

@@ -7,6 +7,7 @@
 use crate::findings::{Report, Value};
 use crate::hierarchy::{Hierarchy, Lacking, value};
 use crate::interval::Interval;
+use crate::metrics::{claims, common};
 
 mod judge;
 
@@ -70,7 +71,7 @@ pub struct Tlb {
 /// The core's clock that a report measured, Hz.
 #[must_use]
 pub fn clock(report: &Report) -> Option<f64> {
-    let found = report.findings.iter().find(|f| f.name == "clock.core_hz").map(value);
+    let found = report.find(&common::CLOCK_CORE_HZ).map(value);
     found.filter(|hz| hz.is_finite() && *hz > 0.0)
 }
 
@@ -108,7 +109,7 @@ struct Tolerance {
 
 /// A clock that was calibrated against another may be off by this.
 const CLOCK: Tolerance = Tolerance { relative: 0.01, absolute: 0.0 };
-/// What a survey promises of a latency (METHOD.md, the oracle); the second in cycles.
+/// What a survey promises of a latency (docs/method/oracle.md); the second in cycles.
 const LATENCY: Tolerance = Tolerance { relative: 0.01, absolute: 0.2 };
 /// And of a TLB's penalty; the second in cycles.
 const PENALTY: Tolerance = Tolerance { relative: 0.03, absolute: 0.3 };
@@ -121,7 +122,7 @@ const ENTRIES: Tolerance = Tolerance { relative: 0.0, absolute: 1.0 };
 /// does not confirm it: the share by which a claimed size is contradicted too.
 const CLEARLY: f64 = 0.10;
 
-/// Levels that are nearer to each other than this, in size and in latency, a survey may merge (METHOD.md).
+/// Levels that are nearer to each other than this, in size and in latency, a survey may merge (docs/method/oracle.md).
 const TOLD_APART: Span = (2.0, 1.3);
 
 fn compared(described: Span, measured: Interval, tolerance: Tolerance) -> Verdict {
@@ -150,7 +151,7 @@ pub fn check(report: &Report, described: &Described) -> Result<Report, Lacking> 
     let mut checked = report.clone();
     checked.facts.retain(|(name, _)| name != FACT);
     checked.facts.push((FACT.to_owned(), described.name.clone()));
-    checked.findings.retain(|f| !f.name.starts_with("against.") && !f.name.starts_with("expected."));
+    checked.findings.retain(|f| !claims::is_check(f.key.metric));
     checked.findings.extend(rows);
     Ok(checked)
 }
@@ -162,7 +163,7 @@ pub const FACT: &str = "against";
 #[must_use]
 pub fn contradicted(report: &Report) -> bool {
     let no = Value::Text(Verdict::Disagrees.token().to_owned());
-    report.findings.iter().any(|f| f.name.starts_with("against.") && f.value == no)
+    report.findings.iter().any(|f| claims::is_check(f.key.metric) && f.value == no)
 }
 
 #[cfg(test)]

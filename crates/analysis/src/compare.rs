@@ -8,7 +8,7 @@
 use statrs::distribution::{ContinuousCDF as _, Normal};
 
 use crate::facts;
-use crate::findings::{Finding, Report, Value};
+use crate::findings::{Finding, Key, Report, Value};
 use crate::interval::Interval;
 
 /// What a comparison says of one finding.
@@ -37,8 +37,8 @@ impl Verdict {
 /// One finding that both reports have as a number.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// The finding's name.
-    pub name: String,
+    /// The finding's key.
+    pub key: Key,
     /// Its unit.
     pub unit: &'static str,
     /// Its value in the first and in the second report, with its interval there.
@@ -59,31 +59,31 @@ pub struct Comparison {
     pub plans: Vec<String>,
     /// Findings that both have as numbers, in the first report's order.
     pub rows: Vec<Row>,
-    /// Findings that are words and differ: name, first, second.
-    pub words: Vec<(String, String, String)>,
-    /// Names that only the first, and only the second has.
-    pub only: [Vec<String>; 2],
+    /// Findings that are words and differ: key, first, second.
+    pub words: Vec<(Key, String, String)>,
+    /// Keys that only the first, and only the second has.
+    pub only: [Vec<Key>; 2],
 }
 
-/// Compares the findings of which `wanted` takes the name.
+/// Compares the findings of which `wanted` takes the key.
 #[must_use]
-pub fn compare(a: &Report, b: &Report, wanted: impl Fn(&str) -> bool) -> Comparison {
+pub fn compare(a: &Report, b: &Report, wanted: impl Fn(&Key) -> bool) -> Comparison {
     let mut c = Comparison { plans: plans(a, b), ..Comparison::default() };
-    for first in a.findings.iter().filter(|f| wanted(&f.name)) {
-        let Some(second) = b.findings.iter().find(|f| f.name == first.name) else {
-            c.only[0].push(first.name.clone());
+    for first in a.findings.iter().filter(|f| wanted(&f.key)) {
+        let Some(second) = b.findings.iter().find(|f| f.key == first.key) else {
+            c.only[0].push(first.key.clone());
             continue;
         };
         match (&first.value, &second.value) {
             (Value::Number(x), Value::Number(y)) if x.is_finite() && y.is_finite() => {
                 c.rows.push(row(first, second, *x, *y));
             }
-            (x, y) if x != y => c.words.push((first.name.clone(), word(x), word(y))),
+            (x, y) if x != y => c.words.push((first.key.clone(), word(x), word(y))),
             _ => {}
         }
     }
-    let missing = |f: &&Finding| wanted(&f.name) && a.findings.iter().all(|g| g.name != f.name);
-    c.only[1] = b.findings.iter().filter(missing).map(|f| f.name.clone()).collect();
+    let missing = |f: &&Finding| wanted(&f.key) && a.findings.iter().all(|g| g.key != f.key);
+    c.only[1] = b.findings.iter().filter(missing).map(|f| f.key.clone()).collect();
     holm(&mut c.rows);
     c
 }
@@ -105,7 +105,7 @@ fn plans(a: &Report, b: &Report) -> Vec<String> {
     };
     differ("experiment", &a.experiment, &b.experiment);
     differ("subject", &a.subject, &b.subject);
-    differ("worth of the clock", &a.worth, &b.worth);
+    differ("trust in the clock", &a.trust, &b.trust);
     let names = a.facts.iter().chain(&b.facts).map(|f| &f.0).filter(|name| facts::is_setting(name));
     let mut seen: Vec<&String> = Vec::new();
     for name in names {
@@ -149,7 +149,7 @@ fn row(first: &Finding, second: &Finding, x: f64, y: f64) -> Row {
     };
     let verdict = if p.is_none() { Verdict::Untested } else { Verdict::Same };
     Row {
-        name: first.name.clone(),
+        key: first.key.clone(),
         unit: first.unit,
         values: [ours.unwrap_or(bare(x)), theirs.unwrap_or(bare(y))],
         change,
@@ -204,18 +204,15 @@ impl Comparison {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::REGISTRY;
     use proptest::prelude::*;
 
     fn finding(name: &str, value: f64, half: f64) -> Finding {
         Finding {
-            name: name.into(),
-            value: Value::Number(value),
-            unit: "ns",
             low: Some(value - half),
             high: Some(value + half),
             count: 10,
-            trials: Vec::new(),
-            notes: Vec::new(),
+            ..Finding::number(REGISTRY.key(name).expect("a name of the schema"), value).in_unit("ns")
         }
     }
 
@@ -229,29 +226,36 @@ mod tests {
 
     #[test]
     fn a_difference_is_told_from_none() {
-        let far = one(finding("x", 100.0, 1.0), finding("x", 110.0, 1.0));
+        let far = one(finding("walk.latency", 100.0, 1.0), finding("walk.latency", 110.0, 1.0));
         assert_eq!(far.verdict, Verdict::Differs);
         // 10 less the root of two halves of 1, of 100.
         assert!((far.change.low - 0.0859).abs() < 1e-3 && (far.change.high - 0.1141).abs() < 1e-3, "{far:?}");
-        let near = one(finding("x", 100.0, 3.0), finding("x", 102.0, 3.0));
+        let near = one(finding("walk.latency", 100.0, 3.0), finding("walk.latency", 102.0, 3.0));
         assert_eq!(near.verdict, Verdict::Same);
         assert!(near.change.low < 0.0 && near.change.high > 0.0);
         // Modelled: no spread at all.
-        assert_eq!(one(finding("x", 3.0, 0.0), finding("x", 3.0, 0.0)).verdict, Verdict::Same);
-        assert_eq!(one(finding("x", 3.0, 0.0), finding("x", 3.1, 0.0)).verdict, Verdict::Differs);
+        assert_eq!(
+            one(finding("walk.latency", 3.0, 0.0), finding("walk.latency", 3.0, 0.0)).verdict,
+            Verdict::Same
+        );
+        assert_eq!(
+            one(finding("walk.latency", 3.0, 0.0), finding("walk.latency", 3.1, 0.0)).verdict,
+            Verdict::Differs
+        );
     }
 
     #[test]
     fn what_has_no_interval_is_not_tested_and_words_are_compared() {
-        let bare = Finding { low: None, high: None, ..finding("x", 1.0, 0.0) };
-        assert_eq!(one(bare.clone(), finding("x", 9.0, 0.1)).verdict, Verdict::Untested);
+        let bare = Finding { low: None, high: None, ..finding("walk.latency", 1.0, 0.0) };
+        assert_eq!(one(bare.clone(), finding("walk.latency", 9.0, 0.1)).verdict, Verdict::Untested);
         let said = |text: &str| Finding { value: Value::Text(text.into()), ..bare.clone() };
-        let c =
-            compare(&report(vec![said("hit")]), &report(vec![said("miss"), finding("y", 1.0, 0.0)]), |_| {
-                true
-            });
-        assert_eq!(c.words, [("x".into(), "hit".into(), "miss".into())]);
-        assert_eq!(c.only, [vec![], vec!["y".to_owned()]]);
+        let c = compare(
+            &report(vec![said("hit")]),
+            &report(vec![said("miss"), finding("walk.share", 1.0, 0.0)]),
+            |_| true,
+        );
+        assert_eq!(c.words, [(REGISTRY.key("walk.latency").expect("a key"), "hit".into(), "miss".into())]);
+        assert_eq!(c.only, [vec![], vec![REGISTRY.key("walk.share").expect("a key")]]);
     }
 
     #[test]
@@ -281,7 +285,11 @@ mod tests {
         for _ in 0..300 {
             let mut side = || -> Report {
                 let mut normal = || (0..12).map(|_| unit()).sum::<f64>() - 6.0;
-                report((0..40).map(|i| finding(&format!("x.{i}"), 100.0 + normal(), 1.96)).collect())
+                report(
+                    (0..40)
+                        .map(|i| finding(&format!("tier.{}.latency", i + 1), 100.0 + normal(), 1.96))
+                        .collect(),
+                )
             };
             let c = compare(&side(), &side(), |_| true);
             wrong += usize::from(c.rows.iter().any(|r| r.verdict == Verdict::Differs));
@@ -295,8 +303,8 @@ mod tests {
         fn an_interval_holds_its_value_and_order_only_turns_it(
             a in 1.0f64..1e6, b in 1.0f64..1e6, ha in 0.0f64..1e3, hb in 0.0f64..1e3
         ) {
-            let there = one(finding("x", a, ha), finding("x", b, hb));
-            let back = one(finding("x", b, hb), finding("x", a, ha));
+            let there = one(finding("walk.latency", a, ha), finding("walk.latency", b, hb));
+            let back = one(finding("walk.latency", b, hb), finding("walk.latency", a, ha));
             prop_assert!(there.change.low <= there.change.value && there.change.value <= there.change.high);
             prop_assert_eq!(there.verdict, back.verdict);
         }

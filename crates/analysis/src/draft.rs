@@ -8,6 +8,7 @@
 use crate::findings::Finding;
 use crate::hierarchy::{Hierarchy, interval, value};
 use crate::interval::Interval;
+use crate::metrics::common;
 
 mod caches;
 mod claimed;
@@ -152,14 +153,14 @@ fn remarks(h: &Hierarchy) -> Vec<String> {
         format!(
             "A draft by `fathom describe`, from a survey of {} ({}), seed {}. Behind each value stands where it \
              comes from: a finding with its 95 % interval and its samples, a claim, or an assumption.",
-            report.subject, report.worth, report.seed
+            report.subject, report.trust, report.seed
         ),
         "A size is where misses begin. A level that replaces at random, or of which others take a part, may be \
          larger; one that is exclusive holds more together with the nearer ones than it does itself, and may be \
          smaller by theirs. Levels for instructions are not in a survey, and not here."
             .to_owned(),
     ];
-    if report.worth == "virtual" {
+    if report.trust == "virtual" {
         remarks.push(
             "The record is a guest's: this describes what the guest behaves like, not what the machine is."
                 .to_owned(),
@@ -213,13 +214,13 @@ fn core(h: &Hierarchy) -> Table {
 
 fn timer(h: &Hierarchy) -> Table {
     let mut table = Table::new("timer");
-    let tick = h.number("clock.tick_hz").filter(|f| value(f) > 0.0);
+    let tick = h.number(&common::CLOCK_TICK_HZ).filter(|f| value(f) > 0.0);
     match tick {
         Some(f) => table.put("clock", Written::Hz(round::frequency(interval(f))), Grounds::found(f, "")),
         None => table.put("clock", Written::Hz(1e9), Grounds::assumed("a tick a nanosecond")),
     }
     let ns = tick.map_or(1.0, |f| 1e9 / value(f));
-    let bias = h.number("bias.timer").filter(|f| f.unit == "ticks" && value(f) >= 0.0);
+    let bias = h.number(&common::BIAS_TIMER).filter(|f| f.unit == "ticks" && value(f) >= 0.0);
     match bias {
         Some(f) => table.put("overhead", time(h, interval(f).scaled(ns)), Grounds::found(f, "")),
         None => table.put("overhead", Written::Cycles(0.0), Grounds::assumed("it was not measured")),

@@ -2,11 +2,9 @@
 //!
 //! A report may come out of a page that strangers wrote. What is no sound number here is not there.
 
-use crate::findings::{Finding, Report, Value};
+use crate::findings::{Axis, Finding, Key, Report, Value};
 use crate::interval::Interval;
-
-/// How the note ends on a step of translation that need be no TLB.
-pub const MAYBE_TABLES: &str = "this may be page tables leaving it, not a TLB";
+use crate::metrics::{common, conflict, latency, survey};
 
 /// No hierarchy has more tiers, and none more TLBs.
 const MOST: usize = 16;
@@ -60,13 +58,13 @@ impl<'a> Hierarchy<'a> {
     /// # Errors
     /// [`Lacking`] where the report has no tiers: another experiment's, refused, or cut off.
     pub fn of(report: &'a Report) -> Result<Hierarchy<'a>, Lacking> {
-        let find = |name: String| number(report, &name).filter(|f| value(f) >= 0.0);
+        let find = |key: Key| number(report, &key).filter(|f| value(f) >= 0.0);
         let mut tiers: Vec<Tier> = (1..=MOST)
             .map_while(|n| {
                 Some(Tier {
-                    latency: find(format!("tier.{n}.latency"))?,
-                    cycles: find(format!("tier.{n}.latency_cycles")),
-                    capacity: find(format!("tier.{n}.capacity")),
+                    latency: find(survey::TIER_LATENCY.at([n.into()]))?,
+                    cycles: find(survey::TIER_LATENCY_CYCLES.at([n.into()])),
+                    capacity: find(survey::TIER_CAPACITY.at([n.into()])),
                 })
             })
             .collect();
@@ -75,9 +73,9 @@ impl<'a> Hierarchy<'a> {
         tiers.truncate(last.unwrap_or_default());
         let tlbs = (1..=MOST)
             .map_while(|n| {
-                let entries = find(format!("tlb.{n}.entries"))?;
-                let maybe_tables = entries.notes.iter().any(|note| note.ends_with(MAYBE_TABLES));
-                Some(Tlb { entries, penalty: find(format!("tlb.{n}.penalty"))?, maybe_tables })
+                let entries = find(survey::TLB_ENTRIES.at([n.into()]))?;
+                let maybe_tables = entries.detail.flag(survey::MAYBE_TABLES);
+                Some(Tlb { entries, penalty: find(survey::TLB_PENALTY.at([n.into()]))?, maybe_tables })
             })
             .collect();
         Ok(Hierarchy { report, tiers, memory, tlbs })
@@ -89,32 +87,35 @@ impl<'a> Hierarchy<'a> {
         self.report
     }
 
-    /// The finding of this name, where it is a number.
+    /// The finding of this key, where it is a number.
     #[must_use]
-    pub fn number(&self, name: &str) -> Option<&'a Finding> {
-        number(self.report, name)
+    pub fn number(&self, key: impl Into<Key>) -> Option<&'a Finding> {
+        number(self.report, &key.into())
     }
 
-    /// The finding of this name, where it is a text.
+    /// The finding of this key, where it is a text.
     #[must_use]
-    pub fn text(&self, name: &str) -> Option<&'a str> {
-        self.report.findings.iter().filter(|f| f.name == name).find_map(|f| match &f.value {
-            Value::Text(text) => Some(text.as_str()),
-            Value::Number(_) => None,
-        })
+    pub fn text(&self, key: impl Into<Key>) -> Option<&'a str> {
+        self.report.find(key)?.word()
+    }
+
+    /// The line of the `n`th level, bytes.
+    #[must_use]
+    pub fn line(&self, n: usize) -> Option<&'a Finding> {
+        self.number(conflict::TIER_LINE.at([n.into()]))
     }
 
     /// The core's clock while measuring, Hz.
     #[must_use]
     pub fn core_hz(&self) -> Option<&'a Finding> {
-        self.number("clock.core_hz").filter(|f| value(f) > 0.0)
+        self.number(&common::CLOCK_CORE_HZ).filter(|f| value(f) > 0.0)
     }
 
     /// Bytes of the largest working set that was measured.
     #[must_use]
     pub fn largest(&self) -> u64 {
-        let bytes = |f: &Finding| f.name.strip_prefix("latency.")?.strip_suffix(".time")?.parse().ok();
-        self.report.findings.iter().filter_map(bytes).max().unwrap_or(0)
+        let sizes = self.report.of(&latency::LATENCY_TIME).filter_map(|f| f.key.number(Axis::Size));
+        sizes.max().unwrap_or(0)
     }
 
     /// Does the report carry the warning of this token?
@@ -126,13 +127,12 @@ impl<'a> Hierarchy<'a> {
     /// Was it disturbed?
     #[must_use]
     pub fn disturbed(&self) -> bool {
-        self.text("disturbed") == Some("yes")
+        self.text(&common::DISTURBED) == Some("yes")
     }
 }
 
-fn number<'a>(report: &'a Report, name: &str) -> Option<&'a Finding> {
-    let finite = |f: &&Finding| matches!(f.value, Value::Number(v) if v.is_finite());
-    report.findings.iter().filter(|f| f.name == name).find(finite)
+fn number<'a>(report: &'a Report, key: &Key) -> Option<&'a Finding> {
+    report.findings.iter().filter(|f| f.key == *key).find(|f| f.finite().is_some())
 }
 
 /// The value of a finding that is a number; 0 of one that is none.
@@ -155,7 +155,7 @@ pub fn interval(f: &Finding) -> Interval {
 fn lacking(report: &Report) -> Lacking {
     let experiment = &report.experiment;
     let survey = "fathom survey --record FILE";
-    let (what, remedy) = match report.worth.as_str() {
+    let (what, remedy) = match report.trust.as_str() {
         _ if experiment != "survey" => (
             format!("a record of '{experiment}' has no tiers"),
             format!("take a survey of the machine: {survey}"),
@@ -173,24 +173,21 @@ fn lacking(report: &Report) -> Lacking {
 mod tests {
     use super::*;
     use crate::findings::Warning;
+    use crate::metrics::REGISTRY;
 
     fn finding(name: &str, value: f64) -> Finding {
         let (low, high) = (Some(value * 0.99), Some(value * 1.01));
         Finding {
-            name: name.into(),
-            value: Value::Number(value),
-            unit: "ns",
             low,
             high,
             count: 9,
-            trials: Vec::new(),
-            notes: Vec::new(),
+            ..Finding::number(REGISTRY.key(name).expect("a name of the schema"), value).in_unit("ns")
         }
     }
 
     fn report(findings: &[(&str, f64)]) -> Report {
         let findings = findings.iter().map(|(name, v)| finding(name, *v)).collect();
-        Report { experiment: "survey".into(), worth: "real".into(), findings, ..Report::default() }
+        Report { experiment: "survey".into(), trust: "real".into(), findings, ..Report::default() }
     }
 
     #[test]
@@ -220,7 +217,7 @@ mod tests {
     fn what_has_no_tiers_says_why_and_what_gives_them() {
         let mut none = report(&[("tier.1.latency", f64::NAN), ("tier.2.latency", 3.0)]);
         assert!(Hierarchy::of(&none).unwrap_err().remedy.contains("--budget"));
-        none.worth = "emulated".into();
+        none.trust = "emulated".into();
         assert!(Hierarchy::of(&none).unwrap_err().what.contains("emulator"));
         none.experiment = "latency".into();
         assert!(Hierarchy::of(&none).unwrap_err().what.contains("'latency'"));
@@ -229,7 +226,7 @@ mod tests {
 
     #[test]
     fn an_interval_holds_its_value_whatever_is_said() {
-        let odd = Finding { low: Some(7.0), high: Some(f64::NAN), ..finding("x", 5.0) };
+        let odd = Finding { low: Some(7.0), high: Some(f64::NAN), ..finding("walk.latency", 5.0) };
         assert_eq!(interval(&odd), Interval { value: 5.0, low: 5.0, high: 5.0 });
     }
 }

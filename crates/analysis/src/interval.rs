@@ -1,4 +1,4 @@
-//! Intervals: medians, spreads, order statistics, bootstrap.
+//! Intervals: medians, spreads, order statistics.
 //!
 //! Everything here is robust on purpose: the machines that are measured are shared, and one
 //! preemption must move nothing.
@@ -99,34 +99,6 @@ pub fn grouped_interval(groups: &[Vec<f64>]) -> Option<Interval> {
     let between = median_interval(&medians)?;
     let (low, high) = (between.low.min(all.value), between.high.max(all.value));
     Some(Interval { value: all.value, low, high })
-}
-
-/// The 95 % percentile-bootstrap interval of `statistic` over resamples of `groups`, drawn whole: the
-/// groups (rounds, trials) are what is independent, the samples inside one are not. `seed` makes it
-/// repeatable. `None` when there are no groups or the statistic is undefined.
-pub fn bootstrap(
-    groups: &[Vec<f64>],
-    statistic: impl Fn(&[f64]) -> Option<f64>,
-    resamples: usize,
-    seed: u64,
-) -> Option<Interval> {
-    use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
-    let all: Vec<f64> = groups.concat();
-    let value = statistic(&all)?;
-    let mut rng = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(seed);
-    let mut drawn = Vec::with_capacity(resamples);
-    let mut resample = Vec::with_capacity(all.len());
-    for _ in 0..resamples {
-        resample.clear();
-        for _ in 0..groups.len() {
-            // The bias of a modulo over a few groups out of 2^64 is below 1e-17.
-            let pick = (rng.next_u64() % groups.len() as u64) as usize;
-            resample.extend_from_slice(&groups[pick]);
-        }
-        drawn.extend(statistic(&resample));
-    }
-    let drawn = sorted(&drawn);
-    Some(Interval { value, low: quantile(&drawn, 0.025)?, high: quantile(&drawn, 0.975)? })
 }
 
 #[cfg(test)]

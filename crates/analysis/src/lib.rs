@@ -15,6 +15,7 @@ pub mod foreign;
 pub mod hierarchy;
 pub mod histogram;
 pub mod interval;
+pub mod metrics;
 pub mod pages;
 pub mod replacement;
 pub mod sets;

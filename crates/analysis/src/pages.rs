@@ -98,12 +98,6 @@ impl Curve {
     }
 }
 
-/// Expected share of lines that miss, 0 to 1. Of many points, [`Curve::new`] once and [`Curve::share`] each.
-#[must_use]
-pub fn miss_share(policy: Policy, geometry: Geometry, pages: usize) -> f64 {
-    Curve::new(policy, geometry.ways).share(geometry.colours, pages)
-}
-
 /// What fits a measured curve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fit {

@@ -18,7 +18,7 @@ pub(crate) mod rng;
 mod set;
 mod whole;
 
-pub use battery::{Wash, programs, programs_in_whole};
+pub use battery::{Evictors, programs, programs_in_whole};
 
 pub use judge::{Observation, Score, Seen, Total, Verdict, Worst, judge};
 pub use predict::{LapPrediction, Prediction, WARM_UP, predict, predict_lap};
@@ -124,8 +124,8 @@ pub(crate) fn misses_roughly(policy: Policy, ways: usize, lines: usize) -> f64 {
 }
 
 fn misses_of(policy: Policy, ways: usize, lines: usize, accesses: usize) -> f64 {
-    let asked = (0..lines).map(|n| Access { block: Block::Tested(n as u16), asked: true });
-    predict::from_empty(policy, ways, &Program { accesses: asked.collect() }, accesses)
+    let timed = (0..lines).map(|n| Access { block: Block::Tested(n as u16), timed: true });
+    predict::from_empty(policy, ways, &Program { accesses: timed.collect() }, accesses)
 }
 
 /// The policies that no program tells apart in a set of so many ways, where a block may be visited `visits` times a lap:

@@ -14,7 +14,7 @@ pub struct Conflict {
     /// Cells in a group.
     pub group: u64,
     /// Bytes from cell to cell in a group.
-    pub step: u64,
+    pub stride: u64,
     /// Bytes from group to group.
     pub period: u64,
     /// Share of the loads that missed in the cache in question, 0 to 1, less what misses anyway; a little
@@ -32,7 +32,7 @@ impl Conflict {
     }
 
     fn offsets(&self) -> impl Iterator<Item = u64> {
-        let (group, step, period) = (self.group, self.step, self.period);
+        let (group, step, period) = (self.group, self.stride, self.period);
         (0..self.groups).flat_map(move |q| {
             (0..group).map(move |r| q.wrapping_mul(period).wrapping_add(r.wrapping_mul(step)))
         })
@@ -62,7 +62,7 @@ pub struct Question {
     /// Bytes that lie together in one set whatever the line: [`GRAIN`] for caches, a page for TLBs. Every
     /// step and period is a multiple, apart from what keeps cells off each other's lines.
     pub grain: u64,
-    /// The capacity as the staircase tells it, bytes, with what it may be off by.
+    /// The capacity as the latency curve tells it, bytes, with what it may be off by.
     pub capacity: (f64, f64),
     /// The nearer cache, where there is one and it is known: what hits there never arrives here.
     pub nearer: Option<Geometry>,
@@ -170,7 +170,7 @@ fn contradicts(conflict: &Conflict, predicted: Predicted) -> Option<bool> {
 /// Every number of ways of `way_bytes` whose size agrees with the capacity.
 fn ways(way_bytes: u64, question: &Question) -> std::ops::RangeInclusive<u64> {
     let (capacity, off) = question.capacity;
-    // An exclusive cache's staircase ends where both are full.
+    // An exclusive cache's latency curve ends where both are full.
     let nearer = question.nearer.map_or(0.0, |n| n.bytes() as f64);
     let least = (capacity - off - nearer).max(0.4 * capacity) / way_bytes as f64;
     let most = (capacity + off) / way_bytes as f64;

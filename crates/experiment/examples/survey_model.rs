@@ -31,19 +31,19 @@ fn main() {
         println!("== {name}: {} trials, {} rounds, {accesses} accesses", record.trials.len(), record.round());
         for f in &report.findings {
             let long = std::env::var_os("LONG").is_some();
-            if !long && ["latency.", "pages.", "claim."].iter().any(|p| f.name.starts_with(p)) {
+            if !long && ["latency.", "pages.", "claim."].iter().any(|p| f.name().starts_with(p)) {
                 continue;
             }
             match &f.value {
                 Value::Number(v) => println!(
                     "  {} = {v:.3} {} [{:.3?} .. {:.3?}] {:?}",
-                    f.name,
+                    f.name(),
                     f.unit,
                     f.low.unwrap_or(0.0),
                     f.high.unwrap_or(0.0),
                     f.notes
                 ),
-                Value::Text(t) => println!("  {} = {t} {:?}", f.name, f.notes),
+                Value::Text(t) => println!("  {} = {t} {:?}", f.name(), f.notes),
             }
         }
         for w in &report.warnings {

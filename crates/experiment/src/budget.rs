@@ -1,7 +1,7 @@
 //! Budgets: what a plan may spend, in the coin of its machine.
 
 use crate::record::Record;
-use fathom_probe::machine::Worth;
+use fathom_probe::machine::ClockTrust;
 use fathom_probe::wire::Done;
 
 /// Simulated accesses that stand for one millisecond of budget on a model. So the default ten seconds
@@ -23,7 +23,7 @@ impl Budget {
     /// The budget of `ms` milliseconds, less what `record` has spent.
     #[must_use]
     pub fn of(record: &Record, ms: u64) -> Budget {
-        let modelled = record.worth == Some(Worth::Modelled);
+        let modelled = record.trust == Some(ClockTrust::Modelled);
         let cost = |d: &Done| if modelled { d.watch.accesses } else { d.spent_ns };
         // A record may come from anywhere: its sums must not overflow.
         let done = record.trials.iter().filter_map(|r| r.done.as_ref());

@@ -6,7 +6,7 @@
 //! one, and a hypervisor may overrule it. Study S0 compared two of them, by one loop.
 
 mod behaviour;
-mod every;
+mod mair_bytes;
 mod plan;
 mod reading;
 mod walks;
@@ -33,7 +33,7 @@ const STUDY_BYTES: u64 = 2560;
 pub const ROUNDS: u64 = 20_000;
 
 /// Bytes from a cell to the next: the study's words.
-const STEP: u64 = 8;
+const STRIDE: u64 = 8;
 
 /// A step of whole lines, of most machines: no two stores can gather.
 const APART: u64 = 64;
@@ -69,7 +69,7 @@ impl Means {
 }
 
 /// Attributes, operations, working sets and rounds that a record asks for, each list once and in order.
-struct Asked {
+struct Request {
     means: Vec<Means>,
     operations: Vec<Operation>,
     sizes: Vec<u64>,
@@ -78,11 +78,11 @@ struct Asked {
 
 /// Whether the working set of a point is one: pairs of words at least.
 fn sound(bytes: u64) -> bool {
-    bytes >= 2 * STEP && bytes.is_multiple_of(2 * STEP) && bytes <= 1 << 40
+    bytes >= 2 * STRIDE && bytes.is_multiple_of(2 * STRIDE) && bytes <= 1 << 40
 }
 
-impl Asked {
-    fn of(record: &Record) -> Asked {
+impl Request {
+    fn of(record: &Record) -> Request {
         let run = record.run.clone().unwrap_or_default();
         let has = |a: Attribute| run.attributes.is_empty() || run.attributes.contains(&a);
         // All others are compared with it.
@@ -98,7 +98,7 @@ impl Asked {
         sizes.retain(|&bytes| sound(bytes));
         sizes.sort_unstable();
         sizes.dedup();
-        Asked { means, operations, sizes, rounds: if run.rounds == 0 { ROUNDS } else { run.rounds } }
+        Request { means, operations, sizes, rounds: if run.rounds == 0 { ROUNDS } else { run.rounds } }
     }
 
     /// Every point: means, operation, working set. Where each access is flushed nothing is copied, which has two lines to

@@ -1,21 +1,18 @@
 //! What a record says of its clock's own grain.
 
+use fathom_probe::divisor::gcd;
 use fathom_probe::wire::PatternKind;
 
 use crate::record::Record;
 
 /// The step in which the clock moves, ticks: the greatest common divisor of all that was read off it while
-/// nothing but the clock and the yardstick ran. Overheads and jitter are whole steps too.
+/// nothing but the clock and the cycle calibration ran. Overheads and jitter are whole steps too.
 pub(crate) fn step_ticks(record: &Record) -> u64 {
     let readings = record
         .of(PatternKind::Clock)
         .chain(record.of(PatternKind::Alu))
         .flat_map(|r| r.samples.iter().flat_map(|s| [s.ticks, s.ticks2]));
     readings.fold(0, gcd).max(1)
-}
-
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 /// A clock that moves at least every this many core cycles resolves single loads: it tells a first level
@@ -45,6 +42,5 @@ mod tests {
         // 19.2 MHz beside a core of 1.5 GHz: 78 cycles a step.
         assert_eq!(coarse(Some(0.0128), 1), Some(417));
         assert_eq!(coarse(None, 1), None);
-        assert_eq!((gcd(0, 6), gcd(12, 18), gcd(7, 0)), (6, 6, 7));
     }
 }

@@ -10,8 +10,3 @@ pub use reading::read;
 
 /// The experiment's name.
 pub const NAME: &str = "conflict";
-
-/// The greatest common divisor.
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
-}

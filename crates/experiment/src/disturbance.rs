@@ -2,12 +2,12 @@
 //!
 //! Everything here is counted by the probe round each trial; this file only judges. A trial counts as
 //! disturbed when the measuring thread did not have its CPU for more than 2 % of the trial's wall
-//! time; the measurement, when more than a tenth of its trials are, or when the yardstick or
+//! time; the measurement, when more than a tenth of its trials are, or when the cycle calibration or
 //! repeated points disagree.
 
 use fathom_analysis::interval::median;
 
-use fathom_probe::machine::Worth;
+use fathom_probe::machine::ClockTrust;
 use fathom_probe::transfer::Engine;
 
 use crate::environment;
@@ -19,7 +19,7 @@ const LOST: f64 = 0.02;
 /// Share of trials that may be disturbed: medians over samples and rounds withstand a tenth with room
 /// to spare.
 const TRIALS: f64 = 0.10;
-/// Relative change of the yardstick inside one round that counts as drift. 1 %: half of what an L1
+/// Relative change of the cycle calibration inside one round that counts as drift. 1 %: half of what an L1
 /// latency may be off before it must be flagged.
 const DRIFT: f64 = 0.01;
 /// Relative half-spread of the rounds' medians at one point, in the median over all repeated points.
@@ -38,11 +38,11 @@ pub struct Disturbance {
     pub remedy: String,
 }
 
-/// Judges a record: the watch of its trials, the yardstick `cycle_ticks` (round, trial, ticks a cycle)
+/// Judges a record: the watch of its trials, the cycle calibration `cycle_ticks` (round, trial, ticks a cycle)
 /// and `repeats`, the medians of the trials at each point that was measured more than once.
 #[must_use]
 pub fn judge(record: &Record, cycle_ticks: &[(u64, u64, f64)], repeats: &[Vec<f64>]) -> Disturbance {
-    if record.worth == Some(Worth::Modelled) {
+    if record.trust == Some(ClockTrust::Modelled) {
         // Nothing runs beside a described machine but what its trials name.
         let trials = record.trials.iter().filter(|r| r.done.is_some()).count() as u64;
         return Disturbance { trials, ..Disturbance::default() };

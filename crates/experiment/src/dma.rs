@@ -5,10 +5,10 @@
 //! lost by a transfer. Study S2 compared two of the strategies, in one driver; which is ahead depends on size, direction
 //! and machine, and where that changes is looked for.
 
-pub mod asked;
-mod cells;
 mod crossings;
+pub mod options;
 mod plan;
+mod points;
 mod reading;
 mod study;
 
@@ -51,11 +51,11 @@ const POLLUTING: u64 = 64 << 10;
 pub const VICTIM: u64 = 32 << 10;
 
 /// One strategy in one direction.
-pub(crate) type Way = (Strategy, Direction);
+pub(crate) type Route = (Strategy, Direction);
 
 /// Strategies, directions and sizes that a record asks for, each list once and in order.
 pub(crate) struct Wanted {
-    pub(crate) ways: Vec<Way>,
+    pub(crate) routes: Vec<Route>,
     pub(crate) sizes: Vec<u64>,
     pub(crate) victim: u64,
 }
@@ -68,12 +68,12 @@ impl Wanted {
         let goes = |d: &Direction| dma.directions.is_empty() || dma.directions.contains(d);
         let directions = Direction::ALL.iter().copied().filter(goes);
         let strategies = || Strategy::ALL.iter().copied().filter(has);
-        let ways = directions.flat_map(|d| strategies().map(move |s| (s, d))).collect();
+        let routes = directions.flat_map(|d| strategies().map(move |s| (s, d))).collect();
         let mut sizes = if run.bytes.is_empty() { SIZES.to_vec() } else { run.bytes };
         sizes.retain(|bytes| BYTES.contains(bytes));
         sizes.sort_unstable();
         sizes.dedup();
-        Wanted { ways, sizes, victim: dma.victim.unwrap_or(VICTIM) }
+        Wanted { routes, sizes, victim: dma.victim.unwrap_or(VICTIM) }
     }
 
     /// Sizes at which the victim is asked too.

@@ -5,7 +5,7 @@
 
 use fathom_analysis::claims::FactValue;
 use fathom_analysis::examination::{Row, State};
-use fathom_probe::machine::Worth;
+use fathom_probe::machine::ClockTrust;
 
 use crate::environment::clock_remedy;
 use crate::record::Record;
@@ -17,8 +17,8 @@ const LIMITS: &str = "sudo prlimit --pid $$ --rtprio=1 --nice=40 --memlock=unlim
 /// Examines the machine that these facts are of.
 #[must_use]
 pub fn examine(record: &Record) -> Vec<Row> {
-    let mut rows = vec![worth(record), clock(record)];
-    if record.worth == Some(Worth::Modelled) {
+    let mut rows = vec![trust(record), clock(record)];
+    if record.trust == Some(ClockTrust::Modelled) {
         return rows;
     }
     rows.extend([priority(record), locked(record), huge_pages(record), counters(record)]);
@@ -30,17 +30,17 @@ pub fn examine(record: &Record) -> Vec<Row> {
     rows
 }
 
-fn worth(record: &Record) -> Row {
-    let evidence = record.text("worth.evidence").unwrap_or_default();
-    match record.worth {
-        Some(Worth::Real) => Row::good("machine", format!("the bare machine: {evidence}")),
-        Some(Worth::Virtual) => Row::note(
+fn trust(record: &Record) -> Row {
+    let evidence = record.text("trust.evidence").unwrap_or_default();
+    match record.trust {
+        Some(ClockTrust::Real) => Row::good("machine", format!("the bare machine: {evidence}")),
+        Some(ClockTrust::Virtual) => Row::note(
             "machine",
             format!("a guest: {evidence}"),
             "it shows how the guest behaves, not what the silicon is; its host may take the CPU away",
         ),
-        Some(Worth::Modelled) => Row::good("machine", "described: nothing runs beside it"),
-        Some(Worth::Emulated) | None => Row {
+        Some(ClockTrust::Modelled) => Row::good("machine", "described: nothing runs beside it"),
+        Some(ClockTrust::Emulated) | None => Row {
             state: State::Prevents,
             ..Row::costs(
                 "machine",
@@ -89,9 +89,9 @@ fn locked(record: &Record) -> Row {
             Row::costs("locked-memory", format!("permitted up to {limit} bytes"), cost, LIMITS)
         }
         Some("yes") => Row::good("locked-memory", format!("permitted, {limit}")),
-        told => {
-            let told = told.unwrap_or("not tried").split(": ").next().unwrap_or_default();
-            Row::costs("locked-memory", told, cost, LIMITS)
+        reported => {
+            let reported = reported.unwrap_or("not tried").split(": ").next().unwrap_or_default();
+            Row::costs("locked-memory", reported, cost, LIMITS)
         }
     }
 }
@@ -99,7 +99,7 @@ fn locked(record: &Record) -> Row {
 fn huge_pages(record: &Record) -> Row {
     let chosen = record.text("env.thp.enabled").unwrap_or("absent");
     let chosen = chosen.split(['[', ']']).nth(1).unwrap_or(chosen);
-    let cost = "translation is part of the staircase, and subtracted from its tiers";
+    let cost = "translation is part of the latency curve, and subtracted from its tiers";
     match (record.int("page.huge"), chosen) {
         (_, "never") => Row::costs(
             "huge-pages",
@@ -113,10 +113,10 @@ fn huge_pages(record: &Record) -> Row {
 }
 
 fn counters(record: &Record) -> Row {
-    let told = record.text("privilege.counters").unwrap_or("none: not tried");
+    let reported = record.text("privilege.counters").unwrap_or("none: not tried");
     let paranoid = record.text("env.perf_event_paranoid").unwrap_or("absent");
-    let Some(why) = told.strip_prefix("none: ") else {
-        return Row::good("counters", format!("they count: {told} (perf_event_paranoid {paranoid})"));
+    let Some(why) = reported.strip_prefix("none: ") else {
+        return Row::good("counters", format!("they count: {reported} (perf_event_paranoid {paranoid})"));
     };
     let cost = "core cycles are calibrated and not counted";
     let reason = why.split("; ").next().unwrap_or(why);
@@ -144,12 +144,12 @@ fn driver(record: &Record) -> Option<Row> {
         // In words: what is typed is typed in a checkout, or as another user.
         return Some(Row::note("driver", format!("Fathom's {state}"), &format!("{cost}. {remedy}")));
     };
-    let told = |name: &str| record.text(name).filter(|text| !text.is_empty()).unwrap_or("none");
+    let reported = |name: &str| record.text(name).filter(|text| !text.is_empty()).unwrap_or("none");
     let found = format!(
         "Fathom's {state}, version {version}: {}; attributes {}; engines {}",
-        told("driver.features"),
-        told("driver.attributes"),
-        told("driver.engines")
+        reported("driver.features"),
+        reported("driver.attributes"),
+        reported("driver.engines")
     );
     Some(Row::good("driver", found))
 }
@@ -158,7 +158,7 @@ fn frequency(record: &Record) -> Row {
     let Some(governor) = record.text("env.freq.governor") else {
         let mhz = record.text("env.cpuinfo.mhz").map(|mhz| format!("; the kernel says {mhz} MHz"));
         let found = format!("not to be seen from here (no cpufreq){}", mhz.unwrap_or_default());
-        return Row::note("frequency", found, "if it moves, the yardstick of each round shows it");
+        return Row::note("frequency", found, "if it moves, the cycle calibration of each round shows it");
     };
     let driver = record.text("env.freq.driver").unwrap_or("unknown driver");
     let range = |name: &str| record.int(name).map_or("?".to_owned(), |khz| (khz / 1000).to_string());

@@ -29,7 +29,7 @@ pub(crate) fn judge(record: &Record) -> Vec<Warning> {
 
 /// Does the probe have the priority that it wants?
 pub(crate) fn has_priority(record: &Record) -> bool {
-    record.text("privilege.fifo").is_some_and(|told| told.starts_with("priority"))
+    record.text("privilege.fifo").is_some_and(|reported| reported.starts_with("priority"))
 }
 
 /// What keeps the core clock still, of what has not been done yet.
@@ -56,7 +56,7 @@ fn warning(token: &'static str, text: String, remedy: impl Into<String>) -> Warn
     Warning { token, text, remedy: remedy.into() }
 }
 
-/// Did the core clock move between rounds? By the yardstick, which was there; the kernel's two readings are told
+/// Did the core clock move between rounds? By the cycle calibration, which was there; the kernel's two readings are told
 /// beside it, and alone prove nothing: the first may be of a core that was just woken.
 fn frequency(record: &Record) -> Option<Warning> {
     let mut rounds: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
@@ -108,8 +108,8 @@ fn throttled(record: &Record) -> Option<Warning> {
         }
     }
     let flags = |name: &str| {
-        let told = record.text(name)?;
-        u64::from_str_radix(told.trim().trim_start_matches("0x"), 16).ok()
+        let reported = record.text(name)?;
+        u64::from_str_radix(reported.trim().trim_start_matches("0x"), 16).ok()
     };
     if let Some(after) = flags("env.after.get_throttled") {
         let before = flags("env.get_throttled").unwrap_or(0);
@@ -142,7 +142,7 @@ fn pressure(record: &Record) -> Vec<Warning> {
         let after = waited_us(record, &format!("env.after.pressure.{resource}"))?;
         Some(after.saturating_sub(before) as f64 / (ms as f64 * 1000.0))
     };
-    let told = |(resource, most): (&str, f64)| {
+    let reported = |(resource, most): (&str, f64)| {
         let share = share(resource).filter(|share| *share > most)?.min(1.0);
         let what = match resource {
             "cpu" => "a CPU",
@@ -152,7 +152,7 @@ fn pressure(record: &Record) -> Vec<Warning> {
         let text = format!("some task waited for {what} in {:.0} % of the time", 100.0 * share);
         Some(warning("pressure", text, pressure_remedy(record, resource)))
     };
-    WAITED.into_iter().filter_map(told).collect()
+    WAITED.into_iter().filter_map(reported).collect()
 }
 
 fn pressure_remedy(record: &Record, resource: &str) -> &'static str {

@@ -1,6 +1,6 @@
 //! How a tier is built: its sets and ways, its line, its replacement.
 //!
-//! What a staircase found is taken apart level by level, nearest first, by loads whose addresses are known up
+//! What a latency curve found is taken apart level by level, nearest first, by loads whose addresses are known up
 //! to a page: cells at a period fall into few sets, and where more of them fall into one than it has ways, they
 //! miss ([`scan`]). No single threshold decides: every cache that could be there is asked what it would do with
 //! each arrangement, and those that are contradicted are dropped ([`fathom_analysis::sets`]).
@@ -14,48 +14,24 @@ pub(crate) mod scattered;
 pub(crate) mod tlb;
 
 use fathom_analysis::findings::Report;
-use fathom_analysis::interval::Interval;
 use fathom_analysis::pages::Fit;
 use fathom_analysis::replacement::{self, Observation, Policy};
 use fathom_analysis::sets::{Geometry, Verdict};
-use fathom_analysis::tiers::Reading;
 use fathom_probe::machine::Pages;
 use fathom_probe::wire::{PatternKind, Trial};
 
 use self::pair::Pairs;
-use self::policy::Asked;
+use self::policy::Request;
 use self::scattered::Scattered;
 use crate::budget::Budget;
 use crate::common::round;
 use crate::common::scale::Scale;
+use crate::latency_curve::{self, Curves, Step};
 use crate::record::Record;
-use crate::survey::{self, Stairs};
 
 /// Is it a pattern that only this room plans?
 fn is_own(pattern: PatternKind) -> bool {
-    matches!(pattern, PatternKind::Conflict | PatternKind::Pair | PatternKind::Probe)
-}
-
-/// Where a tier ends, and what a load takes before and after.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Step {
-    /// Working sets up to here fit, bytes.
-    pub(crate) capacity: Interval,
-    /// Time a load in the tier, ns.
-    pub(crate) here: f64,
-    /// Time a load in the next one, ns.
-    pub(crate) next: f64,
-}
-
-/// The steps of a staircase.
-pub(crate) fn steps(stairs: &Reading) -> Vec<Step> {
-    let pairs = stairs.tiers.windows(2);
-    pairs
-        .filter_map(|pair| {
-            let capacity = pair[0].capacity?.onset;
-            Some(Step { capacity, here: pair[0].latency.value, next: pair[1].latency.value })
-        })
-        .collect()
+    matches!(pattern, PatternKind::Conflict | PatternKind::Pair | PatternKind::EvictionSet)
 }
 
 /// What is known of a level.
@@ -92,7 +68,7 @@ impl Level {
     }
 }
 
-/// What is known of the levels behind a staircase, nearest first; as far as the record has got.
+/// What is known of the levels behind a latency curve, nearest first; as far as the record has got.
 pub(crate) fn levels(record: &Record, scale: &Scale, steps: &[Step]) -> Vec<Level> {
     let mut nearer: Option<Geometry> = None;
     let mut all = Vec::new();
@@ -117,7 +93,7 @@ const ASKED: usize = 2;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Replacement {
     /// It was asked; without observations of single loads it is the times of whole laps that say it.
-    Asked(replacement::Verdict, Vec<Observation>),
+    Observed(replacement::Verdict, Vec<Observation>),
     /// It cannot be asked, for this reason.
     Refused(String),
 }
@@ -136,13 +112,13 @@ pub(crate) fn replacements(
             all.push(Replacement::Refused("the nearer level's replacement is not known".into()));
             break;
         }
-        let Some(asked) = asked(steps, levels, index, &before) else {
+        let Some(requested) = requested(steps, levels, index, &before) else {
             all.push(Replacement::Refused("its ways, its sets or its line are not known".into()));
             break;
         };
-        all.push(match (asked.obstacle(record, scale), policy::read(record, scale, &asked)) {
+        all.push(match (requested.obstacle(record, scale), policy::read(record, scale, &requested)) {
             (Some(obstacle), _) => Replacement::Refused(obstacle),
-            (None, Some((verdict, observations))) => Replacement::Asked(verdict, observations),
+            (None, Some((verdict, observations))) => Replacement::Observed(verdict, observations),
             (None, None) => Replacement::Refused("not asked, or hits and misses were not told apart".into()),
         });
     }
@@ -150,15 +126,20 @@ pub(crate) fn replacements(
 }
 
 fn consistent(replacement: &Replacement) -> &[Policy] {
-    if let Replacement::Asked(verdict, _) = replacement { &verdict.consistent } else { &[] }
+    if let Replacement::Observed(verdict, _) = replacement { &verdict.consistent } else { &[] }
 }
 
 /// The question to a level whose sets and ways are known; `policies` are those of the nearer one.
-fn asked<'a>(steps: &'a [Step], levels: &[Level], index: usize, policies: &'a [Policy]) -> Option<Asked<'a>> {
+fn requested<'a>(
+    steps: &'a [Step],
+    levels: &[Level],
+    index: usize,
+    policies: &'a [Policy],
+) -> Option<Request<'a>> {
     let level = levels.get(index)?;
     let nearer = index.checked_sub(1).and_then(|nearer| levels[nearer].geometry());
-    Some(Asked {
-        step: &steps[index],
+    Some(Request {
+        stride: &steps[index],
         geometry: level.geometry()?,
         line: level.line()?,
         nearer: nearer.map(|nearer| (nearer, policies)),
@@ -176,19 +157,19 @@ pub(crate) fn pages(scale: &Scale) -> (Pages, u64) {
     }
 }
 
-/// How levels and TLBs are built: rows of a report, and the levels themselves. `deep`: their replacement was asked.
+/// How levels and TLBs are built: rows of a report, and the levels themselves. `with_replacement`: their replacement was asked.
 pub(crate) fn read(
     record: &Record,
     scale: &Scale,
-    stairs: &Stairs,
-    deep: bool,
+    curves: &Curves,
+    with_replacement: bool,
     report: &mut Report,
 ) -> Vec<Level> {
-    let steps = stairs.steps();
+    let steps = curves.steps();
     let mut levels = levels(record, scale, &steps);
     for index in 0..levels.len() {
-        let asked = Scattered::of(scale, &steps, &levels, index);
-        let fit = asked.and_then(|asked| asked.read(record, scale));
+        let requested = Scattered::of(scale, &steps, &levels, index);
+        let fit = requested.and_then(|requested| requested.read(record, scale));
         // One level's rise is no other's: of two steps that show the same, the nearer one keeps it.
         let same = |level: &Level| {
             level.scattered.as_ref().map(|fit| fit.best.0) == fit.as_ref().map(|fit| fit.best.0)
@@ -197,55 +178,55 @@ pub(crate) fn read(
         levels[index].scattered = fit.filter(|_| !again);
     }
     rows::built(&steps, &levels, scale.base, report);
-    if deep {
+    if with_replacement {
         rows::replaced(&replacements(record, scale, &steps, &levels), report);
     }
-    tlb::rows(record, scale, stairs, &levels, report);
+    tlb::rows(record, scale, curves, &levels, report);
     levels
 }
 
 /// What a plan asks on.
-pub(crate) struct Asking<'a> {
+pub(crate) struct GeometryRequest<'a> {
     pub(crate) record: &'a Record,
     pub(crate) scale: &'a Scale,
-    pub(crate) stairs: &'a Stairs,
+    pub(crate) curves: &'a Curves,
     pub(crate) budget: &'a Budget,
 }
 
-/// The next round of an experiment that finds the staircase with a share of its budget (seed and ms), and then asks
+/// The next round of an experiment that finds the latency curve with a `share` of its budget (seed and ms), and then asks
 /// what is `wanted`; empty at the end.
 pub(crate) fn plan(
     record: &Record,
     (seed, budget_ms): (u64, u64),
-    staircase: f64,
-    wanted: impl FnOnce(&Asking) -> Vec<Trial>,
+    share: f64,
+    wanted: impl FnOnce(&GeometryRequest) -> Vec<Trial>,
 ) -> Vec<Trial> {
     if !record.trials.iter().any(|run| is_own(run.trial.pattern)) {
-        let first = survey::staircase(record, seed, (budget_ms as f64 * staircase) as u64);
+        let first = latency_curve::plan(record, seed, (budget_ms as f64 * share) as u64);
         if !first.is_empty() {
             return first;
         }
     }
     let (scale, budget) = (Scale::of(record), Budget::of(record, budget_ms));
-    let stairs = Stairs::of(record, &scale);
-    let wanted = wanted(&Asking { record, scale: &scale, stairs: &stairs, budget: &budget });
+    let curves = Curves::of(record, &scale);
+    let wanted = wanted(&GeometryRequest { record, scale: &scale, curves: &curves, budget: &budget });
     round::close(record, &budget, wanted, |_| 0, (seed, SALT))
 }
 
-/// Keeps its draws apart from the staircase's.
+/// Keeps its draws apart from the latency curve's.
 const SALT: u64 = 0xc0f1;
 
-/// The trials that are wanted next; none when nothing more can be asked. `deep`: the replacement too.
+/// The trials that are wanted next; none when nothing more can be asked. `with_replacement`: the replacement too.
 pub(crate) fn wanted(
     record: &Record,
     scale: &Scale,
-    stairs: &Stairs,
+    curves: &Curves,
     budget: &Budget,
-    deep: bool,
+    with_replacement: bool,
 ) -> Vec<Trial> {
-    let steps = stairs.steps();
-    let mut all = caches(record, scale, &steps, budget.modelled, deep);
-    all.extend(tlb::wanted(record, scale, stairs, budget));
+    let steps = curves.steps();
+    let mut all = caches(record, scale, &steps, budget.modelled, with_replacement);
+    all.extend(tlb::wanted(record, scale, curves, budget));
     // What neighbours a load brings along is the least of it.
     if all.is_empty() {
         all = (0..steps.len()).flat_map(|n| pairs(record, scale, &steps, n, budget.modelled)).collect();
@@ -263,10 +244,16 @@ fn pairs(record: &Record, scale: &Scale, steps: &[Step], index: usize, modelled:
 }
 
 /// The same of the caches: level by level, as far as nothing that is still asked stands in the way.
-fn caches(record: &Record, scale: &Scale, steps: &[Step], modelled: bool, deep: bool) -> Vec<Trial> {
+fn caches(
+    record: &Record,
+    scale: &Scale,
+    steps: &[Step],
+    modelled: bool,
+    with_replacement: bool,
+) -> Vec<Trial> {
     let (mut nearer, mut all) = (None, Vec::new());
     // Is nothing asked any more of the replacement of all levels so far?
-    let mut settled = deep;
+    let mut settled = with_replacement;
     for (index, step) in steps.iter().enumerate() {
         let known = if index == 0 || nearer.is_some() {
             let scan = scan::wanted(record, scale, step, nearer, modelled);
@@ -301,20 +288,20 @@ fn caches(record: &Record, scale: &Scale, steps: &[Step], modelled: bool, deep: 
 fn replacement(record: &Record, scale: &Scale, steps: &[Step], modelled: bool) -> Vec<Trial> {
     let levels = levels(record, scale, steps);
     let index = steps.len() - 1;
-    if asked(steps, &levels, index, &[]).is_none() {
+    if requested(steps, &levels, index, &[]).is_none() {
         return Vec::new();
     }
     let mut policies = Vec::new();
     if let Some(nearer) = index.checked_sub(1) {
         // What the nearer level's answers say is worked out only where it is used.
-        let Some(asked) = asked(steps, &levels, nearer, &[]) else { return Vec::new() };
-        let presumed = policy::presumed(record, &asked).map(<[Policy]>::to_vec);
-        let known = || policy::read(record, scale, &asked).map(|known| known.0.consistent);
+        let Some(requested) = requested(steps, &levels, nearer, &[]) else { return Vec::new() };
+        let presumed = policy::presumed(record, &requested).map(<[Policy]>::to_vec);
+        let known = || policy::read(record, scale, &requested).map(|known| known.0.consistent);
         policies = presumed.or_else(known).unwrap_or_default();
         if policies.is_empty() {
             return Vec::new();
         }
     }
-    asked(steps, &levels, index, &policies)
-        .map_or_else(Vec::new, |asked| policy::wanted(record, scale, &asked, modelled))
+    requested(steps, &levels, index, &policies)
+        .map_or_else(Vec::new, |requested| policy::wanted(record, scale, &requested, modelled))
 }

@@ -8,7 +8,7 @@ pub mod ladder;
 mod plan;
 mod reading;
 
-use crate::common::STEP;
+use crate::common::STRIDE;
 
 pub use plan::plan;
 pub use reading::read;

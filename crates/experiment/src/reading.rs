@@ -2,10 +2,12 @@
 
 use fathom_analysis::claims::{FactValue, decode};
 use fathom_analysis::facts::is_background;
-use fathom_analysis::findings::{Finding, Refused, Report, Value, Warning};
+use fathom_analysis::findings::{Finding, Key, Refused, Report, Value, Warning};
 use fathom_analysis::interval::{Interval, median_interval};
-use fathom_probe::machine::{Attribute, Worth};
+use fathom_analysis::metrics::common;
+use fathom_probe::machine::{Attribute, ClockTrust};
 use fathom_probe::wire::PatternKind;
+use fathom_units::size;
 
 use crate::common::claims;
 use crate::common::scale::Scale;
@@ -16,19 +18,19 @@ use crate::record::{Record, TrialRun};
 /// Every warning that an experiment can give: token and what it says.
 pub const WARNINGS: &[(&str, &str)] = &[
     ("disturbed", "other work disturbed the measurement"),
-    ("no-huge-pages", "the staircase was measured in base pages: translation is part of it"),
+    ("no-huge-pages", "the latency curve was measured in base pages: translation is part of it"),
     ("last-tier-open", "the curve had not ended on a plateau at the largest working set"),
     ("short-budget", "the budget ended before every capacity was as narrow as promised"),
     ("interrupted", "the session ended before its plan did"),
     ("unproven", "samples did not prove their work and were left out"),
     ("damaged-record", "lines of the record could not be read"),
     ("lossy-line", "lines were lost between harness and probe, or the probe was started again meanwhile"),
-    ("clock", "the probe's clock is not worth these findings"),
+    ("clock", "the probe's clock does not support these findings"),
     ("coarse-clock", "the clock cannot resolve one load: samples are means of several dependent ones"),
     ("frequency", "the core clock moved over the session"),
     ("throttled", "the machine slowed itself down: temperature, power or voltage"),
     ("pressure", "tasks waited for a CPU, for memory or for input and output while it was measured"),
-    ("otherwise", "something was asked to be otherwise than the machine is described"),
+    ("overridden", "something was asked to be otherwise than the machine is described"),
     ("wrong-data", "something else arrived at the far end of transfers than was sent"),
     ("wakeup-setup", "the set-up makes wake-ups other than they would be"),
     ("imported", "another tool measured this: on what clock, machine or guest, nothing says"),
@@ -36,48 +38,27 @@ pub const WARNINGS: &[(&str, &str)] = &[
 ];
 
 /// A number without interval.
-pub(crate) fn number(name: impl Into<String>, value: f64, unit: &'static str) -> Finding {
-    Finding {
-        name: name.into(),
-        value: Value::Number(value),
-        unit,
-        low: None,
-        high: None,
-        count: 0,
-        trials: Vec::new(),
-        notes: Vec::new(),
-    }
+pub(crate) fn number(key: impl Into<Key>, value: f64, unit: &'static str) -> Finding {
+    Finding::number(key, value).in_unit(unit)
 }
 
 /// A word.
-pub(crate) fn text(name: impl Into<String>, value: &str) -> Finding {
-    Finding { value: Value::Text(value.to_owned()), ..number(name, 0.0, "") }
+pub(crate) fn text(key: impl Into<Key>, value: &str) -> Finding {
+    Finding { value: Value::Text(value.to_owned()), ..number(key, 0.0, "") }
 }
 
 pub(crate) fn measured(
-    name: impl Into<String>,
+    key: impl Into<Key>,
     i: Interval,
     unit: &'static str,
     count: usize,
     trials: &[u64],
 ) -> Finding {
-    let mut finding = number(name, i.value, unit);
+    let mut finding = number(key, i.value, unit);
     (finding.low, finding.high) = (Some(i.low), Some(i.high));
     finding.count = count as u64;
     finding.trials = trials.to_vec();
     finding
-}
-
-/// Bytes as people say them: `48 KiB`, `2 MiB`, `1.5 MiB`.
-pub(crate) fn size(bytes: f64) -> String {
-    let (value, unit) = match bytes {
-        b if b >= 1024.0 * 1024.0 * 1024.0 => (b / 1024.0 / 1024.0 / 1024.0, "GiB"),
-        b if b >= 1024.0 * 1024.0 => (b / 1024.0 / 1024.0, "MiB"),
-        b if b >= 1024.0 => (b / 1024.0, "KiB"),
-        b => (b, "bytes"),
-    };
-    let digits = if value >= 100.0 || (value - value.round()).abs() < 0.005 { 0 } else { 1 };
-    format!("{value:.digits$} {unit}")
 }
 
 /// The report of an experiment's record with all that does not depend on the experiment.
@@ -86,7 +67,7 @@ pub(crate) fn begun(record: &Record, experiment: &str) -> Report {
     let mut report = Report {
         experiment: experiment.to_owned(),
         subject: run.subject,
-        worth: record.worth.map_or(unsaid(record), Worth::token).to_owned(),
+        trust: record.trust.map_or(unsaid(record), ClockTrust::token).to_owned(),
         facts: shown_facts(record),
         seed: run.seed,
         elapsed_s: record.end.as_ref().map_or(0.0, |e| e.elapsed_ms as f64 / 1000.0),
@@ -97,7 +78,7 @@ pub(crate) fn begun(record: &Record, experiment: &str) -> Report {
     report
 }
 
-/// The worth where no probe declared one. What another tool measured may have been silicon, a guest or an emulator;
+/// The clock trust where no probe declared one. What another tool measured may have been silicon, a guest or an emulator;
 /// else there is nothing that could be believed.
 fn unsaid(record: &Record) -> &'static str {
     if record.imported.is_empty() { "emulated" } else { "unknown" }
@@ -107,7 +88,7 @@ fn unsaid(record: &Record) -> &'static str {
 fn shown_facts(record: &Record) -> Vec<(String, String)> {
     let mut facts = Vec::new();
     for name in
-        ["machine.name", "env.cpu.model", "env.board.model", "clock.name", "worth.evidence", "page.coloured"]
+        ["machine.name", "env.cpu.model", "env.board.model", "clock.name", "trust.evidence", "page.coloured"]
     {
         if let Some(value) = record.text(name) {
             facts.push((name.to_owned(), value.to_owned()));
@@ -147,11 +128,11 @@ fn session(record: &Record, report: &mut Report) {
         let status = record.end.as_ref().map_or("cut off", |e| e.status.as_str());
         warn("interrupted", format!("the session was {status} before its plan ended"), "run it again");
     }
-    let cheated: usize = record.trials.iter().map(|r| r.cheated).sum();
-    if cheated > 0 {
+    let unverified: usize = record.trials.iter().map(|r| r.unverified).sum();
+    if unverified > 0 {
         warn(
             "unproven",
-            format!("{cheated} samples did not end where their loads lead; they are left out"),
+            format!("{unverified} samples did not end where their loads lead; they are left out"),
             "this is a fault of the probe or the machine: please report it with the record",
         );
     }
@@ -170,6 +151,7 @@ fn session(record: &Record, report: &mut Report) {
         );
     }
     line_losses(record, report);
+    contradictions(record, report);
     for fault in &record.faults {
         report.refusals.push(Refused { what: "a line".into(), reason: fault.clone(), remedy: String::new() });
     }
@@ -197,19 +179,44 @@ fn session(record: &Record, report: &mut Report) {
     }
 }
 
+/// Trials whose longer run took less time than the shorter one.
+fn contradictions(record: &Record, report: &mut Report) {
+    const SHOWN: usize = 4;
+    let tick_ns = Scale::of(record).tick_ns;
+    let of = |run: &TrialRun| {
+        let ns = run.contradicted? * tick_ns;
+        let (id, pattern) = (run.trial.id, run.trial.pattern.token());
+        Some(format!("trial {id} ({pattern} of {}, {ns:.1} ns an operation)", size(run.trial.bytes as f64)))
+    };
+    let all: Vec<String> = record.trials.iter().filter_map(of).collect();
+    let more = match all.len() {
+        0 => return,
+        n if n > SHOWN => format!(" and {} more", n - SHOWN),
+        _ => String::new(),
+    };
+    report.refusals.push(Refused {
+        what: format!("the time of {}{more}", all[..all.len().min(SHOWN)].join(", ")),
+        reason:
+            "twice as many operations took less time than once as many, which no work does: something else \
+                 slowed the shorter run"
+                .into(),
+        remedy: "run it again on a quieter machine, or give it a larger --budget".into(),
+    });
+}
+
 /// What the line between harness and probe lost: it is told, and touches no number.
 fn line_losses(record: &Record, report: &mut Report) {
     let losses = &record.losses;
     let times = |n: u64| if n == 1 { "once".to_owned() } else { format!("{n} times") };
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     if losses.restarts > 0 {
-        told.push(format!("the probe was started again {}", times(losses.restarts)));
+        reported.push(format!("the probe was started again {}", times(losses.restarts)));
     }
     if losses.again > 0 {
-        told.push(format!("what was lost of a trial was asked again, {}", times(losses.again)));
+        reported.push(format!("what was lost of a trial was asked again, {}", times(losses.again)));
     }
     if !losses.lost.is_empty() {
-        told.push(format!(
+        reported.push(format!(
             "{} given up",
             match losses.lost.len() {
                 1 => "1 trial was".to_owned(),
@@ -217,10 +224,10 @@ fn line_losses(record: &Record, report: &mut Report) {
             }
         ));
     }
-    if !told.is_empty() {
+    if !reported.is_empty() {
         report.warnings.push(Warning {
             token: "lossy-line",
-            text: told.join("; "),
+            text: reported.join("; "),
             remedy: "look at cable, ground and baud rate; the findings rest on what came whole".into(),
         });
     }
@@ -234,7 +241,7 @@ fn line_losses(record: &Record, report: &mut Report) {
 }
 
 pub(crate) fn disturbed_row(disturbance: &Disturbance, report: &mut Report) {
-    let mut row = text("disturbed", if disturbance.disturbed { "yes" } else { "no" });
+    let mut row = text(&common::DISTURBED, if disturbance.disturbed { "yes" } else { "no" });
     row.count = disturbance.trials;
     row.notes.clone_from(&disturbance.causes);
     report.findings.push(row);
@@ -253,11 +260,11 @@ pub(crate) fn clocks(record: &Record, scale: &Scale, report: &mut Report) {
         .flat_map(|r| r.samples.iter().map(|s| s.ticks2 as f64 / r.trial.loads as f64).collect::<Vec<_>>())
         .collect();
     if let Some(i) = median_interval(&back_to_back) {
-        let mut row = measured("bias.timer", i, "ticks", back_to_back.len(), &[]);
+        let mut row = measured(&common::BIAS_TIMER, i, "ticks", back_to_back.len(), &[]);
         row.notes.push("in every timed interval; cancels between n and 2n loads".into());
         report.findings.push(row);
     }
-    let mut tick = number("clock.tick_hz", 1e9 / scale.tick_ns, "Hz");
+    let mut tick = number(&common::CLOCK_TICK_HZ, 1e9 / scale.tick_ns, "Hz");
     tick.count = 1;
     tick.notes.push("as the probe states or calibrates it; its doubt is the fact clock.hz.ppm".into());
     report.findings.push(tick);
@@ -265,7 +272,7 @@ pub(crate) fn clocks(record: &Record, scale: &Scale, report: &mut Report) {
     if let Some(i) = median_interval(&hz) {
         let mut trials: Vec<u64> = scale.cycle_ticks.iter().map(|c| c.1).collect();
         trials.dedup();
-        let mut row = measured("clock.core_hz", i, "Hz", hz.len(), &trials);
+        let mut row = measured(&common::CLOCK_CORE_HZ, i, "Hz", hz.len(), &trials);
         row.notes.push(
             "calibrated by a chain of dependent single-cycle operations at both ends of every round".into(),
         );
@@ -279,14 +286,14 @@ pub(crate) fn refuse_all(record: &Record, what: &str, report: &mut Report) {
     let done = record.trials.iter().filter(|r| r.done.is_some());
     let left = |r: &TrialRun| (r.samples.len() + r.transfers.rows.len()) as u64;
     let (trials, samples) = done.fold((0, 0), |(trials, all), r| (trials + 1, all + left(r)));
-    let mut row = number("proven", samples as f64, "samples");
+    let mut row = number(&common::PROVEN, samples as f64, "samples");
     row.count = trials;
     row.notes.push(format!(
         "of {} in {trials} trials: each ended where its accesses lead, whatever time that took",
-        samples + record.trials.iter().map(|r| r.cheated as u64).sum::<u64>()
+        samples + record.trials.iter().map(|r| r.unverified as u64).sum::<u64>()
     ));
     report.findings.push(row);
-    let evidence = record.text("worth.evidence").unwrap_or("the subject says so");
+    let evidence = record.text("trust.evidence").unwrap_or("the subject says so");
     report.refusals.push(Refused {
         what: what.into(),
         reason: format!(

@@ -5,23 +5,24 @@
 //! its number, and everything else still counts.
 
 use fathom_analysis::claims::{FactValue, Facts};
-use fathom_probe::machine::Worth;
+use fathom_analysis::interval::median;
+use fathom_probe::machine::ClockTrust;
 use fathom_probe::proof::unproven;
 use fathom_probe::wire::{Done, Line, PatternKind, Sample, Samples, Trial, VERSION, WireError};
 
 mod facts;
+mod harness_lines;
 mod imported;
 mod losses;
-mod moves;
-mod own;
-mod wakes;
+mod transfers;
+mod wakeups;
 
+pub use harness_lines::{End, MOST_COLOURS, Run, attribute_words, ladder_words, words};
 pub use imported::{Imported, MOST_SERIES};
 pub use losses::{Losses, Lost};
 pub(crate) use losses::{again, hello};
-pub use moves::Moves;
-pub use own::{End, MOST_COLOURS, Run, attribute_words, ladder_words, words};
-pub use wakes::Wakeups;
+pub use transfers::Moves;
+pub use wakeups::Wakeups;
 
 /// Most problems that are kept one by one; a hostile file has no more to say after that.
 const MOST_PROBLEMS: usize = 100;
@@ -45,7 +46,10 @@ pub struct TrialRun {
     /// Its samples, in order; only proven ones once the trial is done.
     pub samples: Vec<Sample>,
     /// Samples whose end cells did not prove the work; they are kept out.
-    pub cheated: usize,
+    pub unverified: usize,
+    /// The median time of an operation, ticks, where it is below zero: 2n operations took less time than n, which no
+    /// work does, and the samples are kept out.
+    pub contradicted: Option<f64>,
     /// What it cost, when it ended.
     pub done: Option<Done>,
     /// Reason and remedy, when it was refused.
@@ -72,6 +76,24 @@ impl TrialRun {
         self.samples.iter().map(|s| s.ticks as f64 - s.ticks2 as f64)
     }
 
+    /// Keeps no sample of a trial whose 2n operations took less time than its n, in the median.
+    fn keep_possible_times(&mut self) {
+        let doubled = matches!(
+            self.trial.pattern,
+            PatternKind::Alu
+                | PatternKind::Chase
+                | PatternKind::Pages
+                | PatternKind::Stride
+                | PatternKind::Copy
+                | PatternKind::Alias
+        );
+        let times: Vec<f64> = self.ticks_per_op().filter(|ticks| doubled && ticks.is_finite()).collect();
+        self.contradicted = median(&times).filter(|ticks| *ticks < 0.0);
+        if self.contradicted.is_some() {
+            self.samples.clear();
+        }
+    }
+
     /// Ticks an operation of every sample: the 2n run less the n run, over n, in which every fixed cost
     /// cancels.
     pub fn ticks_per_op(&self) -> impl Iterator<Item = f64> + '_ {
@@ -85,8 +107,8 @@ impl TrialRun {
 pub struct Record {
     /// What was asked of the harness.
     pub run: Option<Run>,
-    /// The worth that the probe declared.
-    pub worth: Option<Worth>,
+    /// The clock trust that the probe declared.
+    pub trust: Option<ClockTrust>,
     /// The facts, parts joined.
     pub facts: Facts,
     /// The trials, in order.
@@ -149,13 +171,13 @@ impl Record {
             self.lines = 1;
             return first(text);
         }
-        self.hear(text);
+        self.receive(text);
         Ok(())
     }
 
     /// Takes a line after the first. Answers a probe's line that came whole and in its order, whatever the record
     /// then makes of it.
-    pub(crate) fn hear(&mut self, text: &str) -> Option<Line> {
+    pub(crate) fn receive(&mut self, text: &str) -> Option<Line> {
         self.lines += 1;
         if text.trim().is_empty() {
             self.damaged();
@@ -168,10 +190,11 @@ impl Record {
                 return None;
             }
         };
-        let own = own::is_own(&line);
+        let own = harness_lines::is_harness_line(&line);
         let placed = if own { Ok(()) } else { self.take_seq(&line, sealed(text)) };
         let sound = placed.is_ok() && !own;
-        let taken = placed.and_then(|()| if own { self.take_own(&line) } else { self.take_sent(&line) });
+        let taken =
+            placed.and_then(|()| if own { self.take_harness_line(&line) } else { self.take_sent(&line) });
         if let Err(e) = taken {
             self.problem(&e.what);
         }
@@ -224,7 +247,7 @@ impl Record {
     }
 
     /// A line of the harness itself. A probe's are numbered, the harness's own are not.
-    fn take_own(&mut self, line: &Line) -> Result<(), WireError> {
+    fn take_harness_line(&mut self, line: &Line) -> Result<(), WireError> {
         let word = &line.word;
         if line.seq.is_some() {
             return Err(WireError::new(format!("'{word}' is the harness's word, and a probe sent it")));
@@ -286,7 +309,7 @@ impl Record {
                 self.held += bytes;
             }
             "moved" => self.take_moved(line)?,
-            "woken" | "around" | "pressed" | "stalls" => self.take_wakes(line)?,
+            "woken" | "around" | "load_stats" | "stalls" => self.take_wakes(line)?,
             "done" => self.take_done(Done::read(line)?)?,
             "refusal" => self.take_refusal(line)?,
             "fault" => {
@@ -302,7 +325,7 @@ impl Record {
                 let count = f.int("count")?;
                 f.finish()?;
                 self.close_facts();
-                self.told(count);
+                self.reported(count);
             }
             "gone" => {
                 line.fields().finish()?;
@@ -340,19 +363,21 @@ impl Record {
                 "the probe speaks wire version {wire}, this program reads up to {VERSION}: update it"
             )));
         }
-        let word = f.token("worth")?.unwrap_or_default();
+        let word = f.token("trust")?.unwrap_or_default();
         f.finish()?;
-        let worth = Worth::from_token(word).ok_or_else(|| {
-            WireError::new(format!("probe: worth={word} is not one of: {}", Worth::choices()))
+        let trust = ClockTrust::from_token(word).ok_or_else(|| {
+            WireError::new(format!("probe: trust={word} is not one of: {}", ClockTrust::choices()))
         })?;
-        match self.worth {
-            Some(first) if first != worth => {
+        match self.trust {
+            Some(first) if first != trust => {
                 // Nothing that follows may be believed further than the less of the two.
-                self.worth = Some(first.min(worth));
-                Err(WireError::new("the probe greets again and declares another worth: the lower one counts"))
+                self.trust = Some(first.min(trust));
+                Err(WireError::new(
+                    "the probe greets again and declares another clock trust: the lower one counts",
+                ))
             }
             _ => {
-                self.worth = Some(worth);
+                self.trust = Some(trust);
                 Ok(())
             }
         }
@@ -369,17 +394,18 @@ impl Record {
     }
 
     fn take_done(&mut self, done: Done) -> Result<(), WireError> {
-        let worth = self.worth;
+        let trust = self.trust;
         let run = self.running(done.trial)?;
         let bad = unproven(&run.trial, done.page_bytes, &run.samples);
-        run.cheated = bad.len();
+        run.unverified = bad.len();
         let mut i = 0;
         run.samples.retain(|_| {
             i += 1;
             // In ascending order: a hostile trial has a million of them.
             bad.binary_search(&(i - 1)).is_err()
         });
-        run.keep_proven_wakes(&done, worth);
+        run.keep_possible_times();
+        run.keep_proven_wakes(&done, trust);
         run.keep_proven_transfers();
         run.done = Some(done);
         Ok(())

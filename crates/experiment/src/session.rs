@@ -10,8 +10,8 @@
 use std::collections::VecDeque;
 
 use fathom_probe::wire::{Line, PatternKind, Trial};
+use fathom_units::size;
 
-use crate::reading::size;
 use crate::record::{End, Lost, Record, Run, TrialRun, again, hello};
 
 mod in_process;
@@ -27,7 +27,7 @@ const TRIES: u32 = 5;
 /// Trials given up in a row after which the session ends: no luck explains fifteen answers lost.
 const MOST_LOST: u32 = 3;
 /// How often the facts are asked for without one whole telling; what comes of each adds up.
-const TELLINGS: u32 = 8;
+const FACT_TRIES: u32 = 8;
 /// How often the leave is taken of a probe that does not understand it.
 const LEAVES: u32 = 3;
 
@@ -48,7 +48,7 @@ enum Waiting {
 
 /// The trial whose end is wanted.
 #[derive(Debug)]
-struct Asked {
+struct PendingTrial {
     trial: Trial,
     /// How often it was sent.
     tries: u32,
@@ -78,21 +78,21 @@ pub struct Session {
     queue: VecDeque<Trial>,
     waiting: Waiting,
     /// Does the probe not know yet that it is asked for its facts?
-    untold: bool,
+    unreported: bool,
     time_is_up: bool,
     /// Why the probe's greeting cannot be followed.
     strange: Option<String>,
     /// Trials that the record had ended when the present round began.
     ended_before: Option<usize>,
-    asked: Option<Asked>,
+    pending: Option<PendingTrial>,
     /// Number of the last line that was sent.
     sent: u64,
     /// Lines of the harness that the record has and its file has not.
-    own: VecDeque<String>,
+    harness_lines: VecDeque<String>,
     /// Has anything come, and has anything come damaged, since the last line was sent?
-    heard: bool,
+    received: bool,
     damaged: bool,
-    tellings: u32,
+    fact_tries: u32,
     leaves: u32,
     lost_in_a_row: u32,
     broken: Option<String>,
@@ -132,16 +132,16 @@ impl Session {
             run,
             queue: VecDeque::new(),
             waiting: Waiting::Greeting,
-            untold: true,
+            unreported: true,
             time_is_up: false,
             strange: None,
             ended_before: None,
-            asked: None,
+            pending: None,
             sent: 0,
-            own: VecDeque::new(),
-            heard: false,
+            harness_lines: VecDeque::new(),
+            received: false,
             damaged: false,
-            tellings: 0,
+            fact_tries: 0,
             leaves: 0,
             lost_in_a_row: 0,
             broken: None,
@@ -159,11 +159,11 @@ impl Session {
         &self.head
     }
 
-    /// Takes a line of the probe into the record. What the harness adds to it is then at [`Session::own_line`].
+    /// Takes a line of the probe into the record. What the harness adds to it is then at [`Session::harness_line`].
     pub fn take(&mut self, text: &str) {
-        let known = self.record.worth.is_some();
+        let known = self.record.trust.is_some();
         let restarts = self.record.losses.restarts;
-        let Some(line) = self.record.hear(text) else {
+        let Some(line) = self.record.receive(text) else {
             self.damaged = true;
             // A probe that is a script numbers nothing; that it found fault is believed without a seal.
             if Line::parse(text).is_ok_and(|line| line.word == "fault" && line.seq.is_none()) {
@@ -171,13 +171,13 @@ impl Session {
             }
             return;
         };
-        self.heard = true;
+        self.received = true;
         match line.word.as_str() {
-            "probe" if self.record.worth.is_none() => {
+            "probe" if self.record.trust.is_none() => {
                 self.strange = self.record.problems.last().cloned();
             }
             "probe" => self.greeted(known && self.record.losses.restarts > restarts),
-            "facts_end" => self.told(),
+            "facts_end" => self.reported(),
             "trial" => self.echoed(&line),
             "done" | "refusal" => self.ended(&line),
             "fault" => self.fault(),
@@ -194,21 +194,21 @@ impl Session {
             Waiting::Facts if !anew => return,
             Waiting::Greeting | Waiting::Turn | Waiting::Facts | Waiting::Trial => {}
         }
-        self.untold = true;
+        self.unreported = true;
         self.waiting = Waiting::Turn;
         let why = if anew { "the probe was started again" } else { "no end of it came" };
         self.again(why);
     }
 
     /// The facts are at their end.
-    fn told(&mut self) {
+    fn reported(&mut self) {
         if self.waiting != Waiting::Facts {
             return;
         }
         self.waiting = Waiting::Turn;
-        self.untold = !self.record.losses.told;
-        if !self.untold {
-            self.tellings = 0;
+        self.unreported = !self.record.losses.reported;
+        if !self.unreported {
+            self.fact_tries = 0;
         }
     }
 
@@ -216,24 +216,24 @@ impl Session {
     fn echoed(&mut self, line: &Line) {
         let gaps = self.record.losses.gaps;
         let read = Trial::read(line).ok();
-        match &mut self.asked {
-            Some(asked)
-                if asked.echoed.is_none()
-                    && asked.from + 1 == self.record.trials.len()
-                    && read.as_ref() == Some(&asked.trial) =>
+        match &mut self.pending {
+            Some(pending)
+                if pending.echoed.is_none()
+                    && pending.from + 1 == self.record.trials.len()
+                    && read.as_ref() == Some(&pending.trial) =>
             {
-                asked.echoed = Some(gaps);
+                pending.echoed = Some(gaps);
             }
             // A line of ours that came twice, or what damage made of one. Its answers are nobody's.
-            asked => {
+            pending => {
                 // What is no trial was not taken, and nothing of what ended before is to be voided for it.
                 let taken = |run: &TrialRun| read.as_ref() == Some(&run.trial);
                 let last = self.record.trials.len().checked_sub(1);
                 let pushed = last.filter(|&last| taken(&self.record.trials[last]));
-                let from = match asked {
-                    Some(asked) => {
-                        asked.echoed = None;
-                        (self.record.trials.len() > asked.from).then_some(asked.from)
+                let from = match pending {
+                    Some(pending) => {
+                        pending.echoed = None;
+                        (self.record.trials.len() > pending.from).then_some(pending.from)
                     }
                     None => pushed,
                 };
@@ -246,18 +246,18 @@ impl Session {
 
     /// A trial is at its end.
     fn ended(&mut self, line: &Line) {
-        let Some(asked) = &self.asked else { return };
-        if line.fields().int("trial") != Ok(Some(asked.trial.id)) {
+        let Some(pending) = &self.pending else { return };
+        if line.fields().int("trial") != Ok(Some(pending.trial.id)) {
             return;
         }
-        let last = self.record.trials.last().filter(|_| self.record.trials.len() == asked.from + 1);
-        let whole = asked.echoed == Some(self.record.losses.gaps)
+        let last = self.record.trials.last().filter(|_| self.record.trials.len() == pending.from + 1);
+        let whole = pending.echoed == Some(self.record.losses.gaps)
             && last.is_some_and(|run| run.done.is_some() || run.refusal.is_some());
         if self.waiting == Waiting::Trial {
             self.waiting = Waiting::Turn;
         }
         if whole {
-            self.asked = None;
+            self.pending = None;
             self.lost_in_a_row = 0;
         } else {
             self.again("lines of its answer are missing");
@@ -269,25 +269,25 @@ impl Session {
         match self.waiting {
             Waiting::Facts => {
                 self.waiting = Waiting::Turn;
-                if self.tellings >= TELLINGS && self.record.facts.is_empty() {
+                if self.fact_tries >= FACT_TRIES && self.record.facts.is_empty() {
                     // A probe without facts is no probe whose trials could be read.
                     self.time_is_up = true;
                 }
             }
             Waiting::Trial => {
                 self.waiting = Waiting::Turn;
-                let Some(asked) = &mut self.asked else { return };
-                asked.faults += 1;
+                let Some(pending) = &mut self.pending else { return };
+                pending.faults += 1;
                 // It is the trial's own fault, or a probe that finds fault with all: then a fault is its answer.
-                let understood = asked.echoed == Some(self.record.losses.gaps);
-                if understood || asked.faults == TRIES {
-                    self.asked = None;
+                let understood = pending.echoed == Some(self.record.losses.gaps);
+                if understood || pending.faults == TRIES {
+                    self.pending = None;
                 } else {
                     self.again("the probe did not understand the line");
                 }
             }
             // It did not understand that it was to greet, so it is there and has nothing else to do.
-            Waiting::Greeting if self.record.worth.is_some() => {
+            Waiting::Greeting if self.record.trust.is_some() => {
                 self.waiting = Waiting::Turn;
                 self.again("no end of it came");
             }
@@ -298,14 +298,14 @@ impl Session {
 
     /// What the probe was asked does not count, and is asked again or given up.
     fn again(&mut self, why: &str) {
-        let Some(mut asked) = self.asked.take() else { return };
-        asked.echoed = None;
-        self.say(&again(asked.from, why));
-        if asked.tries < TRIES {
-            self.asked = Some(asked);
+        let Some(mut pending) = self.pending.take() else { return };
+        pending.echoed = None;
+        self.say(&again(pending.from, why));
+        if pending.tries < TRIES {
+            self.pending = Some(pending);
             return;
         }
-        self.say(&lost(&asked.trial, why));
+        self.say(&lost(&pending.trial, why));
         self.lost_in_a_row += 1;
         if self.lost_in_a_row == MOST_LOST {
             self.broken = Some(format!(
@@ -318,12 +318,12 @@ impl Session {
     fn say(&mut self, line: &Line) {
         let text = line.render();
         let _ = self.record.push(&text);
-        self.own.push_back(text);
+        self.harness_lines.push_back(text);
     }
 
     /// The next line that the harness adds to the record: to be kept behind what was taken before.
-    pub fn own_line(&mut self) -> Option<String> {
-        self.own.pop_front()
+    pub fn harness_line(&mut self) -> Option<String> {
+        self.harness_lines.pop_front()
     }
 
     /// Is it the harness's turn to send?
@@ -332,7 +332,7 @@ impl Session {
         self.waiting == Waiting::Turn
     }
 
-    /// Why the probe's greeting cannot be followed: a newer wire, an unknown worth.
+    /// Why the probe's greeting cannot be followed: a newer wire, an unknown clock trust.
     #[must_use]
     pub fn strange(&self) -> Option<&str> {
         self.strange.as_deref()
@@ -358,60 +358,61 @@ impl Session {
 
     /// Asks for nothing more: the next line is `bye`, whatever the plan still wants. For a harness whose time
     /// is up before the plan's reckoning says so (a loaded machine, a slow stream).
-    pub fn stop_asking(&mut self) {
+    pub fn stop_requesting(&mut self) {
         self.time_is_up = true;
     }
 
     /// The next line to send, when it is our turn; `bye` at the end.
     pub fn next_line(&mut self) -> String {
         let leaving = self.time_is_up || self.leaves > 0;
-        if self.untold && !leaving {
-            if self.tellings == TELLINGS {
-                self.broken = Some(format!("its facts were asked for {TELLINGS} times and never came whole"));
+        if self.unreported && !leaving {
+            if self.fact_tries == FACT_TRIES {
+                self.broken =
+                    Some(format!("its facts were asked for {FACT_TRIES} times and never came whole"));
             }
-            self.tellings += 1;
+            self.fact_tries += 1;
             self.waiting = Waiting::Facts;
             return self.seal(&Line::new("facts"));
         }
         if leaving {
             self.queue.clear();
-            if let Some(asked) = self.asked.take() {
-                self.say(&lost(&asked.trial, "no time was left to ask again"));
+            if let Some(pending) = self.pending.take() {
+                self.say(&lost(&pending.trial, "no time was left to ask again"));
             }
-        } else if self.asked.is_none() && self.queue.is_empty() {
+        } else if self.pending.is_none() && self.queue.is_empty() {
             self.queue = self.next_round().into();
         }
         let from = self.record.trials.len();
-        let first = |trial| Asked { trial, tries: 0, faults: 0, from, echoed: None };
-        let Some(mut asked) = self.asked.take().or_else(|| self.queue.pop_front().map(first)) else {
+        let first = |trial| PendingTrial { trial, tries: 0, faults: 0, from, echoed: None };
+        let Some(mut pending) = self.pending.take().or_else(|| self.queue.pop_front().map(first)) else {
             self.leaves += 1;
             self.waiting = Waiting::Over;
             return self.seal(&Line::new("bye"));
         };
-        asked.tries += 1;
+        pending.tries += 1;
         self.waiting = Waiting::Trial;
-        let line = asked.trial.line();
-        self.asked = Some(asked);
+        let line = pending.trial.line();
+        self.pending = Some(pending);
         self.seal(&line)
     }
 
     /// A line to send, with number and checksum.
     fn seal(&mut self, line: &Line) -> String {
-        (self.heard, self.damaged) = (false, false);
+        (self.received, self.damaged) = (false, false);
         self.sent += 1;
         line.seal(self.sent)
     }
 
     /// Is the silence worth a question soon? Not where the probe has said that it is at work and nothing was lost.
     #[must_use]
-    pub fn restless(&self) -> bool {
-        self.waiting == Waiting::Greeting || !self.heard || self.damaged
+    pub fn needs_ping(&self) -> bool {
+        self.waiting == Waiting::Greeting || !self.received || self.damaged
     }
 
     /// What to send after a silence: the probe is asked to greet (a board that was on before does not do so by
     /// itself, and the end of an answer may be lost), or once more to leave. The empty line ends what may stand
     /// half in its buffer.
-    pub fn nudge(&mut self) -> Vec<String> {
+    pub fn ping(&mut self) -> Vec<String> {
         match self.waiting {
             Waiting::Turn => return Vec::new(),
             Waiting::Over => {
@@ -441,16 +442,10 @@ impl Session {
         (self.plan)(&self.record, self.run.seed, self.run.budget_ms)
     }
 
-    /// Trials of the present round that are still to be sent.
-    #[must_use]
-    pub fn queued(&self) -> usize {
-        self.queue.len()
-    }
-
     /// Does a trial run at the probe now, as far as is known?
     #[must_use]
     pub fn in_trial(&self) -> bool {
-        self.asked.is_some() && matches!(self.waiting, Waiting::Trial | Waiting::Greeting)
+        self.pending.is_some() && matches!(self.waiting, Waiting::Trial | Waiting::Greeting)
     }
 
     /// What has been spent of the budget, by the cost that the trials report.

@@ -5,12 +5,12 @@
 //! each brings its own, and the time stops growing. A working set beyond one level and inside the next tells
 //! whether that next one is on (study S3, whose own check could not).
 
-mod fresh;
+mod coarse_scan;
+mod first_touch;
 mod lines;
 mod plan;
 mod prefetch;
 mod reading;
-mod sketch;
 
 pub use plan::plan;
 pub use reading::read;
@@ -25,15 +25,15 @@ pub const NAME: &str = "stride";
 pub const SIZES: [u64; 4] = [16 << 10, 256 << 10, 1 << 20, 16 << 20];
 
 /// Steps when none are asked for, bytes: below, at and beyond every line, and a page.
-pub const STEPS: [u64; 8] = [8, 16, 32, 64, 128, 256, 1024, 4096];
+pub const STRIDES: [u64; 8] = [8, 16, 32, 64, 128, 256, 1024, 4096];
 
 /// The line that is reckoned with where nobody claims one, bytes: the commonest.
 const ASSUMED_LINE: u64 = 64;
 
 /// The step that the study compared with its smallest one: 16 integers of 4 bytes, the machine's line.
-const STUDY_STEP: u64 = 64;
+const STUDY_STRIDE: u64 = 64;
 
 /// The operations of a record, all of them where none was asked for.
-fn operations(asked: &[Operation]) -> &[Operation] {
-    if asked.is_empty() { Operation::STRIDES } else { asked }
+fn operations(requested: &[Operation]) -> &[Operation] {
+    if requested.is_empty() { Operation::STRIDES } else { requested }
 }

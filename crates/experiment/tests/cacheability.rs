@@ -21,7 +21,7 @@ fn session(description: &Description, run: Run) -> (Vec<String>, Record) {
 fn measure(description: &Description, run: Run) -> Report {
     let (_, record) = session(description, run);
     assert_eq!(record.problems, Vec::<String>::new());
-    assert!(record.trials.iter().all(|r| r.cheated == 0), "a sample proves nothing");
+    assert!(record.trials.iter().all(|r| r.unverified == 0), "a sample proves nothing");
     cacheability::read(&record)
 }
 
@@ -30,14 +30,14 @@ fn pi3() -> Description {
 }
 
 fn number(report: &Report, name: &str) -> f64 {
-    match report.findings.iter().find(|f| f.name == name).map(|f| &f.value) {
+    match report.findings.iter().find(|f| f.name() == name).map(|f| &f.value) {
         Some(Value::Number(v)) => *v,
         other => panic!("{name}: {other:?}"),
     }
 }
 
 fn word<'a>(report: &'a Report, name: &str) -> &'a str {
-    match report.findings.iter().find(|f| f.name == name).map(|f| &f.value) {
+    match report.findings.iter().find(|f| f.name() == name).map(|f| &f.value) {
         Some(Value::Text(word)) => word,
         other => panic!("{name}: {other:?}"),
     }
@@ -64,7 +64,7 @@ fn the_studys_loop_takes_what_the_study_measured() {
     assert_eq!(number(&report, "cacheability.study.2560"), 1800.0);
 }
 
-/// And what METHOD says that would not do: stores for nothing beside the fastest memory, a cached store of a cycle by
+/// And what docs/method says that would not do: stores for nothing beside the fastest memory, a cached store of a cycle by
 /// itself, a core at 1200 MHz.
 #[test]
 fn what_the_studys_figures_exclude() {
@@ -84,7 +84,7 @@ fn what_the_studys_figures_exclude() {
     near(totals(|d| d.core.clock_hz = 1.2e9)[1], 27.0);
 }
 
-/// METHOD says so: whatever the board's memory takes of the range that is known, the study's figures come out.
+/// docs/method/cacheability.md: whatever the board's memory takes of the range that is known, the study's figures come out.
 #[test]
 fn the_studys_loop_does_not_hang_on_one_latency() {
     for (ns, ms, ratio) in [(130.0, 929.0, 17.2), (140.0, 993.0, 18.4), (150.0, 1057.0, 19.6)] {
@@ -124,14 +124,14 @@ fn an_attribute_that_changes_nothing_is_no_result() {
     let gathering = description.uncached.gathering.as_mut().expect("described");
     (gathering.store, gathering.drain) = (Time::cycles(0.0), Time::cycles(0.0));
     let report = measure(&description, study());
-    let of = |what: &str| report.findings.iter().filter(|f| f.name.ends_with(what)).count();
+    let of = |what: &str| report.findings.iter().filter(|f| f.name().ends_with(what)).count();
     assert_eq!(word(&report, "cacheability.normal-nc.behaves_as"), "cached");
-    assert!(report.findings.iter().all(|f| f.name != "cacheability.rmw.normal-nc.2560.ratio"));
-    assert!(report.findings.iter().all(|f| !f.name.starts_with("cacheability.study")));
+    assert!(report.findings.iter().all(|f| f.name() != "cacheability.rmw.normal-nc.2560.ratio"));
+    assert!(report.findings.iter().all(|f| !f.name().starts_with("cacheability.study")));
     // Device memory is still what it is.
     assert!(of("device.2560.ratio") > 0);
-    let told = report.refusals.iter().any(|r| r.reason.contains("attribute not in force"));
-    assert!(told, "{:?}", report.refusals);
+    let reported = report.refusals.iter().any(|r| r.reason.contains("attribute not in force"));
+    assert!(reported, "{:?}", report.refusals);
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn a_machine_that_describes_no_other_attribute_refuses_and_says_which_key_to_add
     let mut description = pi3();
     description.uncached = Uncached::default();
     let report = measure(&description, study());
-    assert!(report.findings.iter().any(|f| f.name == "cacheability.rmw.write-back.2560.time"));
+    assert!(report.findings.iter().any(|f| f.name() == "cacheability.rmw.write-back.2560.time"));
     let refused: Vec<_> = report.refusals.iter().filter(|r| r.remedy.contains("[uncached]")).collect();
     assert!(!refused.is_empty(), "{:?}", report.refusals);
 }
@@ -150,9 +150,11 @@ fn a_small_budget_costs_points_and_not_the_truth() {
     let mut ratios = 0;
     for (budget_ms, every_mair) in [(150, false), (500, false), (1000, true), (5000, true)] {
         let report = measure(&pi3(), Run { budget_ms, every_mair, ..Run::default() });
-        let known = report.findings.iter().any(|f| f.name == "cacheability.normal-nc.behaves_as");
-        let some =
-            report.findings.iter().filter(|f| f.name.contains(".normal-nc.") && f.name.ends_with(".ratio"));
+        let known = report.findings.iter().any(|f| f.name() == "cacheability.normal-nc.behaves_as");
+        let some = report
+            .findings
+            .iter()
+            .filter(|f| f.name().contains(".normal-nc.") && f.name().ends_with(".ratio"));
         let some = some.count();
         assert!(known || some == 0, "{budget_ms} ms: {some} ratios of what nobody knows to be in force");
         assert!(known || report.refusals.iter().any(|r| r.reason.contains("nobody knows")), "{budget_ms} ms");
@@ -163,11 +165,11 @@ fn a_small_budget_costs_points_and_not_the_truth() {
 
 #[test]
 fn what_was_asked_for_beside_and_not_measured_is_told() {
-    let told = |budget_ms| {
+    let reported = |budget_ms| {
         let run = Run { every_mair: true, walks: true, budget_ms, ..study() };
         measure(&pi3(), run).warnings.into_iter().map(|w| w.text).collect::<Vec<_>>().join("; ")
     };
-    let (little, enough) = (told(600), told(20_000));
+    let (little, enough) = (reported(600), reported(20_000));
     assert!(little.contains("bytes of MAIR_EL1") && little.contains("walks"), "{little}");
     assert!(!enough.contains("MAIR_EL1") && !enough.contains("walks"), "{enough}");
 }
@@ -177,7 +179,7 @@ fn a_size_that_is_refused_costs_the_others_nothing() {
     let of = |bytes: &[u64]| {
         let run = Run { bytes: bytes.to_vec(), operations: vec![Operation::Read], ..study() };
         let report = measure(&pi3(), run);
-        let row = report.findings.iter().find(|f| f.name == "cacheability.read.normal-nc.2560.time");
+        let row = report.findings.iter().find(|f| f.name() == "cacheability.read.normal-nc.2560.time");
         (row.expect("measured").count, report.refusals.len(), report.warnings.len())
     };
     let (alone, with) = (of(&[2560]), of(&[2560, 1 << 30]));
@@ -190,10 +192,13 @@ fn only_what_is_asked_for_is_measured() {
     let run = Run { attributes: vec![Attribute::Device], ..study() };
     let report = measure(&pi3(), run);
     let of = |attribute: &str| {
-        report.findings.iter().any(|f| f.name.starts_with("cacheability.rmw.") && f.name.contains(attribute))
+        report
+            .findings
+            .iter()
+            .any(|f| f.name().starts_with("cacheability.rmw.") && f.name().contains(attribute))
     };
     assert!(of("write-back") && of("device") && !of("normal-nc") && !of("write-through"));
-    assert!(report.findings.iter().any(|f| f.name == "cacheability.rmw.device.2560.ratio"));
+    assert!(report.findings.iter().any(|f| f.name() == "cacheability.rmw.device.2560.ratio"));
 }
 
 #[test]
@@ -237,7 +242,7 @@ fn an_emulators_times_are_refused_and_its_mappings_shown() {
     let (transcript, _) = session(&pi3(), study());
     let emulated = |line: &String| match Line::parse(line) {
         Ok(parsed) if parsed.word == "probe" => {
-            Line::new("probe").int("wire", 1).token("worth", "emulated").seal(1)
+            Line::new("probe").int("wire", 1).token("trust", "emulated").seal(1)
         }
         _ => line.clone(),
     };
@@ -245,7 +250,9 @@ fn an_emulators_times_are_refused_and_its_mappings_shown() {
     let record = Record::parse(&lines.join("\n")).expect("a record");
     assert_eq!(record.problems, Vec::<String>::new());
     let report = cacheability::read(&record);
-    assert!(report.findings.iter().all(|f| !f.name.ends_with(".time") && !f.name.ends_with("behaves_as")));
+    assert!(
+        report.findings.iter().all(|f| !f.name().ends_with(".time") && !f.name().ends_with("behaves_as"))
+    );
     assert_eq!(word(&report, "cacheability.normal-nc.translated_as"), "normal-nc");
     assert_eq!(number(&report, "cacheability.device.mair"), 0.0);
     assert_eq!(word(&report, "cacheability.device.alias"), "seen");

@@ -7,10 +7,10 @@ use fathom_analysis::claims::FactValue;
 use fathom_analysis::findings::{Report, Value};
 use fathom_experiment::record::{Record, Run, TrialRun};
 use fathom_experiment::session::{InProcess, Session};
-use fathom_experiment::{asked_differently, conflict};
+use fathom_experiment::{conflict, option_differences};
 use fathom_model::description::{Description, Frames, Holds, Replacement, Time};
 use fathom_model::{Model, catalog};
-use fathom_probe::machine::{Attribute, Machine as _, Pages, Wish};
+use fathom_probe::machine::{Attribute, Machine as _, MapRequest, Pages};
 use fathom_probe::wire::PatternKind;
 
 const PAGE: u64 = 4096;
@@ -47,7 +47,8 @@ fn lru(pages: u64, colours: u64, ways: u64) -> u64 {
 fn misses(report: &Report, tier: u64, which: &str) -> Vec<(u64, f64)> {
     let head = format!("tier.{tier}.colour.{which}.");
     let all = report.findings.iter().filter_map(|f| {
-        let pages = f.name.strip_prefix(&head)?.strip_suffix(".misses_per_round")?;
+        let name = f.name();
+        let pages = name.strip_prefix(&head)?.strip_suffix(".misses_per_round")?;
         let Value::Number(misses) = f.value else { panic!("{f:?}") };
         Some((pages.parse().unwrap(), misses))
     });
@@ -83,7 +84,7 @@ fn more_colours_conflict_later_where_a_way_is_four_pages() {
     assert!(time("1") > 1.5 * time("2") && (time("2") / time("4") - 1.0).abs() < 0.02);
     let mut other = record.clone();
     other.run.as_mut().unwrap().colours.clear();
-    assert_eq!(asked_differently(&record, &other), ["page colours: 1, 2, 4 against none"]);
+    assert_eq!(option_differences(&record, &other), ["page colours: 1, 2, 4 against none"]);
 }
 
 #[test]
@@ -104,8 +105,8 @@ fn colours_change_nothing_where_a_way_is_a_page_and_the_report_says_why() {
     }
     agree(&misses(&report, 2, "shared"), |_| 0);
     assert_eq!(finding(&report, "tier.2.colour.help").value, Value::Text("yes".into()));
-    let laid = finding(&report, "tier.1.colour.4.16.time_per_round");
-    assert_eq!(laid.notes, ["laid out as for 4 colours; there is one"]);
+    let initialised = finding(&report, "tier.1.colour.4.16.time_per_round");
+    assert_eq!(initialised.notes, ["laid out as for 4 colours; there is one"]);
 }
 
 /// Pages at random frames have colours of their own, which nobody knows: nothing is said then.
@@ -164,8 +165,8 @@ fn nobody_asks_for_coloured_pages_beside_huge_ones() {
     let mut refused = 0;
     let mut machine = Model::new(&d, 1);
     for pages in [Pages::Coloured, Pages::Huge] {
-        let wish = Wish { bytes: 8192, pages, attribute: Attribute::WriteBack, place: 0 };
-        refused += u64::from(machine.map(&wish).is_err());
+        let request = MapRequest { bytes: 8192, pages, attribute: Attribute::WriteBack, place: 0 };
+        refused += u64::from(machine.map(&request).is_err());
     }
     assert_eq!(refused, 1, "coloured pages only");
     let record = InProcess::new(promised()).run(&mut machine).1;
@@ -176,7 +177,7 @@ fn nobody_asks_for_coloured_pages_beside_huge_ones() {
 #[test]
 fn nobody_who_does_not_ask_is_told() {
     let (record, report) = measured(&machine(4), &[]);
-    assert!(report.findings.iter().all(|f| !f.name.contains("colour")));
+    assert!(report.findings.iter().all(|f| !f.name().contains("colour")));
     assert!(
         record
             .trials

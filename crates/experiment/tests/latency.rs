@@ -9,8 +9,8 @@ use fathom_experiment::record::{Record, Run};
 use fathom_experiment::{latency, read};
 use fathom_model::catalog;
 use fathom_model::description::Description;
-use fathom_probe::chain::mix;
-use fathom_probe::machine::Worth;
+use fathom_probe::machine::ClockTrust;
+use fathom_probe::splitmix::mix;
 
 fn measured(d: &Description, bytes: &[u64], seed: u64) -> (Record, Report) {
     climbed(d, bytes, &[], 4_000, seed)
@@ -134,6 +134,14 @@ fn a_coarse_clock_says_that_it_shows_means() {
     assert!(h.loads_per_sample > 100, "{}", h.loads_per_sample);
     let mean = number(&report, "latency.16384.cycles");
     near("peak", number(&report, "latency.16384.peak"), mean, 0.15 * mean);
+    // What is called a mean is one: the sample's time by its loads, and with it its share of the bias.
+    let bias = number(&report, "bias.sample") / h.loads_per_sample as f64;
+    let (middle, _) = *h.counts.iter().max_by_key(|c| c.1).unwrap();
+    near("the longest bar", middle, mean + bias, 0.15 * mean);
+    let peak = report.findings.iter().find(|f| f.name() == "latency.16384.peak").unwrap();
+    let raw: f64 =
+        peak.notes[0].split(" % at ").nth(1).unwrap().split([' ', ',', ';']).next().unwrap().parse().unwrap();
+    near("the largest group", raw, mean + bias, 0.15 * mean);
 }
 
 #[test]
@@ -164,7 +172,9 @@ fn the_ladder_of_pages_shows_the_misses_of_a_small_tlb_and_nothing_else() {
     );
     // What random base pages are elsewhere in the report, and one ladder was asked for.
     assert_eq!(number(&report, "latency.1048576.time"), number(&report, "latency.1048576.page.base.time"));
-    assert!(report.findings.iter().all(|f| !f.name.contains(".order.") && !f.name.contains(".placement.")));
+    assert!(
+        report.findings.iter().all(|f| !f.name().contains(".order.") && !f.name().contains(".placement."))
+    );
 }
 
 #[test]
@@ -219,14 +229,14 @@ fn the_ladder_of_placements_is_level_on_a_description() {
 }
 
 /// A core whose clock moves: as a record of hardware on which every second round ran at five sixths of the clock.
-/// By the yardsticks of its own round each sample still has its cycles.
+/// By the cycle calibrations of its own round each sample still has its cycles.
 #[test]
 fn cycles_are_those_of_the_clock_of_their_time() {
     let d = catalog::load("bcm2835").unwrap().unwrap();
     let (mut record, still) = measured(&d, &[8 * K, 64 * K], 1);
     let rounds = record.round();
     assert!(rounds >= 2, "{rounds} rounds");
-    record.worth = Some(Worth::Real);
+    record.trust = Some(ClockTrust::Real);
     for run in record.trials.iter_mut().filter(|run| run.trial.round % 2 == 0) {
         for sample in &mut run.samples {
             (sample.ticks, sample.ticks2) = (sample.ticks * 6 / 5, sample.ticks2 * 6 / 5);

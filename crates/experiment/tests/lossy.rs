@@ -8,19 +8,16 @@ use fathom_experiment::record::{Record, Run, TrialRun};
 use fathom_experiment::session::{Plan, Session};
 use fathom_experiment::{latency, read, survey};
 use fathom_model::{Description, Model, catalog};
-use fathom_probe::serve::{Lines, Place, serve_from};
+use fathom_probe::serve::{Lines, ServerState, serve_from};
+use fathom_probe::splitmix::SplitMix64;
 use fathom_probe::wire::{Line, MAX_LINE};
 
-/// SplitMix64 (Steele, Lea, Flood 2014): any seed will do.
-struct Random(u64);
+/// What the line does next: any seed will do.
+struct Random(SplitMix64);
 
 impl Random {
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.next()
     }
 
     fn below(&mut self, end: usize) -> usize {
@@ -97,7 +94,7 @@ impl Wire {
 /// finds depends on the trial alone, and a trial that was asked twice gives the same twice.
 struct Board<'a> {
     description: &'a Description,
-    place: Place,
+    place: ServerState,
 }
 
 /// One line in, all lines out.
@@ -121,7 +118,7 @@ impl Lines for One {
 
 impl Board<'_> {
     fn switch_on(&mut self) -> Vec<String> {
-        self.place = Place::default();
+        self.place = ServerState::default();
         self.serve(None)
     }
 
@@ -155,8 +152,8 @@ struct Was {
 
 /// A session over a bad line.
 fn converse(description: &Description, plan: Plan, run: Run, noise: Noise, seed: u64) -> Was {
-    let mut random = Random(seed);
-    let mut board = Board { description, place: Place::default() };
+    let mut random = Random(SplitMix64::new(seed));
+    let mut board = Board { description, place: ServerState::default() };
     let (mut to, mut from) = (Wire::default(), Wire::default());
     let mut session = Session::new(plan, run);
     let mut transcript = session.head().to_vec();
@@ -164,13 +161,13 @@ fn converse(description: &Description, plan: Plan, run: Run, noise: Noise, seed:
     let mut sent = if random.below(2) == 0 { board.switch_on() } else { Vec::new() };
     let mut silences = 0;
     for _ in 0..MOST_STEPS {
-        let heard: Vec<String> =
+        let received: Vec<String> =
             sent.drain(..).flat_map(|line| from.carry(&line, noise, &mut random)).collect();
-        let quiet = heard.is_empty();
-        for line in heard {
+        let quiet = received.is_empty();
+        for line in received {
             session.take(&line);
             transcript.push(line);
-            transcript.extend(std::iter::from_fn(|| session.own_line()));
+            transcript.extend(std::iter::from_fn(|| session.harness_line()));
         }
         let end = match () {
             () if session.broken().is_some() || session.strange().is_some() => Some(End::Broken),
@@ -184,10 +181,10 @@ fn converse(description: &Description, plan: Plan, run: Run, noise: Noise, seed:
         }
         let lines = match session.our_turn() {
             true => vec![session.next_line()],
-            false if quiet => session.nudge(),
+            false if quiet => session.ping(),
             false => Vec::new(),
         };
-        transcript.extend(std::iter::from_fn(|| session.own_line()));
+        transcript.extend(std::iter::from_fn(|| session.harness_line()));
         silences = if quiet { silences + 1 } else { 0 };
         for line in lines.iter().flat_map(|line| to.carry(line, noise, &mut random)).collect::<Vec<_>>() {
             let trial = line.starts_with("trial");
@@ -224,7 +221,7 @@ fn judged(was: &Was, good: &Was, truth: &mut HashMap<String, TrialRun>, why: &st
             // Rounds may differ where a trial was given up; alone it gives what it gives.
             truth.insert(key, run.clone());
         }
-        assert_eq!(run.cheated, 0, "{why}");
+        assert_eq!(run.unverified, 0, "{why}");
     }
     if was.end != End::Complete {
         assert!(report.warnings.iter().any(|w| w.token == "interrupted"), "{why}");
@@ -313,13 +310,13 @@ fn what_remains_where_trials_were_given_up_is_what_would_have_been_found() {
             continue;
         }
         seen += 1;
-        for found in read(&was.record).findings.iter().filter(|f| f.name.ends_with(".latency")) {
+        for found in read(&was.record).findings.iter().filter(|f| f.name().ends_with(".latency")) {
             let (Value::Number(value), Some(low), Some(high)) = (&found.value, found.low, found.high) else {
                 continue;
             };
-            let there = good.findings.iter().find(|f| f.name == found.name).expect("it was found");
+            let there = good.findings.iter().find(|f| f.name() == found.name()).expect("it was found");
             let (from, to) = (there.low.expect("an interval"), there.high.expect("an interval"));
-            assert!(low <= to && high >= from, "{}: {value} ({low}..{high}), not {from}..{to}", found.name);
+            assert!(low <= to && high >= from, "{}: {value} ({low}..{high}), not {from}..{to}", found.name());
         }
     }
     assert!(seen > 10, "{seen} sessions with trials given up");
@@ -331,12 +328,12 @@ fn a_greeting_that_comes_twice_at_the_start_does_no_harm() {
     let description = catalog::load("s1-8way").expect("embedded").expect("a description");
     let plan: Plan = |_, _, _| Vec::new();
     let mut session = Session::new(plan, run("survey", &[], 100));
-    let mut board = Board { description: &description, place: Place::default() };
-    let mut asked = session.nudge();
-    assert_eq!((asked.len(), asked[0].as_str()), (2, ""));
-    assert_eq!(session.own_line().as_deref(), Some("hello"));
+    let mut board = Board { description: &description, place: ServerState::default() };
+    let mut requested = session.ping();
+    assert_eq!((requested.len(), requested[0].as_str()), (2, ""));
+    assert_eq!(session.harness_line().as_deref(), Some("hello"));
     let mut said = board.switch_on();
-    said.extend(board.serve(asked.pop()));
+    said.extend(board.serve(requested.pop()));
     session.take(&said[0]);
     let facts = session.next_line();
     session.take(&said[1]);

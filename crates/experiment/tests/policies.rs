@@ -17,7 +17,7 @@ const COARSE: f64 = 19.2e6;
 /// A machine whose first level has so many ways under a policy, told by a clock.
 fn machine(ways: u32, policy: Replacement, hz: f64) -> Description {
     let mut d = catalog::load("s1-8way").unwrap().unwrap();
-    // Few ways are long ones: a first level of 8 KiB is lost in the staircase of a clock that counts 52 ns.
+    // Few ways are long ones: a first level of 8 KiB is lost in the latency curve of a clock that counts 52 ns.
     d.levels[0].size = u64::from(ways) * if ways < 8 { 16 << 10 } else { 4 << 10 };
     d.levels[0].ways = ways;
     // Four times the ways have to fit the next level.
@@ -48,13 +48,13 @@ fn policies(d: &Description) -> Option<Vec<Policy>> {
     };
     let (_, record) = InProcess::new(Session::new(conflict::plan, run)).run(&mut Model::new(d, 1));
     let report = conflict::read(&record);
-    assert!(record.trials.iter().all(|t| t.cheated == 0), "a sample without proof");
-    let washes = |run: &TrialRun| run.trial.sequence.accesses().iter().any(|a| a.block.washes);
-    let nearest = record.of(PatternKind::Probe).filter(|run| !washes(run) && run.trial.step == 64);
-    let single = nearest.map(|run| !run.trial.sequence.asked().is_empty());
+    assert!(record.trials.iter().all(|t| t.unverified == 0), "a sample without proof");
+    let evicts = |run: &TrialRun| run.trial.sequence.accesses().iter().any(|a| a.block.evicts);
+    let nearest = record.of(PatternKind::EvictionSet).filter(|run| !evicts(run) && run.trial.stride == 64);
+    let single = nearest.map(|run| !run.trial.sequence.timed().is_empty());
     let fine = d.timer.clock_hz == FINE;
     assert!(single.into_iter().all(|single| single == fine), "{}", d.name);
-    let row = report.findings.iter().find(|f| f.name == "tier.1.policies");
+    let row = report.findings.iter().find(|f| f.name() == "tier.1.policies");
     let Some(Value::Text(words)) = row.map(|f| &f.value) else {
         let why = report.refusals.iter().find(|r| r.what == "tier.1.policies");
         println!("{}: {:?}", d.name, why.map(|r| &r.reason));
@@ -63,7 +63,7 @@ fn policies(d: &Description) -> Option<Vec<Policy>> {
     Some(words.split(',').filter_map(Policy::from_token).collect())
 }
 
-fn told(hz: f64, ways: &[u32], policies_of: &[Replacement]) -> Tally {
+fn reported(hz: f64, ways: &[u32], policies_of: &[Replacement]) -> Tally {
     let mut tally = Tally::default();
     for &ways in ways {
         for replacement in policies_of {
@@ -71,9 +71,9 @@ fn told(hz: f64, ways: &[u32], policies_of: &[Replacement]) -> Tally {
             let truth = Policy::from_token(replacement.word()).unwrap();
             let mut group = alike(ways as usize, 8).into_iter().find(|g| g.contains(&truth)).unwrap();
             group.sort_unstable();
-            let told = policies(&d);
-            println!("{}: {told:?}", d.name);
-            let Some(mut named) = told else {
+            let reported = policies(&d);
+            println!("{}: {reported:?}", d.name);
+            let Some(mut named) = reported else {
                 tally.undecided += 1;
                 continue;
             };
@@ -98,18 +98,18 @@ const FEW: &[Replacement] =
 
 #[test]
 fn a_fine_clock_tells_policies_by_single_loads() {
-    let tally = told(FINE, &[4], FEW);
+    let tally = reported(FINE, &[4], FEW);
     assert_eq!((tally.right, tally.wrong), (4, 0), "{tally:?}");
 }
 
 #[test]
 fn a_coarse_clock_tells_policies_by_whole_laps() {
-    let tally = told(COARSE, &[4], FEW);
+    let tally = reported(COARSE, &[4], FEW);
     assert_eq!((tally.right, tally.wrong), (4, 0), "{tally:?}");
 }
 
 fn every(hz: f64) {
-    let tally = told(hz, &[2, 4, 8, 12], Replacement::ALL);
+    let tally = reported(hz, &[2, 4, 8, 12], Replacement::ALL);
     assert_eq!(tally.wrong, 0, "{tally:?}");
     assert!(tally.right >= 36, "{tally:?}");
 }

@@ -37,7 +37,7 @@ fn measured(d: &Description, seed: u64) -> Report {
 }
 
 fn number(report: &Report, name: &str) -> Option<u64> {
-    match report.findings.iter().find(|f| f.name == name)?.value {
+    match report.findings.iter().find(|f| f.name() == name)?.value {
         Value::Number(v) => Some(v as u64),
         Value::Text(_) => None,
     }

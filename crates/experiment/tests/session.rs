@@ -39,33 +39,33 @@ fn two_rounds(record: &Record, seed: u64, _: u64) -> Vec<Trial> {
 fn converse(plan: Plan, most: usize, mut answer: impl FnMut(&str) -> Vec<Line>) -> (Vec<String>, Session) {
     let mut session = Session::new(plan, run());
     let mut seq = 0;
-    let mut asked = Vec::new();
-    let mut coming: VecDeque<Line> = [Line::new("probe").int("wire", 1u64).token("worth", "real")].into();
+    let mut requested = Vec::new();
+    let mut coming: VecDeque<Line> = [Line::new("probe").int("wire", 1u64).token("trust", "real")].into();
     loop {
         while let Some(line) = coming.pop_front() {
             seq += 1;
             session.take(&line.seal(seq));
         }
         if !session.our_turn() {
-            return (asked, session);
+            return (requested, session);
         }
         let sealed = session.next_line();
         let line = Line::parse(&sealed).unwrap();
         assert_eq!(
             line.seq,
-            Some(asked.len() as u64 + 1),
+            Some(requested.len() as u64 + 1),
             "the harness's lines are numbered like the probe's"
         );
         let line = line.render();
-        asked.push(line.clone());
-        assert!(asked.len() <= most, "a session without end: {line}");
+        requested.push(line.clone());
+        assert!(requested.len() <= most, "a session without end: {line}");
         coming.extend(answer(&line));
     }
 }
 
 #[test]
 fn a_session_asks_for_the_facts_then_its_rounds_then_takes_its_leave() {
-    let (asked, session) = converse(two_rounds, 10, |line| match line {
+    let (requested, session) = converse(two_rounds, 10, |line| match line {
         "facts" => vec![Line::new("facts_end").int("count", 0u64)],
         "bye" => vec![Line::new("gone")],
         trial => {
@@ -74,7 +74,7 @@ fn a_session_asks_for_the_facts_then_its_rounds_then_takes_its_leave() {
             vec![trial, Line::new("refusal").int("trial", id).text("reason", "no").text("remedy", "")]
         }
     });
-    let words: Vec<&str> = asked.iter().map(|l| l.split(' ').next().unwrap()).collect();
+    let words: Vec<&str> = requested.iter().map(|l| l.split(' ').next().unwrap()).collect();
     assert_eq!(words, ["facts", "trial", "trial", "bye"]);
     assert!(session.over());
     assert_eq!(session.record.trials.len(), 2);
@@ -85,7 +85,7 @@ fn a_session_asks_for_the_facts_then_its_rounds_then_takes_its_leave() {
 #[test]
 fn an_echo_that_is_none_costs_its_own_trial_one_retry() {
     let mut spoilt = false;
-    let (asked, session) = converse(two_rounds, 12, |line| match line {
+    let (requested, session) = converse(two_rounds, 12, |line| match line {
         "facts" => vec![Line::new("facts_end").int("count", 0u64)],
         "bye" => vec![Line::new("gone")],
         line if !line.starts_with("trial") => Vec::new(),
@@ -100,15 +100,15 @@ fn an_echo_that_is_none_costs_its_own_trial_one_retry() {
     });
     assert!(spoilt && session.over() && session.broken().is_none());
     let ids: Vec<u64> = session.record.trials.iter().map(|r| r.trial.id).collect();
-    assert_eq!(ids, [1, 2], "{asked:?}");
+    assert_eq!(ids, [1, 2], "{requested:?}");
     assert!(session.record.trials.iter().all(|r| r.refusal.is_some()));
 }
 
 #[test]
 fn a_probe_that_answers_everything_with_a_fault_ends_the_session() {
     for plan in [two_rounds as Plan, survey::plan] {
-        let (asked, session) = converse(plan, 50, |_| vec![Line::new("fault").text("what", "no")]);
-        assert_eq!(asked.last().unwrap(), "bye");
+        let (requested, session) = converse(plan, 50, |_| vec![Line::new("fault").text("what", "no")]);
+        assert_eq!(requested.last().unwrap(), "bye");
         assert!(session.over());
         assert!(session.record.faults.len() >= 2);
     }
@@ -116,7 +116,7 @@ fn a_probe_that_answers_everything_with_a_fault_ends_the_session() {
 
 #[test]
 fn a_probe_that_refuses_everything_ends_the_session() {
-    let (asked, session) = converse(survey::plan, 1000, |line| match Line::parse(line).unwrap() {
+    let (requested, session) = converse(survey::plan, 1000, |line| match Line::parse(line).unwrap() {
         l if l.word == "facts" => vec![Line::new("facts_end").int("count", 0u64)],
         l if l.word == "trial" => {
             let id = Trial::read(&l).unwrap().id;
@@ -124,7 +124,7 @@ fn a_probe_that_refuses_everything_ends_the_session() {
         }
         _ => Vec::new(),
     });
-    assert_eq!(asked.last().unwrap(), "bye");
+    assert_eq!(requested.last().unwrap(), "bye");
     assert!(session.record.trials.iter().all(|r| r.refusal.is_some()));
 }
 
@@ -135,7 +135,7 @@ fn noise_before_the_greeting_does_not_begin_the_session() {
         session.take(noise);
         assert!(!session.our_turn(), "{noise:?}");
     }
-    session.take(&Line::new("probe").int("wire", 1u64).token("worth", "real").seal(1));
+    session.take(&Line::new("probe").int("wire", 1u64).token("trust", "real").seal(1));
     assert!(session.our_turn());
     assert!(session.record.problems.len() >= 3);
 }
@@ -151,7 +151,7 @@ fn the_transcript_is_the_record() {
     let read = Record::parse(&transcript.join("\n")).unwrap();
     assert_eq!(read.problems, Vec::<String>::new());
     assert!(live.trials.len() > 10, "{} trials", live.trials.len());
-    assert_eq!((&read.run, &read.worth, &read.facts), (&live.run, &live.worth, &live.facts));
+    assert_eq!((&read.run, &read.trust, &read.facts), (&live.run, &live.trust, &live.facts));
     assert_eq!((&read.trials, &read.end), (&live.trials, &live.end));
     assert_eq!(survey::read(&read), survey::read(live));
 }

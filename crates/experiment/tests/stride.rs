@@ -3,14 +3,15 @@
 mod common;
 
 use common::{finding, number};
-use fathom_analysis::findings::{Report, Value};
+use fathom_analysis::findings::{Axis, Detail, Report};
+use fathom_analysis::metrics::stride as metrics;
 use fathom_experiment::record::{Record, Run};
 use fathom_experiment::session::{InProcess, Session};
-use fathom_experiment::{asked_differently, read, stride};
+use fathom_experiment::{option_differences, read, stride};
 use fathom_model::description::{Description, Holds, Inclusion};
 use fathom_model::{Model, catalog};
-use fathom_probe::chain::mix;
 use fathom_probe::machine::Operation;
+use fathom_probe::splitmix::mix;
 use fathom_probe::wire::Line;
 
 const K: u64 = 1 << 10;
@@ -21,7 +22,7 @@ fn measured(d: &Description, bytes: &[u64], steps: &[u64], budget_ms: u64, seed:
         seed,
         budget_ms,
         bytes: bytes.to_vec(),
-        steps: steps.to_vec(),
+        strides: steps.to_vec(),
         ..Run::default()
     };
     common::measured(d, stride::plan, run)
@@ -49,7 +50,7 @@ fn a_size_between_the_levels_tells_whether_the_second_is_on() {
     }
     // What the study printed is the same of both.
     near("ratio", number(&off, "stride.ratio"), number(&on, "stride.ratio"), 0.03);
-    assert!(finding(&on, "stride.ratio").notes[0].contains("16 MiB at a step of 8 over one at 64, rmw"));
+    assert!(finding(&on, "stride.ratio").notes[0].contains("16 MiB at a stride of 8 over one at 64, rmw"));
 }
 
 /// What an access takes in a description with an additive first level of `near_by` cycles and a second of `far`,
@@ -174,22 +175,22 @@ fn what_was_not_measured_is_told_and_what_was_asked_is_compared() {
     assert!(number(&report, "stride.1024.64.read.time_per_access") > 0.0);
     let few = &finding(&report, "stride.1024.64.read.time_per_access").notes;
     assert!(few.iter().any(|n| n.contains("fewer than 32 accesses")), "{few:?}");
-    assert!(report.findings.iter().all(|f| f.name != "stride.ratio"), "no smaller step, no ratio");
+    assert!(report.findings.iter().all(|f| f.name() != "stride.ratio"), "no smaller step, no ratio");
     let (b, _) = measured(&d, &[K, 1 << 39], &[64], 1_000, 1);
-    assert_eq!(asked_differently(&a, &b), ["steps in bytes: 64, 4096 against 64"]);
+    assert_eq!(option_differences(&a, &b), ["strides in bytes: 64, 4096 against 64"]);
 }
 
 #[test]
 fn a_hostile_run_line_plans_nothing_odd() {
     let line = "run experiment=\"stride\" subject=\"x\" seed=1 budget_ms=1000 build=\"\" command=\"\" \
-                bytes=0,1,18446744073709551615 steps=0,3,7,8,18446744073709551615 ops=\"rmw,read\"";
+                bytes=0,1,18446744073709551615 strides=0,3,7,8,18446744073709551615 ops=\"rmw,read\"";
     let mut record = Record::default();
     record.push(&Record::first_line()).unwrap();
     record.push(line).unwrap();
     assert_eq!(record.problems, Vec::<String>::new());
-    record.push("probe wire=1 worth=modelled").unwrap();
+    record.push("probe wire=1 trust=modelled").unwrap();
     for trial in stride::plan(&record, 1, 1000) {
-        assert!(trial.step.is_power_of_two() && trial.step <= trial.bytes, "{trial:?}");
+        assert!(trial.stride.is_power_of_two() && trial.stride <= trial.bytes, "{trial:?}");
     }
     let _ = read(&record);
     record.push(&line.replace("rmw,read", "rmw,halve")).unwrap();
@@ -230,32 +231,31 @@ fn what_answers_at_each_size_is_what_is_described() {
             experiment: stride::NAME.into(),
             seed: 1,
             budget_ms: 10_000,
-            steps: vec![64],
+            strides: vec![64],
             operations: vec![Operation::Read],
             ..Run::default()
         };
         let (_, report) = common::measured(&d, stride::plan, run);
-        let mut told = 0;
-        for f in &report.findings {
-            let parts: Vec<&str> = f.name.split('.').collect();
-            let (["stride", bytes, "answer"], Value::Text(answer)) = (parts.as_slice(), &f.value) else {
-                continue;
+        let mut reported = 0;
+        for f in report.of(&metrics::STRIDE_ANSWER) {
+            let (Some(bytes), Some(answer)) = (f.key.number(Axis::Size), f.word()) else {
+                panic!("{name}: {f:?}");
             };
-            told += 1;
-            match (truth(&d, bytes.parse().unwrap()), answer.as_str()) {
+            reported += 1;
+            match (truth(&d, bytes), answer) {
                 (Some(truth), answer) if truth == answer => right += 1,
                 (None, _) => open += 1,
                 (truth, _) => wrong.push(format!("{name}: {truth:?}, and {}", f.notes[0])),
             }
         }
-        assert!(told >= 3, "{name}: {told} sizes");
+        assert!(reported >= 3, "{name}: {reported} sizes");
     }
     println!("{right} right, {open} undecidable, {} wrong: {wrong:#?}", wrong.len());
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert!(right >= 3 * open && right > 30, "{right} right and {open} undecidable");
 }
 
-fn asked(d: &Description, run: Run) -> Report {
+fn requested(d: &Description, run: Run) -> Report {
     let run = Run { experiment: stride::NAME.into(), seed: 1, ..run };
     common::measured(d, stride::plan, run).1
 }
@@ -265,28 +265,30 @@ fn asked(d: &Description, run: Run) -> Report {
 fn the_default_sizes_tell_whether_the_second_level_is_on() {
     let ask = |name| {
         let (steps, operations) = (vec![8, 64], vec![Operation::Read]);
-        asked(&machine(name), Run { budget_ms: 10_000, steps, operations, ..Run::default() })
+        requested(&machine(name), Run { budget_ms: 10_000, strides: steps, operations, ..Run::default() })
     };
     let (on, off) = (ask("am5728"), ask("am5728-l2-off"));
-    let says = |r: &Report, bytes: u64| {
-        let f = finding(r, &format!("stride.{bytes}.answer"));
-        (format!("{:?}", f.value), f.notes[0].clone())
-    };
+    fn says(r: &Report, bytes: u64) -> (Option<&str>, &Detail) {
+        let f = r.find(metrics::STRIDE_ANSWER.at([bytes.into()])).expect("it is told");
+        (f.word(), &f.detail)
+    }
+    let first = |detail: &Detail| detail.number(metrics::BEYOND).map(|bytes| bytes as u64 / K);
     for report in [&on, &off] {
-        assert!(says(report, 16 * K).0.contains("nearest"));
-        assert!(says(report, 16 << 20).0.contains("memory"));
+        assert_eq!(says(report, 16 * K).0, Some("nearest"));
+        assert_eq!(says(report, 16 << 20).0, Some("memory"));
         // Dependent loads and sweeps agree: nothing is fetched ahead there.
         let load = number(report, "latency.262144.time");
         near("a line", number(report, "stride.262144.64.read.time_per_line"), load, 0.03);
     }
-    let (answer, sentence) = says(&on, 256 * K);
+    let (answer, detail) = says(&on, 256 * K);
+    assert_eq!((answer, first(detail)), (Some("level"), Some(32)), "{detail:?}");
     assert!(
-        answer.contains("level") && sentence.contains("a level answers between 32 KiB and"),
-        "{sentence}"
+        detail.number(metrics::UP_TO) > Some(256.0 * 1024.0) && !detail.flag(metrics::ONE_LEVEL),
+        "{detail:?}"
     );
-    let (answer, sentence) = says(&off, 256 * K);
-    assert!(answer.contains("memory") && sentence.contains("no level beyond 32 KiB answers"), "{sentence}");
-    assert!(sentence.contains("off or bypassed"), "{sentence}");
+    let (answer, detail) = says(&off, 256 * K);
+    assert_eq!((answer, first(detail)), (Some("memory"), Some(32)), "{detail:?}");
+    assert!(detail.flag(metrics::ONE_LEVEL), "{detail:?}");
 }
 
 /// What is claimed and does not answer is named with who claims it.
@@ -297,7 +299,7 @@ fn a_claim_that_nothing_answers_is_named() {
         experiment: stride::NAME.into(),
         seed: 1,
         budget_ms: 10_000,
-        steps: vec![64],
+        strides: vec![64],
         operations: vec![Operation::Read],
         ..Run::default()
     };
@@ -322,8 +324,11 @@ fn a_claim_that_nothing_answers_is_named() {
     }
     assert_eq!(record.problems, Vec::<String>::new());
     let report = read(&record);
-    let sentence = &finding(&report, "stride.262144.answer").notes[0];
-    assert!(sentence.contains("level 2, 2 MiB as sysfs claims, is off, bypassed"), "{sentence}");
+    let detail = &finding(&report, "stride.262144.served_by").detail;
+    assert_eq!(detail.number(metrics::ABSENT_LEVEL), Some(2.0), "{detail:?}");
+    assert_eq!(detail.number(metrics::ABSENT_BYTES), Some(2048.0 * 1024.0), "{detail:?}");
+    assert_eq!(detail.word(metrics::ABSENT_SOURCE), Some("sysfs"), "{detail:?}");
+    assert!(!detail.flag(metrics::ONE_LEVEL), "{detail:?}");
 }
 
 /// Nothing on a described machine fetches ahead: a constant stride gains nothing over a random order in pages, and
@@ -335,12 +340,12 @@ fn the_ladder_shows_no_prefetch_where_none_is_described() {
         let run = Run {
             budget_ms: 20_000,
             bytes: vec![8 << 20],
-            steps,
+            strides: steps,
             operations,
             prefetch: true,
             ..Run::default()
         };
-        let report = asked(&machine(name), run);
+        let report = requested(&machine(name), run);
         let time = |order: &str| number(&report, &format!("prefetch.{order}.time"));
         for way in ["forward", "backward"] {
             assert_eq!(number(&report, &format!("prefetch.reach.{way}")), 0.0, "{name}");
@@ -350,7 +355,7 @@ fn the_ladder_shows_no_prefetch_where_none_is_described() {
                 assert!(own > time("window") / 1.2, "{name}, {way}{lines}: {own}");
             }
         }
-        near(name, number(&report, "prefetch.worth"), time("random") / time("sequential"), 1e-6);
+        near(name, number(&report, "prefetch.gain"), time("random") / time("sequential"), 1e-6);
         near(name, number(&report, "prefetch.temporal"), 1.0, 0.03);
     }
 }
@@ -358,19 +363,19 @@ fn the_ladder_shows_no_prefetch_where_none_is_described() {
 #[test]
 fn a_described_machine_refuses_first_touches_and_shows_the_rest() {
     let run =
-        Run { budget_ms: 2_000, bytes: vec![64 * K], steps: vec![64], unfaulted: true, ..Run::default() };
-    let report = asked(&machine("am5728"), run);
+        Run { budget_ms: 2_000, bytes: vec![64 * K], strides: vec![64], first_touch: true, ..Run::default() };
+    let report = requested(&machine("am5728"), run);
     let refused: Vec<_> = report.refusals.iter().filter(|r| r.reason.contains("nothing faults")).collect();
     assert_eq!(refused.len(), 1, "{:?}", report.refusals);
     assert!(number(&report, "stride.65536.64.read.time_per_access") > 0.0);
-    assert!(report.findings.iter().all(|f| !f.name.contains("unfaulted")));
+    assert!(report.findings.iter().all(|f| !f.name().contains("first_touch")));
 }
 
 /// Records of before there was a sketch keep their sizes, and say nothing of what answers.
 #[test]
 fn a_record_without_a_sketch_keeps_the_sizes_it_had() {
     let run = Run { experiment: stride::NAME.into(), seed: 1, budget_ms: 5_000, ..Run::default() };
-    let named = Run { bytes: stride::SIZES.to_vec(), steps: vec![8, 64], ..run.clone() };
+    let named = Run { bytes: stride::SIZES.to_vec(), strides: vec![8, 64], ..run.clone() };
     let (text, _) =
         InProcess::new(Session::new(stride::plan, named)).run(&mut Model::new(&machine("am5728"), 1));
     let mut record = Record::default();
@@ -387,5 +392,5 @@ fn a_record_without_a_sketch_keeps_the_sizes_it_had() {
     for bytes in stride::SIZES {
         assert!(number(&report, &format!("stride.{bytes}.64.read.time_per_access")) > 0.0);
     }
-    assert!(report.findings.iter().all(|f| !f.name.ends_with(".answer")));
+    assert!(report.findings.iter().all(|f| !f.name().ends_with(".served_by")));
 }

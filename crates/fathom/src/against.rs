@@ -14,8 +14,8 @@ use crate::subjects;
 pub fn check(named: &mut [(String, Report)], machine: &str) -> Result<(), Failure> {
     let description = subjects::description(machine)?;
     for (name, report) in named {
-        let told = described(&description, against::clock(report));
-        *report = against::check(report, &told)
+        let reported = described(&description, against::clock(report));
+        *report = against::check(report, &reported)
             .map_err(|lacking| Failure::usage(format!("{name}: {}", lacking.what), lacking.remedy))?;
     }
     Ok(())

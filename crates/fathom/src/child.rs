@@ -20,7 +20,7 @@ const INQUEST: Duration = Duration::from_secs(2);
 
 /// What came from the probe.
 #[derive(Debug)]
-pub enum Heard {
+pub enum Received {
     /// A line.
     Line(String),
     /// Nothing within the time asked for.
@@ -89,11 +89,11 @@ impl Probe {
     }
 
     /// Waits for a line, at most this long.
-    pub fn hear(&self, patience: Duration) -> Heard {
+    pub fn receive(&self, patience: Duration) -> Received {
         match self.lines.recv_timeout(patience) {
-            Ok(line) => Heard::Line(line),
-            Err(RecvTimeoutError::Timeout) => Heard::Silence,
-            Err(RecvTimeoutError::Disconnected) => Heard::End,
+            Ok(line) => Received::Line(line),
+            Err(RecvTimeoutError::Timeout) => Received::Silence,
+            Err(RecvTimeoutError::Disconnected) => Received::End,
         }
     }
 

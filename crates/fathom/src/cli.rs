@@ -1,4 +1,4 @@
-//! The command line: one definition for help, usage errors and (later) man pages.
+//! The command line: one definition for help, usage errors, completions and manual pages.
 
 mod experiments;
 mod parse;
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub use experiments::{Cacheability, Conflict, Dma, Latency, Pressure, RunOptions, StandIn, Stride, Survey};
+pub use experiments::{Cacheability, Conflict, Dma, Latency, RunOptions, Stride, Substitute, Survey, Wakeup};
 use parse::size;
 pub use records::{Compare, Describe, Doctor, Form, Import, Report, Share};
 
@@ -65,16 +65,16 @@ Every sample times one load (or, where the clock is coarse, a few dependent
 ones, which is said). What the timing itself adds is the row bias.sample; the
 peaks are without it, the histograms with it. Exit status: as of the survey.")]
     Latency(Latency),
-    /// Time an access and time a line touched, by working set, step and operation: independent accesses.
+    /// Time an access and time a line touched, by working set, stride and operation: independent accesses.
     #[command(after_help = "Examples:
   fathom stride                                    inside and beyond each tier
-  fathom stride --bytes 16K,1M,64M --steps 8,64 --op rmw --budget 20s
+  fathom stride --bytes 16K,1M,64M --strides 8,64 --op rmw --budget 20s
   fathom stride --on am5728 --bytes 256K --json
-  fathom stride --unfaulted --ladder --budget 30s  page faults, and prefetch
+  fathom stride --first-touch --prefetch --budget 30s  page faults, and prefetch
 
 Below the line's length several accesses share a line; from there on each brings
 its own. A size between two levels tells whether the farther one is on; without
---bytes a sketch of dependent loads finds such sizes, and a sentence at each says
+--bytes a coarse scan of dependent loads finds such sizes, and a sentence at each says
 what answers there. What the core overlaps and fetches ahead is in the times of
 sweeps. Exit status: as of the survey.")]
     Stride(Stride),
@@ -83,14 +83,14 @@ sweeps. Exit status: as of the survey.")]
   fathom conflict                                  this machine
   fathom conflict --on s1-8way --json              a described one, for a script
 
-Lines at a step of 4 KiB fall into the same sets of most first levels; with one
+Lines at a stride of 4 KiB fall into the same sets of most first levels; with one
 more of them than ways, some miss. Exit status: as of the survey.")]
     Conflict(Conflict),
     /// The same memory through different attributes: what each operation takes when it is not cached.
     #[command(after_help = "Examples:
   fathom cacheability --on bcm2837                 a described machine, all attributes
   fathom cacheability --on bcm2837 --op rmw --bytes 2560 --rounds 20000
-  fathom cacheability --stand-in flush             this machine, without a driver
+  fathom cacheability --substitute flush             this machine, without a driver
 
 Beside what the page tables say of each mapping (translated as) stands what its
 times say (behaves as): a core may treat an attribute as another one, and a
@@ -104,7 +104,7 @@ the survey.")]
   fathom dma --on omap3-sdio --link 18.67Mbit      the study's board, described
   fathom dma --on omap3-sdio --maintenance whole-cache --bytes 1536
   fathom dma --on bcm2711 --mistake no-unmap       what that bug does to the data
-  fathom dma --stand-in flush                      without the driver
+  fathom dma --substitute flush                      without the driver
 
 streaming-copy maps a cached buffer for each transfer, uncached-copy copies
 through one that is never mapped again, zero-copy maps the packet itself,
@@ -114,18 +114,18 @@ there is no time. Exit status: as of the survey.")]
     Dma(Dma),
     /// How late a periodic real-time task is woken, what co-running load adds, and where that time goes.
     #[command(after_help = "Examples:
-  fathom pressure                                  a minute: the study's load against pure factors
-  fathom pressure --conditions none,vm --period 100us
-  fathom pressure --load 'vm*4:64M cpu*2' --budget 20s
-  fathom pressure --sweep --budget 10m --record sweep.fathom
-  fathom pressure --resume sweep.fathom --budget 20m
+  fathom wakeup                                  a minute: the study's load against pure factors
+  fathom wakeup --conditions none,vm --period 100us
+  fathom wakeup --load 'vm*4:64M cpu*2' --budget 20s
+  fathom wakeup --sweep --budget 10m --record sweep.fathom
+  fathom wakeup --resume sweep.fathom --budget 20m
 
 The task sleeps until an absolute time, again and again; each wake-up is kept,
 and where the kernel's tracepoints may be read, the timer's interrupt, the
 wake-up and the switch of the same activation too. Real-time priority needs a
 privilege; without it the remedy is told. Exit status: as of the survey.")]
-    Pressure(Pressure),
-    /// Makes a record of what cyclictest or Xenomai's latency measured, and judges it as `pressure` is judged.
+    Wakeup(Wakeup),
+    /// Makes a record of what cyclictest or Xenomai's latency measured, and judges it as `wakeup` is judged.
     #[command(after_help = "Examples:
   fathom import hist.txt                           cyclictest -q -h 400 > hist.txt
   fathom import user.txt kernel.txt irq.txt -o xenomai.fathom
@@ -133,7 +133,7 @@ privilege; without it the remedy is told. Exit status: as of the survey.")]
   fathom compare before.fathom after.fathom        records of two imports
 
 A histogram has no order: what comes back periodically, and which stage held an
-activation up, it cannot say. Nor does it say whose clock it is of: the worth is
+activation up, it cannot say. Nor does it say whose clock it is of: the clock trust is
 unknown. Exit status: as of the survey")]
     Import(Import),
     /// Judges records again: the same findings, from the files alone.
@@ -169,12 +169,12 @@ Every record after the first is compared with the first. What was asked
 differently is listed before any figure. Exit status: 0 compared, 2 wrong
 command line or file, 4 a difference surely beyond --fail-if")]
     Compare(Compare),
-    /// A record for others: a table's row, a block for an issue, YAML; without names, paths or numbers of yours.
+    /// A record for others: a table's row, a block for an issue, JSON; without names, paths or numbers of yours.
     #[command(after_help = "Examples:
-  fathom share here.fathom                        all three forms
+  fathom share here.fathom                        a table's row, a block for an issue
   fathom share here.fathom --as row --header >> MACHINES.md
   fathom share here.fathom --as details           paste it into an issue
-  fathom share - --as yaml < here.fathom > here.yaml
+  fathom share - --as json < here.fathom > here.json
 
 Left out are host, user and subject names, paths, addresses, serial numbers, the
 kernel's command line and every reason of a refusal. Still: read it before you
@@ -367,7 +367,7 @@ pub enum Served {
     },
     /// The process that removes what the host probe leaves behind when it is killed; the probe starts it.
     #[command(hide = true)]
-    Keeper {
+    Reaper {
         /// The CPUs that it runs on.
         cpus: String,
     },

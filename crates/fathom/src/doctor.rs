@@ -9,12 +9,12 @@ use rustix::fs::{Access, access};
 use crate::cli::Doctor;
 use crate::failure::{BELOW_THE_BAR, DONE, Failure, REFUSED};
 use crate::output::{Out, shell};
-use crate::{keep, measure, subjects};
+use crate::{measure, record_writer, subjects};
 
 /// What is said of restoring where nothing was left: there is no journal, because there is nothing that one would be
 /// about.
 const NOTHING: &str = "Fathom changes no setting of a machine: priority, affinity, locked memory, co-running load and \
-    the probe itself end with their processes, however those end, and a keeper removes trace instances and resource groups. There is \
+    the probe itself end with their processes, however those end, and a reaper removes trace instances and resource groups. There is \
     nothing to restore.";
 
 /// Examines, prints, and answers the exit status.
@@ -70,10 +70,10 @@ fn closing(options: &Doctor, rows: &[Row], removed: &[String]) -> String {
         return match removed.len() {
             0 => NOTHING.to_owned(),
             1 => {
-                "Removed what a killed probe and its keeper left: one of the kernel's directories.".to_owned()
+                "Removed what a killed probe and its reaper left: one of the kernel's directories.".to_owned()
             }
             n => {
-                format!("Removed what killed probes and their keepers left: {n} of the kernel's directories.")
+                format!("Removed what killed probes and their reapers left: {n} of the kernel's directories.")
             }
         };
     }
@@ -90,7 +90,7 @@ fn closing(options: &Doctor, rows: &[Row], removed: &[String]) -> String {
 /// Can copies of records be kept?
 fn records_kept() -> Row {
     let cost = "no copy of a record is kept; --record FILE still works";
-    let Some(dir) = keep::data_dir() else {
+    let Some(dir) = record_writer::data_dir() else {
         return Row::costs(
             "records",
             "neither XDG_DATA_HOME nor HOME names a directory",
@@ -166,11 +166,11 @@ fn orphan(process: &Path) -> Option<u32> {
     let status = std::fs::read_to_string(process.join("status")).ok()?;
     let parent: u32 = status.lines().find_map(|l| l.strip_prefix("PPid:"))?.trim().parse().ok()?;
     let at = words.iter().position(|w| *w == b"--parent");
-    let told = at.and_then(|at| std::str::from_utf8(words.get(at + 1)?).ok()?.parse::<u32>().ok());
-    (told.is_some_and(|told| told != parent) || told.is_none() && parent == 1).then_some(pid)
+    let reported = at.and_then(|at| std::str::from_utf8(words.get(at + 1)?).ok()?.parse::<u32>().ok());
+    (reported.is_some_and(|reported| reported != parent) || reported.is_none() && parent == 1).then_some(pid)
 }
 
-/// Removes what outlived a probe and its keeper, all killed at once; its names.
+/// Removes what outlived a probe and its reaper, all killed at once; its names.
 #[cfg(target_os = "linux")]
 fn restore() -> Vec<String> {
     fathom_host::restore()
@@ -191,7 +191,7 @@ fn kernel_left(removed: &[String]) -> Row {
 
 /// Kept records without an end whose fathom is gone: it was killed. They are whole up to there.
 fn records_cut() -> Row {
-    let cut: Vec<PathBuf> = keep::data_dir().map(|dir| cut_in(&dir)).unwrap_or_default();
+    let cut: Vec<PathBuf> = record_writer::data_dir().map(|dir| cut_in(&dir)).unwrap_or_default();
     match cut.last() {
         None => Row::good("records-cut", "none: every kept record has its end"),
         Some(last) => Row {

@@ -4,14 +4,14 @@ use std::io::Read;
 use std::path::Path;
 
 use fathom_analysis::foreign::{self, Foreign};
-use fathom_experiment::pressure;
 use fathom_experiment::record::{End, Imported, MOST_SERIES, Record, Run};
+use fathom_experiment::wakeup;
 
 use crate::cli::Import;
 use crate::failure::Failure;
-use crate::keep::Keep;
 use crate::output::{Out, shell};
 use crate::page::{Target, same};
+use crate::record_writer::RecordWriter;
 
 /// No result is longer: a histogram of a second in ns has some 12 MB.
 const MOST: u64 = 64 << 20;
@@ -20,7 +20,8 @@ const MOST: u64 = 64 << 20;
 pub fn run(options: &Import, out: &Out) -> Result<u8, Failure> {
     super::one_form(options.out.json, options.out.html.as_deref())?;
     super::one_stdin(&options.files)?;
-    let page = Target::open(options.out.html.as_deref(), options.record.as_deref())?;
+    let others = options.record.as_deref().into_iter().chain(super::read(&options.files));
+    let mut page = Target::open(options.out.html.as_deref(), others)?;
     // All of them before the first is written: a wrong one leaves nothing.
     let read = options.files.iter().map(|file| read(file)).collect::<Result<Vec<_>, _>>()?;
     let series: Vec<Imported> = read.iter().flat_map(|(name, foreign)| Imported::of(foreign, name)).collect();
@@ -39,7 +40,7 @@ pub fn run(options: &Import, out: &Out) -> Result<u8, Failure> {
         ));
     }
     let lines = lines(options, &read, &series);
-    let (kept, lost) = keep(options, &read, &lines)?;
+    let (kept, lost) = keep(options, &read, &lines, page.as_mut())?;
     // What is told is what the record says.
     let record = Record::parse(&lines.join("\n")).map_err(|e| Failure::new(e, ""))?;
     let report = fathom_experiment::read(&record);
@@ -79,7 +80,7 @@ fn lines(options: &Import, read: &[(String, Foreign)], series: &[Imported]) -> V
         read.iter().map(|(name, foreign)| format!("{} {name}", foreign.tool)).collect();
     let files = options.files.iter().map(|file| format!(" {}", shell(&file.display().to_string())));
     let run = Run {
-        experiment: pressure::NAME.to_owned(),
+        experiment: wakeup::NAME.to_owned(),
         subject: short(&subjects.join(", ")),
         build: crate::build::id(),
         command: short(&format!("fathom import{}", files.collect::<String>())),
@@ -105,9 +106,13 @@ fn keep(
     options: &Import,
     read: &[(String, Foreign)],
     lines: &[String],
+    page: Option<&mut Target>,
 ) -> Result<(Option<String>, Option<Failure>), Failure> {
     let tool = read.first().map_or("", |(_, foreign)| foreign.tool.as_str());
-    let mut keep = Keep::open(options.record.as_deref(), pressure::NAME, tool, &lines[..1])?;
+    let mut keep = RecordWriter::open(options.record.as_deref(), wakeup::NAME, tool, &lines[..1])?;
+    if let Some(page) = page {
+        page.spare(keep.files()).inspect_err(|_| keep.remove_copy())?;
+    }
     lines[1..].iter().for_each(|line| keep.line(line));
     let path = keep.path().map(|path| path.display().to_string());
     Ok((path, keep.close()))

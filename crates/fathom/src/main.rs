@@ -2,9 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod against;
-mod asked;
 mod build;
-mod card;
 mod child;
 mod cli;
 mod describe;
@@ -12,27 +10,29 @@ mod doctor;
 mod failure;
 mod image;
 mod import;
-mod keep;
 mod measure;
+mod memory_budget;
 mod output;
 mod page;
 mod progress;
+mod record_writer;
 mod records;
-mod room;
+mod request;
+mod sd_card;
 mod serve;
 mod subjects;
 
 use std::process::ExitCode;
 
-use asked::Asked;
 use clap::{CommandFactory as _, Parser as _};
 use cli::{Cli, Generated, Verb};
 use failure::Failure;
-use fathom_experiment::latency;
+use fathom_analysis::findings::{Compared, Key};
 use fathom_model::catalog;
 use fathom_report::html::Change;
 use output::Out;
 use page::Target;
+use request::Request;
 
 fn main() -> ExitCode {
     // A file that reaches the limit of its size (ulimit -f) is an error like a full disk, and not the end: the
@@ -51,7 +51,7 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli, out: &Out) -> Result<u8, Failure> {
-    let Some(verb) = &cli.verb else { return out.text(&greeting(&keep::newest(3))) };
+    let Some(verb) = &cli.verb else { return out.text(&greeting(&record_writer::newest(3))) };
     match verb {
         Verb::Survey(_)
         | Verb::Latency(_)
@@ -59,15 +59,14 @@ fn run(cli: &Cli, out: &Out) -> Result<u8, Failure> {
         | Verb::Conflict(_)
         | Verb::Cacheability(_)
         | Verb::Dma(_)
-        | Verb::Pressure(_) => {
-            asked::of(verb).map_or(Ok(failure::FAILED), |asked| run_experiment(asked, cli.quiet, out))
-        }
+        | Verb::Wakeup(_) => request::of(verb)
+            .map_or(Ok(failure::FAILED), |requested| run_experiment(requested, cli.quiet, out)),
         Verb::Import(options) => import::run(options, out),
         Verb::Report(options) => report(options, out),
         Verb::Describe(options) => describe::run(options, out),
         Verb::Compare(options) => compare(options, out),
         Verb::Doctor(options) => doctor::run(options, out),
-        Verb::Image(options) => card::write(options, out),
+        Verb::Image(options) => sd_card::write(options, out),
         Verb::Machines { name: Some(name) } => out.text(&subjects::description(name)?.to_toml()),
         Verb::Machines { name: None } => {
             out.text(&output::columns(subjects::machines().iter().map(|(n, a)| (n.as_str(), a.as_str()))))
@@ -127,11 +126,11 @@ fn greeting(kept: &[std::path::PathBuf]) -> String {
     text + "\nNext: fathom survey\n"
 }
 
-fn run_experiment(asked: Asked<'_>, quiet: bool, out: &Out) -> Result<u8, Failure> {
-    let Asked { run: asked, plan, options, form, resume } = asked;
-    let page = Target::open(form.html.as_deref(), options.record.as_deref())?;
+fn run_experiment(requested: Request<'_>, quiet: bool, out: &Out) -> Result<u8, Failure> {
+    let Request { run: requested, plan, options, form, resume } = requested;
+    let mut page = Target::open(form.html.as_deref(), options.record.as_deref().into_iter().chain(resume))?;
     one_form(form.json, form.html.as_deref())?;
-    let measured = measure::measure(options, asked, plan, resume, quiet)?;
+    let measured = measure::measure(options, requested, plan, resume, page.as_mut(), quiet)?;
     let next =
         measured.kept.as_ref().map(|p| format!("fathom report {}", output::shell(&p.display().to_string())));
     if let Some(mut failure) = measured.failure {
@@ -174,7 +173,7 @@ fn report(options: &cli::Report, out: &Out) -> Result<u8, Failure> {
     if options.out.json && named.len() > 1 {
         return Err(Failure::usage("--json prints one report", "name one record, or use a loop"));
     }
-    let page = Target::open(options.out.html.as_deref(), None)?;
+    let page = Target::open(options.out.html.as_deref(), read(&options.files))?;
     let mut worst = failure::DONE;
     for (name, report) in &named {
         if named.len() > 1 && !page.as_ref().is_some_and(Target::is_stdout) {
@@ -190,6 +189,11 @@ fn report(options: &cli::Report, out: &Out) -> Result<u8, Failure> {
         page.write(&named, &[], out)?;
     }
     Ok(worst)
+}
+
+/// The files among those named, without stdin.
+fn read(files: &[std::path::PathBuf]) -> impl Iterator<Item = &std::path::Path> {
+    files.iter().map(std::path::PathBuf::as_path).filter(|file| file.as_os_str() != "-")
 }
 
 fn one_stdin(files: &[std::path::PathBuf]) -> Result<(), Failure> {
@@ -212,24 +216,20 @@ fn share(options: &cli::Share, out: &Out) -> Result<u8, Failure> {
     out.text(&match options.form {
         Some(cli::Form::Row) => row(),
         Some(cli::Form::Details) => share::details(&report),
-        Some(cli::Form::Yaml) => share::yaml(&report),
+        Some(cli::Form::Json) => share::json(&report),
         None => format!(
             "<!-- a row for a table of machines (its header: --header) -->\n{}\n\
-             <!-- a block for an issue or a forum -->\n{}\n# YAML for a database\n{}",
+             <!-- a block for an issue or a forum -->\n{}",
             row(),
-            share::details(&report),
-            share::yaml(&report)
+            share::details(&report)
         ),
     })
 }
 
-/// Findings that a comparison leaves out unless all are asked for: points of curves, clocks, claims.
-const DETAILS: [&str; 5] = ["pages.", "clock.", "bias.timer", "claim.", "bias.walk"];
-
 fn compare(options: &cli::Compare, out: &Out) -> Result<u8, Failure> {
     one_form(options.json, options.html.as_deref())?;
     one_stdin(&options.files)?;
-    let page = Target::open(options.html.as_deref(), None)?;
+    let page = Target::open(options.html.as_deref(), read(&options.files))?;
     let mut reports = Vec::new();
     let mut taken = 0;
     for file in &options.files {
@@ -237,14 +237,13 @@ fn compare(options: &cli::Compare, out: &Out) -> Result<u8, Failure> {
         taken += record.needs();
         reports.push((file.display().to_string(), fathom_experiment::read(&record), record));
     }
-    let Some(((first_name, first, asked), others)) = reports.split_first() else {
+    let Some(((first_name, first, requested), others)) = reports.split_first() else {
         return Err(Failure::usage("nothing to compare", "name two records"));
     };
-    // Everywhere else they are points of a curve.
-    let loads = first.experiment == latency::NAME;
-    let wanted = |name: &str| {
-        options.all
-            || !(DETAILS.iter().any(|d| name.starts_with(d)) || !loads && name.starts_with("latency."))
+    let wanted = |key: &Key| match key.metric.compared {
+        Compared::Always => true,
+        Compared::In(experiment) => options.all || first.experiment == experiment,
+        Compared::OnRequest => options.all,
     };
     let mut found = Vec::new();
     for (name, other, record) in others {
@@ -256,7 +255,7 @@ fn compare(options: &cli::Compare, out: &Out) -> Result<u8, Failure> {
             return Err(Failure::usage(what, "compare records of one experiment"));
         }
         let mut comparison = fathom_analysis::compare::compare(first, other, wanted);
-        comparison.plans.extend(fathom_experiment::asked_differently(asked, record));
+        comparison.plans.extend(fathom_experiment::option_differences(requested, record));
         found.push((name.clone(), comparison));
     }
     if options.json {

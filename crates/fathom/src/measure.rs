@@ -7,24 +7,25 @@ use std::time::{Duration, Instant};
 
 use fathom_experiment::record::{Record, Run};
 use fathom_experiment::session::{Plan, Session};
-use fathom_experiment::{conflict, dma, pressure};
+use fathom_experiment::{conflict, dma, wakeup};
 
-use crate::asked;
-use crate::child::{Heard, Probe};
+use crate::child::{Probe, Received};
 use crate::cli::RunOptions;
 use crate::failure::{Failure, tell};
-use crate::keep::Keep;
+use crate::memory_budget::MemoryBudget;
+use crate::page::Target;
 use crate::progress::Progress;
-use crate::room::Room;
+use crate::record_writer::RecordWriter;
+use crate::request;
 use crate::subjects::{self, Subject};
 
 mod noise;
-mod quiet;
 mod resume;
+mod silence;
 
 use noise::Noise;
-use quiet::Quiet;
 use resume::Resumed;
+use silence::Silence;
 
 /// How often the user's wish to stop is looked at.
 const GLANCE: Duration = Duration::from_millis(50);
@@ -97,16 +98,17 @@ fn ignored() -> u64 {
     mask.and_then(|m| u64::from_str_radix(m.trim(), 16).ok()).unwrap_or(0)
 }
 
-/// Runs an experiment on the subject that the options name. Of `asked` the experiment is taken and what it is to
-/// measure; the rest is filled in.
+/// Runs an experiment on the subject that the options name. Of `requested` the experiment is taken and what it is to
+/// measure; the rest is filled in. Fails before anything is measured where `page` would replace the record.
 pub fn measure(
     options: &RunOptions,
-    asked: Run,
+    requested: Run,
     plan: Plan,
     resumed: Option<&Path>,
+    page: Option<&mut Target>,
     quiet: bool,
 ) -> Result<Measured, Failure> {
-    let resumed = resumed.map(|file| resume::read(file, &asked.experiment)).transpose()?;
+    let resumed = resumed.map(|file| resume::read(file, &requested.experiment)).transpose()?;
     let subject = match &resumed {
         Some(resumed) => again(options, &resumed.run)?,
         None => find(options)?,
@@ -116,7 +118,7 @@ pub fn measure(
             let budget_ms = options.budget.unwrap_or(run.budget_ms);
             (Run { budget_ms, ..run }, Some(lines), elapsed_ms)
         }
-        None => (begun(options, &subject, asked), None, 0),
+        None => (begun(options, &subject, requested), None, 0),
     };
     readable(&run)?;
     let (budget, seed) = (run.budget_ms, run.seed);
@@ -128,7 +130,10 @@ pub fn measure(
         Some(lines) => Session::resumed(plan, run, lines),
         None => Session::new(plan, run),
     };
-    let keep = Keep::open(options.record.as_deref(), &experiment, &subject.name, session.head())?;
+    let keep = RecordWriter::open(options.record.as_deref(), &experiment, &subject.name, session.head())?;
+    if let Some(page) = page {
+        page.spare(keep.files()).inspect_err(|_| keep.remove_copy())?;
+    }
     let start = Instant::now();
     let progress = Progress::new(quiet, start);
     let patience = Duration::from_millis(options.patience);
@@ -170,16 +175,16 @@ fn readable(run: &Run) -> Result<(), Failure> {
 }
 
 /// What a new record is asked.
-fn begun(options: &RunOptions, subject: &Subject, asked: Run) -> Run {
-    let budget = options.budget.unwrap_or_else(|| default_budget(&asked.experiment, subject.modelled));
+fn begun(options: &RunOptions, subject: &Subject, requested: Run) -> Run {
+    let budget = options.budget.unwrap_or_else(|| default_budget(&requested.experiment, subject.modelled));
     let seed = options.seed.unwrap_or_else(|| if subject.modelled { 1 } else { clock_seed() });
     let command = format!(
         "fathom {} --on {} --seed {seed} --budget {}ms{}{}",
-        asked.experiment,
+        requested.experiment,
         subject.name,
         budget,
         options.cpu.map_or(String::new(), |cpu| format!(" --cpu {cpu}")),
-        asked::words(&asked)
+        request::words(&requested)
     );
     Run {
         subject: subject.name.clone(),
@@ -187,7 +192,7 @@ fn begun(options: &RunOptions, subject: &Subject, asked: Run) -> Run {
         budget_ms: budget,
         build: crate::build::id(),
         command,
-        ..asked
+        ..requested
     }
 }
 
@@ -223,14 +228,14 @@ fn find(options: &RunOptions) -> Result<Subject, Failure> {
     Ok(subject)
 }
 
-/// Time to spend where nobody says how much, ms. On hardware conflicts ask what takes a second beside their staircase;
-/// on a model that is counted in accesses, and the staircase of a large machine with a coarse clock takes most of them.
+/// Time to spend where nobody says how much, ms. On hardware conflicts ask what takes a second beside their latency curve;
+/// on a model that is counted in accesses, and the latency curve of a large machine with a coarse clock takes most of them.
 fn default_budget(experiment: &str, modelled: bool) -> u64 {
     match experiment {
         conflict::NAME if !modelled => 5_000,
         // A mebibyte in both directions by five strategies, some rounds: 60 million accesses.
         dma::NAME if modelled => 20_000,
-        pressure::NAME => pressure::BUDGET_MS,
+        wakeup::NAME => wakeup::BUDGET_MS,
         _ => 10_000,
     }
 }
@@ -263,12 +268,12 @@ fn arguments(subject: &Subject, options: &RunOptions, seed: u64) -> Vec<String> 
 }
 
 /// What to say where a host far away runs another build of this program. One for another architecture is another one
-/// in any case, and told apart by what only x86 has.
+/// in any case.
 fn other_build(subject: &Subject, record: &Record) -> Option<String> {
     let theirs = record.text("env.build").filter(|_| subject.name.starts_with(subjects::ssh::PREFIX))?;
-    let x86 = record.facts.under("cpuid.").next().is_some();
+    let alike = record.text("env.machine") == Some(fathom_host::PROGRAM.uname);
     let own = crate::build::id();
-    (x86 == cfg!(target_arch = "x86_64") && theirs != own)
+    (alike && theirs != own)
         .then(|| format!("{} runs another build of fathom: {theirs}, this is {own}", subject.name))
 }
 
@@ -283,7 +288,7 @@ struct Talk {
     session: Session,
     probe: Probe,
     subject: Subject,
-    keep: Keep,
+    keep: RecordWriter,
     stop: Stop,
     progress: Progress,
     /// How long trials are asked for; for ever of a model.
@@ -294,7 +299,7 @@ struct Talk {
     /// The signal that asked for the end, and when the probe's time for its last point is over.
     leaving: Option<(i32, Instant)>,
     noise: Noise,
-    room: Room,
+    memory_budget: MemoryBudget,
     /// What the record that is gone on with has taken, ms.
     before_ms: u64,
 }
@@ -313,7 +318,7 @@ impl Talk {
             session,
             probe,
             subject,
-            keep: Keep::default(),
+            keep: RecordWriter::default(),
             stop,
             progress,
             asking: None,
@@ -321,7 +326,7 @@ impl Talk {
             patience,
             leaving: None,
             noise: Noise::default(),
-            room: Room::now(),
+            memory_budget: MemoryBudget::now(),
             before_ms: 0,
         }
     }
@@ -329,7 +334,7 @@ impl Talk {
 
 impl Talk {
     fn converse(&mut self) -> Outcome {
-        let mut quiet = Quiet::new(self.patience);
+        let mut quiet = Silence::new(self.patience);
         loop {
             if let Some(signal) = self.asked_to_stop() {
                 return Outcome::Stopped(signal);
@@ -337,45 +342,45 @@ impl Talk {
             if self.session.our_turn() {
                 self.until = self.until.or(self.asking.map(|time| Instant::now() + time));
                 if self.until.is_some_and(|until| Instant::now() >= until) {
-                    self.session.stop_asking();
+                    self.session.stop_requesting();
                 }
                 let line = self.session.next_line();
                 self.probe.send(line);
                 quiet.broken();
-            } else if self.subject.lossy && quiet.due(self.session.restless()) {
-                self.session.nudge().into_iter().for_each(|line| self.probe.send(line));
+            } else if self.subject.lossy && quiet.due(self.session.needs_ping()) {
+                self.session.ping().into_iter().for_each(|line| self.probe.send(line));
             }
-            self.keep_own();
+            self.write_harness_lines();
             self.progress.show(&self.session, self.until);
-            match self.probe.hear(GLANCE) {
-                Heard::Line(line) => {
+            match self.probe.receive(GLANCE) {
+                Received::Line(line) => {
                     self.keep.line(&line);
                     self.session.take(&line);
-                    self.keep_own();
-                    if self.noise.hear(&line) {
+                    self.write_harness_lines();
+                    if self.noise.receive(&line) {
                         quiet.broken();
                     }
-                    if let Some(failure) = self.hopeless() {
+                    if let Some(failure) = self.fatal() {
                         return Outcome::Failed(failure);
                     }
                     if self.subject.stays && self.session.gone() {
                         return self.said_goodbye();
                     }
                 }
-                Heard::Silence => {
-                    if let Some(outcome) = self.weary(quiet.length()) {
+                Received::Silence => {
+                    if let Some(outcome) = self.on_silence(quiet.length()) {
                         return outcome;
                     }
                 }
-                Heard::End if self.session.over() => return self.said_goodbye(),
-                Heard::End => return self.ended_early(),
+                Received::End if self.session.over() => return self.said_goodbye(),
+                Received::End => return self.ended_early(),
             }
         }
     }
 
     /// Keeps what the harness itself says in the record.
-    fn keep_own(&mut self) {
-        while let Some(line) = self.session.own_line() {
+    fn write_harness_lines(&mut self) {
+        while let Some(line) = self.session.harness_line() {
             self.keep.line(&line);
         }
     }
@@ -387,7 +392,7 @@ impl Talk {
         let now = Instant::now();
         let Some((_, until)) = self.leaving else {
             self.leaving = Some((signal, now + LAST_POINT));
-            self.session.stop_asking();
+            self.session.stop_requesting();
             // Who has not begun to measure has nothing to end.
             let begun = self.session.our_turn() || self.session.in_trial() || self.session.over();
             return (!begun).then_some(signal);
@@ -401,7 +406,7 @@ impl Talk {
     }
 
     /// What `silence` means, once it has been long enough to mean something.
-    fn weary(&mut self, silence: Duration) -> Option<Outcome> {
+    fn on_silence(&mut self, silence: Duration) -> Option<Outcome> {
         if self.session.over() && silence > FAREWELL {
             // What does not leave by itself is ended.
             return Some(self.said_goodbye());
@@ -425,7 +430,7 @@ impl Talk {
     }
 
     /// A subject that speaks another language, or never comes to the point: it must not fill the disk.
-    fn hopeless(&mut self) -> Option<Failure> {
+    fn fatal(&mut self) -> Option<Failure> {
         if let Some(why) = self.session.strange() {
             let remedy = "install the same version of fathom at both ends";
             return Some(Failure::new(format!("the probe cannot be followed: {why}"), remedy));
@@ -434,7 +439,7 @@ impl Talk {
             let what = format!("the line to '{}' loses too much: {why}", self.subject.name);
             return Some(Failure::new(what, "look at its cable, ground and baud rate"));
         }
-        if let Some(why) = self.room.look(&self.session.record, 0) {
+        if let Some(why) = self.memory_budget.look(&self.session.record, 0) {
             let what = format!("the subject sent too much; it was ended: {why}{}", self.puzzle());
             return Some(Failure::new(what, "no session needs that much: is it a probe?"));
         }

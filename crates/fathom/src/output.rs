@@ -1,8 +1,9 @@
-//! Printing: results on stdout, and nothing else there.
+//! Printing: results on stdout, and nothing else there; and the exit status that they amount to.
 
 use std::io::{IsTerminal as _, Write as _};
 
-use fathom_analysis::findings::{Report, Value};
+use fathom_analysis::findings::Report;
+use fathom_analysis::metrics::common;
 use fathom_report::{Style, json, terminal};
 
 use crate::cli::{Colour, Output};
@@ -67,18 +68,14 @@ impl Out {
 /// The exit status of a report: 5 when nothing was measured and the session was whole, 3 below the
 /// quality bar.
 fn status(report: &Report) -> u8 {
-    let times = [".latency", ".time", ".time_per_access", ".time_per_round", ".p50", ".mean", ".cpu"];
-    let measured = report.findings.iter().any(|f| {
-        // What was refused may have a row, without a number.
-        times.iter().any(|t| f.name.ends_with(t)) && matches!(f.value, Value::Number(v) if v.is_finite())
-    });
+    // What was refused may have a row, without a number.
+    let measured = report.findings.iter().any(|f| f.key.metric.timed && f.finite().is_some());
     let cut = report.warnings.iter().any(|w| matches!(w.token, "interrupted" | "wrong-data"));
     if !measured {
         // What was cut off before its first figure was not refused, nor what moved and arrived wrong.
         return if cut { BELOW_THE_BAR } else { REFUSED };
     }
-    let disturbed =
-        report.findings.iter().any(|f| f.name == "disturbed" && f.value == Value::Text("yes".into()));
+    let disturbed = report.find(&common::DISTURBED).is_some_and(|f| f.word() == Some("yes"));
     let poor = [
         "short-budget",
         "last-tier-open",

@@ -1,7 +1,8 @@
 //! The file of `--html`.
 
-use std::fs::File;
-use std::io::Read as _;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{Read as _, Seek as _, Write as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use fathom_analysis::findings::Report;
@@ -9,6 +10,12 @@ use fathom_report::html::Change;
 
 use crate::failure::Failure;
 use crate::output::Out;
+
+/// Most symbolic links that a name leads through, as on Linux (path_resolution(7)).
+const MOST_LINKS: usize = 40;
+
+/// What a record begins with.
+const RECORD: &[u8; 13] = b"fathom.record";
 
 /// Where a page goes. Opened before anything is measured, so that a wrong name costs nothing.
 #[derive(Debug)]
@@ -24,20 +31,49 @@ pub enum Target {
 #[derive(Debug)]
 pub struct PageFile {
     path: PathBuf,
+    /// Files of the same command that the page must not replace, by device and inode.
+    others: Vec<FileId>,
+}
+
+/// A file whatever it is called: device and inode. A terminal, a pipe or /dev/null has none, because writing twice to
+/// it replaces nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileId {
+    device: u64,
+    inode: u64,
+}
+
+impl FileId {
+    /// Of an open file.
+    pub fn of(file: &File) -> Option<FileId> {
+        file.metadata().ok().and_then(|about| FileId::from(&about))
+    }
+
+    /// Of the file that a name leads to, if there is one.
+    fn at(path: &Path) -> Option<FileId> {
+        std::fs::metadata(path).ok().and_then(|about| FileId::from(&about))
+    }
+
+    fn from(about: &Metadata) -> Option<FileId> {
+        let keeps = about.is_file() || about.file_type().is_block_device();
+        keeps.then(|| FileId { device: about.dev(), inode: about.ino() })
+    }
 }
 
 impl Target {
-    /// The target of `--html`, if there is one; `record` is the file of the same command's record, which it must not be.
-    pub fn open(path: Option<&Path>, record: Option<&Path>) -> Result<Option<Target>, Failure> {
+    /// The target of `--html`, if there is one; `others` are the files that the same command reads, and the file of its
+    /// record, none of which it must be.
+    pub fn open<'a>(
+        path: Option<&Path>,
+        others: impl IntoIterator<Item = &'a Path>,
+    ) -> Result<Option<Target>, Failure> {
         let Some(path) = path else { return Ok(None) };
         if path.as_os_str() == "-" {
             return Ok(Some(Target::Stdout));
         }
-        if record.is_some_and(|record| same(path, record)) || holds_record(path) {
-            return Err(Failure::usage(
-                format!("--html {}: that is a record", path.display()),
-                "name another file: a page has no samples, and cannot be judged again",
-            ));
+        let others: Vec<&Path> = others.into_iter().collect();
+        if others.iter().any(|other| same(path, other)) || holds_record(path) {
+            return Err(is_needed(path));
         }
         writable(path).map_err(|e| {
             Failure::usage(
@@ -45,7 +81,19 @@ impl Target {
                 "name a file that can be written, or - for stdout",
             )
         })?;
-        Ok(Some(Target::File(PageFile { path: path.to_owned() })))
+        let others = others.iter().filter_map(|other| FileId::at(other)).collect();
+        Ok(Some(Target::File(PageFile { path: path.to_owned(), others })))
+    }
+
+    /// Files that were made since, which the page must not be either: the record's, and its copy. A name that led
+    /// nowhere when it was looked at may lead to one of them now.
+    pub fn spare(&mut self, made: impl IntoIterator<Item = FileId>) -> Result<(), Failure> {
+        let Target::File(page) = self else { return Ok(()) };
+        page.others.extend(made);
+        match FileId::at(&page.path) {
+            Some(file) if page.others.contains(&file) => Err(is_needed(&page.path)),
+            _ => Ok(()),
+        }
     }
 
     /// Is the page to stand where the text would?
@@ -63,17 +111,40 @@ impl Target {
             .map_err(|e| Failure::new(format!("the page cannot be made: {e}"), "--json has all of it"))?;
         match self {
             Target::Stdout => out.text(&page).map(|_| ()),
-            Target::File(to) => {
-                let written = std::fs::write(&to.path, &page);
-                written.map_err(|e| {
-                    Failure::new(
-                        format!("--html {}: {e}", to.path.display()),
-                        "is the disk full? `fathom report RECORD --html FILE` makes the page again",
-                    )
-                })
-            }
+            Target::File(to) => to.write(&page),
         }
     }
+}
+
+impl PageFile {
+    /// Writes the page's text, unless the name has come to lead to a file that must stay.
+    fn write(&self, page: &str) -> Result<(), Failure> {
+        let lost = |e: std::io::Error| {
+            Failure::new(
+                format!("--html {}: {e}", self.path.display()),
+                "is the disk full? `fathom report RECORD --html FILE` makes the page again",
+            )
+        };
+        // Nothing is cut off before it is known what was opened.
+        let mut file =
+            OpenOptions::new().write(true).create(true).truncate(false).open(&self.path).map_err(lost)?;
+        let id = FileId::of(&file);
+        if id.is_some_and(|id| self.others.contains(&id)) || holds_record(&self.path) {
+            return Err(is_needed(&self.path));
+        }
+        if id.is_some() {
+            file.set_len(0).and_then(|()| file.rewind()).map_err(lost)?;
+        }
+        file.write_all(page.as_bytes()).map_err(lost)
+    }
+}
+
+/// The name is that of a record, or of a file that this command reads.
+fn is_needed(path: &Path) -> Failure {
+    Failure::usage(
+        format!("--html {}: that is a record, or a file that this command reads", path.display()),
+        "name another file: a page has no samples, and cannot be judged again",
+    )
 }
 
 /// May the file be written, or made? Nothing is changed by asking.
@@ -85,18 +156,39 @@ fn writable(path: &Path) -> std::io::Result<()> {
     Ok(rustix::fs::access(directory, rustix::fs::Access::WRITE_OK)?)
 }
 
-/// Are both names of one file, be it there or not?
+/// Are both names of one file, be it there or not? Files that are there are compared as files, others by the place at
+/// which they would be made.
 pub fn same(a: &Path, b: &Path) -> bool {
-    let place = |p: &Path| p.canonicalize().or_else(|_| std::path::absolute(p));
-    a == b || matches!((place(a), place(b)), (Ok(a), Ok(b)) if a == b)
+    match (FileId::at(a), FileId::at(b)) {
+        (Some(a), Some(b)) => a == b,
+        (None, None) => {
+            !a.exists() && !b.exists() && matches!((place(a), place(b)), (Some(a), Some(b)) if a == b)
+        }
+        _ => false,
+    }
+}
+
+/// Where a file would be made that is not there: its directory without links, and its name; at the end of links that
+/// lead nowhere yet.
+fn place(path: &Path) -> Option<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let directory = directory.canonicalize().ok()?;
+        match std::fs::read_link(&path) {
+            Ok(target) => path = directory.join(target),
+            Err(_) => return Some(directory.join(path.file_name()?)),
+        }
+    }
+    None
 }
 
 /// Does the file begin as a record does?
 fn holds_record(path: &Path) -> bool {
-    let mut begin = [0; 13];
+    let mut begin = [0; RECORD.len()];
     path.is_file()
         && File::open(path).and_then(|mut file| file.read_exact(&mut begin)).is_ok()
-        && begin == *b"fathom.record"
+        && begin == *RECORD
 }
 
 /// Names of files without their directories, where that leaves them different: a page is shown to others.
@@ -111,7 +203,50 @@ fn shortened<'a>(names: &[&'a str]) -> Vec<&'a str> {
 
 #[cfg(test)]
 mod tests {
-    use super::shortened;
+    use super::*;
+
+    /// A target as of a name that was looked at before the files of `since` were made.
+    fn target(path: &Path) -> Target {
+        Target::open(Some(path), []).expect("a name that can be written").expect("a target")
+    }
+
+    #[test]
+    fn a_file_that_was_made_since_is_not_written_to() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (record, link) = (dir.path().join("R"), dir.path().join("L"));
+        std::os::unix::fs::symlink(&record, &link).expect("a link");
+        let mut page = target(&link);
+        let file = File::create(&record).expect("a record");
+        std::fs::write(&record, "as it was").expect("its text");
+        assert!(page.spare([FileId::of(&file).expect("a file")]).is_err());
+        // Whoever goes on all the same replaces nothing.
+        let Target::File(page) = page else { panic!("a file") };
+        assert!(page.write("a page").is_err());
+        assert_eq!(std::fs::read_to_string(&record).expect("the record"), "as it was");
+        // A record of another command that has come to be there.
+        let other = dir.path().join("O");
+        let Target::File(page) = target(&other) else { panic!("a file") };
+        std::fs::write(&other, "fathom.record version=1\n").expect("a record");
+        assert!(page.write("a page").is_err());
+    }
+
+    #[test]
+    fn a_page_replaces_what_is_none_of_the_commands_files() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (record, old) = (dir.path().join("R"), dir.path().join("P"));
+        std::fs::write(&old, "a longer and older page").expect("a page");
+        let mut page = Target::open(Some(&old), [record.as_path()]).expect("free").expect("a target");
+        let file = File::create(&record).expect("a record");
+        page.spare(FileId::of(&file)).expect("another file");
+        let Target::File(page) = page else { panic!("a file") };
+        page.write("a page").expect("written");
+        assert_eq!(std::fs::read_to_string(&old).expect("the page"), "a page");
+        assert!(!same(&record, &old) && same(&record, &dir.path().join("./R")));
+        assert!(
+            same(&dir.path().join("N"), &dir.path().join("./N"))
+                && FileId::at(Path::new("/dev/null")).is_none()
+        );
+    }
 
     #[test]
     fn directories_are_left_out_where_names_stay_different() {

@@ -8,7 +8,7 @@ use fathom_experiment::record::Record;
 use fathom_report::html;
 
 use crate::failure::Failure;
-use crate::room::Room;
+use crate::memory_budget::MemoryBudget;
 
 mod lines;
 
@@ -40,10 +40,10 @@ enum Input {
 
 fn read(file: &Path, taken: u64) -> Result<Input, Failure> {
     let shown = file.display();
-    let mut room = Room::now();
+    let mut memory_budget = MemoryBudget::now();
     let mut lacking = false;
     let enough = |record: &Record| {
-        let why = room.look(record, taken);
+        let why = memory_budget.look(record, taken);
         lacking = why.is_some() && record.excess().is_none();
         why
     };
@@ -83,14 +83,14 @@ fn read_from(
     if !html::is_page(&String::from_utf8_lossy(&begin[..begin.len().min(64)])) {
         return lines::read(from, enough).map(|record| Input::Record(Box::new(record)));
     }
-    let room = Room::now();
+    let memory_budget = MemoryBudget::now();
     let mut page = Vec::new();
     while from.by_ref().take(1 << 20).read_to_end(&mut page).map_err(|e| e.to_string())? > 0 {
         let length = page.len() as u64;
         if length > MOST_PAGE {
             return Err(format!("longer than {} MiB, as no page is", MOST_PAGE >> 20));
         }
-        if let Some(lack) = room.lacks(length * A_PAGE + taken) {
+        if let Some(lack) = memory_budget.lacks(length * A_PAGE + taken) {
             return Err(lack);
         }
     }

@@ -8,7 +8,7 @@ use fathom_probe::wire::MAX_LINE;
 
 use crate::cli::Served;
 use crate::failure::Failure;
-use crate::room::Room;
+use crate::memory_budget::MemoryBudget;
 use crate::subjects;
 
 /// Stdin by way of a thread that watches it, stdout.
@@ -73,7 +73,7 @@ pub fn run(served: &Served) -> Result<(), Failure> {
             // A word of 32 bits a line or entry and one of 64 a set: at most twelve bytes a line.
             let lines: u64 = description.levels.iter().map(|l| l.size / l.line).sum();
             let bytes = 12 * lines;
-            if let Some(lack) = Room::now().lacks(bytes) {
+            if let Some(lack) = MemoryBudget::now().lacks(bytes) {
                 let what = format!("no model of '{name}' can be made: {lack}");
                 return Err(Failure::new(what, "describe smaller levels, or run it on a larger machine"));
             }
@@ -82,7 +82,7 @@ pub fn run(served: &Served) -> Result<(), Failure> {
         }
         Served::Host { .. } => return host(served),
         Served::Worker { orders } => return worker(orders),
-        Served::Keeper { cpus } => return keeper(cpus),
+        Served::Reaper { cpus } => return reaper(cpus),
         Served::Qemu { machine, parent } => return subjects::qemu::serve(machine, *parent),
         Served::Image { machine, seed, parent } => {
             return subjects::emulated::serve(machine, *seed, *parent);
@@ -108,7 +108,7 @@ fn host(served: &Served) -> Result<(), Failure> {
         parent: *parent,
         build: Some(crate::build::id()),
         worker: Some(own("worker")),
-        keeper: Some(own("keeper")),
+        reaper: Some(own("reaper")),
     };
     let mut host = fathom_host::Host::open(options)
         .map_err(|r| Failure::new(r.reason.into_owned(), r.remedy.into_owned()))?;
@@ -123,12 +123,12 @@ fn own(word: &str) -> Vec<String> {
 
 #[cfg(target_os = "linux")]
 fn worker(orders: &[String]) -> Result<(), Failure> {
-    let orders = fathom_host::Orders::read(orders).map_err(|what| Failure::usage(what, ""))?;
+    let orders = fathom_host::WorkerOptions::read(orders).map_err(|what| Failure::usage(what, ""))?;
     Err(Failure::new(fathom_host::work(&orders), ""))
 }
 
 #[cfg(target_os = "linux")]
-fn keeper(cpus: &str) -> Result<(), Failure> {
+fn reaper(cpus: &str) -> Result<(), Failure> {
     fathom_host::keep(cpus).map_err(|left| Failure::new(left, "fathom doctor --restore"))
 }
 
@@ -143,6 +143,6 @@ fn worker(_: &[String]) -> Result<(), Failure> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn keeper(_: &str) -> Result<(), Failure> {
+fn reaper(_: &str) -> Result<(), Failure> {
     Err(Failure::new("this system has no host probe yet", ""))
 }

@@ -7,14 +7,14 @@ use fathom_model::description::nearest;
 use fathom_model::{Description, catalog};
 
 use crate::failure::Failure;
-use crate::keep::directory;
+use crate::record_writer::directory;
 
-mod becoming;
 pub mod emulated;
-mod own;
+mod exec;
 pub mod qemu;
 pub mod serial;
 pub mod ssh;
+mod user_defined;
 
 /// A subject: its name and the command whose stdin and stdout are the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,9 +131,9 @@ fn own() -> Result<Vec<Subject>, Failure> {
 }
 
 fn parse_own(file: &Path, text: &str) -> Result<Vec<Subject>, Failure> {
-    let own = own::parse(&file.display().to_string(), text);
+    let own = user_defined::parse(&file.display().to_string(), text);
     let own = own.map_err(|wrong| Failure::usage(wrong.what, wrong.remedy))?;
-    let subject = |o: own::Own| Subject {
+    let subject = |o: user_defined::UserSubject| Subject {
         command: o.command,
         // What is behind a command of the user's nobody knows: a serial line, perhaps.
         lossy: true,

@@ -9,9 +9,9 @@ use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use fathom_analysis::findings::{Finding, Report, Value};
-use fathom_experiment::pressure;
 use fathom_experiment::record::Record;
-use fathom_probe::machine::Worth;
+use fathom_experiment::wakeup;
+use fathom_probe::machine::ClockTrust;
 
 /// What the laboratory answers where it cannot be had.
 const NOT_HERE: i32 = 77;
@@ -83,7 +83,7 @@ fn twins(folder: &Path, arguments: &[&str], status: i32) -> Option<Record> {
     let record = Record::parse(&text).expect("a record");
     assert!(record.problems.is_empty(), "it came whole through the console: {:?}", record.problems);
     assert!(record.end.is_some(), "the guest ended in order");
-    assert_eq!(record.worth, Some(Worth::Emulated));
+    assert_eq!(record.trust, Some(ClockTrust::Emulated));
     let line = record.text("env.cmdline").expect("the kernel's command line");
     assert!(line.contains("fathom.instruction_ns=4"), "{line}");
     let again = String::from_utf8_lossy(&second);
@@ -104,7 +104,7 @@ fn two_runs_with_one_seed_give_the_same_bytes() {
 }
 
 /// A sweep in the guest, but for sizes, budget and allocator.
-const SWEEP: [&str; 7] = ["pressure", "--sweep", "--modes", "free", "--no-trace", "--color", "never"];
+const SWEEP: [&str; 7] = ["wakeup", "--sweep", "--modes", "free", "--no-trace", "--color", "never"];
 
 /// Wake-ups too, with workers beside them that the scheduler moves about.
 #[test]
@@ -116,7 +116,7 @@ fn two_sweeps_with_one_seed_give_the_same_bytes() {
     let (mut late, mut faults) = (Vec::new(), 0);
     for run in record.trials.iter().filter(|run| run.done.is_some()) {
         late.extend(run.wakeups.woken.iter().map(|woke| woke.user_ns));
-        faults += run.wakeups.pressed.iter().map(|pressed| pressed.faults).sum::<u64>();
+        faults += run.wakeups.load_stats.iter().map(|load_stats| load_stats.faults).sum::<u64>();
     }
     late.sort_unstable();
     let woken = late.len();
@@ -126,7 +126,7 @@ fn two_sweeps_with_one_seed_give_the_same_bytes() {
 }
 
 fn row<'a>(report: &'a Report, name: &str) -> Option<&'a Finding> {
-    report.findings.iter().find(|f| f.name == name)
+    report.findings.iter().find(|f| f.name() == name)
 }
 
 fn number(report: &Report, name: &str) -> f64 {
@@ -151,9 +151,9 @@ fn inflections(report: &Report) -> Vec<(String, f64, f64)> {
 /// The rows that say what was measured, for who runs this by hand.
 fn print(report: &Report) {
     for f in
-        report.findings.iter().filter(|f| ["sweep.", "inflection."].iter().any(|p| f.name.starts_with(p)))
+        report.findings.iter().filter(|f| ["sweep.", "inflection."].iter().any(|p| f.name().starts_with(p)))
     {
-        println!("{} {:?} {:?} {:?} {} n={}", f.name, f.value, f.low, f.high, f.unit, f.count);
+        println!("{} {:?} {:?} {:?} {} n={}", f.name(), f.value, f.low, f.high, f.unit, f.count);
     }
 }
 
@@ -168,14 +168,15 @@ fn print(report: &Report) {
 #[ignore = "minutes: scripts/test --full"]
 fn the_allocators_kink_is_at_32_mib() {
     let Some((_turn, folder)) = turn() else { return };
-    let asked = ["--bytes", "16M,31M,32M,40M", "--budget", "15s"];
-    let sweep = |name: &str, more: &[&str]| start(folder.path(), name, &[&SWEEP[..], &asked, more].concat());
+    let requested = ["--bytes", "16M,31M,32M,40M", "--budget", "15s"];
+    let sweep =
+        |name: &str, more: &[&str]| start(folder.path(), name, &[&SWEEP[..], &requested, more].concat());
     let runs = [sweep("malloc", &["--like-stress"]), sweep("vm", &[])];
     let [Some((one, malloc)), Some((two, vm))] = runs.map(end) else { return };
     assert_eq!([one.status.code(), two.status.code()], [Some(0); 2], "{one:?} {two:?}");
     let [malloc, vm] = [malloc, vm].map(|record| {
         let record = Record::parse(&String::from_utf8_lossy(&record)).expect("a record");
-        let report = pressure::read(&record);
+        let report = wakeup::read(&record);
         print(&report);
         assert!(!report.refusals.iter().any(|r| r.what.starts_with("inflections")), "{:?}", report.refusals);
         report

@@ -51,7 +51,7 @@ const STARTS: [Start; 5] = [
 struct Board {
     child: Child,
     say: ChildStdin,
-    heard: Receiver<String>,
+    received: Receiver<String>,
     /// Keeps the image's file.
     _folder: tempfile::TempDir,
 }
@@ -100,11 +100,11 @@ impl Board {
             }
             Err(e) => panic!("{e}"),
         };
-        let (send, heard) = channel();
+        let (send, received) = channel();
         let out = BufReader::new(child.stdout.take().unwrap());
         std::thread::spawn(move || out.lines().map_while(Result::ok).try_for_each(|line| send.send(line)));
         let say = child.stdin.take().unwrap();
-        Some(Board { child, say, heard, _folder: folder })
+        Some(Board { child, say, received, _folder: folder })
     }
 
     fn say(&mut self, line: &str) {
@@ -113,7 +113,7 @@ impl Board {
 
     /// The next line, whatever it is.
     fn text(&mut self) -> String {
-        self.heard
+        self.received
             .recv_timeout(Duration::from_secs(120))
             .expect("the image has fallen silent")
             .trim_end()
@@ -121,7 +121,7 @@ impl Board {
     }
 
     /// The lines up to one of these words.
-    fn hear(&mut self, words: &[&str]) -> Vec<Line> {
+    fn receive(&mut self, words: &[&str]) -> Vec<Line> {
         let mut lines = Vec::new();
         loop {
             let text = self.text();
@@ -135,36 +135,36 @@ impl Board {
     }
 
     fn greeting(&mut self) -> Line {
-        self.hear(&["probe"]).pop().unwrap()
+        self.receive(&["probe"]).pop().unwrap()
     }
 
     /// Runs a trial and proves it; its samples and what it cost.
-    fn trial(&mut self, asked: &str) -> (Vec<Sample>, Done) {
-        self.say(asked);
-        let mut lines = self.hear(&["done", "refusal", "fault"]).into_iter();
+    fn trial(&mut self, requested: &str) -> (Vec<Sample>, Done) {
+        self.say(requested);
+        let mut lines = self.receive(&["done", "refusal", "fault"]).into_iter();
         let first = lines.next().unwrap();
-        let trial = Trial::read(&first).unwrap_or_else(|e| panic!("{asked}: {e:?}: {}", first.render()));
+        let trial = Trial::read(&first).unwrap_or_else(|e| panic!("{requested}: {e:?}: {}", first.render()));
         let mut samples = Vec::new();
         for line in lines {
             match line.word.as_str() {
                 "sample" => samples.extend(Samples::read(&line).unwrap().list),
                 "done" => {
                     let done = Done::read(&line).unwrap();
-                    assert_eq!(unproven(&trial, done.page_bytes, &samples), [0usize; 0], "{asked}");
+                    assert_eq!(unproven(&trial, done.page_bytes, &samples), [0usize; 0], "{requested}");
                     assert_eq!(samples.len() as u64, trial.samples);
                     return (samples, done);
                 }
-                _ => panic!("{asked}: {}", line.render()),
+                _ => panic!("{requested}: {}", line.render()),
             }
         }
         unreachable!("a trial ends in one of these words");
     }
 
     /// Asks for what goes wrong; what is told of it.
-    fn wrong(&mut self, asked: &str) -> String {
-        self.say(asked);
-        let last = self.hear(&["fault", "done", "refusal"]).pop().unwrap();
-        assert_eq!(last.word, "fault", "{asked}: {}", last.render());
+    fn wrong(&mut self, requested: &str) -> String {
+        self.say(requested);
+        let last = self.receive(&["fault", "done", "refusal"]).pop().unwrap();
+        assert_eq!(last.word, "fault", "{requested}: {}", last.render());
         text_of(&last, "what")
     }
 }
@@ -196,16 +196,18 @@ fn talk(start: &Start) {
     let Some(mut board) = Board::boot(start, PLAIN) else { return };
     let greeting = board.greeting();
     assert_eq!(greeting.seq, Some(1), "{}", start.name);
-    assert!(greeting.render().contains("worth=emulated"), "{}: {}", start.name, greeting.render());
+    assert!(greeting.render().contains("trust=emulated"), "{}: {}", start.name, greeting.render());
     board.say("facts");
-    let facts = board.hear(&["facts_end"]);
+    let facts = board.receive(&["facts_end"]);
     assert_eq!(*fact(&facts, "metal.boot_el"), Value::Int(start.boot_el), "{}", start.name);
     for pages in ["huge", "base"] {
         for (attribute, byte) in
             [("write-back", "0xff"), ("write-through", "0xbb"), ("normal-nc", "0x44"), ("device", "0x00")]
         {
-            let Value::Text(told) = fact(&facts, &format!("attribute.{pages}.{attribute}")) else { panic!() };
-            assert!(told.ends_with(&format!("mair {byte}")), "{}: {attribute}: {told}", start.name);
+            let Value::Text(reported) = fact(&facts, &format!("attribute.{pages}.{attribute}")) else {
+                panic!()
+            };
+            assert!(reported.ends_with(&format!("mair {byte}")), "{}: {attribute}: {reported}", start.name);
         }
     }
     // QEMU's firmware leaves a board of 1 GiB all but 64 MiB.
@@ -220,13 +222,16 @@ fn talk(start: &Start) {
     claims(start, &facts);
     board.trial("trial id=1 bytes=32768 samples=3");
     for (what, says) in [("abort", "data abort: translation fault"), ("undefined", "undefined instruction")] {
-        let told = board.wrong(&format!("provoke what={what}"));
-        assert!(told.starts_with(says) && told.contains("ESR_EL1=") && told.contains("ELR_EL1="), "{told}");
-        assert!(told.contains("at image+0x"), "{told}");
+        let reported = board.wrong(&format!("inject what={what}"));
+        assert!(
+            reported.starts_with(says) && reported.contains("ESR_EL1=") && reported.contains("ELR_EL1="),
+            "{reported}"
+        );
+        assert!(reported.contains("at image+0x"), "{reported}");
         board.trial("trial id=2 pattern=pages bytes=1024 page=huge samples=2");
     }
     board.say("bye");
-    let gone = board.hear(&["gone"]).pop().unwrap();
+    let gone = board.receive(&["gone"]).pop().unwrap();
     // The greeting, the facts, their end; echo, sample and done of three trials, two faults, the end.
     assert_eq!(gone.seq, Some(1 + facts.len() as u64 + 3 * 3 + 2 + 1), "{}", start.name);
     // Whoever comes next begins anew.
@@ -274,26 +279,28 @@ fn attributes(start: &Start) {
         {
             for pattern in [
                 "chase bytes=16384",
-                "stride op=read bytes=8192 step=8",
-                "stride op=write bytes=8192 step=8",
-                "stride op=rmw bytes=2560 step=8",
-                "stride op=set bytes=8192 step=8 loads=1501",
-                "stride op=write bytes=65536 step=64",
-                "copy op=copy_to bytes=8192 step=8",
-                "copy op=copy_from bytes=8192 step=8",
+                "stride op=read bytes=8192 stride=8",
+                "stride op=write bytes=8192 stride=8",
+                "stride op=rmw bytes=2560 stride=8",
+                "stride op=set bytes=8192 stride=8 loads=1501",
+                "stride op=write bytes=65536 stride=64",
+                "copy op=copy_to bytes=8192 stride=8",
+                "copy op=copy_from bytes=8192 stride=8",
             ] {
-                let asked = format!("pattern={pattern} page={page} attribute={attribute} samples=2");
-                let (_, done) = run(&mut board, &asked);
+                let requested = format!("pattern={pattern} page={page} attribute={attribute} samples=2");
+                let (_, done) = run(&mut board, &requested);
                 let translation = done.translation.expect("metal knows");
-                assert_eq!(translation.mair, Some(byte), "{asked}");
+                assert_eq!(translation.mair, Some(byte), "{requested}");
                 let pa = translation.pa.expect("metal knows");
-                assert!((arena..arena + (128 << 20)).contains(&pa), "{asked}: {pa:#x}");
-                assert_eq!(pa % (128 << 20), done.base % (128 << 20), "{asked}");
+                assert!((arena..arena + (128 << 20)).contains(&pa), "{requested}: {pa:#x}");
+                assert_eq!(pa % (128 << 20), done.base % (128 << 20), "{requested}");
             }
             if attribute != "write-back" {
                 run(
                     &mut board,
-                    &format!("pattern=alias bytes=65536 step=8 page={page} attribute={attribute} samples=3"),
+                    &format!(
+                        "pattern=alias bytes=65536 stride=8 page={page} attribute={attribute} samples=3"
+                    ),
                 );
             }
         }
@@ -308,9 +315,9 @@ fn attributes(start: &Start) {
     }
     let (_, done) = run(&mut board, "bytes=8192 samples=1");
     assert_eq!(done.translation.unwrap().mair, Some(0xff));
-    for refused in ["tables=device", "prefetch=0", "flush=1 pattern=stride op=read step=64"] {
+    for refused in ["tables=device", "prefetch=0", "flush=1 pattern=stride op=read stride=64"] {
         board.say(&format!("trial id=999 bytes=8192 {refused}"));
-        let last = board.hear(&["done", "refusal", "fault"]).pop().unwrap();
+        let last = board.receive(&["done", "refusal", "fault"]).pop().unwrap();
         assert_eq!(last.word, "refusal", "{refused}: {}", last.render());
     }
     run(&mut board, "bytes=8192 samples=1");
@@ -336,8 +343,11 @@ fn an_arena_that_the_video_core_has_a_part_of_is_refused() {
     fits.trial("trial id=1 bytes=134217728 page=huge samples=1 loads=1000");
     let more = board(&["-M", "raspi3ap", "-global", "bcm2835-fb.vcram-size=0x10100000"]);
     let Some(mut refused) = Board::boot(&more, PLAIN) else { return };
-    let told = refused.text();
-    assert!(told.starts_with("# ") && told.contains("255 MiB") && told.contains("gpu_mem"), "{told}");
+    let reported = refused.text();
+    assert!(
+        reported.starts_with("# ") && reported.contains("255 MiB") && reported.contains("gpu_mem"),
+        "{reported}"
+    );
 }
 
 /// Raspberry Pi 3 and virt alike: what never ends is ended by the watch.
@@ -346,9 +356,13 @@ fn what_never_ends_is_ended_by_the_watch() {
     for start in &STARTS {
         let Some(mut board) = Board::boot(start, Parameters { watch_ms: 200, ..PLAIN }) else { return };
         board.greeting();
-        for asked in ["provoke what=endless", "trial id=1 bytes=8192 loads=4294967291 samples=1"] {
-            let told = board.wrong(asked);
-            assert!(told.starts_with("watch: the trial took longer than 200 ms"), "{}: {told}", start.name);
+        for requested in ["inject what=endless", "trial id=1 bytes=8192 loads=4294967291 samples=1"] {
+            let reported = board.wrong(requested);
+            assert!(
+                reported.starts_with("watch: the trial took longer than 200 ms"),
+                "{}: {reported}",
+                start.name
+            );
         }
         board.trial("trial id=2 bytes=8192 samples=2");
     }
@@ -360,13 +374,13 @@ fn counts_are_exact_and_repeat_on_virt() {
         let mut board = Board::boot(&VIRT, PLAIN)?;
         board.greeting();
         let mut all = Vec::new();
-        for asked in [
+        for requested in [
             "trial id=1 pattern=alu loads=100000 samples=4",
             "trial id=2 bytes=32768 samples=4 loads=32003",
-            "trial id=3 pattern=stride op=rmw bytes=2560 step=8 attribute=normal-nc samples=4 loads=32000",
-            "trial id=4 pattern=copy op=copy_from bytes=8192 step=8 attribute=device samples=4 loads=32000",
+            "trial id=3 pattern=stride op=rmw bytes=2560 stride=8 attribute=normal-nc samples=4 loads=32000",
+            "trial id=4 pattern=copy op=copy_from bytes=8192 stride=8 attribute=device samples=4 loads=32000",
         ] {
-            all.push(board.trial(asked).0);
+            all.push(board.trial(requested).0);
         }
         Some(all)
     };

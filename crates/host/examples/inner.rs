@@ -8,7 +8,7 @@ use std::hint::black_box;
 
 use fathom_host::{Host, HostCell, Options};
 use fathom_probe::chain::{Chain, Layout, Order};
-use fathom_probe::machine::{Attribute, Machine, Operation, Pages, Refusal, Wish};
+use fathom_probe::machine::{Attribute, Machine, MapRequest, Operation, Pages, Refusal};
 use fathom_probe::patterns::stride::Sweep;
 
 /// The loop under test.
@@ -52,9 +52,9 @@ fn strides(host: &mut Host, sweep: &Sweep, n: u64) -> f64 {
 }
 
 fn ladder(host: &mut Host, kib: u64, pages: Pages) -> Result<(), Refusal> {
-    let map = host.map(&Wish { bytes: kib << 10, pages, attribute: Attribute::WriteBack, place: 1 })?;
+    let map = host.map(&MapRequest { bytes: kib << 10, pages, attribute: Attribute::WriteBack, place: 1 })?;
     let chain = Chain::new(map.base, (kib << 10) / 64, 64, Layout::Packed, Order::Random, kib);
-    host.lay(&chain)?;
+    host.initialise(&chain)?;
     let Some(start) = host.cell(chain.at(0)) else { return Err(Refusal::new("an empty chain", "")) };
     let n = chain.cells().clamp(100_000, 2_000_000) / 32 * 32;
     fathom_chase_loop(host, start, n);
@@ -71,7 +71,7 @@ fn ladder(host: &mut Host, kib: u64, pages: Pages) -> Result<(), Refusal> {
     let per_cycle = alu as f64 / 1e6;
     println!("{kib:>8} KiB {pages:?}: {per_load:.3} ticks, {:.2} additions", per_load / per_cycle);
     for &operation in Operation::STRIDES {
-        let sweep = Sweep { base: map.base, step: 64, cells: (kib << 10) / 64, operation };
+        let sweep = Sweep { base: map.base, stride: 64, cells: (kib << 10) / 64, operation };
         let per_access = strides(host, &sweep, n);
         println!(
             "  {operation:?} at 64 bytes: {per_access:.3} ticks, {:.2} additions",

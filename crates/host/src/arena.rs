@@ -40,10 +40,9 @@ use std::sync::{Mutex, PoisonError};
 
 use fathom_probe::machine::Operation;
 use fathom_probe::patterns::copy::{BEYOND, Copying};
-use fathom_probe::patterns::stride::{KEYS, Sweep, UNROLL};
-use fathom_probe::patterns::unrolled;
+use fathom_probe::patterns::stride::{KEYS, Sweep};
 
-use crate::wide;
+use crate::arch::{Architecture as _, Cpu};
 
 /// A place in the arena that holds one 8-byte link: an offset that [`crate::Host`] has checked or has
 /// itself written.
@@ -177,42 +176,10 @@ impl Arena {
     #[inline(never)]
     pub(crate) fn sweep_loops(&mut self, sweep: &Sweep, from: u64, n: u64) -> Option<u64> {
         self.holds(sweep)?;
-        if sweep.operation == Operation::Set && sweep.step == LINK {
-            self.set_loops(sweep, from, n);
-            return Some(0);
-        }
-        let mut sum = 0u64;
-        for part in sweep.parts(from, n) {
-            let (offset, step, count) = (part.offset as usize, sweep.step as usize, part.count);
-            // SAFETY: by `holds`, `offset + i * step` is a multiple of 8 inside the live reservation, with 8
-            // bytes behind it, for every i below the cells that are left in the lap, which `parts` keeps
-            // `count` to. `base + key`, which is stored, is a cell: `holds` again; key is a multiple of 8 below
-            // a kibibyte, so a flip keeps cells cells (fact 2). `&mut self` and fact 6 exclude other accesses.
-            unsafe {
-                let at = self.base.as_ptr().add(offset);
-                match sweep.operation {
-                    Operation::Read => sum = sum.wrapping_add(read(at, step, count)),
-                    Operation::Rmw => flip(at, step, count, part.key),
-                    // Where cells are no neighbours there is nothing to store two of.
-                    Operation::Write | Operation::Set => write(at, step, count, sweep.base + part.key),
-                    // What copies is no sweep.
-                    Operation::CopyTo | Operation::CopyFrom => return None,
-                }
-            }
-        }
-        Some(sum)
-    }
-
-    /// The same of a set of neighbouring cells, which [`Arena::holds`]; a function of its own, so that the loops of
-    /// 8 bytes stay by themselves for the test.
-    #[inline(never)]
-    fn set_loops(&mut self, sweep: &Sweep, from: u64, n: u64) {
-        for part in sweep.parts(from, n) {
-            // SAFETY: as in `sweep_loops`.
-            unsafe {
-                wide::set(self.base.as_ptr().add(part.offset as usize), part.count, sweep.base + part.key);
-            }
-        }
+        // SAFETY: by `holds`, every cell of the sweep is a multiple of 8 inside the live reservation, with 8 bytes
+        // behind it. `base + key`, which is stored, is a cell: `holds` again; key is a multiple of 8 below a kibibyte,
+        // so a flip keeps cells cells (fact 2). `&mut self` and fact 6 exclude other accesses.
+        unsafe { fathom_loops::sweep::<Cpu>(self.base.as_ptr(), sweep, from, n) }
     }
 
     /// [`Arena::sweep_loops`] with every line cleaned and invalidated right after its access, one by one.
@@ -223,7 +190,7 @@ impl Arena {
         for part in sweep.parts(from, n) {
             let to = self.cell(sweep.base + part.key)?;
             for i in 0..part.count {
-                let at = self.cell(part.offset + i * sweep.step)?;
+                let at = self.cell(part.offset + i * sweep.stride)?;
                 match sweep.operation {
                     Operation::Read => sum = sum.wrapping_add(self.follow(at).0),
                     Operation::Write | Operation::Set => self.link(at, to),
@@ -231,20 +198,25 @@ impl Arena {
                     Operation::Rmw => self.link(at, HostCell(self.follow(at).0 ^ part.key)),
                     Operation::CopyTo | Operation::CopyFrom => return None,
                 }
-                // SAFETY: the cell was checked to lie in the live reservation.
-                unsafe { wide::flush(self.base.as_ptr().add(at.0 as usize)) };
+                self.flush_cell(at);
             }
         }
         Some(sum)
     }
 
+    /// Cleans and invalidates the line of a cell, and waits for it.
+    #[inline(always)]
+    fn flush_cell(&mut self, at: HostCell) {
+        // SAFETY: as in `follow`, the cell lies in the live reservation.
+        unsafe { Cpu::flush_line(self.base.as_ptr().add(at.0 as usize)) };
+        Cpu::flush_barrier();
+    }
+
     /// Cleans and invalidates the lines of `bytes` bytes from `offset`; `None` where they leave the arena.
     pub(crate) fn flush(&mut self, offset: u64, bytes: u64) -> Option<()> {
-        // No core of ours has smaller lines of data (AArch64: 64 in all of Arm's own).
-        for at in (0..bytes).step_by(64) {
-            let at = self.cell(offset.checked_add(at)? / 8 * 8)?;
-            // SAFETY: the cell was checked to lie in the live reservation.
-            unsafe { wide::flush(self.base.as_ptr().add(at.0 as usize)) };
+        for at in (0..bytes).step_by(Cpu::LINE) {
+            let at = self.cell(offset.checked_add(at)? / LINK * LINK)?;
+            self.flush_cell(at);
         }
         Some(())
     }
@@ -260,25 +232,20 @@ impl Arena {
         if copying.from.abs_diff(copying.to) < bytes {
             return None;
         }
-        for piece in copying.pieces(from, n) {
-            // SAFETY: both buffers, the source with all beginnings of laps, are aligned cells inside the live
-            // reservation, checked above, and do not overlap; a piece stays inside them. What is copied are links,
-            // and a link may stand anywhere (fact 2). `&mut self` and fact 6 exclude other accesses.
-            unsafe {
-                let base = self.base.as_ptr();
-                wide::copy(base.add(piece.from as usize), base.add(piece.to as usize), piece.count);
-            }
-        }
+        // SAFETY: both buffers, the source with all beginnings of laps, are aligned cells inside the live
+        // reservation, checked above. What is copied are links, and a link may stand anywhere (fact 2). `&mut self`
+        // and fact 6 exclude other accesses.
+        unsafe { fathom_loops::copy::<Cpu>(self.base.as_ptr(), copying, from, n) };
         Some(())
     }
 
     /// Are all of a sweep's cells, and all that it may store, cells of this arena?
     fn holds(&self, sweep: &Sweep) -> Option<()> {
-        let last = sweep.cells.checked_sub(1)?.checked_mul(sweep.step)?.checked_add(sweep.base)?;
+        let last = sweep.cells.checked_sub(1)?.checked_mul(sweep.stride)?.checked_add(sweep.base)?;
         self.cell(last)?;
         self.cell(sweep.base)?;
         self.cell(sweep.base.checked_add(LINK * (KEYS - 1))?)?;
-        (sweep.step.is_multiple_of(LINK) && self.length.is_multiple_of(LINK * KEYS)).then_some(())
+        (sweep.stride.is_multiple_of(LINK) && self.length.is_multiple_of(LINK * KEYS)).then_some(())
     }
 
     /// Puts a driver's memory, what of its file is from `offset` on, in the place of `range`, whole pages, and zeroes
@@ -290,8 +257,8 @@ impl Arena {
         // SAFETY: MAP_FIXED replaces pages of this reservation, which nothing else uses, in one step; they stay
         // readable and writable (fact 4). The offsets that lie there are cells, and none is followed before the
         // loop below has made all that can be read there zero. Whoever else writes to the driver's memory, a device or
-        // another who opened it without the lock that `lent` takes, could break fact 2 later: that is for whoever lends it to
-        // see to, and METHOD says so.
+        // another who opened it without the lock that `driver_buffer` takes, could break fact 2 later: that is for whoever lends it to
+        // see to (docs/method/cacheability.md).
         let answer = unsafe {
             libc::mmap(
                 self.base.as_ptr().add(range.start as usize).cast(),
@@ -399,7 +366,7 @@ impl Arena {
     }
 
     /// Asks that `range` is backed by huge pages.
-    pub(crate) fn wish_huge(&self, range: Range<u64>) -> io::Result<()> {
+    pub(crate) fn advise_huge(&self, range: Range<u64>) -> io::Result<()> {
         self.advise(self.checked(range)?, libc::MADV_HUGEPAGE)
     }
 
@@ -418,50 +385,6 @@ impl Arena {
             Err(io::Error::from(io::ErrorKind::InvalidInput))
         }
     }
-}
-
-/// Calls `one` for `count` cells from `at`, as [`fathom_probe::patterns::stride::body`] does: the odd ones first.
-///
-/// The address of the next cell is computed and not read, and may wrap beyond the last one, where nobody uses it.
-#[inline(always)]
-fn each(at: *mut u8, step: usize, count: u64, mut one: impl FnMut(*mut u64)) {
-    let mut at = at;
-    unrolled::<UNROLL>(count, || {
-        one(at.cast());
-        at = at.wrapping_add(step);
-    });
-}
-
-/// Loads `count` links from `at`, `step` bytes apart; their sum.
-///
-/// # Safety
-/// `at + i * step` is a multiple of 8 with 8 bytes behind it in one live arena, for all i below `count`.
-#[inline(always)]
-unsafe fn read(at: *mut u8, step: usize, count: u64) -> u64 {
-    let mut sum = 0u64;
-    // SAFETY: the caller's promise. Volatile, as in `Arena::follow`: neither left out nor joined to wider ones.
-    each(at, step, count, |at| sum = sum.wrapping_add(unsafe { at.read_volatile() }));
-    sum
-}
-
-/// Stores `link` to them.
-///
-/// # Safety
-/// As of [`read`], with nobody else at it; and `link` is the offset of a cell.
-#[inline(always)]
-unsafe fn write(at: *mut u8, step: usize, count: u64, link: u64) {
-    // SAFETY: the caller's promise; volatile as above.
-    each(at, step, count, |at| unsafe { at.write_volatile(link) });
-}
-
-/// Flips the bits of `key` in each of them: a load, an exclusive or, a store.
-///
-/// # Safety
-/// As of [`read`], with nobody else at it; and `key` is a multiple of 8 below `8 * KEYS`.
-#[inline(always)]
-unsafe fn flip(at: *mut u8, step: usize, count: u64, key: u64) {
-    // SAFETY: the caller's promise; volatile as above.
-    each(at, step, count, |at| unsafe { at.write_volatile(at.read_volatile() ^ key) });
 }
 
 impl Drop for Arena {

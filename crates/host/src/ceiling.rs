@@ -25,9 +25,9 @@ impl Ceiling {
 /// The ceiling for a process that has already taken `taken` bytes of what it may have.
 pub(crate) fn ceiling(root: &Root, taken: u64) -> Ceiling {
     let start = Ceiling { bytes: u64::MAX, limit: "nothing".into() };
-    let told = root.text("/proc/meminfo").is_some();
+    let reported = root.text("/proc/meminfo").is_some();
     let system = start.and(half(available(root), taken), || {
-        match told {
+        match reported {
             true => "half of the memory that is available now (MemAvailable in /proc/meminfo)",
             false => "what is available, which nothing tells: /proc/meminfo cannot be read",
         }

@@ -1,8 +1,9 @@
-//! Event counters of the processor, through the kernel's perf events.
+//! Event counters of the processor, through the kernel's perf events. Each has to count something that it must count
+//! before it is believed.
 
 use std::io;
 
-use fathom_probe::machine::{Attribute, Count, Fact, Pages, Refusal, Wish};
+use fathom_probe::machine::{Attribute, Count, Fact, MapRequest, Pages, Refusal};
 use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Event, Hardware};
 use perf_event::{Builder, Counter};
 
@@ -72,7 +73,7 @@ impl Events {
 
     /// Closes all of them until one is read: a thread that has some is switched to and from by a longer path. In a
     /// guest of AArch64 under Linux 6.1 -rt the median path to a task had 7,748 instructions with four of them, and has
-    /// 5,244 without (the laboratory's sweep beside blocks of 16 MiB, METHOD.md).
+    /// 5,244 without (the laboratory's sweep beside blocks of 16 MiB, docs/method/wakeup.md).
     pub(crate) fn rest(&mut self) {
         self.resting.extend(self.counters.drain(..).map(|(name, _)| name));
     }
@@ -118,9 +119,10 @@ fn keep_counting(counters: &mut Vec<(&'static str, Counter)>, memory: &mut Memor
 /// Work that takes cycles and instructions and misses every first level and TLB.
 fn exercise(memory: &mut Memory) {
     clock::alu(ADDITIONS);
-    let wish = Wish { bytes: EXERCISE, pages: Pages::Base, attribute: Attribute::WriteBack, place: 0 };
+    let request =
+        MapRequest { bytes: EXERCISE, pages: Pages::Base, attribute: Attribute::WriteBack, place: 0 };
     // Where so much memory cannot be had, what misses count is not known, and they are left out.
-    let Ok(map) = memory.map(&wish) else { return };
+    let Ok(map) = memory.map(&request) else { return };
     // A step of a page and a line: each load is a new page and another set.
     let step = map.page_bytes + 64;
     for turn in 0..2 {

@@ -12,6 +12,7 @@ use std::rc::Rc;
 use fathom_probe::machine::{Attribute, Fact, Refusal};
 use fathom_probe::mair;
 
+use crate::arch::{Architecture as _, Cpu};
 use crate::facts::{int, text};
 use crate::read::Root;
 
@@ -71,8 +72,7 @@ pub(crate) struct Translated {
     pub(crate) pa: u64,
     /// The attribute in force, where it has a word.
     pub(crate) attribute: Option<Attribute>,
-    /// The same as a byte of MAIR_EL1: on AArch64 as PAR_EL1 has it, elsewhere the byte by which the attribute is
-    /// asked for.
+    /// The same as a byte of MAIR_EL1: as the translation has it, else the byte by which the attribute is asked for.
     pub(crate) mair: Option<u8>,
     /// PAR_EL1, or the page table's entry.
     pub(crate) raw: u64,
@@ -80,10 +80,6 @@ pub(crate) struct Translated {
 
 /// The right to read the cycle counter, as the driver says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(
-    not(target_arch = "aarch64"),
-    allow(dead_code, reason = "only there user space reads such a counter")
-)]
 pub(crate) struct Granted {
     /// The CPU whose counter it is.
     pub(crate) cpu: u32,
@@ -263,7 +259,7 @@ impl Driver {
     }
 
     /// Can regions of this attribute be had?
-    pub(crate) fn lends(&self, attribute: Attribute) -> bool {
+    pub(crate) fn provides(&self, attribute: Attribute) -> bool {
         self.has(uapi::HAS_REGIONS) && self.info.attributes >> number_of(attribute) & 1 == 1
     }
 
@@ -334,15 +330,15 @@ impl Driver {
         colour: Option<(u32, u32)>,
     ) -> io::Result<Region> {
         let (colour, colours) = colour.unwrap_or((0, 0));
-        let mut wish = uapi::Region {
+        let mut request = uapi::Region {
             bytes,
             attribute: number_of(attribute),
             colour,
             colours,
             ..uapi::Region::default()
         };
-        self.call(uapi::IOC_REGION, &mut wish)?;
-        let uapi::Region { handle, bytes: got, offset, .. } = wish;
+        self.call(uapi::IOC_REGION, &mut request)?;
+        let uapi::Region { handle, bytes: got, offset, .. } = request;
         // Dropped, it gives the handle up.
         let region = Region { driver: Rc::clone(self), handle, bytes: got, offset };
         let mapped = offset.checked_add(got).is_some_and(|end| i64::try_from(end).is_ok());
@@ -354,9 +350,9 @@ impl Driver {
     /// # Errors
     /// The driver's: there is nothing mapped of its own.
     pub(crate) fn translate(&self, va: u64) -> io::Result<Translated> {
-        let mut asked = uapi::Translate { va, ..uapi::Translate::default() };
-        self.call(uapi::IOC_TRANSLATE, &mut asked)?;
-        Ok(translated(&asked))
+        let mut requested = uapi::Translate { va, ..uapi::Translate::default() };
+        self.call(uapi::IOC_TRANSLATE, &mut requested)?;
+        Ok(translated(&requested))
     }
 
     fn cache_id(&self) -> io::Result<uapi::CacheId> {
@@ -385,18 +381,13 @@ fn cache_facts(id: &uapi::CacheId) -> Vec<Fact> {
     facts
 }
 
-fn translated(told: &uapi::Translate) -> Translated {
-    let attribute = attribute_of(told.attribute);
-    // PAR_EL1.ATTR, bits 63:56, is coded as a byte of MAIR_EL1 (DDI 0487, PAR_EL1).
-    let par = cfg!(target_arch = "aarch64").then_some((told.raw >> 56) as u8);
-    Translated { pa: told.pa, attribute, mair: par.or_else(|| attribute.map(mair::byte_of)), raw: told.raw }
+fn translated(reported: &uapi::Translate) -> Translated {
+    let attribute = attribute_of(reported.attribute);
+    let mair = Cpu::mair(reported.raw).or_else(|| attribute.map(mair::byte_of));
+    Translated { pa: reported.pa, attribute, mair, raw: reported.raw }
 }
 
-/// What differs: only ARM has a counter that is granted so.
-#[cfg_attr(
-    not(target_arch = "aarch64"),
-    allow(dead_code, reason = "only there user space reads such a counter")
-)]
+/// The right to read the core's cycle counter, which the driver grants on ARM.
 impl Driver {
     /// Asks for the right to read the cycle counter, for the calling thread, pinned to one CPU, until
     /// [`Driver::counters_off`].
@@ -430,10 +421,9 @@ impl Driver {
     }
 }
 
-#[cfg_attr(not(target_arch = "aarch64"), allow(dead_code, reason = "as above"))]
-fn granted(told: &uapi::Counters) -> Granted {
-    let whole_cpu = u64::from(told.scope) == uapi::SCOPE_CPU;
-    Granted { cpu: told.cpu, whole_cpu, in_force: told.in_force == 1 }
+fn granted(reported: &uapi::Counters) -> Granted {
+    let whole_cpu = u64::from(reported.scope) == uapi::SCOPE_CPU;
+    Granted { cpu: reported.cpu, whole_cpu, in_force: reported.in_force == 1 }
 }
 
 impl AsRawFd for Region {

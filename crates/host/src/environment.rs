@@ -5,12 +5,13 @@
 
 use fathom_probe::machine::Fact;
 
+use crate::arch::{Architecture, Cpu};
 use crate::ceiling;
+use crate::clock_trust;
 use crate::facts::{int, text};
 use crate::process;
 use crate::read::Root;
 use crate::redact;
-use crate::worth;
 
 /// Longest text in one fact, bytes: enough for a command line (2 KiB in most kernels) with room to spare.
 const LONGEST: usize = 4096;
@@ -88,26 +89,21 @@ fn kernel(root: &Root) -> Vec<Fact> {
 fn board(root: &Root) -> Vec<Fact> {
     let mut facts = Vec::new();
     facts.extend(
-        worth::strings(root, "/proc/device-tree/model").map(|model| short("env.board.model", &model)),
+        clock_trust::strings(root, "/proc/device-tree/model").map(|model| short("env.board.model", &model)),
     );
     facts.extend(
-        worth::strings(root, "/proc/device-tree/compatible").map(|soc| short("env.board.compatible", &soc)),
+        clock_trust::strings(root, "/proc/device-tree/compatible")
+            .map(|soc| short("env.board.compatible", &soc)),
     );
     // Vendor, product, board and firmware's maker; the serial numbers and UUIDs beside them are not read.
-    facts.extend(worth::dmi(root).map(|dmi| short("virt.dmi", &dmi)));
+    facts.extend(clock_trust::dmi(root).map(|dmi| short("virt.dmi", &dmi)));
     facts
 }
 
-/// Keys of `/proc/cpuinfo` about the model, on x86-64 and on AArch64. "Serial" is one of the others.
-const MODEL: [(&str, &str); 7] = [
-    ("model name", "env.cpu.model"),
-    ("microcode", "env.cpu.microcode"),
-    ("CPU implementer", "env.cpu.implementer"),
-    ("CPU variant", "env.cpu.variant"),
-    ("CPU part", "env.cpu.part"),
-    ("CPU revision", "env.cpu.revision"),
-    ("Hardware", "env.cpu.hardware"),
-];
+/// Keys of `/proc/cpuinfo` about the model and the board on any architecture, around those of
+/// [`Architecture::CPUINFO`]. "Serial" is one of the others.
+const MODEL: (&str, &str) = ("model name", "env.cpu.model");
+const BOARD: (&str, &str) = ("Hardware", "env.cpu.hardware");
 
 fn processor(root: &Root, cpu: u32) -> Vec<Fact> {
     let info = root.text("/proc/cpuinfo").unwrap_or_default();
@@ -115,7 +111,7 @@ fn processor(root: &Root, cpu: u32) -> Vec<Fact> {
     let own = info.split("\n\n").find(|p| field(p, "processor") == Some(cpu.to_string().as_str()));
     let own = own.unwrap_or(&info);
     let mut facts = Vec::new();
-    for (key, name) in MODEL {
+    for &(key, name) in [MODEL].iter().chain(Cpu::CPUINFO).chain([&BOARD]) {
         facts.extend(field(own, key).or_else(|| field(&info, key)).map(|value| short(name, value)));
     }
     let siblings = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
@@ -196,8 +192,8 @@ fn container(root: &Root) -> String {
         }
     }
     let environment = root.text("/proc/1/environ").unwrap_or_default();
-    let told = environment.split('\0').find_map(|v| v.strip_prefix("container="));
-    told.map_or("none seen".into(), str::to_owned)
+    let reported = environment.split('\0').find_map(|v| v.strip_prefix("container="));
+    reported.map_or("none seen".into(), str::to_owned)
 }
 
 /// Frequency, temperature, throttling, load and pressure: what moves.

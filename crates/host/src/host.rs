@@ -4,31 +4,33 @@ use std::path::Path;
 
 use fathom_probe::load::Load;
 use fathom_probe::machine::{
-    Attribute, Awake, Control, Controls, Count, Counters, Disturb, Event, Fact, Fresh, Machine, Maintain,
-    Mapping, Pages, Refusal, Released, Ticks, Traced, Translate, Translation, Wake, Watch, Wish, Worth,
+    Attribute, Awake, ClockTrust, Control, Controls, Count, Counters, Disturb, Event, Fact, Fresh,
+    LoadReport, Machine, Maintain, MapRequest, Mapping, Pages, Refusal, Ticks, Traced, Translate,
+    Translation, Wake, Watch,
 };
 use fathom_probe::patterns::copy::Copying;
 use fathom_probe::patterns::stride::Sweep;
 use fathom_probe::wire::{Wakes, Woke};
 
+use crate::arch::{Architecture as _, Cpu};
 use crate::arena::HostCell;
 use crate::clock::{self, Source};
+use crate::clock_trust;
 use crate::counters::Events;
 use crate::cycles::Cycles;
 use crate::driver::Presence;
 use crate::environment;
 use crate::facts::{int, text};
 use crate::identify;
-use crate::lookout::Lookout;
 use crate::memory::Memory;
 use crate::pages;
 use crate::process;
 use crate::quiet::Quiet;
 use crate::read::Root;
 use crate::stress::{self, Stressors};
+use crate::supervisor::Supervisor;
 use crate::wake::{self, Waker};
 use crate::watch::Watcher;
-use crate::worth;
 
 mod opening;
 
@@ -57,7 +59,7 @@ pub struct Options {
     pub worker: Option<Vec<String>>,
     /// Program and first arguments of what calls [`crate::keep`]: the process that removes what would outlive the
     /// probe, which nothing is made of without it.
-    pub keeper: Option<Vec<String>>,
+    pub reaper: Option<Vec<String>>,
 }
 
 impl Default for Options {
@@ -71,7 +73,7 @@ impl Default for Options {
             parent: None,
             build: None,
             worker: None,
-            keeper: None,
+            reaper: None,
         }
     }
 }
@@ -90,7 +92,7 @@ pub struct Host {
     clock: Source,
     root: Root,
     cpu: u32,
-    worth: Worth,
+    trust: ClockTrust,
     watcher: Watcher,
     quiet: Quiet,
     events: Events,
@@ -99,7 +101,7 @@ pub struct Host {
     faults_counted: bool,
     /// Is every access of a sweep followed by a flush of its line?
     flush: bool,
-    lookout: Lookout,
+    supervisor: Supervisor,
     stressors: Stressors,
     waker: Waker,
     driver: Presence,
@@ -134,29 +136,34 @@ impl Host {
         let quiet = opening::prepare(&root, cpu, options.priority, &mut facts);
         let driver = Presence::open(&root);
         facts.extend(driver.facts());
-        let (cycles, told) = Cycles::obtain(&root, &driver, cpu);
-        facts.extend(told);
-        let (clock, cycles, told) = opening::calibrated(&root, cycles);
-        facts.extend(told);
+        let (cycles, reported) = Cycles::obtain(&root, &driver, cpu);
+        facts.extend(reported);
+        let (clock, cycles, reported) = opening::calibrated(&root, cycles);
+        facts.extend(reported);
         let mut memory = Memory::open(root.clone(), sizes, options.max_bytes, driver.clone())?;
         facts.extend(opening::page_facts(&sizes));
         facts.push(int("memory.reserved.bytes", memory.half() * 2));
-        facts.extend(opening::lender_facts(&root, &driver, &memory));
+        facts.extend(opening::buffer_device_facts(&root, &driver, &memory));
         // The first granule, with the first cell in it: it shows at once whether memory can be locked. That
         // even this little may not be had is no error here; the first wish will say so.
-        let _ = memory.map(&Wish { bytes: 1, pages: Pages::Base, attribute: Attribute::WriteBack, place: 0 });
-        let (worth, evidence) = worth::judge(&worth::gather(&root));
-        facts.push(text("worth.evidence", evidence));
+        let _ = memory.map(&MapRequest {
+            bytes: 1,
+            pages: Pages::Base,
+            attribute: Attribute::WriteBack,
+            place: 0,
+        });
+        let (trust, evidence) = clock_trust::judge(&clock_trust::gather(&root));
+        facts.push(text("trust.evidence", evidence));
         facts.extend(identify::facts(&root, cpu));
         facts.extend(driver.cache_facts());
-        let (events, told) = opening::events(&root, cycles.as_ref(), &mut memory);
-        facts.extend(told);
-        let mut watcher = Watcher::new(&root, cpu, worth < Worth::Real);
+        let (events, reported) = opening::events(&root, cycles.as_ref(), &mut memory);
+        facts.extend(reported);
+        let mut watcher = Watcher::new(&root, cpu, trust < ClockTrust::Real);
         facts.extend(opening::watch_facts(&mut watcher));
         facts.extend(opening::throttle_facts(&root));
         let others = stress::cpus(&allowed, cpu);
-        let lookout = Lookout::new(options.keeper.clone(), others.clone());
-        let stressors = Stressors::new(&root, cpu, others, options, lookout.clone());
+        let supervisor = Supervisor::new(options.reaper.clone(), others.clone());
+        let stressors = Stressors::new(&root, cpu, others, options, supervisor.clone());
         facts.extend(stressors.facts());
         facts.extend(wake::facts(&root, cpu));
         Ok(Host {
@@ -164,7 +171,7 @@ impl Host {
             clock,
             root,
             cpu,
-            worth,
+            trust,
             watcher,
             quiet,
             events,
@@ -172,8 +179,8 @@ impl Host {
             faults_counted: false,
             flush: false,
             stressors,
-            waker: Waker::new(lookout.clone()),
-            lookout,
+            waker: Waker::new(supervisor.clone()),
+            supervisor,
             driver,
             cycles,
         })
@@ -185,18 +192,18 @@ impl Host {
         self.cpu
     }
 
-    /// Has the keeper remove the directory at `path`, of trace files or of a control group, when this process ends
-    /// before it has called [`Host::released`], however it ends.
+    /// Has the reaper remove the directory at `path`, of trace files or of a control group, when this process ends
+    /// before it has called [`Host::removed`], however it ends.
     ///
     /// # Errors
-    /// A [`Refusal`] where there is no keeper, or the path is not absolute or its last part not `fathom.` and more.
+    /// A [`Refusal`] where there is no reaper, or the path is not absolute or its last part not `fathom.` and more.
     pub fn holds(&self, path: &Path) -> Result<(), Refusal> {
-        self.lookout.holds(path, true)
+        self.supervisor.holds(path, true)
     }
 
     /// What was at `path` is removed.
-    pub fn released(&self, path: &Path) {
-        self.lookout.released(path);
+    pub fn removed(&self, path: &Path) {
+        self.supervisor.removed(path);
     }
 
     /// Begins a spell in which nothing ordinary may interrupt the thread, where that is permitted. May pause
@@ -228,8 +235,8 @@ impl Host {
 impl Machine for Host {
     type Cell = HostCell;
 
-    fn worth(&self) -> Worth {
-        self.worth
+    fn trust(&self) -> ClockTrust {
+        self.trust
     }
 
     fn facts(&mut self, sink: &mut dyn FnMut(Fact)) {
@@ -262,12 +269,12 @@ impl Machine for Host {
         self.cycles.as_ref().map_or(Ok(()), Cycles::kept)
     }
 
-    fn map(&mut self, wish: &Wish) -> Result<Mapping, Refusal> {
-        self.memory.map(wish)
+    fn map(&mut self, request: &MapRequest) -> Result<Mapping, Refusal> {
+        self.memory.map(request)
     }
 
-    fn map_shared(&mut self, wish: &Wish, frames: u64) -> Result<Mapping, Refusal> {
-        self.memory.map_shared(wish, frames)
+    fn map_shared(&mut self, request: &MapRequest, frames: u64) -> Result<Mapping, Refusal> {
+        self.memory.map_shared(request, frames)
     }
 
     #[inline]
@@ -331,6 +338,7 @@ impl Counters for Host {
 
 impl Maintain for Host {
     fn clean_invalidate(&mut self, offset: u64, bytes: u64) -> Result<(), Refusal> {
+        flushes(Cpu::FLUSHES)?;
         let outside = || Refusal::new("the range is not mapped", "maintain what was mapped");
         self.memory.arena.flush(offset, bytes).ok_or_else(outside)
     }
@@ -347,7 +355,7 @@ impl Fresh for Host {
             if self.watcher.read().faults == before {
                 return Err(Refusal::new(
                     "the kernel counts no page faults of this thread (getrusage, RUSAGE_THREAD)",
-                    "ask for memory that is there, without unfaulted=1",
+                    "ask for memory that is there, without first_touch=1",
                 ));
             }
             self.faults_counted = true;
@@ -357,12 +365,12 @@ impl Fresh for Host {
     }
 }
 impl Disturb for Host {
-    fn press(&mut self, load: &Load, confined: bool) -> Result<(), Refusal> {
-        self.stressors.press(load, confined)
+    fn start_load(&mut self, load: &Load, confined: bool) -> Result<(), Refusal> {
+        self.stressors.start_load(load, confined)
     }
 
-    fn release(&mut self) -> Released {
-        self.stressors.release()
+    fn stop_load(&mut self) -> LoadReport {
+        self.stressors.stop_load()
     }
 }
 impl Wake for Host {
@@ -415,9 +423,17 @@ impl Control for Host {
                 "measure it on bare metal: `fathom image --help`",
             ));
         }
+        if controls.flush {
+            flushes(Cpu::FLUSHES)?;
+        }
         self.flush = controls.flush;
         Ok(())
     }
+}
+
+/// Refuses flushes where the architecture gives user space none.
+fn flushes(permitted: Result<(), &'static str>) -> Result<(), Refusal> {
+    permitted.map_err(|why| Refusal::new(why, "measure it on bare metal: `fathom image --help`"))
 }
 
 mod transfers;

@@ -2,20 +2,20 @@
 
 use std::ops::Range;
 
-use fathom_probe::machine::{Attribute, Mapping, Pages, Refusal, Wish};
+use fathom_probe::machine::{Attribute, MapRequest, Mapping, Pages, Refusal};
 
 use crate::arena::{Arena, HostCell};
 use crate::ceiling::{self, Ceiling};
 use crate::driver::Presence;
-use crate::lent::{self, Lent};
+use crate::driver_buffer::{self, DriverBuffer};
 use crate::pages::{self, PageSizes};
 use crate::placement::{self, Ranges};
 use crate::process;
 use crate::read::Root;
 
-mod borrowed;
+mod driver_memory;
 
-use borrowed::{Coloured, most_coloured};
+use driver_memory::{Coloured, most_coloured};
 
 /// Most that one half of the arena reserves, bytes: four times the largest last level on sale (1.1 GiB of
 /// AMD's 9684X, in all its parts) and a margin. Reserving costs addresses only.
@@ -29,7 +29,7 @@ const HALF_LEAST: u64 = 8 << 20;
 const GRANULE: u64 = 256 << 10;
 
 /// Bytes of the arena behind its halves, for what drivers lend.
-const LENT: u64 = lent::MOST * lent::ATTRIBUTES.len() as u64;
+const LENT: u64 = driver_buffer::MOST * driver_buffer::ATTRIBUTES.len() as u64;
 
 /// Alignment of the arena where the kernel has no huge pages: what most kernels would have.
 const ALIGN: u64 = 2 << 20;
@@ -52,7 +52,7 @@ pub(crate) struct Memory {
     /// Why memory could not be locked, once it could not.
     pub(crate) unlocked: Option<String>,
     /// What drivers lend, by attribute, once it was asked for.
-    lent: Vec<(Attribute, Lent)>,
+    driver_buffer: Vec<(Attribute, DriverBuffer)>,
     /// Our own driver.
     driver: Presence,
     /// What it lends of coloured pages.
@@ -69,35 +69,37 @@ impl Memory {
         max_bytes: Option<u64>,
         driver: Presence,
     ) -> Result<Memory, Refusal> {
-        let lent = LENT + most_coloured(&driver);
+        let driver_buffer = LENT + most_coloured(&driver);
         let align = sizes.huge.unwrap_or(ALIGN).max(sizes.base).max(ALIGN);
         // Not by `max_bytes`: the first arena of a process sets the length of all (see `arena`), and
         // addresses cost nothing.
         let mut half = (ceiling::total(&root) / 2).clamp(HALF_LEAST, HALF_MOST);
-        let room = process::address_room(&root);
-        if let Some((room, _)) = room {
+        let memory_budget = process::address_room(&root);
+        if let Some((memory_budget, _)) = memory_budget {
             // Half of the room: the program itself needs some.
-            half = half.min(room / 4);
+            half = half.min(memory_budget / 4);
         }
         let least = align.max(HALF_LEAST) * 2;
-        let arena = Arena::reserve(half.saturating_mul(2).saturating_add(lent), least + lent, align)
-            .map_err(|error| {
-                let limit = room.map_or("the kernel", |(_, name)| name);
-                Refusal::new(
-                    format!(
-                        "the addresses of the arena, {} MiB at least, could not be reserved ({error})",
-                        least >> 20
-                    ),
-                    format!(
-                        "raise what limits them: {limit} (ulimit -v, ulimit -d), or vm.overcommit_memory=2"
-                    ),
-                )
-            })?;
-        let half = arena.length().saturating_sub(lent) / 2;
+        let arena = Arena::reserve(
+            half.saturating_mul(2).saturating_add(driver_buffer),
+            least + driver_buffer,
+            align,
+        )
+        .map_err(|error| {
+            let limit = memory_budget.map_or("the kernel", |(_, name)| name);
+            Refusal::new(
+                format!(
+                    "the addresses of the arena, {} MiB at least, could not be reserved ({error})",
+                    least >> 20
+                ),
+                format!("raise what limits them: {limit} (ulimit -v, ulimit -d), or vm.overcommit_memory=2"),
+            )
+        })?;
+        let half = arena.length().saturating_sub(driver_buffer) / 2;
         let half = half - half % align;
         // A kernel without transparent huge pages knows neither advice, and then needs neither.
         let _ = arena.forbid_huge(0..half);
-        let _ = arena.wish_huge(half..half * 2);
+        let _ = arena.advise_huge(half..half * 2);
         Ok(Memory {
             arena,
             root,
@@ -108,41 +110,41 @@ impl Memory {
             mapped: Ranges::default(),
             current: 0..0,
             unlocked: None,
-            lent: Vec::new(),
+            driver_buffer: Vec::new(),
             driver,
-            coloured: Coloured::within(2 * half + LENT..2 * half + lent),
+            coloured: Coloured::within(2 * half + LENT..2 * half + driver_buffer),
             shared: None,
         })
     }
 
     /// See [`fathom_probe::machine::Machine::map`].
-    pub(crate) fn map(&mut self, wish: &Wish) -> Result<Mapping, Refusal> {
-        if wish.attribute != Attribute::WriteBack {
-            return self.borrowed(wish);
+    pub(crate) fn map(&mut self, request: &MapRequest) -> Result<Mapping, Refusal> {
+        if request.attribute != Attribute::WriteBack {
+            return self.borrowed(request);
         }
-        if wish.pages == Pages::Coloured {
-            return self.coloured(wish);
+        if request.pages == Pages::Coloured {
+            return self.coloured(request);
         }
-        let page = self.page_for(wish)?;
-        let huge = wish.pages == Pages::Huge;
+        let page = self.page_for(request)?;
+        let huge = request.pages == Pages::Huge;
         let half = if huge { self.half..self.half * 2 } else { 0..self.half };
-        let range = self.place(wish, page, half.start)?;
-        self.back(&range, page, &half, wish)?;
+        let range = self.place(request, page, half.start)?;
+        self.back(&range, page, &half, request)?;
         Ok(self.mapping(range, page))
     }
 
     /// See [`fathom_probe::machine::Machine::map_shared`]: memory of the half of base pages, where nobody has
     /// huge ones, given back if it was ours and then only read, so that the kernel's page of zeros is under all
     /// of it. It is neither populated nor locked, which would write to it.
-    pub(crate) fn map_shared(&mut self, wish: &Wish, frames: u64) -> Result<Mapping, Refusal> {
-        if frames != 1 || wish.pages != Pages::Base {
+    pub(crate) fn map_shared(&mut self, request: &MapRequest, frames: u64) -> Result<Mapping, Refusal> {
+        if frames != 1 || request.pages != Pages::Base {
             return Err(Refusal::new(
                 "memory that is only read lies in one frame, the kernel's base page of zeros",
                 "ask for frames=1 and page=base",
             ));
         }
-        let page = self.page_for(wish)?;
-        let range = self.place(wish, page, 0)?;
+        let page = self.page_for(request)?;
+        let range = self.place(request, page, 0)?;
         self.give_up(std::slice::from_ref(&range));
         if self.populated.total_in(&range) != 0 {
             return Err(Refusal::new("the kernel did not take memory back", "run it again"));
@@ -158,10 +160,10 @@ impl Memory {
     }
 
     /// Where in the half that begins at `start` a wish in pages of `page` bytes lies.
-    fn place(&self, wish: &Wish, page: u64, start: u64) -> Result<Range<u64>, Refusal> {
-        let bytes = wish.bytes.checked_next_multiple_of(page);
-        let placed = bytes.and_then(|bytes| placement::place(bytes, page, self.half, wish.place));
-        let placed = placed.ok_or_else(|| self.too_much(wish.bytes, &self.ceiling()))?;
+    fn place(&self, request: &MapRequest, page: u64, start: u64) -> Result<Range<u64>, Refusal> {
+        let bytes = request.bytes.checked_next_multiple_of(page);
+        let placed = bytes.and_then(|bytes| placement::place(bytes, page, self.half, request.place));
+        let placed = placed.ok_or_else(|| self.too_much(request.bytes, &self.ceiling()))?;
         Ok(start + placed.start..start + placed.end)
     }
 
@@ -173,17 +175,17 @@ impl Memory {
     }
 
     /// The page size of a wish, or why it cannot be.
-    fn page_for(&self, wish: &Wish) -> Result<u64, Refusal> {
-        if wish.attribute != Attribute::WriteBack {
+    fn page_for(&self, request: &MapRequest) -> Result<u64, Refusal> {
+        if request.attribute != Attribute::WriteBack {
             return Err(Refusal::new(
                 "pages that share a frame are ordinary memory",
                 "ask for attribute write-back",
             ));
         }
-        if wish.bytes == 0 {
+        if request.bytes == 0 {
             return Err(Refusal::new("a mapping of 0 bytes", "ask for at least 8 bytes"));
         }
-        match wish.pages {
+        match request.pages {
             Pages::Base | Pages::Coloured => Ok(self.sizes.base),
             Pages::Huge => self.huge_page(),
         }
@@ -207,7 +209,13 @@ impl Memory {
     }
 
     /// Backs `range`, in the half `half`, with memory in pages of `page` bytes, locked and verified.
-    fn back(&mut self, range: &Range<u64>, page: u64, half: &Range<u64>, wish: &Wish) -> Result<(), Refusal> {
+    fn back(
+        &mut self,
+        range: &Range<u64>,
+        page: u64,
+        half: &Range<u64>,
+        request: &MapRequest,
+    ) -> Result<(), Refusal> {
         if self.populated.contains(range) {
             return Ok(());
         }
@@ -216,7 +224,7 @@ impl Memory {
         let range = if fits { &granules } else { range };
         let missing = self.populated.missing(range);
         let new: u64 = missing.iter().map(|r| r.end - r.start).sum();
-        self.make_room(range, new, wish.bytes)?;
+        self.make_room(range, new, request.bytes)?;
         for part in &missing {
             if let Err(error) = self.arena.populate(part.clone(), rustix::param::page_size() as u64) {
                 self.give_up(&missing);
@@ -228,7 +236,7 @@ impl Memory {
             self.lock(part.clone());
         }
         missing.iter().for_each(|part| self.populated.insert(part.clone()));
-        let huge = wish.pages == Pages::Huge;
+        let huge = request.pages == Pages::Huge;
         let verified = if huge { self.verify_huge(&missing, page) } else { self.verify_base() };
         verified.inspect_err(|_| self.give_up(&missing))
     }
@@ -245,13 +253,13 @@ impl Memory {
 
     /// Makes sure that `new` bytes more stay below the ceiling, giving up what earlier wishes hold outside
     /// `range` where that is needed.
-    fn make_room(&mut self, range: &Range<u64>, new: u64, asked: u64) -> Result<(), Refusal> {
+    fn make_room(&mut self, range: &Range<u64>, new: u64, requested: u64) -> Result<(), Refusal> {
         let ceiling = self.ceiling();
         if self.populated.total() + new <= ceiling.bytes {
             return Ok(());
         }
         if range.end - range.start > ceiling.bytes {
-            return Err(self.too_much(asked, &ceiling));
+            return Err(self.too_much(requested, &ceiling));
         }
         let others = self.populated.outside(range);
         self.give_up(&others);
@@ -260,13 +268,13 @@ impl Memory {
         if self.populated.total() + new <= ceiling.bytes {
             return Ok(());
         }
-        Err(self.too_much(asked, &ceiling))
+        Err(self.too_much(requested, &ceiling))
     }
 
-    fn too_much(&self, asked: u64, ceiling: &Ceiling) -> Refusal {
+    fn too_much(&self, requested: u64, ceiling: &Ceiling) -> Refusal {
         Refusal::new(
             format!(
-                "{asked} bytes are wanted and {} bytes may be had, limited by {}",
+                "{requested} bytes are wanted and {} bytes may be had, limited by {}",
                 ceiling.bytes, ceiling.limit
             ),
             "ask for less, or free memory, or raise that limit",

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::read::Root;
 
-/// What every such name begins with. A keeper may be root; nobody's but Fathom's things are its business.
+/// What every such name begins with. A reaper may be root; nobody's but Fathom's things are its business.
 pub(crate) const PREFIX: &str = "fathom.";
 
 /// `fathom.PID.START.N`, the Nth of this process: a number alone could be another process's by now.

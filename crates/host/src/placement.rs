@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use fathom_probe::chain::mix;
+use fathom_probe::splitmix::mix;
 
 /// Freedom that small working sets have to move about in their half, bytes. Large enough that different
 /// places are different physical pages and different sets of any physically indexed second level; small

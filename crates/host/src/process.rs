@@ -70,6 +70,18 @@ pub(crate) fn pin(cpu: u32) -> Fact {
     }
 }
 
+/// Restricts the calling thread to `cpus`. CPUs beyond the mask's width are left out; where none is left, the affinity
+/// stays as it is.
+pub(crate) fn set_affinity(cpus: &[u32]) -> rustix::io::Result<()> {
+    let mut set = CpuSet::new();
+    let known = cpus.iter().map(|&cpu| cpu as usize).filter(|&cpu| cpu < CpuSet::MAX_CPU);
+    known.for_each(|cpu| set.set(cpu));
+    if set.count() == 0 {
+        return Ok(());
+    }
+    rustix::thread::sched_setaffinity(None, &set)
+}
+
 /// Asks the kernel to kill this process when the thread that started it ends, and checks that this has
 /// not happened already.
 ///

@@ -31,7 +31,7 @@ struct Share {
     /// Lines for its `schemata`.
     schemata: Vec<String>,
     /// The same for people.
-    told: String,
+    reported: String,
 }
 
 impl Group {
@@ -55,7 +55,7 @@ impl Group {
         hold(&path)?;
         std::fs::create_dir(&path).map_err(|e| failed("make a group", &e))?;
         // From here on the directory goes with this.
-        let group = Group { path, share: share.told, _mount: mount };
+        let group = Group { path, share: share.reported, _mount: mount };
         for line in &share.schemata {
             write(&group.path.join("schemata"), line).map_err(|e| failed(&format!("give it {line}"), &e))?;
         }
@@ -134,7 +134,7 @@ fn mounted(root: &Root) -> Result<(PathBuf, Option<OwnedFd>), Refusal> {
 /// The least share of every cache: the fewest bits that a mask may have, the lowest ones, in each of its domains.
 fn share(root: &Root, place: &Path) -> Result<Share, Refusal> {
     let text = |name: &str| std::fs::read_to_string(place.join(name)).unwrap_or_default();
-    let (mut schemata, mut told) = (Vec::new(), Vec::new());
+    let (mut schemata, mut reported) = (Vec::new(), Vec::new());
     for line in text("schemata").lines() {
         // `L3:0=fffff;1=fffff`, with blanks before it.
         let Some((resource, domains)) = line.trim().split_once(':') else { continue };
@@ -149,7 +149,7 @@ fn share(root: &Root, place: &Path) -> Result<Share, Refusal> {
         let ids = domains.split(';').filter_map(|domain| domain.split_once('=')).map(|(id, _)| id.trim());
         let masks: Vec<String> = ids.map(|id| format!("{id}={mask:x}")).collect();
         schemata.push(format!("{resource}:{}\n", masks.join(";")));
-        told.push(format!("{resource} {least} of {} parts", all.count_ones()));
+        reported.push(format!("{resource} {least} of {} parts", all.count_ones()));
     }
     if schemata.is_empty() {
         let remedy = if found(root).is_some() {
@@ -159,7 +159,7 @@ fn share(root: &Root, place: &Path) -> Result<Share, Refusal> {
         };
         return Err(Refusal::new("no cache can be partitioned here (resctrl)", remedy));
     }
-    Ok(Share { schemata, told: told.join(", ") })
+    Ok(Share { schemata, reported: reported.join(", ") })
 }
 
 /// Without `O_CREAT`: these files are the kernel's.

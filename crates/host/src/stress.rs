@@ -19,24 +19,23 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use fathom_probe::load::{Load, Pressed, Stalls, Stress, Stressor};
-use fathom_probe::machine::{Fact, Refusal, Released};
+use fathom_probe::load::{Load, LoadStats, Stalls, Stress, Stressor};
+use fathom_probe::machine::{Fact, LoadReport, Refusal};
 use rustix::process::Pid;
 
 use crate::ceiling::{Ceiling, ceiling};
 use crate::clock::raw_ns;
 use crate::facts::text;
 use crate::host::Options;
-use crate::lookout::{End, Lookout, ended};
 use crate::process::list;
 use crate::read::Root;
 use crate::resctrl::Group;
 use crate::stalls;
+use crate::supervisor::{End, Supervisor, ended};
 use slots::Slots;
-use worker::{Aside, Trouble};
+use worker::{Placement, WorkerError};
 
-pub(crate) use worker::pin;
-pub use worker::{Orders, work};
+pub use worker::{WorkerOptions, work};
 
 /// How long all workers together may take to become ready, and that much more for each [`STEP`] of their memory.
 const READY: Duration = Duration::from_secs(20);
@@ -57,7 +56,7 @@ pub(crate) struct Stressors {
     cpus: Vec<u32>,
     /// Most memory to take.
     most: Option<u64>,
-    lookout: Lookout,
+    supervisor: Supervisor,
     running: Option<Running>,
     /// What the workers had of the caches when they were confined last.
     pub(crate) share: Option<String>,
@@ -72,7 +71,7 @@ struct Running {
     /// Where they are confined.
     group: Option<Group>,
     since: u64,
-    before: Vec<Pressed>,
+    before: Vec<LoadStats>,
     stalls: Option<Stalls>,
 }
 
@@ -94,10 +93,19 @@ impl Stressors {
         measured: u32,
         cpus: Vec<u32>,
         options: &Options,
-        lookout: Lookout,
+        supervisor: Supervisor,
     ) -> Stressors {
         let (program, most) = (options.worker.clone(), options.max_bytes);
-        Stressors { root: root.clone(), program, measured, cpus, most, lookout, running: None, share: None }
+        Stressors {
+            root: root.clone(),
+            program,
+            measured,
+            cpus,
+            most,
+            supervisor,
+            running: None,
+            share: None,
+        }
     }
 
     /// Where a load would run.
@@ -111,8 +119,8 @@ impl Stressors {
     }
 
     /// Starts a load, and returns when all of its workers work.
-    pub(crate) fn press(&mut self, load: &Load, confined: bool) -> Result<(), Refusal> {
-        self.release();
+    pub(crate) fn start_load(&mut self, load: &Load, confined: bool) -> Result<(), Refusal> {
+        self.stop_load();
         let program = self.program.clone().filter(|program| !program.is_empty()).ok_or_else(|| {
             Refusal::new(
                 "this probe was not told which program its workers are",
@@ -148,14 +156,14 @@ impl Stressors {
         Ok(())
     }
 
-    /// Ends the load; what it did since [`Stressors::press`] returned.
-    pub(crate) fn release(&mut self) -> Released {
-        let Some(mut running) = self.running.take() else { return Released::default() };
+    /// Ends the load; what it did since [`Stressors::start_load`] returned.
+    pub(crate) fn stop_load(&mut self) -> LoadReport {
+        let Some(mut running) = self.running.take() else { return LoadReport::default() };
         let ns = raw_ns().saturating_sub(running.since);
         let after = running.counts();
         let now = stalls::totals(&self.root);
         self.end(&mut running);
-        let rows = after.iter().zip(&running.before).map(|(after, before)| Pressed {
+        let rows = after.iter().zip(&running.before).map(|(after, before)| LoadStats {
             stressor: after.stressor,
             ns,
             passes: after.passes.saturating_sub(before.passes),
@@ -164,7 +172,7 @@ impl Stressors {
             bytes: after.bytes.saturating_sub(before.bytes),
         });
         let stalls = running.stalls.zip(now).map(|(before, now)| stalls::between(before, now));
-        Released { pressed: rows.collect(), stalls }
+        LoadReport { load_stats: rows.collect(), stalls }
     }
 
     /// May the load's memory be taken?
@@ -190,15 +198,15 @@ impl Stressors {
         let stressors = load.stressors.iter().enumerate();
         let each = stressors.flat_map(|(nth, s)| (0..s.workers).map(move |_| (nth, *s)));
         for (slot, (stressor, s)) in each.enumerate() {
-            let (cpus, aside) = match s.kind {
+            let (cpus, placement) = match s.kind {
                 Stress::Unmap => self.two(slot),
                 _ => (self.cpus.clone(), None),
             };
-            let orders = Orders {
+            let orders = WorkerOptions {
                 parent: std::process::id(),
                 slot,
                 cpus,
-                aside,
+                placement,
                 directory: directory.to_owned(),
                 stressor: Stressor { workers: 1, ..s },
             };
@@ -206,29 +214,29 @@ impl Stressors {
             let file = disk::file_name(directory, child.id());
             running.workers.push(Worker { child, stressor });
             if s.kind == Stress::Disk {
-                self.lookout.holds(&file, false)?;
+                self.supervisor.holds(&file, false)?;
                 running.files.push(file);
             }
         }
         let until = Instant::now() + READY + Duration::from_secs(demand(&load) / STEP);
-        running.wait(slots::READY, until, &self.lookout)?;
+        running.wait(slots::READY, until, &self.supervisor)?;
         for worker in &running.workers {
             let name = format!("worker {}", Load { stressors: vec![load.stressors[worker.stressor]] });
-            self.lookout.watch(&worker.child, name)?;
+            self.supervisor.watch(&worker.child, name)?;
             if let Some(group) = &running.group {
                 group.take(worker.child.id())?;
             }
         }
         running.slots.open();
-        running.wait(slots::WORKING, until, &self.lookout)
+        running.wait(slots::WORKING, until, &self.supervisor)
     }
 
-    /// A share of the caches for workers, which the keeper knows of.
+    /// A share of the caches for workers, which the reaper knows of.
     fn confine(&mut self) -> Result<Group, Refusal> {
         let mut held = None;
         let made = Group::make(&self.root, |path| {
             held = Some(path.to_owned());
-            self.lookout.holds(path, true)
+            self.supervisor.holds(path, true)
         });
         match made {
             Ok(group) => {
@@ -236,7 +244,7 @@ impl Stressors {
                 Ok(group)
             }
             Err(refusal) => {
-                held.iter().for_each(|path| self.lookout.released(path));
+                held.iter().for_each(|path| self.supervisor.removed(path));
                 Err(refusal)
             }
         }
@@ -244,40 +252,40 @@ impl Stressors {
 
     /// The CPUs for the first thread of an unmapping worker, and one for its second: another one. Where the load has
     /// but one, that is the measured CPU.
-    fn two(&self, nth: usize) -> (Vec<u32>, Option<Aside>) {
+    fn two(&self, nth: usize) -> (Vec<u32>, Option<Placement>) {
         if self.cpus.len() < 2 {
-            return (self.cpus.clone(), Some(Aside { cpu: self.measured, idle: true }));
+            return (self.cpus.clone(), Some(Placement { cpu: self.measured, idle: true }));
         }
         let cpu = self.cpus[nth % self.cpus.len()];
         let others = self.cpus.iter().copied().filter(|&other| other != cpu).collect();
-        (others, Some(Aside { cpu, idle: false }))
+        (others, Some(Placement { cpu, idle: false }))
     }
 
     /// Ends the workers that are left.
     fn end(&self, running: &mut Running) {
-        self.lookout.forget(running.workers.iter().map(|w| &w.child));
+        self.supervisor.forget(running.workers.iter().map(|w| &w.child));
         end(&mut running.workers);
-        running.files.drain(..).for_each(|file| self.lookout.released(&file));
+        running.files.drain(..).for_each(|file| self.supervisor.removed(&file));
         if let Some(group) = running.group.take() {
             let path = group.path().to_owned();
             drop(group);
-            self.lookout.released(&path);
+            self.supervisor.removed(&path);
         }
     }
 }
 
 impl Drop for Stressors {
     fn drop(&mut self) {
-        self.release();
+        self.stop_load();
     }
 }
 
 impl Running {
     /// What each stressor's workers have done since they were started.
-    fn counts(&self) -> Vec<Pressed> {
+    fn counts(&self) -> Vec<LoadStats> {
         let rows = 0..self.load.stressors.len();
-        let mut all: Vec<Pressed> =
-            rows.map(|nth| Pressed { stressor: nth as u64, ..Pressed::default() }).collect();
+        let mut all: Vec<LoadStats> =
+            rows.map(|nth| LoadStats { stressor: nth as u64, ..LoadStats::default() }).collect();
         for (worker, slot) in self.workers.iter().zip(self.slots.workers()) {
             let row = &mut all[worker.stressor];
             row.passes += slot.passes.load(Ordering::Relaxed);
@@ -289,12 +297,12 @@ impl Running {
     }
 
     /// Waits until every worker is in `state`, or has been.
-    fn wait(&self, state: u32, until: Instant, lookout: &Lookout) -> Result<(), Refusal> {
+    fn wait(&self, state: u32, until: Instant, supervisor: &Supervisor) -> Result<(), Refusal> {
         loop {
             let mut late = 0;
             for (worker, slot) in self.workers.iter().zip(self.slots.workers()) {
                 let name = || Load { stressors: vec![self.load.stressors[worker.stressor]] };
-                if let Some(trouble) = Trouble::read(slot) {
+                if let Some(trouble) = WorkerError::read(slot) {
                     return Err(Refusal::new(
                         format!("a worker of {} {trouble}", name()),
                         "ask for less of it, or see `ulimit -a`",
@@ -307,7 +315,7 @@ impl Running {
                     None => {}
                     // Killed early is killed all the same.
                     Some(how @ End::Signal(_)) => {
-                        lookout.fall(&worker.child, &format!("worker {}", name()), how);
+                        supervisor.abort(&worker.child, &format!("worker {}", name()), how);
                     }
                     Some(how) => {
                         return Err(Refusal::new(
@@ -366,7 +374,7 @@ fn directory(load: &Load) -> Result<PathBuf, Refusal> {
     Ok(directory)
 }
 
-fn spawn(program: &[String], orders: &Orders, file: &std::fs::File) -> std::io::Result<Child> {
+fn spawn(program: &[String], orders: &WorkerOptions, file: &std::fs::File) -> std::io::Result<Child> {
     // Not by fork: a copy of this process's tables would make every page that is measured fault again.
     // (Command uses posix_spawn where nothing has to be done in between.)
     Command::new(&program[0])

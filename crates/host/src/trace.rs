@@ -27,7 +27,7 @@ mod place;
 mod ring;
 pub(crate) mod timerlat;
 
-use buffer::{Buffer, Drained, unknown};
+use buffer::{Buffer, unknown};
 use event::{Event, Kinds, MARKER, What};
 pub(crate) use join::Stages;
 use place::Place;
@@ -51,18 +51,12 @@ pub(crate) struct Trace {
 }
 
 /// What was recorded.
-#[allow(dead_code, reason = "not all of it is told yet")]
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Traced {
     /// Every wake-up of the thread by a timer, in order.
     pub stages: Vec<Stages>,
     /// Events that the buffer had no room for.
     pub lost: u64,
-    /// Switches that the trace does not show: one begins with another thread than the one before ended with.
-    /// Some kernels keep threads to themselves.
-    pub gaps: u64,
-    /// Bytes of the buffer that were used.
-    pub bytes: u64,
     events: Vec<Event>,
 }
 
@@ -152,9 +146,8 @@ impl Trace {
         self.buffer.set("set_event", "")?;
         let tid = self.tid.take();
         let tid = tid.ok_or_else(|| Refusal::new("no trace was begun", "begin one before it is ended"))?;
-        let (events, Drained { bytes, lost }) = self.drain()?;
-        let (stages, gaps) = (join::stages(&events, tid), join::gaps(&events));
-        Ok(Traced { stages, lost, gaps, bytes, events })
+        let (events, lost) = self.drain()?;
+        Ok(Traced { stages: join::stages(&events, tid), lost, events })
     }
 
     /// The machine's number of the thread `tid`, which in a PID namespace has another one here: the kernel is
@@ -188,10 +181,11 @@ impl Trace {
         })
     }
 
-    fn drain(&mut self) -> Result<(Vec<Event>, Drained), Refusal> {
+    /// The events that are in the buffer, and how many were lost.
+    fn drain(&mut self) -> Result<(Vec<Event>, u64), Refusal> {
         let mut events = Vec::new();
-        let drained = self.buffer.drain(|record| events.extend(self.kinds.event(record)))?;
-        Ok((events, drained))
+        let lost = self.buffer.drain(|record| events.extend(self.kinds.event(record)))?;
+        Ok((events, lost))
     }
 }
 

@@ -10,11 +10,12 @@ use std::time::{Duration, Instant};
 use fathom_probe::machine::{Awake, Event, Places, Refusal, Traced};
 use fathom_probe::wire::{Wakes, Woke};
 
+use crate::arch::{Architecture as _, Cpu};
 use crate::driver::{self, Activation, Driver, Policy, Presence, Recorder};
-use crate::lookout::Lookout;
 use crate::process;
 use crate::quiet::set_policy;
 use crate::read::Root;
+use crate::supervisor::Supervisor;
 use crate::trace::timerlat::{Row, timerlat};
 use crate::trace::{self, Trace};
 use crate::watch;
@@ -41,7 +42,7 @@ pub(crate) struct Waker {
     pub(crate) locked: Option<String>,
     /// Whose word the kernel's own wake-ups were, likewise.
     pub(crate) kernel: Option<String>,
-    lookout: Lookout,
+    supervisor: Supervisor,
     /// When the thread woke last, and for how long it is awake at least.
     woke_ns: u64,
     least_ns: u64,
@@ -67,26 +68,23 @@ const ASK: u64 = 64;
 /// laboratory's path through one to a task has 4,840, benches/README.md).
 const SWITCHES_NS: u64 = 500;
 
-/// Is the CPU asked for without a system call? musl has none for it on AArch64, whose vDSO does not tell.
-const CPU_IS_CHEAP: bool = !cfg!(all(target_arch = "aarch64", target_env = "musl"));
-
-/// Has the keeper remove a trace instance that is about to be made.
-fn hold(lookout: &Lookout, path: &Path, held: &mut Option<PathBuf>) -> Result<(), Refusal> {
-    // A library's user may have no keeper; the next process then removes what a kill leaves.
-    if lookout.has_keeper() {
-        lookout.holds(path, true)?;
+/// Has the reaper remove a trace instance that is about to be made.
+fn hold(supervisor: &Supervisor, path: &Path, held: &mut Option<PathBuf>) -> Result<(), Refusal> {
+    // A library's user may have no reaper; the next process then removes what a kill leaves.
+    if supervisor.has_reaper() {
+        supervisor.holds(path, true)?;
         *held = Some(path.to_owned());
     }
     Ok(())
 }
 
 /// It is gone, or was never made.
-fn release(lookout: &Lookout, held: Option<PathBuf>) {
-    held.iter().for_each(|path| lookout.released(path));
+fn release(supervisor: &Supervisor, held: Option<PathBuf>) {
+    held.iter().for_each(|path| supervisor.removed(path));
 }
 
 impl Waker {
-    pub(crate) fn new(lookout: Lookout) -> Waker {
+    pub(crate) fn new(supervisor: Supervisor) -> Waker {
         let traced = trace::Traced::default();
         Waker {
             before: 0,
@@ -96,7 +94,7 @@ impl Waker {
             traced,
             locked: None,
             kernel: None,
-            lookout,
+            supervisor,
             woke_ns: 0,
             least_ns: u64::MAX,
             slept: 0,
@@ -141,10 +139,10 @@ impl Waker {
             Some(trace) => trace,
             none => {
                 let mut held = None;
-                match Trace::open(root, cpu, |path| hold(&self.lookout, path, &mut held)) {
+                match Trace::open(root, cpu, |path| hold(&self.supervisor, path, &mut held)) {
                     Ok(trace) => none.insert(trace),
                     Err(refusal) => {
-                        release(&self.lookout, held);
+                        release(&self.supervisor, held);
                         return Err(refusal);
                     }
                 }
@@ -184,9 +182,9 @@ impl Waker {
         wakes: &Wakes,
     ) -> Result<(Vec<Woke>, u64), Refusal> {
         let refusal = match self.by_tracer(root, (cpu, activations), wakes) {
-            Ok(told) => {
+            Ok(reported) => {
                 self.kernel = Some(TRACER.into());
-                return Ok(told);
+                return Ok(reported);
             }
             Err(refusal) => refusal,
         };
@@ -220,8 +218,8 @@ impl Waker {
         // One more: the first may be under way when the recording begins.
         let time = Duration::from_nanos(wakes.every_ns.saturating_mul(activations + 1));
         let mut held = None;
-        let took = timerlat(root, cpu, period_us, time, |path| hold(&self.lookout, path, &mut held));
-        release(&self.lookout, held);
+        let took = timerlat(root, cpu, period_us, time, |path| hold(&self.supervisor, path, &mut held));
+        release(&self.supervisor, held);
         let took = took?;
         let woken = of_rows(&took.rows, wakes.every_ns, u64::from(cpu));
         match woken.is_empty() {
@@ -267,7 +265,7 @@ impl Waker {
         }
         let now_ns = now();
         self.woke_ns = now_ns;
-        if CPU_IS_CHEAP {
+        if Cpu::CHEAP_CPU_NUMBER {
             self.cpu = cpu();
         }
         Ok(Awake { now_ns, cpu: self.cpu, involuntary: self.involuntary })
@@ -440,9 +438,9 @@ pub(crate) fn facts(root: &Root, cpu: u32) -> Vec<fathom_probe::machine::Fact> {
         ("wake.idle.governor", "/sys/devices/system/cpu/cpuidle/current_governor".to_owned()),
         ("wake.fair_server.runtime", format!("/sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime")),
     ];
-    let told =
+    let reported =
         files.into_iter().filter_map(|(name, path)| Some(crate::facts::text(name, root.text(&path)?.trim())));
-    told.chain([process::privilege("priorities", most_priority())]).collect()
+    reported.chain([process::privilege("priorities", most_priority())]).collect()
 }
 
 /// The highest real-time priority that may be asked for without a privilege (`RLIMIT_RTPRIO`, getrlimit(2)).

@@ -23,7 +23,7 @@ const SWEEP: &str = "sweep_loops";
 /// What a turn of each operation's loop is, with no more instructions than the pattern declares.
 fn turns() -> Vec<Turn> {
     let of = |&operation: &Operation| {
-        let sweep = Sweep { base: 0, step: 8, cells: 1, operation };
+        let sweep = Sweep { base: 0, stride: 8, cells: 1, operation };
         let ops = stride::turn(&sweep, stride::UNROLL);
         let n = stride::UNROLL as usize;
         let (reads, writes) = match operation {

@@ -10,7 +10,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use fathom_host::{Host, Options};
-use fathom_probe::machine::{Attribute, FactValue, Machine, Pages, Wish, Worth};
+use fathom_probe::machine::{Attribute, ClockTrust, FactValue, Machine, MapRequest, Pages};
 use rustix::process::{Resource, Rlimit};
 
 /// Set in the child.
@@ -75,15 +75,15 @@ fn facts(host: &mut Host) -> Vec<(String, FactValue)> {
     all
 }
 
-fn told(facts: &[(String, FactValue)], name: &str) -> String {
+fn reported(facts: &[(String, FactValue)], name: &str) -> String {
     match facts.iter().find(|(n, _)| n == name) {
         Some((_, FactValue::Text(text))) => text.clone(),
         other => panic!("{name} is {other:?}"),
     }
 }
 
-fn wish(bytes: u64) -> Wish {
-    Wish { bytes, pages: Pages::Base, attribute: Attribute::WriteBack, place: 3 }
+fn request(bytes: u64) -> MapRequest {
+    MapRequest { bytes, pages: Pages::Base, attribute: Attribute::WriteBack, place: 3 }
 }
 
 fn options() -> Options {
@@ -99,7 +99,7 @@ fn every_missing_privilege_is_a_fact_with_its_remedy() {
         limit(resource, 0);
     }
     let mut host = Host::open(options()).expect("no privilege is needed");
-    let map = host.map(&wish(1 << 20)).expect("memory is not a privilege");
+    let map = host.map(&request(1 << 20)).expect("memory is not a privilege");
     host.quiet_begin();
     let (before, cell) = (host.now(), host.cell(map.base).expect("mapped"));
     host.chase(cell, 1000);
@@ -111,11 +111,11 @@ fn every_missing_privilege_is_a_fact_with_its_remedy() {
         ("privilege.fifo", "CAP_SYS_NICE"),
         ("memory.locked", "CAP_IPC_LOCK"),
     ] {
-        let text = told(&facts, name);
+        let text = reported(&facts, name);
         assert!(text.contains(remedy), "{name}: {text}");
     }
     for name in ["privilege.affinity", "privilege.parent", "privilege.oom", "privilege.counters"] {
-        assert!(!told(&facts, name).is_empty());
+        assert!(!reported(&facts, name).is_empty());
     }
 }
 
@@ -126,13 +126,13 @@ fn a_limit_on_addresses_shrinks_the_arena_and_is_no_error() {
     }
     limit(Resource::As, 512 << 20);
     let mut host = Host::open(Options { max_bytes: None, ..Options::default() }).expect("a smaller arena");
-    host.map(&wish(16 << 20)).expect("16 MiB fit");
-    if host.worth() == Worth::Emulated {
+    host.map(&request(16 << 20)).expect("16 MiB fit");
+    if host.trust() == ClockTrust::Emulated {
         // Emulators of programs keep a guest's limit on addresses from the kernel: they need some too.
         eprintln!("SKIPPED under an emulator: that a larger wish is refused");
         return;
     }
-    let refusal = host.map(&wish(1 << 30)).expect_err("more than the addresses");
+    let refusal = host.map(&request(1 << 30)).expect_err("more than the addresses");
     assert!(refusal.reason.contains("limited by"), "{refusal:?}");
 }
 

@@ -27,25 +27,25 @@ pub const TIMER: u32 = 30;
 
 /// Who asks for an interrupt, as the board's controller says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asks {
+pub enum InterruptSource {
     /// The bits of core 0's register of QA7, "Core interrupt sources".
     Local(u32),
     /// The number of `GICC_IAR` (IHI 0048B 4.4.4), bits 9:0.
     Gic(u32),
 }
 
-impl Asks {
+impl InterruptSource {
     /// Is it the watch on trials? `reached`: its timer says that it has reached its time.
     #[must_use]
     pub fn is_the_watch(self, reached: bool) -> bool {
-        reached && !matches!(self, Asks::Gic(id) if id != TIMER)
+        reached && !matches!(self, InterruptSource::Gic(id) if id != TIMER)
     }
 
     /// The number by which a GIC's distributor masks it. Numbers from 1020 on are none of an interrupt.
     #[must_use]
     pub fn of_the_distributor(self) -> Option<u32> {
         match self {
-            Asks::Gic(id) if id < 1020 => Some(id),
+            InterruptSource::Gic(id) if id < 1020 => Some(id),
             _ => None,
         }
     }
@@ -54,9 +54,11 @@ impl Asks {
     #[must_use]
     pub fn words(self) -> String {
         match self {
-            Asks::Gic(id @ 1020..) => format!("an unexpected interrupt: INTID {id}, nobody's any more"),
-            Asks::Gic(id) => format!("an unexpected interrupt: INTID {id}"),
-            Asks::Local(bits) => {
+            InterruptSource::Gic(id @ 1020..) => {
+                format!("an unexpected interrupt: INTID {id}, nobody's any more")
+            }
+            InterruptSource::Gic(id) => format!("an unexpected interrupt: INTID {id}"),
+            InterruptSource::Local(bits) => {
                 let set = SOURCES.iter().enumerate().filter(|(nth, _)| bits >> nth & 1 == 1);
                 let names: Vec<&str> = set.map(|(_, name)| *name).collect();
                 let names =
@@ -67,7 +69,7 @@ impl Asks {
     }
 }
 
-/// The bits of [`Asks::Local`], from 0.
+/// The bits of [`InterruptSource::Local`], from 0.
 const SOURCES: [&str; 12] = [
     "the secure physical timer",
     "the physical timer",
@@ -206,30 +208,39 @@ mod tests {
 
     #[test]
     fn only_the_timer_that_has_reached_its_time_is_the_watch() {
-        for (asks, reached, is) in [
-            (Asks::Gic(TIMER), true, true),
-            (Asks::Gic(TIMER), false, false),
-            (Asks::Gic(1023), true, false),
-            (Asks::Gic(105), true, false),
-            (Asks::Local(1 << 1), true, true),
+        for (source, reached, is) in [
+            (InterruptSource::Gic(TIMER), true, true),
+            (InterruptSource::Gic(TIMER), false, false),
+            (InterruptSource::Gic(1023), true, false),
+            (InterruptSource::Gic(105), true, false),
+            (InterruptSource::Local(1 << 1), true, true),
             // Another one beside it may have come a moment earlier: time is up all the same.
-            (Asks::Local(1 << 8 | 1 << 1), true, true),
-            (Asks::Local(1 << 8), false, false),
+            (InterruptSource::Local(1 << 8 | 1 << 1), true, true),
+            (InterruptSource::Local(1 << 8), false, false),
         ] {
-            assert_eq!(asks.is_the_watch(reached), is, "{asks:?} {reached}");
+            assert_eq!(source.is_the_watch(reached), is, "{source:?} {reached}");
         }
     }
 
     #[test]
     fn unexpected_interrupts_are_named() {
-        assert_eq!(Asks::Gic(105).words(), "an unexpected interrupt: INTID 105");
+        assert_eq!(InterruptSource::Gic(105).words(), "an unexpected interrupt: INTID 105");
         assert_eq!(
-            Asks::Local(0x110).words(),
+            InterruptSource::Local(0x110).words(),
             "an unexpected interrupt: source 0x110, mailbox 0, a peripheral"
         );
-        assert!(Asks::Local(0).words().contains("nobody's") && Asks::Gic(1023).words().contains("nobody's"));
-        let masked = [Asks::Gic(105), Asks::Gic(1019), Asks::Gic(1020), Asks::Gic(1023), Asks::Local(1)];
-        let masked = masked.map(Asks::of_the_distributor);
+        assert!(
+            InterruptSource::Local(0).words().contains("nobody's")
+                && InterruptSource::Gic(1023).words().contains("nobody's")
+        );
+        let masked = [
+            InterruptSource::Gic(105),
+            InterruptSource::Gic(1019),
+            InterruptSource::Gic(1020),
+            InterruptSource::Gic(1023),
+            InterruptSource::Local(1),
+        ];
+        let masked = masked.map(InterruptSource::of_the_distributor);
         assert_eq!(masked, [Some(105), Some(1019), None, None, None]);
     }
 

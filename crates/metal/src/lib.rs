@@ -10,6 +10,7 @@
 extern crate alloc;
 
 pub mod board;
+pub mod clock_trust;
 pub mod exception;
 pub mod firmware;
 #[cfg(target_os = "none")]
@@ -19,4 +20,3 @@ pub mod registers;
 pub mod study;
 pub mod tables;
 pub mod windows;
-pub mod worth;

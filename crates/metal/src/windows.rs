@@ -10,8 +10,8 @@
 //! cache, which the next change drops. Whether a load through a non-cacheable window could be answered by such a line
 //! is the core's affair; the proof of every trial would show it.
 
-use fathom_probe::chain::mix;
-use fathom_probe::machine::{Attribute, Mapping, Pages, Refusal, Wish};
+use fathom_probe::machine::{Attribute, MapRequest, Mapping, Pages, Refusal};
+use fathom_probe::splitmix::mix;
 
 use crate::registers;
 use crate::tables::{BLOCK, Grain, Leaf};
@@ -117,15 +117,15 @@ impl Window {
     ///
     /// # Errors
     /// A [`Refusal`] where it does not fit.
-    pub fn place(self, wish: &Wish) -> Result<Mapping, Refusal> {
+    pub fn place(self, request: &MapRequest) -> Result<Mapping, Refusal> {
         let page = self.grain().bytes();
-        let rounded = wish.bytes.checked_next_multiple_of(page);
-        let Some(bytes) = rounded.filter(|&bytes| wish.bytes > 0 && bytes <= BYTES) else {
-            let reason = alloc::format!("{} bytes do not fit the {BYTES} bytes of the arena", wish.bytes);
+        let rounded = request.bytes.checked_next_multiple_of(page);
+        let Some(bytes) = rounded.filter(|&bytes| request.bytes > 0 && bytes <= BYTES) else {
+            let reason = alloc::format!("{} bytes do not fit the {BYTES} bytes of the arena", request.bytes);
             return Err(Refusal::new(reason, alloc::format!("ask for 1 to {BYTES} bytes")));
         };
         let places = (BYTES - bytes) / page + 1;
-        Ok(Mapping { base: self.start() + mix(wish.place) % places * page, bytes, page_bytes: page })
+        Ok(Mapping { base: self.start() + mix(request.place) % places * page, bytes, page_bytes: page })
     }
 }
 
@@ -218,8 +218,8 @@ mod tests {
 
     use crate::tables::{ENTRIES, PAGE, Table, Tables};
 
-    fn wish(bytes: u64, place: u64, pages: Pages) -> Wish {
-        Wish { bytes, pages, attribute: Attribute::WriteBack, place }
+    fn request(bytes: u64, place: u64, pages: Pages) -> MapRequest {
+        MapRequest { bytes, pages, attribute: Attribute::WriteBack, place }
     }
 
     #[test]
@@ -256,8 +256,8 @@ mod tests {
             let window = Window { treatment: Treatment::Named(Attribute::Device), pages };
             let mut seen = Vec::new();
             for place in 0..200 {
-                let mapping = window.place(&wish(3 * BLOCK - 5, place, pages)).unwrap();
-                assert_eq!(Ok(mapping), window.place(&wish(3 * BLOCK - 5, place, pages)));
+                let mapping = window.place(&request(3 * BLOCK - 5, place, pages)).unwrap();
+                assert_eq!(Ok(mapping), window.place(&request(3 * BLOCK - 5, place, pages)));
                 assert!(mapping.base >= window.start());
                 assert!(mapping.base + mapping.bytes <= window.start() + BYTES);
                 assert!(mapping.base.is_multiple_of(mapping.page_bytes));
@@ -266,10 +266,10 @@ mod tests {
             seen.sort_unstable();
             seen.dedup();
             assert!(seen.len() > 50, "places are spread: {}", seen.len());
-            let all = window.place(&wish(BYTES, 9, pages)).unwrap();
+            let all = window.place(&request(BYTES, 9, pages)).unwrap();
             assert_eq!((all.base, all.bytes), (window.start(), BYTES));
             for none in [0, BYTES + 1, u64::MAX] {
-                assert!(window.place(&wish(none, 0, pages)).is_err());
+                assert!(window.place(&request(none, 0, pages)).is_err());
             }
         }
     }

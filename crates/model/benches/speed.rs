@@ -9,7 +9,7 @@ mod golden;
 
 use fathom_model::{Description, Model};
 use fathom_probe::chain::{Chain, Layout, Order};
-use fathom_probe::machine::{Attribute, Machine, Pages, Wish};
+use fathom_probe::machine::{Attribute, Machine, MapRequest, Pages};
 use rustix::time::{ClockId, clock_gettime};
 
 use golden::{LOADS, PLAIN, Pattern, full, machine};
@@ -29,8 +29,8 @@ fn cpu_time() -> f64 {
 /// Million loads a second of the best of three runs. Addresses are made before the clock starts.
 fn rate(d: &Description, (pattern, loads): (Pattern, u64), pages: Pages, run: fn(&mut Model, &[u64])) -> f64 {
     let mut model = Model::new(d, 1);
-    let wish = Wish { bytes: 64 << 20, pages, attribute: Attribute::WriteBack, place: 0 };
-    let base = model.map(&wish).expect("1 GiB holds it").base;
+    let request = MapRequest { bytes: 64 << 20, pages, attribute: Attribute::WriteBack, place: 0 };
+    let base = model.map(&request).expect("1 GiB holds it").base;
     let mut addresses = Vec::with_capacity(loads as usize);
     pattern.run(loads, |batch| addresses.extend(batch.iter().map(|a| base + a)));
     let mut best = 0f64;
@@ -55,10 +55,10 @@ fn timed(model: &mut Model, batch: &[u64]) {
 /// Million loads a second of a chase round `bytes`, as the survey runs it.
 fn chase(d: &Description, bytes: u64, order: Order, loads: u64) -> f64 {
     let mut model = Model::new(d, 1);
-    let wish = Wish { bytes, pages: Pages::Huge, attribute: Attribute::WriteBack, place: 0 };
-    let base = model.map(&wish).expect("1 GiB holds it").base;
+    let request = MapRequest { bytes, pages: Pages::Huge, attribute: Attribute::WriteBack, place: 0 };
+    let base = model.map(&request).expect("1 GiB holds it").base;
     let chain = Chain::new(base, bytes / 64, 64, Layout::Packed, order, 1);
-    model.lay(&chain).expect("inside");
+    model.initialise(&chain).expect("inside");
     let start = model.cell(chain.at(0)).expect("mapped");
     let begun = cpu_time();
     let end = model.chase(start, loads);

@@ -8,9 +8,10 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use fathom_probe::chain::{Chain, Layout, mix};
-use fathom_probe::machine::{Mapping, Operation, Pages, Refusal, Wish};
+use fathom_probe::chain::{Chain, Layout};
+use fathom_probe::machine::{MapRequest, Mapping, Operation, Pages, Refusal};
 use fathom_probe::patterns::stride::{self, KEYS, Sweep};
+use fathom_probe::splitmix::mix;
 
 use crate::cache::MOST_NUMBERS;
 use crate::description::{Description, Frames};
@@ -26,7 +27,7 @@ pub(crate) struct Part {
 
 /// A chain in force and the places that it covers.
 #[derive(Clone, Copy, Debug)]
-struct Laid {
+struct Initialised {
     start: u64,
     end: u64,
     chain: Chain,
@@ -52,24 +53,24 @@ impl Swept {
     /// The places that it covers.
     fn range(&self) -> Range<u64> {
         let start = place(self.sweep.base);
-        start..start + self.sweep.cells * self.sweep.step
+        start..start + self.sweep.cells * self.sweep.stride
     }
 
     /// What the buffer is laid with, from cell `number` on.
-    pub fn laid(&self, number: u64) -> stride::Laid {
-        self.sweep.laid(number, self.seed)
+    pub fn initialised(&self, number: u64) -> stride::Initialised {
+        self.sweep.initialised(number, self.seed)
     }
 
     /// The offset that the cell at a place links to, where it is one of the sweep's.
     fn next(&self, at: u64) -> Option<u64> {
-        let Sweep { base, step, operation, .. } = self.sweep;
+        let Sweep { base, stride: step, operation, .. } = self.sweep;
         let first = place(base);
         if !self.range().contains(&at) || !(at - first).is_multiple_of(step) {
             return None;
         }
         let number = (at - first) / step;
         let word = match operation {
-            Operation::Read => self.sweep.laid(number, self.seed).word,
+            Operation::Read => self.sweep.initialised(number, self.seed).word,
             _ => self.sweep.held(number, self.reached),
         };
         Some(base + 8 * word)
@@ -91,7 +92,7 @@ pub(crate) struct Arena {
     mapped: Vec<(u64, u64)>,
     /// The offset that memory never linked reads as: the first mapping's first cell.
     first: u64,
-    chains: Vec<Laid>,
+    chains: Vec<Initialised>,
     swept: Option<Swept>,
     links: HashMap<u64, u64>,
     /// The links of a lap through single cells.
@@ -143,8 +144,8 @@ impl Arena {
     }
 
     /// Grants a wish in a window, or says why not and what would be granted.
-    pub fn map(&mut self, wish: &Wish, window: usize) -> Result<Mapping, Refusal> {
-        let part = match wish.pages {
+    pub fn map(&mut self, request: &MapRequest, window: usize) -> Result<Mapping, Refusal> {
+        let part = match request.pages {
             Pages::Base => self.base,
             Pages::Coloured => self.coloured.ok_or_else(|| {
                 let reason = "base pages lie in frames anywhere, beside huge ones that do not";
@@ -155,14 +156,14 @@ impl Arena {
                 Refusal::new(format!("the description gives pages of {} bytes only", self.base.page), remedy)
             })?,
         };
-        let rounded = wish.bytes.checked_next_multiple_of(part.page);
-        let Some(bytes) = rounded.filter(|&bytes| wish.bytes > 0 && bytes <= part.bytes) else {
+        let rounded = request.bytes.checked_next_multiple_of(part.page);
+        let Some(bytes) = rounded.filter(|&bytes| request.bytes > 0 && bytes <= part.bytes) else {
             let reason =
-                format!("{} bytes in pages of {} do not fit the described memory", wish.bytes, part.page);
+                format!("{} bytes in pages of {} do not fit the described memory", request.bytes, part.page);
             return Err(Refusal::new(reason, format!("ask for 1 to {} bytes", part.bytes)));
         };
         let places = (part.bytes - bytes) / part.page + 1;
-        let start = window as u64 * WINDOW + part.start + mix(wish.place) % places * part.page;
+        let start = window as u64 * WINDOW + part.start + mix(request.place) % places * part.page;
         if self.mapped.is_empty() {
             self.first = start;
         }
@@ -197,7 +198,7 @@ impl Arena {
     }
 
     /// Puts a chain in force. Earlier chains that it overlaps, and links under its cells, are gone.
-    pub fn lay(&mut self, chain: &Chain) -> Result<(), Refusal> {
+    pub fn initialise(&mut self, chain: &Chain) -> Result<(), Refusal> {
         let end = end_of(chain)?;
         if !self.is_mapped(chain.base, end) {
             return Err(Refusal::new("the chain reaches outside the mapped memory", "ask for fewer bytes"));
@@ -205,16 +206,16 @@ impl Arena {
         let (start, window) = (place(chain.base), chain.base - place(chain.base));
         let end = end - window;
         self.lap.clear();
-        self.chains.retain(|laid| laid.end <= start || laid.start >= end);
+        self.chains.retain(|initialised| initialised.end <= start || initialised.start >= end);
         self.swept = self.swept.filter(|s| s.range().end <= start || s.range().start >= end);
         self.links.retain(|&at, _| chain.number_at(window + at).is_none());
-        self.chains.push(Laid { start, end, chain: *chain });
+        self.chains.push(Initialised { start, end, chain: *chain });
         self.cursor = None;
         Ok(())
     }
 
     /// Puts a lap through cells in force, over whatever is there, until something else is laid.
-    pub fn lay_cells(&mut self, cells: &[u64]) {
+    pub fn initialise_cells(&mut self, cells: &[u64]) {
         let next = cells.iter().cycle().skip(1);
         self.lap = cells.iter().map(|cell| place(*cell)).zip(next.copied()).collect();
         self.cursor = None;
@@ -222,18 +223,18 @@ impl Arena {
 
     /// Puts the contents of a sweep in force. Chains that it overlaps, links in its range and an earlier sweep
     /// are gone.
-    pub fn lay_sweep(&mut self, sweep: &Sweep, seed: u64) -> Result<(), Refusal> {
-        let end = sweep.cells.checked_mul(sweep.step).and_then(|bytes| bytes.checked_add(sweep.base));
+    pub fn initialise_sweep(&mut self, sweep: &Sweep, seed: u64) -> Result<(), Refusal> {
+        let end = sweep.cells.checked_mul(sweep.stride).and_then(|bytes| bytes.checked_add(sweep.base));
         // What the laps of a writing sweep store are words of the first kibibyte.
         let (grain, least) = if sweep.operation == Operation::Read { (8, 8) } else { (8 * KEYS, 8 * KEYS) };
-        let aligned = sweep.base.is_multiple_of(grain) && sweep.step.is_multiple_of(8) && sweep.cells > 0;
+        let aligned = sweep.base.is_multiple_of(grain) && sweep.stride.is_multiple_of(8) && sweep.cells > 0;
         let mapped = |end: u64| self.is_mapped(sweep.base, end.max(sweep.base + least));
-        let Some(end) = end.filter(|&end| aligned && sweep.step > 0 && mapped(end)) else {
+        let Some(end) = end.filter(|&end| aligned && sweep.stride > 0 && mapped(end)) else {
             return Err(Refusal::new("the sweep reaches outside the mapped memory", "ask for fewer bytes"));
         };
         let (start, end) = (place(sweep.base), end - (sweep.base - place(sweep.base)));
         self.lap.clear();
-        self.chains.retain(|laid| laid.end <= start || laid.start >= end);
+        self.chains.retain(|initialised| initialised.end <= start || initialised.start >= end);
         self.links.retain(|at, _| !(start..end).contains(at));
         self.cursor = None;
         self.swept = Some(Swept { sweep: *sweep, seed, reached: 0 });
@@ -249,7 +250,7 @@ impl Arena {
     pub fn forget(&mut self, range: &Range<u64>) {
         let range = place(range.start)..place(range.end);
         self.lap.clear();
-        self.chains.retain(|laid| laid.end <= range.start || laid.start >= range.end);
+        self.chains.retain(|initialised| initialised.end <= range.start || initialised.start >= range.end);
         self.swept = self.swept.filter(|s| s.range().end <= range.start || s.range().start >= range.end);
         self.links.retain(|offset, _| !range.contains(offset));
         self.cursor = None;
@@ -293,9 +294,10 @@ impl Arena {
             return Some(cursor);
         }
         let at = place(offset);
-        let laid = self.chains.iter().find(|laid| (laid.start..laid.end).contains(&at))?;
-        let number = laid.chain.number_at(laid.chain.base - laid.start + at)?;
-        Some(Cursor { offset, position: laid.chain.position_of(number), chain: laid.chain })
+        let initialised =
+            self.chains.iter().find(|initialised| (initialised.start..initialised.end).contains(&at))?;
+        let number = initialised.chain.number_at(initialised.chain.base - initialised.start + at)?;
+        Some(Cursor { offset, position: initialised.chain.position_of(number), chain: initialised.chain })
     }
 
     /// Keeps a cursor for the next question.
@@ -340,21 +342,21 @@ impl Cursor {
 fn end_of(chain: &Chain) -> Result<u64, Refusal> {
     let aligned = |bytes: u64| bytes > 0 && bytes.is_multiple_of(8);
     let sound = chain.base.is_multiple_of(8)
-        && aligned(chain.step)
+        && aligned(chain.stride)
         && match chain.layout {
             Layout::Packed => true,
             Layout::OnePerPage { page } => {
-                aligned(page) && page.is_multiple_of(chain.step) && (page / chain.step).is_power_of_two()
+                aligned(page) && page.is_multiple_of(chain.stride) && (page / chain.stride).is_power_of_two()
             }
             Layout::Grouped { group, period } => group > 0 && aligned(period),
         };
     if !sound {
         return Err(Refusal::new(
             "the cells of the chain are not whole and aligned words",
-            "base, step and page must be multiples of 8 bytes, page / step a power of two",
+            "base, stride and page must be multiples of 8 bytes, page / stride a power of two",
         ));
     }
-    let extent = chain.layout.extent(chain.cells(), chain.step);
+    let extent = chain.layout.extent(chain.cells(), chain.stride);
     let end = extent.and_then(|bytes| bytes.checked_add(chain.base));
     end.ok_or_else(|| Refusal::new("the chain is longer than any memory", "ask for fewer bytes"))
 }

@@ -1,6 +1,6 @@
 //! The described machines that travel inside the binary: every `machines/*.toml`.
 
-use crate::description::{Description, DescriptionError, nearest};
+use crate::description::{Description, DescriptionError};
 
 /// Name and text of every file, by name; the list is made by `build.rs` from the folder.
 const MACHINES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/machines.rs"));
@@ -25,15 +25,10 @@ pub fn load(name: &str) -> Option<Result<Description, DescriptionError>> {
     text(name).map(|text| Description::parse(&format!("machines/{name}.toml"), text))
 }
 
-/// The embedded name that `name` most likely was meant to be.
-#[must_use]
-pub fn nearest_name(name: &str) -> Option<&'static str> {
-    nearest(name, names())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::description::nearest;
 
     #[test]
     fn every_embedded_machine_is_a_description_that_reads_back() {
@@ -50,7 +45,7 @@ mod tests {
         assert!(names().collect::<Vec<_>>().is_sorted());
         assert!(load("no-such-machine-at-all").is_none());
         for name in names() {
-            assert_eq!(nearest_name(&name.to_uppercase()).map(str::to_lowercase).as_deref(), Some(name));
+            assert_eq!(nearest(&name.to_uppercase(), names()), Some(name));
         }
     }
 }

@@ -206,8 +206,8 @@ pub fn tlbs_distinct(d: &Description, e: &Expected) -> bool {
         let footprint = 2 * 128 * u64::from(t.entries);
         let level = d.levels.iter().find(|l| l.holds != Holds::Instructions && l.size >= footprint);
         let ground = level.map_or_else(|| memory(d), |l| l.latency.in_cycles(hz));
-        let told = (ground + t.penalty.low) / (ground + before) >= 1.3;
+        let reported = (ground + t.penalty.low) / (ground + before) >= 1.3;
         before = t.penalty.high;
-        told
+        reported
     })
 }

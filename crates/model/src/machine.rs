@@ -2,8 +2,8 @@
 
 use fathom_probe::chain::Chain;
 use fathom_probe::machine::{
-    Attribute, Control, Controls, Count, Counters, Disturb, Fact, FactValue, Fresh, Machine, Maintain,
-    Mapping, Ops, Refusal, Stream, Ticks, Translate, Translation, Watch, Wish, Worth,
+    Attribute, ClockTrust, Control, Controls, Count, Counters, Disturb, Fact, FactValue, Fresh, Machine,
+    Maintain, MapRequest, Mapping, Ops, Refusal, Stream, Ticks, Translate, Translation, Watch,
 };
 use fathom_probe::patterns::chase::{self, UNROLL};
 use fathom_probe::patterns::copy::Copying;
@@ -22,8 +22,8 @@ pub struct Cell(u64);
 impl Machine for Model {
     type Cell = Cell;
 
-    fn worth(&self) -> Worth {
-        Worth::Modelled
+    fn trust(&self) -> ClockTrust {
+        ClockTrust::Modelled
     }
 
     fn facts(&mut self, sink: &mut dyn FnMut(Fact)) {
@@ -63,16 +63,16 @@ impl Machine for Model {
         }
     }
 
-    fn map(&mut self, wish: &Wish) -> Result<Mapping, Refusal> {
-        let (window, behaves, byte) = self.window_for(wish.attribute)?;
-        let mapping = self.arena.map(wish, window)?;
+    fn map(&mut self, request: &MapRequest) -> Result<Mapping, Refusal> {
+        let (window, behaves, byte) = self.window_for(request.attribute)?;
+        let mapping = self.arena.map(request, window)?;
         self.unalias();
         self.take(mapping.base..mapping.base + mapping.bytes, behaves, byte);
         Ok(mapping)
     }
 
-    fn map_shared(&mut self, wish: &Wish, frames: u64) -> Result<Mapping, Refusal> {
-        let mapping = self.map(wish)?;
+    fn map_shared(&mut self, request: &MapRequest, frames: u64) -> Result<Mapping, Refusal> {
+        let mapping = self.map(request)?;
         self.arena.forget(&(mapping.base..mapping.base + mapping.bytes));
         self.alias(mapping.base, mapping.bytes / mapping.page_bytes, frames)?;
         Ok(mapping)
@@ -138,9 +138,9 @@ impl Machine for Model {
     /// The chain is remembered: no cell is written and no time passes. Caches and TLBs are empty
     /// afterwards, so that a trial depends on nothing that ran before it; with random replacement,
     /// a predecessor's lines would otherwise linger in full sets for many laps.
-    fn lay(&mut self, chain: &Chain) -> Result<(), Refusal> {
+    fn initialise(&mut self, chain: &Chain) -> Result<(), Refusal> {
         self.cool();
-        self.arena.lay(chain)
+        self.arena.initialise(chain)
     }
 
     /// The generic body with the position in the chain kept, so that a step costs one evaluation of
@@ -169,9 +169,9 @@ impl Machine for Model {
     }
 
     /// Remembered without a store, and caches and TLBs are empty afterwards.
-    fn lay_cells(&mut self, cells: &[Cell]) {
+    fn initialise_cells(&mut self, cells: &[Cell]) {
         self.cool();
-        self.arena.lay_cells(&cells.iter().map(|cell| cell.0).collect::<Vec<u64>>());
+        self.arena.initialise_cells(&cells.iter().map(|cell| cell.0).collect::<Vec<u64>>());
     }
 
     /// No load: nothing moves.
@@ -180,9 +180,9 @@ impl Machine for Model {
     }
 
     /// Remembered like a chain, and caches and TLBs are empty afterwards.
-    fn lay_sweep(&mut self, sweep: &Sweep, seed: u64) -> Result<(), Refusal> {
+    fn initialise_sweep(&mut self, sweep: &Sweep, seed: u64) -> Result<(), Refusal> {
         self.cool();
-        self.arena.lay_sweep(sweep, seed)
+        self.arena.initialise_sweep(sweep, seed)
     }
 
     /// The generic body without its cells: addresses are counted, and what is loaded is computed.

@@ -1,6 +1,6 @@
 //! The seeded streams behind everything that a description calls random.
 
-use fathom_probe::chain::mix;
+use fathom_probe::splitmix::{SplitMix64, mix};
 
 /// What a stream is for; with the seed and a number it makes the stream's own seed, so that no two
 /// uses ever share draws, and adding a CPU or a level leaves the others' draws as they were.
@@ -24,25 +24,23 @@ pub(crate) enum Use {
     Transfer = 8,
 }
 
-/// SplitMix64 (Steele, Lea and Flood 2014): one addition and one finaliser a draw.
+/// The stream of one use.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Rng(u64);
+pub(crate) struct Rng(SplitMix64);
 
 impl Rng {
     pub fn new(seed: u64, for_use: Use, number: u64) -> Rng {
-        Rng(mix(seed ^ mix(((for_use as u64) << 56) ^ number)))
+        Rng(SplitMix64::new(mix(seed ^ mix(((for_use as u64) << 56) ^ number))))
     }
 
     #[inline]
     pub fn next(&mut self) -> u64 {
-        let draw = mix(self.0);
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        draw
+        self.0.next()
     }
 
-    /// Uniform in `0..n` by the high half of the product; the bias is below n / 2^64.
+    /// Uniform in `0..n`; the bias is below n / 2^64.
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
+        self.0.below(n)
     }
 }

@@ -130,8 +130,8 @@ fn uncached_memory_is_described_by_keys_that_belong_together() {
         ("\nload = \"150 ns\"", "\n#", "`load`", "load = "),
         ("store = \"0 cycles\"", "store = \"0\"", "`store`", "unit"),
     ] {
-        let told = fault(&with(old, new)).to_string();
-        assert!(told.contains(key) && told.contains(says), "{old} -> {new}: {told}");
+        let reported = fault(&with(old, new)).to_string();
+        assert!(reported.contains(key) && reported.contains(says), "{old} -> {new}: {reported}");
     }
     let plain = example();
     let plain = &plain[..plain.find("[uncached]").expect("only [dma] and [wakeup] follow")];
@@ -159,8 +159,8 @@ fn a_device_is_described_with_the_kernel_that_serves_it() {
         ("widest = \"32\"", "widest = \"128\"", "128", "to 64"),
         ("\ninterrupt = ", "\ninterupt = ", "interupt", "`interrupt`"),
     ] {
-        let told = fault(&with(old, new)).to_string();
-        assert!(told.contains(key) && told.contains(says), "{old} -> {new}: {told}");
+        let reported = fault(&with(old, new)).to_string();
+        assert!(reported.contains(key) && reported.contains(says), "{old} -> {new}: {reported}");
     }
 }
 
@@ -187,8 +187,8 @@ fn a_wake_up_is_described_stage_by_stage() {
         ("instruction = \"1 cycles\"", "instruction = \"1\"", "`instruction`", "unit"),
         ("inclusion = \"neither\"", "inclusion = \"inclusive-dta\"", "inclusive-dta", "\"inclusive-data\""),
     ] {
-        let told = fault(&with(old, new)).to_string();
-        assert!(told.contains(key) && told.contains(says), "{old} -> {new}: {told}");
+        let reported = fault(&with(old, new)).to_string();
+        assert!(reported.contains(key) && reported.contains(says), "{old} -> {new}: {reported}");
     }
     let missing = example().replace("[wakeup.user]", "[wakeup.irq2]");
     assert!(fault(&missing).to_string().contains("irq2"));
@@ -287,13 +287,16 @@ proptest! {
 fn hostile_text_is_told_in_plain_and_short() {
     // A line of megabytes with the fault at its end, and a key that a terminal would obey.
     let long = format!("format = 1\nabout = \"{}\" oops\n", "x".repeat(1 << 20));
-    let told = Description::parse("a.toml", &long).unwrap_err().to_string();
-    assert!(told.len() < 1000 && told.contains("--> a.toml:2:") && told.contains("oops"), "{told}");
-    let marker = told.lines().find(|l| l.contains('^')).expect("a marker");
-    let line = told.lines().find(|l| l.starts_with("2 | ")).expect("the line");
+    let reported = Description::parse("a.toml", &long).unwrap_err().to_string();
+    assert!(
+        reported.len() < 1000 && reported.contains("--> a.toml:2:") && reported.contains("oops"),
+        "{reported}"
+    );
+    let marker = reported.lines().find(|l| l.contains('^')).expect("a marker");
+    let line = reported.lines().find(|l| l.starts_with("2 | ")).expect("the line");
     let column = marker.chars().position(|c| c == '^').expect("a place");
     assert_eq!(line.chars().skip(column).take(4).collect::<String>(), "oops");
     let escape = "format = 1\n\"\\u001b[31m\u{9b}\" = 1\n";
-    let told = Description::parse("a.toml", escape).unwrap_err().to_string();
-    assert!(!told.contains(['\u{1b}', '\u{9b}']) && told.contains("unknown key"), "{told:?}");
+    let reported = Description::parse("a.toml", escape).unwrap_err().to_string();
+    assert!(!reported.contains(['\u{1b}', '\u{9b}']) && reported.contains("unknown key"), "{reported:?}");
 }

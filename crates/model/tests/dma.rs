@@ -14,18 +14,18 @@ fn machine(name: &str) -> Description {
     fathom_model::catalog::load(name).expect("it is embedded").unwrap_or_else(|e| panic!("{e}"))
 }
 
-fn asked(strategy: Strategy, direction: Direction) -> Transfers {
+fn requested(strategy: Strategy, direction: Direction) -> Transfers {
     Transfers { strategy, direction, ..Transfers::default() }
 }
 
 /// So many transfers on a machine that nothing ran on before.
-fn run(d: &Description, asked: &Transfers, bytes: u64, count: u64) -> Result<Vec<Transferred>, Refusal> {
+fn run(d: &Description, requested: &Transfers, bytes: u64, count: u64) -> Result<Vec<Transferred>, Refusal> {
     let batch = Batch { bytes, seed: 7, first: 0, count };
-    Model::new(d, 1).transfer(asked, &batch).map(|(_, rows)| rows)
+    Model::new(d, 1).transfer(requested, &batch).map(|(_, rows)| rows)
 }
 
-fn rows(d: &Description, asked: &Transfers, bytes: u64, count: u64) -> Vec<Transferred> {
-    run(d, asked, bytes, count).unwrap_or_else(|r| panic!("{}: {asked:?}: {}", d.name, r.reason))
+fn rows(d: &Description, requested: &Transfers, bytes: u64, count: u64) -> Vec<Transferred> {
+    run(d, requested, bytes, count).unwrap_or_else(|r| panic!("{}: {requested:?}: {}", d.name, r.reason))
 }
 
 const BEHIND: [&str; 3] = ["omap3-sdio", "bcm2711", "am5728"];
@@ -39,11 +39,14 @@ fn what_is_sent_arrives_by_every_strategy_and_policy() {
         for &strategy in Strategy::ALL {
             for &direction in Direction::ALL {
                 for &policy in Maintenance::ALL {
-                    let asked = Transfers { maintenance: Some(policy), ..asked(strategy, direction) };
+                    let requested = Transfers { maintenance: Some(policy), ..requested(strategy, direction) };
                     for bytes in SIZES {
-                        let rows = rows(&d, &asked, bytes, 3);
+                        let rows = rows(&d, &requested, bytes, 3);
                         assert_eq!(rows.len(), 3);
-                        assert!(rows.iter().all(|r| r.wrong == 0 && !r.unproven), "{name} {asked:?} {bytes}");
+                        assert!(
+                            rows.iter().all(|r| r.wrong == 0 && !r.unproven),
+                            "{name} {requested:?} {bytes}"
+                        );
                     }
                 }
             }
@@ -57,25 +60,28 @@ fn where_caches_see_the_device_nothing_is_maintained_and_nothing_is_uncached() {
         let d = machine(name);
         for &strategy in Strategy::ALL {
             for &direction in Direction::ALL {
-                let asked = asked(strategy, direction);
+                let requested = requested(strategy, direction);
                 if strategy == Strategy::UncachedCopy {
-                    let refusal = run(&d, &asked, 1500, 1).expect_err("there is no such memory");
+                    let refusal = run(&d, &requested, 1500, 1).expect_err("there is no such memory");
                     assert!(refusal.reason.contains("cached memory"), "{}", refusal.reason);
                     continue;
                 }
                 for bytes in SIZES {
                     // Mapping a buffer costs its call, and not a line of maintenance more, however large it is.
-                    let rows = rows(&d, &asked, bytes, 3);
+                    let rows = rows(&d, &requested, bytes, 3);
                     let call = if strategy.maintains() { rows[0].map } else { 0 };
-                    assert!(rows.iter().all(|r| r.wrong == 0 && r.map == call), "{name} {asked:?} {bytes}");
+                    assert!(
+                        rows.iter().all(|r| r.wrong == 0 && r.map == call),
+                        "{name} {requested:?} {bytes}"
+                    );
                 }
             }
         }
-        let asked = Transfers {
+        let requested = Transfers {
             maintenance: Some(Maintenance::Map),
-            ..asked(Strategy::ZeroCopy, Direction::FromDevice)
+            ..requested(Strategy::ZeroCopy, Direction::FromDevice)
         };
-        assert!(run(&d, &asked, 64, 1).expect_err("nobody maintains").remedy.contains("--maintenance"));
+        assert!(run(&d, &requested, 64, 1).expect_err("nobody maintains").remedy.contains("--maintenance"));
     }
 }
 
@@ -91,10 +97,10 @@ fn what_is_sent_arrives_on_any_machine() {
         for &strategy in Strategy::ALL {
             for &direction in Direction::ALL {
                 for policy in Maintenance::ALL.iter().filter(|_| behind).map(|p| Some(*p)).chain([None]) {
-                    let asked = Transfers { maintenance: policy, ..asked(strategy, direction) };
+                    let requested = Transfers { maintenance: policy, ..requested(strategy, direction) };
                     // What is not described, or not to be had, is refused.
-                    let Ok(rows) = run(&d, &asked, 1000, 5) else { continue };
-                    assert!(rows.iter().all(|r| r.wrong == 0), "seed {seed}: {asked:?} {rows:?}");
+                    let Ok(rows) = run(&d, &requested, 1000, 5) else { continue };
+                    assert!(rows.iter().all(|r| r.wrong == 0), "seed {seed}: {requested:?} {rows:?}");
                 }
             }
         }
@@ -104,8 +110,9 @@ fn what_is_sent_arrives_on_any_machine() {
 
 /// Which transfers of three are wrong by a mistake.
 fn wrong(d: &Description, strategy: Strategy, direction: Direction, by: (Maintenance, Mistake)) -> [bool; 3] {
-    let asked = Transfers { maintenance: Some(by.0), mistake: Some(by.1), ..asked(strategy, direction) };
-    let rows = rows(d, &asked, 2048, 3);
+    let requested =
+        Transfers { maintenance: Some(by.0), mistake: Some(by.1), ..requested(strategy, direction) };
+    let rows = rows(d, &requested, 2048, 3);
     std::array::from_fn(|i| rows[i].wrong > 0)
 }
 
@@ -137,8 +144,10 @@ fn a_transmit_that_is_mapped_as_a_receive_loses_dirty_lines_where_they_are_inval
         assert_eq!(to(WholeCache), [false; 3], "{strategy:?}");
     }
     // Where caches see the device, no such mistake can be seen.
-    let seen =
-        Transfers { mistake: Some(Mistake::AsFromDevice), ..asked(Strategy::ZeroCopy, Direction::ToDevice) };
+    let seen = Transfers {
+        mistake: Some(Mistake::AsFromDevice),
+        ..requested(Strategy::ZeroCopy, Direction::ToDevice)
+    };
     assert!(rows(&machine("neoverse-n1"), &seen, 2048, 3).iter().all(|r| r.wrong == 0));
 }
 
@@ -207,9 +216,10 @@ widest = "32"
 }
 
 /// A row in ns.
-fn ns(d: &Description, asked: &Transfers, bytes: u64, count: u64) -> Transferred {
+fn ns(d: &Description, requested: &Transfers, bytes: u64, count: u64) -> Transferred {
     let batch = Batch { bytes, seed: 7, first: 0, count };
-    let (channel, rows) = Model::new(d, 1).transfer(asked, &batch).unwrap_or_else(|r| panic!("{}", r.reason));
+    let (channel, rows) =
+        Model::new(d, 1).transfer(requested, &batch).unwrap_or_else(|r| panic!("{}", r.reason));
     assert_eq!((channel.engine, channel.coherent, channel.chunks), (Engine::Described, false, 1));
     let ns = |units: u64| units * 1_000_000_000 / channel.hz;
     let row = rows.last().expect("there are some");
@@ -230,7 +240,7 @@ fn each_part_costs_what_can_be_added_up_by_hand() {
     // 1024 bytes are 16 lines, 128 words, 64 pairs and 32 of the widest loads. The device takes 100 ns until memory
     // answers and 1 us a burst of 64 bytes.
     let engine = 300 + 100 + 16 * 1000 + 700;
-    let streaming = ns(&d, &asked(Strategy::StreamingCopy, Direction::FromDevice), 1024, 3);
+    let streaming = ns(&d, &requested(Strategy::StreamingCopy, Direction::FromDevice), 1024, 3);
     assert_eq!((streaming.engine, streaming.setup), (engine, 1000));
     // Each line of the buffer, invalidated before and after; nothing of it is dirty.
     assert_eq!((streaming.map, streaming.unmap), (40 + 16 * 10, 40 + 16 * 10));
@@ -238,31 +248,31 @@ fn each_part_costs_what_can_be_added_up_by_hand() {
     assert_eq!(streaming.copy, 16 * 100 + 48 * 2 + 64);
     assert_eq!(streaming.used, 128 * 2);
 
-    let uncached = ns(&d, &asked(Strategy::UncachedCopy, Direction::FromDevice), 1024, 3);
+    let uncached = ns(&d, &requested(Strategy::UncachedCopy, Direction::FromDevice), 1024, 3);
     assert_eq!((uncached.map, uncached.unmap), (0, 0));
     assert_eq!((uncached.copy, uncached.used), (32 * 50 + 64, 128 * 2));
 
-    let out = ns(&d, &asked(Strategy::UncachedCopy, Direction::ToDevice), 1024, 3);
+    let out = ns(&d, &requested(Strategy::UncachedCopy, Direction::ToDevice), 1024, 3);
     // Of 16 blocks four gather at the end and leave before the device starts; twelve had to make room.
     assert_eq!((out.copy, out.map), (64 * 2 + 64 + 12 * 20, 4 * 20));
 
-    let zero = ns(&d, &asked(Strategy::ZeroCopy, Direction::ToDevice), 1024, 3);
+    let zero = ns(&d, &requested(Strategy::ZeroCopy, Direction::ToDevice), 1024, 3);
     // All 16 lines of the packet are dirty; they stay where they are, clean.
     assert_eq!((zero.copy, zero.map, zero.unmap), (0, 40 + 16 * (10 + 30), 40));
     assert_eq!(zero.used, 128);
 
-    let coherent = ns(&d, &asked(Strategy::Coherent, Direction::FromDevice), 1024, 3);
+    let coherent = ns(&d, &requested(Strategy::Coherent, Direction::FromDevice), 1024, 3);
     assert_eq!((coherent.used, coherent.copy, coherent.map, coherent.unmap), (128 * 50, 0, 0, 0));
 }
 
 #[test]
 fn whole_caches_are_maintained_at_the_cost_of_every_line_they_could_hold() {
     let d = simple();
-    let asked = Transfers {
+    let requested = Transfers {
         maintenance: Some(Maintenance::WholeCache),
-        ..asked(Strategy::StreamingCopy, Direction::FromDevice)
+        ..requested(Strategy::StreamingCopy, Direction::FromDevice)
     };
-    let row = ns(&d, &asked, 1024, 3);
+    let row = ns(&d, &requested, 1024, 3);
     // 512 lines. The packet's 16, into which the copy before stored, are dirty when the buffer is mapped.
     assert_eq!((row.map, row.unmap), (40 + 512 * 10 + 16 * 30, 40 + 512 * 10));
     // Afterwards the packet's lines miss too.
@@ -272,9 +282,9 @@ fn whole_caches_are_maintained_at_the_cost_of_every_line_they_could_hold() {
 #[test]
 fn a_copy_that_reads_ahead_waits_for_its_first_line_alone() {
     let mut d = simple();
-    let slow = ns(&d, &asked(Strategy::StreamingCopy, Direction::FromDevice), 1024, 3);
+    let slow = ns(&d, &requested(Strategy::StreamingCopy, Direction::FromDevice), 1024, 3);
     d.dma.as_mut().expect("described").stream = Some(fathom_model::description::Time::ns(25.0));
-    let quick = ns(&d, &asked(Strategy::StreamingCopy, Direction::FromDevice), 1024, 3);
+    let quick = ns(&d, &requested(Strategy::StreamingCopy, Direction::FromDevice), 1024, 3);
     assert_eq!(slow.copy - quick.copy, 15 * 75);
 }
 
@@ -285,8 +295,8 @@ fn what_a_device_writes_lies_in_the_last_level_where_it_stashes() {
     stashed.dma.as_mut().expect("described").stream = None;
     let mut snooped = stashed.clone();
     snooped.dma.as_mut().expect("described").coherence = Coherence::Snooped;
-    let asked = asked(Strategy::ZeroCopy, Direction::FromDevice);
-    let [a, b] = [&stashed, &snooped].map(|d| rows(d, &asked, 16_384, 4)[3]);
+    let requested = requested(Strategy::ZeroCopy, Direction::FromDevice);
+    let [a, b] = [&stashed, &snooped].map(|d| rows(d, &requested, 16_384, 4)[3]);
     assert!(a.used < b.used / 2, "from the last level {} units, from memory {}", a.used, b.used);
 }
 
@@ -294,7 +304,7 @@ fn what_a_device_writes_lies_in_the_last_level_where_it_stashes() {
 fn an_engine_that_is_not_described_is_refused_and_none_moves_nothing() {
     let d = machine("omap3-sdio");
     let with =
-        |engine| Transfers { engine: Some(engine), ..asked(Strategy::ZeroCopy, Direction::FromDevice) };
+        |engine| Transfers { engine: Some(engine), ..requested(Strategy::ZeroCopy, Direction::FromDevice) };
     assert!(run(&d, &with(Engine::Edu), 64, 1).is_err());
     let rows = rows(&d, &with(Engine::Nothing), 2048, 2);
     assert!(rows.iter().all(|r| r.unproven && r.engine == 0 && r.wrong == 0));
@@ -310,7 +320,7 @@ fn a_buffer_of_the_dma_api_is_what_the_core_makes_of_its_attribute() {
         [(Strategy::UncachedCopy, Attribute::NormalNc), (Strategy::StreamingCopy, Attribute::WriteBack)]
     {
         let (channel, _) = Model::new(&d, 1)
-            .transfer(&asked(strategy, Direction::ToDevice), &batch)
+            .transfer(&requested(strategy, Direction::ToDevice), &batch)
             .unwrap_or_else(|r| panic!("{}", r.reason));
         assert_eq!(channel.attribute, Some(attribute));
     }

@@ -3,10 +3,10 @@
 use fathom_model::description::{Frames, Holds, Index, Replacement, Time, WalkFrom};
 use fathom_model::{Description, Kind, Model, catalog};
 use fathom_probe::chain::{Chain, Layout, Order};
-use fathom_probe::machine::{Attribute, Counters, Machine, Pages, Wish};
+use fathom_probe::machine::{Attribute, Counters, Machine, MapRequest, Pages};
 
-fn wish(bytes: u64) -> Wish {
-    Wish { bytes, pages: Pages::Base, attribute: Attribute::WriteBack, place: 1 }
+fn request(bytes: u64) -> MapRequest {
+    MapRequest { bytes, pages: Pages::Base, attribute: Attribute::WriteBack, place: 1 }
 }
 
 /// One level of `pages` base pages a way, and `ways` ways, in a machine with TLBs and walks past the caches.
@@ -39,7 +39,7 @@ fn round(model: &mut Model, base: u64, pages: u64) -> (u64, u64) {
 fn scattered_frames_have_random_colours_and_are_each_used_once() {
     let mut d = coloured(4, 4);
     // Contiguous: 64 pages of 4 colours, 16 lines for 4 ways in each of 4 sets.
-    let base = |model: &mut Model| model.map(&wish(64 * 4096)).unwrap().base;
+    let base = |model: &mut Model| model.map(&request(64 * 4096)).unwrap().base;
     let mut model = Model::new(&d, 1);
     let start = base(&mut model);
     assert_eq!(round(&mut model, start, 64).0, 64);
@@ -73,7 +73,7 @@ fn huge_pages_are_contiguous_whatever_the_frames() {
     let mut d = coloured(4, 4);
     d.memory.frames = Frames::Scattered;
     let mut model = Model::new(&d, 1);
-    let base = model.map(&Wish { pages: Pages::Huge, ..wish(1 << 20) }).unwrap().base;
+    let base = model.map(&MapRequest { pages: Pages::Huge, ..request(1 << 20) }).unwrap().base;
     assert_eq!(round(&mut model, base, 16).0, 0);
     assert_eq!(round(&mut model, base, 20).0, 20);
 }
@@ -87,7 +87,7 @@ fn pages_in_one_frame_share_its_lines_and_nothing_else() {
         d.tlbs.truncate(1);
         (d.tlbs[0].entries, d.tlbs[0].ways) = (1, 1);
         let mut model = Model::new(&d, 1);
-        let base = model.map(&wish(64 * 4096)).unwrap().base;
+        let base = model.map(&request(64 * 4096)).unwrap().base;
         let words: Vec<u64> = (0..64).map(|page| base + page * 4096).collect();
         model.alias(base, 64, 1).unwrap();
         model.loads(&words).unwrap();
@@ -100,7 +100,7 @@ fn pages_in_one_frame_share_its_lines_and_nothing_else() {
         let colours = count(&mut model, "refill.L1") - 1;
         assert!(colours == 16 || *frames == Frames::Scattered && (16..128).contains(&colours), "{colours}");
         // Another mapping undoes it.
-        model.map(&wish(4096)).unwrap();
+        model.map(&request(4096)).unwrap();
         let before = count(&mut model, "refill.L1");
         model.loads(&words).unwrap();
         assert_eq!(count(&mut model, "refill.L1") - before, 64, "{frames:?}");
@@ -110,7 +110,7 @@ fn pages_in_one_frame_share_its_lines_and_nothing_else() {
 #[test]
 fn a_store_through_one_page_is_in_the_other_of_its_frame() {
     let mut model = Model::new(&coloured(4, 4), 1);
-    let base = model.map(&wish(8 * 4096)).unwrap().base;
+    let base = model.map(&request(8 * 4096)).unwrap().base;
     model.alias(base, 8, 2).unwrap();
     model.access(0, base + 8, Kind::Store).unwrap();
     assert_eq!(model.access(0, base + 2 * 4096 + 16, Kind::Load).unwrap().level, Some(0));
@@ -124,7 +124,7 @@ fn a_store_through_one_page_is_in_the_other_of_its_frame() {
 #[test]
 fn an_alias_of_what_is_not_mapped_is_refused() {
     let mut model = Model::new(&coloured(4, 4), 1);
-    let base = model.map(&wish(8 * 4096)).unwrap().base;
+    let base = model.map(&request(8 * 4096)).unwrap().base;
     let bad = [
         (base, 9, 1),
         (base + 8, 1, 1),
@@ -145,7 +145,7 @@ fn an_alias_of_what_is_not_mapped_is_refused() {
 #[test]
 fn lines_a_way_apart_conflict_by_bits_and_not_by_hash() {
     let mut d = coloured(4, 4);
-    let base = Model::new(&d, 1).map(&Wish { pages: Pages::Huge, ..wish(1 << 20) }).unwrap().base;
+    let base = Model::new(&d, 1).map(&MapRequest { pages: Pages::Huge, ..request(1 << 20) }).unwrap().base;
     let apart = |d: &Description, step: u64, lines: u64| {
         let mut model = Model::new(d, 1);
         let words: Vec<u64> = (0..lines).map(|n| base + n * step).collect();
@@ -171,21 +171,21 @@ fn lines_a_way_apart_conflict_by_bits_and_not_by_hash() {
 #[test]
 fn shared_pages_are_one_line_and_blank() {
     let mut model = Model::new(&coloured(1, 4), 1);
-    let map = model.map(&wish(32 * 4096)).unwrap();
+    let map = model.map(&request(32 * 4096)).unwrap();
     let first = model.cell(map.base).unwrap();
     let chain = Chain::new(map.base, 32, 4096, Layout::Packed, Order::Random, 1);
-    model.lay(&chain).unwrap();
+    model.initialise(&chain).unwrap();
     let second = model.cell(map.base + 4096).unwrap();
     model.link(second, second);
     assert_eq!(round(&mut model, map.base, 32).0, 32);
-    assert_eq!(model.map_shared(&wish(32 * 4096), 1).unwrap(), map);
+    assert_eq!(model.map_shared(&request(32 * 4096), 1).unwrap(), map);
     for page in 0..32 {
         let cell = model.cell(map.base + page * 4096).unwrap();
         assert_eq!(model.follow(cell), first);
     }
     assert_eq!(round(&mut model, map.base, 32).0, 0);
     // The next wish gives every page its frame back.
-    assert_eq!(model.map(&wish(32 * 4096)).unwrap(), map);
+    assert_eq!(model.map(&request(32 * 4096)).unwrap(), map);
     assert_eq!(round(&mut model, map.base, 32).0, 32);
-    assert!(model.map_shared(&wish(4096), 2).unwrap_err().reason.contains("cannot lie in 2 frames"));
+    assert!(model.map_shared(&request(4096), 2).unwrap_err().reason.contains("cannot lie in 2 frames"));
 }

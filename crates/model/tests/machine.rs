@@ -7,14 +7,14 @@ use fathom_model::description::{Replacement, Time, Uncached};
 use fathom_model::{Description, Kind, Model, catalog};
 use fathom_probe::chain::{Chain, Layout, Order};
 use fathom_probe::machine::{
-    Attribute, Counters, Disturb, FactValue, Machine, Operation, Ops, Pages, Stream, Wish,
+    Attribute, Counters, Disturb, FactValue, Machine, MapRequest, Operation, Ops, Pages, Stream,
 };
 use fathom_probe::patterns::chase;
 use fathom_probe::patterns::stride::{self, Sweep};
 use proptest::prelude::*;
 
-fn wish(bytes: u64) -> Wish {
-    Wish { bytes, pages: Pages::Base, attribute: Attribute::WriteBack, place: 1 }
+fn request(bytes: u64) -> MapRequest {
+    MapRequest { bytes, pages: Pages::Base, attribute: Attribute::WriteBack, place: 1 }
 }
 
 fn bcm2837() -> Description {
@@ -29,9 +29,9 @@ fn quiet(mut d: Description) -> Description {
 
 /// Maps, lays a chain of whole lines over `bytes` and answers the model and the first cell.
 fn with_chain(model: &mut Model, bytes: u64, pages: Pages, order: Order) -> fathom_model::Cell {
-    let mapping = model.map(&Wish { pages, ..wish(bytes) }).expect("fits");
+    let mapping = model.map(&MapRequest { pages, ..request(bytes) }).expect("fits");
     let chain = Chain::new(mapping.base, bytes / 64, 64, Layout::Packed, order, 5);
-    model.lay(&chain).expect("inside");
+    model.initialise(&chain).expect("inside");
     model.cell(chain.at(0)).expect("mapped")
 }
 
@@ -86,16 +86,16 @@ fn a_chase_in_l1_costs_its_latency_and_beyond_it_more() {
 #[test]
 fn laying_a_chain_touches_nothing_and_replaces_what_it_overlaps() {
     let mut model = Model::new(&bcm2837(), 1);
-    let mapping = model.map(&wish(1 << 16)).unwrap();
+    let mapping = model.map(&request(1 << 16)).unwrap();
     let at = |offset: u64| mapping.base + offset;
     let cell = |model: &Model, offset: u64| model.cell(at(offset)).unwrap();
     let first = Chain::new(at(0), 512, 64, Layout::Packed, Order::Sequential, 0);
-    model.lay(&first).unwrap();
+    model.initialise(&first).unwrap();
     assert_eq!((model.watch().accesses, model.clock()), (0, 0));
     let zero = cell(&model, 0);
     assert_eq!(model.follow(zero), cell(&model, 64));
     let second = Chain::new(at(0), 4, 128, Layout::Packed, Order::Sequential, 0);
-    model.lay(&second).unwrap();
+    model.initialise(&second).unwrap();
     assert_eq!(model.follow(zero), cell(&model, 128));
     let beyond = cell(&model, 64 * 300);
     assert_eq!(model.follow(beyond), zero, "what the new chain displaced reads as the first cell");
@@ -104,14 +104,14 @@ fn laying_a_chain_touches_nothing_and_replaces_what_it_overlaps() {
     assert_eq!(model.follow(two), odd, "the last write wins");
     assert_eq!(chase::body(&mut model, zero, 3), odd);
     assert_eq!(model.chase(zero, 3), odd, "and the batch form knows");
-    model.lay(&second).unwrap();
+    model.initialise(&second).unwrap();
     assert_eq!(model.chase(zero, 3), cell(&model, 384), "a chain laid later wins in turn");
 }
 
 #[test]
 fn a_link_is_a_store_with_its_cost() {
     let mut model = Model::new(&bcm2837(), 1);
-    let base = model.map(&wish(4096)).unwrap().base;
+    let base = model.map(&request(4096)).unwrap().base;
     let cell = model.cell(base).unwrap();
     model.link(cell, cell);
     assert_eq!(model.watch().accesses, 1);
@@ -123,7 +123,7 @@ fn a_link_is_a_store_with_its_cost() {
 fn cells_exist_only_where_memory_is_mapped() {
     let mut model = Model::new(&bcm2837(), 1);
     assert!(model.cell(0).is_none());
-    let mapping = model.map(&wish(100)).unwrap();
+    let mapping = model.map(&request(100)).unwrap();
     assert_eq!((mapping.bytes, mapping.page_bytes), (4096, 4096));
     assert!(model.cell(mapping.base).is_some());
     assert!(model.cell(mapping.base + 4088).is_some());
@@ -137,12 +137,12 @@ fn cells_exist_only_where_memory_is_mapped() {
 #[test]
 fn equal_wishes_get_equal_places_and_others_differ() {
     let mut model = Model::new(&bcm2837(), 1);
-    let a = model.map(&wish(1 << 20)).unwrap();
-    let b = model.map(&wish(1 << 20)).unwrap();
-    let c = model.map(&Wish { place: 2, ..wish(1 << 20) }).unwrap();
+    let a = model.map(&request(1 << 20)).unwrap();
+    let b = model.map(&request(1 << 20)).unwrap();
+    let c = model.map(&MapRequest { place: 2, ..request(1 << 20) }).unwrap();
     assert_eq!(a, b);
     assert_ne!(a.base, c.base);
-    let huge = model.map(&Wish { pages: Pages::Huge, ..wish(1 << 20) }).unwrap();
+    let huge = model.map(&MapRequest { pages: Pages::Huge, ..request(1 << 20) }).unwrap();
     assert_eq!(huge.page_bytes, 2 << 20);
     assert!(huge.base.is_multiple_of(2 << 20) && huge.bytes == 2 << 20);
 }
@@ -153,7 +153,7 @@ fn what_cannot_be_is_refused_with_a_remedy() {
     d.uncached = Uncached::default();
     let mut model = Model::new(&d, 1);
     for bytes in [0, 1 << 40, u64::MAX] {
-        let refusal = model.map(&wish(bytes)).unwrap_err();
+        let refusal = model.map(&request(bytes)).unwrap_err();
         assert!(refusal.remedy.contains("bytes"), "{refusal:?}");
     }
     for (attribute, key) in [
@@ -161,10 +161,10 @@ fn what_cannot_be_is_refused_with_a_remedy() {
         (Attribute::NormalNc, "`load`"),
         (Attribute::WriteThrough, "write_through"),
     ] {
-        let refusal = model.map(&Wish { attribute, ..wish(4096) }).unwrap_err();
+        let refusal = model.map(&MapRequest { attribute, ..request(4096) }).unwrap_err();
         assert!(refusal.remedy.contains(key) && refusal.remedy.contains("[uncached]"), "{refusal:?}");
     }
-    let base = model.map(&wish(4096)).unwrap().base;
+    let base = model.map(&request(4096)).unwrap().base;
     for chain in [
         Chain::new(base, 65, 64, Layout::Packed, Order::Random, 1),
         Chain::new(base, u64::MAX, 64, Layout::Packed, Order::Sequential, 1),
@@ -173,14 +173,14 @@ fn what_cannot_be_is_refused_with_a_remedy() {
         Chain::new(base, 2, 0, Layout::Packed, Order::Random, 1),
         Chain::new(base, 1, 64, Layout::OnePerPage { page: 192 }, Order::Random, 1),
     ] {
-        assert!(!model.lay(&chain).unwrap_err().remedy.is_empty(), "{chain:?}");
+        assert!(!model.initialise(&chain).unwrap_err().remedy.is_empty(), "{chain:?}");
     }
     assert!(model.disturb(&[Stream { cpu: 0, bytes: 4096 }]).is_err());
     assert!(model.disturb(&[Stream { cpu: 4, bytes: 4096 }]).is_err());
     assert!(model.disturb(&[Stream { cpu: 1, bytes: u64::MAX }]).is_err());
     assert!(model.disturb(&[]).is_ok());
     d.memory.pages.truncate(1);
-    let refusal = Model::new(&d, 1).map(&Wish { pages: Pages::Huge, ..wish(4096) }).unwrap_err();
+    let refusal = Model::new(&d, 1).map(&MapRequest { pages: Pages::Huge, ..request(4096) }).unwrap_err();
     assert!(refusal.remedy.contains("base pages"), "{refusal:?}");
 }
 
@@ -312,9 +312,9 @@ proptest! {
         let step = d.one_step(draw);
         let bytes = (d.memory.size / 8).min(1 << (12 + draw.below(8)));
         let pages = if draw.chance(2) { Pages::Huge } else { Pages::Base };
-        let wish = Wish { pages, ..wish(bytes) };
-        let Ok(mapping) = a.map(&wish) else { return Ok(()) };
-        b.map(&wish).unwrap();
+        let request = MapRequest { pages, ..request(bytes) };
+        let Ok(mapping) = a.map(&request) else { return Ok(()) };
+        b.map(&request).unwrap();
         let order = [Order::Random, Order::Sequential, Order::Window(d.memory.pages[0]), Order::Random][kind as usize];
         let page = d.memory.pages[0];
         let chain = if kind == 3 {
@@ -322,8 +322,8 @@ proptest! {
         } else {
             Chain::new(mapping.base, bytes / step, step, Layout::Packed, order, seed)
         };
-        a.lay(&chain).unwrap();
-        b.lay(&chain).unwrap();
+        a.initialise(&chain).unwrap();
+        b.initialise(&chain).unwrap();
         if d.core.cpus > 1 && draw.chance(2) {
             let streams = [Stream { cpu: 1, bytes: 1 << (10 + draw.below(5)) }];
             a.disturb(&streams).unwrap();
@@ -393,7 +393,7 @@ fn state(model: &mut Model, sweep: &Sweep) -> (u64, Vec<(String, u64)>, Vec<u64>
     let (time, counts, _) = seen(model);
     let mut held = Vec::new();
     for number in 0..sweep.cells {
-        let cell = model.cell(sweep.base + number * sweep.step).unwrap();
+        let cell = model.cell(sweep.base + number * sweep.stride).unwrap();
         let next = model.peek(cell);
         held.push(model.offset(next));
     }
@@ -405,11 +405,11 @@ fn with_sweep(d: &Description, draw: &mut Draw, seed: u64) -> Option<(Model, Mod
     let (mut a, mut b) = (Model::new(d, seed), Model::new(d, seed));
     let (step, cells) = (8 << draw.below(7), 1 + draw.below(600));
     let operation = Operation::ALL[draw.below(3) as usize];
-    let base = a.map(&wish(cells * step)).ok()?.base;
-    b.map(&wish(cells * step)).ok()?;
-    let sweep = Sweep { base, step, cells, operation };
-    a.lay_sweep(&sweep, seed).unwrap();
-    b.lay_sweep(&sweep, seed).unwrap();
+    let base = a.map(&request(cells * step)).ok()?.base;
+    b.map(&request(cells * step)).ok()?;
+    let sweep = Sweep { base, stride: step, cells, operation };
+    a.initialise_sweep(&sweep, seed).unwrap();
+    b.initialise_sweep(&sweep, seed).unwrap();
     Some((a, b, sweep))
 }
 
@@ -468,9 +468,9 @@ proptest! {
 #[test]
 fn looking_at_a_cell_moves_nothing() {
     let mut model = Model::new(&bcm2837(), 1);
-    let base = model.map(&wish(4096)).expect("fits").base;
-    let sweep = Sweep { base, step: 64, cells: 64, operation: Operation::Write };
-    model.lay_sweep(&sweep, 1).expect("inside");
+    let base = model.map(&request(4096)).expect("fits").base;
+    let sweep = Sweep { base, stride: 64, cells: 64, operation: Operation::Write };
+    model.initialise_sweep(&sweep, 1).expect("inside");
     model.sweep(&sweep, 64, 40).expect("inside");
     let before = seen(&mut model);
     let cell = model.cell(base).expect("mapped");
@@ -485,30 +485,30 @@ fn looking_at_a_cell_moves_nothing() {
 #[test]
 fn a_sweep_that_is_laid_replaces_what_it_overlaps_and_is_replaced() {
     let mut model = Model::new(&bcm2837(), 1);
-    let base = model.map(&wish(8192)).expect("fits").base;
-    let sweep = Sweep { base, step: 64, cells: 128, operation: Operation::Rmw };
+    let base = model.map(&request(8192)).expect("fits").base;
+    let sweep = Sweep { base, stride: 64, cells: 128, operation: Operation::Rmw };
     let chain = Chain::new(base, 128, 64, Layout::Packed, Order::Sequential, 0);
     let second = model.cell(base).expect("mapped");
     let next = |model: &mut Model| {
         let held = model.peek(second);
         model.offset(held) - base
     };
-    model.lay(&chain).expect("inside");
+    model.initialise(&chain).expect("inside");
     assert_eq!(next(&mut model), 64);
-    model.lay_sweep(&sweep, 1).expect("inside");
+    model.initialise_sweep(&sweep, 1).expect("inside");
     assert_eq!(next(&mut model), 0);
     model.sweep(&sweep, 128, 1).expect("inside");
     assert_eq!(next(&mut model), 8);
-    model.lay(&chain).expect("inside");
+    model.initialise(&chain).expect("inside");
     assert_eq!(next(&mut model), 64);
     for bad in [
         Sweep { cells: 129, ..sweep },
         Sweep { cells: 0, ..sweep },
-        Sweep { step: 0, ..sweep },
+        Sweep { stride: 0, ..sweep },
         Sweep { base: base + 8, cells: 1, ..sweep },
         Sweep { cells: u64::MAX, ..sweep },
     ] {
-        assert!(model.lay_sweep(&bad, 1).is_err(), "{bad:?}");
+        assert!(model.initialise_sweep(&bad, 1).is_err(), "{bad:?}");
     }
 }
 
@@ -538,9 +538,9 @@ fn a_warm_up_counts_the_use_after_a_fill() {
     let line = d.levels[0].line;
     let after = |warm: bool| {
         let mut model = Model::new(&d, 1);
-        let base = model.map(&wish(4096)).unwrap().base;
-        let sweep = Sweep { base, step: 8, cells: 2 * line / 8, operation: Operation::Read };
-        model.lay_sweep(&sweep, 1).unwrap();
+        let base = model.map(&request(4096)).unwrap().base;
+        let sweep = Sweep { base, stride: 8, cells: 2 * line / 8, operation: Operation::Read };
+        model.initialise_sweep(&sweep, 1).unwrap();
         if warm {
             model.warm(&sweep, 0, sweep.cells).unwrap();
         } else {

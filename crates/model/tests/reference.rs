@@ -9,7 +9,7 @@ use fathom_model::description::{
     DeviceCosts, Frames, Holds, Inclusion, Index, Level, Replacement, Through, Time, WalkFrom, Write,
 };
 use fathom_model::{Description, Kind, Model, catalog};
-use fathom_probe::machine::{Attribute, Counters, Machine, Pages, Wish};
+use fathom_probe::machine::{Attribute, Counters, Machine, MapRequest, Pages};
 use reference::{Reference, Seen};
 
 const ACCESSES: u64 = 1500;
@@ -28,26 +28,30 @@ fn map(model: &mut Model, draw: &mut Draw) -> Places {
     let mut ranges = Vec::new();
     for n in 0..6 {
         let attribute = if n < 3 { Attribute::WriteBack } else { draw.one_of(Attribute::ALL) };
-        let wish =
-            Wish { bytes: page * (1 + draw.below(12)), pages: Pages::Base, attribute, place: draw.next() };
-        let Ok(mapping) = model.map(&wish) else { continue };
+        let request = MapRequest {
+            bytes: page * (1 + draw.below(12)),
+            pages: Pages::Base,
+            attribute,
+            place: draw.next(),
+        };
+        let Ok(mapping) = model.map(&request) else { continue };
         // What is used with two attributes at once is nobody's to say.
         let (start, end) = (mapping.base & PLACE, (mapping.base & PLACE) + mapping.bytes);
         let apart = |r: &(u64, u64, Attribute)| (r.0 & PLACE) >= end || (r.0 & PLACE) + r.1 <= start;
         if ranges.iter().all(apart) {
-            ranges.push((mapping.base, wish.bytes, attribute));
+            ranges.push((mapping.base, request.bytes, attribute));
         }
     }
     let mut huge = 0..0;
-    let all = Wish { bytes: 1, pages: Pages::Huge, attribute: Attribute::WriteBack, place: 0 };
+    let all = MapRequest { bytes: 1, pages: Pages::Huge, attribute: Attribute::WriteBack, place: 0 };
     for place in 0..3 {
-        let Ok(mapping) = model.map(&Wish { place, ..all }) else { break };
+        let Ok(mapping) = model.map(&MapRequest { place, ..all }) else { break };
         ranges.push((mapping.base, 1 << (12 + draw.below(8)), Attribute::WriteBack));
         huge = if huge.is_empty() { mapping.base..mapping.base } else { huge };
         huge.start = huge.start.min(mapping.base);
         huge.end = huge.end.max(mapping.base + mapping.bytes);
     }
-    let far = Wish { attribute: Attribute::NormalNc, place: 77, ..all };
+    let far = MapRequest { attribute: Attribute::NormalNc, place: 77, ..all };
     if let Ok(mapping) = model.map(&far)
         && ranges
             .iter()

@@ -20,7 +20,7 @@ fn fine_clock() -> Description {
     d
 }
 
-/// Misses a round of `n` lines at a step of 4 KiB in an L1 of 64 sets and 8 ways, as counted by the machine
+/// Misses a round of `n` lines at a stride of 4 KiB in an L1 of 64 sets and 8 ways, as counted by the machine
 /// and as told from single loads.
 fn misses_a_round(replacement: Replacement, n: u64) -> (f64, f64) {
     let mut d = fine_clock();
@@ -56,11 +56,11 @@ fn nine_lines_in_eight_ways_miss_as_the_policy_says() {
     let figures = [(Lru, 9.0), (Fifo, 9.0), (TreePlru, 9.0), (Nru, 9.0), (Srrip, 9.0), (Random, 2.0)];
     let others = [(BitPlru, 5.14), (Qlru, 4.09), (NruRandom, 3.06), (NotMruRandom, 2.25)];
     for (policy, expected) in figures.into_iter().chain(others) {
-        let (counted, told) = misses_a_round(policy, 9);
+        let (counted, reported) = misses_a_round(policy, 9);
         assert!((counted - expected).abs() < 0.05, "{policy:?}: {counted} counted");
-        assert!((told - expected).abs() < 0.5, "{policy:?}: {told} told from single loads");
-        let (counted, told) = misses_a_round(policy, 8);
-        assert!(counted < 0.001 && told == 0.0, "{policy:?}: {counted} and {told} where all fit");
+        assert!((reported - expected).abs() < 0.5, "{policy:?}: {reported} told from single loads");
+        let (counted, reported) = misses_a_round(policy, 8);
+        assert!(counted < 0.001 && reported == 0.0, "{policy:?}: {counted} and {reported} where all fit");
     }
 }
 
@@ -72,7 +72,7 @@ fn a_probe_finds_the_line_that_left() {
     let mut left = |sequence: &str| {
         let sequence = Sequence::parse(sequence).unwrap();
         let trial = Trial {
-            pattern: PatternKind::Probe,
+            pattern: PatternKind::EvictionSet,
             period: 8192,
             page: Pages::Huge,
             samples: 20,

@@ -7,7 +7,8 @@ use fathom_model::description::{DeviceCosts, Gathering, Mixed, Through, Time, Un
 use fathom_model::{Cell, Description, Kind, Model, Translated, catalog};
 use fathom_probe::chain::{Chain, Layout, Order};
 use fathom_probe::machine::{
-    Attribute, Control, Controls, Counters, Machine, Maintain, Mapping, Operation, Pages, Translate, Wish,
+    Attribute, Control, Controls, Counters, Machine, Maintain, MapRequest, Mapping, Operation, Pages,
+    Translate,
 };
 use fathom_probe::patterns::copy::{self, BEYOND, Copying};
 use fathom_probe::patterns::stride::{self, Sweep, UNROLL};
@@ -40,12 +41,12 @@ fn plain() -> Description {
     d
 }
 
-fn wish(attribute: Attribute) -> Wish {
-    Wish { bytes: 8192, pages: Pages::Base, attribute, place: 1 }
+fn request(attribute: Attribute) -> MapRequest {
+    MapRequest { bytes: 8192, pages: Pages::Base, attribute, place: 1 }
 }
 
 fn map(model: &mut Model, attribute: Attribute) -> Mapping {
-    model.map(&wish(attribute)).unwrap_or_else(|refusal| panic!("{refusal:?}"))
+    model.map(&request(attribute)).unwrap_or_else(|refusal| panic!("{refusal:?}"))
 }
 
 fn cell(model: &Model, offset: u64) -> Cell {
@@ -98,7 +99,7 @@ fn a_chain_laid_through_a_window_is_read_through_another() {
     let mut model = Model::new(&plain(), 1);
     let [nc, wb] = [Attribute::NormalNc, Attribute::WriteBack].map(|a| map(&mut model, a).base);
     let chain = Chain::new(nc, 64, 64, Layout::Packed, Order::Random, 5);
-    model.lay(&chain).expect("inside");
+    model.initialise(&chain).expect("inside");
     let (start, other) = (cell(&model, chain.at(0)), cell(&model, wb + chain.at(0) - nc));
     assert_eq!(model.chase(start, 640), start, "ten laps");
     assert_eq!(model.offset(model.clone().chase(start, 3)), chain.at(3));
@@ -252,8 +253,8 @@ fn a_flush_after_each_access_makes_each_a_miss() {
     let mut model = Model::new(&plain(), 1);
     model.control(&Controls { flush: true, ..Controls::default() }).expect("described");
     let base = map(&mut model, Attribute::WriteBack).base;
-    let sweep = Sweep { base, step: 8, cells: 100, operation: Operation::Rmw };
-    model.lay_sweep(&sweep, 1).unwrap();
+    let sweep = Sweep { base, stride: 8, cells: 100, operation: Operation::Rmw };
+    model.initialise_sweep(&sweep, 1).unwrap();
     assert_eq!(cycles(&mut model, |m| m.sweep(&sweep, 100, 500)), 500 * (100 + 3 + 7));
     assert_eq!(model.clone().control(&Controls::default()), Ok(()));
 }
@@ -262,7 +263,7 @@ fn a_flush_after_each_access_makes_each_a_miss() {
 fn a_guest_s_accesses_cost_what_the_model_s_own_do() {
     let d = catalog::load("bcm2837").unwrap().unwrap();
     let (mut own, mut guest) = (Model::new(&d, 3), Model::new(&d, 3));
-    let bases = Attribute::ALL.iter().map(|&a| own.map(&wish(a)).unwrap().base).collect::<Vec<u64>>();
+    let bases = Attribute::ALL.iter().map(|&a| own.map(&request(a)).unwrap().base).collect::<Vec<u64>>();
     let draw = &mut Draw::new(5);
     // The model's own tables lie behind its arena, each window's behind the last; one descriptor a walk.
     let tables = |va: u64| vec![(1 << 33) + (va >> 40 << 24) + ((va % (1 << 40)) >> 12) * 8];
@@ -317,8 +318,8 @@ fn copied(seed: u64) -> Option<(Model, Model, Copying, Sweep)> {
     let (mut a, mut b) = (Model::new(&d, seed), Model::new(&d, seed));
     let attribute = draw.one_of(Attribute::ALL);
     let cells = 1 + draw.below(700);
-    let plain = Wish { bytes: (cells + BEYOND) * 16, ..wish(Attribute::WriteBack) };
-    let other = Wish { attribute, ..plain };
+    let plain = MapRequest { bytes: (cells + BEYOND) * 16, ..request(Attribute::WriteBack) };
+    let other = MapRequest { attribute, ..plain };
     let (wb, un) = (a.map(&plain).ok()?.base, a.map(&other).ok()?.base);
     b.map(&plain).ok()?;
     b.map(&other).ok()?;
@@ -326,7 +327,7 @@ fn copied(seed: u64) -> Option<(Model, Model, Copying, Sweep)> {
     let (from, to) = if draw.chance(2) { (un, second) } else { (second, un) };
     let copying = Copying { from, to, cells };
     let step = if draw.chance(2) { 8 } else { 16 };
-    let sweep = Sweep { base: un, step, cells: 1 + cells * 8 / step / 2, operation: Operation::Set };
+    let sweep = Sweep { base: un, stride: step, cells: 1 + cells * 8 / step / 2, operation: Operation::Set };
     Some((a, b, copying, sweep))
 }
 
@@ -338,7 +339,7 @@ proptest! {
     fn batch_and_plain_copies_are_equal(seed: u64) {
         let Some((mut a, mut b, copying, _)) = copied(seed) else { return Ok(()) };
         for model in [&mut a, &mut b] {
-            model.lay_sweep(&copying.source(), seed).unwrap();
+            model.initialise_sweep(&copying.source(), seed).unwrap();
         }
         let draw = &mut Draw::new(seed);
         // What it leaves, by the generic body.
@@ -371,7 +372,7 @@ proptest! {
     fn batch_and_plain_sets_are_equal(seed: u64) {
         let Some((mut a, mut b, _, sweep)) = copied(seed) else { return Ok(()) };
         for model in [&mut a, &mut b] {
-            model.lay_sweep(&sweep, seed).unwrap();
+            model.initialise_sweep(&sweep, seed).unwrap();
         }
         let n = 3 * sweep.cells + 7;
         prop_assert_eq!(a.sweep(&sweep, sweep.cells, n), Some(0));
@@ -381,12 +382,12 @@ proptest! {
                 // Neighbours go in pairs, an odd one first and by itself.
                 let after = nth.checked_sub(part.count % 2);
                 let bytes = match after {
-                    Some(after) if sweep.step == 8 && after % 2 == 1 => 0,
-                    Some(_) if sweep.step == 8 => 16,
+                    Some(after) if sweep.stride == 8 && after % 2 == 1 => 0,
+                    Some(_) if sweep.stride == 8 => 16,
                     _ => 8,
                 };
                 if bytes > 0 {
-                    wide(&mut b, part.offset + nth * sweep.step, bytes, Kind::Store);
+                    wide(&mut b, part.offset + nth * sweep.stride, bytes, Kind::Store);
                 }
                 if nth < odd {
                     b.charge(stride::turn(&sweep, 1));
@@ -395,11 +396,11 @@ proptest! {
                 }
             }
         }
-        let end = sweep.base + sweep.cells * sweep.step;
+        let end = sweep.base + sweep.cells * sweep.stride;
         let held = state(&mut a, sweep.base..end).2;
         prop_assert_eq!((state(&mut a, 0..0).0, state(&mut a, 0..0).1), (b.clock(), state(&mut b, 0..0).1));
         let expected = (0..sweep.cells).map(|i| sweep.base + 8 * sweep.held(i, sweep.cells + n));
-        let found = held.into_iter().step_by(sweep.step as usize / 8);
+        let found = held.into_iter().step_by(sweep.stride as usize / 8);
         prop_assert!(found.zip(expected).all(|(found, expected)| found == expected));
     }
 }

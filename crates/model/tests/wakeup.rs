@@ -116,7 +116,7 @@ fn a_first_wake_up_finds_nothing_and_what_is_swept_between_drives_it_out_again()
     assert!(cold[1].user_ns < cold[0].user_ns / 2, "{cold:?}");
     let warm = woken(&d, 1, &trial(1_000_000, &[]));
     // 4 MiB are twice the L2, and leave nothing there; 16 MiB ns at 1 ms.
-    let wakes = Wakes { every_ns: 10_000_000, spoil: 4 << 20, traced: true, ..Wakes::default() };
+    let wakes = Wakes { every_ns: 10_000_000, evict: 4 << 20, traced: true, ..Wakes::default() };
     let spoilt = woken(&d, 1, &Trial { samples: 5, warm: 2, wakes, ..trial(1_000_000, &[]) });
     assert!(spoilt.iter().all(|w| w.user_ns > 2 * warm[0].user_ns), "{spoilt:?} {:?}", warm[0]);
     let wakes = Wakes { flushed: true, traced: true, ..Wakes::default() };
@@ -128,16 +128,16 @@ fn a_first_wake_up_finds_nothing_and_what_is_swept_between_drives_it_out_again()
 #[test]
 fn places_follow_one_another_and_a_seed_gives_the_same() {
     for name in ["am5728", "am5728-l2-off", "bcm2711"] {
-        let asked = trial(200_000, &[8 << 20]);
+        let requested = trial(200_000, &[8 << 20]);
         let d = machine(name);
-        let rows = woken(&d, 3, &asked);
+        let rows = woken(&d, 3, &requested);
         for w in &rows {
             let places = [w.irq_ns, w.wake_ns, w.switch_ns, Some(w.user_ns), Some(w.work_ns)];
             assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{name}: {w:?}");
         }
-        assert_eq!(rows, woken(&d, 3, &asked), "{name}");
-        assert_ne!(rows, woken(&d, 4, &asked), "{name}: lines lie elsewhere");
-        let untraced = Trial { wakes: Wakes { traced: false, ..asked.wakes }, ..asked };
+        assert_eq!(rows, woken(&d, 3, &requested), "{name}");
+        assert_ne!(rows, woken(&d, 4, &requested), "{name}: lines lie elsewhere");
+        let untraced = Trial { wakes: Wakes { traced: false, ..requested.wakes }, ..requested };
         assert!(woken(&d, 3, &untraced).iter().zip(&rows).all(|(u, t)| {
             (u.irq_ns, u.wake_ns, u.switch_ns, u.user_ns) == (None, None, None, t.user_ns)
         }));
@@ -193,9 +193,9 @@ fn whatever_is_described_wakes_up_in_order() {
         }
         described += 1;
         let with: &[u64] = if d.core.cpus > 1 { &[40_000] } else { &[] };
-        let asked = Trial { samples: 6, warm: 2, ..trial(50_000, with) };
-        let rows = woken(&d, seed, &asked);
-        assert_eq!(rows, woken(&d, seed, &asked), "seed {seed}");
+        let requested = Trial { samples: 6, warm: 2, ..trial(50_000, with) };
+        let rows = woken(&d, seed, &requested);
+        assert_eq!(rows, woken(&d, seed, &requested), "seed {seed}");
         for w in rows {
             let places = [w.irq_ns, w.wake_ns, w.switch_ns, Some(w.user_ns), Some(w.work_ns)];
             assert!(places.is_sorted(), "seed {seed}: {w:?}");
@@ -224,8 +224,8 @@ fn what_an_absent_l2_costs_is_less_where_another_cpu_has_taken_it() {
             let cost = |(load, with): &(&str, &[u64])| {
                 let users = ["am5728", "am5728-l2-off"].map(|name| {
                     let d = scaled(&machine(name), lines);
-                    let asked = Trial { samples: 40, ..trial(every, with) };
-                    let rows: Vec<Vec<Woke>> = (1..=SEEDS).map(|seed| woken(&d, seed, &asked)).collect();
+                    let requested = Trial { samples: 40, ..trial(every, with) };
+                    let rows: Vec<Vec<Woke>> = (1..=SEEDS).map(|seed| woken(&d, seed, &requested)).collect();
                     tell(&format!("{name:13} {:4} us, lines x {lines:.2}, {load}", every / 1000), &rows);
                     rows.iter().map(|rows| mean(rows)).collect::<Vec<f64>>()
                 });

@@ -5,6 +5,8 @@
 //! `n` loads must end is one evaluation of `P`; and a machine that wants to can follow the chain
 //! without storing it. Sattolo's algorithm is the reference in the tests.
 
+use crate::splitmix::mix;
+
 /// A keyed bijection of `0..n`: a Feistel network over the next power of two, with cycle walking.
 ///
 /// Four rounds with an avalanche mix (the finaliser constants of SplitMix64, Steele, Lea and Flood
@@ -18,15 +20,6 @@ pub struct Bijection {
     right: u32,
     left: u32,
     keys: [u64; 4],
-}
-
-/// One step of SplitMix64: a seed in, a well-mixed number out.
-#[must_use]
-pub fn mix(seed: u64) -> u64 {
-    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 fn mask(bits: u32) -> u64 {
@@ -181,7 +174,7 @@ pub struct Chain {
     /// Start of the chain in the arena, bytes.
     pub base: u64,
     /// Bytes from a cell to the next (packed), or the line size that spreads cells in their pages.
-    pub step: u64,
+    pub stride: u64,
     /// Where cells sit.
     pub layout: Layout,
     cells: u64,
@@ -281,7 +274,7 @@ impl Chain {
                 }
             }
         };
-        Chain { base, step, layout, cells, walk, once: order == Order::Once }
+        Chain { base, stride: step, layout, cells, walk, once: order == Order::Once }
     }
 
     /// Cells in the cycle.
@@ -300,7 +293,7 @@ impl Chain {
     /// than a number holds.
     #[must_use]
     pub fn extent(&self) -> u64 {
-        self.layout.extent(self.cells, self.step).unwrap_or(u64::MAX)
+        self.layout.extent(self.cells, self.stride).unwrap_or(u64::MAX)
     }
 
     /// The cell number at position `i` (taken modulo the cycle).
@@ -346,7 +339,7 @@ impl Chain {
     #[inline]
     #[must_use]
     pub fn place(&self, j: u64) -> u64 {
-        self.base + self.layout.offset(j, self.step)
+        self.base + self.layout.offset(j, self.stride)
     }
 
     /// The arena offset of position `i`.
@@ -361,9 +354,9 @@ impl Chain {
     pub fn number_at(&self, offset: u64) -> Option<u64> {
         let rel = offset.checked_sub(self.base)?;
         let j = match self.layout {
-            Layout::Packed => rel / self.step,
+            Layout::Packed => rel / self.stride,
             Layout::OnePerPage { page } => rel / page,
-            Layout::Grouped { group, period } => rel / period * group + rel % period / self.step,
+            Layout::Grouped { group, period } => rel / period * group + rel % period / self.stride,
         };
         (j < self.cells && self.place(j) == offset).then_some(j)
     }

@@ -8,7 +8,9 @@
 
 extern crate alloc;
 
+pub mod calibration;
 pub mod chain;
+pub mod divisor;
 pub mod load;
 pub mod machine;
 pub mod mair;
@@ -16,6 +18,7 @@ pub mod patterns;
 pub mod proof;
 pub mod sequence;
 pub mod serve;
+pub mod splitmix;
 mod tokens;
 pub mod transfer;
 pub mod wire;

@@ -8,6 +8,8 @@ use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 use core::fmt;
 
+use fathom_units::{compact, parse};
+
 use crate::tokens::token_names;
 use crate::wire::{Line, WireError};
 
@@ -91,36 +93,39 @@ impl Stress {
 
 /// What becomes of a block when it has been read back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Keep {
+pub enum BlockMode {
     /// It is freed, and the next round allocates anew.
     #[default]
     Free,
     /// It was allocated once and stays.
-    Keep,
+    Kept,
     /// The worker sleeps so many seconds before it reads back and frees.
     Hang(u64),
 }
 
-impl Keep {
+impl BlockMode {
     /// Reads its word: `free`, `keep` or `hangN`.
     #[must_use]
-    pub fn parse(word: &str) -> Option<Keep> {
+    pub fn parse(word: &str) -> Option<BlockMode> {
         match word {
-            "free" => Some(Keep::Free),
-            "keep" => Some(Keep::Keep),
-            _ => {
-                word.strip_prefix("hang")?.parse().ok().filter(|s| (1..=MAX_HANG).contains(s)).map(Keep::Hang)
-            }
+            "free" => Some(BlockMode::Free),
+            "keep" => Some(BlockMode::Kept),
+            _ => word
+                .strip_prefix("hang")?
+                .parse()
+                .ok()
+                .filter(|s| (1..=MAX_HANG).contains(s))
+                .map(BlockMode::Hang),
         }
     }
 }
 
-impl fmt::Display for Keep {
+impl fmt::Display for BlockMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Keep::Free => f.write_str("free"),
-            Keep::Keep => f.write_str("keep"),
-            Keep::Hang(seconds) => write!(f, "hang{seconds}"),
+            BlockMode::Free => f.write_str("free"),
+            BlockMode::Kept => f.write_str("keep"),
+            BlockMode::Hang(seconds) => write!(f, "hang{seconds}"),
         }
     }
 }
@@ -137,7 +142,7 @@ pub struct Stressor {
     /// Bytes from one access to the next.
     pub stride: u64,
     /// What becomes of a block.
-    pub keep: Keep,
+    pub mode: BlockMode,
 }
 
 impl Stressor {
@@ -145,7 +150,7 @@ impl Stressor {
     #[must_use]
     pub fn of(kind: Stress) -> Stressor {
         let (bytes, stride) = kind.defaults();
-        Stressor { kind, workers: 1, bytes, stride, keep: Keep::Free }
+        Stressor { kind, workers: 1, bytes, stride, mode: BlockMode::Free }
     }
 
     fn read(word: &str) -> Result<Stressor, String> {
@@ -160,21 +165,22 @@ impl Stressor {
         })?;
         if let Some(bytes) = parts.next() {
             let least = kind.defaults().0.min(4096);
-            s.bytes =
-                size(bytes).filter(|b| least > 0 && (least..=MAX_BYTES).contains(b)).ok_or_else(|| {
+            s.bytes = parse(bytes).ok().filter(|b| least > 0 && (least..=MAX_BYTES).contains(b)).ok_or_else(
+                || {
                     format!(
                         "'{word}': {bytes} is no size of its memory; {name}:64M would be, where it has any"
                     )
-                })?;
+                },
+            )?;
         }
         if let Some(stride) = parts.next() {
-            let given = size(stride).filter(|&b| b > 0 && b <= s.bytes && kind.allocates());
+            let given = parse(stride).ok().filter(|&b| b > 0 && b <= s.bytes && kind.allocates());
             s.stride = given.ok_or_else(|| {
                 format!("'{word}': {stride} is no stride; vm and malloc have one, up to their bytes")
             })?;
         }
         if let Some(keep) = parts.next() {
-            s.keep = Keep::parse(keep).filter(|_| kind.allocates()).ok_or_else(|| {
+            s.mode = BlockMode::parse(keep).filter(|_| kind.allocates()).ok_or_else(|| {
                 format!("'{word}': {keep} must be free, keep or hangN (seconds), of vm or malloc")
             })?;
         }
@@ -190,35 +196,13 @@ impl fmt::Display for Stressor {
         let usual = Stressor::of(self.kind);
         write!(f, "{}*{}", self.kind.token(), self.workers)?;
         let parts = [
-            (Sized(self.bytes).to_string(), self.bytes != usual.bytes),
-            (Sized(self.stride).to_string(), self.stride != usual.stride),
-            (self.keep.to_string(), self.keep != usual.keep),
+            (compact(self.bytes), self.bytes != usual.bytes),
+            (compact(self.stride), self.stride != usual.stride),
+            (self.mode.to_string(), self.mode != usual.mode),
         ];
         let said = parts.iter().rposition(|(_, differs)| *differs).map_or(0, |last| last + 1);
         parts[..said].iter().try_for_each(|(part, _)| write!(f, ":{part}"))
     }
-}
-
-/// Bytes with the largest binary unit that divides them.
-struct Sized(u64);
-
-impl fmt::Display for Sized {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (shift, unit) in UNITS {
-            if self.0 > 0 && self.0.is_multiple_of(1 << shift) {
-                return write!(f, "{}{unit}", self.0 >> shift);
-            }
-        }
-        write!(f, "{}", self.0)
-    }
-}
-
-const UNITS: [(u32, char); 3] = [(30, 'G'), (20, 'M'), (10, 'K')];
-
-fn size(word: &str) -> Option<u64> {
-    let unit = UNITS.into_iter().find_map(|(shift, unit)| Some((word.strip_suffix(unit)?, shift)));
-    let (digits, shift) = unit.unwrap_or((word, 0));
-    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
 /// What runs beside a trial.
@@ -264,7 +248,7 @@ impl fmt::Display for Load {
 
 /// What the workers of one stressor did while a trial ran, all together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pressed {
+pub struct LoadStats {
     /// Which stressor of the load, from 0.
     pub stressor: u64,
     /// How long they did it, ns.
@@ -279,11 +263,11 @@ pub struct Pressed {
     pub bytes: u64,
 }
 
-impl Pressed {
+impl LoadStats {
     /// The line that says it of a trial.
     #[must_use]
     pub fn line(&self, trial: u64) -> Line {
-        Line::new("pressed")
+        Line::new("load_stats")
             .int("trial", trial)
             .int("stressor", self.stressor)
             .int("ns", self.ns)
@@ -297,10 +281,10 @@ impl Pressed {
     ///
     /// # Errors
     /// When a key is missing, unknown or no integer.
-    pub fn read(line: &Line) -> Result<(u64, Pressed), WireError> {
+    pub fn read(line: &Line) -> Result<(u64, LoadStats), WireError> {
         let mut f = line.fields();
         let trial = f.need_int("trial")?;
-        let pressed = Pressed {
+        let load_stats = LoadStats {
             stressor: f.need_int("stressor")?,
             ns: f.need_int("ns")?,
             passes: f.need_int("passes")?,
@@ -309,7 +293,7 @@ impl Pressed {
             bytes: f.need_int("bytes")?,
         };
         f.finish()?;
-        Ok((trial, pressed))
+        Ok((trial, load_stats))
     }
 }
 

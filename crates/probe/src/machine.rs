@@ -2,7 +2,7 @@
 //!
 //! [`Machine`] is deliberately small. Whatever only some machines can do sits in a capability trait
 //! beside it ([`Counters`], [`Maintain`], [`Fresh`], [`Wake`], [`Disturb`], [`Dma`], [`Translate`], [`Control`]), each of
-//! which refuses by default, so that a new machine starts with four operations and grows.
+//! which refuses by default, so that a new machine starts with the operations without a default and grows.
 
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -17,8 +17,8 @@ use crate::tokens::token_names;
 mod capabilities;
 
 pub use capabilities::{
-    Awake, Control, Count, Counters, Disturb, Dma, Event, Fresh, Maintain, Places, Released, Stream, Traced,
-    Translate, Wake,
+    Awake, Control, Count, Counters, Disturb, Dma, Event, Fresh, LoadReport, Maintain, Places, Stream,
+    Traced, Translate, Wake,
 };
 
 /// A reading of a machine's clock, in that clock's own ticks. A tick is not a cycle.
@@ -33,9 +33,9 @@ impl Ticks {
     }
 }
 
-/// How far a subject's clock may be believed. Ordered: a lower worth never becomes a higher one.
+/// How far a subject's clock may be believed. Ordered: a lower trust never becomes a higher one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Worth {
+pub enum ClockTrust {
     /// A described machine: exact, and about the description only.
     Modelled,
     /// A binary translator (QEMU TCG): proves that code works, never how fast anything is.
@@ -115,8 +115,8 @@ token_names!(Operation {
     CopyTo = "copy_to",
     CopyFrom = "copy_from",
 });
-token_names!(Provocation { Abort = "abort", Undefined = "undefined", Endless = "endless" });
-token_names!(Worth { Modelled = "modelled", Emulated = "emulated", Virtual = "virtual", Real = "real" });
+token_names!(FaultInjection { Abort = "abort", Undefined = "undefined", Endless = "endless" });
+token_names!(ClockTrust { Modelled = "modelled", Emulated = "emulated", Virtual = "virtual", Real = "real" });
 token_names!(Attribute {
     WriteBack = "write-back",
     WriteThrough = "write-through",
@@ -130,7 +130,7 @@ token_names!(Pages { Base = "base", Huge = "huge", Coloured = "coloured" });
 /// `place` selects one of several placements inside the machine's one arena, so that a value that
 /// depends on the placement shows itself as spread; equal wishes get equal placements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wish {
+pub struct MapRequest {
     /// Bytes wanted.
     pub bytes: u64,
     /// Page size wanted.
@@ -141,7 +141,7 @@ pub struct Wish {
     pub place: u64,
 }
 
-/// What a machine is set to for one trial, beside what the [`Wish`] says. The defaults are what every machine runs
+/// What a machine is set to for one trial, beside what the [`MapRequest`] says. The defaults are what every machine runs
 /// with; whoever offers more offers [`Control`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Controls {
@@ -151,7 +151,7 @@ pub struct Controls {
     pub tables: Attribute,
     /// May hardware fetch ahead?
     pub prefetch: bool,
-    /// Is the line of each access of a sweep cleaned and invalidated right after it? A stand-in for memory that is
+    /// Is the line of each access of a sweep cleaned and invalidated right after it? A substitute for memory that is
     /// not cached, where none is to be had.
     pub flush: bool,
 }
@@ -176,7 +176,7 @@ pub struct Translation {
 
 /// A fault that a machine may be asked for, to see that faults are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Provocation {
+pub enum FaultInjection {
     /// A load from where nothing is mapped.
     Abort,
     /// An instruction that there is not.
@@ -291,7 +291,7 @@ pub trait Machine: Counters + Maintain + Fresh + Wake + Disturb + Dma + Translat
     type Cell: Copy + PartialEq + core::fmt::Debug;
 
     /// What the machine declares and detects about its own clock.
-    fn worth(&self) -> Worth;
+    fn trust(&self) -> ClockTrust;
 
     /// Raw facts, one call of `sink` each.
     fn facts(&mut self, sink: &mut dyn FnMut(Fact));
@@ -310,7 +310,7 @@ pub trait Machine: Counters + Maintain + Fresh + Wake + Disturb + Dma + Translat
     ///
     /// # Errors
     /// A [`Refusal`] when the machine cannot supply the bytes, pages or attribute.
-    fn map(&mut self, wish: &Wish) -> Result<Mapping, Refusal>;
+    fn map(&mut self, request: &MapRequest) -> Result<Mapping, Refusal>;
 
     /// Maps memory whose pages lie in `frames` frames, page i in frame i modulo that: as the kernel's one page of
     /// zeros lies under all private memory that is read and was never written to. Nothing in it was ever
@@ -318,8 +318,8 @@ pub trait Machine: Counters + Maintain + Fresh + Wake + Disturb + Dma + Translat
     ///
     /// # Errors
     /// A [`Refusal`] when the machine cannot supply it, or cannot verify that it is so.
-    fn map_shared(&mut self, wish: &Wish, frames: u64) -> Result<Mapping, Refusal> {
-        let _ = (wish, frames);
+    fn map_shared(&mut self, request: &MapRequest, frames: u64) -> Result<Mapping, Refusal> {
+        let _ = (request, frames);
         Err(Refusal::new("this machine offers no pages that share a frame", ""))
     }
 
@@ -338,7 +338,7 @@ pub trait Machine: Counters + Maintain + Fresh + Wake + Disturb + Dma + Translat
     /// Reads the clock, ordered after every earlier load and before every later one.
     fn now(&mut self) -> Ticks;
 
-    /// Runs `n` single-cycle integer operations, each depending on the one before: the yardstick
+    /// Runs `n` single-cycle integer operations, each depending on the one before: the cycle calibration
     /// that turns ticks into core cycles.
     fn alu(&mut self, n: u64);
 
@@ -373,13 +373,13 @@ pub trait Machine: Counters + Maintain + Fresh + Wake + Disturb + Dma + Translat
     ///
     /// # Errors
     /// A [`Refusal`] when the chain leaves the mapping.
-    fn lay(&mut self, chain: &Chain) -> Result<(), Refusal> {
-        patterns::chase::lay(self, chain)
+    fn initialise(&mut self, chain: &Chain) -> Result<(), Refusal> {
+        patterns::chase::initialise(self, chain)
     }
 
     /// Writes the links of a lap through `cells`, each to the next and the last to the first. The model
-    /// overrides it, as [`Machine::lay`].
-    fn lay_cells(&mut self, cells: &[Self::Cell]) {
+    /// overrides it, as [`Machine::initialise`].
+    fn initialise_cells(&mut self, cells: &[Self::Cell]) {
         for (i, &at) in cells.iter().enumerate() {
             self.link(at, cells[(i + 1) % cells.len()]);
         }
@@ -398,12 +398,12 @@ pub trait Machine: Counters + Maintain + Fresh + Wake + Disturb + Dma + Translat
         self.follow(at)
     }
 
-    /// Writes what the cells of `sweep` are laid with under `seed`. The model overrides it, as [`Machine::lay`].
+    /// Writes what the cells of `sweep` are laid with under `seed`. The model overrides it, as [`Machine::initialise`].
     ///
     /// # Errors
     /// A [`Refusal`] when the sweep leaves the mapping.
-    fn lay_sweep(&mut self, sweep: &Sweep, seed: u64) -> Result<(), Refusal> {
-        patterns::stride::lay(self, sweep, seed)
+    fn initialise_sweep(&mut self, sweep: &Sweep, seed: u64) -> Result<(), Refusal> {
+        patterns::stride::initialise(self, sweep, seed)
     }
 
     /// The batch form of the stride: `n` accesses from position `from`; answers the sum of the arena offsets
@@ -420,7 +420,7 @@ pub trait Machine: Counters + Maintain + Fresh + Wake + Disturb + Dma + Translat
     }
 
     /// Does what is wrong, to see that it is reported. Returns only where the machine does not: it says why.
-    fn provoke(&mut self, provocation: Provocation) -> Refusal {
+    fn inject(&mut self, provocation: FaultInjection) -> Refusal {
         let _ = provocation;
         Refusal::new("nothing is provoked on this machine", "")
     }

@@ -25,7 +25,7 @@ pub fn unproven(trial: &Trial, page_bytes: u64, samples: &[Sample]) -> alloc::ve
         return unproven_shared(trial, samples);
     }
     if trial.pattern == PatternKind::Stride {
-        return match trial.unfaulted {
+        return match trial.first_touch {
             true => unproven_touches(trial, page_bytes, samples),
             false => unproven_sweeps(trial, samples),
         };
@@ -39,7 +39,7 @@ pub fn unproven(trial: &Trial, page_bytes: u64, samples: &[Sample]) -> alloc::ve
         let proven = |i: usize| [samples[i].end % prime, samples[i].end2 % prime] == sums(i);
         return (0..samples.len()).filter(|&i| !proven(i)).collect();
     }
-    if trial.pattern == PatternKind::Probe {
+    if trial.pattern == PatternKind::EvictionSet {
         return unproven_probes(trial, samples);
     }
     let mut chain = trial.chain(0, page_bytes);
@@ -139,12 +139,12 @@ fn unproven_touches(trial: &Trial, page_bytes: u64, samples: &[Sample]) -> alloc
 /// The same of probes: the numbers of the accesses that were reached.
 fn unproven_probes(trial: &Trial, samples: &[Sample]) -> alloc::vec::Vec<usize> {
     let cells = trial.sequence.accesses().len() as u64;
-    let asked = trial.sequence.asked();
-    if asked.is_empty() && (2 * trial.loads).is_multiple_of(cells) && cells > 2 {
+    let timed = trial.sequence.timed();
+    if timed.is_empty() && (2 * trial.loads).is_multiple_of(cells) && cells > 2 {
         return (0..samples.len()).collect();
     }
     let mut position = trial.warm % cells;
-    let expected = |(i, _): (usize, &Sample)| match asked.get(i % asked.len().max(1)) {
+    let expected = |(i, _): (usize, &Sample)| match timed.get(i % timed.len().max(1)) {
         Some(&at) => (at as u64, (at as u64 + 1) % cells),
         None => {
             let middle = position.wrapping_add(trial.loads) % cells;

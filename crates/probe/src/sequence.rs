@@ -27,14 +27,14 @@ const MAX_BLOCKS: u64 = 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Block {
     /// Does it only wash the nearer levels?
-    pub washes: bool,
+    pub evicts: bool,
     /// Its number among those of its kind, from 0.
     pub number: u64,
 }
 
 impl fmt::Display for Block {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let first = if self.washes { b'a' } else { b'A' };
+        let first = if self.evicts { b'a' } else { b'A' };
         write!(f, "{}", char::from(first + (self.number % 26) as u8))?;
         match self.number / 26 {
             0 => Ok(()),
@@ -49,7 +49,7 @@ pub struct Access {
     /// What is loaded.
     pub block: Block,
     /// Is this load timed?
-    pub asked: bool,
+    pub timed: bool,
 }
 
 /// Loads of blocks, in order.
@@ -66,10 +66,10 @@ impl Sequence {
     pub fn parse(text: &str) -> Result<Sequence, String> {
         let mut accesses = Vec::new();
         for word in text.split_ascii_whitespace() {
-            let (name, asked) = word.strip_suffix('?').map_or((word, false), |name| (name, true));
+            let (name, timed) = word.strip_suffix('?').map_or((word, false), |name| (name, true));
             let (from, to) = name.split_once('-').unwrap_or((name, name));
-            let ends = block(from).zip(block(to)).filter(|(from, to)| from.washes == to.washes && from <= to);
-            let Some((from, to)) = ends.filter(|(from, to)| !asked || from == to) else {
+            let ends = block(from).zip(block(to)).filter(|(from, to)| from.evicts == to.evicts && from <= to);
+            let Some((from, to)) = ends.filter(|(from, to)| !timed || from == to) else {
                 return Err(format!(
                     "'{word}' is no access; a block is a letter (A to Z in the set, a to z beside it), or one with a number (A1 follows Z), A-L is a range, and a ? asks for one"
                 ));
@@ -77,7 +77,7 @@ impl Sequence {
             if accesses.len() as u64 + to.number - from.number >= MAX_ACCESSES as u64 {
                 return Err(format!("a sequence has at most {MAX_ACCESSES} accesses"));
             }
-            let one = |number| Access { block: Block { number, ..from }, asked };
+            let one = |number| Access { block: Block { number, ..from }, timed };
             accesses.extend((from.number..=to.number).map(one));
         }
         let sequence = Sequence { accesses };
@@ -98,8 +98,8 @@ impl Sequence {
 
     /// Numbers of the accesses that are asked for.
     #[must_use]
-    pub fn asked(&self) -> Vec<usize> {
-        (0..self.accesses.len()).filter(|&i| self.accesses[i].asked).collect()
+    pub fn timed(&self) -> Vec<usize> {
+        (0..self.accesses.len()).filter(|&i| self.accesses[i].timed).collect()
     }
 
     /// Of each access, how often its block was visited in the lap before.
@@ -109,26 +109,26 @@ impl Sequence {
     }
 
     /// The offset of each access's word from the first block, bytes: blocks of the set lie at multiples of
-    /// `period`, those beside it at multiples of `wash` that are none of `period`. `None` where there are no
+    /// `period`, those beside it at multiples of `evictors` that are none of `period`. `None` where there are no
     /// such multiples, or an offset is more than a number holds.
     ///
     /// Which block lies at which multiple is drawn from `seed`: blocks that are visited in turn would lie at a
     /// constant step, and a prefetcher that follows steps would fetch the next one before it is asked (seen on a
     /// Sapphire Rapids: of 48 lines cycling through 12 ways most were there).
     #[must_use]
-    pub fn places(&self, period: u64, wash: u64, seed: u64) -> Option<Vec<u64>> {
-        let drawn = |washes: bool| {
-            let of = self.accesses.iter().filter(|a| a.block.washes == washes).map(|a| a.block.number + 1);
+    pub fn places(&self, period: u64, evictors: u64, seed: u64) -> Option<Vec<u64>> {
+        let drawn = |evicts: bool| {
+            let of = self.accesses.iter().filter(|a| a.block.evicts == evicts).map(|a| a.block.number + 1);
             Bijection::new(of.max().unwrap_or(1), seed)
         };
         let (tested, washing) = (drawn(false), drawn(true));
         // Of every `every` multiples one belongs to the set under test.
-        let every = period.checked_div(wash).unwrap_or(0);
+        let every = period.checked_div(evictors).unwrap_or(0);
         let place = |block: Block| match block {
-            Block { washes: false, number } => tested.at(number).checked_mul(period),
+            Block { evicts: false, number } => tested.at(number).checked_mul(period),
             Block { number, .. } if every >= 2 => {
                 let number = washing.at(number);
-                (number + number / (every - 1) + 1).checked_mul(wash)
+                (number + number / (every - 1) + 1).checked_mul(evictors)
             }
             _ => None,
         };
@@ -152,7 +152,7 @@ fn block(name: &str) -> Option<Block> {
         _ => return None,
     };
     let number = u64::from(letter.to_ascii_lowercase() - b'a') + 26 * more;
-    (number < MAX_BLOCKS).then_some(Block { washes: letter.is_ascii_lowercase(), number })
+    (number < MAX_BLOCKS).then_some(Block { evicts: letter.is_ascii_lowercase(), number })
 }
 
 impl fmt::Display for Sequence {
@@ -162,15 +162,15 @@ impl fmt::Display for Sequence {
         while let Some(first) = self.accesses.get(i) {
             let follows = |n: usize| {
                 let next = Block { number: first.block.number + n as u64, ..first.block };
-                self.accesses.get(i + n) == Some(&Access { block: next, asked: false })
+                self.accesses.get(i + n) == Some(&Access { block: next, timed: false })
             };
-            let run = if first.asked { 1 } else { (1..).take_while(|&n| follows(n)).count() + 1 };
+            let run = if first.timed { 1 } else { (1..).take_while(|&n| follows(n)).count() + 1 };
             let space = if i > 0 { " " } else { "" };
             if run >= 3 {
                 write!(f, "{space}{}-{}", first.block, self.accesses[i + run - 1].block)?;
                 i += run;
             } else {
-                write!(f, "{space}{}{}", first.block, if first.asked { "?" } else { "" })?;
+                write!(f, "{space}{}{}", first.block, if first.timed { "?" } else { "" })?;
                 i += 1;
             }
         }
@@ -188,10 +188,10 @@ mod tests {
     fn the_notation_is_read() {
         let s = Sequence::parse("A B C A? a Z A1").unwrap();
         assert_eq!(s.accesses().len(), 7);
-        assert_eq!(s.asked(), [3]);
+        assert_eq!(s.timed(), [3]);
         let numbers: Vec<u64> = s.accesses().iter().map(|a| a.block.number).collect();
         assert_eq!(numbers, [0, 1, 2, 0, 0, 25, 26]);
-        assert!(s.accesses()[4].block.washes);
+        assert!(s.accesses()[4].block.evicts);
         // A's second visit is its second word; a lies a wash away, at no multiple of the period.
         let places = s.places(4096, 1024, 5).unwrap();
         assert_eq!((places[3], places[4]), (places[0] + 8, 1024));
@@ -200,8 +200,8 @@ mod tests {
         let steps: Vec<u64> = line.windows(2).map(|pair| pair[1].wrapping_sub(pair[0])).collect();
         assert!(steps.iter().any(|step| *step != steps[0]), "a constant step: {line:?}");
         assert_eq!(s.places(4096, 4096, 5), None, "nowhere to wash");
-        let wash = Sequence::parse("a-f").unwrap();
-        let mut washed = wash.places(4096, 1024, 5).unwrap();
+        let evictors = Sequence::parse("a-f").unwrap();
+        let mut washed = evictors.places(4096, 1024, 5).unwrap();
         washed.sort_unstable();
         assert_eq!(washed, [1024, 2048, 3072, 5120, 6144, 7168]);
     }
@@ -229,14 +229,14 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_written_is_read_back(blocks in proptest::collection::vec((any::<bool>(), 0u64..60, any::<bool>()), 1..60)) {
-            let accesses = blocks.iter().map(|&(washes, number, asked)| Access { block: Block { washes, number }, asked });
+            let accesses = blocks.iter().map(|&(evicts, number, timed)| Access { block: Block { evicts, number }, timed });
             let sequence = Sequence { accesses: accesses.collect() };
             prop_assert_eq!(Sequence::parse(&sequence.to_string()), Ok(sequence));
         }
 
         #[test]
         fn no_two_visits_share_a_word(blocks in proptest::collection::vec((any::<bool>(), 0u64..60), 1..60)) {
-            let accesses = blocks.iter().map(|&(washes, number)| Access { block: Block { washes, number }, asked: false });
+            let accesses = blocks.iter().map(|&(evicts, number)| Access { block: Block { evicts, number }, timed: false });
             let sequence = Sequence { accesses: accesses.collect() };
             let mut places = sequence.places(4096, 512, 7).unwrap();
             places.sort_unstable();

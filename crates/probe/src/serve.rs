@@ -1,14 +1,14 @@
 //! The server: lines in, lines out, a machine between.
 //!
 //! The probe greets, answers `facts` and `trial`, and leaves on `bye` or at the end of its input. Who finds it
-//! running already (a board that was on before) says `hello`, and it greets again. `provoke` asks for a fault, to see
+//! running already (a board that was on before) says `hello`, and it greets again. `inject` asks for a fault, to see
 //! that faults are reported. Before it
 //! leaves on `bye` it says what has moved since the facts, to whoever asked for those. It times and never judges. What it cannot parse it answers with a `fault` line and goes on.
 
 use alloc::format;
 use alloc::string::String;
 
-use crate::machine::{Fact, FactValue, Machine, Provocation, Refusal};
+use crate::machine::{Fact, FactValue, FaultInjection, Machine, Refusal};
 use crate::patterns;
 use crate::wire::{Done, Line, MAX_LINE, Samples, Trial, VERSION};
 
@@ -36,14 +36,14 @@ const PART: usize = MAX_LINE / 2 - 256;
 
 /// How far a server has come: what outlives a fault after which the machine serves again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct ServerState {
     /// Number of the last line sent.
     pub seq: u64,
     /// Were the facts asked for? Whoever typed a trial by hand is not told what has moved since.
-    pub told: bool,
+    pub reported: bool,
 }
 
-impl Place {
+impl ServerState {
     /// The line that reports a fault, with the next number: for whoever cannot return to the server.
     #[must_use]
     pub fn fault(&mut self, what: &str) -> String {
@@ -60,7 +60,7 @@ impl Place {
 struct Server<'a, M, L> {
     machine: &'a mut M,
     lines: &'a mut L,
-    place: &'a mut Place,
+    state: &'a mut ServerState,
 }
 
 /// Serves `machine` on `lines` until `bye` or the end of the input.
@@ -68,7 +68,7 @@ struct Server<'a, M, L> {
 /// # Errors
 /// When the stream fails.
 pub fn serve<M: Machine, L: Lines>(machine: &mut M, lines: &mut L) -> Result<(), L::Error> {
-    serve_from(machine, lines, &mut Place::default())
+    serve_from(machine, lines, &mut ServerState::default())
 }
 
 /// [`serve`] from where a server came to: at its beginning it greets, later (after a fault that could not return to
@@ -79,10 +79,10 @@ pub fn serve<M: Machine, L: Lines>(machine: &mut M, lines: &mut L) -> Result<(),
 pub fn serve_from<M: Machine, L: Lines>(
     machine: &mut M,
     lines: &mut L,
-    place: &mut Place,
+    place: &mut ServerState,
 ) -> Result<(), L::Error> {
-    let mut server = Server { machine, lines, place };
-    if server.place.seq == 0 {
+    let mut server = Server { machine, lines, state: place };
+    if server.state.seq == 0 {
         server.greet()?;
     }
     let mut text = String::new();
@@ -107,18 +107,18 @@ pub fn serve_from<M: Machine, L: Lines>(
 
 impl<M: Machine, L: Lines> Server<'_, M, L> {
     fn greet(&mut self) -> Result<(), L::Error> {
-        *self.place = Place::default();
-        let worth = self.machine.worth();
-        self.send(&Line::new("probe").int("wire", VERSION).token("worth", worth.token()))
+        *self.state = ServerState::default();
+        let trust = self.machine.trust();
+        self.send(&Line::new("probe").int("wire", VERSION).token("trust", trust.token()))
     }
 
     fn send(&mut self, line: &Line) -> Result<(), L::Error> {
-        let line = self.place.seal(line);
+        let line = self.state.seal(line);
         self.lines.write(&line)
     }
 
     fn fault(&mut self, what: &str) -> Result<(), L::Error> {
-        let line = self.place.fault(what);
+        let line = self.state.fault(what);
         self.lines.write(&line)
     }
 
@@ -126,7 +126,7 @@ impl<M: Machine, L: Lines> Server<'_, M, L> {
         match line.word.as_str() {
             "hello" => self.greet(),
             "facts" => self.facts(),
-            "provoke" => self.provoke(line),
+            "inject" => self.inject(line),
             "trial" => match Trial::read(line) {
                 Ok(trial) => self.trial(&trial),
                 Err(e) => self.fault(&e.what),
@@ -135,15 +135,15 @@ impl<M: Machine, L: Lines> Server<'_, M, L> {
         }
     }
 
-    fn provoke(&mut self, line: &Line) -> Result<(), L::Error> {
+    fn inject(&mut self, line: &Line) -> Result<(), L::Error> {
         let mut fields = line.fields();
-        let what = fields.token("what").map(|word| word.and_then(Provocation::from_token));
+        let what = fields.token("what").map(|word| word.and_then(FaultInjection::from_token));
         match (what, fields.finish()) {
             (Ok(Some(what)), Ok(())) => {
-                let refusal = self.machine.provoke(what);
+                let refusal = self.machine.inject(what);
                 self.fault(&refusal.reason)
             }
-            _ => self.fault(&format!("provoke: what= must be one of: {}", Provocation::choices())),
+            _ => self.fault(&format!("inject: what= must be one of: {}", FaultInjection::choices())),
         }
     }
 
@@ -154,14 +154,14 @@ impl<M: Machine, L: Lines> Server<'_, M, L> {
         for fact in facts {
             self.fact(&fact)?;
         }
-        self.place.told = true;
+        self.state.reported = true;
         self.send(&Line::new("facts_end").int("count", count))
     }
 
     /// No line ends these but `gone`: an older reader takes `facts_end` for the end of all facts there are.
     fn facts_after(&mut self) -> Result<(), L::Error> {
         let mut facts = alloc::vec::Vec::new();
-        if self.place.told {
+        if self.state.reported {
             self.machine.facts_after(&mut |fact| facts.push(fact));
         }
         facts.iter().try_for_each(|fact| self.fact(fact))
@@ -219,10 +219,10 @@ impl<M: Machine, L: Lines> Server<'_, M, L> {
                 for around in result.around {
                     self.send(&around.line(trial.id))?;
                 }
-                for pressed in result.released.pressed {
-                    self.send(&pressed.line(trial.id))?;
+                for load_stats in result.load_report.load_stats {
+                    self.send(&load_stats.line(trial.id))?;
                 }
-                if let Some(stalls) = result.released.stalls {
+                if let Some(stalls) = result.load_report.stalls {
                     self.send(&stalls.line(trial.id))?;
                 }
                 // What maps nothing has no address.

@@ -156,7 +156,7 @@ pub struct Channel {
     /// How buffers were maintained, where that is known.
     pub maintenance: Option<Maintenance>,
     /// Was each line flushed from user space in the place of the kernel's maintenance?
-    pub stand_in: bool,
+    pub substitute: bool,
 }
 
 /// One transfer, in ticks of its channel's clock; `before` and `after` in those of the machine's own.

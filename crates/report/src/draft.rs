@@ -1,6 +1,7 @@
 //! A drafted description as text in the format of descriptions, every value with its grounds behind it.
 
 use fathom_analysis::draft::{Draft, Grounds, Key, Table, Written};
+use fathom_units::compact;
 
 use crate::number;
 use crate::text::{clean, wrap};
@@ -60,7 +61,8 @@ fn write_key(out: &mut String, key: &Key) {
 fn grounds(g: &Grounds) -> String {
     let Some(f) = &g.found else { return g.said.clone() };
     let (shown, unit) = number::in_cells(f);
-    let parts = [f.name.as_str(), &shown.value, unit, &shown.interval];
+    let name = f.name();
+    let parts = [name.as_str(), &shown.value, unit, &shown.interval];
     let words: Vec<&str> = parts.into_iter().filter(|p| !p.is_empty()).collect();
     let colon = if g.said.is_empty() { "" } else { ": " };
     format!("{}, n {}{colon}{}", words.join(" "), f.count, g.said)
@@ -71,22 +73,15 @@ fn written(value: &Written) -> String {
         Written::Text(text) => quoted(&clean(text, true)),
         Written::Count(n) => n.to_string(),
         Written::Flag(yes) => yes.to_string(),
-        Written::Size(bytes) => quoted(&size(*bytes)),
+        Written::Size(bytes) => quoted(&compact(*bytes)),
         Written::Sizes(all) => {
-            let all: Vec<String> = all.iter().map(|bytes| quoted(&size(*bytes))).collect();
+            let all: Vec<String> = all.iter().map(|bytes| quoted(&compact(*bytes))).collect();
             format!("[{}]", all.join(", "))
         }
         Written::Cycles(v) => quoted(&format!("{v} cycles")),
         Written::Ns(v) => quoted(&format!("{v} ns")),
         Written::Hz(v) => quoted(&frequency(*v)),
     }
-}
-
-/// Bytes in the largest binary unit that divides them.
-fn size(bytes: u64) -> String {
-    let units = [(40, "T"), (30, "G"), (20, "M"), (10, "K")];
-    let unit = units.into_iter().find(|(shift, _)| bytes != 0 && bytes.is_multiple_of(1 << shift));
-    unit.map_or_else(|| bytes.to_string(), |(shift, unit)| format!("{}{unit}", bytes >> shift))
 }
 
 /// A frequency in the largest unit that leaves it at least one, if it reads back as the same number.

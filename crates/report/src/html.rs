@@ -11,10 +11,13 @@ use std::io::Write as _;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use fathom_analysis::compare::Comparison;
 use fathom_analysis::facts;
-use fathom_analysis::findings::{Finding, Report, Value};
+use fathom_analysis::findings::{Finding, Key, Report};
+use fathom_analysis::metrics::common::DISTURBED;
+use fathom_analysis::metrics::latency::LATENCY_TIME;
+use fathom_analysis::metrics::survey::{TIER_CAPACITY, TIER_LATENCY, TIER_LATENCY_CYCLES};
 use serde::Serialize;
 
-use crate::page::Ink;
+use crate::page::TextRole;
 use crate::text::{clean, clean_report};
 use crate::{number, sections};
 pub use island::{is_page, reports};
@@ -35,7 +38,7 @@ const STYLE: &str = include_str!("../web/style.css");
 const SCRIPT: &str = concat!(
     include_str!("../web/page.js"),
     include_str!("../web/conflict.js"),
-    include_str!("../web/pressure.js"),
+    include_str!("../web/wakeup.js"),
     include_str!("../web/dma.js"),
     include_str!("../web/figure.js")
 );
@@ -159,7 +162,7 @@ fn title(named: &[(&str, &Report)], changes: &[Change]) -> String {
 
 /// Has it points that can be laid over another record's?
 fn has_curve(report: &Report) -> bool {
-    report.findings.iter().any(|f| f.name.starts_with("latency.") && f.name.ends_with(".time"))
+    report.of(&LATENCY_TIME).next().is_some()
 }
 
 fn capital(word: &str) -> String {
@@ -183,8 +186,8 @@ fn section(at: usize, name: &str, report: &Report, level: u8) -> Section {
         id: format!("record-{at}"),
         name: clean(name, true),
         lead: sections::headline(report),
-        caveat: sections::caveat(&report.worth),
-        disturbed: report.findings.iter().find(|f| f.name == "disturbed").map(banner),
+        caveat: sections::caveat(&report.trust),
+        disturbed: report.find(&DISTURBED).map(banner),
         cautions: report
             .warnings
             .iter()
@@ -205,34 +208,33 @@ fn section(at: usize, name: &str, report: &Report, level: u8) -> Section {
 }
 
 fn banner(f: &Finding) -> Banner {
-    let (ink, text) = sections::disturbance(f);
-    Banner { bad: ink == Ink::Bad, text, notes: f.notes.clone() }
+    let (role, text) = sections::disturbance(f);
+    Banner { bad: role == TextRole::Bad, text, notes: f.notes.clone() }
 }
 
 fn row(f: &Finding) -> [String; 6] {
     let (shown, unit) = number::in_cells(f);
-    [f.name.clone(), shown.value, shown.interval, unit.to_string(), f.count.to_string(), f.notes.join("; ")]
+    [f.name().clone(), shown.value, shown.interval, unit.to_string(), f.count.to_string(), f.notes.join("; ")]
 }
 
 /// The tiers of a survey: what most readers came for.
 fn tiles(report: &Report) -> Vec<Tile> {
-    let find = |n: u64, what: &str| {
-        let name = format!("tier.{n}.{what}");
-        report.findings.iter().find(|f| f.name == name && matches!(f.value, Value::Number(_)))
-    };
+    let find = |key: Key| report.find(key).filter(|f| f.word().is_none());
     let with_unit = |f: &Finding| {
         let (shown, unit) = number::in_cells(f);
         format!("{} {unit}", shown.value).trim().to_string()
     };
-    (1..)
-        .map_while(|n| Some((n, find(n, "latency")?)))
+    (1_u64..)
+        .map_while(|n| Some((n, find(TIER_LATENCY.at([n.into()]))?)))
         .map(|(n, latency)| {
-            let cycles = find(n, "latency_cycles").map(with_unit);
+            let cycles = find(TIER_LATENCY_CYCLES.at([n.into()])).map(with_unit);
             Tile {
                 name: format!("tier {n}"),
                 value: cycles.clone().unwrap_or_else(|| with_unit(latency)),
                 under: cycles.map(|_| with_unit(latency)).unwrap_or_default(),
-                more: find(n, "capacity").map(|f| format!("up to {}", with_unit(f))).unwrap_or_default(),
+                more: find(TIER_CAPACITY.at([n.into()]))
+                    .map(|f| format!("up to {}", with_unit(f)))
+                    .unwrap_or_default(),
             }
         })
         .collect()

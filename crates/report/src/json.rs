@@ -6,7 +6,10 @@
 mod comparison;
 
 use fathom_analysis::examination::Row;
-use fathom_analysis::findings::{self, Finding, Histogram, Refused, Report, Warning};
+use fathom_analysis::findings::{
+    self, Basis, Coordinate, Detail, Finding, Histogram, Item, Key, Kind, Refused, Report, UNITS, Warning,
+};
+use fathom_analysis::metrics::REGISTRY;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -30,12 +33,36 @@ pub enum ReadError {
     #[error("`version` is {0}, this reads up to {VERSION}: use a newer fathom")]
     Version(u64),
     /// A unit that is not in the schema.
-    #[error("unit {unit:?} of {name:?} is not one of {}", known(schema::values("UNIT")))]
+    #[error("unit {unit:?} of {name:?} is not one of {}", known(UNITS))]
     Unit {
         /// The finding or histogram.
         name: String,
         /// The unit it names.
         unit: String,
+    },
+    /// A name that no metric has.
+    #[error(
+        "no finding or histogram is called {0:?}: `fathom schema` lists them; read the document with the fathom that wrote it"
+    )]
+    Name(String),
+    /// A metric or coordinates that are not those of the name.
+    #[error("`metric` and `at` of {0:?} are not those of its name")]
+    Key(String),
+    /// A basis that is none.
+    #[error("basis {basis:?} of {name:?} is not one of {}", known(&Basis::ALL.map(Basis::token)))]
+    Basis {
+        /// The finding.
+        name: String,
+        /// The basis it names.
+        basis: String,
+    },
+    /// A field of detail that the metric does not declare, or of another shape.
+    #[error("field {field:?} in the detail of {name:?} is none that its metric declares")]
+    Detail {
+        /// The finding.
+        name: String,
+        /// The field.
+        field: String,
     },
     /// A warning token that was not handed in.
     #[error(
@@ -79,7 +106,11 @@ fn finding(f: &Finding) -> Value {
     missing(f.low.is_some_and(|v| !v.is_finite()), NO_LOW);
     missing(f.high.is_some_and(|v| !v.is_finite()), NO_HIGH);
     json!({
-        "name": f.name,
+        "name": f.name(),
+        "metric": f.key.metric.pattern,
+        "at": at(&f.key),
+        "basis": f.basis.token(),
+        "detail": detail(&f.detail),
         "value": value,
         "unit": f.unit,
         "low": f.low.map(number),
@@ -90,10 +121,39 @@ fn finding(f: &Finding) -> Value {
     })
 }
 
+/// Coordinates by axis.
+fn at(key: &Key) -> Value {
+    let coordinates = key.at.iter().map(|(axis, coordinate)| {
+        let value = match coordinate {
+            Coordinate::Number(number) => json!(number),
+            Coordinate::Word(..) | Coordinate::Text(_) => json!(coordinate.write(*axis)),
+        };
+        (axis.name().to_owned(), value)
+    });
+    Value::Object(coordinates.collect())
+}
+
+/// Fields by name; words with numbers as pairs, which keep their order.
+fn detail(detail: &Detail) -> Value {
+    let fields = detail.iter().map(|(name, item)| {
+        let value = match item {
+            Item::Flag(flag) => json!(flag),
+            Item::Number(v) => number(*v),
+            Item::Word(word) => json!(word),
+            Item::Words(words) => json!(words),
+            Item::Numbers(pairs) => pairs.iter().map(|(word, v)| json!([word, number(*v)])).collect(),
+        };
+        (name.to_owned(), value)
+    });
+    Value::Object(fields.collect())
+}
+
 fn histogram(h: &Histogram) -> Value {
     let counts: Vec<Value> = h.counts.iter().map(|(v, n)| json!([number(*v), n])).collect();
     json!({
-        "name": h.name,
+        "name": h.name(),
+        "metric": h.key.metric.pattern,
+        "at": at(&h.key),
         "bytes": h.bytes,
         "unit": h.unit,
         "loads_per_sample": h.loads_per_sample,
@@ -133,7 +193,7 @@ fn rows<T>(items: &[T], row: impl Fn(&T) -> Value) -> String {
 /// A number that is not finite becomes null, with a note in its row.
 #[must_use]
 pub fn json(report: &Report) -> String {
-    let subject = json!({"name": report.subject, "worth": report.worth, "facts": facts(report)});
+    let subject = json!({"name": report.subject, "trust": report.trust, "facts": facts(report)});
     let keys = [
         ("format", json!(FORMAT).to_string()),
         ("version", json!(VERSION).to_string()),
@@ -198,7 +258,7 @@ struct Document {
 #[serde(deny_unknown_fields)]
 struct Subject {
     name: String,
-    worth: String,
+    trust: String,
     facts: Map<String, Value>,
 }
 
@@ -213,6 +273,10 @@ enum AnyValue {
 #[serde(deny_unknown_fields)]
 struct FindingRow {
     name: String,
+    metric: String,
+    at: Map<String, Value>,
+    basis: String,
+    detail: Map<String, Value>,
     value: AnyValue,
     unit: String,
     low: Option<f64>,
@@ -226,6 +290,8 @@ struct FindingRow {
 #[serde(deny_unknown_fields)]
 struct HistogramRow {
     name: String,
+    metric: String,
+    at: Map<String, Value>,
     bytes: u64,
     unit: String,
     loads_per_sample: u64,
@@ -248,16 +314,66 @@ struct WarningRow {
     remedy: String,
 }
 
-/// The unit's static name: findings carry units that somebody wrote down in the schema.
+/// The unit's static name.
 fn unit(name: &str, unit: &str) -> Result<&'static str, ReadError> {
-    let found = schema::values("UNIT").iter().find(|u| **u == unit);
+    let found = UNITS.iter().find(|u| **u == unit);
     found.copied().ok_or_else(|| ReadError::Unit { name: name.to_string(), unit: unit.to_string() })
 }
 
+/// The key of a row: its name, with which metric and coordinates must agree. A histogram has a metric of its kind, and
+/// a finding has another one.
+fn read_key(
+    name: &str,
+    metric: &str,
+    coordinates: &Map<String, Value>,
+    histogram: bool,
+) -> Result<Key, ReadError> {
+    let fits = |key: &Key| (key.metric.kind == Kind::Histogram) == histogram;
+    let key = REGISTRY.key(name).filter(fits).ok_or_else(|| ReadError::Name(name.to_owned()))?;
+    if key.metric.pattern != metric || at(&key).as_object() != Some(coordinates) {
+        return Err(ReadError::Key(name.to_owned()));
+    }
+    Ok(key)
+}
+
+fn read_item(value: &Value) -> Option<Item> {
+    Some(match value {
+        Value::Bool(flag) => Item::Flag(*flag),
+        Value::Number(v) => Item::Number(v.as_f64()?),
+        Value::Null => Item::Number(f64::NAN),
+        Value::String(word) => Item::Word(word.clone()),
+        Value::Array(all) if all.iter().all(Value::is_string) => {
+            Item::Words(all.iter().filter_map(|w| Some(w.as_str()?.to_owned())).collect())
+        }
+        Value::Array(all) => {
+            let pair = |pair: &Value| match pair.as_array()?.as_slice() {
+                [word, Value::Null] => Some((word.as_str()?.to_owned(), f64::NAN)),
+                [word, v] => Some((word.as_str()?.to_owned(), v.as_f64()?)),
+                _ => None,
+            };
+            Item::Numbers(all.iter().map(pair).collect::<Option<_>>()?)
+        }
+        Value::Object(_) => return None,
+    })
+}
+
+/// The fields that the metric declares; another one, or one of another shape, is an error.
+fn read_detail(key: &Key, fields: &Map<String, Value>) -> Result<Detail, ReadError> {
+    let mut detail = Detail::default();
+    for (name, value) in fields {
+        let field = key.metric.detail.iter().find(|field| field.name == name);
+        let (Some(field), Some(item)) = (field, read_item(value)) else {
+            return Err(ReadError::Detail { name: key.name(), field: name.clone() });
+        };
+        detail.set(*field, item);
+    }
+    Ok(detail)
+}
+
 fn read_finding(row: FindingRow) -> Result<Finding, ReadError> {
+    let key = read_key(&row.name, &row.metric, &row.at, false)?;
     Ok(Finding {
         unit: unit(&row.name, &row.unit)?,
-        name: row.name,
         value: match row.value {
             AnyValue::Number(v) => findings::Value::Number(v.unwrap_or(f64::NAN)),
             AnyValue::Text(text) => findings::Value::Text(text),
@@ -266,14 +382,18 @@ fn read_finding(row: FindingRow) -> Result<Finding, ReadError> {
         high: row.high,
         count: row.count,
         trials: row.trials,
+        basis: Basis::of(&row.basis)
+            .ok_or_else(|| ReadError::Basis { name: key.name(), basis: row.basis.clone() })?,
+        detail: read_detail(&key, &row.detail)?,
         notes: row.notes,
+        key,
     })
 }
 
 fn read_histogram(row: HistogramRow) -> Result<Histogram, ReadError> {
     Ok(Histogram {
+        key: read_key(&row.name, &row.metric, &row.at, true)?,
         unit: unit(&row.name, &row.unit)?,
-        name: row.name,
         bytes: row.bytes,
         loads_per_sample: row.loads_per_sample,
         counts: row.counts.into_iter().map(|(v, n)| (v.unwrap_or(f64::NAN), n)).collect(),
@@ -313,7 +433,7 @@ pub fn from_json(text: &str, warnings: &[schema::WarningKind]) -> Result<Report,
     Ok(Report {
         experiment: d.experiment,
         subject: d.subject.name,
-        worth: d.subject.worth,
+        trust: d.subject.trust,
         facts: d.subject.facts.into_iter().map(read_fact).collect::<Result<_, _>>()?,
         seed: d.seed,
         elapsed_s: d.elapsed_s.unwrap_or(f64::NAN),

@@ -10,6 +10,7 @@ mod page;
 pub mod schema;
 mod sections;
 pub mod share;
+mod style;
 pub mod terminal;
 mod text;
 
@@ -20,4 +21,5 @@ pub use draft::draft;
 pub use html::html;
 pub use json::{from_json, json};
 pub use sections::compare::comparison;
-pub use terminal::{Style, examination, terminal};
+pub use style::Style;
+pub use terminal::{examination, terminal};

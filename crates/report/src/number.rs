@@ -1,6 +1,7 @@
 //! Numbers with as many digits as their interval justifies.
 
 use fathom_analysis::findings::{Finding, Value};
+use fathom_units::unit_of;
 
 /// A value and its interval as they are printed; the interval is empty where there is none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -90,14 +91,6 @@ pub fn shown(value: f64, low: Option<f64>, high: Option<f64>) -> Shown {
         }
     };
     Shown { value, interval }
-}
-
-const UNITS: [(f64, &str); 4] =
-    [(1024.0 * 1024.0 * 1024.0, "GiB"), (1024.0 * 1024.0, "MiB"), (1024.0, "KiB"), (1.0, "B")];
-
-/// The largest binary unit (bytes in it, name) that leaves `bytes` at least one.
-fn unit_of(bytes: f64) -> (f64, &'static str) {
-    UNITS.into_iter().find(|(in_it, _)| bytes.abs() >= *in_it).unwrap_or((1.0, "B"))
 }
 
 /// A size with its interval, in the binary unit of the size: `48 KiB`, `(47..49)`.

@@ -4,12 +4,12 @@ use anstyle::{AnsiColor, Style as Ansi};
 use comfy_table::{CellAlignment, LineStyle, TableStyle};
 use unicode_width::UnicodeWidthStr;
 
-use crate::terminal::Style;
+use crate::style::Style;
 use crate::text;
 
 /// What a piece of text is, from which its colour follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ink {
+pub enum TextRole {
     /// As the terminal has it.
     Plain,
     /// Headings.
@@ -36,17 +36,17 @@ const TIERS: [AnsiColor; 5] =
 const HEAT: [AnsiColor; 5] =
     [AnsiColor::Blue, AnsiColor::Cyan, AnsiColor::Green, AnsiColor::Yellow, AnsiColor::Red];
 
-fn ansi(ink: Ink) -> Ansi {
+fn ansi(role: TextRole) -> Ansi {
     let coloured = |c: AnsiColor| Ansi::new().fg_color(Some(c.into()));
-    match ink {
-        Ink::Plain | Ink::Tier(0) => Ansi::new(),
-        Ink::Bold => Ansi::new().bold(),
-        Ink::Dim => Ansi::new().dimmed(),
-        Ink::Good => coloured(AnsiColor::Green),
-        Ink::Bad => coloured(AnsiColor::Red).bold(),
-        Ink::Warn => coloured(AnsiColor::Yellow),
-        Ink::Tier(n) => coloured(TIERS[(n - 1) % TIERS.len()]),
-        Ink::Heat(n) => coloured(HEAT[n.min(HEAT.len() - 1)]),
+    match role {
+        TextRole::Plain | TextRole::Tier(0) => Ansi::new(),
+        TextRole::Bold => Ansi::new().bold(),
+        TextRole::Dim => Ansi::new().dimmed(),
+        TextRole::Good => coloured(AnsiColor::Green),
+        TextRole::Bad => coloured(AnsiColor::Red).bold(),
+        TextRole::Warn => coloured(AnsiColor::Yellow),
+        TextRole::Tier(n) => coloured(TIERS[(n - 1) % TIERS.len()]),
+        TextRole::Heat(n) => coloured(HEAT[n.min(HEAT.len() - 1)]),
     }
 }
 
@@ -82,25 +82,30 @@ pub const INTERVAL: Column = left("(95 %)");
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Chart {
     /// Latency by working set.
-    Staircase,
+    LatencyCurve,
     /// What translation adds by the number of pages.
     Pages,
-    /// The histogram of this name.
-    Histogram(String),
+    /// The histogram of single loads at this working set, bytes.
+    Histogram(u64),
     /// Time an access by step, with this operation.
     Stride(String),
     /// Time of 8 bytes by working set and attribute, with this operation.
     Attributes(String),
     /// CPU time of a transfer by size and strategy, in this direction.
     Transfers(String),
-    /// Its parts by strategy, of this direction and size: `to-device.1536`.
-    TransferParts(String),
+    /// Its parts by strategy, of one direction and size.
+    TransferParts {
+        /// Which way data go.
+        direction: String,
+        /// Bytes of the transfer.
+        size: u64,
+    },
     /// What a victim lost by a transfer in this direction, by size and strategy.
     Pollution(String),
     /// Time a line by working set and step, with this operation.
     Heat(String),
-    /// Rounds of reads: `misses` or `time`, and `misses.expected` where policies can be set beside them.
-    Rounds(&'static str),
+    /// Rounds of reads: their misses or their time.
+    Rounds(Shown),
     /// Which line of this tier is gone.
     Evicted(u64),
     /// Time of a pair's second load by its distance.
@@ -111,16 +116,28 @@ pub enum Chart {
     Stages,
     /// What factors add (`effect`), or explain of what memory workers add (`explained`).
     Effects(&'static str),
-    /// The tail and the maximum by block size, of this worker and mode.
-    Sweep(String),
-    /// The tail by block size and stride, of this worker and mode.
-    SweepHeat(String),
+    /// The tail and the maximum by block size, of this stressor and mode.
+    Sweep(String, String),
+    /// The tail by block size and stride, of this stressor and mode.
+    SweepHeat(String, String),
     /// Page colours of a tier: what is shown of each round, by pages.
-    Colours(u64, &'static str),
+    Colours(u64, Shown),
+}
+
+/// What is shown of rounds of loads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// Their misses.
+    Misses {
+        /// Also what replacement policies would do?
+        expected: bool,
+    },
+    /// Their time.
+    Time,
 }
 
 /// A line in pieces of one ink each.
-pub type Pieces = Vec<(Ink, String)>;
+pub type Pieces = Vec<(TextRole, String)>;
 
 /// One thing on a page. The terminal prints all of them as text; other forms give them a shape of their own.
 #[derive(Clone, Debug)]
@@ -130,7 +147,7 @@ pub enum Block {
     /// Text of any length; its first line begins with `first`, the others with `under`.
     Text {
         /// What it is.
-        ink: Ink,
+        role: TextRole,
         /// The text, not wrapped.
         text: String,
         /// Begin of the first line.
@@ -156,7 +173,7 @@ pub enum Block {
 pub struct Table {
     columns: Vec<Column>,
     rows: Vec<Vec<String>>,
-    colour: Vec<(&'static str, Ink)>,
+    colour: Vec<(&'static str, TextRole)>,
 }
 
 impl Table {
@@ -169,10 +186,10 @@ impl Table {
     }
 
     /// The rows, each with the ink that a text in it asks for.
-    pub fn rows(&self) -> impl Iterator<Item = (Ink, &[String])> {
+    pub fn rows(&self) -> impl Iterator<Item = (TextRole, &[String])> {
         self.rows.iter().map(|row| {
             let line: String = row.iter().map(|cell| format!(" {cell}")).collect();
-            (ink_of(&line, &self.colour), row.as_slice())
+            (role_of(&line, &self.colour), row.as_slice())
         })
     }
 }
@@ -209,19 +226,19 @@ impl Page {
     }
 
     /// One line of pieces that together are known to fit.
-    pub fn pieces(&mut self, pieces: &[(Ink, String)]) {
+    pub fn pieces(&mut self, pieces: &[(TextRole, String)]) {
         self.blocks.push(Block::Line(pieces.to_vec()));
     }
 
     /// One line that is known to fit.
-    pub fn line(&mut self, ink: Ink, text: &str) {
-        self.pieces(&[(ink, text.trim_end().to_string())]);
+    pub fn line(&mut self, role: TextRole, text: &str) {
+        self.pieces(&[(role, text.trim_end().to_string())]);
     }
 
     /// Text of any length, wrapped; the first line begins with `first`, the others with `under`.
-    pub fn text(&mut self, ink: Ink, text: &str, first: &str, under: &str) {
+    pub fn text(&mut self, role: TextRole, text: &str, first: &str, under: &str) {
         let [text, first, under] = [text, first, under].map(str::to_string);
-        self.blocks.push(Block::Text { ink, text, first, under });
+        self.blocks.push(Block::Text { role, text, first, under });
     }
 
     /// An empty line and a heading.
@@ -230,7 +247,7 @@ impl Page {
     }
 
     /// A table. `colour` says what a line that contains a text is.
-    pub fn table(&mut self, columns: &[Column], rows: &[Vec<String>], colour: &[(&'static str, Ink)]) {
+    pub fn table(&mut self, columns: &[Column], rows: &[Vec<String>], colour: &[(&'static str, TextRole)]) {
         let (columns, rows, colour) = (columns.to_vec(), rows.to_vec(), colour.to_vec());
         self.blocks.push(Block::Table(Table { columns, rows, colour }));
     }
@@ -251,19 +268,19 @@ impl Text {
     fn block(&mut self, block: &Block) {
         match block {
             Block::Line(pieces) => self.pieces(pieces),
-            Block::Text { ink, text, first, under } => self.text(*ink, text, first, under),
+            Block::Text { role, text, first, under } => self.text(*role, text, first, under),
             Block::Heading(text) => {
                 self.out.push('\n');
-                self.text(Ink::Bold, text, "", "  ");
+                self.text(TextRole::Bold, text, "", "  ");
             }
             Block::Table(table) => self.table(table),
             Block::Picture { lines, .. } => lines.iter().for_each(|line| self.pieces(line)),
         }
     }
 
-    fn pieces(&mut self, pieces: &[(Ink, String)]) {
-        for (ink, text) in pieces {
-            let ansi = ansi(*ink);
+    fn pieces(&mut self, pieces: &[(TextRole, String)]) {
+        for (role, text) in pieces {
+            let ansi = ansi(*role);
             if self.style.colour && !text.is_empty() && ansi != Ansi::new() {
                 self.out += &format!("{ansi}{text}{ansi:#}");
             } else {
@@ -273,13 +290,13 @@ impl Text {
         self.out.push('\n');
     }
 
-    fn line(&mut self, ink: Ink, text: &str) {
-        self.pieces(&[(ink, text.trim_end().to_string())]);
+    fn line(&mut self, role: TextRole, text: &str) {
+        self.pieces(&[(role, text.trim_end().to_string())]);
     }
 
-    fn text(&mut self, ink: Ink, text: &str, first: &str, under: &str) {
+    fn text(&mut self, role: TextRole, text: &str, first: &str, under: &str) {
         for line in text::wrap(text, self.style.width, first, under) {
-            self.line(ink, &line);
+            self.line(role, &line);
         }
     }
 
@@ -293,8 +310,8 @@ impl Text {
         let head = shown.columns().map(|(head, _, _)| head.lines().count()).max().unwrap_or(1);
         for (at, line) in lines.iter().enumerate() {
             // The head and the rule under it.
-            let ink = if at <= head { Ink::Dim } else { ink_of(line, &shown.colour) };
-            self.line(ink, line);
+            let role = if at <= head { TextRole::Dim } else { role_of(line, &shown.colour) };
+            self.line(role, line);
         }
     }
 
@@ -332,12 +349,12 @@ impl Text {
                     text += &format!("{comma}{}", format!("{head} {cell}").trim_start());
                 }
             }
-            self.text(ink_of(&text, &table.colour), text.trim_start(), "", "  ");
+            self.text(role_of(&text, &table.colour), text.trim_start(), "", "  ");
         }
     }
 }
 
 /// The ink of a line by the first text that it contains.
-fn ink_of(line: &str, colour: &[(&str, Ink)]) -> Ink {
-    colour.iter().find(|(text, _)| line.contains(text)).map_or(Ink::Plain, |(_, ink)| *ink)
+fn role_of(line: &str, colour: &[(&str, TextRole)]) -> TextRole {
+    colour.iter().find(|(text, _)| line.contains(text)).map_or(TextRole::Plain, |(_, role)| *role)
 }

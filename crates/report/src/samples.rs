@@ -1,13 +1,17 @@
 //! Reports built by hand, and random ones, for the tests of every module.
 
-mod pressure;
+mod wakeup;
 
-use fathom_analysis::findings::{Finding, Histogram, Refused, Report, Value, Warning};
+use fathom_analysis::findings::words::{self, Words};
+use fathom_analysis::findings::{
+    Axis, Coordinate, Finding, Histogram, Item, Key, Kind, Metric, Refused, Report, Value, Warning,
+};
+use fathom_analysis::metrics::{self, REGISTRY};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-use crate::schema::{WarningKind, names, values};
-pub use pressure::{pressure, sweep};
+use crate::schema::WarningKind;
+pub use wakeup::{sweep, wakeup};
 
 /// Warnings as whoever makes them would list them.
 pub const WARNINGS: &[WarningKind] = &[
@@ -15,29 +19,27 @@ pub const WARNINGS: &[WarningKind] = &[
     ("budget-spent", "the budget ended before the plan"),
 ];
 
+/// The key of a name of the schema.
+pub fn key(name: &str) -> Key {
+    REGISTRY.key(name).unwrap_or_else(|| panic!("no metric is called {name}"))
+}
+
 pub fn number(name: &str, value: f64, unit: &'static str, ends: Option<(f64, f64)>, count: u64) -> Finding {
     Finding {
-        name: name.to_string(),
-        value: Value::Number(value),
-        unit,
         low: ends.map(|e| e.0),
         high: ends.map(|e| e.1),
         count,
         trials: vec![1, 2, 3],
-        notes: Vec::new(),
+        ..Finding::number(key(name), value).in_unit(unit)
     }
 }
 
 pub fn word(name: &str, value: &str, notes: &[&str]) -> Finding {
     Finding {
-        name: name.to_string(),
-        value: Value::Text(value.to_string()),
-        unit: "",
-        low: None,
-        high: None,
         count: 3,
-        trials: Vec::new(),
+        unit: "",
         notes: notes.iter().map(|n| n.to_string()).collect(),
+        ..Finding::text(key(name), value)
     }
 }
 
@@ -53,7 +55,7 @@ fn around(v: f64, share: f64) -> Option<(f64, f64)> {
 const KIB: f64 = 1024.0;
 
 /// Latency over a working set on a machine of 48 KiB, 2 MiB and memory, with a ramp after each.
-fn stairs(bytes: f64) -> f64 {
+fn curves(bytes: f64) -> f64 {
     let ramp = |from: f64, to: f64, low: f64, high: f64| {
         let t = ((bytes / from).ln() / (to / from).ln()).clamp(0.0, 1.0);
         low * (high / low).powf(t)
@@ -71,7 +73,7 @@ fn points(count: usize) -> Vec<Finding> {
         .map(|i| {
             let exponent = 12.0 + 16.0 * i as f64 / (count - 1) as f64;
             let bytes = (exponent.exp2() / 64.0).round() * 64.0;
-            let v = stairs(bytes);
+            let v = curves(bytes);
             number(&format!("latency.{bytes}.time"), v, "ns", around(v, 0.004), 48)
         })
         .collect()
@@ -126,8 +128,8 @@ fn claims() -> Vec<Finding> {
     ];
     for source in ["cpuid", "sysfs"] {
         for (n, (holds, size, ways, sets)) in levels.iter().enumerate() {
-            let name = |what: &str| format!("claim.{source}.level.{}.{what}", n + 1);
-            all.push(noted(number(&name("size"), *size, "bytes", None, 1), holds));
+            let name = |what: &str| format!("claim.{source}.level.{}.{holds}.{what}", n + 1);
+            all.push(number(&name("size"), *size, "bytes", None, 1));
             all.push(number(&name("line"), 64.0, "bytes", None, 1));
             all.push(number(&name("ways"), *ways, "", None, 1));
             all.push(number(&name("sets"), *sets, "", None, 1));
@@ -169,7 +171,7 @@ pub fn survey(count: usize) -> Report {
     Report {
         experiment: "survey".to_string(),
         subject: "host".to_string(),
-        worth: "real".to_string(),
+        trust: "real".to_string(),
         facts: vec![
             ("cpu".to_string(), "Example Xeon® Platinum at 2.10 GHz".to_string()),
             ("kernel".to_string(), "Linux on x86_64".to_string()),
@@ -185,7 +187,7 @@ pub fn survey(count: usize) -> Report {
 /// A guest that other work disturbed, with warnings and a refusal.
 pub fn disturbed() -> Report {
     let mut report = survey(25);
-    report.worth = "virtual".to_string();
+    report.trust = "virtual".to_string();
     report.findings[0] = word(
         "disturbed",
         "yes",
@@ -195,8 +197,8 @@ pub fn disturbed() -> Report {
              than the wanted resolution",
         ],
     );
-    report.findings.push(number("some.name.of.tomorrow", 12.5, "ns", Some((12.0, 13.0)), 7));
-    report.findings.push(word("another.new.one", "a sentence that says something", &["and a note on it"]));
+    // No section shows these: they are printed as they are.
+    report.findings.push(number("proven", 12.5, "samples", Some((12.0, 13.0)), 7));
     report.warnings = vec![
         Warning {
             token: "no-huge-pages",
@@ -216,7 +218,7 @@ pub fn disturbed() -> Report {
         remedy: "sudo sysctl kernel.perf_event_paranoid=1".to_string(),
     }];
     report.histograms = vec![Histogram {
-        name: "latency.4096.samples".to_string(),
+        key: key("latency.4096.single"),
         bytes: 4096,
         unit: "ns",
         loads_per_sample: 64,
@@ -231,7 +233,7 @@ pub fn latency() -> Report {
         noted(number(&format!("latency.{bytes}.peak"), value, "cycles", around(value, 0.01), 3000), note)
     };
     let single = |bytes: u64, counts: &[(f64, u64)]| Histogram {
-        name: format!("latency.{bytes}.single"),
+        key: key(&format!("latency.{bytes}.single")),
         bytes,
         unit: "cycles",
         loads_per_sample: 1,
@@ -242,7 +244,7 @@ pub fn latency() -> Report {
     Report {
         experiment: "latency".to_string(),
         subject: "pi1".to_string(),
-        worth: "real".to_string(),
+        trust: "real".to_string(),
         seed: 3,
         elapsed_s: 2.0,
         findings: vec![
@@ -270,11 +272,11 @@ fn rounds() -> Vec<Finding> {
     let mut findings = Vec::new();
     for (n, misses) in [(1, 0.0), (4, 0.0), (8, 0.0), (9, 5.143), (16, 16.0), (32, 32.0)] {
         let time = 1.816 * f64::from(n) + 3.25 * misses;
-        let told = |name: &str, v: f64| noted(number(name, v, "", around(v, 0.01), 9), "counted");
+        let reported = |name: &str, v: f64| noted(number(name, v, "", around(v, 0.01), 9), "counted");
         findings.push(number(&format!("conflict.{n}.time_per_round"), time, "ns", around(time, 0.001), 9));
-        findings.push(told(&format!("conflict.{n}.misses_per_round"), misses));
+        findings.push(reported(&format!("conflict.{n}.misses_per_round"), misses));
         findings.push(number(&format!("conflict.{n}.base.time_per_round"), time + 0.5, "ns", None, 9));
-        findings.push(told(&format!("conflict.{n}.base.misses_per_round"), misses));
+        findings.push(reported(&format!("conflict.{n}.base.misses_per_round"), misses));
     }
     for (policy, misses) in [("lru", 9.0), ("fifo", 9.0), ("random", 2.0), ("bit-plru", 36.0 / 7.0)] {
         findings.push(number(&format!("conflict.9.expected.{policy}"), misses, "", None, 0));
@@ -284,20 +286,15 @@ fn rounds() -> Vec<Finding> {
 
 /// How a level of 8 ways and 64 sets is built, rounds of reads in it and two colours of the one behind.
 pub fn conflict() -> Report {
+    let mut policies = word("tier.1.policies", "bit-plru", &["every policy but bit-plru is rejected"]);
+    let scores = [("bit-plru", 0.9), ("random", 25.2)].map(|(policy, d)| (policy.to_owned(), d));
+    policies.detail.set(metrics::conflict::DEVIANCE, Item::Numbers(scores.to_vec()));
     let mut findings = vec![
         word("disturbed", "no", &[]),
         noted(number("tier.1.ways", 8.0, "", None, 1), "4 KiB a way; 32 KiB in all"),
         number("tier.1.sets", 64.0, "", None, 1),
-        number("line", 64.0, "bytes", None, 1),
-        word(
-            "tier.1.policies",
-            "bit-plru",
-            &[
-                "every policy but bit-plru is rejected",
-                "bit-plru: deviance 0.9 an ask",
-                "random: deviance 25.2 an ask",
-            ],
-        ),
+        number("tier.1.line", 64.0, "bytes", None, 1),
+        policies,
         noted(number("tier.2.line", 64.0, "bytes", None, 1), "told by pairs"),
     ];
     for (behind, share) in [(1, 0.0), (4, 0.125), (8, 1.0)] {
@@ -327,12 +324,16 @@ pub fn conflict() -> Report {
         ("ways", "disagrees", "level 1 ways: sysfs says 12, measured 8"),
         ("sets", "undecided", "sysfs: 64; not measured"),
     ] {
-        findings.push(word(&format!("verdict.level.1.{part}"), verdict, &[note]));
+        let mut row = word(&format!("verdict.level.1.{part}"), verdict, &[note]);
+        if verdict == "undecided" {
+            row.detail.set(fathom_analysis::metrics::claims::UNMEASURED, Item::Flag(true));
+        }
+        findings.push(row);
     }
     Report {
         experiment: "conflict".to_string(),
         subject: "s1".to_string(),
-        worth: "real".to_string(),
+        trust: "real".to_string(),
         seed: 1,
         elapsed_s: 3.4,
         findings,
@@ -352,7 +353,7 @@ pub fn refused() -> Report {
     Report {
         experiment: "survey".to_string(),
         subject: "tiny".to_string(),
-        worth: "emulated".to_string(),
+        trust: "emulated".to_string(),
         seed: 1,
         elapsed_s: 0.04,
         refusals: vec![refusal("tiers"), refusal("translation")],
@@ -385,25 +386,39 @@ fn any_number() -> impl Strategy<Value = f64> {
     ]
 }
 
-/// A name of the schema with its placeholders filled, and its unit; or a word of a kind as value.
-fn any_known() -> impl Strategy<Value = (String, &'static str, Option<&'static str>)> {
-    (0..names().count(), 1u64..40, any::<prop::sample::Index>(), any::<u64>()).prop_map(
-        |(at, n, pick, bytes)| {
-            let pattern = names().nth(at).expect("one of them");
-            let fill = |part: &str| match (part, values(part)) {
-                ("BYTES" | "STEP", _) => (bytes >> (bytes % 64)).max(1).to_string(),
-                ("N" | "K" | "PAGES", _) => n.to_string(),
-                (_, []) => part.to_string(),
-                // An N at a token's end stands for a number.
-                (_, tokens) => tokens[pick.index(tokens.len())].replace('N', "3600"),
-            };
-            let name = pattern.pattern.split('.').map(fill).collect::<Vec<_>>().join(".");
-            let unit = pattern.units[pick.index(pattern.units.len())];
-            let value = pattern.value.map(|kind| match values(kind) {
-                [] => "vm.free.4096",
-                tokens => tokens[pick.index(tokens.len())],
+/// A key of some metric, with a unit and a word where its values are words.
+fn any_known() -> impl Strategy<Value = (Key, &'static str, Option<String>)> {
+    let all: Vec<&'static Metric> =
+        REGISTRY.metrics().filter(|metric| metric.kind != Kind::Histogram).collect();
+    any_of(all)
+}
+
+/// The same, of one of these metrics.
+fn any_of(all: Vec<&'static Metric>) -> impl Strategy<Value = (Key, &'static str, Option<String>)> {
+    (prop::sample::select(all), any::<prop::sample::Index>(), 1u64..40, any::<u64>()).prop_map(
+        |(metric, pick, n, large)| {
+            let word = |words: &'static Words| words.write(pick.index(words.values.len()), 3600);
+            let at = metric.axes().map(|axis| {
+                let coordinate = match axis.words() {
+                    Some(words) => {
+                        let place = pick.index(words.values.len());
+                        let numbered = words::numbered(words.values[place]).is_some();
+                        Coordinate::Word(place, if numbered { 3600 } else { 0 })
+                    }
+                    None if matches!(axis, Axis::Size | Axis::Stride | Axis::Distance) => {
+                        Coordinate::Number((large >> (large % 64)).max(1))
+                    }
+                    None => Coordinate::Number(n),
+                };
+                (axis, coordinate)
             });
-            (name, unit, value)
+            let key = Key { metric, at: at.collect() };
+            let value = match metric.kind {
+                Kind::Number | Kind::Histogram => None,
+                Kind::Word(words) | Kind::Words(words) => Some(word(words)),
+                Kind::Text => Some("vm.free.4096".to_owned()),
+            };
+            (key, metric.units[pick.index(metric.units.len())], value)
         },
     )
 }
@@ -418,27 +433,29 @@ fn any_finding() -> impl Strategy<Value = Finding> {
         prop::collection::vec(any::<u64>(), 0..4),
         prop::collection::vec(any_text(), 0..3),
     )
-        .prop_map(|((name, unit, value), number, low, high, count, trials, notes)| Finding {
-            name,
-            value: value.map_or(Value::Number(number), |v| Value::Text(v.to_string())),
-            unit,
+        .prop_map(|((key, unit, value), number, low, high, count, trials, notes)| Finding {
+            value: value.map_or(Value::Number(number), Value::Text),
             low,
             high,
             count,
             trials,
             notes,
+            ..Finding::number(key, number).in_unit(unit)
         })
 }
 
 fn any_histogram() -> impl Strategy<Value = Histogram> {
-    (any_text(), any::<u64>(), any::<u64>(), prop::collection::vec((any_number(), any::<u64>()), 0..4))
-        .prop_map(|(name, bytes, loads_per_sample, counts)| Histogram {
-            name,
+    let all = REGISTRY.metrics().filter(|metric| metric.kind == Kind::Histogram).collect();
+    let counts = prop::collection::vec((any_number(), any::<u64>()), 0..4);
+    (any_of(all), any::<u64>(), any::<u64>(), counts).prop_map(
+        |((key, unit, _), bytes, loads_per_sample, counts)| Histogram {
+            key,
             bytes,
-            unit: "ns",
+            unit,
             loads_per_sample,
             counts,
-        })
+        },
+    )
 }
 
 fn any_refusal() -> impl Strategy<Value = Refused> {
@@ -465,7 +482,7 @@ pub fn any_report() -> impl Strategy<Value = Report> {
     )
         .prop_map(
             |(
-                (experiment, subject, worth, facts),
+                (experiment, subject, trust, facts),
                 (seed, elapsed_s),
                 findings,
                 histograms,
@@ -475,7 +492,7 @@ pub fn any_report() -> impl Strategy<Value = Report> {
                 Report {
                     experiment,
                     subject,
-                    worth: values("WORTH")[worth].to_string(),
+                    trust: words::WORTH.values[trust].to_string(),
                     facts: facts.into_iter().collect(),
                     seed,
                     elapsed_s,

@@ -3,63 +3,64 @@
 mod access;
 mod against;
 mod attributes;
-mod built;
 mod claims;
 mod colours;
 pub(crate) mod compare;
-mod heat;
+pub(crate) mod finding_index;
+mod geometry;
+mod heat_map;
 mod ladders;
 mod notes;
 mod picture;
-mod pressure;
 mod rounds;
-pub(crate) mod shelf;
 mod strides;
 pub(crate) mod survey;
 mod transfers;
+mod wakeup;
 
-use fathom_analysis::findings::{Finding, Report, Value};
+use fathom_analysis::findings::{Finding, Report};
+use fathom_analysis::metrics::common::{CLOCK_CORE_HZ, DISTURBED};
 
 use crate::number;
-use crate::page::{Block, Ink, Page};
-use crate::terminal::Style;
+use crate::page::{Block, Page, TextRole};
+use crate::style::Style;
+use finding_index::FindingIndex;
 use notes::notes;
-use shelf::Shelf;
 
 /// What was found, section by section.
-pub(crate) fn body(page: &mut Page, report: &Report, mut shelf: Shelf) {
-    pressure::section(page, report, &mut shelf);
-    let drawn = access::section(page, &report.histograms, &mut shelf);
-    ladders::section(page, &mut shelf);
-    strides::section(page, &mut shelf);
-    attributes::section(page, &mut shelf);
-    transfers::section(page, &mut shelf);
-    survey::staircase(page, report, &mut shelf);
-    let nearest = built::section(page, report, &mut shelf);
-    rounds::section(page, nearest, &mut shelf);
-    colours::section(page, &mut shelf);
-    survey::translation(page, &mut shelf);
-    survey::prefetch(page, &mut shelf);
-    claims::section(page, report, &mut shelf);
-    against::section(page, report, &mut shelf);
-    survey::rest(page, &shelf.rest());
+pub(crate) fn body(page: &mut Page, report: &Report, mut finding_index: FindingIndex) {
+    wakeup::section(page, report, &mut finding_index);
+    let drawn = access::section(page, &report.histograms, &mut finding_index);
+    ladders::section(page, &mut finding_index);
+    strides::section(page, &mut finding_index);
+    attributes::section(page, &mut finding_index);
+    transfers::section(page, &mut finding_index);
+    survey::latency_curve(page, report, &mut finding_index);
+    let nearest = geometry::section(page, report, &mut finding_index);
+    rounds::section(page, nearest, &mut finding_index);
+    colours::section(page, &mut finding_index);
+    survey::translation(page, &mut finding_index);
+    survey::prefetch(page, &mut finding_index);
+    claims::section(page, report, &mut finding_index);
+    against::section(page, report, &mut finding_index);
+    survey::rest(page, &finding_index.rest());
     let others: Vec<_> =
-        report.histograms.iter().filter(|h| !(drawn && access::draws(h) || pressure::draws(h))).collect();
+        report.histograms.iter().filter(|h| !(drawn && access::draws(h) || wakeup::draws(h))).collect();
     survey::histograms(page, &others);
 }
 
 /// The same sections as blocks, for a page in another form; without header, warnings and refusals.
 pub(crate) fn blocks(report: &Report) -> Vec<Block> {
     let mut page = Page::new(Style::default());
-    let mut shelf = Shelf::new(&report.findings);
-    shelf.take("disturbed");
-    body(&mut page, report, shelf);
+    let mut finding_index = FindingIndex::new(&report.findings);
+    finding_index.one(&DISTURBED);
+    body(&mut page, report, finding_index);
     page.blocks()
 }
 
-/// What a worth below `real` means for whoever reads the figures.
-pub(crate) fn caveat(worth: &str) -> Option<&'static str> {
-    match worth {
+/// What a clock trust below `real` means for whoever reads the figures.
+pub(crate) fn caveat(trust: &str) -> Option<&'static str> {
+    match trust {
         "virtual" => Some("A guest on real caches: the figures say what it behaves like, not what it is."),
         "emulated" => Some("Emulated: proves that code works, never how fast anything is."),
         "modelled" => Some("Modelled: exact, and about the description only."),
@@ -78,14 +79,14 @@ pub(crate) fn identity(report: &Report) -> Option<usize> {
         .or(if report.facts.is_empty() { None } else { Some(0) })
 }
 
-/// The first line: experiment, subject, its worth, what it is, its core clock, the time it took.
+/// The first line: experiment, subject, its clock trust, what it is, its core clock, the time it took.
 pub(crate) fn headline(report: &Report) -> String {
     // Its interval is among the clocks: here it has the digits of a number without one.
-    let core = report.findings.iter().find(|f| f.name == "clock.core_hz");
+    let core = report.find(&CLOCK_CORE_HZ);
     let core = core.map(|f| number::in_cells(&Finding { low: None, high: None, ..f.clone() }));
     let mut line = format!("{}: {}", report.experiment, report.subject);
-    if !report.worth.is_empty() {
-        line += &format!(" ({})", report.worth);
+    if !report.trust.is_empty() {
+        line += &format!(" ({})", report.trust);
     }
     let more = [
         identity(report).map(|at| report.facts[at].1.clone()),
@@ -99,12 +100,13 @@ pub(crate) fn headline(report: &Report) -> String {
 }
 
 /// What the finding `disturbed` says, in words.
-pub(crate) fn disturbance(f: &Finding) -> (Ink, String) {
-    match &f.value {
-        Value::Text(t) if t == "yes" => {
-            (Ink::Bad, "DISTURBED: other work ran beside the measurement; figures may be wrong.".to_string())
-        }
-        Value::Text(t) if t == "no" => (Ink::Dim, "Undisturbed.".to_string()),
-        _ => (Ink::Bad, format!("disturbed: {}", number::value(f).value)),
+pub(crate) fn disturbance(f: &Finding) -> (TextRole, String) {
+    match f.word() {
+        Some("yes") => (
+            TextRole::Bad,
+            "DISTURBED: other work ran beside the measurement; figures may be wrong.".to_string(),
+        ),
+        Some("no") => (TextRole::Dim, "Undisturbed.".to_string()),
+        _ => (TextRole::Bad, format!("disturbed: {}", number::value(f).value)),
     }
 }

@@ -1,15 +1,19 @@
-//! A report for others to see: a row for a table of machines, a collapsible block for an issue or a forum, a
-//! YAML document for a database. Anonymous, and safe to paste whatever the record holds.
+//! A report for others to see: a row for a table of machines, a collapsible block for an issue or a forum, the
+//! findings as JSON for a database. Anonymous, and safe to paste whatever the record holds.
 //!
 //! What may be shared is listed, and everything else is left out: names of findings that the schema has, the
 //! facts of `FACTS`, sentences that analysis made. Whatever text is left is then searched for what names one
 //! owner or one specimen. A record is a stranger's file; nothing of it may end the table's row or the block.
 
-use fathom_analysis::findings::{Finding, Refused, Report, Value, Warning};
+use fathom_analysis::findings::words::Words;
+use fathom_analysis::findings::{
+    Axis, Coordinate, Detail, Finding, Item, Kind, Refused, Report, Value, Warning,
+};
 
 use crate::number;
-use crate::schema::{self, WarningKind};
-use crate::terminal::{Style, terminal};
+use crate::schema::{WORTH, WarningKind};
+use crate::style::Style;
+use crate::terminal::terminal;
 
 /// Facts that say what the machine is and how it was set, and not whose it is. The kernel's release is cut to
 /// its numbers, because what follows them is whatever its builder typed.
@@ -37,9 +41,9 @@ const GONE: &str = "[left out]";
 pub fn anonymous(report: &Report, subject: Option<&str>, warnings: &[WarningKind]) -> Report {
     let plain =
         |word: &str| !word.is_empty() && word.len() <= 20 && word.bytes().all(|b| b.is_ascii_lowercase());
-    let known = |text: &str, kind: &str| schema::values(kind).contains(&text);
+    let known = |text: &str, words: &Words| words.contains(text);
     let experiment = if plain(&report.experiment) { report.experiment.as_str() } else { "unknown" };
-    let worth = if known(&report.worth, "WORTH") { report.worth.as_str() } else { "unknown" };
+    let trust = if known(&report.trust, WORTH) { report.trust.as_str() } else { "unknown" };
     let facts = report.facts.iter().filter(|(name, _)| {
         FACTS.contains(&name.as_str()) || name == "machine.name" && subject.is_some_and(|s| s != "host")
     });
@@ -47,12 +51,12 @@ pub fn anonymous(report: &Report, subject: Option<&str>, warnings: &[WarningKind
     Report {
         experiment: experiment.to_owned(),
         subject: subject.unwrap_or("a machine").to_owned(),
-        worth: worth.to_owned(),
+        trust: trust.to_owned(),
         facts: facts.map(|(name, value)| (name.clone(), fact(name, value))).collect(),
         seed: report.seed,
         elapsed_s: report.elapsed_s,
         findings: report.findings.iter().filter_map(finding).collect(),
-        histograms: report.histograms.iter().filter(|h| schema_like(&h.name)).cloned().collect(),
+        histograms: report.histograms.iter().filter(|h| h.key.at.iter().all(ours)).cloned().collect(),
         // Reasons quote paths, limits and whatever a probe said.
         refusals: report.refusals.iter().map(|_| refused()).collect(),
         warnings: report
@@ -79,25 +83,47 @@ fn fact(name: &str, value: &str) -> String {
     without_names(value)
 }
 
-/// Letters, digits and dots: a name that our own code made.
-fn schema_like(name: &str) -> bool {
-    name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'.' || b == b'_')
+/// A coordinate that is no text from outside.
+fn ours((_, coordinate): &(Axis, Coordinate)) -> bool {
+    !matches!(coordinate, Coordinate::Text(_))
 }
 
 /// A finding of the schema; a word only where it is a token of its kind.
 fn finding(f: &Finding) -> Option<Finding> {
-    let pattern = schema::matches(&f.name)?;
-    if let (Value::Text(text), Some(kind)) = (&f.value, pattern.value)
-        && !schema::values(kind).contains(&text.as_str())
-    {
-        return None;
-    }
-    if matches!(f.value, Value::Text(_)) != pattern.value.is_some() {
+    let known = match (f.key.metric.kind, &f.value) {
+        (Kind::Number, Value::Number(_)) => true,
+        (Kind::Word(words), Value::Text(text)) => words.contains(text),
+        (Kind::Words(words), Value::Text(text)) => {
+            text == "none" || text.split(',').all(|word| words.contains(word))
+        }
+        _ => false,
+    };
+    if !known {
         return None;
     }
     // A reason of a refusal is whatever the probe said.
     let notes = f.notes.iter().filter(|note| !note.starts_with("refused"));
-    Some(Finding { notes: notes.map(|note| without_names(note)).collect(), ..f.clone() })
+    let notes = notes.map(|note| without_names(note)).collect();
+    Some(Finding { notes, detail: detail(f), ..f.clone() })
+}
+
+/// The fields that are numbers or words of a list: others have texts of the probe or of a kernel.
+fn detail(f: &Finding) -> Detail {
+    let mut kept = Detail::default();
+    for field in f.key.metric.detail {
+        let known = |word: &String| field.words.is_some_and(|words| words.contains(word));
+        let Some(item) = f.detail.get(*field) else { continue };
+        let plain = match item {
+            Item::Flag(_) | Item::Number(_) => true,
+            Item::Word(word) => known(word),
+            Item::Words(words) => words.iter().all(known),
+            Item::Numbers(pairs) => pairs.iter().all(|(word, _)| known(word)),
+        };
+        if plain {
+            kept.set(*field, item.clone());
+        }
+    }
+    kept
 }
 
 /// Text without words that look as if they named one owner, place or specimen.
@@ -174,14 +200,14 @@ fn machine(report: &Report) -> &str {
 
 /// A number of the report with its unit, as in a cell.
 fn cell(report: &Report, name: &str) -> Option<String> {
-    let f = report.findings.iter().find(|f| f.name == name)?;
+    let f = report.findings.iter().find(|f| f.name() == name)?;
     let (shown, unit) = number::in_cells(f);
     Some(format!("{} {unit}", shown.value).trim_end().to_owned())
 }
 
 /// The columns of a row.
 const COLUMNS: [&str; 7] =
-    ["machine", "worth", "core", "tiers (capacity, latency)", "TLBs", "walk", "disturbed"];
+    ["machine", "trust", "core", "tiers (capacity, latency)", "TLBs", "walk", "disturbed"];
 
 /// The two lines above the rows of a Markdown table.
 #[must_use]
@@ -200,7 +226,7 @@ pub fn row(report: &Report) -> String {
     let tlbs = (1..).map_while(|n| cell(report, &format!("tlb.{n}.entries")));
     let cells = [
         machine(report).to_owned(),
-        report.worth.clone(),
+        report.trust.clone(),
         cell(report, "clock.core_hz").unwrap_or_default(),
         tiers.collect::<Vec<_>>().join("; "),
         tlbs.collect::<Vec<_>>().join(", "),
@@ -235,59 +261,14 @@ pub fn details(report: &Report) -> String {
     // Longer than any run of backticks in it, so that no line of it closes the fence.
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
-    let summary = markdown(&format!("{}: {} ({})", report.experiment, machine(report), report.worth));
+    let summary = markdown(&format!("{}: {} ({})", report.experiment, machine(report), report.trust));
     format!("<details>\n<summary>{summary}</summary>\n\n{fence}text\n{text}{fence}\n\n</details>\n")
 }
 
-/// Findings that a database has no use for: points of curves and claims that it can look up.
-const DETAILS: [&str; 3] = ["pages.", "claim.", "bias."];
-
-/// A YAML document (1.2) of an [`anonymous`] report.
-///
-/// By hand, because every scalar here is a number or a text in double quotes, and JSON's quoted text is YAML's
-/// (YAML 1.2.2, 1.2): the tests read it back with a parser.
+/// The findings of an [`anonymous`] report as JSON: the document that `--json` prints, with plain text only.
 #[must_use]
-pub fn yaml(report: &Report) -> String {
-    let quoted = |text: &str| serde_json::Value::from(super::text::clean(text, true)).to_string();
-    let number = |v: f64| if v.is_finite() { crate::json::number(v).to_string() } else { "null".to_owned() };
-    let mut out = format!(
-        "format: \"fathom.share\"\nversion: 1\nexperiment: {}\nmachine: {}\nsubject: {}\nworth: {}\nseed: {}\n\
-         elapsed_s: {}\n",
-        quoted(&report.experiment),
-        quoted(machine(report)),
-        quoted(&report.subject),
-        quoted(&report.worth),
-        report.seed,
-        number(report.elapsed_s)
-    );
-    out += if report.facts.is_empty() { "facts: {}\n" } else { "facts:\n" };
-    for (name, value) in &report.facts {
-        out += &format!("  {}: {}\n", quoted(name), quoted(value));
-    }
-    let survey = report.experiment == "survey";
-    let wanted = |f: &&Finding| {
-        let points = survey && f.name.starts_with("latency.");
-        !points && !DETAILS.iter().any(|d| f.name.starts_with(d))
-    };
-    let findings: Vec<&Finding> = report.findings.iter().filter(wanted).collect();
-    out += if findings.is_empty() { "findings: []\n" } else { "findings:\n" };
-    for f in findings {
-        let value = match &f.value {
-            Value::Number(v) => number(*v),
-            Value::Text(text) => quoted(text),
-        };
-        let end = |v: Option<f64>| v.map_or("null".to_owned(), number);
-        out += &format!(
-            "  - {{name: {}, value: {value}, unit: {}, low: {}, high: {}, count: {}}}\n",
-            quoted(&f.name),
-            quoted(f.unit),
-            end(f.low),
-            end(f.high),
-            f.count
-        );
-    }
-    let tokens: Vec<String> = report.warnings.iter().map(|w| quoted(w.token)).collect();
-    out + &format!("warnings: [{}]\n", tokens.join(", "))
+pub fn json(report: &Report) -> String {
+    crate::json::json(&crate::text::clean_report(report, true))
 }
 
 #[cfg(test)]

@@ -4,38 +4,14 @@ mod doctor;
 
 use fathom_analysis::facts;
 use fathom_analysis::findings::Report;
+use fathom_analysis::metrics::common::DISTURBED;
 
-use crate::page::{Ink, Page};
-use crate::sections::shelf::Shelf;
+use crate::page::{Page, TextRole};
+use crate::sections::finding_index::FindingIndex;
 use crate::sections::{body, caveat, disturbance, headline, identity, survey};
+use crate::style::Style;
 use crate::text;
 pub use doctor::examination;
-
-/// How the text may look. Who calls decides; nothing here looks at the environment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Style {
-    /// May it be coloured (ANSI escape sequences)?
-    pub colour: bool,
-    /// May characters beyond ASCII be used?
-    pub unicode: bool,
-    /// Columns that no line exceeds; fewer than [`Style::NARROWEST`] count as that many.
-    pub width: usize,
-}
-
-impl Style {
-    /// The narrowest width, in columns, that a table of numbers can still be read in.
-    pub const NARROWEST: usize = 40;
-
-    /// The widest line, in columns: what is wider than this is hard to read, however wide the terminal.
-    pub const WIDEST: usize = 120;
-}
-
-impl Default for Style {
-    /// Without colour, in Unicode, 80 columns.
-    fn default() -> Style {
-        Style { colour: false, unicode: true, width: 80 }
-    }
-}
 
 /// The whole report as text: no line is wider than `style.width`, and every line ends in a newline.
 ///
@@ -48,13 +24,13 @@ pub fn terminal(report: &Report, style: &Style, next: Option<&str>) -> String {
     let style = Style { width: style.width.clamp(Style::NARROWEST, Style::WIDEST), ..*style };
     let report = text::clean_report(report, style.unicode);
     let mut page = Page::new(style);
-    let mut shelf = Shelf::new(&report.findings);
+    let mut finding_index = FindingIndex::new(&report.findings);
     header(&mut page, &report);
-    disturbed(&mut page, &mut shelf);
+    disturbed(&mut page, &mut finding_index);
     if report.findings.is_empty() {
         nothing(&mut page, &report);
     }
-    body(&mut page, &report, shelf);
+    body(&mut page, &report, finding_index);
     survey::warnings(&mut page, &report.warnings);
     survey::refusals(&mut page, &report.refusals);
     if let Some(next) = next {
@@ -64,25 +40,25 @@ pub fn terminal(report: &Report, style: &Style, next: Option<&str>) -> String {
 }
 
 fn header(page: &mut Page, report: &Report) {
-    page.text(Ink::Bold, &headline(report), "", "  ");
-    if let Some(caveat) = caveat(&report.worth) {
-        page.text(Ink::Plain, caveat, "", "  ");
+    page.text(TextRole::Bold, &headline(report), "", "  ");
+    if let Some(caveat) = caveat(&report.trust) {
+        page.text(TextRole::Plain, caveat, "", "  ");
     }
     let what = identity(report);
     let facts = report.facts.iter().enumerate();
     let facts = facts.filter(|(at, (name, _))| Some(*at) != what && facts::is_head(name));
     let mut others: Vec<String> = facts.map(|(_, (name, value))| format!("{name} {value}")).collect();
     others.push(format!("seed {}", report.seed));
-    page.text(Ink::Dim, &others.join("; "), "", "  ");
+    page.text(TextRole::Dim, &others.join("; "), "", "  ");
 }
 
 /// A disturbance stands on top, with its causes; its absence is one quiet line.
-fn disturbed(page: &mut Page, shelf: &mut Shelf) {
-    let Some(f) = shelf.take("disturbed") else { return };
-    let (ink, text) = disturbance(f);
-    page.text(ink, &text, "", "  ");
+fn disturbed(page: &mut Page, finding_index: &mut FindingIndex) {
+    let Some(f) = finding_index.one(&DISTURBED) else { return };
+    let (role, text) = disturbance(f);
+    page.text(role, &text, "", "  ");
     for note in &f.notes {
-        page.text(if ink == Ink::Bad { Ink::Warn } else { Ink::Dim }, note, "  - ", "    ");
+        page.text(if role == TextRole::Bad { TextRole::Warn } else { TextRole::Dim }, note, "  - ", "    ");
     }
 }
 
@@ -92,24 +68,24 @@ fn nothing(page: &mut Page, report: &Report) {
         1 => "Nothing was measured: see the refusal below.".to_string(),
         n => format!("Nothing was measured: see the {n} refusals below."),
     };
-    page.line(Ink::Plain, "");
-    page.text(Ink::Bad, &why, "", "  ");
+    page.line(TextRole::Plain, "");
+    page.text(TextRole::Bad, &why, "", "  ");
 }
 
 fn next_command(page: &mut Page, next: &str) {
-    page.line(Ink::Plain, "");
+    page.line(TextRole::Plain, "");
     let width = page.style().width;
     let lines = text::command(next, width);
     let label = "Next: ";
     if let [only] = lines.as_slice()
         && label.len() + unicode_width::UnicodeWidthStr::width(only.as_str()) <= width
     {
-        page.pieces(&[(Ink::Plain, label.to_string()), (Ink::Bold, only.clone())]);
+        page.pieces(&[(TextRole::Plain, label.to_string()), (TextRole::Bold, only.clone())]);
         return;
     }
-    page.line(Ink::Plain, label);
+    page.line(TextRole::Plain, label);
     for line in lines {
-        page.line(Ink::Bold, &line);
+        page.line(TextRole::Bold, &line);
     }
 }
 

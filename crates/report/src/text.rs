@@ -1,6 +1,6 @@
 //! Text that is fit for a terminal: nothing in it moves the cursor, and every column is counted.
 
-use fathom_analysis::findings::{Finding, Histogram, Refused, Report, Value, Warning};
+use fathom_analysis::findings::{Finding, Refused, Report, Value, Warning};
 use textwrap::{Options, WordSplitter};
 use unicode_width::UnicodeWidthChar;
 
@@ -59,27 +59,23 @@ pub fn clean(text: &str, unicode: bool) -> String {
 pub fn clean_report(report: &Report, unicode: bool) -> Report {
     let tidy = |text: &String| clean(text, unicode).trim().to_string();
     let finding = |f: &Finding| Finding {
-        name: tidy(&f.name),
         value: match &f.value {
             Value::Text(text) => Value::Text(tidy(text)),
             number => number.clone(),
         },
+        detail: f.detail.map_text(tidy),
         notes: f.notes.iter().map(tidy).collect(),
         ..f.clone()
     };
     Report {
         experiment: tidy(&report.experiment),
         subject: tidy(&report.subject),
-        worth: tidy(&report.worth),
+        trust: tidy(&report.trust),
         facts: report.facts.iter().map(|(name, value)| (tidy(name), tidy(value))).collect(),
         seed: report.seed,
         elapsed_s: report.elapsed_s,
         findings: report.findings.iter().map(finding).collect(),
-        histograms: report
-            .histograms
-            .iter()
-            .map(|h| Histogram { name: tidy(&h.name), ..h.clone() })
-            .collect(),
+        histograms: report.histograms.clone(),
         refusals: report
             .refusals
             .iter()

@@ -45,25 +45,26 @@ function policies(name, c, reads, groups) {
 Object.assign(SPECS, {
   rounds(page, data) {
     const report = page.reports[data.report];
-    const [what, beside] = data.name.split(".");
-    const unit = what === "time" ? "ns a round" : "misses a round";
-    const of = (kind) => findings(report, new RegExp(`^conflict\\.(\\d+)${kind}\\.${what}_per_round$`))
-      .map((f) => ({ x: f.key, y: f.value, low: f.low, high: f.high, n: f.count }));
-    const [own, base] = [of(""), of("\\.base")];
+    const time = data.shown === "time";
+    const unit = time ? "ns a round" : "misses a round";
+    const metrics = time
+      ? ["conflict.{lines}.time_per_round", "conflict.{lines}.base.time_per_round"]
+      : ["conflict.{lines}.misses_per_round", "conflict.{lines}.base.misses_per_round"];
+    const [own, base] = metrics.map((metric) => curveOf(ofMetrics(report, metric), "lines"));
     const sets = [{ name: base.length ? "huge pages" : "measured", list: own }, { name: "base pages", list: base }].filter((s) => s.list.length);
     const all = sets.flatMap((s) => s.list);
     const [min, max] = [Math.min(...all.map((p) => p.x)), Math.max(...all.map((p) => p.x))];
     if (!(max > min)) return null;
-    const expected = beside ? findings(report, /^conflict\.(\d+)\.expected\.([\w-]+)$/) : [];
-    const reads = expected[0]?.key;
+    const expected = data.expected === "true" ? ofMetrics(report, "conflict.{lines}.expected.{policy}") : [];
+    const reads = Math.min(...expected.map((f) => f.at.lines));
     const groups = new Map();
-    for (const f of expected.filter((f) => f.key === reads)) {
+    for (const f of expected.filter((f) => f.at.lines === reads)) {
       const key = f.value.toFixed(2);
-      groups.set(key, { y: f.value, words: [...(groups.get(key)?.words ?? []), f.word] });
+      groups.set(key, { y: f.value, words: [...(groups.get(key)?.words ?? []), f.at.policy] });
     }
     const list = [...groups.values()].sort((a, b) => a.y - b.y);
     return {
-      caption: what === "time"
+      caption: time
         ? "Time of a round. Each read more takes time by itself; beyond the ways it takes more, where reads miss."
         : `Misses of the nearest level a round${list.length ? `; at ${reads} reads, what textbook policies would do` : ""}.`,
       items: [
@@ -76,8 +77,8 @@ Object.assign(SPECS, {
   },
 
   evicted(page, data) {
-    const list = findings(page.reports[data.report], new RegExp(`^evicted\\.${Number(data.name)}\\.(\\d+)\\.share$`))
-      .map((f) => ({ x: f.key, y: f.value, low: f.low, high: f.high, n: f.count }));
+    const gone = ofMetrics(page.reports[data.report], "evicted.{level}.{distance}.share");
+    const list = curveOf(gone.filter((f) => f.at.level === Number(data.tier)), "distance");
     if (!list.length) return null;
     return {
       small: true,
@@ -103,9 +104,9 @@ Object.assign(SPECS, {
   pairs(page, data) {
     const report = page.reports[data.report];
     const by = new Map();
-    for (const f of report.findings.findings) {
-      const m = /^pair\.(\d+)\.(\d+)\.time$/.exec(f.name);
-      if (m && f.value > 0) by.set(Number(m[1]), [...(by.get(Number(m[1])) ?? []), { x: Number(m[2]), y: f.value, low: f.low, high: f.high, n: f.count }]);
+    for (const f of ofMetrics(report, "pair.{level}.{distance}.time")) {
+      const { level, distance } = f.at;
+      if (f.value > 0) by.set(level, [...(by.get(level) ?? []), { x: distance, y: f.value, low: f.low, high: f.high, n: f.count }]);
     }
     const sets = [...by].sort((a, b) => a[0] - b[0]).map(([n, list]) => ({ name: `beyond tier ${n}`, list: list.sort((a, b) => a.x - b.x) }));
     const all = sets.flatMap((s) => s.list);
@@ -113,7 +114,7 @@ Object.assign(SPECS, {
     const [min, max] = [Math.min(...xs), Math.max(...xs)];
     if (!(max > min)) return null;
     const lines = new Map();
-    for (const f of [...findings(report, /^(line)$/), ...findings(report, /^tier\.(\d+)\.line$/)]) {
+    for (const f of ofMetrics(report, "tier.{level}.line")) {
       if (f.value >= min && f.value <= max) lines.set(f.value, { x: f.value });
     }
     return {
@@ -129,22 +130,25 @@ Object.assign(SPECS, {
   },
 
   colours(page, data) {
-    const [tier, what] = data.name.split(".");
-    const unit = what === "time_per_round" ? "ns a round" : "misses a round";
+    const time = data.shown === "time";
+    const unit = time ? "ns a round" : "misses a round";
+    const metrics = time
+      ? ["tier.{level}.colour.shared.{pages}.time_per_round", "tier.{level}.colour.{colours}.{pages}.time_per_round"]
+      : ["tier.{level}.colour.shared.{pages}.misses_per_round", "tier.{level}.colour.{colours}.{pages}.misses_per_round"];
+    // By the number of colours; 0 stands for one shared frame, which has none.
     const by = new Map();
-    for (const f of page.reports[data.report].findings.findings) {
-      const m = /^tier\.(\d+)\.colour\.(\w+)\.(\d+)\.(\w+)$/.exec(f.name);
-      if (!m || m[1] !== tier || m[4] !== what || typeof f.value !== "number") continue;
-      by.set(m[2], [...(by.get(m[2]) ?? []), { x: Number(m[3]), y: f.value, low: f.low, high: f.high, n: f.count }]);
+    for (const f of ofMetrics(page.reports[data.report], ...metrics)) {
+      const { level, colours = 0, pages } = f.at;
+      if (level !== Number(data.tier)) continue;
+      by.set(colours, [...(by.get(colours) ?? []), { x: pages, y: f.value, low: f.low, high: f.high, n: f.count }]);
     }
-    const rank = (word) => (word === "shared" ? 0 : Number(word));
-    const named = (word) => (word === "shared" ? "one shared frame" : word === "1" ? "1 colour" : `${word} colours`);
-    const sets = [...by].sort((a, b) => rank(a[0]) - rank(b[0])).map(([word, list]) => ({ name: named(word), list: list.sort((a, b) => a.x - b.x) }));
+    const named = (colours) => (colours === 0 ? "one shared frame" : colours === 1 ? "1 colour" : `${colours} colours`);
+    const sets = [...by].sort((a, b) => a[0] - b[0]).map(([colours, list]) => ({ name: named(colours), list: list.sort((a, b) => a.x - b.x) }));
     const xs = sets.flatMap((s) => s.list.map((p) => p.x));
     const [min, max] = [Math.min(...xs), Math.max(...xs)];
     if (!(max > min)) return null;
     return {
-      caption: `A round loads from each of so many pages once, one curve a number of colours; ${what === "time_per_round" ? "time of a round" : `misses of tier ${tier}`}. Wider curves lie below narrower ones.`,
+      caption: `A round loads from each of so many pages once, one curve a number of colours; ${time ? "time of a round" : `misses of tier ${data.tier}`}. Wider curves lie below narrower ones.`,
       items: sets.flatMap((s) => s.list.map((p) => ({ p, of: s.name, text: `${p.x} pages, ${s.name}: ${say(p, unit)}` }))),
       x: { ...LINEAR(min, max, "pages"), whole: true }, xLabel: digits, y: { type: "value", name: unit, min: 0 },
       series: (c) => nested(sets, (v) => v, c, BOTH_ENDS),

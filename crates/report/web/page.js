@@ -88,35 +88,33 @@ function safe(text) {
 
 // ---- findings ----
 
-function findings(report, pattern) {
-  const found = [];
-  for (const f of report.findings.findings) {
-    const m = pattern.exec(f.name);
-    if (m && typeof f.value === "number") found.push({ key: Number(m[1]), word: m[2] ?? m[1], ...f });
-  }
-  return found.sort((a, b) => a.key - b.key);
+// The findings of some metrics, each by its pattern, that have a number, in the report's order.
+function ofMetrics(report, ...metrics) {
+  return report.findings.findings.filter((f) => metrics.includes(f.metric) && typeof f.value === "number");
+}
+// Findings as points along one of their axes, in its order.
+function curveOf(list, axis) {
+  return list.map((f) => ({ x: f.at[axis], y: f.value, low: f.low, high: f.high, n: f.count })).sort((a, b) => a.x - b.x);
 }
 function tiers(report) {
   const by = new Map();
-  for (const f of findings(report, /^tier\.(\d+)\.(latency|latency_cycles|capacity)$/)) {
-    by.set(f.key, { n: f.key, ...by.get(f.key), [f.word]: f });
+  for (const [word, metric] of Object.entries({ latency: "tier.{level}.latency", capacity: "tier.{level}.capacity" })) {
+    for (const f of ofMetrics(report, metric)) by.set(f.at.level, { n: f.at.level, ...by.get(f.at.level), [word]: f });
   }
-  return [...by.values()];
+  return [...by.values()].sort((a, b) => a.n - b.n);
 }
 function points(report) {
-  const cycles = new Map(findings(report, /^latency\.(\d+)\.cycles$/).map((f) => [f.key, f]));
-  return findings(report, /^latency\.(\d+)\.time$/)
-    .filter((f) => f.value > 0)
-    .map((f) => ({ x: f.key, y: f.value, low: f.low, high: f.high, n: f.count, cycles: cycles.get(f.key) }));
+  const cycles = new Map(ofMetrics(report, "latency.{size}.cycles").map((f) => [f.at.size, f]));
+  return curveOf(ofMetrics(report, "latency.{size}.time"), "size").filter((p) => p.y > 0).map((p) => ({ ...p, cycles: cycles.get(p.x) }));
 }
 function claims(report) {
   const by = new Map();
-  for (const f of report.findings.findings) {
-    const m = /^claim\.(\w+)\.level\.(\d+)\.size$/.exec(f.name);
-    if (!m || typeof f.value !== "number" || f.notes.some((n) => /instructions/.test(n))) continue;
-    const key = `${m[2]} ${f.value}`;
-    const known = by.get(key) ?? { level: Number(m[2]), bytes: f.value, sources: [] };
-    if (!known.sources.includes(m[1])) known.sources.push(m[1]);
+  for (const f of ofMetrics(report, "claim.{source}.level.{level}.{side}.size")) {
+    const { level, side, source } = f.at;
+    if (side === "instructions") continue;
+    const key = `${level} ${f.value}`;
+    const known = by.get(key) ?? { level, bytes: f.value, sources: [] };
+    if (!known.sources.includes(source)) known.sources.push(source);
     by.set(key, known);
   }
   return [...by.values()];
@@ -195,7 +193,7 @@ function heatMap(cells, words) {
 }
 
 const SPECS = {
-  staircase(page, data) {
+  latency_curve(page, data) {
     const report = page.reports[data.report];
     const stairs = points(report);
     if (stairs.length < 2) return null;
@@ -206,7 +204,7 @@ const SPECS = {
     const bandName = (n, from, to) => (Math.log2(to / from) < Math.log2(max / min) / 9 ? `${n}` : `tier ${n}`);
     const base = Number(report.findings.subject.facts["page.base"]);
     const walk = base > 0
-      ? findings(report, /^pages\.(\d+)\.extra$/).map((f) => ({ x: f.key * base, y: f.value, low: f.low, high: f.high, n: f.count }))
+      ? curveOf(ofMetrics(report, "pages.{pages}.extra"), "pages").map((p) => ({ ...p, x: p.x * base }))
           .filter((p) => p.y >= low && p.x >= min && p.x <= max)
       : [];
     const within = claims(report).map((c) => ({ ...c, x: c.bytes })).filter((c) => c.x >= min && c.x <= max);
@@ -244,10 +242,10 @@ const SPECS = {
 
   pages(page, data) {
     const report = page.reports[data.report];
-    const list = findings(report, /^pages\.(\d+)\.extra$/).map((f) => ({ x: f.key, y: f.value, low: f.low, high: f.high, n: f.count }));
+    const list = curveOf(ofMetrics(report, "pages.{pages}.extra"), "pages");
     if (list.length < 2) return null;
     const [min, max] = [list[0].x, list.at(-1).x];
-    const reach = findings(report, /^tlb\.(\d+)\.entries$/).map((f) => ({ ...f, x: f.value })).filter((f) => f.x >= min && f.x <= max);
+    const reach = curveOf(ofMetrics(report, "tlb.{tlb}.entries"), "tlb").map((p) => ({ n: p.x, x: p.y })).filter((f) => f.x >= min && f.x <= max);
     return {
       small: true,
       caption: "What a load pays more on that many pages, one line in each, than on as many lines packed together.",
@@ -256,23 +254,23 @@ const SPECS = {
       series: (c) => [
         curve("translation", Math.log2, list, c.series[1]),
         whiskers("95 % intervals", Math.log2, list, c.series[1]),
-        ...(reach.length ? [marks("TLB entries", Math.log2, c, c.series[3], reach, (m) => `TLB ${m.key}: ${digits(m.x)} entries`)] : []),
+        ...(reach.length ? [marks("TLB entries", Math.log2, c, c.series[3], reach, (m) => `TLB ${m.n}: ${digits(m.x)} entries`)] : []),
       ],
     };
   },
 
   histogram(page, data) {
     const report = page.reports[data.report];
-    const h = report.findings.histograms.find((h) => h.name === data.name);
+    const h = report.findings.histograms.find((h) => h.metric === "latency.{size}.single" && h.at.size === Number(data.size));
     const counts = h?.counts.filter(([v, n]) => Number.isFinite(v) && n > 0) ?? [];
     if (!counts.length) return null;
     const total = counts.reduce((sum, c) => sum + c[1], 0);
     const [min, max] = [counts[0][0], counts.at(-1)[0]];
     const log = min > 0 && max / min > 8;
     const bars = binned(counts, log);
-    const bias = report.findings.findings.find((f) => f.name === "bias.sample");
-    const peak = report.findings.findings.find((f) => f.name === `latency.${h.bytes}.peak`);
-    const at = peak && bias && typeof peak.value === "number" ? peak.value * h.loads_per_sample + (bias.value ?? 0) : null;
+    const bias = report.findings.findings.find((f) => f.metric === "bias.sample");
+    const peak = report.findings.findings.find((f) => f.metric === "latency.{size}.peak" && f.at.size === h.at.size);
+    const at = peak && bias && typeof peak.value === "number" ? peak.value + (bias.value ?? 0) / h.loads_per_sample : null;
     const what = h.loads_per_sample > 1 ? `means of ${h.loads_per_sample} loads` : "single loads";
     const room = Math.max((max - min) * 0.06, 4 * (bars[0].to - bars[0].from));
     const axis = log ? OCTAVES(bars[0].from / 1.15, bars.at(-1).to * 1.15, h.unit) : LINEAR(min - room, max + room, h.unit);
@@ -304,28 +302,23 @@ const SPECS = {
             return { type: "rect", shape: { x: x1, y: Math.min(y, zero - 1), width: Math.max(x2 - x1 - 0.5, 1.5), height: Math.max(zero - y, 1) }, style: { fill: c.series[0] } };
           },
         },
-        ...(at ? [marks("main peak", axis.on, c, c.series[1], [{ x: at }], () => `${digits(peak.value)} + bias`)] : []),
+        ...(at ? [marks("main peak", axis.on, c, c.series[1], [{ x: at }], () => `${digits(peak.value)} + bias${h.loads_per_sample > 1 ? ` / ${h.loads_per_sample}` : ""}`)] : []),
       ],
     };
   },
 
   stride(page, data) {
-    const report = page.reports[data.report];
-    const by = new Map();
-    for (const f of report.findings.findings) {
-      const m = /^stride\.(\d+)\.(\d+)\.(\w+)\.time_per_access$/.exec(f.name);
-      if (!m || m[3] !== data.name || !(f.value > 0)) continue;
-      const bytes = Number(m[1]);
-      by.set(bytes, [...(by.get(bytes) ?? []), { x: Number(m[2]), y: f.value, low: f.low, high: f.high, n: f.count }]);
-    }
-    const sets = [...by].sort((a, b) => a[0] - b[0]).map(([bytes, list]) => ({ bytes, list: list.sort((a, b) => a.x - b.x) }));
+    const found = ofMetrics(page.reports[data.report], "stride.{size}.{stride}.{operation}.time_per_access")
+      .filter((f) => f.at.operation === data.operation && f.value > 0);
+    const sizes = [...new Set(found.map((f) => f.at.size))].sort((a, b) => a - b);
+    const sets = sizes.map((bytes) => ({ bytes, list: curveOf(found.filter((f) => f.at.size === bytes), "stride") }));
     const all = sets.flatMap((s) => s.list);
     const [least, most] = [Math.min(...all.map((p) => p.x)), Math.max(...all.map((p) => p.x))];
     if (!(most > least)) return null;
     const ys = all.map((p) => p.y);
     return {
       caption: "Time an access by step, one curve a working set; both axes logarithmic. It stops growing where each access brings a line of its own.",
-      items: sets.flatMap((s) => s.list.map((p) => ({ p, text: `${size(s.bytes)} at a step of ${p.x} B: ${say(p, "ns an access")}` }))),
+      items: sets.flatMap((s) => s.list.map((p) => ({ p, text: `${size(s.bytes)} at a stride of ${p.x} B: ${say(p, "ns an access")}` }))),
       x: OCTAVES(least, most, "step"), xLabel: size,
       y: logarithmic(Math.min(...ys) * 0.85, Math.max(...ys) * 1.2, "ns an access"),
       series: (c) => sets.flatMap((s, i) => {
@@ -336,14 +329,11 @@ const SPECS = {
   },
 
   attributes(page, data) {
-    const report = page.reports[data.report];
-    const by = new Map();
-    for (const f of report.findings.findings) {
-      const m = /^cacheability\.(\w+)\.([\w-]+)\.(\d+)\.time$/.exec(f.name);
-      if (!m || m[1] !== data.name || !(f.value > 0)) continue;
-      by.set(m[2], [...(by.get(m[2]) ?? []), { x: Number(m[3]), y: f.value, low: f.low, high: f.high, n: f.count }]);
-    }
-    const sets = [...by].map(([attribute, list]) => ({ attribute, list: list.sort((a, b) => a.x - b.x) }));
+    const found = ofMetrics(page.reports[data.report], "cacheability.{operation}.{attribute}.{size}.time")
+      .filter((f) => f.at.operation === data.operation && f.value > 0);
+    const sets = page.axes.attribute
+      .map((attribute) => ({ attribute, list: curveOf(found.filter((f) => f.at.attribute === attribute), "size") }))
+      .filter((s) => s.list.length);
     const all = sets.flatMap((s) => s.list);
     const [least, most] = [Math.min(...all.map((p) => p.x)), Math.max(...all.map((p) => p.x))];
     if (!(most > least)) return null;
@@ -361,17 +351,14 @@ const SPECS = {
   },
 
   heat(page, data) {
-    const report = page.reports[data.report];
-    const cells = [];
-    for (const f of report.findings.findings) {
-      const m = /^stride\.(\d+)\.(\d+)\.(\w+)\.time_per_line$/.exec(f.name);
-      if (m && m[3] === data.name && f.value > 0) cells.push({ bytes: Number(m[1]), step: Number(m[2]), y: f.value, low: f.low, high: f.high, n: f.count });
-    }
-    cells.sort((a, b) => a.bytes - b.bytes || a.step - b.step);
+    const cells = ofMetrics(page.reports[data.report], "stride.{size}.{stride}.{operation}.time_per_line")
+      .filter((f) => f.at.operation === data.operation && f.value > 0)
+      .map((f) => ({ bytes: f.at.size, step: f.at.stride, y: f.value, low: f.low, high: f.high, n: f.count }))
+      .sort((a, b) => a.bytes - b.bytes || a.step - b.step);
     return heatMap(cells, {
       name: "time a line", unit: "ns", step: "step",
       caption: "Time a line touched (ns), working sets by steps: the darker, the slower; colours are logarithmic.",
-      text: (c) => `${size(c.bytes)} at a step of ${c.step} B: ${say(c, "ns a line")}`,
+      text: (c) => `${size(c.bytes)} at a stride of ${c.step} B: ${say(c, "ns a line")}`,
     });
   },
 

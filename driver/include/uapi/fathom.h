@@ -154,7 +154,7 @@ struct fathom_translate {
 /* How data gets to a device and back. "Packet" is the CPU's own cached memory. */
 #define FATHOM_STREAMING_COPY	0	/* copy, and map a fixed cached buffer for each transfer */
 #define FATHOM_UNCACHED_COPY	1	/* copy, through a write-combining buffer */
-#define FATHOM_STREAMING	2	/* map the packet itself */
+#define FATHOM_ZERO_COPY	2	/* map the packet itself */
 #define FATHOM_PERSISTENT_COPY	3	/* copy, through a cached buffer mapped once, with sync */
 #define FATHOM_COHERENT		4	/* the packet lies in coherent memory */
 #define FATHOM_STRATEGIES	5

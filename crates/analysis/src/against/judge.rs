@@ -4,9 +4,10 @@ use super::{
     CAPACITY, CLOCK, Described, ENTRIES, LATENCY, Level, PENALTY, Span, TOLD_APART, Tlb, Tolerance, Verdict,
     compared,
 };
-use crate::findings::{Finding, Value};
+use crate::findings::{Axis, Basis, Coordinate, Finding, Key, Metric, Part, Value};
 use crate::hierarchy::{Hierarchy, Tlb as Step, interval};
 use crate::interval::Interval;
+use crate::metrics::{claims, conflict, survey};
 
 /// The rows of every claim that the hierarchy can be asked about.
 pub(super) fn rows(hierarchy: &Hierarchy, described: &Described) -> Vec<Finding> {
@@ -21,12 +22,17 @@ pub(super) fn rows(hierarchy: &Hierarchy, described: &Described) -> Vec<Finding>
 
 /// One claim on its way to a row.
 struct Claim<'s> {
-    /// The row's name behind `against.`.
-    name: String,
+    /// The keys of what is expected and of the verdict.
+    keys: [Key; 2],
     /// What it is about, for the sentence.
     of: &'s str,
     unit: &'static str,
     described: Span,
+}
+
+/// The keys of what is expected and of the verdict, at the same coordinates.
+fn keys<const N: usize>(expected: &'static Metric, against: &'static Metric, at: [Part; N]) -> [Key; 2] {
+    [expected.at(at), against.at(at)]
 }
 
 struct Judge<'a> {
@@ -67,25 +73,22 @@ impl<'a> Judge<'a> {
     ) {
         let (low, high) = claim.described;
         let ends = (low < high).then_some((low, high));
+        let [expected, against] = claim.keys.clone();
         self.rows.push(Finding {
-            name: format!("expected.{}", claim.name),
-            value: Value::Number(low),
-            unit: claim.unit,
             low: ends.map(|e| e.0),
             high: ends.map(|e| e.1),
-            count: 0,
-            trials: Vec::new(),
+            basis: Basis::Assumed,
             notes: vec![format!("{} of {}", claim.of, self.described.name)],
+            ..Finding::number(expected, low).in_unit(claim.unit)
         });
         self.rows.push(Finding {
-            name: format!("against.{}", claim.name),
-            value: Value::Text(verdict.token().to_owned()),
-            unit: claim.unit,
             low: measured.map(|m| m.0.low),
             high: measured.map(|m| m.0.high),
             count: measured.map_or(0, |m| m.1.count),
             trials: measured.map(|m| m.1.trials.clone()).unwrap_or_default(),
+            basis: Basis::Derived,
             notes: note.into_iter().collect(),
+            ..Finding::text(against, verdict.token()).in_unit(claim.unit)
         });
     }
 
@@ -113,7 +116,7 @@ impl<'a> Judge<'a> {
         };
         let unit = claim.unit;
         let measured = around(i, unit);
-        let but = match self.hierarchy.report().worth.as_str() {
+        let but = match self.hierarchy.report().trust.as_str() {
             "virtual" => "this guest behaves like",
             _ => "measured is",
         };
@@ -131,7 +134,7 @@ impl<'a> Judge<'a> {
     /// A whole number that was counted: it is the one described, may be it, or is not.
     fn count(
         &mut self,
-        name: String,
+        keys: [Key; 2],
         of: &str,
         unit: &'static str,
         described: u64,
@@ -140,7 +143,7 @@ impl<'a> Judge<'a> {
     ) {
         let i = interval(from);
         let at = described as f64;
-        let claim = Claim { name, of, unit, described: (at, at) };
+        let claim = Claim { keys, of, unit, described: (at, at) };
         let verdict = match (i.value.round() == at, i.low <= at && at <= i.high) {
             (true, _) => Verdict::Agrees,
             (false, true) => Verdict::Undecided,
@@ -158,8 +161,12 @@ impl<'a> Judge<'a> {
     fn clock(&mut self) {
         let Some(found) = self.hierarchy.core_hz() else { return };
         let hz = self.described.core_hz;
-        let claim =
-            Claim { name: "core.clock".into(), of: "the core's clock", unit: "Hz", described: (hz, hz) };
+        let claim = Claim {
+            keys: keys(&claims::EXPECTED_CORE_CLOCK, &claims::AGAINST_CORE_CLOCK, []),
+            of: "the core's clock",
+            unit: "Hz",
+            described: (hz, hz),
+        };
         let moved = self.hierarchy.warned("frequency").then_some("; the clock moved while measuring");
         self.against(&claim, interval(found), found, CLOCK, moved);
     }
@@ -171,8 +178,12 @@ impl<'a> Judge<'a> {
         for (i, level) in described.levels.iter().enumerate() {
             let n = i + 1;
             let of = format!("the size of {}", level.name);
-            let size =
-                Claim { name: format!("level.{n}.size"), of: &of, unit: "bytes", described: level.size };
+            let size = Claim {
+                keys: keys(&claims::EXPECTED_LEVEL_SIZE, &claims::AGAINST_LEVEL_SIZE, [n.into()]),
+                of: &of,
+                unit: "bytes",
+                described: level.size,
+            };
             let Some((tier, capacity)) = h.tiers.get(i).and_then(|t| Some((t, t.capacity?))) else {
                 let verdict = self.unseen(i);
                 missing = if missing == Verdict::Disagrees { missing } else { verdict };
@@ -188,17 +199,24 @@ impl<'a> Judge<'a> {
             let merged = h.tiers.len() < described.levels.len() && self.merges(i);
             let why = merged.then_some("; a level near it may have been taken for one with it");
             self.against(&size, interval(capacity), capacity, CAPACITY, why);
-            self.latency(format!("level.{n}.latency"), &level.name, level.latency, tier.latency, why);
+            self.latency(
+                keys(&claims::EXPECTED_LEVEL_LATENCY, &claims::AGAINST_LEVEL_LATENCY, [n.into()]),
+                &level.name,
+                level.latency,
+                tier.latency,
+                why,
+            );
             self.geometry(n, level, why);
         }
         let (seen, wanted) = (h.tiers.len(), described.levels.len());
         let (verdict, more) = self.firm(if seen > wanted { Verdict::Disagrees } else { missing });
         let said = format!("{} describes {wanted} levels before memory, measured are {seen}", described.name);
         let mut notes: Vec<String> = (seen != wanted).then(|| format!("{said}{more}")).into_iter().collect();
-        notes.extend(self.unasked());
+        notes.extend(self.unrequested());
         let at = wanted as f64;
         let of = "the number of levels";
-        self.row(&Claim { name: "tiers".into(), of, unit: "", described: (at, at) }, verdict, None, None);
+        let keys = keys(&claims::EXPECTED_TIERS, &claims::AGAINST_TIERS, []);
+        self.row(&Claim { keys, of, unit: "", described: (at, at) }, verdict, None, None);
         if let Some(row) = self.rows.last_mut() {
             row.notes = notes;
         }
@@ -224,27 +242,32 @@ impl<'a> Judge<'a> {
         self.firm(verdict).0
     }
 
-    fn latency(&mut self, name: String, of: &str, cycles: Span, from: &Finding, why: Option<&str>) {
+    fn latency(&mut self, keys: [Key; 2], of: &str, cycles: Span, from: &Finding, why: Option<&str>) {
         let of = format!("the latency of {of}");
-        let claim = Claim { name, of: &of, unit: self.time_unit(), described: self.time(cycles) };
+        let claim = Claim { keys, of: &of, unit: self.time_unit(), described: self.time(cycles) };
         self.against(&claim, self.measured(from), from, self.tolerance(LATENCY), why);
     }
 
     fn geometry(&mut self, n: usize, level: &Level, why: Option<&str>) {
         let h = self.hierarchy;
         // A line that was measured as a whole is that of the nearest level.
-        let line = h.number(&format!("tier.{n}.line")).or_else(|| h.number("line").filter(|_| n == 1));
+        let line = h.line(n);
         if let Some(line) = line {
             let of = format!("the line of {}", level.name);
-            self.count(format!("level.{n}.line"), &of, "bytes", level.line, line, why);
+            let keys = keys(&claims::EXPECTED_LEVEL_LINE, &claims::AGAINST_LEVEL_LINE, [n.into()]);
+            self.count(keys, &of, "bytes", level.line, line, why);
         }
-        for (key, described) in [("ways", u64::from(level.ways)), ("sets", level.sets)] {
-            if let Some(found) = h.number(&format!("tier.{n}.{key}")) {
-                let of = format!("the number of {key} of {}", level.name);
-                self.count(format!("level.{n}.{key}"), &of, "", described, found, why);
-            }
+        if let Some(found) = h.number(conflict::TIER_WAYS.at([n.into()])) {
+            let of = format!("the number of ways of {}", level.name);
+            let keys = keys(&claims::EXPECTED_LEVEL_WAYS, &claims::AGAINST_LEVEL_WAYS, [n.into()]);
+            self.count(keys, &of, "", u64::from(level.ways), found, why);
         }
-        let Some(policies) = h.text(&format!("tier.{n}.policies")) else { return };
+        if let Some(found) = h.number(conflict::TIER_SETS.at([n.into()])) {
+            let of = format!("the number of sets of {}", level.name);
+            let keys = keys(&claims::EXPECTED_LEVEL_SETS, &claims::AGAINST_LEVEL_SETS, [n.into()]);
+            self.count(keys, &of, "", level.sets, found, why);
+        }
+        let Some(policies) = h.text(conflict::TIER_POLICIES.at([n.into()])) else { return };
         let fits = policies.split(',').any(|p| p.trim() == level.replacement);
         let (verdict, more) = self.firm(if fits { Verdict::Agrees } else { Verdict::Disagrees });
         let note = (!fits).then(|| {
@@ -254,24 +277,26 @@ impl<'a> Judge<'a> {
             )
         });
         let of = format!("the replacement of {}", level.name);
-        let claim =
-            Claim { name: format!("level.{n}.replacement"), of: &of, unit: "", described: (0.0, 0.0) };
+        let keys = keys(&claims::EXPECTED_LEVEL_REPLACEMENT, &claims::AGAINST_LEVEL_REPLACEMENT, [n.into()]);
+        let claim = Claim { keys, of: &of, unit: "", described: (0.0, 0.0) };
         let at = self.rows.len();
         self.row(&claim, verdict, None, note);
         self.rows[at].value = Value::Text(level.replacement.clone());
     }
 
     /// What the record was not asked, in a sentence.
-    fn unasked(&self) -> Option<String> {
-        let has = |name: String| self.hierarchy.report().findings.iter().any(|f| f.name == name);
-        let any = |what: &str| (1..=self.described.levels.len()).any(|n| has(format!("tier.{n}.{what}")));
-        let asked = [
-            ("line", has("line".to_owned()) || any("line")),
-            ("ways", any("ways")),
-            ("sets", any("sets")),
-            ("replacement", any("policies")),
+    fn unrequested(&self) -> Option<String> {
+        let report = self.hierarchy.report();
+        let most = self.described.levels.len() as u64;
+        let level = |f: &Finding| matches!(f.at(Axis::Level), Some(Coordinate::Number(n)) if *n <= most);
+        let any = |metric: &'static Metric| report.of(metric).any(level);
+        let requested = [
+            ("line", any(&conflict::TIER_LINE)),
+            ("ways", any(&conflict::TIER_WAYS)),
+            ("sets", any(&conflict::TIER_SETS)),
+            ("replacement", any(&conflict::TIER_POLICIES)),
         ];
-        let not: Vec<&str> = asked.iter().filter(|a| !a.1).map(|a| a.0).collect();
+        let not: Vec<&str> = requested.iter().filter(|a| !a.1).map(|a| a.0).collect();
         (!not.is_empty()).then(|| format!("not measured, so not checked: {}", not.join(", ")))
     }
 
@@ -281,7 +306,8 @@ impl<'a> Judge<'a> {
         // A lower bound contradicts what is below it.
         let open =
             open.filter(|_| self.measured(h.memory.latency).value < self.time(self.described.memory).0);
-        self.latency("memory.latency".into(), "memory", self.described.memory, h.memory.latency, open);
+        let keys = keys(&claims::EXPECTED_MEMORY_LATENCY, &claims::AGAINST_MEMORY_LATENCY, []);
+        self.latency(keys, "memory", self.described.memory, h.memory.latency, open);
     }
 
     fn translation(&mut self) {
@@ -292,8 +318,9 @@ impl<'a> Judge<'a> {
         for tlb in &described.tlbs {
             let of = format!("the reach of {}", tlb.name);
             let at = f64::from(tlb.entries);
-            let entries =
-                Claim { name: format!("tlb.{}.entries", tlb.nth), of: &of, unit: "", described: (at, at) };
+            let nth = tlb.nth;
+            let both = keys(&claims::EXPECTED_TLB_ENTRIES, &claims::AGAINST_TLB_ENTRIES, [nth.into()]);
+            let entries = Claim { keys: both, of: &of, unit: "", described: (at, at) };
             let Some((place, step)) = step_of(&h.tlbs, next, at, tlb.merged) else {
                 let verdict = self.unreached(tlb, h.tlbs.len() > next);
                 missing = if missing == Verdict::Disagrees { missing } else { verdict };
@@ -304,13 +331,15 @@ impl<'a> Judge<'a> {
             next = place + 1;
             self.against(&entries, interval(step.entries), step.entries, ENTRIES, None);
             let of = format!("the penalty of {}", tlb.name);
-            let (name, unit) = (format!("tlb.{}.penalty", tlb.nth), self.time_unit());
-            let penalty = Claim { name, of: &of, unit, described: self.time(tlb.penalty) };
+            let unit = self.time_unit();
+            let both = keys(&claims::EXPECTED_TLB_PENALTY, &claims::AGAINST_TLB_PENALTY, [nth.into()]);
+            let penalty = Claim { keys: both, of: &of, unit, described: self.time(tlb.penalty) };
             let measured = self.measured(step.penalty);
             self.against(&penalty, measured, step.penalty, self.tolerance(PENALTY), None);
-            if let Some(ways) = h.number(&format!("tlb.{}.ways", place + 1)) {
+            if let Some(ways) = h.number(survey::TLB_WAYS.at([(place + 1).into()])) {
                 let of = format!("the number of ways of {}", tlb.name);
-                self.count(format!("tlb.{}.ways", tlb.nth), &of, "", u64::from(tlb.ways), ways, None);
+                let keys = keys(&claims::EXPECTED_TLB_WAYS, &claims::AGAINST_TLB_WAYS, [nth.into()]);
+                self.count(keys, &of, "", u64::from(tlb.ways), ways, None);
             }
         }
         let extra = h.tlbs[next.min(h.tlbs.len())..].iter().filter(|s| !s.maybe_tables).count();
@@ -323,13 +352,14 @@ impl<'a> Judge<'a> {
             )
         });
         let (of, at) = ("the number of TLBs", wanted as f64);
-        self.row(&Claim { name: "tlbs".into(), of, unit: "", described: (at, at) }, verdict, None, note);
+        let keys = keys(&claims::EXPECTED_TLBS, &claims::AGAINST_TLBS, []);
+        self.row(&Claim { keys, of, unit: "", described: (at, at) }, verdict, None, note);
     }
 
     /// What a TLB says without a step in its place; `doubtful`: there are steps that may be none of a TLB.
     fn unreached(&self, tlb: &Tlb, doubtful: bool) -> Verdict {
-        let pages = |f: &Finding| f.name.strip_prefix("pages.")?.strip_suffix(".extra")?.parse::<u64>().ok();
-        let most = self.hierarchy.report().findings.iter().filter_map(pages).max().unwrap_or(0);
+        let pages = self.hierarchy.report().of(&survey::PAGES_EXTRA);
+        let most = pages.filter_map(|f| f.key.number(Axis::Pages)).max().unwrap_or(0);
         let looked = most >= 2 * u64::from(tlb.entries);
         self.firm(if looked && !tlb.merged && !doubtful { Verdict::Disagrees } else { Verdict::Undecided }).0
     }
@@ -350,8 +380,7 @@ fn step_of<'a>(steps: &[Step<'a>], next: usize, entries: f64, merged: bool) -> O
 /// The unit that a value is said in, and what one of it is in `unit`.
 fn scale(v: f64, unit: &str) -> (f64, &str) {
     match unit {
-        "bytes" if v >= 1_048_576.0 => (1_048_576.0, "MiB"),
-        "bytes" if v >= 1024.0 => (1024.0, "KiB"),
+        "bytes" => fathom_units::unit_of(v),
         "Hz" => (1e6, "MHz"),
         other => (1.0, other),
     }

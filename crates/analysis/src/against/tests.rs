@@ -1,18 +1,17 @@
 use super::{Described, Level, Tlb, Verdict, check, compared, contradicted};
+use crate::findings::Item;
 use crate::findings::{Finding, Report, Value, Warning};
-use crate::hierarchy::MAYBE_TABLES;
+use crate::metrics::REGISTRY;
+
 use crate::interval::Interval;
 
 fn finding(name: &str, value: f64, unit: &'static str, off: f64) -> Finding {
     Finding {
-        name: name.into(),
-        value: Value::Number(value),
-        unit,
         low: Some(value - off),
         high: Some(value + off),
         count: 40,
         trials: vec![7],
-        notes: Vec::new(),
+        ..Finding::number(REGISTRY.key(name).expect("a name of the schema"), value).in_unit(unit)
     }
 }
 
@@ -33,7 +32,7 @@ fn survey() -> Report {
         ("latency.67108864.time", 200.0, "ns", 1.0),
     ];
     let findings = rows.iter().map(|(name, v, unit, off)| finding(name, *v, unit, *off)).collect();
-    Report { experiment: "survey".into(), worth: "real".into(), findings, ..Report::default() }
+    Report { experiment: "survey".into(), trust: "real".into(), findings, ..Report::default() }
 }
 
 fn level(name: &str, cycles: f64, size: f64, ways: u32) -> Level {
@@ -70,14 +69,14 @@ fn described() -> Described {
 /// The words of the check by name, and the notes of those that do not agree.
 fn words(report: &Report, described: &Described) -> (Vec<(String, String)>, Vec<String>) {
     let checked = check(report, described).expect("tiers");
-    let rows = checked.findings.iter().filter(|f| f.name.starts_with("against."));
+    let rows = checked.findings.iter().filter(|f| f.name().starts_with("against."));
     let mut notes = Vec::new();
     let words = rows.map(|f| {
-        let Value::Text(word) = &f.value else { panic!("{} is no word", f.name) };
+        let Value::Text(word) = &f.value else { panic!("{} is no word", f.name()) };
         if word != "agrees" {
             notes.extend(f.notes.iter().cloned());
         }
-        (f.name["against.".len()..].to_owned(), word.clone())
+        (f.name()["against.".len()..].to_owned(), word.clone())
     });
     (words.collect(), notes)
 }
@@ -114,7 +113,7 @@ fn the_machine_itself_agrees_and_the_rows_say_what_was_described_and_measured() 
     let checked = check(&survey(), &described()).expect("tiers");
     assert!(!contradicted(&checked));
     assert!(checked.facts.contains(&("against".to_owned(), "board".to_owned())));
-    let of = |name: &str| checked.findings.iter().find(|f| f.name == name).expect("a row");
+    let of = |name: &str| checked.findings.iter().find(|f| f.name() == name).expect("a row");
     let (ought, is) = (of("expected.level.2.latency"), of("against.level.2.latency"));
     assert_eq!((&ought.value, ought.unit), (&Value::Number(20.0), "cycles"));
     assert!(is.low.is_some_and(|low| (low - 19.9).abs() < 1e-9), "{is:?}");
@@ -166,7 +165,7 @@ fn geometry_is_checked_where_it_was_measured() {
     let word =
         |name: &str, text: &str| Finding { value: Value::Text(text.into()), ..finding(name, 0.0, "", 0.0) };
     report.findings.extend([
-        finding("line", 64.0, "bytes", 0.0),
+        finding("tier.1.line", 64.0, "bytes", 0.0),
         finding("tier.1.ways", 8.0, "", 0.0),
         finding("tier.1.sets", 64.0, "", 0.0),
         finding("tier.2.line", 64.0, "bytes", 0.0),
@@ -212,9 +211,7 @@ fn what_is_not_found_is_contradicted_only_where_it_should_have_been() {
     assert!(odd(&survey(), &deeper).iter().all(|row| row.ends_with("undecided")));
     // A step that may be page tables is no TLB too many, and may be one that is described.
     let mut report = survey();
-    report.findings[8]
-        .notes
-        .push(format!("1024 pages' descriptors just fill the 32 KiB tier: {MAYBE_TABLES}"));
+    report.findings[8].detail.set(crate::metrics::survey::MAYBE_TABLES, Item::Flag(true));
     assert_eq!(odd(&report, &described()), Vec::<String>::new());
     let mut one = described();
     one.tlbs.pop();

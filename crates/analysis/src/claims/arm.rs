@@ -66,11 +66,11 @@ fn cache_sizes(facts: &Facts, out: &mut Decoded) {
     for level in 1..=7u8 {
         let kind = clidr.map(|clidr| clidr >> (3 * (level - 1)) & 7);
         let fact = |side: &str| format!("{PREFIX}{level}.{side}");
-        let told = |side: &str| facts.get(&fact(side)).is_some();
+        let reported = |side: &str| facts.get(&fact(side)).is_some();
         let both = [(Holds::Data, "data"), (Holds::Instructions, "instructions")];
         let sides: &[(Holds, &str)] = match kind {
             Some(0) => {
-                if told("data") || told("instructions") {
+                if reported("data") || reported("instructions") {
                     out.complain(
                         "arm.clidr_el1",
                         format_args!("has no level {level}, yet CCSIDR was read for it"),
@@ -87,7 +87,7 @@ fn cache_sizes(facts: &Facts, out: &mut Decoded) {
                 out.complain("arm.clidr_el1", format_args!("type {kind} of level {level} is reserved"));
                 continue;
             }
-            None if told("instructions") => &both,
+            None if reported("instructions") => &both,
             None => &[(Holds::Unified, "data")],
         };
         for (holds, side) in sides {

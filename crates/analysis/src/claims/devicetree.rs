@@ -240,16 +240,16 @@ fn walk(tree: &Tree, out: &mut Decoded) {
     for index in chain {
         level += 1;
         let node = &tree.nodes[index];
-        if let Some(told) = number(tree, index, "cache-level", out)
-            && told != u64::from(level)
+        if let Some(reported) = number(tree, index, "cache-level", out)
+            && reported != u64::from(level)
         {
             let path = tree.path(index);
             out.complain(
                 FACT,
-                format_args!("{path}: cache-level is {told}, yet it is reached as level {level}"),
+                format_args!("{path}: cache-level is {reported}, yet it is reached as level {level}"),
             );
-            match u8::try_from(told) {
-                Ok(told @ 1..=7) => level = told,
+            match u8::try_from(reported) {
+                Ok(reported @ 1..=7) => level = reported,
                 _ => continue,
             }
         }

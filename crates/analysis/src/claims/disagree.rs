@@ -1,5 +1,7 @@
 //! Where sources contradict each other.
 
+use fathom_units::exact;
+
 use super::{Claim, Holds, Source};
 
 /// Plain sentences, one for each property of one level on which two sources disagree. A property
@@ -50,8 +52,8 @@ fn compare_level(claims: &[Claim], level: u8, side: Holds, said: &mut Vec<String
     } else {
         format!("level {level} ({side})")
     };
-    tell(&found, &format!("the size of {which}"), said, |claim| claim.size.map(bytes));
-    tell(&found, &format!("the line of {which}"), said, |claim| claim.line.map(bytes));
+    tell(&found, &format!("the size of {which}"), said, |claim| claim.size.map(exact));
+    tell(&found, &format!("the line of {which}"), said, |claim| claim.line.map(exact));
     tell(&found, &format!("the ways of {which}"), said, |claim| claim.ways.map(|ways| ways.to_string()));
     tell(&found, &format!("the sets of {which}"), said, |claim| claim.sets.map(|sets| sets.to_string()));
 }
@@ -87,19 +89,10 @@ fn compare_smallest_line(claims: &[Claim], said: &mut Vec<String>) {
             if least < smallest || least > smallest && tells_all {
                 said.push(format!(
                     "The sources disagree about the smallest line ({side}): ctr says {}, {source} says {}.",
-                    bytes(smallest),
-                    bytes(least)
+                    exact(smallest),
+                    exact(least)
                 ));
             }
         }
     }
-}
-
-/// Bytes in the largest binary unit that leaves no fraction.
-fn bytes(n: u64) -> String {
-    let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
-    units
-        .into_iter()
-        .find(|(shift, _)| n != 0 && n.is_multiple_of(1 << shift))
-        .map_or_else(|| format!("{n} B"), |(shift, unit)| format!("{} {unit}", n >> shift))
 }

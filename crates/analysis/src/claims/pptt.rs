@@ -40,8 +40,8 @@ impl Structure<'_> {
 
     /// Of a processor: the offsets of its private resources, at most as many as it has bytes for.
     fn resources(&self) -> impl Iterator<Item = u32> {
-        let told = self.word(16) as usize;
-        self.bytes[20..].as_chunks::<4>().0.iter().take(told).map(|bytes| u32::from_le_bytes(*bytes))
+        let reported = self.word(16) as usize;
+        self.bytes[20..].as_chunks::<4>().0.iter().take(reported).map(|bytes| u32::from_le_bytes(*bytes))
     }
 
     /// Of a cache: the offset of the next level, or 0.

@@ -69,22 +69,15 @@ fn number(facts: &Facts, name: &str, out: &mut Decoded) -> Option<u64> {
     parsed
 }
 
-/// `48K`: Linux prints KiB, always; M and G are taken too.
+/// `48K`: Linux always prints KiB; the other units are read too.
 fn size(facts: &Facts, name: &str, out: &mut Decoded) -> Option<u64> {
     let text = facts.text(name, &mut out.complaints)?;
-    let (digits, shift) = match text.as_bytes().last() {
-        Some(b'K') => (&text[..text.len() - 1], 10),
-        Some(b'M') => (&text[..text.len() - 1], 20),
-        Some(b'G') => (&text[..text.len() - 1], 30),
-        _ => (text, 0),
-    };
-    let bytes = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(1 << shift));
-    match bytes {
-        Some(0) | None => {
+    match fathom_units::parse(text) {
+        Ok(0) | Err(_) => {
             out.complain(name, format_args!("{text:?} is not a size such as 48K"));
             None
         }
-        some => some,
+        Ok(bytes) => Some(bytes),
     }
 }
 

@@ -1,9 +1,13 @@
 //! The levels of a draft, one a tier that has a capacity.
 
+use fathom_units::exact;
+
 use super::{Grounds, Table, Written, claimed, roundest, time};
 use crate::claims::Holds;
+use crate::findings::Metric;
 use crate::hierarchy::{Hierarchy, Tier, interval, value};
 use crate::interval::Interval;
+use crate::metrics::conflict;
 
 /// What a line is taken to be where nobody says: that of nearly every machine of the last twenty years.
 const LINE: u64 = 64;
@@ -53,7 +57,7 @@ fn level(h: &Hierarchy, n: usize, tier: &Tier, least: u64, policies: &[&str]) ->
     table.word("holds", holds.0.token(), holds.1);
     let (line, of_line) = line(h, n, &claims, least);
     let g = geometry(h, n, line, capacity, &fitting);
-    let beside = claimed::beside(&claims, |c| c.size, g.size, capacity, bytes);
+    let beside = claimed::beside(&claims, |c| c.size, g.size, capacity, exact);
     let of_size = match tier.capacity {
         Some(f) => Grounds::found(f, format!("{}{beside}", g.of_size)),
         None => Grounds::said(g.of_size),
@@ -80,10 +84,10 @@ fn level(h: &Hierarchy, n: usize, tier: &Tier, least: u64, policies: &[&str]) ->
 fn line(h: &Hierarchy, n: usize, claims: &[claimed::Claim], least: u64) -> (u64, Grounds) {
     let sound = |line: u64| line.is_power_of_two() && (16..=4096).contains(&line);
     // A line that was measured as a whole is that of the nearest level.
-    let measured = h.number(&format!("tier.{n}.line")).or_else(|| h.number("line").filter(|_| n == 1));
+    let measured = h.line(n);
     let (line, grounds) = if let Some(f) = measured.filter(|f| sound(value(f).max(0.0) as u64)) {
         let line = value(f) as u64;
-        let beside = claimed::beside(claims, |c| c.line, line, interval(f), bytes);
+        let beside = claimed::beside(claims, |c| c.line, line, interval(f), exact);
         (line, Grounds::found(f, beside.trim_start_matches("; ")))
     } else if let Some((line, said)) = claimed::alone(claims, |c| c.line).filter(|c| sound(c.0)) {
         (line, Grounds::said(said))
@@ -99,14 +103,14 @@ fn line(h: &Hierarchy, n: usize, claims: &[claimed::Claim], least: u64) -> (u64,
 }
 
 fn geometry(h: &Hierarchy, n: usize, line: u64, capacity: Interval, fitting: &[claimed::Claim]) -> Geometry {
-    let count = |key: &str| {
-        h.number(&format!("tier.{n}.{key}")).filter(|f| (1.0..=65536.0).contains(&value(f).round()))
+    let count = |metric: &'static Metric| {
+        h.number(metric.at([n.into()])).filter(|f| (1.0..=65536.0).contains(&value(f).round()))
     };
-    if let Some(f) = count("ways") {
+    if let Some(f) = count(&conflict::TIER_WAYS) {
         let ways = value(f).round() as u64;
         let beside = claimed::beside(fitting, |c| c.ways, ways, interval(f), |v| v.to_string());
         let of_ways = Grounds::found(f, beside.trim_start_matches("; "));
-        let sets = count("sets").map(|f| value(f).round() as u64);
+        let sets = count(&conflict::TIER_SETS).map(|f| value(f).round() as u64);
         return by_ways(line, ways, sets, capacity, of_ways);
     }
     if let Some((ways, said)) = claimed::alone(fitting, |c| c.ways).filter(|c| c.0 <= 65536) {
@@ -143,7 +147,7 @@ fn by_size(line: u64, capacity: Interval) -> Geometry {
         if let Some(ways) = ways.filter(|ways| *ways <= MOST_WAYS) {
             let of_size = match size >> size.trailing_zeros() {
                 1 => "a power of two, the roundest inside it".to_owned(),
-                odd => format!("{odd} x {}, the roundest inside it", bytes(size / odd)),
+                odd => format!("{odd} x {}, the roundest inside it", exact(size / odd)),
             };
             let why =
                 format!("not measured; the fewest from {FEWEST_WAYS} that leave a power of two of sets");
@@ -156,8 +160,9 @@ fn by_size(line: u64, capacity: Interval) -> Geometry {
 
 /// The first policy that the format knows among those that what was measured fits.
 fn replacement(h: &Hierarchy, n: usize, policies: &[&str]) -> (String, Grounds) {
-    let name = format!("tier.{n}.policies");
-    let Some(found) = h.text(&name) else {
+    let key = conflict::TIER_POLICIES.at([n.into()]);
+    let name = key.name();
+    let Some(found) = h.text(key) else {
         return ("lru".to_owned(), Grounds::assumed("not measured"));
     };
     let all: Vec<&str> = found.split(',').map(str::trim).filter(|p| !p.is_empty()).collect();
@@ -168,11 +173,4 @@ fn replacement(h: &Hierarchy, n: usize, policies: &[&str]) -> (String, Grounds) 
     let others: Vec<&str> = all.iter().copied().filter(|p| p != first).collect();
     let more = if others.is_empty() { String::new() } else { format!("; as well fit {}", others.join(", ")) };
     ((*first).to_owned(), Grounds::said(format!("{name}{more}")))
-}
-
-/// Bytes in the largest binary unit that leaves no fraction.
-fn bytes(n: u64) -> String {
-    let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
-    let unit = units.into_iter().find(|(shift, _)| n != 0 && n.is_multiple_of(1 << shift));
-    unit.map_or_else(|| format!("{n} bytes"), |(shift, unit)| format!("{} {unit}", n >> shift))
 }

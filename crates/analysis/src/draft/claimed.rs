@@ -1,9 +1,10 @@
 //! What sources claim of a level, read back from the rows of a report.
 
 use crate::claims::{Holds, Source};
-use crate::findings::Finding;
+use crate::findings::{Axis, Finding, Metric};
 use crate::hierarchy::{Hierarchy, value};
 use crate::interval::Interval;
+use crate::metrics::claims;
 
 /// One source's claims of one level; 0 is what it does not tell.
 #[derive(Clone, Copy, Debug)]
@@ -15,23 +16,24 @@ pub(super) struct Claim {
     pub ways: u64,
 }
 
-/// What a claim's notes say that the level holds.
+/// What a claim says that the level holds.
 fn held(f: &Finding) -> Option<Holds> {
-    f.notes.iter().find_map(|note| Holds::from_token(note.strip_prefix("holds ").unwrap_or(note)))
+    Holds::from_token(&f.key.word(Axis::Side)?)
 }
 
 /// What is claimed of the `n`th level that loads see, by source.
 pub(super) fn of(h: &Hierarchy, n: usize) -> Vec<Claim> {
     let claim = |source: Source| {
-        let found = |key: &str| {
-            let name = format!("claim.{source}.level.{n}.{key}");
-            // One name may stand for both sides of a level.
-            let loads = |f: &&Finding| f.name == name && held(f) != Some(Holds::Instructions);
-            h.report().findings.iter().find(loads)
+        let found = |metric: &'static Metric| {
+            let [data, unified] = [Holds::Data, Holds::Unified]
+                .map(|holds| metric.at([source.token().into(), n.into(), holds.token().into()]));
+            h.report().find(data).or_else(|| h.report().find(unified))
         };
-        let whole = |key: &str| found(key).map_or(0, |f| value(f).clamp(0.0, 1e15) as u64);
-        let holds = ["size", "line", "ways"].iter().filter_map(|key| found(key)).find_map(held);
-        let claim = Claim { source, holds, size: whole("size"), line: whole("line"), ways: whole("ways") };
+        let whole = |metric| found(metric).map_or(0, |f| value(f).clamp(0.0, 1e15) as u64);
+        let keys = [&claims::CLAIM_LEVEL_SIZE, &claims::CLAIM_LEVEL_LINE, &claims::CLAIM_LEVEL_WAYS];
+        let holds = keys.into_iter().filter_map(found).find_map(held);
+        let [size, line, ways] = keys.map(whole);
+        let claim = Claim { source, holds, size, line, ways };
         (claim.size + claim.line + claim.ways > 0).then_some(claim)
     };
     Source::ALL.into_iter().filter_map(claim).collect()
@@ -49,9 +51,9 @@ fn names(of: &[Claim]) -> String {
 
 /// The first value that anybody claims of a key, with those who claim the same, and the others.
 fn first(claims: &[Claim], key: impl Fn(&Claim) -> u64) -> Option<(u64, String, String)> {
-    let told: Vec<Claim> = claims.iter().copied().filter(|c| key(c) > 0).collect();
-    let value = key(told.first()?);
-    let (same, others): (Vec<Claim>, Vec<Claim>) = told.into_iter().partition(|c| key(c) == value);
+    let reported: Vec<Claim> = claims.iter().copied().filter(|c| key(c) > 0).collect();
+    let value = key(reported.first()?);
+    let (same, others): (Vec<Claim>, Vec<Claim>) = reported.into_iter().partition(|c| key(c) == value);
     let others: Vec<String> = others.iter().map(|c| format!("{} by {}", key(c), c.source)).collect();
     Some((value, names(&same), others.join(", ")))
 }

@@ -1,19 +1,18 @@
 use super::{Draft, Options, Written, draft};
+use crate::findings::Item;
 use crate::findings::{Finding, Report, Value, Warning};
-use crate::hierarchy::{Hierarchy, MAYBE_TABLES};
+use crate::hierarchy::Hierarchy;
+use crate::metrics::REGISTRY;
+use crate::metrics::{common, survey};
 
 const POLICIES: [&str; 5] = ["lru", "fifo", "random", "tree-plru", "nru"];
 
 fn finding(name: &str, value: f64, unit: &'static str, off: f64) -> Finding {
     Finding {
-        name: name.into(),
-        value: Value::Number(value),
-        unit,
         low: Some(value - off),
         high: Some(value + off),
         count: 40,
-        trials: Vec::new(),
-        notes: Vec::new(),
+        ..Finding::number(REGISTRY.key(name).expect("a name of the schema"), value).in_unit(unit)
     }
 }
 
@@ -46,7 +45,7 @@ fn survey() -> Report {
     Report {
         experiment: "survey".into(),
         subject: "board".into(),
-        worth: "real".into(),
+        trust: "real".into(),
         facts: facts.iter().map(|(a, b)| (a.to_string(), b.to_string())).collect(),
         findings,
         ..Report::default()
@@ -54,9 +53,8 @@ fn survey() -> Report {
 }
 
 fn claim(source: &str, level: usize, size: f64, line: f64, ways: f64) -> Vec<Finding> {
-    let row = |key: &str, v: f64, unit| Finding {
-        notes: vec!["holds unified".into()],
-        ..finding(&format!("claim.{source}.level.{level}.{key}"), v, unit, 0.0)
+    let row = |key: &str, v: f64, unit| {
+        finding(&format!("claim.{source}.level.{level}.unified.{key}"), v, unit, 0.0)
     };
     vec![row("size", size, "bytes"), row("line", line, "bytes"), row("ways", ways, "")]
 }
@@ -71,7 +69,7 @@ fn drafted(report: &Report) -> Draft {
 fn key(d: &Draft, table: &str, nth: usize, key: &str) -> (Written, String) {
     let table = d.tables.iter().filter(|t| t.name == table).nth(nth - 1).expect("the table");
     let found = table.keys.iter().find(|k| k.key == key).expect("the key");
-    let name = found.grounds.found.as_ref().map(|f| format!("{}: ", f.name)).unwrap_or_default();
+    let name = found.grounds.found.as_ref().map(|f| format!("{}: ", f.name())).unwrap_or_default();
     (found.value.clone(), format!("{name}{}", found.grounds.said))
 }
 
@@ -126,14 +124,17 @@ fn a_claim_is_called_one_and_a_measurement_wins_over_it() {
     assert!(key(&d, "level", 2, "ways").1.starts_with("assumed"));
     assert_eq!(key(&d, "level", 2, "line").0, Written::Size(128));
     // What is measured of line and ways wins, and both are told.
-    report.findings.push(finding("line", 64.0, "bytes", 0.0));
+    report.findings.push(finding("tier.1.line", 64.0, "bytes", 0.0));
     report.findings.push(finding("tier.1.ways", 6.0, "", 0.0));
     let d = drafted(&report);
     let (ways, why) = key(&d, "level", 1, "ways");
     assert_eq!(ways, Written::Count(6));
     assert_eq!(why, "tier.1.ways: 12 claimed by sysfs and cpuid is not what was measured");
     let (line, why) = key(&d, "level", 1, "line");
-    assert_eq!((line, why.as_str()), (Written::Size(64), "line: as claimed by sysfs (but 32 by cpuid)"));
+    assert_eq!(
+        (line, why.as_str()),
+        (Written::Size(64), "tier.1.line: as claimed by sysfs (but 32 by cpuid)")
+    );
     // The nearest level's line says nothing of a farther one's.
     let (line, why) = key(&d, "level", 2, "line");
     assert_eq!((line, why.as_str()), (Written::Size(128), "claimed by sysfs, not measured"));
@@ -188,7 +189,7 @@ fn a_size_that_no_power_of_two_of_sets_makes_has_sixteen_ways() {
 fn page_tables_that_leave_a_cache_are_no_tlb_where_the_numbers_fit_that() {
     let mut report = survey();
     let mut step = finding("tlb.3.entries", 28_000.0, "", 100.0);
-    step.notes.push(format!("28000 lines and their page tables just fill the 2 MiB tier: {MAYBE_TABLES}"));
+    step.detail.set(survey::MAYBE_TABLES, Item::Flag(true));
     report.findings.push(step);
     report.findings.push(finding("tlb.3.penalty", 60.0, "ns", 0.1));
     let d = drafted(&report);
@@ -211,9 +212,9 @@ fn page_tables_that_leave_a_cache_are_no_tlb_where_the_numbers_fit_that() {
 #[test]
 fn without_a_core_clock_times_are_in_ns_and_what_is_odd_is_said() {
     let mut report = survey();
-    report.findings.retain(|f| f.name != "clock.core_hz" && !f.name.ends_with("_cycles"));
+    report.findings.retain(|f| !f.is(&common::CLOCK_CORE_HZ) && !f.is(&survey::TIER_LATENCY_CYCLES));
     report.findings.push(word("disturbed", "yes"));
-    report.worth = "virtual".into();
+    report.trust = "virtual".into();
     for token in ["no-huge-pages", "last-tier-open"] {
         report.warnings.push(Warning { token, text: "odd".into(), remedy: String::new() });
     }

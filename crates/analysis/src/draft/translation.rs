@@ -8,6 +8,7 @@ use super::{Grounds, Table, Written, pages, roundest, shortest, time};
 use crate::findings::Finding;
 use crate::hierarchy::{Hierarchy, Tlb, interval, value};
 use crate::interval::Interval;
+use crate::metrics::survey;
 
 /// What one page has in a pair: a line of 64 bytes and a descriptor of eight.
 const A_PAGE: f64 = 72.0;
@@ -71,7 +72,8 @@ fn tlb(h: &Hierarchy, n: usize, step: &Tlb, nearer: Option<&Finding>) -> Table {
     let mut table = Table::listed("tlb");
     table.word("name", &format!("TLB{n}"), Grounds::said("a word for it; rename it"));
     let measured = interval(step.entries);
-    let ways = h.number(&format!("tlb.{n}.ways")).filter(|f| (1.0..=65536.0).contains(&value(f).round()));
+    let ways =
+        h.number(survey::TLB_WAYS.at([n.into()])).filter(|f| (1.0..=65536.0).contains(&value(f).round()));
     let (entries, ways, of_entries, of_ways) = match ways {
         Some(f) => {
             let ways = value(f).round() as u64;

@@ -233,7 +233,7 @@ impl Run {
         Some(())
     }
 
-    /// `RTS|min|avg|max|overruns|mode switches|length/length asked`.
+    /// `RTS|min|avg|max|overruns|mode switches|length/length requested`.
     fn end(&mut self, at: usize, line: &str) -> Option<()> {
         let [min, mean, max, overruns, _, length] = fields(line)[..] else { return None };
         self.totals = Some(totals(at, min, mean, max, overruns)?);

@@ -45,13 +45,3 @@ fn the_median_interval_covers_as_often_as_it_says() {
         assert!(covered as f64 / f64::from(trials) > 0.93, "n {n}: {covered} of {trials}");
     }
 }
-
-#[test]
-fn the_bootstrap_resamples_groups_not_samples() {
-    // Ten groups, each constant: within them there is no spread, between them all of it.
-    let groups: Vec<Vec<f64>> = (0..10).map(|g| vec![f64::from(g); 50]).collect();
-    let i = bootstrap(&groups, median, 500, 3).unwrap();
-    assert!(i.low < 3.0 && i.high > 6.0, "{i:?}");
-    assert_eq!(bootstrap(&groups, median, 500, 3), Some(i), "a seed repeats");
-    assert_eq!(bootstrap(&[], median, 10, 3), None);
-}

@@ -57,7 +57,7 @@ fn the_expectation_is_the_mean_of_placements() {
             let shares: Vec<f64> = (0..150).map(|_| placed(policy, geometry, pages, &mut rng)).collect();
             let mean = shares.iter().sum::<f64>() / 150.0;
             let scatter = shares.iter().map(|s| (s - mean).powi(2)).sum::<f64>() / 149.0;
-            let expected = miss_share(policy, geometry, pages);
+            let expected = Curve::new(policy, ways).share(colours, pages);
             let apart = (mean - expected).abs();
             assert!(
                 apart < 4.0 * (scatter / 150.0).sqrt() + 0.005,

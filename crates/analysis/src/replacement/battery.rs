@@ -11,14 +11,14 @@ use super::{Access, Block, Program};
 
 /// The nearer levels, which have to forget a block before it can reach the level under test again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wash {
+pub struct Evictors {
     /// Ways of the nearer level; of several, of the one with the most.
     pub ways: usize,
     /// May its replacement be random? Then a wash is three times its ways long, else twice.
     pub random: bool,
 }
 
-impl Wash {
+impl Evictors {
     /// Wash blocks of one wash. A program that washes more often than a line has words for takes others for the rest;
     /// [`Program::blocks`] counts them.
     #[must_use]
@@ -31,12 +31,12 @@ impl Wash {
 const ASKS: usize = 8;
 
 /// The battery for a set of `ways` ways, in which a block may be visited `visits` times a lap (its line's bytes / 8;
-/// at least 2). The first programs calibrate: asks that hit, then asks that miss, under every policy. `wash`: for
+/// at least 2). The first programs calibrate: asks that hit, then asks that miss, under every policy. `evictors`: for
 /// levels beyond the first. At most 60 programs, over at most four times the ways in blocks (24 with few ways).
 #[must_use]
-pub fn programs(ways: usize, visits: usize, wash: Option<Wash>) -> Vec<Program> {
+pub fn programs(ways: usize, visits: usize, evictors: Option<Evictors>) -> Vec<Program> {
     let ways = ways.max(1);
-    let mut battery = Battery { ways, visits: visits.max(2), wash, programs: Vec::new() };
+    let mut battery = Battery { ways, visits: visits.max(2), evictors, programs: Vec::new() };
     battery.calibration();
     battery.probes();
     // The last use but one, after one miss: nothing but random replacement evicts it, and that rarely.
@@ -50,21 +50,21 @@ pub fn programs(ways: usize, visits: usize, wash: Option<Wash>) -> Vec<Program> 
 /// hit, in the level under test and in the nearer one, because what an access costs is found with them. The programs
 /// that calibrate asks serve as ever: all of a lap miss where four times as many lines as ways go round.
 #[must_use]
-pub fn programs_in_whole(ways: usize, visits: usize, wash: Option<Wash>) -> Vec<Program> {
+pub fn programs_in_whole(ways: usize, visits: usize, evictors: Option<Evictors>) -> Vec<Program> {
     let ways = ways.max(1);
-    let mut battery = Battery { ways, visits: visits.max(2), wash, programs: Vec::new() };
+    let mut battery = Battery { ways, visits: visits.max(2), evictors, programs: Vec::new() };
     // Fewer than ways, so that somebody else's line may stay. (Of one way there are no fewer.)
     for lines in [(ways / 2).max(1), (3 * ways / 4).max(1)] {
         battery.cycle(lines);
     }
-    battery.wash = None;
+    battery.evictors = None;
     battery.cycle(1);
-    for asked in programs(ways, visits, wash) {
-        battery.push(asked);
+    for timed in programs(ways, visits, evictors) {
+        battery.push(timed);
     }
     let mut whole: Vec<Program> = Vec::new();
     for mut program in battery.programs {
-        program.accesses.iter_mut().for_each(|a| a.asked = false);
+        program.accesses.iter_mut().for_each(|a| a.timed = false);
         if !whole.contains(&program) {
             whole.push(program);
         }
@@ -75,7 +75,7 @@ pub fn programs_in_whole(ways: usize, visits: usize, wash: Option<Wash>) -> Vec<
 struct Battery {
     ways: usize,
     visits: usize,
-    wash: Option<Wash>,
+    evictors: Option<Evictors>,
     programs: Vec<Program>,
 }
 
@@ -85,7 +85,7 @@ impl Battery {
         // What came last is not evicted yet: of several in turn, and after many that missed. (That as many blocks as
         // there are ways all stay is not sure: a tree's bits may go round a line of somebody else's for ever.)
         self.in_turn(|n| n);
-        self.program(&[Part::Visit((0..all).collect()), Part::Ask(vec![all - 1])]);
+        self.program(&[Part::Visit((0..all).collect()), Part::Query(vec![all - 1])]);
         // Of four times the ways even random replacement keeps only 2 % for a lap.
         self.cycle(4 * self.ways);
     }
@@ -117,16 +117,16 @@ impl Battery {
         self.probe(w, &every_second, h.max(1), &[before(2), before(1)]);
     }
 
-    /// Programs that flush, fill, touch, add and ask one of `asks` each: positions in what is filled, and from the
+    /// Programs that flush, fill, touch, add and ask one of `queries` each: positions in what is filled, and from the
     /// ways on, in what is added.
-    fn probe(&mut self, flush: usize, touches: &[usize], add: usize, asks: &[usize]) {
+    fn probe(&mut self, flush: usize, touches: &[usize], add: usize, queries: &[usize]) {
         let there = self.ways + add;
-        for ask in asks.iter().filter(|a| **a < there) {
+        for query in queries.iter().filter(|a| **a < there) {
             self.program(&[
                 Part::Visit((0..flush + self.ways).collect()),
                 Part::Touch(touches.iter().map(|t| flush + t).collect()),
                 Part::Visit((flush + self.ways..flush + self.ways + add).collect()),
-                Part::Ask(vec![flush + ask]),
+                Part::Query(vec![flush + query]),
             ]);
         }
     }
@@ -136,14 +136,14 @@ impl Battery {
         let mut accesses = Vec::new();
         let mut next = 0;
         for turn in 0..(self.ways + 1).max(ASKS) {
-            let asked = next;
-            while next <= until(asked) {
+            let timed = next;
+            while next <= until(timed) {
                 accesses.push(access(next, false));
                 next += 1;
             }
             if turn < ASKS {
                 accesses.extend(self.washed(turn));
-                accesses.push(access(asked, true));
+                accesses.push(access(timed, true));
             }
         }
         self.push(Program { accesses });
@@ -159,13 +159,13 @@ impl Battery {
 
     fn program(&mut self, parts: &[Part]) {
         let mut accesses = Vec::new();
-        let mut washes = 0..;
+        let mut evicts = 0..;
         for part in parts {
-            let (Part::Visit(blocks) | Part::Touch(blocks) | Part::Ask(blocks)) = part;
+            let (Part::Visit(blocks) | Part::Touch(blocks) | Part::Query(blocks)) = part;
             if !blocks.is_empty() && !matches!(part, Part::Visit(_)) {
-                accesses.extend(self.washed(washes.next().unwrap_or(0)));
+                accesses.extend(self.washed(evicts.next().unwrap_or(0)));
             }
-            accesses.extend(blocks.iter().map(|b| access(*b, matches!(part, Part::Ask(_)))));
+            accesses.extend(blocks.iter().map(|b| access(*b, matches!(part, Part::Query(_)))));
         }
         self.push(Program { accesses });
     }
@@ -179,9 +179,9 @@ impl Battery {
 
     /// The wash before the `nth` part of a lap that needs one: wash blocks too have words for so many visits only.
     fn washed(&self, nth: usize) -> impl Iterator<Item = Access> + use<> {
-        let blocks = self.wash.map_or(0, Wash::blocks);
+        let blocks = self.evictors.map_or(0, Evictors::blocks);
         let first = nth / self.visits * blocks;
-        (first..first + blocks).map(|n| Access { block: Block::Wash(n as u16), asked: false })
+        (first..first + blocks).map(|n| Access { block: Block::Evictors(n as u16), timed: false })
     }
 }
 
@@ -190,9 +190,9 @@ impl Battery {
 enum Part {
     Visit(Vec<usize>),
     Touch(Vec<usize>),
-    Ask(Vec<usize>),
+    Query(Vec<usize>),
 }
 
-fn access(number: usize, asked: bool) -> Access {
-    Access { block: Block::Tested(number as u16), asked }
+fn access(number: usize, timed: bool) -> Access {
+    Access { block: Block::Tested(number as u16), timed }
 }

@@ -13,7 +13,7 @@
 //!
 //! - absolutely, when it does not fit. Its deviance is twice what its log-likelihood lacks to that of the saturated
 //!   model, in which every ask has the share that explains it best (from 0 to 1, with the same error rates). Where the
-//!   policy is the true one that is about chi-squared with one degree an ask. It must not be improbably large in all,
+//!   policy is the true one that is about chi-squared with one degree a query. It must not be improbably large in all,
 //!   nor in any one program: chances below [`REJECT`], the latter times the number of programs. Of [`FOR_ONE_OUTLIER`]
 //!   programs or [`TOTALS_FOR_ONE_OUTLIER`] totals or more the worst one does not count here (in the comparison below it
 //!   does).
@@ -28,7 +28,7 @@
 //! one miss among a hundred accesses is of a lap, so under each policy they are those that explain all laps best
 //! (weighted least squares): an access's time that is off by some tenths of a percent is off in all laps alike, and no
 //! policy pays for it. It is the programs that all hit and those that all miss which hold them fast. What is left over
-//! is a term like that of an ask, normal instead of beta-binomial. Errors of telling there are none; what a neighbour
+//! is a term like that of a query, normal instead of beta-binomial. Errors of telling there are none; what a neighbour
 //! evicts goes into a and c where it evicts as much of every program's hits.
 //!
 //! What is left is consistent: one policy, several that cannot be told apart, or none. Asks whose prediction depends
@@ -79,13 +79,13 @@ impl Seen {
     }
 }
 
-/// What of a policy lies farthest from what was observed: an ask of a program, or a total.
+/// What of a policy lies farthest from what was observed: a query of a program, or a total.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Worst {
     /// Index of the observation; from the number of observations on, of the totals.
     pub program: usize,
     /// Index of the ask in it; 0 for a total.
-    pub ask: usize,
+    pub query: usize,
     /// Share of laps told as misses that the policy predicts, errors included, 0 to 1; of a total, in its unit.
     pub predicted: f64,
     /// What was observed, in the same unit.
@@ -97,10 +97,10 @@ pub struct Worst {
 pub struct Score {
     /// The policy.
     pub policy: Policy,
-    /// Mean natural logarithm of the likelihood of an ask's count.
-    pub log_likelihood_per_ask: f64,
-    /// Mean deviance of an ask: about 1 or less where the policy is true.
-    pub deviance_per_ask: f64,
+    /// Mean natural logarithm of the likelihood of a query's count.
+    pub log_likelihood_per_query: f64,
+    /// Mean deviance of a query: about 1 or less where the policy is true.
+    pub deviance_per_query: f64,
     /// Asks and totals that were scored.
     pub scored: usize,
     /// What fits worst; `None` where nothing was scored.
@@ -142,7 +142,7 @@ const REJECT: f64 = 1e-4;
 const RATIO: f64 = 1e3;
 /// What the counted or classified misses of a lap may be off by, beyond their own error: 0.5 % of its accesses.
 pub(super) const COUNT_FLOOR: f64 = 0.005;
-/// No time of a lap is taken for surer than this, relative: trials run one after the other, and between the yardsticks
+/// No time of a lap is taken for surer than this, relative: trials run one after the other, and between the cycle calibrations
 /// that they are held against a core's clock moves by a tenth of a percent or two, however calm each trial was.
 pub(super) const TIME_FLOOR: f64 = 0.002;
 /// Of so many programs one may be disturbed, and is left out of the absolute judgement of a policy: its worst. A burst
@@ -173,7 +173,7 @@ pub fn judge(
 
 /// What every policy predicts behind one nearer level: policy by policy, program by program.
 pub(super) struct Expected {
-    asks: Vec<Vec<Prediction>>,
+    queries: Vec<Vec<Prediction>>,
     laps: Vec<Vec<LapPrediction>>,
 }
 
@@ -185,23 +185,23 @@ impl Expected {
         programs: &[&Program],
         whole: &[&Program],
     ) -> Self {
-        let asks = |policy: Policy| programs.iter().map(|p| predict(policy, ways, p, nearer)).collect();
+        let queries = |policy: Policy| programs.iter().map(|p| predict(policy, ways, p, nearer)).collect();
         let laps = |policy: Policy| whole.iter().map(|p| predict_lap(policy, ways, p, nearer)).collect();
         Expected {
-            asks: Policy::ALL.iter().map(|p| asks(*p)).collect(),
+            queries: Policy::ALL.iter().map(|p| queries(*p)).collect(),
             laps: Policy::ALL.iter().map(|p| laps(*p)).collect(),
         }
     }
 
     /// The asks that every policy predicts alike and surely: of each (program, ask) whether it misses.
     fn calibration(&self) -> Vec<(usize, usize, bool)> {
-        let programs = self.asks.first().map_or(0, Vec::len);
+        let programs = self.queries.first().map_or(0, Vec::len);
         let mut sure = Vec::new();
-        for program in (0..programs).filter(|i| self.asks.iter().all(|p| p[*i].steady)) {
-            for ask in 0..self.asks[0][program].miss.len() {
-                let all = |f: &dyn Fn(f64) -> bool| self.asks.iter().all(|p| f(p[program].miss[ask]));
+        for program in (0..programs).filter(|i| self.queries.iter().all(|p| p[*i].steady)) {
+            for query in 0..self.queries[0][program].miss.len() {
+                let all = |f: &dyn Fn(f64) -> bool| self.queries.iter().all(|p| f(p[program].miss[query]));
                 if all(&|m| m == 0.0) || all(&|m| m >= SURE_MISS) {
-                    sure.push((program, ask, all(&|m| m >= SURE_MISS)));
+                    sure.push((program, query, all(&|m| m >= SURE_MISS)));
                 }
             }
         }
@@ -232,20 +232,20 @@ impl Noise {
     ) -> Result<Noise, String> {
         // Laps, misses told, misses predicted.
         let sum = |miss: bool| {
-            sure.iter().filter(|s| s.2 == miss).fold((0.0, 0.0, 0.0), |(n, k, p), (i, ask, _)| {
-                let laps = f64::from(observations[*i].of[*ask]);
-                let told = f64::from(observations[*i].missed[*ask]);
-                (n + laps, k + told, p + laps * predicted[*i].miss[*ask])
+            sure.iter().filter(|s| s.2 == miss).fold((0.0, 0.0, 0.0), |(n, k, p), (i, query, _)| {
+                let laps = f64::from(observations[*i].of[*query]);
+                let reported = f64::from(observations[*i].missed[*query]);
+                (n + laps, k + reported, p + laps * predicted[*i].miss[*query])
             })
         };
-        let ((hits, false_misses, _), (misses, told, sure_misses)) = (sum(false), sum(true));
+        let ((hits, false_misses, _), (misses, reported, sure_misses)) = (sum(false), sum(true));
         if hits.min(misses) < f64::from(LEAST_LAPS) {
             return Err(format!(
                 "too few observations: {hits} laps of asks that hit under every policy and {misses} of asks that miss, of \
                  {LEAST_LAPS} each"
             ));
         }
-        let (stray, lost) = (false_misses / hits, 1.0 - told / sure_misses);
+        let (stray, lost) = (false_misses / hits, 1.0 - reported / sure_misses);
         let most = |laps: f64| MOST_ERROR + 3.0 * (MOST_ERROR * (1.0 - MOST_ERROR) / laps).sqrt();
         if stray > most(hits) {
             return Err(format!(
@@ -275,19 +275,20 @@ impl Noise {
         observations: &[Observation],
     ) -> f64 {
         let (mut chi, mut laps) = (0.0, 0.0);
-        for (i, ask, _) in sure {
-            let n = f64::from(observations[*i].of[*ask]);
-            let q = self.told(predicted[*i].miss[*ask]);
-            chi += (f64::from(observations[*i].missed[*ask]) - n * q).powi(2) / (n * q * (1.0 - q)).max(1e-9);
+        for (i, query, _) in sure {
+            let n = f64::from(observations[*i].of[*query]);
+            let q = self.reported(predicted[*i].miss[*query]);
+            chi +=
+                (f64::from(observations[*i].missed[*query]) - n * q).powi(2) / (n * q * (1.0 - q)).max(1e-9);
             laps += n;
         }
-        let asks = sure.len() as f64;
+        let queries = sure.len() as f64;
         // Two of the degrees went into the two rates.
-        (chi / (asks - 2.0).max(1.0) - 1.0) / (laps / asks - 1.0).max(1.0)
+        (chi / (queries - 2.0).max(1.0) - 1.0) / (laps / queries - 1.0).max(1.0)
     }
 
     /// Share of laps told as misses where this share misses.
-    pub fn told(&self, miss: f64) -> f64 {
+    pub fn reported(&self, miss: f64) -> f64 {
         miss * (1.0 - self.lost) + (1.0 - miss) * self.stray
     }
 }
@@ -327,7 +328,7 @@ pub(super) fn weigh(
             let noise = if observations.is_empty() && !totals.is_empty() {
                 Ok(Noise::NONE)
             } else {
-                Noise::of(&expected.calibration(), &expected.asks[at], observations)
+                Noise::of(&expected.calibration(), &expected.queries[at], observations)
             };
             match noise {
                 Ok(noise) => {
@@ -349,7 +350,7 @@ pub(super) fn weigh(
     let beaten = |f: &Fit| fitting.iter().any(|other| f.beaten_by(other));
     let consistent: Vec<&Fit> = fitting.iter().copied().filter(|f| !beaten(f)).collect();
     let mut scores: Vec<Score> = fits.iter().map(|f| f.score(&owners)).collect();
-    scores.sort_by(|a, b| a.deviance_per_ask.total_cmp(&b.deviance_per_ask));
+    scores.sort_by(|a, b| a.deviance_per_query.total_cmp(&b.deviance_per_query));
     let least = if observations.is_empty() { TOTALS_FOR_ONE_OUTLIER } else { LEAST_ASKS };
     let (decided, reason) = decide(ways, least, &consistent, &scores);
     Verdict { consistent: consistent.iter().map(|f| f.policy).collect(), scores, decided, reason }
@@ -369,7 +370,7 @@ fn decide(ways: usize, least: usize, consistent: &[&Fit], scores: &[Score]) -> (
     }
     if consistent.is_empty() {
         let nearest = scores.first().map_or(String::new(), |s| {
-            format!("; {} comes nearest, with a deviance of {:.1} an ask", s.policy, s.deviance_per_ask)
+            format!("; {} comes nearest, with a deviance of {:.1} a query", s.policy, s.deviance_per_query)
         });
         return (true, format!("no textbook policy: each is rejected{nearest}"));
     }
@@ -388,15 +389,15 @@ fn decide(ways: usize, least: usize, consistent: &[&Fit], scores: &[Score]) -> (
 /// and differently.
 fn fault(observations: &[Observation]) -> Option<String> {
     for (i, o) in observations.iter().enumerate() {
-        let asks = o.program.asks();
-        let whole = o.missed.len() == asks && o.of.len() == asks;
+        let queries = o.program.queries();
+        let whole = o.missed.len() == queries && o.of.len() == queries;
         if !whole || o.missed.iter().zip(&o.of).any(|(k, n)| k > n) {
             return Some(format!("contradictory observations: number {i} does not answer its program"));
         }
         for other in observations[..i].iter().filter(|other| other.program == o.program) {
-            for ask in 0..asks {
-                let (k1, n1) = (f64::from(o.missed[ask]), f64::from(o.of[ask]));
-                let (k2, n2) = (f64::from(other.missed[ask]), f64::from(other.of[ask]));
+            for query in 0..queries {
+                let (k1, n1) = (f64::from(o.missed[query]), f64::from(o.of[query]));
+                let (k2, n2) = (f64::from(other.missed[query]), f64::from(other.of[query]));
                 let q = ((k1 + k2 + 1.0) / (n1 + n2 + 2.0)).clamp(LEAST_ERROR, 1.0 - LEAST_ERROR);
                 let variance = q * (1.0 - q) * (1.0 / n1 + 1.0 / n2 + 2.0 * MOST_RHO);
                 // Five standard errors, at the most overdispersion that is taken for noise.
@@ -416,8 +417,8 @@ fn fault(observations: &[Observation]) -> Option<String> {
 
 /// The program (or total) and the ask of each term.
 fn owners(observations: &[Observation], totals: usize) -> Vec<(usize, usize)> {
-    let asks = observations.iter().enumerate().flat_map(|(i, o)| (0..o.of.len()).map(move |a| (i, a)));
-    asks.chain((0..totals).map(|i| (observations.len() + i, 0))).collect()
+    let queries = observations.iter().enumerate().flat_map(|(i, o)| (0..o.of.len()).map(move |a| (i, a)));
+    queries.chain((0..totals).map(|i| (observations.len() + i, 0))).collect()
 }
 
 impl Fit {
@@ -429,11 +430,13 @@ impl Fit {
         (observations, totals): (&[Observation], &[Total]),
     ) -> Fit {
         let mut terms = Vec::new();
-        for (observation, prediction) in observations.iter().zip(&expected.asks[at]) {
-            for ask in 0..observation.of.len() {
-                let (k, n) = (observation.missed[ask], observation.of[ask]);
+        for (observation, prediction) in observations.iter().zip(&expected.queries[at]) {
+            for query in 0..observation.of.len() {
+                let (k, n) = (observation.missed[query], observation.of[query]);
                 let scored = prediction.steady && n > 0;
-                terms.push(scored.then(|| asked(noise, prediction.miss[ask], prediction.error[ask], k, n)));
+                terms.push(
+                    scored.then(|| requested(noise, prediction.miss[query], prediction.error[query], k, n)),
+                );
             }
         }
         terms.extend(whole::terms(noise, totals, &expected.laps[at]));
@@ -469,8 +472,8 @@ impl Fit {
                 outlier.into_iter().for_each(|i| each[i] = (0.0, 0));
             }
         }
-        let (deviance, asks) = each.iter().fold((0.0, 0), |(d, n), e| (d + e.0, n + e.1));
-        chance(deviance, asks) >= REJECT && each.iter().all(|(d, n)| chance(*d, *n) * owned >= REJECT)
+        let (deviance, queries) = each.iter().fold((0.0, 0), |(d, n), e| (d + e.0, n + e.1));
+        chance(deviance, queries) >= REJECT && each.iter().all(|(d, n)| chance(*d, *n) * owned >= REJECT)
     }
 
     /// Does another policy explain what both predict so much better that this one is rejected?
@@ -487,17 +490,17 @@ impl Fit {
             .zip(owners)
             .filter_map(|(t, owner)| t.map(|t| (t, owner)))
             .max_by(|a, b| a.0.deviance.total_cmp(&b.0.deviance))
-            .map(|(t, (program, ask))| Worst {
+            .map(|(t, (program, query))| Worst {
                 program: *program,
-                ask: *ask,
+                query: *query,
                 predicted: t.predicted,
                 observed: t.observed,
             });
         let sum: f64 = self.terms.iter().flatten().map(|t| t.log_likelihood).sum();
         Score {
             policy: self.policy,
-            log_likelihood_per_ask: sum / self.scored().max(1) as f64,
-            deviance_per_ask: self.mean_deviance(),
+            log_likelihood_per_query: sum / self.scored().max(1) as f64,
+            deviance_per_query: self.mean_deviance(),
             scored: self.scored(),
             worst,
         }
@@ -510,9 +513,9 @@ fn chance(deviance: f64, degrees: usize) -> f64 {
 }
 
 /// `k` misses told of `n` laps, where `miss` are predicted with a standard error.
-fn asked(noise: &Noise, miss: f64, error: f64, k: u32, n: u32) -> Term {
+fn requested(noise: &Noise, miss: f64, error: f64, k: u32, n: u32) -> Term {
     let (k, n) = (f64::from(k), f64::from(n));
-    let q = noise.told(miss);
+    let q = noise.reported(miss);
     // An error of the prediction moves all laps together, as overdispersion does.
     let rho = (noise.rho + error * error / (q * (1.0 - q))).min(0.5);
     // ln of n over k; the same for every model, and what makes the likelihood one of the count.
@@ -522,7 +525,7 @@ fn asked(noise: &Noise, miss: f64, error: f64, k: u32, n: u32) -> Term {
         ways_to_tell + ln_beta(k + a, n - k + b) - ln_beta(a, b)
     };
     let of_policy = log_likelihood(q);
-    let saturated = log_likelihood((k / n).clamp(noise.told(0.0), noise.told(1.0)));
+    let saturated = log_likelihood((k / n).clamp(noise.reported(0.0), noise.reported(1.0)));
     let deviance = (2.0 * (saturated - of_policy)).max(0.0);
     Term { log_likelihood: of_policy, deviance, predicted: q, observed: k / n }
 }

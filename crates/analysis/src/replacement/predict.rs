@@ -38,7 +38,7 @@ pub const WARM_UP: usize = 32;
 /// States that a simulation starts from: an empty set, and sets after walks of chance, over the program's own blocks
 /// and over others.
 const STARTS: u64 = 24;
-/// The same for whole laps: what an ask that is off in one state of ten loses among sixty shows in the time of every lap
+/// The same for whole laps: what a query that is off in one state of ten loses among sixty shows in the time of every lap
 /// of its program. The number that finds a state of one in ten in all but one program of ten thousand.
 const STARTS_IN_WHOLE: u64 = 96;
 /// Longest cycle of laps that is looked for. Longer ones would not show their mean in the few hundred laps that a probe
@@ -65,7 +65,7 @@ pub fn predict(
     program: &Program,
     nearer: Option<(Policy, usize)>,
 ) -> Prediction {
-    let numbered = Numbered::of(program, Counted::Asks);
+    let numbered = Numbered::of(program, Counted::Queries);
     let start = |seed| numbered.start(policy, ways, nearer, seed);
     if policy.draws() || nearer.is_some_and(|(p, _)| p.draws()) {
         by_chance(numbered.counts, (0..STARTS_BY_CHANCE).map(start))
@@ -113,7 +113,7 @@ fn without_chance<'a>(numbered: &Numbered, starts: impl Iterator<Item = Lap<'a>>
             }
             (Cycle::None(shares), _) => {
                 // No cycle, but asks that always hit or always miss need none.
-                let single = numbered.counted == Counted::Asks;
+                let single = numbered.counted == Counted::Queries;
                 let constant = single && shares.iter().all(|s| *s == 0.0 || *s == 1.0);
                 let others = &first.get_or_insert((shares.clone(), start)).0;
                 constant && shares == *others
@@ -129,21 +129,21 @@ fn without_chance<'a>(numbered: &Numbered, starts: impl Iterator<Item = Lap<'a>>
     Prediction { error: vec![0.0; miss.len()], miss, steady }
 }
 
-fn by_chance<'a>(asks: usize, starts: impl Iterator<Item = Lap<'a>>) -> Prediction {
+fn by_chance<'a>(queries: usize, starts: impl Iterator<Item = Lap<'a>>) -> Prediction {
     let runs: Vec<Vec<f64>> = starts
         .map(|mut start| {
             start.average(WARM);
             start.average(COUNTED)
         })
         .collect();
-    let miss = mean(&runs, asks);
+    let miss = mean(&runs, queries);
     let laps = (runs.len() * COUNTED) as f64;
     let mut steady = true;
-    let error = (0..asks).map(|ask| {
+    let error = (0..queries).map(|query| {
         // One more miss and one more hit: a share of 0 or 1 of so many laps is not known to be exactly that.
-        let p = (miss[ask] * laps + 1.0) / (laps + 2.0);
+        let p = (miss[query] * laps + 1.0) / (laps + 2.0);
         let variance = p * (1.0 - p) / COUNTED as f64;
-        let squares = runs.iter().map(|r| (r[ask] - p).powi(2) / variance);
+        let squares = runs.iter().map(|r| (r[query] - p).powi(2) / variance);
         let dispersion = squares.clone().sum::<f64>() / (runs.len() - 1) as f64;
         // Starts that differ by more than chance remember where they were.
         steady &= dispersion < MOST_DISPERSION && squares.fold(0.0, f64::max) < MOST_APART.powi(2);
@@ -186,13 +186,13 @@ const MOST_DISPERSION: f64 = 2.95;
 /// Standard errors by which one start may differ from the mean of all.
 const MOST_APART: f64 = 5.0;
 
-fn mean(runs: &[Vec<f64>], asks: usize) -> Vec<f64> {
-    (0..asks).map(|i| runs.iter().map(|r| r[i]).sum::<f64>() / runs.len().max(1) as f64).collect()
+fn mean(runs: &[Vec<f64>], queries: usize) -> Vec<f64> {
+    (0..queries).map(|i| runs.iter().map(|r| r[i]).sum::<f64>() / runs.len().max(1) as f64).collect()
 }
 
 /// Misses a lap of a program's asked accesses, from an empty set.
 pub(super) fn from_empty(policy: Policy, ways: usize, program: &Program, accesses: usize) -> f64 {
-    let numbered = Numbered::of(program, Counted::Asks);
+    let numbered = Numbered::of(program, Counted::Queries);
     let mut lap = numbered.start(policy, ways, None, 0);
     let counted = (accesses / numbered.accesses.len().max(1)).max(COUNTED);
     if !policy.draws()
@@ -208,7 +208,7 @@ pub(super) fn from_empty(policy: Policy, ways: usize, program: &Program, accesse
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Counted {
     /// The misses of each asked access in the level under test.
-    Asks,
+    Queries,
     /// The misses of all accesses in the nearer level, and in the level under test.
     Levels,
 }
@@ -234,9 +234,9 @@ impl Numbered {
         let number = |b: Block| blocks.binary_search(&b).unwrap_or(0).min(usize::from(u16::MAX) - 1) as u16;
         let accesses: Vec<(u16, Access)> = program.accesses.iter().map(|a| (number(a.block), *a)).collect();
         let salt = accesses.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, (n, a)| {
-            (hash ^ (2 * u64::from(*n) + u64::from(a.asked))).wrapping_mul(0x0100_0000_01b3)
+            (hash ^ (2 * u64::from(*n) + u64::from(a.timed))).wrapping_mul(0x0100_0000_01b3)
         });
-        let counts = if counted == Counted::Asks { program.asks() } else { LEVELS };
+        let counts = if counted == Counted::Queries { program.queries() } else { LEVELS };
         Numbered { accesses, blocks: blocks.len(), counted, counts, salt }
     }
 
@@ -288,15 +288,15 @@ impl Lap<'_> {
 
     /// One lap; adds its misses to `missed`.
     fn run(&mut self, missed: &mut [f64]) {
-        let mut ask = 0;
+        let mut query = 0;
         for &(number, access) in &self.program.accesses {
             let (nearer, miss) = self.visit(number, access.block);
             if self.program.counted == Counted::Levels {
                 missed[0] += f64::from(nearer);
                 missed[1] += f64::from(miss);
-            } else if access.asked {
-                missed[ask] += f64::from(miss);
-                ask += 1;
+            } else if access.timed {
+                missed[query] += f64::from(miss);
+                query += 1;
             }
         }
     }

@@ -13,7 +13,7 @@ pub enum Block {
     Tested(u16),
     /// Falls into that set of the nearer levels but into other sets of the level under test: it washes the tested
     /// blocks out of the nearer levels. Numbered from 0: a to z, a1 to z1, a2 ...
-    Wash(u16),
+    Evictors(u16),
 }
 
 /// One load of a program.
@@ -22,7 +22,7 @@ pub struct Access {
     /// What is loaded.
     pub block: Block,
     /// Is this load timed, and told as a hit or a miss?
-    pub asked: bool,
+    pub timed: bool,
 }
 
 /// A cycle of dependent loads. [`std::fmt::Display`] writes the notation, [`std::str::FromStr`] reads it.
@@ -57,8 +57,8 @@ const RANGE: usize = 3;
 impl Program {
     /// How often one lap asks.
     #[must_use]
-    pub fn asks(&self) -> usize {
-        self.accesses.iter().filter(|a| a.asked).count()
+    pub fn queries(&self) -> usize {
+        self.accesses.iter().filter(|a| a.timed).count()
     }
 
     /// The distinct blocks of a lap: tested ones, and wash blocks.
@@ -84,12 +84,12 @@ impl Block {
     fn next(self) -> Block {
         match self {
             Block::Tested(n) => Block::Tested(n.saturating_add(1)),
-            Block::Wash(n) => Block::Wash(n.saturating_add(1)),
+            Block::Evictors(n) => Block::Evictors(n.saturating_add(1)),
         }
     }
 
     fn number(self) -> u16 {
-        let (Block::Tested(n) | Block::Wash(n)) = self;
+        let (Block::Tested(n) | Block::Evictors(n)) = self;
         n
     }
 
@@ -109,7 +109,7 @@ impl Block {
         };
         let within = u16::from(letter.to_ascii_lowercase() as u8 - b'a');
         let number = 26 * round + within;
-        Ok(if letter.is_ascii_uppercase() { Block::Tested(number) } else { Block::Wash(number) })
+        Ok(if letter.is_ascii_uppercase() { Block::Tested(number) } else { Block::Evictors(number) })
     }
 }
 
@@ -117,7 +117,7 @@ impl fmt::Display for Block {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (first, n) = match self {
             Block::Tested(n) => (b'A', n),
-            Block::Wash(n) => (b'a', n),
+            Block::Evictors(n) => (b'a', n),
         };
         write!(f, "{}", char::from(first + (n % 26) as u8))?;
         if n / 26 > 0 { write!(f, "{}", n / 26) } else { Ok(()) }
@@ -128,18 +128,18 @@ impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut at = 0;
         while at < self.accesses.len() {
-            let Access { block, asked } = self.accesses[at];
+            let Access { block, timed } = self.accesses[at];
             let run = 1 + self.accesses[at..]
                 .windows(2)
-                .take_while(|w| !w[0].asked && !w[1].asked && w[1].block == w[0].block.next())
+                .take_while(|w| !w[0].timed && !w[1].timed && w[1].block == w[0].block.next())
                 .count();
             let space = if at == 0 { "" } else { " " };
-            let ask = if asked { "?" } else { "" };
+            let query = if timed { "?" } else { "" };
             if run >= RANGE {
                 write!(f, "{space}{block}-{}", self.accesses[at + run - 1].block)?;
                 at += run;
             } else {
-                write!(f, "{space}{block}{ask}")?;
+                write!(f, "{space}{block}{query}")?;
                 at += 1;
             }
         }
@@ -170,13 +170,13 @@ impl std::str::FromStr for Program {
                         ));
                     }
                     for _ in from.number()..=to.number() {
-                        accesses.push(Access { block: from, asked: false });
+                        accesses.push(Access { block: from, timed: false });
                         from = from.next();
                     }
                 }
                 None => {
-                    let (name, asked) = word.strip_suffix('?').map_or((word, false), |name| (name, true));
-                    accesses.push(Access { block: Block::parse(name).map_err(wrong)?, asked });
+                    let (name, timed) = word.strip_suffix('?').map_or((word, false), |name| (name, true));
+                    accesses.push(Access { block: Block::parse(name).map_err(wrong)?, timed });
                 }
             }
             if accesses.len() > MOST_ACCESSES {

@@ -10,7 +10,7 @@ fn misses(policy: Policy, ways: usize, walk: &str) -> String {
     let mut set = Set::new(policy, ways, 1);
     let program: Program = walk.parse().unwrap();
     let missed = program.accesses.iter().filter(|a| match a.block {
-        Block::Tested(n) | Block::Wash(n) => !set.visit(n),
+        Block::Tested(n) | Block::Evictors(n) => !set.visit(n),
     });
     missed.map(|a| a.block.to_string()).collect()
 }
@@ -94,8 +94,8 @@ fn the_notation_is_read_and_written() {
     }
     let long: Program = "  A-F1\tA1? ".parse().unwrap();
     assert_eq!(long.accesses.len(), 33);
-    assert_eq!(long.accesses[32], Access { block: Block::Tested(26), asked: true });
-    assert_eq!((long.blocks(), long.visits(), long.asks()), ((32, 0), 2, 1));
+    assert_eq!(long.accesses[32], Access { block: Block::Tested(26), timed: true });
+    assert_eq!((long.blocks(), long.visits(), long.queries()), ((32, 0), 2, 1));
     for (text, word) in [
         ("A ?", "`?`"),
         ("A B- C", "`B-`"),
@@ -118,10 +118,10 @@ fn the_notation_is_read_and_written() {
 proptest::proptest! {
     #[test]
     fn any_program_reads_back(blocks in proptest::collection::vec((0u16..2600, 0u8..2, 0u8..3), 0..40)) {
-        let accesses = blocks.iter().flat_map(|(n, wash, kind)| {
-            let block = |n: u16| if *wash == 1 { Block::Wash(n) } else { Block::Tested(n) };
+        let accesses = blocks.iter().flat_map(|(n, evictors, kind)| {
+            let block = |n: u16| if *evictors == 1 { Block::Evictors(n) } else { Block::Tested(n) };
             let run = if *kind == 2 { 5 } else { 1 };
-            (0..run).map(move |i| Access { block: block((n + i).min(2599)), asked: *kind == 1 })
+            (0..run).map(move |i| Access { block: block((n + i).min(2599)), timed: *kind == 1 })
         });
         let program = Program { accesses: accesses.collect() };
         assert_eq!(program.to_string().parse::<Program>().unwrap(), program);
@@ -134,17 +134,17 @@ const VISITS: [usize; 3] = [8, 4, 2];
 #[test]
 fn the_battery_is_small_and_begins_with_what_every_policy_predicts_alike() {
     for ways in 1..=20 {
-        for (visits, wash) in VISITS.iter().flat_map(|v| [(*v, false), (*v, true)]) {
-            let wash = wash.then_some(Wash { ways: 8, random: visits == 4 });
-            let programs = programs(ways, visits, wash);
+        for (visits, evictors) in VISITS.iter().flat_map(|v| [(*v, false), (*v, true)]) {
+            let evictors = evictors.then_some(Evictors { ways: 8, random: visits == 4 });
+            let programs = programs(ways, visits, evictors);
             assert!(programs.len() <= 60, "{ways} {visits}: {}", programs.len());
             for program in &programs {
-                assert!(program.visits() <= visits && program.asks() > 0, "{program}");
+                assert!(program.visits() <= visits && program.queries() > 0, "{program}");
                 assert!(program.accesses.len() <= 512, "{program}");
                 assert!(program.blocks().0 <= 4 * ways.max(6), "{program}");
-                assert!(wash.is_none() || program.blocks().1 >= 16);
+                assert!(evictors.is_none() || program.blocks().1 >= 16);
             }
-            if wash.is_none() {
+            if evictors.is_none() {
                 for policy in Policy::ALL {
                     let miss = |i: usize| predict(*policy, ways, &programs[i], None);
                     let (fits, last, never) = (miss(0), miss(1), miss(2));
@@ -173,14 +173,15 @@ fn the_positions_asked_are_the_ends_the_middle_and_their_neighbours() {
 /// How far apart two predictions of a battery are: twice the expected log-likelihood ratio of 200 laps, at 3 % of errors
 /// and with an overdispersion that halves the laps.
 fn apart(a: &[Prediction], b: &[Prediction]) -> f64 {
-    let told = |p: f64| p * 0.97 + (1.0 - p) * 0.03;
+    let reported = |p: f64| p * 0.97 + (1.0 - p) * 0.03;
     let steady = a.iter().zip(b).filter(|(a, b)| a.steady && b.steady);
-    let asks = steady.flat_map(|(a, b)| a.miss.iter().zip(&b.miss));
-    asks.map(|(p, q)| {
-        let (p, q) = (told(*p), told(*q));
-        200.0 * (p * (p / q).ln() + (1.0 - p) * ((1.0 - p) / (1.0 - q)).ln())
-    })
-    .sum()
+    let queries = steady.flat_map(|(a, b)| a.miss.iter().zip(&b.miss));
+    queries
+        .map(|(p, q)| {
+            let (p, q) = (reported(*p), reported(*q));
+            200.0 * (p * (p / q).ln() + (1.0 - p) * ((1.0 - p) / (1.0 - q)).ln())
+        })
+        .sum()
 }
 
 #[test]
@@ -197,8 +198,8 @@ fn the_battery_tells_apart_all_that_is_not_alike() {
                     let together = groups.iter().any(|g| g.contains(a) && g.contains(b));
                     let apart = apart(&predicted[i], &predicted[j]);
                     // A ratio of a thousand needs 14; twice that leaves room for noise.
-                    let told = if together { apart < 1e-3 } else { apart > 28.0 };
-                    assert!(told, "{ways} ways, {visits} visits, {a} and {b}: {apart}");
+                    let reported = if together { apart < 1e-3 } else { apart > 28.0 };
+                    assert!(reported, "{ways} ways, {visits} visits, {a} and {b}: {apart}");
                 }
             }
         }
@@ -213,7 +214,7 @@ fn random_programs_do_not_tell_apart_what_is_alike() {
         for _ in 0..300 {
             let blocks = 1 + rng.below(7);
             let accesses = (0..2 + rng.below(20))
-                .map(|_| Access { block: Block::Tested(rng.below(blocks) as u16), asked: true })
+                .map(|_| Access { block: Block::Tested(rng.below(blocks) as u16), timed: true })
                 .collect();
             let program = Program { accesses };
             let first = predict(group[0], ways, &program, None).miss;
@@ -286,20 +287,20 @@ fn observe(
     seed: u64,
 ) -> Observation {
     let mut rng = Rng::new(seed ^ 0x5eed);
-    let mut missed = vec![0; program.asks()];
+    let mut missed = vec![0; program.queries()];
     for lap in 0..laps + WARM_UP as u32 {
-        let mut ask = 0;
+        let mut query = 0;
         for access in &program.accesses {
             let (number, tested) = match access.block {
                 Block::Tested(n) => (n, true),
-                Block::Wash(n) => (30_000 + n, false),
+                Block::Evictors(n) => (30_000 + n, false),
             };
             let answered = nearer.as_mut().is_some_and(|n| n.visit(number));
             let miss = !answered && tested && !cache.visit(number);
-            if access.asked {
-                let told = miss != rng.with_chance(error);
-                missed[ask] += u32::from(told && lap >= WARM_UP as u32);
-                ask += 1;
+            if access.timed {
+                let reported = miss != rng.with_chance(error);
+                missed[query] += u32::from(reported && lap >= WARM_UP as u32);
+                query += 1;
             }
         }
     }
@@ -507,7 +508,7 @@ fn a_verdict_names_what_fits_worst() {
     assert_eq!(verdict.scores[0].policy, Policy::TreePlru);
     let fifo = verdict.scores.iter().find(|s| s.policy == Policy::Fifo).unwrap();
     let worst = fifo.worst.unwrap();
-    assert!((worst.predicted - worst.observed).abs() > 0.9 && fifo.deviance_per_ask > 20.0);
+    assert!((worst.predicted - worst.observed).abs() > 0.9 && fifo.deviance_per_query > 20.0);
     let two = judge(
         2,
         &[],
@@ -524,7 +525,7 @@ fn a_verdict_names_what_fits_worst() {
 
 /// So many lines round and round.
 fn cycle(lines: usize) -> Program {
-    let accesses = (0..lines).map(|n| Access { block: Block::Tested(n as u16), asked: false });
+    let accesses = (0..lines).map(|n| Access { block: Block::Tested(n as u16), timed: false });
     Program { accesses: accesses.collect() }
 }
 
@@ -554,7 +555,7 @@ fn a_level_behind_another_is_judged_through_it() {
     for (ways, near, random) in
         [(16, Policy::TreePlru, false), (4, Policy::Lru, false), (8, Policy::Random, true)]
     {
-        let programs = programs(ways, 8, Some(Wash { ways: 8, random }));
+        let programs = programs(ways, 8, Some(Evictors { ways: 8, random }));
         let hypotheses = [(Policy::Lru, 8), (near, 8)];
         for truth in [Policy::Lru, Policy::TreePlru, Policy::Nru, Policy::Random, Policy::Srrip] {
             let observed = programs.iter().enumerate().map(|(i, p)| {

@@ -36,8 +36,8 @@ fn term(deviance: f64, variance: f64, predicted: f64, observed: f64) -> Term {
 /// The misses of a lap may have been counted, free of errors of telling, or classified, with them.
 fn counted(noise: &Noise, predicted: &LapPrediction, seen: f64, error: f64) -> Term {
     let (misses, accesses) = (predicted.missed, predicted.accesses);
-    let told = accesses * noise.told(misses / accesses);
-    let nearest = seen.clamp(misses.min(told), misses.max(told));
+    let reported = accesses * noise.reported(misses / accesses);
+    let nearest = seen.clamp(misses.min(reported), misses.max(reported));
     let variance = error * error + predicted.error.powi(2) + (COUNT_FLOOR * accesses).powi(2);
     term((seen - nearest).powi(2) / variance, variance, nearest, seen)
 }

@@ -45,7 +45,7 @@ fn scan(capacity: u64) -> Vec<Conflict> {
         while period <= 2 * capacity {
             if period * 64 >= capacity {
                 let one =
-                    |groups| Conflict { groups, group: 1, step: GRAIN, period, share: 0.0, error: 0.005 };
+                    |groups| Conflict { groups, group: 1, stride: GRAIN, period, share: 0.0, error: 0.005 };
                 all.extend((1..=24).chain([28, 32, 33, 40, 48, 64, 65]).map(one));
             }
             period *= 2;
@@ -80,7 +80,7 @@ proptest! {
         let conflicts: Vec<Conflict> = shares
             .into_iter()
             .map(|(groups, group, step, period, share, error)| Conflict {
-                groups, group, step: step.into(), period: period.into(), share, error,
+                groups, group, stride: step.into(), period: period.into(), share, error,
             })
             .collect();
         let _ = read(&conflicts, &Question { grain: GRAIN, capacity: (capacity, 0.1), nearer: None });
@@ -134,7 +134,7 @@ fn behind_a_nearer_cache_only_what_misses_there_speaks() {
     for period in [8192, 16384, 32768, 65536, 131_072, 262_144, 3 * 65536, 5 * 65536] {
         let group = period / 2 / nearer.way_bytes;
         for groups in 1..=24 {
-            let c = Conflict { groups, group, step: nearer.way_bytes, period, share: 0.0, error: 0.005 };
+            let c = Conflict { groups, group, stride: nearer.way_bytes, period, share: 0.0, error: 0.005 };
             conflicts.push(Conflict { share: both(&c), ..c });
         }
     }

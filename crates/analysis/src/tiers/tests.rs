@@ -206,8 +206,8 @@ proptest! {
         ];
         let f = |x: f64| curve_at(x, 4.0, &steps, steep);
         let reading = refined(grid(3, 0.0005, seed, f), 0.0005, seed, f);
-        let told = reading.tiers.len() == 3;
-        prop_assert!(told || (reading.tiers.len() == 2 && !reading.notes.is_empty()), "{reading:?}");
+        let reported = reading.tiers.len() == 3;
+        prop_assert!(reported || (reading.tiers.len() == 2 && !reading.notes.is_empty()), "{reading:?}");
         let last = reading.tiers.last().unwrap().latency.value;
         prop_assert!((last / (4.0 * ratio * ratio) - 1.0).abs() < 0.03, "{reading:?}");
     }

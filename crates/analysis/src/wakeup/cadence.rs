@@ -48,7 +48,7 @@ const PAIRS: f64 = 2e6;
 /// Steps of the grid in a lag at most: 20 s at 10 us. What claims a finer grid gets a shorter comb and not all memory.
 const STEPS: f64 = 2e6;
 /// Chance of a comb as clear as that by luck, over all that are looked at together.
-const LUCK: f64 = 1e-3;
+const SIGNIFICANCE: f64 = 1e-3;
 /// A cadence of less than this share of the exceedances is not told: it would explain next to nothing.
 const LEAST: f64 = 0.05;
 /// Fewer exceedances than this say nothing.
@@ -143,13 +143,13 @@ fn clearest(times: &[u64], grid: u64) -> Option<Comb> {
         }
         from *= 2.0;
     }
-    let mut best = best.filter(|b| b.chance + looked.max(1.0).ln() < LUCK.ln())?;
+    let mut best = best.filter(|b| b.chance + looked.max(1.0).ln() < SIGNIFICANCE.ln())?;
     for _ in 0..ROUNDS {
         let Some(fairer) = fairer(times, grid, &best) else { break };
         best = fairer;
     }
     let best = exact(times, grid, best);
-    (best.followers(times) + looked.ln() < LUCK.ln()).then_some(best)
+    (best.followers(times) + looked.ln() < SIGNIFICANCE.ln()).then_some(best)
 }
 
 /// The comb of a multiple or a part of the period which stands out further than this one, where both look at the same
@@ -371,7 +371,7 @@ impl Phase {
         let coarse = best(comb.period, 0.4 * turn, steps as i64)?;
         let (value, (gathered, centre)) = best(coarse.0, 0.05 * turn, 8)?;
         // The power is exponential under chance; one in a thousand over all steps.
-        if gathered * gathered / n < (steps * 2.0 + 17.0).ln() - LUCK.ln() {
+        if gathered * gathered / n < (steps * 2.0 + 17.0).ln() - SIGNIFICANCE.ln() {
             return None;
         }
         // The error of a frequency (Rife and Boorstyn, IEEE Transactions on Information Theory 20, 1974), and half a

@@ -16,7 +16,7 @@ use crate::interval::Interval;
 
 /// What is asked.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ask {
+pub struct Request {
     /// The task's period, ns.
     pub period_ns: u64,
     /// The kernel's tick, ns; 0 where there is none. Exceedances closer than that share a cause.
@@ -129,12 +129,12 @@ pub(super) type Late = (u64, f64);
 ///
 /// # Errors
 /// The first reason not to speak.
-pub fn level(activations: &[Activation], ask: &Ask) -> Result<Level, Refusal> {
-    if ask.mixed_causes {
+pub fn level(activations: &[Activation], request: &Request) -> Result<Level, Refusal> {
+    if request.mixed_causes {
         return Err(Refusal::MixedCauses);
     }
     let late = latest(activations);
-    let gap = APART.max(ask.tick_ns.div_ceil(ask.period_ns.max(1)));
+    let gap = APART.max(request.tick_ns.div_ceil(request.period_ns.max(1)));
     let span = activations.iter().map(|a| a.period);
     let (first, last) = (span.clone().min().unwrap_or(0), span.max().unwrap_or(0));
     let tails = tails(&late, gap);
@@ -142,7 +142,7 @@ pub fn level(activations: &[Activation], ask: &Ask) -> Result<Level, Refusal> {
     if most < FEWEST {
         return Err(Refusal::TooFew { clusters: most });
     }
-    let mut chance = Chance::new(ask.seed);
+    let mut chance = Chance::new(request.seed);
     let mut why = Refusal::Unstable;
     for (i, tail) in tails.iter().enumerate() {
         if !stable(tail, &tails[i + 1..]) {
@@ -153,33 +153,33 @@ pub fn level(activations: &[Activation], ask: &Ask) -> Result<Level, Refusal> {
             why = Refusal::NoFit;
             continue;
         }
-        periodic(tail, &late, ask)?;
+        periodic(tail, &late, request)?;
         if !stationary(&tail.peaks, (first, last)) {
             return Err(Refusal::NotStationary);
         }
-        let mut told = tail.level(activations.len(), ask.once_in, fit)?;
+        let mut reported = tail.level(activations.len(), request.once_in, fit)?;
         // The threshold was chosen, and the interval does not know it: what a much higher one says belongs to it.
         let enough = |t: &&Tail| t.peaks.len() as f64 >= HIGHER * tail.peaks.len() as f64;
         let higher = tails[i + 1..].iter().rfind(enough);
-        higher.map_or(Ok(()), |t| periodic(t, &late, ask))?;
-        match higher.map(|t| t.level(activations.len(), ask.once_in, fit)) {
+        higher.map_or(Ok(()), |t| periodic(t, &late, request))?;
+        match higher.map(|t| t.level(activations.len(), request.once_in, fit)) {
             Some(Ok(higher)) => {
-                told.us.low = told.us.low.min(higher.us.low);
-                told.us.high = told.us.high.max(higher.us.high);
+                reported.us.low = reported.us.low.min(higher.us.low);
+                reported.us.high = reported.us.high.max(higher.us.high);
             }
             // What is too heavy further out is too heavy.
             Some(Err(refusal @ Refusal::TooHeavy { .. })) => return Err(refusal),
             _ => {}
         }
-        return narrow(told);
+        return narrow(reported);
     }
     Err(why)
 }
 
 /// The level, where its interval says where it is.
-fn narrow(told: Level) -> Result<Level, Refusal> {
-    let Interval { low, high, .. } = told.us;
-    if high <= WIDEST * low { Ok(told) } else { Err(Refusal::TooWide { low, high }) }
+fn narrow(reported: Level) -> Result<Level, Refusal> {
+    let Interval { low, high, .. } = reported.us;
+    if high <= WIDEST * low { Ok(reported) } else { Err(Refusal::TooWide { low, high }) }
 }
 
 /// A fit is rejected where fewer of the tails drawn from it fit worse: 10 %.
@@ -273,11 +273,11 @@ fn stable(tail: &Tail, higher: &[Tail]) -> bool {
 const STRAY: f64 = 1.96;
 
 /// Refuses where what is above the threshold comes back periodically.
-fn periodic(tail: &Tail, late: &[Late], ask: &Ask) -> Result<(), Refusal> {
+fn periodic(tail: &Tail, late: &[Late], request: &Request) -> Result<(), Refusal> {
     // Every late activation and not the clusters: a cadence shorter than a cluster would vanish in it.
     let times: Vec<u64> =
-        late.iter().filter(|l| l.1 > tail.threshold).map(|l| l.0.saturating_mul(ask.period_ns)).collect();
-    match cadence::find(&times, ask.period_ns, &ask.candidates).into_iter().next() {
+        late.iter().filter(|l| l.1 > tail.threshold).map(|l| l.0.saturating_mul(request.period_ns)).collect();
+    match cadence::find(&times, request.period_ns, &request.candidates).into_iter().next() {
         Some(found) => Err(Refusal::Periodic(found)),
         None => Ok(()),
     }

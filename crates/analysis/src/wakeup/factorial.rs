@@ -22,7 +22,7 @@ pub struct Measured {
     /// Which repeat.
     pub block: usize,
     /// Which cell of the design.
-    pub cell: usize,
+    pub case: usize,
     /// The statistic, us (p99.9, say).
     pub us: f64,
 }
@@ -70,24 +70,24 @@ pub enum Refusal {
 /// # Errors
 /// Fewer than two complete blocks.
 pub fn effects(design: &Design, measured: &[Measured]) -> Result<Effects, Refusal> {
-    let (complete, incomplete) = complete(design.cells(), measured);
+    let (complete, incomplete) = complete(design.cases(), measured);
     let blocks = complete.len();
     if blocks < 2 {
         return Err(Refusal::TooFew { blocks });
     }
     let mean = |of: &[f64]| of.iter().sum::<f64>() / of.len() as f64;
-    let cells: Vec<f64> =
-        (0..design.cells()).map(|c| mean(&complete.iter().map(|b| b[c]).collect::<Vec<_>>())).collect();
-    let all = mean(&cells);
+    let cases: Vec<f64> =
+        (0..design.cases()).map(|c| mean(&complete.iter().map(|b| b[c]).collect::<Vec<_>>())).collect();
+    let all = mean(&cases);
     let left = |block: &Vec<f64>| -> f64 {
         let off = mean(block) - all;
-        block.iter().zip(&cells).map(|(y, cell)| (y - cell - off).powi(2)).sum()
+        block.iter().zip(&cases).map(|(y, case)| (y - case - off).powi(2)).sum()
     };
-    let free = ((blocks - 1) * (design.cells() - 1)) as f64;
+    let free = ((blocks - 1) * (design.cases() - 1)) as f64;
     let noise = (complete.iter().map(left).sum::<f64>() / free).sqrt();
-    let n = (blocks * design.cells()) as f64;
+    let n = (blocks * design.cases()) as f64;
     let contrast =
-        |signs: &[f64]| 2.0 * signs.iter().zip(&cells).map(|(s, y)| s * y).sum::<f64>() / cells.len() as f64;
+        |signs: &[f64]| 2.0 * signs.iter().zip(&cases).map(|(s, y)| s * y).sum::<f64>() / cases.len() as f64;
     let around = |value: f64, error: f64, family: usize| {
         let off = error * t(1.0 - MISS / 2.0 / family.max(1) as f64, free);
         Interval { value, low: value - off, high: value + off }
@@ -113,14 +113,14 @@ pub fn effects(design: &Design, measured: &[Measured]) -> Result<Effects, Refusa
 }
 
 /// The complete blocks, a value a cell, and how many were not. Of a cell that was measured twice the last counts.
-fn complete(cells: usize, measured: &[Measured]) -> (Vec<Vec<f64>>, usize) {
+fn complete(cases: usize, measured: &[Measured]) -> (Vec<Vec<f64>>, usize) {
     let mut blocks: Vec<usize> = measured.iter().map(|m| m.block).collect();
     blocks.sort_unstable();
     blocks.dedup();
     let of = |block: &usize| -> Option<Vec<f64>> {
         let value =
-            |cell| measured.iter().rev().find(|m| m.block == *block && m.cell == cell && m.us.is_finite());
-        (0..cells).map(|cell| value(cell).map(|m| m.us)).collect()
+            |case| measured.iter().rev().find(|m| m.block == *block && m.case == case && m.us.is_finite());
+        (0..cases).map(|case| value(case).map(|m| m.us)).collect()
     };
     let kept: Vec<Vec<f64>> = blocks.iter().filter_map(of).collect();
     let incomplete = blocks.len() - kept.len();
@@ -182,9 +182,9 @@ pub fn attribute(delta: Interval, effects: &[Interval], doses: &[Option<Dose>]) 
         at_least: dose.is_some_and(|d| d.alone > 0.0 && d.load > d.alone),
     };
     let factors: Vec<Explained> = effects.iter().zip(doses).map(explained).collect();
-    let told = || factors.iter().filter_map(|f| f.us);
-    let value = delta.value - told().map(|e| e.value).sum::<f64>();
-    let below = told().fold(delta.value - delta.low, |sum, e| sum.hypot(e.high - e.value));
-    let above = told().fold(delta.high - delta.value, |sum, e| sum.hypot(e.value - e.low));
+    let reported = || factors.iter().filter_map(|f| f.us);
+    let value = delta.value - reported().map(|e| e.value).sum::<f64>();
+    let below = reported().fold(delta.value - delta.low, |sum, e| sum.hypot(e.high - e.value));
+    let above = reported().fold(delta.high - delta.value, |sum, e| sum.hypot(e.value - e.low));
     Attribution { factors, unexplained: Interval { value, low: value - below, high: value + above } }
 }

@@ -63,11 +63,11 @@ pub enum Refusal {
 }
 
 /// Below five repeats, no permutation of two sizes has a chance of less than 1 %. Of two sizes alone not even seven
-/// say enough for [`LUCK`].
+/// say enough for [`SIGNIFICANCE`].
 pub const FEWEST: usize = 5;
 /// A break is told where chance makes one as clear, at any of the places where one could be, in fewer than 1 % of the
 /// permutations (Bonferroni: the partition chose what is compared),
-pub const LUCK: f64 = 0.01;
+pub const SIGNIFICANCE: f64 = 0.01;
 /// and where it is larger than 5 %: smaller ones exist and matter to nobody's deadline.
 pub const EFFECT: f64 = 0.05;
 /// A rate's break is told where it surely doubles or halves: what comes with it is a part of what all the events cost,
@@ -244,7 +244,7 @@ impl Curve<'_> {
             return None;
         }
         let places = (self.rows.len() - 1) as f64;
-        let p = (permuted(&self.logs[before..behind], LUCK / places, chance) * places).min(1.0);
+        let p = (permuted(&self.logs[before..behind], SIGNIFICANCE / places, chance) * places).min(1.0);
         let (below, above) = (
             (second.value - second.low).hypot(first.high - first.value),
             (second.high - second.value).hypot(first.value - first.low),
@@ -254,7 +254,7 @@ impl Curve<'_> {
         // A fall to a half is as much as a doubling.
         let surely = self.scale.surely;
         let sure = effect.low > surely || effect.high < (-surely.ln_1p()).exp_m1();
-        (p < LUCK && sure).then_some(Inflection { kind, from, to, effect, p })
+        (p < SIGNIFICANCE && sure).then_some(Inflection { kind, from, to, effect, p })
     }
 }
 

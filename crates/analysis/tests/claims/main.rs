@@ -48,18 +48,18 @@ fn ints(list: &[(&str, u64)]) -> Facts {
 
 /// A claim in one line: `cpuid 1 data 32768 = 64 x 8 x 64, by 1`; `?` where nothing is said.
 fn line(claim: &Claim) -> String {
-    let told = |value: Option<u64>| value.map_or("?".to_owned(), |value| value.to_string());
+    let reported = |value: Option<u64>| value.map_or("?".to_owned(), |value| value.to_string());
     format!(
         "{} {} {} {} = {} x {}{} x {}, by {}",
         claim.source,
         claim.level,
         claim.holds,
-        told(claim.size),
-        told(claim.line),
-        told(claim.ways.map(u64::from)),
+        reported(claim.size),
+        reported(claim.line),
+        reported(claim.ways.map(u64::from)),
         if claim.fully_associative { " (full)" } else { "" },
-        told(claim.sets),
-        told(claim.shared_by.map(u64::from)),
+        reported(claim.sets),
+        reported(claim.shared_by.map(u64::from)),
     )
 }
 

@@ -4,8 +4,8 @@
 use fathom_probe::machine::{Attribute, Controls, Operation};
 use fathom_probe::wire::{PatternKind, Trial};
 
-use super::reading::{LOOKED, TELLING};
-use super::{APART, Asked, Means, STEP, STUDY_BYTES, every, walks};
+use super::reading::{DECISIVE, PILOT_ROUND};
+use super::{APART, Means, Request, STRIDE, STUDY_BYTES, mair_bytes, walks};
 use crate::budget::Budget;
 use crate::clock::step_ticks;
 use crate::common::round;
@@ -33,13 +33,13 @@ const ALIASES: u64 = STUDY_BYTES;
 pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     let number = record.round() + 1;
     let budget = Budget::of(record, budget_ms);
-    let asked = Asked::of(record);
+    let requested = Request::of(record);
     let wanted = match number {
-        1 => look(&asked),
+        1 => look(&requested),
         n if n > 1 + ROUNDS[usize::from(!budget.modelled)] => return Vec::new(),
         _ => {
-            let mut all = all(record, &asked);
-            all.extend(every::trials(record, number));
+            let mut all = all(record, &requested);
+            all.extend(mair_bytes::trials(record, number));
             all.extend(walks::trials(record));
             all
         }
@@ -54,14 +54,14 @@ fn rank(trial: &Trial) -> u8 {
     if mair.is_some() || tables != Attribute::WriteBack {
         return 2;
     }
-    u8::from(!TELLING.contains(&(trial.operation, trial.bytes, trial.step)))
+    u8::from(!DECISIVE.contains(&(trial.operation, trial.bytes, trial.stride)))
 }
 
 /// One small trial of each attribute, which is granted or refused with its reason; and whether two mappings with
 /// different ones are of the same memory.
-fn look(asked: &Asked) -> Vec<Trial> {
+fn look(requested: &Request) -> Vec<Trial> {
     let small = |means| trial(means, Operation::Read, STUDY_BYTES, FLUSHES);
-    let mut all: Vec<Trial> = asked.means.iter().map(|&means| small(means)).collect();
+    let mut all: Vec<Trial> = requested.means.iter().map(|&means| small(means)).collect();
     let others = all.iter().filter(|t| t.attribute != Attribute::WriteBack);
     let alias = |t: &Trial| Trial { pattern: PatternKind::Alias, bytes: ALIASES, samples: 2, ..t.clone() };
     let aliases: Vec<Trial> = others.map(alias).collect();
@@ -73,21 +73,21 @@ fn look(asked: &Asked) -> Vec<Trial> {
 /// Was this refused, when it was looked at? That a working set is too large says nothing of the smaller ones.
 pub(super) fn refused(record: &Record, means: Means) -> bool {
     let of = |t: &Trial| t.pattern == PatternKind::Stride && Means::of(t) == means && t.bytes == STUDY_BYTES;
-    record.trials.iter().any(|r| r.trial.round == LOOKED && of(&r.trial) && r.refusal.is_some())
+    record.trials.iter().any(|r| r.trial.round == PILOT_ROUND && of(&r.trial) && r.refusal.is_some())
 }
 
 /// One trial of each point that was not refused, and stores that cannot gather, to tell those that can.
-fn all(record: &Record, asked: &Asked) -> Vec<Trial> {
+fn all(record: &Record, requested: &Request) -> Vec<Trial> {
     let granted = |means: &Means| !refused(record, *means);
-    let points = asked.points().into_iter().filter(|(means, _, _)| granted(means));
+    let points = requested.points().into_iter().filter(|(means, _, _)| granted(means));
     let mut all: Vec<Trial> =
         points.map(|(means, op, bytes)| trial(means, op, bytes, loads(record, means))).collect();
-    for &means in asked.means.iter().filter(|means| granted(means)) {
-        let bytes = STUDY_BYTES / STEP * APART;
-        all.push(Trial { step: APART, ..trial(means, Operation::Write, bytes, loads(record, means)) });
+    for &means in requested.means.iter().filter(|means| granted(means)) {
+        let bytes = STUDY_BYTES / STRIDE * APART;
+        all.push(Trial { stride: APART, ..trial(means, Operation::Write, bytes, loads(record, means)) });
         // What tells how it behaves, whatever was asked.
         for operation in [Operation::Read, Operation::Write] {
-            if !(asked.operations.contains(&operation) && asked.sizes.contains(&STUDY_BYTES)) {
+            if !(requested.operations.contains(&operation) && requested.sizes.contains(&STUDY_BYTES)) {
                 all.push(trial(means, operation, STUDY_BYTES, loads(record, means)));
             }
         }
@@ -105,14 +105,14 @@ pub(super) fn trial(means: Means, operation: Operation, bytes: u64, loads: u64) 
     };
     // Two laps of what may be cached; where nothing is, one shows the tables to the TLB.
     let laps = if attribute == Attribute::WriteBack && !controls.flush { 2 } else { 1 };
-    let warm = laps * (bytes / STEP).min(1 << 20);
+    let warm = laps * (bytes / STRIDE).min(1 << 20);
     Trial {
         pattern,
         operation,
         attribute,
         controls,
         bytes,
-        step: STEP,
+        stride: STRIDE,
         loads,
         samples: SAMPLES,
         warm,

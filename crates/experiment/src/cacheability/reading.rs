@@ -3,62 +3,65 @@
 
 use fathom_analysis::attribute::Memory;
 use fathom_analysis::claims::decode;
-use fathom_analysis::findings::{Refused, Report, Warning};
+use fathom_analysis::findings::{Basis, Finding, Item, Key, Metric, Refused, Report, Warning};
 use fathom_analysis::interval::{Interval, grouped_interval, median};
+use fathom_analysis::metrics::cacheability as metrics;
 use fathom_probe::machine::{Attribute, Operation, Translation};
 use fathom_probe::wire::{PatternKind, Trial};
+use fathom_units::size;
 
 use super::behaviour::{Behaviour, Times, behaves};
 use super::plan::refused;
-use super::{APART, Asked, Means, NAME, STEP, STUDY_BYTES, every, walks};
+use super::{APART, Means, NAME, Request, STRIDE, STUDY_BYTES, mair_bytes, walks};
 use crate::clock::step_ticks;
 use crate::common::claims;
 use crate::common::scale::{Scale, believable};
 use crate::common::{grained, quotient};
 use crate::disturbance;
-use crate::reading::{begun, clocks, disturbed_row, measured, number, refuse_all, size, text};
+use crate::reading::{begun, clocks, disturbed_row, measured, number, refuse_all, text};
 use crate::record::{Record, TrialRun};
 
 /// Reads a record. Everything that is shown follows from the record alone.
 #[must_use]
 pub fn read(record: &Record) -> Report {
     let mut report = begun(record, NAME);
-    let asked = Asked::of(record);
+    let requested = Request::of(record);
     if !believable(record) {
         refuse_all(record, "every time of an operation", &mut report);
-        asked.means.iter().for_each(|&means| mapping_rows(record, means, &mut report));
-        every::translations(record, &mut report);
+        requested.means.iter().for_each(|&means| mapping_rows(record, means, &mut report));
+        mair_bytes::translations(record, &mut report);
         return report;
     }
     let scale = Scale::of(record);
-    let all = points(record, &asked, &scale);
+    let all = points(record, &requested, &scale);
     let medians = |p: &Point| p.groups.iter().filter_map(|g| median(g)).collect::<Vec<f64>>();
     let repeats: Vec<Vec<f64>> = all.iter().map(medians).collect();
     disturbed_row(&disturbance::judge(record, &scale.cycle_ticks, &repeats), &mut report);
     clocks(record, &scale, &mut report);
     let behaviour = |means| Some(behaves(times(&all, means)?, times(&all, cached())?));
-    for &means in &asked.means {
+    for &means in &requested.means {
         mapping_rows(record, means, &mut report);
         if let Some(behaviour) = behaviour(means).filter(|_| means != Means::Flush) {
-            let mut row = text(format!("{NAME}.{}.behaves_as", means.token()), behaviour.token());
-            row.count = 3;
+            let mut row =
+                text(metrics::CACHEABILITY_BEHAVES_AS.at([means.token().into()]), behaviour.token());
+            (row.count, row.basis) = (3, Basis::Derived);
             row.notes
                 .push("by the times of loads, of neighbouring stores, and of stores a line apart".into());
             report.findings.push(row);
         }
     }
     let in_force = |means: Means| in_force(means, behaviour(means));
-    for point in all.iter().filter(|p| asked.points().contains(&p.key)) {
+    for point in all.iter().filter(|p| requested.points().contains(&p.key)) {
         let plain = all.iter().find(|p| p.key == (cached(), point.key.1, point.key.2));
-        rows(point, plain.filter(|_| in_force(point.key.0)), asked.rounds, &scale, &mut report);
+        rows(point, plain.filter(|_| in_force(point.key.0)), requested.rounds, &scale, &mut report);
     }
-    for &means in asked.means.iter().filter(|means| !refused(record, **means) && !in_force(**means)) {
-        report.refusals.push(not_in_force(means, behaviour(means), &report.worth));
+    for &means in requested.means.iter().filter(|means| !refused(record, **means) && !in_force(**means)) {
+        report.refusals.push(not_in_force(means, behaviour(means), &report.trust));
     }
-    study(&all, asked.rounds, in_force(Means::Attribute(Attribute::NormalNc)), &mut report);
-    every::rows(record, &scale, times(&all, cached()), &mut report);
+    study(&all, requested.rounds, in_force(Means::Attribute(Attribute::NormalNc)), &mut report);
+    mair_bytes::rows(record, &scale, times(&all, cached()), &mut report);
     walks::rows(record, &scale, &mut report);
-    missing(record, &asked, &all, &mut report);
+    missing(record, &requested, &all, &mut report);
     report.findings.extend(claims::rows(&decode(&record.facts)));
     report
 }
@@ -70,10 +73,10 @@ fn cached() -> Means {
 /// One operation on one working set by one means.
 pub(super) struct Point {
     pub(super) key: (Means, Operation, u64),
-    pub(super) step: u64,
+    pub(super) stride: u64,
     /// ns an operation, a list a trial.
     groups: Vec<Vec<f64>>,
-    /// The same in core cycles, where there is a yardstick.
+    /// The same in core cycles, where there is a cycle calibration.
     cycles: Vec<Vec<f64>>,
     /// The trials.
     pub(super) ids: Vec<u64>,
@@ -86,18 +89,18 @@ impl Point {
         self.groups.iter().map(Vec::len).sum()
     }
 
-    fn name(&self, what: &str) -> String {
+    fn at(&self, metric: &'static Metric) -> Key {
         let (means, operation, bytes) = self.key;
-        format!("{NAME}.{}.{}.{bytes}.{what}", operation.token(), means.token())
+        metric.at([operation.token().into(), means.token().into(), bytes.into()])
     }
 }
 
 /// Everything that was measured: points asked for, in their order, and behind them what tells how memory behaves.
-fn points(record: &Record, asked: &Asked, scale: &Scale) -> Vec<Point> {
+fn points(record: &Record, requested: &Request, scale: &Scale) -> Vec<Point> {
     let mut keys: Vec<((Means, Operation, u64), u64)> =
-        asked.points().into_iter().map(|key| (key, STEP)).collect();
-    for &means in &asked.means {
-        for (operation, bytes, step) in TELLING {
+        requested.points().into_iter().map(|key| (key, STRIDE)).collect();
+    for &means in &requested.means {
+        for (operation, bytes, step) in DECISIVE {
             let key = ((means, operation, bytes), step);
             if !keys.contains(&key) {
                 keys.push(key);
@@ -108,14 +111,14 @@ fn points(record: &Record, asked: &Asked, scale: &Scale) -> Vec<Point> {
 }
 
 /// What tells how memory behaves: operation, working set, step.
-pub(super) const TELLING: [(Operation, u64, u64); 3] = [
-    (Operation::Read, STUDY_BYTES, STEP),
-    (Operation::Write, STUDY_BYTES, STEP),
-    (Operation::Write, STUDY_BYTES / STEP * APART, APART),
+pub(super) const DECISIVE: [(Operation, u64, u64); 3] = [
+    (Operation::Read, STUDY_BYTES, STRIDE),
+    (Operation::Write, STUDY_BYTES, STRIDE),
+    (Operation::Write, STUDY_BYTES / STRIDE * APART, APART),
 ];
 
 /// The first round only looks: what it ran cold is no time.
-pub(super) const LOOKED: u64 = 1;
+pub(super) const PILOT_ROUND: u64 = 1;
 
 pub(super) fn point(
     record: &Record,
@@ -127,8 +130,8 @@ pub(super) fn point(
         let t = &r.trial;
         matches!(t.pattern, PatternKind::Stride | PatternKind::Copy)
             && (Means::of(t), t.operation, t.bytes) == key
-            && t.step == step
-            && t.round > LOOKED
+            && t.stride == step
+            && t.round > PILOT_ROUND
             && r.done.is_some()
             && !r.samples.is_empty()
     };
@@ -144,54 +147,72 @@ pub(super) fn point(
     }
     let i = grouped_interval(&groups)?;
     let time = grained(i, grain);
-    Some(Point { key, step, groups, cycles, ids, time })
+    Some(Point { key, stride: step, groups, cycles, ids, time })
 }
 
 /// What tells how memory behaves that was had by `means`.
 pub(super) fn times(all: &[Point], means: Means) -> Option<Times> {
     let of = |(operation, bytes, step)| {
-        let found = all.iter().find(|p| p.key == (means, operation, bytes) && p.step == step);
+        let found = all.iter().find(|p| p.key == (means, operation, bytes) && p.stride == step);
         found.map(|p| p.time.value).filter(|t| *t > 0.0)
     };
-    let [read, write, apart] = TELLING.map(of);
+    let [read, write, apart] = DECISIVE.map(of);
     Some(Times { read: read?, write: write?, apart: apart? })
 }
 
 /// How the mappings of a means were translated, and whether its memory is that of write-back mappings.
 fn mapping_rows(record: &Record, means: Means, report: &mut Report) {
+    translation_rows(record, means, report);
+    alias_row(record, means, report);
+}
+
+/// Addresses of the mappings of a means, and what the tables say of them.
+fn translation_rows(record: &Record, means: Means, report: &mut Report) {
     let of = |r: &&TrialRun| Means::of(&r.trial) == means && r.trial.pattern == PatternKind::Stride;
     let translated = |r: &TrialRun| Some((r.trial.id, r.done?.translation?));
     let seen: Vec<(u64, Translation)> = record.trials.iter().filter(of).filter_map(translated).collect();
-    let name = |what: &str| format!("{NAME}.{}.{what}", means.token());
-    if let Some((id, t)) = seen.first() {
-        let mut row = |what: &str, value: u64| {
-            let mut row = number(name(what), value as f64, "address");
-            row.trials.push(*id);
-            row.notes.push(format!("of the first of {} mappings", seen.len()));
-            let lender = record.text(&format!("attribute.{}", means.token()));
-            row.notes.extend(lender.map(|who| format!("lent by {who}")));
-            report.findings.push(row);
-        };
-        row("va", t.va);
-        t.pa.into_iter().for_each(|pa| row("pa", pa));
-        if let Some(mair) = t.mair {
-            // One that differs would be another attribute in the same column.
-            let same = seen.iter().filter(|(_, t)| t.mair == Some(mair)).count();
-            row("mair", u64::from(mair));
-            let mut row = text(name("translated_as"), Memory::of(mair).token());
-            row.count = same as u64;
-            if same < seen.len() {
-                row.notes.push(format!("only {same} of {} mappings read back {mair:#04x}", seen.len()));
-            }
-            report.findings.push(row);
+    let Some((id, t)) = seen.first() else { return };
+    let at = [means.token().into()];
+    let all = Item::Number(seen.len() as f64);
+    let mut row = |metric: &'static Metric, value: u64| {
+        let mut row = number(metric.at(at), value as f64, "address");
+        row.trials.push(*id);
+        row.detail.set(metrics::MAPPINGS, all.clone());
+        row.notes.push(format!("of the first of {} mappings", seen.len()));
+        if let Some(who) = record.text(&format!("attribute.{}", means.token())) {
+            row.detail.set(metrics::LENDER, Item::Word(who.to_owned()));
+            row.notes.push(format!("memory of {who}"));
         }
+        report.findings.push(row);
+    };
+    row(&metrics::CACHEABILITY_VA, t.va);
+    t.pa.into_iter().for_each(|pa| row(&metrics::CACHEABILITY_PA, pa));
+    if let Some(mair) = t.mair {
+        // One that differs would be another attribute in the same column.
+        let same = seen.iter().filter(|(_, t)| t.mair == Some(mair)).count();
+        row(&metrics::CACHEABILITY_MAIR, u64::from(mair));
+        let mut row = text(metrics::CACHEABILITY_TRANSLATED_AS.at(at), Memory::of(mair).token());
+        row.count = same as u64;
+        row.detail.set(metrics::MAPPINGS, all.clone());
+        if same < seen.len() {
+            row.notes.push(format!("only {same} of {} mappings read back {mair:#04x}", seen.len()));
+        }
+        report.findings.push(row);
     }
+}
+
+/// Whether write-back mappings and those of a means see each other's stores.
+fn alias_row(record: &Record, means: Means, report: &mut Report) {
     let of = |r: &&TrialRun| r.trial.pattern == PatternKind::Alias && Means::of(&r.trial) == means;
     let aliases: Vec<&TrialRun> = record.trials.iter().filter(of).filter(|r| r.done.is_some()).collect();
     if !aliases.is_empty() {
-        let lost: usize = aliases.iter().map(|r| r.cheated).sum();
-        let mut row = text(name("alias"), if lost == 0 { "seen" } else { "unseen" });
-        row.count = aliases.iter().map(|r| (r.samples.len() + r.cheated) as u64).sum();
+        let lost: usize = aliases.iter().map(|r| r.unverified).sum();
+        let mut row = text(
+            metrics::CACHEABILITY_ALIAS.at([means.token().into()]),
+            if lost == 0 { "seen" } else { "unseen" },
+        );
+        row.detail.set(metrics::LOST, Item::Number(lost as f64));
+        row.count = aliases.iter().map(|r| (r.samples.len() + r.unverified) as u64).sum();
         row.trials = aliases.iter().map(|r| r.trial.id).collect();
         row.notes.push(match lost {
             0 => "what is stored through it a write-back mapping of the same memory loads, and back".into(),
@@ -207,26 +228,31 @@ fn mapping_rows(record: &Record, means: Means, report: &mut Report) {
 fn rows(point: &Point, plain: Option<&Point>, rounds: u64, scale: &Scale, report: &mut Report) {
     let (count, ids) = (point.count(), &point.ids);
     let (means, operation, bytes) = point.key;
-    let mut row = measured(point.name("time"), point.time, "ns", count, ids);
+    let mut row = measured(point.at(&metrics::CACHEABILITY_TIME), point.time, "ns", count, ids);
     if means == Means::Flush {
-        row.notes.push("a stand-in: the flush and its barrier are part of the time".into());
+        row.notes.push("a substitute: the flush and its barrier are part of the time".into());
     }
     if matches!(operation, Operation::Set | Operation::CopyTo | Operation::CopyFrom) {
         row.notes.push("8 of the 16 bytes that each access takes".into());
     }
     report.findings.push(row);
     if let Some(i) = grouped_interval(&point.cycles).filter(|_| scale.cycle().is_some()) {
-        report.findings.push(measured(point.name("cycles"), i, "cycles", count, ids));
+        report.findings.push(measured(point.at(&metrics::CACHEABILITY_CYCLES), i, "cycles", count, ids));
     }
-    let operations = (bytes / STEP) as f64 * rounds as f64;
-    let mut total = measured(point.name("total"), point.time.scaled(operations / 1e6), "ms", count, ids);
-    total.notes.push(format!("{rounds} rounds of {} operations at that time", bytes / STEP));
+    let operations = (bytes / STRIDE) as f64 * rounds as f64;
+    let time = point.time.scaled(operations / 1e6);
+    let mut total = measured(point.at(&metrics::CACHEABILITY_TOTAL), time, "ms", count, ids);
+    total.basis = Basis::Derived;
+    total.detail.set(metrics::ROUNDS, Item::Number(rounds as f64));
+    total.notes.push(format!("{rounds} rounds of {} operations at that time", bytes / STRIDE));
     report.findings.push(total);
     if let Some(plain) = plain.filter(|_| means != cached())
         && let Some(ratio) = quotient(point.time, plain.time)
     {
         let ids = [ids.as_slice(), &plain.ids].concat();
-        report.findings.push(measured(point.name("ratio"), ratio, "", count + plain.count(), &ids));
+        let key = point.at(&metrics::CACHEABILITY_RATIO);
+        let row = measured(key, ratio, "", count + plain.count(), &ids);
+        report.findings.push(Finding { basis: Basis::Derived, ..row });
     }
 }
 
@@ -237,7 +263,7 @@ fn in_force(means: Means, behaviour: Option<Behaviour>) -> bool {
     !uncached || !matches!(behaviour, None | Some(Behaviour::Cached | Behaviour::WrittenThrough))
 }
 
-fn not_in_force(means: Means, behaviour: Option<Behaviour>, worth: &str) -> Refused {
+fn not_in_force(means: Means, behaviour: Option<Behaviour>, trust: &str) -> Refused {
     if behaviour.is_none() {
         return Refused {
             what: format!("the ratios of {}", means.token()),
@@ -250,14 +276,14 @@ fn not_in_force(means: Means, behaviour: Option<Behaviour>, worth: &str) -> Refu
         what: format!("the ratios of {}", means.token()),
         reason: format!(
             "attribute not in force: its accesses take what cached ones take{}",
-            match worth {
+            match trust {
                 "virtual" =>
                     "; a hypervisor may overrule a guest's attributes (x86: the guest's PAT, arm64: \
                      FEAT_S2FWB)",
                 _ => "",
             }
         ),
-        remedy: match worth {
+        remedy: match trust {
             "virtual" => "measure it on the machine itself".into(),
             _ => String::new(),
         },
@@ -268,18 +294,23 @@ fn not_in_force(means: Means, behaviour: Option<Behaviour>, worth: &str) -> Refu
 fn study(all: &[Point], rounds: u64, in_force: bool, report: &mut Report) {
     let of = |attribute, bytes| {
         let key = (Means::Attribute(attribute), Operation::Rmw, bytes);
-        all.iter().find(|p| p.key == key && p.step == STEP)
+        all.iter().find(|p| p.key == key && p.stride == STRIDE)
     };
     let sizes = [320, STUDY_BYTES];
     for bytes in sizes.into_iter().filter(|_| in_force) {
         let both = (of(Attribute::NormalNc, bytes), of(Attribute::WriteBack, bytes));
         let (Some(nc), Some(wb)) = both else { continue };
-        let operations = (bytes / STEP) as f64 * rounds as f64;
+        let operations = (bytes / STRIDE) as f64 * rounds as f64;
         let (nc_ms, wb_ms) = (nc.time.value * operations / 1e6, wb.time.value * operations / 1e6);
         if wb_ms <= 0.0 {
             continue;
         }
-        let mut row = number(format!("{NAME}.study.{bytes}"), 100.0 * ((nc_ms - wb_ms) / wb_ms).floor(), "%");
+        let share = 100.0 * ((nc_ms - wb_ms) / wb_ms).floor();
+        let mut row = number(metrics::CACHEABILITY_STUDY.at([bytes.into()]), share, "%");
+        row.basis = Basis::Derived;
+        row.detail.set(metrics::ROUNDS, Item::Number(rounds as f64));
+        row.detail.set(metrics::UNCACHED_MS, Item::Number(nc_ms));
+        row.detail.set(metrics::CACHED_MS, Item::Number(wb_ms));
         row.count = (nc.count() + wb.count()) as u64;
         row.trials = [nc.ids.as_slice(), &wb.ids].concat();
         row.notes.push(format!(
@@ -306,20 +337,20 @@ fn milliseconds(ms: f64) -> String {
 }
 
 /// Points that were asked for, not refused, and not measured.
-fn missing(record: &Record, asked: &Asked, all: &[Point], report: &mut Report) {
-    let lost: Vec<String> = asked
+fn missing(record: &Record, requested: &Request, all: &[Point], report: &mut Report) {
+    let lost: Vec<String> = requested
         .points()
         .into_iter()
         .filter(|key| {
             let of = |t: &Trial| (Means::of(t), t.operation, t.bytes) == *key;
             let refused =
                 refused(record, key.0) || record.trials.iter().any(|r| r.refusal.is_some() && of(&r.trial));
-            !refused && all.iter().all(|p| p.key != *key || p.step != STEP)
+            !refused && all.iter().all(|p| p.key != *key || p.stride != STRIDE)
         })
         .map(|(means, op, bytes)| format!("{} {} of {}", means.token(), op.token(), size(bytes as f64)))
         .collect();
     let lost: Vec<String> =
-        lost.into_iter().chain(every::missing(record)).chain(walks::missing(record)).collect();
+        lost.into_iter().chain(mair_bytes::missing(record)).chain(walks::missing(record)).collect();
     let (shown, rest) = lost.split_at(lost.len().min(4));
     let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
     if !shown.is_empty() {

@@ -4,13 +4,14 @@
 //! One line a page on more pages than any TLB of a small core holds, less the same number of lines packed into few
 //! pages: the caches hold the same lines, and what is left is the walk.
 
-use fathom_analysis::findings::Report;
+use fathom_analysis::findings::{Basis, Finding, Item, Report};
 use fathom_analysis::interval::{Interval, grouped_interval};
+use fathom_analysis::metrics::cacheability as metrics;
 use fathom_probe::machine::{Attribute, Controls};
 use fathom_probe::wire::{OrderKind, PatternKind, Trial};
 
 use crate::common::scale::Scale;
-use crate::common::{STEP, quotient};
+use crate::common::{STRIDE, quotient};
 use crate::reading::measured;
 use crate::record::{Record, TrialRun};
 
@@ -36,8 +37,8 @@ pub(super) fn trials(record: &Record) -> Vec<Trial> {
         // Packed lines in windows that a TLB of ten entries holds: no walk but one in sixty loads.
         let packed = Trial {
             controls,
-            bytes: LINES * STEP,
-            step: STEP,
+            bytes: LINES * STRIDE,
+            stride: STRIDE,
             order: OrderKind::Window,
             window: 16 << 10,
             loads: LOADS,
@@ -53,10 +54,10 @@ pub(super) fn trials(record: &Record) -> Vec<Trial> {
 
 /// The tables whose walks were asked for and not measured, as a word for what is missing.
 pub(super) fn missing(record: &Record) -> Option<String> {
-    let refused = |r: &TrialRun| r.trial.bytes == LINES * STEP && r.refusal.is_some();
+    let refused = |r: &TrialRun| r.trial.bytes == LINES * STRIDE && r.refusal.is_some();
     let done = |tables: &Attribute| {
         [PatternKind::Pages, PatternKind::Chase].into_iter().all(|pattern| {
-            record.of(pattern).any(|r| r.trial.controls.tables == *tables && r.trial.bytes == LINES * STEP)
+            record.of(pattern).any(|r| r.trial.controls.tables == *tables && r.trial.bytes == LINES * STRIDE)
         })
     };
     let lost = wanted(record) && !TABLES.iter().all(done) && !record.trials.iter().any(refused);
@@ -83,20 +84,24 @@ pub(super) fn rows(record: &Record, scale: &Scale, report: &mut Report) {
     let all = TABLES.map(of);
     for (tables, found) in TABLES.into_iter().zip(&all) {
         let Some(walk) = found else { continue };
-        let name = |what: &str| format!("walk.{}.{what}", tables.token());
-        let mut row = measured(name("time"), walk.time, "ns", walk.count, &walk.ids);
+        let at = [tables.token().into()];
+        let mut row = measured(metrics::WALK_TIME.at(at), walk.time, "ns", walk.count, &walk.ids);
+        row.basis = Basis::Derived;
+        row.detail.set(metrics::WALK_PAGES, Item::Number(LINES as f64));
         row.notes.push(format!("a load of one line a page, {LINES} pages, less one of as many packed lines"));
         report.findings.push(row);
         if let Some(cycle) = scale.cycle() {
             let cycles = walk.time.scaled(1.0 / (cycle * scale.tick_ns));
-            report.findings.push(measured(name("cycles"), cycles, "cycles", walk.count, &walk.ids));
+            let row = measured(metrics::WALK_CYCLES.at(at), cycles, "cycles", walk.count, &walk.ids);
+            report.findings.push(Finding { basis: Basis::Derived, ..row });
         }
     }
     if let [Some(cached), Some(not)] = &all
         && let Some(ratio) = quotient(not.time, cached.time)
     {
         let ids = [cached.ids.as_slice(), &not.ids].concat();
-        report.findings.push(measured("walk.ratio", ratio, "", cached.count + not.count, &ids));
+        let row = measured(&metrics::WALK_RATIO, ratio, "", cached.count + not.count, &ids);
+        report.findings.push(Finding { basis: Basis::Derived, ..row });
     }
 }
 
@@ -107,7 +112,7 @@ struct Times {
 }
 
 fn times(record: &Record, tables: Attribute, pattern: PatternKind, scale: &Scale) -> Option<Times> {
-    let of = |r: &&TrialRun| r.trial.controls.tables == tables && r.trial.bytes == LINES * STEP;
+    let of = |r: &&TrialRun| r.trial.controls.tables == tables && r.trial.bytes == LINES * STRIDE;
     let runs: Vec<&TrialRun> = record.of(pattern).filter(of).collect();
     let ns = |r: &&TrialRun| r.ticks_per_op().map(|t| t * scale.tick_ns).collect::<Vec<f64>>();
     let groups: Vec<Vec<f64>> = runs.iter().map(ns).collect();

@@ -8,7 +8,7 @@ use super::scale::At;
 /// Estimates costs in a budget's coin: ns on hardware, accesses on a model.
 pub(crate) struct Cost<'a> {
     pub(crate) modelled: bool,
-    pub(crate) staircase: &'a [At],
+    pub(crate) latency_curve: &'a [At],
 }
 
 /// ns a link to lay: two keyed permutation steps and a store, measured 10 to 30 ns on a 2 GHz guest.
@@ -38,22 +38,13 @@ const QUIET: f64 = 1.25;
 pub(crate) const WAKE_START_NS: u64 = 60_000_000;
 /// Accesses that a wake-up takes on a model, beside what it walks: its path through the kernel, a few hundred lines.
 const WAKE_PATH: u64 = 600;
-/// Time of an access of a co-running stream on a model, ns: a chase that goes to memory takes twice that, one that hits
-/// a second level a fifth.
-const STREAM_NS: u64 = 50;
 
 impl Cost<'_> {
-    /// Accesses of `streams` that run beside a task while it sleeps so long.
-    pub(crate) fn beside(&self, sleep_ns: u64, streams: u64) -> u64 {
-        WAKE_PATH + sleep_ns / STREAM_NS * streams
-    }
-
     fn of_wakes(&self, trial: &Trial) -> u64 {
         let wakes = trial.samples + trial.warm;
         if self.modelled {
-            let streams = trial.with.len() as u64;
-            let spoil = trial.wakes.spoil / trial.step;
-            return wakes.saturating_mul(trial.loads + spoil + self.beside(trial.wakes.every_ns, streams));
+            let evict = trial.wakes.evict / trial.stride;
+            return wakes.saturating_mul(trial.loads + evict + WAKE_PATH);
         }
         let start = if trial.load.is_none() { FIXED_NS as u64 } else { WAKE_START_NS };
         wakes.saturating_mul(trial.wakes.every_ns).saturating_add(start)
@@ -61,7 +52,7 @@ impl Cost<'_> {
 
     /// Latency at a working set, ns: the nearest larger point measured, or a pessimist's table.
     fn latency(&self, bytes: u64) -> f64 {
-        if let Some(at) = self.staircase.iter().find(|a| a.bytes >= bytes) {
+        if let Some(at) = self.latency_curve.iter().find(|a| a.bytes >= bytes) {
             return at.time().max(0.5);
         }
         match bytes {
@@ -82,9 +73,9 @@ impl Cost<'_> {
         }
         let a_sample = match trial.pattern {
             PatternKind::Single => trial.loads + trial.timed,
-            PatternKind::Probe if !trial.sequence.asked().is_empty() => {
-                let (lap, asked) = (trial.sequence.accesses().len(), trial.sequence.asked().len());
-                lap as u64 / asked as u64
+            PatternKind::EvictionSet if !trial.sequence.timed().is_empty() => {
+                let (lap, timed) = (trial.sequence.accesses().len(), trial.sequence.timed().len());
+                lap as u64 / timed as u64
             }
             _ => 3 * trial.loads,
         };
@@ -114,13 +105,13 @@ impl Cost<'_> {
 
     /// The same of a sweep. A model warms line by line and neither pays for laying nor for the look at the end.
     fn of_sweep(&self, trial: &Trial) -> u64 {
-        let a_line = trial.step.min(LINE) as f64 / LINE as f64;
+        let a_line = trial.stride.min(LINE) as f64 / LINE as f64;
         let (timed, warm) = ((3 * trial.loads * trial.samples) as f64, trial.warm as f64);
         let each = match trial.operation {
             Operation::Rmw | Operation::CopyTo | Operation::CopyFrom => 2.0,
             _ => 1.0,
         };
-        if trial.unfaulted {
+        if trial.first_touch {
             return self.of_touches(trial);
         }
         if self.modelled {
@@ -151,7 +142,7 @@ impl Cost<'_> {
             _ => (1.0, 1.0),
         };
         let lap = trial.cells() as f64 * SWEEP_NS;
-        let touched = (trial.cells() * trial.step.min(PAGE)) as f64;
+        let touched = (trial.cells() * trial.stride.min(PAGE)) as f64;
         let sample = (1.0 + looks) * lap + touches * touched * TOUCH_NS;
         (QUIET * (FIXED_NS + trial.bytes as f64 * TOUCH_NS + trial.samples as f64 * sample)) as u64
     }

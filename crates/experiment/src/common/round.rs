@@ -1,7 +1,7 @@
 //! A round of an experiment whose points stand from the start: what fits the budget, shuffled, between
-//! yardsticks.
+//! cycle calibrations.
 
-use fathom_probe::chain::mix;
+use fathom_probe::splitmix::mix;
 use fathom_probe::wire::{PatternKind, Trial};
 
 use super::cost::Cost;
@@ -10,9 +10,9 @@ use crate::record::Record;
 
 /// Share of the budget that no round plans beyond: estimates err.
 const LATEST: f64 = 0.95;
-/// Operations of a yardstick. A prime: the clock's step is the greatest common divisor of what it reads.
+/// Operations of a cycle calibration. A prime: the clock's step is the greatest common divisor of what it reads.
 const OPS: u64 = 200_003;
-/// On hardware, trials between two yardsticks inside a round: some ten milliseconds, in which a core's clock
+/// On hardware, trials between two cycle calibrations inside a round: some ten milliseconds, in which a core's clock
 /// seldom changes twice.
 const YARDSTICK_EVERY: usize = 12;
 /// Operations of those: an eighth, and a prime.
@@ -33,7 +33,7 @@ pub(crate) fn close(
     rank: impl Fn(&Trial) -> u8,
     seeds: (u64, u64),
 ) -> Vec<Trial> {
-    let cost = Cost { modelled: budget.modelled, staircase: &[] };
+    let cost = Cost { modelled: budget.modelled, latency_curve: &[] };
     close_at(record, budget, wanted, (rank, |trial: &Trial| cost.of(trial)), seeds)
 }
 
@@ -59,16 +59,16 @@ pub(crate) fn close_at(
     }
     let seed = mix(seed ^ mix(round ^ salt));
     shuffle(&mut wanted, seed);
-    let yardstick =
+    let cycle_calibration =
         Trial { pattern: PatternKind::Alu, loads: OPS, samples: 5, warm: 1000, ..Trial::default() };
-    let mut all = vec![yardstick.clone()];
+    let mut all = vec![cycle_calibration.clone()];
     for (i, trial) in wanted.into_iter().enumerate() {
         if i > 0 && i.is_multiple_of(YARDSTICK_EVERY) && !budget.modelled {
-            all.push(Trial { loads: OPS_BETWEEN, ..yardstick.clone() });
+            all.push(Trial { loads: OPS_BETWEEN, ..cycle_calibration.clone() });
         }
         all.push(trial);
     }
-    all.push(yardstick);
+    all.push(cycle_calibration);
     let first = record.trials.iter().map(|r| r.trial.id).max().unwrap_or(0);
     for (i, trial) in all.iter_mut().enumerate() {
         let nth = mix(seed ^ mix(i as u64 + 1));

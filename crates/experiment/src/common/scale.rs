@@ -1,10 +1,10 @@
 //! A machine's clocks and pages as the record tells them, and what was measured at one point.
 
 use fathom_analysis::interval::{median, robust_sigma};
-use fathom_probe::machine::{COLOUR_SPAN, Pages, Worth};
+use fathom_probe::machine::{COLOUR_SPAN, ClockTrust, Pages};
 use fathom_probe::wire::{PatternKind, Trial};
 
-use crate::common::STEP;
+use crate::common::STRIDE;
 use crate::record::{Record, TrialRun};
 
 /// Fewer cycles than this a load, and the whole way is clocked with the core: first- and second-level
@@ -22,7 +22,7 @@ pub(crate) struct At {
     /// The same as if the core's clock had not changed: where a load is clocked with the core, its cycles
     /// by the typical cycle; else its time.
     pub(crate) steady: Vec<Vec<f64>>,
-    /// Time a load in core cycles, by the yardstick of each trial's own round.
+    /// Time a load in core cycles, by the cycle calibration of each trial's own round.
     pub(crate) cycles: Vec<f64>,
     /// Standard error that the clock's steps alone give each trial's median, relative.
     grain: Vec<f64>,
@@ -68,7 +68,7 @@ impl At {
 /// ways: from 40 to 46 of its 48 KiB up to 2 % of the loads miss, differently in each run.
 const HARDWARE_SHARE: f64 = 0.04;
 
-/// The median of each trial of the yardstick, ascending by trial.
+/// The median of each trial of the cycle calibration, ascending by trial.
 fn yardsticks(cycle_ticks: &[(u64, u64, f64)]) -> Vec<(u64, f64)> {
     let mut sorted: Vec<(u64, f64)> = cycle_ticks.iter().map(|c| (c.1, c.2)).collect();
     sorted.sort_by_key(|c| c.0);
@@ -83,9 +83,9 @@ pub(crate) struct Scale {
     pub(crate) tick_ns: f64,
     /// Steps in which the clock moves, ticks.
     pub(crate) resolution: f64,
-    /// Ticks a core cycle, one value a sample of the yardstick, with its round and trial.
+    /// Ticks a core cycle, one value a sample of the cycle calibration, with its round and trial.
     pub(crate) cycle_ticks: Vec<(u64, u64, f64)>,
-    /// Its median over all rounds, and that of each trial of the yardstick, ascending: every step asks for them.
+    /// Its median over all rounds, and that of each trial of the cycle calibration, ascending: every step asks for them.
     typical: Option<f64>,
     yardsticks: Vec<(u64, f64)>,
     /// Share of a step that a rise must reach to count: see [`Options::share`].
@@ -144,9 +144,9 @@ impl Scale {
             typical: median(&cycle_ticks.iter().map(|c| c.2).collect::<Vec<_>>()),
             yardsticks: yardsticks(&cycle_ticks),
             cycle_ticks,
-            share: if record.worth == Some(Worth::Modelled) { 0.0 } else { HARDWARE_SHARE },
-            base: page(record, "page.base").filter(|p| *p >= STEP).unwrap_or(4096),
-            huge: page(record, "page.huge").filter(|p| *p > STEP && !refused),
+            share: if record.trust == Some(ClockTrust::Modelled) { 0.0 } else { HARDWARE_SHARE },
+            base: page(record, "page.base").filter(|p| *p >= STRIDE).unwrap_or(4096),
+            huge: page(record, "page.huge").filter(|p| *p > STRIDE && !refused),
             coloured: record.text("page.coloured").is_some() && !no_coloured_pages(record),
         }
     }
@@ -156,7 +156,7 @@ impl Scale {
         self.typical
     }
 
-    /// Ticks a cycle while trial `id` ran: between the yardsticks before and after it, by its distance from
+    /// Ticks a cycle while trial `id` ran: between the cycle calibrations before and after it, by its distance from
     /// them; over all where there are none.
     pub(crate) fn cycle_at(&self, id: u64) -> Option<f64> {
         let at = self.yardsticks.partition_point(|y| y.0 <= id);
@@ -223,5 +223,5 @@ impl Scale {
 
 /// May latencies be shown at all?
 pub(crate) fn believable(record: &Record) -> bool {
-    matches!(record.worth, Some(Worth::Real | Worth::Virtual | Worth::Modelled))
+    matches!(record.trust, Some(ClockTrust::Real | ClockTrust::Virtual | ClockTrust::Modelled))
 }

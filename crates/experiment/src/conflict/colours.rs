@@ -7,17 +7,20 @@
 
 use fathom_analysis::findings::{Refused, Report};
 use fathom_analysis::interval::{Interval, grouped_interval, quantile};
+use fathom_analysis::metrics::conflict as metrics;
 use fathom_analysis::sets::Geometry;
-use fathom_probe::chain::mix;
-use fathom_probe::machine::{COLOUR_SPAN, Pages, Worth};
+use fathom_probe::divisor::gcd;
+use fathom_probe::machine::{COLOUR_SPAN, ClockTrust, Pages};
+use fathom_probe::splitmix::mix;
 use fathom_probe::wire::{OrderKind, PatternKind, Trial};
+use fathom_units::size;
 
-use super::gcd;
 use crate::clock::step_ticks;
 use crate::common::scale::Scale;
 use crate::geometry::scan::place;
-use crate::geometry::{self, Level, Step};
-use crate::reading::{measured, size, text};
+use crate::geometry::{self, Level};
+use crate::latency_curve::Step;
+use crate::reading::{measured, text};
 use crate::record::{Record, TrialRun};
 
 /// Most pages, in ways: beyond four colours' worth of them, to see the fourth conflict.
@@ -48,11 +51,11 @@ const DRIVER: &str = "make -C driver && sudo insmod driver/fathom.ko";
 
 /// What one level is asked.
 #[derive(Clone, Debug)]
-struct Asked {
+struct Request {
     /// The level, from 1.
     tier: usize,
     one: Geometry,
-    step: Step,
+    stride: Step,
     /// The page whose colours these are, bytes: the base page, which is what mappings are made of.
     page: u64,
     /// Pages that the cells lie in.
@@ -62,7 +65,12 @@ struct Asked {
 
 /// Which levels are asked: the nearest in any case, and if its way is no larger than a page the nearest one whose
 /// way is. And why not, where nothing is known of a nearest level.
-fn asked(record: &Record, scale: &Scale, steps: &[Step], levels: &[Level]) -> Result<Vec<Asked>, String> {
+fn requested(
+    record: &Record,
+    scale: &Scale,
+    steps: &[Step],
+    levels: &[Level],
+) -> Result<Vec<Request>, String> {
     let mut colours = record.run.as_ref().map(|run| run.colours.clone()).unwrap_or_default();
     colours.push(1);
     colours.sort_unstable();
@@ -70,7 +78,7 @@ fn asked(record: &Record, scale: &Scale, steps: &[Step], levels: &[Level]) -> Re
     let at = |index: usize| {
         let (step, one) = (*steps.get(index)?, levels.get(index)?.geometry()?);
         let (kind, page) = (geometry::pages(scale).0, scale.base);
-        Some(Asked { tier: index + 1, one, step, page, kind, colours: colours.clone() })
+        Some(Request { tier: index + 1, one, stride: step, page, kind, colours: colours.clone() })
     };
     let first = at(0).ok_or("the ways of the nearest level are not known")?;
     let more = (1..levels.len()).filter_map(at).find(|one| one.colours_of_way() > 1);
@@ -78,7 +86,7 @@ fn asked(record: &Record, scale: &Scale, steps: &[Step], levels: &[Level]) -> Re
     Ok(std::iter::once(first).chain(more).collect())
 }
 
-impl Asked {
+impl Request {
     /// How many colours its pages have.
     fn colours_of_way(&self) -> u64 {
         (self.one.way_bytes / self.page).max(1)
@@ -91,7 +99,7 @@ impl Asked {
             let what = format!("a way of {} is no whole number of pages", size(way as f64));
             return Some((what, String::new()));
         }
-        let unknown = self.kind == Pages::Base && record.worth != Some(Worth::Modelled);
+        let unknown = self.kind == Pages::Base && record.trust != Some(ClockTrust::Modelled);
         if way > page && unknown {
             // What the driver's remedy is where it cannot be opened, the machine says.
             let driver = record.text("driver.remedy").unwrap_or(DRIVER);
@@ -134,7 +142,7 @@ impl Asked {
 
     /// Loads of so many pages: of several colours, or sharing a frame.
     fn trial(&self, colours: Option<u64>, pages: u64, scale: &Scale, modelled: bool, nth: u64) -> Trial {
-        let miss = (self.step.next - self.step.here).max(0.1);
+        let miss = (self.stride.next - self.stride.here).max(0.1);
         let clock = 2.0 * scale.resolution * scale.tick_ns / (CLOCK_SHARE * miss);
         let mut loads = (clock as u64).clamp(2048, 1 << 17).next_multiple_of(pages) + 1;
         while pages > 2 && (2 * loads).is_multiple_of(pages) {
@@ -142,7 +150,7 @@ impl Asked {
         }
         let trial = Trial {
             bytes: pages * self.page,
-            step: self.page,
+            stride: self.page,
             counted: self.tier as u64,
             loads,
             samples: if modelled { 1 } else { SAMPLES },
@@ -177,7 +185,7 @@ impl Asked {
     }
 
     fn is_of(&self, trial: &Trial, colours: Option<u64>, pages: u64) -> bool {
-        let own = (trial.counted, trial.step, trial.cells()) == (self.tier as u64, self.page, pages);
+        let own = (trial.counted, trial.stride, trial.cells()) == (self.tier as u64, self.page, pages);
         own && match colours {
             None => trial.frames == 1,
             Some(k) => (trial.frames, trial.group, trial.period) == (0, k, self.period(k)),
@@ -197,8 +205,8 @@ pub(super) fn wanted(record: &Record, scale: &Scale, steps: &[Step], modelled: b
         return Vec::new();
     }
     let levels = geometry::levels(record, scale, steps);
-    let Ok(all) = asked(record, scale, steps, &levels) else { return Vec::new() };
-    let all: Vec<Asked> = all.into_iter().filter(|one| one.obstacle(record).is_none()).collect();
+    let Ok(all) = requested(record, scale, steps, &levels) else { return Vec::new() };
+    let all: Vec<Request> = all.into_iter().filter(|one| one.obstacle(record).is_none()).collect();
     let times = if modelled { 1 } else { 2 };
     let mut wanted = Vec::new();
     for one in &all {
@@ -222,7 +230,7 @@ pub(super) fn wanted(record: &Record, scale: &Scale, steps: &[Step], modelled: b
 }
 
 /// How often it was asked, whatever came of it.
-fn had(record: &Record, one: &Asked, patterns: &[PatternKind], colours: Option<u64>, pages: u64) -> u64 {
+fn had(record: &Record, one: &Request, patterns: &[PatternKind], colours: Option<u64>, pages: u64) -> u64 {
     let of = |run: &&TrialRun| patterns.contains(&run.trial.pattern) && one.is_of(&run.trial, colours, pages);
     record.trials.iter().filter(of).count() as u64
 }
@@ -235,7 +243,7 @@ struct Row {
     time: (Interval, usize, Vec<u64>),
 }
 
-impl Asked {
+impl Request {
     fn runs<'a>(
         &'a self,
         record: &'a Record,
@@ -316,7 +324,7 @@ impl Asked {
             Some((misses, ..)) => misses.value / pages as f64,
             None => {
                 let load = row.time.0.value / pages as f64;
-                (load - self.step.here) / (self.step.next - self.step.here).max(f64::MIN_POSITIVE)
+                (load - self.stride.here) / (self.stride.next - self.stride.here).max(f64::MIN_POSITIVE)
             }
         }
     }
@@ -358,7 +366,7 @@ pub(super) fn read(record: &Record, scale: &Scale, steps: &[Step], levels: &[Lev
     let mut refuse = |what: String, reason: String, remedy: &str| {
         report.refusals.push(Refused { what, reason, remedy: remedy.to_owned() });
     };
-    let all = match asked(record, scale, steps, levels) {
+    let all = match requested(record, scale, steps, levels) {
         Ok(all) => all,
         Err(why) => return refuse("page colours".into(), why, "give it more time: --budget"),
     };
@@ -382,10 +390,11 @@ pub(super) fn read(record: &Record, scale: &Scale, steps: &[Step], levels: &[Lev
 }
 
 /// Can colour help in this level, and what would it take?
-fn help(one: &Asked, levels: &[Level], report: &mut Report) {
+fn help(one: &Request, levels: &[Level], report: &mut Report) {
     let (way, page, ways) = (one.one.way_bytes, one.page, one.one.ways);
     let colours = one.colours_of_way();
-    let mut row = text(format!("tier.{}.colour.help", one.tier), if colours > 1 { "yes" } else { "no" });
+    let mut row =
+        text(metrics::TIER_COLOUR_HELP.at([one.tier.into()]), if colours > 1 { "yes" } else { "no" });
     let (way, page) = (size(way as f64), size(page as f64));
     row.notes.push(if colours > 1 {
         format!(
@@ -413,21 +422,31 @@ fn help(one: &Asked, levels: &[Level], report: &mut Report) {
     report.findings.push(row);
 }
 
-fn rows(one: &Asked, record: &Record, scale: &Scale, threshold: Option<f64>, report: &mut Report) {
+fn rows(one: &Request, record: &Record, scale: &Scale, threshold: Option<f64>, report: &mut Report) {
     let counted = one.is_counted(record);
     for (colours, pages) in one.arrangements() {
         let Some(row) = one.row(record, scale, threshold, colours, pages) else { continue };
-        let which = colours.map_or_else(|| "shared".to_owned(), |k| k.to_string());
-        let name = |what: &str| format!("tier.{}.colour.{which}.{pages}.{what}", one.tier);
+        let (tier, at) = (one.tier.into(), pages.into());
+        let (missed, time) = match colours {
+            Some(k) => {
+                let at = [tier, k.into(), at];
+                (metrics::TIER_COLOUR_MISSES_PER_ROUND.at(at), metrics::TIER_COLOUR_TIME_PER_ROUND.at(at))
+            }
+            None => {
+                let at = [tier, at];
+                let time = metrics::TIER_COLOUR_SHARED_TIME_PER_ROUND.at(at);
+                (metrics::TIER_COLOUR_SHARED_MISSES_PER_ROUND.at(at), time)
+            }
+        };
         if let Some((i, count, ids)) = &row.misses {
-            let mut finding = measured(name("misses_per_round"), *i, "", *count, ids);
+            let mut finding = measured(missed, *i, "", *count, ids);
             if !counted {
                 finding.notes.push("nobody counts them here: single loads, classified by their time".into());
             }
             report.findings.push(finding);
         }
         let (i, count, ids) = &row.time;
-        let mut finding = measured(name("time_per_round"), *i, "ns", *count, ids);
+        let mut finding = measured(time, *i, "ns", *count, ids);
         match colours {
             None => finding.notes.push(
                 "pages of zeros hold no links: the next address is computed from what was loaded, some cycles \

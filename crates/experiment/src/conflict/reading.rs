@@ -8,9 +8,9 @@ use crate::common::claims;
 use crate::common::scale::{Scale, believable};
 use crate::disturbance;
 use crate::geometry::{self, Level};
+use crate::latency_curve;
 use crate::reading::{begun, clocks, disturbed_row, refuse_all};
 use crate::record::Record;
-use crate::survey;
 
 /// Reads a record. Everything that is shown follows from the record alone.
 #[must_use]
@@ -21,22 +21,22 @@ pub fn read(record: &Record) -> Report {
         return report;
     }
     let scale = Scale::of(record);
-    let stairs = survey::Stairs::of(record, &scale);
+    let curves = latency_curve::Curves::of(record, &scale);
     disturbed_row(
-        &disturbance::judge(record, &scale.cycle_ticks, &survey::repeats(&stairs.staircase)),
+        &disturbance::judge(record, &scale.cycle_ticks, &latency_curve::repeats(&curves.latency_curve)),
         &mut report,
     );
     clocks(record, &scale, &mut report);
-    survey::tier_rows(&stairs, &scale, &mut report);
-    if stairs.steps().is_empty() {
+    latency_curve::tier_rows(&curves, &scale, &mut report);
+    if curves.steps().is_empty() {
         report.refusals.push(Refused {
             what: "sets, ways, lines and replacement".into(),
             reason: "no tier was seen to end".into(),
             remedy: "give it a larger --budget".into(),
         });
     }
-    let levels = geometry::read(record, &scale, &stairs, true, &mut report);
-    let steps = stairs.steps();
+    let levels = geometry::read(record, &scale, &curves, true, &mut report);
+    let steps = curves.steps();
     study::rows(record, &scale, &steps, levels.first().and_then(Level::geometry), &mut report);
     colours::read(record, &scale, &steps, &levels, &mut report);
     let decoded = decode(&record.facts);

@@ -1,21 +1,22 @@
 //! Study S1: so many reads 4 KiB apart, round and round, up to four times the ways of the nearest level.
 
-use fathom_analysis::findings::{Finding, Report};
+use fathom_analysis::findings::{Basis, Finding, Report};
 use fathom_analysis::interval::{Interval, grouped_interval, median};
+use fathom_analysis::metrics::conflict;
 use fathom_analysis::replacement::{Policy, misses_per_round};
 use fathom_analysis::sets::Geometry;
+use fathom_probe::divisor::gcd;
 use fathom_probe::machine::{Operation, Pages};
 use fathom_probe::wire::{PatternKind, Trial};
 
-use super::gcd;
 use crate::clock::step_ticks;
 use crate::common::scale::Scale;
-use crate::geometry::Step;
+use crate::latency_curve::Step;
 use crate::reading::{measured, number};
 use crate::record::{Record, TrialRun};
 
 /// The study's step: a page of its machine, and the way of its first level.
-pub(super) const STEP: u64 = 4096;
+pub(super) const STRIDE: u64 = 4096;
 /// Reads a round where the ways are not known, at most; the study stops at nine.
 const UNKNOWN: u64 = 32;
 const MOST: u64 = 128;
@@ -35,9 +36,9 @@ fn is_of(trial: &Trial, pattern: PatternKind, page: Pages, n: u64) -> bool {
     reads
         && match pattern {
             PatternKind::Stride => {
-                trial.step == STEP && trial.operation == Operation::Read && trial.frames == 0
+                trial.stride == STRIDE && trial.operation == Operation::Read && trial.frames == 0
             }
-            _ => trial.period == STEP && trial.group == 1 && trial.step == 64,
+            _ => trial.period == STRIDE && trial.group == 1 && trial.stride == 64,
         }
 }
 
@@ -63,8 +64,8 @@ pub(super) fn wanted(
             };
             let sweep = Trial {
                 pattern: PatternKind::Stride,
-                bytes: n * STEP,
-                step: STEP,
+                bytes: n * STRIDE,
+                stride: STRIDE,
                 page,
                 loads: n * ROUNDS,
                 samples: 3,
@@ -76,7 +77,7 @@ pub(super) fn wanted(
             let single = Trial {
                 pattern: PatternKind::Single,
                 bytes: n * 64,
-                period: STEP,
+                period: STRIDE,
                 page,
                 // Prime to all up to 64 lines and ways, so that every line is timed in every state.
                 loads: 66 * n + 66,
@@ -118,7 +119,11 @@ pub(super) fn rows(
     report: &mut Report,
 ) {
     for &page in pages(scale) {
-        let kind = if page == Pages::Base && scale.huge.is_some() { ".base" } else { "" };
+        let (time, missed) = if page == Pages::Base && scale.huge.is_some() {
+            (&conflict::CONFLICT_BASE_TIME_PER_ROUND, &conflict::CONFLICT_BASE_MISSES_PER_ROUND)
+        } else {
+            (&conflict::CONFLICT_TIME_PER_ROUND, &conflict::CONFLICT_MISSES_PER_ROUND)
+        };
         for n in reads(nearest) {
             let runs: Vec<&TrialRun> = record
                 .of(PatternKind::Stride)
@@ -128,14 +133,13 @@ pub(super) fn rows(
             let groups: Vec<Vec<f64>> = runs.iter().map(|r| scale.steady(r)).collect();
             let Some(read) = grouped_interval(&groups) else { continue };
             let count = groups.iter().map(Vec::len).sum();
-            let round = format!("conflict.{n}{kind}");
             let rounds = read.scaled(n as f64);
-            report.findings.push(measured(format!("{round}.time_per_round"), rounds, "ns", count, &ids));
+            report.findings.push(measured(time.at([n.into()]), rounds, "ns", count, &ids));
             let misses = counted(&runs, n).map(|i| (i, "counted", count, ids));
-            let told =
+            let reported =
                 || if page == pages(scale)[0] { classified(record, steps, scale, page, n) } else { None };
-            if let Some((misses, how, count, ids)) = misses.or_else(told) {
-                let mut row = measured(format!("{round}.misses_per_round"), misses, "", count, &ids);
+            if let Some((misses, how, count, ids)) = misses.or_else(reported) {
+                let mut row = measured(missed.at([n.into()]), misses, "", count, &ids);
                 row.notes.push(how.into());
                 report.findings.push(row);
             }
@@ -193,12 +197,12 @@ fn classified(
 
 /// What textbook policies do with one line more than ways, where the study's reads all fall into one set.
 fn expected(nearest: Option<Geometry>, report: &mut Report) {
-    let one_set = |g: &Geometry| STEP.is_multiple_of(g.way_bytes);
+    let one_set = |g: &Geometry| STRIDE.is_multiple_of(g.way_bytes);
     let Some(geometry) = nearest.filter(|g| g.ways > 1 && one_set(g)) else { return };
     let ways = geometry.ways as usize;
     for policy in Policy::ALL {
-        let name = format!("conflict.{}.expected.{}", ways + 1, policy.token());
-        let row: Finding = number(name, misses_per_round(*policy, ways, ways + 1), "");
-        report.findings.push(row);
+        let key = conflict::CONFLICT_EXPECTED.at([(ways + 1).into(), policy.token().into()]);
+        let row = number(key, misses_per_round(*policy, ways, ways + 1), "");
+        report.findings.push(Finding { basis: Basis::Derived, ..row });
     }
 }

@@ -4,7 +4,7 @@ use fathom_analysis::crossover::{self, Crossing};
 use fathom_analysis::interval::Interval;
 use fathom_probe::transfer::{Direction, Strategy};
 
-use super::cells::{Cell, Part};
+use super::points::{Part, Point};
 
 /// Two strategies, of which the first takes less CPU time below a size and the second from there on.
 pub(super) struct Change {
@@ -18,22 +18,22 @@ pub(super) struct Change {
 const TRIALS: usize = 6;
 
 /// CPU time by size of one strategy in one direction.
-fn curve(cells: &[Cell], strategy: Strategy, direction: Direction) -> Vec<(u64, Interval)> {
-    let sure = |cell: &&Cell| cell.key.way == (strategy, direction) && cell.ids.len() >= TRIALS;
-    let of = cells.iter().filter(sure);
+fn curve(points: &[Point], strategy: Strategy, direction: Direction) -> Vec<(u64, Interval)> {
+    let sure = |point: &&Point| point.key.route == (strategy, direction) && point.ids.len() >= TRIALS;
+    let of = points.iter().filter(sure);
     let mut curve: Vec<(u64, Interval)> =
-        of.filter_map(|cell| Some((cell.key.bytes, cell.part(Part::Cpu)?))).collect();
+        of.filter_map(|point| Some((point.key.bytes, point.part(Part::Cpu)?))).collect();
     curve.sort_by_key(|point| point.0);
     curve
 }
 
 /// Every change between two strategies, by direction; of two that change places several times the last of each kind.
-pub(super) fn changes(cells: &[Cell]) -> Vec<Change> {
+pub(super) fn changes(points: &[Point]) -> Vec<Change> {
     let mut all = Vec::new();
     for &direction in Direction::ALL {
         for (i, &a) in Strategy::ALL.iter().enumerate() {
             for &b in &Strategy::ALL[i + 1..] {
-                let found = crossover::crossings(&curve(cells, a, direction), &curve(cells, b, direction));
+                let found = crossover::crossings(&curve(points, a, direction), &curve(points, b, direction));
                 for first_below in [true, false] {
                     let Some(&at) = found.iter().rfind(|c| c.first_below == first_below) else { continue };
                     let (below, beyond) = if first_below { (a, b) } else { (b, a) };

@@ -5,9 +5,9 @@ use fathom_probe::machine::{Attribute, Controls};
 use fathom_probe::transfer::Transfers;
 use fathom_probe::wire::{PatternKind, Trial};
 
-use super::cells::{self, LOOKED};
 use super::crossings::changes;
-use super::{Wanted, Way};
+use super::points::{self, PILOT_ROUND};
+use super::{Route, Wanted};
 use crate::budget::Budget;
 use crate::common::round;
 use crate::record::{Record, TrialRun};
@@ -37,9 +37,9 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     let samples = SAMPLES[hardware];
     let rounds = ROUNDS[hardware];
     let trials = match number {
-        LOOKED => look(record, &wanted),
-        n if n <= LOOKED + rounds => all(record, &wanted, samples),
-        n if n <= LOOKED + rounds + REFINING => between(record, &wanted, samples, rounds),
+        PILOT_ROUND => look(record, &wanted),
+        n if n <= PILOT_ROUND + rounds => all(record, &wanted, samples),
+        n if n <= PILOT_ROUND + rounds + REFINING => between(record, &wanted, samples, rounds),
         _ => return Vec::new(),
     };
     let chunk_ns = chunk_ns(record);
@@ -49,7 +49,7 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
 
 /// The longest that an engine took for one of its own transfers in the look, ns.
 fn chunk_ns(record: &Record) -> f64 {
-    let looked = record.of(PatternKind::Transfer).filter(|r| r.trial.round == LOOKED);
+    let looked = record.of(PatternKind::Transfer).filter(|r| r.trial.round == PILOT_ROUND);
     let of_run = |r: &TrialRun| {
         let channel = r.transfers.channel.filter(|channel| channel.hz > 0)?;
         let ticks = r.transfers.rows.iter().map(|row| row.engine).max()?;
@@ -100,27 +100,27 @@ fn rank(trial: &Trial) -> u8 {
 /// One small trial of each strategy, which is granted or refused with its reason.
 fn look(record: &Record, wanted: &Wanted) -> Vec<Trial> {
     let bytes = wanted.sizes.first().copied().unwrap_or(LINE);
-    let mut all: Vec<Trial> = wanted.ways.iter().map(|&way| trial(record, way, bytes, 2)).collect();
+    let mut all: Vec<Trial> = wanted.routes.iter().map(|&route| trial(record, route, bytes, 2)).collect();
     all.push(round::clock());
     all
 }
 
 /// Was this refused, when it was looked at?
-pub(super) fn refused(record: &Record, way: Way) -> bool {
-    let of = |t: &Trial| t.pattern == PatternKind::Transfer && cells::way(t) == way;
-    record.trials.iter().any(|r| r.trial.round == LOOKED && of(&r.trial) && r.refusal.is_some())
+pub(super) fn refused(record: &Record, route: Route) -> bool {
+    let of = |t: &Trial| t.pattern == PatternKind::Transfer && points::route(t) == route;
+    record.trials.iter().any(|r| r.trial.round == PILOT_ROUND && of(&r.trial) && r.refusal.is_some())
 }
 
-fn granted<'a>(record: &'a Record, wanted: &'a Wanted) -> impl Iterator<Item = Way> + 'a {
-    wanted.ways.iter().copied().filter(|&way| !refused(record, way))
+fn granted<'a>(record: &'a Record, wanted: &'a Wanted) -> impl Iterator<Item = Route> + 'a {
+    wanted.routes.iter().copied().filter(|&route| !refused(record, route))
 }
 
 fn all(record: &Record, wanted: &Wanted, samples: u64) -> Vec<Trial> {
     let mut all = Vec::new();
-    for way in granted(record, wanted) {
-        all.extend(wanted.sizes.iter().map(|&bytes| trial(record, way, bytes, samples)));
+    for route in granted(record, wanted) {
+        all.extend(wanted.sizes.iter().map(|&bytes| trial(record, route, bytes, samples)));
         all.extend(wanted.polluting().map(|bytes| {
-            let trial = trial(record, way, bytes, samples);
+            let trial = trial(record, route, bytes, samples);
             let transfers = Transfers { victim: wanted.victim / 64 * 64, ..trial.transfers };
             Trial { transfers, samples: OF_VICTIM, ..trial }
         }));
@@ -134,25 +134,27 @@ fn between(record: &Record, wanted: &Wanted, samples: u64, rounds: u64) -> Vec<T
     if record.run.as_ref().is_some_and(|run| !run.bytes.is_empty()) {
         return Vec::new();
     }
-    let cells = cells::all(record);
+    let points = points::all(record);
     let mut all: Vec<Trial> = Vec::new();
-    for change in changes(&cells) {
+    for change in changes(&points) {
         let (low, high) = (change.at.low, change.at.high);
         if high as f64 <= NEAR * low as f64 || high - low <= LINE {
             continue;
         }
-        let ways = [change.below, change.beyond].map(|strategy| (strategy, change.direction));
+        let routes = [change.below, change.beyond].map(|strategy| (strategy, change.direction));
         let known = |bytes: u64| {
-            ways.iter().all(|&way| cells.iter().any(|cell| (cell.key.way, cell.key.bytes) == (way, bytes)))
+            routes
+                .iter()
+                .all(|&route| points.iter().any(|point| (point.key.route, point.key.bytes) == (route, bytes)))
         };
         // Where the middle could not be told, the middles beside it.
         let mid = middle(low, high);
         let Some(bytes) = [mid, middle(low, mid), middle(mid, high)].into_iter().find(|&b| !known(b)) else {
             continue;
         };
-        for way in ways {
-            let one = trial(record, way, bytes, samples);
-            if !all.contains(&one) && wanted.ways.contains(&way) {
+        for route in routes {
+            let one = trial(record, route, bytes, samples);
+            if !all.contains(&one) && wanted.routes.contains(&route) {
                 all.extend(std::iter::repeat_n(one, rounds as usize));
             }
         }
@@ -166,21 +168,21 @@ fn middle(low: u64, high: u64) -> u64 {
     middle.clamp(low, high)
 }
 
-fn trial(record: &Record, (strategy, direction): Way, bytes: u64, samples: u64) -> Trial {
+fn trial(record: &Record, (strategy, direction): Route, bytes: u64, samples: u64) -> Trial {
     let run = record.run.clone().unwrap_or_default();
-    let asked = &run.dma;
+    let requested = &run.dma;
     Trial {
         pattern: PatternKind::Transfer,
         bytes,
-        step: 8,
+        stride: 8,
         attribute: Attribute::WriteBack,
         controls: Controls { flush: run.flush, ..Controls::default() },
         transfers: Transfers {
             strategy,
             direction,
-            engine: asked.engine,
-            maintenance: asked.maintenance,
-            mistake: asked.mistake,
+            engine: requested.engine,
+            maintenance: requested.maintenance,
+            mistake: requested.mistake,
             victim: 0,
         },
         samples,

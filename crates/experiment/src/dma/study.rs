@@ -4,12 +4,13 @@
 //! copied through an uncached one. What it published is a rate and a CPU's load; what a transfer took longer follows
 //! from the two rates.
 
-use fathom_analysis::findings::Report;
+use fathom_analysis::findings::{Basis, Report};
 use fathom_analysis::interval::Interval;
+use fathom_analysis::metrics::dma as metrics;
 use fathom_probe::transfer::{Direction, Strategy};
 
-use super::cells::{Cell, Key, Part};
-use super::{NAME, STUDY_BYTES};
+use super::STUDY_BYTES;
+use super::points::{Key, Part, Point};
 use crate::reading::{measured, number};
 
 /// Mbit/s of the download: uncached, and streaming (study S2).
@@ -19,10 +20,10 @@ const STREAMING_MBIT: f64 = 17.1;
 const CPU_POINTS: f64 = 13.0;
 
 /// The rows, where both strategies were measured at the study's packet.
-pub(super) fn rows(cells: &[Cell], link: Option<f64>, report: &mut Report) {
+pub(super) fn rows(points: &[Point], link: Option<f64>, report: &mut Report) {
     let of = |strategy| {
-        let key = Key { way: (strategy, Direction::FromDevice), bytes: STUDY_BYTES };
-        cells.iter().find(|cell| cell.key == key)
+        let key = Key { route: (strategy, Direction::FromDevice), bytes: STUDY_BYTES };
+        points.iter().find(|point| point.key == key)
     };
     let both = (of(Strategy::StreamingCopy), of(Strategy::UncachedCopy));
     let (Some(streaming), Some(uncached)) = both else { return };
@@ -30,14 +31,16 @@ pub(super) fn rows(cells: &[Cell], link: Option<f64>, report: &mut Report) {
     let ids = [streaming.ids.as_slice(), &uncached.ids].concat();
     let (Some(s), Some(u)) = (streaming.part(Part::Cpu), uncached.part(Part::Cpu)) else { return };
     let less = Interval { value: s.value - u.value, low: s.low - u.high, high: s.high - u.low };
-    let mut row = measured(format!("{NAME}.study.saved"), less, "ns", count, &ids);
+    let mut row = measured(&metrics::DMA_STUDY_SAVED, less, "ns", count, &ids);
+    row.basis = Basis::Derived;
     row.notes.push(format!(
         "CPU time that uncached-copy takes less than streaming-copy for {STUDY_BYTES} bytes from the device"
     ));
     report.findings.push(row);
     let bits = STUDY_BYTES as f64 * 8.0;
     let needed = bits * (1e3 / STREAMING_MBIT - 1e3 / UNCACHED_MBIT);
-    let mut row = number(format!("{NAME}.study.needed"), needed, "ns");
+    let mut row = number(&metrics::DMA_STUDY_NEEDED, needed, "ns");
+    row.basis = Basis::Assumed;
     row.notes.push(format!(
         "study S2, another machine: {UNCACHED_MBIT} against {STREAMING_MBIT} Mbit/s is so much less for each packet, were \
          one transferred after the other"
@@ -47,7 +50,8 @@ pub(super) fn rows(cells: &[Cell], link: Option<f64>, report: &mut Report) {
         let gain = |a: f64, b: f64| 100.0 * (b / a - 1.0);
         let i =
             Interval { value: gain(a.value, b.value), low: gain(a.high, b.low), high: gain(a.low, b.high) };
-        let mut row = measured(format!("{NAME}.study.gain"), i, "%", count, &ids);
+        let mut row = measured(&metrics::DMA_STUDY_GAIN, i, "%", count, &ids);
+        row.basis = Basis::Derived;
         row.notes.push(format!(
             "throughput of uncached-copy over streaming-copy; study S2, another machine: {:+.1} %",
             gain(STREAMING_MBIT, UNCACHED_MBIT)
@@ -56,7 +60,8 @@ pub(super) fn rows(cells: &[Cell], link: Option<f64>, report: &mut Report) {
     }
     if let Some(link) = link {
         let ns = bits * 1e9 / link;
-        let mut row = measured(format!("{NAME}.study.points"), less.scaled(100.0 / ns), "%", count, &ids);
+        let mut row = measured(&metrics::DMA_STUDY_POINTS, less.scaled(100.0 / ns), "%", count, &ids);
+        row.basis = Basis::Derived;
         row.notes.push(format!(
             "points of a CPU that uncached-copy takes less at {:.2} Mbit/s; study S2, another machine, at some 18: \
              {CPU_POINTS}",

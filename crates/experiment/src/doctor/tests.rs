@@ -1,9 +1,9 @@
 use super::*;
 
 /// A machine with these facts, beside those of one on which everything is as it should be.
-fn record(worth: Worth, facts: &[(&str, &str)]) -> Record {
+fn record(trust: ClockTrust, facts: &[(&str, &str)]) -> Record {
     let best = [
-        ("worth.evidence", "nothing says otherwise"),
+        ("trust.evidence", "nothing says otherwise"),
         ("clock.name", "tsc"),
         ("clock.hz", "2000000000"),
         ("privilege.fifo", "priority 1 during trials"),
@@ -24,7 +24,7 @@ fn record(worth: Worth, facts: &[(&str, &str)]) -> Record {
         ("env.loadavg", "0.10 0.10 0.10 1/99"),
         ("env.pressure.cpu", "some avg10=0.00 avg60=0.00 avg300=0.00 total=5; full avg10=0.00"),
     ];
-    let mut record = bare(worth);
+    let mut record = bare(trust);
     for (name, text) in best.iter().chain(facts) {
         let number = ["clock.hz", "page.huge", "cpu.pinned", "memory.ceiling.bytes"].contains(name);
         let value = match text.parse() {
@@ -36,20 +36,20 @@ fn record(worth: Worth, facts: &[(&str, &str)]) -> Record {
     record
 }
 
-fn bare(worth: Worth) -> Record {
+fn bare(trust: ClockTrust) -> Record {
     let mut record = Record::default();
-    record.worth = Some(worth);
+    record.trust = Some(trust);
     record
 }
 
 fn row(facts: &[(&str, &str)], what: &str) -> Row {
-    let rows = examine(&record(Worth::Real, facts));
+    let rows = examine(&record(ClockTrust::Real, facts));
     rows.iter().find(|r| r.what == what).unwrap_or_else(|| panic!("{what} in {rows:?}")).clone()
 }
 
 #[test]
 fn on_a_machine_that_gives_everything_nothing_costs_anything() {
-    let rows = examine(&record(Worth::Real, &[]));
+    let rows = examine(&record(ClockTrust::Real, &[]));
     assert!(rows.len() >= 9, "{rows:?}");
     for row in rows {
         assert_eq!((row.state, row.cost.as_str(), row.line.as_str()), (State::Good, "", ""), "{row:?}");
@@ -127,18 +127,18 @@ fn what_no_line_gives_is_a_note_with_its_cost() {
 
 #[test]
 fn an_emulator_prevents_everything_and_unknown_facts_nothing() {
-    let state = |worth| examine(&record(worth, &[])).iter().map(|r| r.state).max();
-    assert_eq!(state(Worth::Emulated), Some(State::Prevents));
-    assert_eq!(state(Worth::Virtual), Some(State::Note));
-    assert_eq!(state(Worth::Real), Some(State::Good));
+    let state = |trust| examine(&record(trust, &[])).iter().map(|r| r.state).max();
+    assert_eq!(state(ClockTrust::Emulated), Some(State::Prevents));
+    assert_eq!(state(ClockTrust::Virtual), Some(State::Note));
+    assert_eq!(state(ClockTrust::Real), Some(State::Good));
     // A description needs no priority, whatever else is not known of it.
-    assert!(examine(&bare(Worth::Modelled)).iter().all(|r| r.state == State::Good));
+    assert!(examine(&bare(ClockTrust::Modelled)).iter().all(|r| r.state == State::Good));
     // A record without any fact, and facts of the wrong kind: rows, and no panic.
-    let mut odd = record(Worth::Real, &[]);
+    let mut odd = record(ClockTrust::Real, &[]);
     for name in ["env.freq.governor", "env.cgroup.0.cpu.max", "env.thp.enabled", "privilege.fifo"] {
         odd.facts.extend([(name.to_owned(), FactValue::Bytes(vec![0xff]))]);
     }
-    for record in [bare(Worth::Real), odd] {
+    for record in [bare(ClockTrust::Real), odd] {
         assert!(!examine(&record).is_empty());
     }
 }
@@ -147,7 +147,7 @@ fn an_emulator_prevents_everything_and_unknown_facts_nothing() {
 /// what is there says what it gives. A record of before it was known has no row.
 #[test]
 fn the_driver_is_there_or_says_how_it_would_be() {
-    assert!(examine(&record(Worth::Real, &[])).iter().all(|row| row.what != "driver"));
+    assert!(examine(&record(ClockTrust::Real, &[])).iter().all(|row| row.what != "driver"));
     let absent = [
         ("driver.state", "is not loaded (no /dev/fathom)"),
         ("driver.remedy", "load it: make -C driver && sudo insmod driver/fathom.ko"),
@@ -168,7 +168,7 @@ fn the_driver_is_there_or_says_how_it_would_be() {
         "{denied:?}"
     );
     let mut there = record(
-        Worth::Real,
+        ClockTrust::Real,
         &[
             ("driver.state", "is there"),
             ("driver.features", "regions,dma,wakes,translate"),

@@ -16,8 +16,8 @@ fn record(facts: &[(&str, &str)]) -> Record {
     record
 }
 
-/// Adds a yardstick of so many ticks an operation in a round of its own.
-fn yardstick(record: &mut Record, ticks: u64) {
+/// Adds a cycle calibration of so many ticks an operation in a round of its own.
+fn cycle_calibration(record: &mut Record, ticks: u64) {
     let id = record.trials.len() as u64 + 1;
     let trial = Trial { id, round: id, pattern: PatternKind::Alu, loads: 1000, ..Trial::default() };
     let sample = Sample { ticks: 50, ticks2: 50 + ticks, ..Sample::default() };
@@ -45,8 +45,8 @@ fn nothing_known_is_nothing_to_warn_of() {
         ("env.after.freq.cur.khz", "1500000"),
     ];
     let mut record = record(&still);
-    yardstick(&mut record, 1000);
-    yardstick(&mut record, 1010);
+    cycle_calibration(&mut record, 1000);
+    cycle_calibration(&mut record, 1010);
     assert_eq!(tokens(&record), [""; 0], "{:?}", judge(&record));
 }
 
@@ -65,25 +65,28 @@ fn a_clock_that_moved_is_told_with_what_has_not_been_done_yet() {
         (&[(governor, "performance")], "already"),
     ] {
         let mut record = record(facts);
-        yardstick(&mut record, 1000);
-        yardstick(&mut record, 1100);
-        let told = judge(&record);
-        assert_eq!((told.len(), told[0].token), (1, "frequency"), "{told:?}");
-        assert!(told[0].text.contains("10.0 %"), "{told:?}");
-        assert!(told[0].remedy.contains(wanted), "{told:?}");
+        cycle_calibration(&mut record, 1000);
+        cycle_calibration(&mut record, 1100);
+        let reported = judge(&record);
+        assert_eq!((reported.len(), reported[0].token), (1, "frequency"), "{reported:?}");
+        assert!(reported[0].text.contains("10.0 %"), "{reported:?}");
+        assert!(reported[0].remedy.contains(wanted), "{reported:?}");
     }
 }
 
 #[test]
 fn throttling_counts_from_the_start_of_the_session() {
     let record = record(&[("env.core_throttle_count", "3"), ("env.after.core_throttle_count", "5")]);
-    let told = judge(&record);
-    assert!(told[0].token == "throttled" && told[0].text.contains("2 times"), "{told:?}");
+    let reported = judge(&record);
+    assert!(reported[0].token == "throttled" && reported[0].text.contains("2 times"), "{reported:?}");
     // Bit 18: throttled since the machine started, and not before this session.
     let pi = self::record(&[("env.get_throttled", "0x10000"), ("env.after.get_throttled", "0x50001")]);
-    let told = judge(&pi);
-    assert!(told[0].text.contains("of throttling") && told[0].text.contains("under-voltage"), "{told:?}");
-    assert!(told[0].remedy.contains("power supply"), "{told:?}");
+    let reported = judge(&pi);
+    assert!(
+        reported[0].text.contains("of throttling") && reported[0].text.contains("under-voltage"),
+        "{reported:?}"
+    );
+    assert!(reported[0].remedy.contains("power supply"), "{reported:?}");
 }
 
 #[test]
@@ -102,11 +105,11 @@ fn who_waited_is_told_with_a_remedy_that_knows_what_was_done() {
         all.extend(more);
         judge(&record(&all))
     };
-    let told = with(waited("cpu", 4_000_000), &[]);
-    assert!(told[0].token == "pressure" && told[0].text.contains("40 %"), "{told:?}");
-    assert!(told[0].remedy.starts_with("stop other work"), "{told:?}");
-    let told = with(waited("cpu", 4_000_000), &[("env.cpus.isolated", "2-3")]);
-    assert!(told[0].remedy.starts_with("CPUs are isolated already"), "{told:?}");
+    let reported = with(waited("cpu", 4_000_000), &[]);
+    assert!(reported[0].token == "pressure" && reported[0].text.contains("40 %"), "{reported:?}");
+    assert!(reported[0].remedy.starts_with("stop other work"), "{reported:?}");
+    let reported = with(waited("cpu", 4_000_000), &[("env.cpus.isolated", "2-3")]);
+    assert!(reported[0].remedy.starts_with("CPUs are isolated already"), "{reported:?}");
     assert!(with(waited("memory", 200_000), &[])[0].text.contains("reclaim"));
     assert!(with(waited("io", 200_000), &[]).is_empty());
     // A session that was cut off does not say how long it took.

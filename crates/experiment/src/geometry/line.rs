@@ -8,7 +8,7 @@ use fathom_analysis::sets::Geometry;
 use fathom_probe::wire::Trial;
 
 use super::Step;
-use super::scan::{Arrangement, Domain, Times, times, unasked};
+use super::scan::{Arrangement, Domain, Times, times, unrequested};
 use crate::common::scale::Scale;
 use crate::record::Record;
 
@@ -17,7 +17,7 @@ const DISTANCES: [u64; 5] = [16, 32, 64, 128, 256];
 
 fn arrangement(geometry: Geometry, distance: u64) -> Arrangement {
     let Geometry { ways, way_bytes } = geometry;
-    Arrangement { groups: 2, group: ways, step: way_bytes, period: ways * way_bytes + distance }
+    Arrangement { groups: 2, group: ways, stride: way_bytes, period: ways * way_bytes + distance }
 }
 
 /// Does what conflicts here arrive here? Where the nearer level holds all of it, or might by chance, it is not
@@ -40,7 +40,7 @@ pub(crate) fn wanted(
         return Vec::new();
     }
     let all = DISTANCES.map(|distance| arrangement(geometry, distance)).to_vec();
-    unasked(record, scale, &Domain::lines(scale), step, modelled, all)
+    unrequested(record, scale, &Domain::lines(scale), step, modelled, all)
 }
 
 /// The line, bytes: the shortest distance at which nothing conflicts. `None` where it was not measured, or where

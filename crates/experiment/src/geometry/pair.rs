@@ -40,7 +40,7 @@ fn pairs(step: &Step, next: Option<&Step>) -> u64 {
 
 fn is_of(trial: &Trial, distance: u64, pairs: u64) -> bool {
     trial.pattern == PatternKind::Pair
-        && (trial.step, trial.period) == (distance, PERIOD)
+        && (trial.stride, trial.period) == (distance, PERIOD)
         && trial.cells() == 2 * pairs
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn wanted(
             wanted.push(Trial {
                 pattern: PatternKind::Pair,
                 bytes: cells * distance,
-                step: distance,
+                stride: distance,
                 period: PERIOD,
                 page: pages(scale).0,
                 loads,

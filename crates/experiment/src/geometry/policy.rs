@@ -7,7 +7,7 @@
 
 use fathom_analysis::interval::{median, robust_sigma};
 use fathom_analysis::replacement::{
-    Observation, Policy, Program, Seen, Total, Verdict, WARM_UP, Wash, judge, programs, programs_in_whole,
+    Evictors, Observation, Policy, Program, Seen, Total, Verdict, WARM_UP, judge, programs, programs_in_whole,
 };
 use fathom_analysis::sets::Geometry;
 use fathom_probe::machine::Pages;
@@ -44,16 +44,16 @@ const SAMPLES_MODELLED: u64 = 3;
 /// Standard deviation of the difference of two intervals in steps of the clock, of which each is the difference of two
 /// readings that are off by anything within a step: sqrt(4 / 12).
 const GRAIN: f64 = 0.58;
-/// What the staircase's step is off by from what a miss costs here, where the next level is a cache, relative: the two
-/// times differ in their paths through banks and in how much of the staircase's plateaus is level.
+/// What the latency curve's step is off by from what a miss costs here, where the next level is a cache, relative: the two
+/// times differ in their paths through banks and in how much of the latency curve's plateaus is level.
 const COST_ERROR: f64 = 0.05;
 /// Pages of base size that any first level of a TLB holds: those of the smallest micro-TLBs (ARM1176, Cortex-A7 and
 /// A53) have ten entries.
 const FEW_PAGES: u64 = 10;
 /// One level that is asked.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked<'a> {
-    pub(crate) step: &'a Step,
+pub(crate) struct Request<'a> {
+    pub(crate) stride: &'a Step,
     pub(crate) geometry: Geometry,
     /// Its line, bytes.
     pub(crate) line: u64,
@@ -63,18 +63,18 @@ pub(crate) struct Asked<'a> {
     pub(crate) next: Option<f64>,
 }
 
-impl Asked<'_> {
+impl Request<'_> {
     fn period(&self) -> u64 {
         self.geometry.way_bytes * LEAST_PERIOD.div_ceil(self.geometry.way_bytes).next_power_of_two()
     }
 
     /// From wash block to wash block, bytes; a word where nothing is washed.
-    fn wash(&self) -> u64 {
+    fn evictors(&self) -> u64 {
         self.nearer.map_or(64, |(nearer, _)| nearer.way_bytes)
     }
 
-    fn washing(&self) -> Option<Wash> {
-        self.nearer.map(|(nearer, policies)| Wash {
+    fn washing(&self) -> Option<Evictors> {
+        self.nearer.map(|(nearer, policies)| Evictors {
             ways: nearer.ways as usize,
             random: policies.is_empty() || policies.iter().any(|p| p.draws()),
         })
@@ -91,7 +91,7 @@ impl Asked<'_> {
 
     /// What a miss costs more than a hit, ns.
     fn miss(&self) -> f64 {
-        self.step.next - self.step.here
+        self.stride.next - self.stride.here
     }
 
     /// Is a clock of such a step, ns, too coarse for single loads, so that laps are timed as a whole?
@@ -117,9 +117,9 @@ impl Asked<'_> {
             ));
         }
         // The wash's misses are told from those of the level under test by their number, so all must hit in it.
-        let (nearer, wash) = (self.nearer?.0, self.washing()?.blocks() as u64);
+        let (nearer, evictors) = (self.nearer?.0, self.washing()?.blocks() as u64);
         let sets = (self.period() / nearer.way_bytes).saturating_sub(1).max(1);
-        if wash.div_ceil(sets) > self.geometry.ways {
+        if evictors.div_ceil(sets) > self.geometry.ways {
             return Some("what washes the nearer level does not fit this one".into());
         }
         None
@@ -135,7 +135,7 @@ impl Asked<'_> {
                 return Some("whatever leaves the nearer level conflicts in this one too".into());
             }
             let (own, both) = (self.geometry.bytes() as f64, (self.geometry.bytes() + nearer.bytes()) as f64);
-            let seen = self.step.capacity.value;
+            let seen = self.stride.capacity.value;
             if (seen - both).abs() < (seen - own).abs() {
                 return Some("it holds what the nearer level evicts: an exclusive level is not asked".into());
             }
@@ -152,8 +152,8 @@ impl Asked<'_> {
     }
 
     fn is_of(&self, trial: &Trial, sequence: &Sequence) -> bool {
-        trial.pattern == PatternKind::Probe
-            && (trial.period, trial.step) == (self.period(), self.wash())
+        trial.pattern == PatternKind::EvictionSet
+            && (trial.period, trial.stride) == (self.period(), self.evictors())
             && trial.sequence == *sequence
     }
 }
@@ -169,29 +169,29 @@ fn step_ns(record: &Record, scale: &Scale) -> f64 {
 }
 
 /// The trials that are wanted next.
-pub(crate) fn wanted(record: &Record, scale: &Scale, asked: &Asked<'_>, modelled: bool) -> Vec<Trial> {
-    if asked.obstacle(record, scale).is_some() {
+pub(crate) fn wanted(record: &Record, scale: &Scale, requested: &Request<'_>, modelled: bool) -> Vec<Trial> {
+    if requested.obstacle(record, scale).is_some() {
         return Vec::new();
     }
     let step = step_ns(record, scale);
-    let whole = asked.in_whole(step);
+    let whole = requested.in_whole(step);
     let mut wanted = Vec::new();
-    for program in asked.programs(whole) {
+    for program in requested.programs(whole) {
         let Some(sequence) = sequence(&program) else { continue };
-        let had = record.trials.iter().filter(|r| asked.is_of(&r.trial, &sequence)).count() as u64;
-        let (asks, accesses) = (program.asks() as u64, program.accesses.len() as u64);
+        let had = record.trials.iter().filter(|r| requested.is_of(&r.trial, &sequence)).count() as u64;
+        let (queries, accesses) = (program.queries() as u64, program.accesses.len() as u64);
         let (loads, samples) = if whole {
-            let Some(loads) = asked.loads(step, accesses) else { continue };
+            let Some(loads) = requested.loads(step, accesses) else { continue };
             (loads, if modelled { SAMPLES_MODELLED } else { SAMPLES_IN_WHOLE })
         } else {
-            (1, (asks * LAPS).clamp(SAMPLES, 1000))
+            (1, (queries * LAPS).clamp(SAMPLES, 1000))
         };
         for nth in had..if modelled { 1 } else { TIMES } {
             wanted.push(Trial {
-                pattern: PatternKind::Probe,
-                bytes: accesses * asked.wash(),
-                step: asked.wash(),
-                period: asked.period(),
+                pattern: PatternKind::EvictionSet,
+                bytes: accesses * requested.evictors(),
+                stride: requested.evictors(),
+                period: requested.period(),
                 offset: place(nth),
                 sequence: sequence.clone(),
                 page: pages(scale).0,
@@ -208,35 +208,39 @@ pub(crate) fn wanted(record: &Record, scale: &Scale, asked: &Asked<'_>, modelled
 /// What policies this level was taken for when the next one's trials were planned, as far as these show it: whether its
 /// wash is that of a level that may draw lots. `None` where there are no such trials. So what this level's answers say
 /// need not be worked out in every round of the next one's.
-pub(crate) fn presumed(record: &Record, asked: &Asked<'_>) -> Option<&'static [Policy]> {
-    let washes = |run: &&TrialRun| {
-        run.trial.step == asked.geometry.way_bytes
-            && run.trial.sequence.accesses().iter().any(|a| a.block.washes)
+pub(crate) fn presumed(record: &Record, requested: &Request<'_>) -> Option<&'static [Policy]> {
+    let evicts = |run: &&TrialRun| {
+        run.trial.stride == requested.geometry.way_bytes
+            && run.trial.sequence.accesses().iter().any(|a| a.block.evicts)
     };
-    let trial = &record.of(PatternKind::Probe).find(washes)?.trial;
+    let trial = &record.of(PatternKind::EvictionSet).find(evicts)?.trial;
     let accesses = trial.sequence.accesses().iter();
-    let wash = accesses.skip_while(|a| !a.block.washes).take_while(|a| a.block.washes).count();
-    let steady = Wash { ways: asked.geometry.ways as usize, random: false };
-    Some(if wash > steady.blocks() { Policy::ALL } else { &[Policy::Lru] })
+    let evictors = accesses.skip_while(|a| !a.block.evicts).take_while(|a| a.block.evicts).count();
+    let steady = Evictors { ways: requested.geometry.ways as usize, random: false };
+    Some(if evictors > steady.blocks() { Policy::ALL } else { &[Policy::Lru] })
 }
 
 /// What the answers say, and how often each asked access missed; of laps as a whole no access was. `None` where too
 /// little was asked.
-pub(crate) fn read(record: &Record, scale: &Scale, asked: &Asked<'_>) -> Option<(Verdict, Vec<Observation>)> {
-    if asked.obstacle(record, scale).is_some() {
+pub(crate) fn read(
+    record: &Record,
+    scale: &Scale,
+    requested: &Request<'_>,
+) -> Option<(Verdict, Vec<Observation>)> {
+    if requested.obstacle(record, scale).is_some() {
         return None;
     }
-    let (ways, nearer) = (asked.geometry.ways as usize, asked.hypotheses());
-    let observations = observations(record, scale, asked);
+    let (ways, nearer) = (requested.geometry.ways as usize, requested.hypotheses());
+    let observations = observations(record, scale, requested);
     if observations.is_empty() {
-        let totals = totals(record, scale, asked);
+        let totals = totals(record, scale, requested);
         let verdict = (!totals.is_empty()).then(|| judge(ways, &nearer, &[], &totals))?;
-        return Some((asked.doubted(scale, verdict), Vec::new()));
+        return Some((requested.doubted(scale, verdict), Vec::new()));
     }
     Some((judge(ways, &nearer, &observations, &[]), observations))
 }
 
-impl Asked<'_> {
+impl Request<'_> {
     /// The nearer level as it may be.
     fn hypotheses(&self) -> Vec<(Policy, usize)> {
         self.nearer.map_or_else(Vec::new, |(nearer, policies)| {
@@ -264,22 +268,22 @@ impl Asked<'_> {
 
     fn runs<'r>(&self, record: &'r Record, program: &Program) -> Vec<&'r TrialRun> {
         let Some(sequence) = sequence(program) else { return Vec::new() };
-        record.of(PatternKind::Probe).filter(|r| self.is_of(&r.trial, &sequence)).collect()
+        record.of(PatternKind::EvictionSet).filter(|r| self.is_of(&r.trial, &sequence)).collect()
     }
 }
 
 /// The answers of single loads; none where there were too few to tell hits from misses.
-fn observations(record: &Record, scale: &Scale, asked: &Asked<'_>) -> Vec<Observation> {
-    let programs = asked.programs(false);
-    let Some(threshold) = threshold(record, scale, asked, &programs) else { return Vec::new() };
+fn observations(record: &Record, scale: &Scale, requested: &Request<'_>) -> Vec<Observation> {
+    let programs = requested.programs(false);
+    let Some(threshold) = threshold(record, scale, requested, &programs) else { return Vec::new() };
     let mut observations = Vec::new();
     for program in &programs {
-        let asks = program.asks();
-        let (mut missed, mut of) = (vec![0; asks], vec![0; asks]);
-        for run in asked.runs(record, program) {
+        let queries = program.queries();
+        let (mut missed, mut of) = (vec![0; queries], vec![0; queries]);
+        for run in requested.runs(record, program) {
             for (i, ticks) in run.single_ticks().enumerate() {
-                of[i % asks] += 1;
-                missed[i % asks] += u32::from(ticks > threshold);
+                of[i % queries] += 1;
+                missed[i % queries] += u32::from(ticks > threshold);
             }
         }
         if of.iter().all(|&n| n > 0) {
@@ -290,27 +294,27 @@ fn observations(record: &Record, scale: &Scale, asked: &Asked<'_>) -> Vec<Observ
 }
 
 /// What a single load takes that is neither a hit nor a miss, ticks.
-fn threshold(record: &Record, scale: &Scale, asked: &Asked<'_>, programs: &[Program]) -> Option<f64> {
+fn threshold(record: &Record, scale: &Scale, requested: &Request<'_>, programs: &[Program]) -> Option<f64> {
     // Of the calibration the first program hits, and four times as many lines as ways miss that go round, each once:
     // with two ways the first one too has so many.
-    let many = 4 * asked.geometry.ways as usize;
+    let many = 4 * requested.geometry.ways as usize;
     let all_miss = programs.iter().find(|p| p.visits() == 1 && p.blocks().0 >= many)?;
     let typical = |program: &Program| {
-        let runs = asked.runs(record, program);
+        let runs = requested.runs(record, program);
         median(&runs.iter().flat_map(|r| r.single_ticks()).collect::<Vec<f64>>())
     };
     let (hit, miss) = (typical(programs.first()?)?, typical(all_miss)?);
     let apart = (miss - hit) * scale.tick_ns;
-    let most = miss.min(hit + 2.0 * asked.miss() / scale.tick_ns);
-    (apart >= 0.5 * asked.miss()).then_some(f64::midpoint(hit, most))
+    let most = miss.min(hit + 2.0 * requested.miss() / scale.tick_ns);
+    (apart >= 0.5 * requested.miss()).then_some(f64::midpoint(hit, most))
 }
 
 /// The times of laps, ns.
-fn totals(record: &Record, scale: &Scale, asked: &Asked<'_>) -> Vec<Total> {
+fn totals(record: &Record, scale: &Scale, requested: &Request<'_>) -> Vec<Total> {
     let mut totals = Vec::new();
-    for program in asked.programs(true) {
+    for program in requested.programs(true) {
         let (mut laps, mut grains) = (Vec::new(), Vec::new());
-        for run in asked.runs(record, &program) {
+        for run in requested.runs(record, &program) {
             let accesses = program.accesses.len() as f64;
             let times: Vec<f64> = scale.steady(run).iter().map(|load| load * accesses).collect();
             let Some(lap) = median(&times) else { continue };
@@ -323,8 +327,8 @@ fn totals(record: &Record, scale: &Scale, asked: &Asked<'_>) -> Vec<Total> {
         let error = 1.25 * robust_sigma(&laps) / (laps.len() as f64).sqrt();
         totals.push(Total { program, seen: Seen::Time(lap), error: error.max(grain) });
     }
-    if !totals.is_empty() && asked.next.is_some() {
-        let (seen, error) = (Seen::Cost(asked.miss()), COST_ERROR * asked.miss());
+    if !totals.is_empty() && requested.next.is_some() {
+        let (seen, error) = (Seen::Cost(requested.miss()), COST_ERROR * requested.miss());
         totals.push(Total { program: Program::default(), seen, error });
     }
     totals

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use fathom_analysis::interval::median;
 use fathom_analysis::sets::{self, Conflict, GRAIN, Geometry, Question, Verdict};
-use fathom_probe::chain::mix;
 use fathom_probe::machine::{COLOUR_SPAN, Pages};
+use fathom_probe::splitmix::mix;
 use fathom_probe::wire::{OrderKind, PatternKind, Trial};
 
 use super::{Step, pages};
@@ -33,10 +33,10 @@ const LONGEST_PERIOD: u64 = 2 << 20;
 const UNTRANSLATED: u64 = 4;
 /// What a twin's cells are moved apart by.
 const APART: u64 = GRAIN;
-/// What a staircase's capacity may be off by at least, relative: its onset is found within 6 % on models, and on
+/// What a latency curve's capacity may be off by at least, relative: its onset is found within 6 % on models, and on
 /// hardware shared levels keep a part of theirs.
 const CAPACITY_ERROR: f64 = 0.12;
-/// The same of a staircase in pages that lie anywhere: with 16 ways of 32 colours each, a level's pages overfill one of
+/// The same of a latency curve in pages that lie anywhere: with 16 ways of 32 colours each, a level's pages overfill one of
 /// them from half of its capacity on (the Poisson distribution).
 const SCATTERED_ERROR: f64 = 1.0;
 /// What the time of a hit may be off by, relative.
@@ -109,7 +109,7 @@ impl Domain {
             ((period / 2 / nearer.way_bytes).clamp(1, most), nearer.way_bytes)
         });
         let period = period + self.drift(groups, group);
-        Arrangement { groups, group, step: step + self.apart, period }
+        Arrangement { groups, group, stride: step + self.apart, period }
     }
 
     /// What a group is moved on by, bytes: past the last one's cells, but so little that all groups' first cells
@@ -140,19 +140,19 @@ impl Domain {
 pub(super) struct Arrangement {
     pub(super) groups: u64,
     pub(super) group: u64,
-    pub(super) step: u64,
+    pub(super) stride: u64,
     pub(super) period: u64,
 }
 
 impl Arrangement {
     /// The same number of cells on as many pages, in other sets.
-    fn twin(self) -> Arrangement {
-        Arrangement { step: self.step + APART, period: self.period + APART * self.group, ..self }
+    fn control(self) -> Arrangement {
+        Arrangement { stride: self.stride + APART, period: self.period + APART * self.group, ..self }
     }
 
     /// Does a lap go through more pages than any TLB holds?
     fn translates(self, page: u64) -> bool {
-        let pages = match (self.step >= page, self.period >= page) {
+        let pages = match (self.stride >= page, self.period >= page) {
             (true, _) => self.cells(),
             (false, true) => self.groups,
             (false, false) => self.groups * self.period / page + 1,
@@ -162,7 +162,7 @@ impl Arrangement {
 
     pub(super) fn of(trial: &Trial) -> Arrangement {
         let group = trial.group.max(1);
-        Arrangement { groups: trial.cells() / group, group, step: trial.step, period: trial.period }
+        Arrangement { groups: trial.cells() / group, group, stride: trial.stride, period: trial.period }
     }
 
     pub(super) fn cells(self) -> u64 {
@@ -175,8 +175,8 @@ impl Arrangement {
         let place = place(self.period ^ mix(self.groups ^ mix(nth)));
         Trial {
             pattern: PatternKind::Conflict,
-            bytes: cells * self.step,
-            step: self.step,
+            bytes: cells * self.stride,
+            stride: self.stride,
             group: self.group,
             period: self.period,
             offset: if domain.apart == 0 { place } else { 0 },
@@ -222,7 +222,11 @@ pub(super) fn scan(domain: &Domain, step: &Step, nearer: Option<Geometry>) -> Ve
 
 /// Arrangements that tell geometries apart: at the length of each one's way (or the multiple of it that is long
 /// enough) exactly its ways, and one more.
-pub(super) fn telling(domain: &Domain, several: &[Geometry], nearer: Option<Geometry>) -> Vec<Arrangement> {
+pub(super) fn informative(
+    domain: &Domain,
+    several: &[Geometry],
+    nearer: Option<Geometry>,
+) -> Vec<Arrangement> {
     let mut all = Vec::new();
     for one in several.iter().take(MOST_TOLD) {
         let least = nearer.map_or(domain.periods.0, |n| n.way_bytes);
@@ -246,17 +250,17 @@ pub(crate) fn wanted(
     let mut all = scan(&domain, step, nearer);
     let left = Measured::of(record, scale, &domain, step).left(scale, &domain, step, nearer);
     if let Verdict::Several(several) = &left {
-        all.extend(telling(&domain, several, nearer));
+        all.extend(informative(&domain, several, nearer));
     }
     all.retain(|a| !a.translates(page_bytes) || in_reach(a, step, nearer));
-    all.extend(all.iter().filter(|a| a.translates(page_bytes)).map(|a| a.twin()).collect::<Vec<_>>());
-    let wanted = unasked(record, scale, &domain, step, modelled, all);
+    all.extend(all.iter().filter(|a| a.translates(page_bytes)).map(|a| a.control()).collect::<Vec<_>>());
+    let wanted = unrequested(record, scale, &domain, step, modelled, all);
     if !wanted.is_empty() {
         return wanted;
     }
     let Some(of) = contiguous(&left, scale, &domain, step, nearer) else { return Vec::new() };
-    let twin = of.translates(page_bytes).then(|| of.twin());
-    let mut wanted = unasked(record, scale, &domain, step, modelled, twin.into_iter().collect());
+    let control = of.translates(page_bytes).then(|| of.control());
+    let mut wanted = unrequested(record, scale, &domain, step, modelled, control.into_iter().collect());
     let had =
         record.trials.iter().filter(|r| domain.has(&r.trial) && Arrangement::of(&r.trial) == of).count();
     wanted.extend((had as u64..PLACEMENTS).map(|nth| of.trial(scale, &domain, step, modelled, nth)));
@@ -286,14 +290,14 @@ fn contiguous(
     nearer: Option<Geometry>,
 ) -> Option<Arrangement> {
     let Verdict::One(one) = left else { return None };
-    let asked = scale.huge.is_none() && one.way_bytes > scale.base;
-    let of = telling(domain, &[*one], nearer).pop().filter(|_| asked)?;
+    let requested = scale.huge.is_none() && one.way_bytes > scale.base;
+    let of = informative(domain, &[*one], nearer).pop().filter(|_| requested)?;
     (of.groups == 2 * one.ways && (!of.translates(domain.pages.1) || in_reach(&of, step, nearer)))
         .then_some(of)
 }
 
 /// Those of the arrangements that were not asked for as often as they should be.
-pub(super) fn unasked(
+pub(super) fn unrequested(
     record: &Record,
     scale: &Scale,
     domain: &Domain,
@@ -337,7 +341,7 @@ impl Measured {
         if !of.translates(domain.pages.1) {
             return Some(time);
         }
-        Some(time - (self.times.get(&of.twin())? - self.hit).max(0.0))
+        Some(time - (self.times.get(&of.control())? - self.hit).max(0.0))
     }
 
     /// What the conflicts leave.
@@ -370,7 +374,7 @@ pub(crate) fn read(record: &Record, scale: &Scale, step: &Step, nearer: Option<G
 /// What conflicts are asked.
 pub(super) fn question(domain: &Domain, step: &Step, nearer: Option<Geometry>) -> Question {
     let capacity = step.capacity;
-    // The staircase is measured in base pages that lie anywhere: where the way is longer than a page, some colour is
+    // The latency curve is measured in base pages that lie anywhere: where the way is longer than a page, some colour is
     // full long before the level is.
     let least = if domain.pages.0 == Pages::Coloured { SCATTERED_ERROR } else { CAPACITY_ERROR };
     let off = (capacity.high - capacity.low).max(least * capacity.value);
@@ -422,7 +426,7 @@ pub(super) fn conflicts(
     let one = |(a, time): &(Arrangement, f64)| Conflict {
         groups: a.groups,
         group: a.group,
-        step: a.step,
+        stride: a.stride,
         period: a.period,
         share: (time - base.0) / rise,
         error,

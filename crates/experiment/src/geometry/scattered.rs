@@ -16,8 +16,8 @@ use super::{Level, Step};
 use crate::common::scale::Scale;
 use crate::record::Record;
 
-/// Numbers of pages, in what the staircase says the level holds, times [`EACH`]: the rise begins where the first page
-/// set has a page too many, and on pages that lie anywhere that is where the staircase sees the level end.
+/// Numbers of pages, in what the latency curve says the level holds, times [`EACH`]: the rise begins where the first page
+/// set has a page too many, and on pages that lie anywhere that is where the latency curve sees the level end.
 const FROM: u64 = 4;
 const TO: u64 = 32;
 const EACH: u64 = 8;
@@ -41,8 +41,8 @@ fn mark(index: usize) -> u64 {
 /// Most ways that are fitted, and page sets: powers of two, or three times one.
 const MOST_WAYS: usize = 20;
 const MOST_SETS: usize = 1 << 10;
-/// The level holds so many times what the staircase says, at least and at most: with few ways its rise is so long that
-/// the staircase sees the end of it, with many it sees the beginning.
+/// The level holds so many times what the latency curve says, at least and at most: with few ways its rise is so long that
+/// the latency curve sees the end of it, with many it sees the beginning.
 const HOLDS: (f64, f64) = (0.3, 4.0);
 /// What a time may be off by on hardware beside its scatter, relative.
 const TIME_ERROR: f64 = 0.01;
@@ -76,7 +76,7 @@ impl<'a> Scattered<'a> {
         (index > 0 && scale.huge.is_none() && unknown && one.counts().len() >= EACH as usize).then_some(one)
     }
 
-    /// Pages that the level holds, by the staircase.
+    /// Pages that the level holds, by the latency curve.
     fn pages(&self) -> u64 {
         (self.steps[self.index].capacity.value / self.base as f64) as u64
     }
@@ -97,7 +97,7 @@ impl<'a> Scattered<'a> {
         Trial {
             pattern: PatternKind::Conflict,
             bytes: pages * self.line,
-            step: self.line,
+            stride: self.line,
             group: 1,
             period: self.base + apart,
             page: Pages::Base,
@@ -112,7 +112,7 @@ impl<'a> Scattered<'a> {
     fn is_of(&self, trial: &Trial, pages: u64, apart: u64) -> bool {
         trial.pattern == PatternKind::Conflict
             && (trial.counted, trial.page) == (mark(self.index), Pages::Base)
-            && (trial.group, trial.step, trial.period) == (1, self.line, self.base + apart)
+            && (trial.group, trial.stride, trial.period) == (1, self.line, self.base + apart)
             && trial.cells() == pages
     }
 
@@ -151,8 +151,8 @@ impl<'a> Scattered<'a> {
     fn points(&self, record: &Record, scale: &Scale) -> Vec<Point> {
         let point = |pages: u64| {
             let own = self.times(record, scale, pages, 0);
-            let twin = self.times(record, scale, pages, self.line).into_iter().min_by(f64::total_cmp)?;
-            let translation = (twin - self.steps[0].here).max(0.0);
+            let control = self.times(record, scale, pages, self.line).into_iter().min_by(f64::total_cmp)?;
+            let translation = (control - self.steps[0].here).max(0.0);
             let n = own.len() as f64;
             if own.len() < 2 {
                 return None;

@@ -7,18 +7,20 @@
 
 pub(crate) mod huge;
 
-use fathom_analysis::findings::{Refused, Report};
+use fathom_analysis::findings::{Basis, Refused, Report};
+use fathom_analysis::metrics::survey as metrics;
 use fathom_analysis::sets::{self, Conflict, Geometry, Verdict};
 use fathom_probe::machine::Pages;
 use fathom_probe::wire::{PatternKind, Trial};
+use fathom_units::size;
 
 use super::scan::{self, Arrangement, Domain, Times};
 use super::{Level, Step};
 use crate::budget::Budget;
 use crate::common::scale::Scale;
-use crate::reading::{number, size};
+use crate::latency_curve::{self, Curves};
+use crate::reading::number;
 use crate::record::Record;
-use crate::survey::{self, Stairs};
 
 /// Cells that keep the nearer TLB busy for every group, at most: a nearer one without sets has up to 64 entries, and
 /// random replacement lets some loads hit until twice as many are in use.
@@ -54,20 +56,20 @@ fn domain(record: &Record, scale: &Scale, step: &Step) -> Domain {
 
 /// What takes as long but for translation: the same cells in huge pages, groups so near each other that a few of
 /// these hold them all; else equally many lines packed.
-fn twin(scale: &Scale, domain: &Domain, of: Arrangement) -> Arrangement {
+fn control(scale: &Scale, domain: &Domain, of: Arrangement) -> Arrangement {
     let huge = scale.huge.unwrap_or(0);
     let mut period = domain.period(of);
     let drift = of.period - period;
     let too_far = |period: u64| of.groups.saturating_mul(period + drift) > TWIN_PAGES * huge;
     // Groups stay whole pages apart: what cells share a set of a first-level cache does not change.
-    while too_far(period) && period / 2 >= of.group * of.step && (period / 2).is_multiple_of(domain.grain) {
+    while too_far(period) && period / 2 >= of.group * of.stride && (period / 2).is_multiple_of(domain.grain) {
         period /= 2;
     }
     if !too_far(period) {
         return Arrangement { period: period + drift, ..of };
     }
     // The step of a group of one cell places nothing; this one tells these trials from those of a cache's scan.
-    Arrangement { groups: of.cells(), group: 1, step: 2 * APART, period: APART }
+    Arrangement { groups: of.cells(), group: 1, stride: 2 * APART, period: APART }
 }
 
 /// Every time that the conflicts of a TLB rest on, ns.
@@ -105,7 +107,7 @@ impl Measured {
             if !self.rises(time, step, nearer) {
                 return Some(time);
             }
-            Some(time - (self.twins.get(&twin(scale, domain, *of))? - self.hit).max(0.0))
+            Some(time - (self.twins.get(&control(scale, domain, *of))? - self.hit).max(0.0))
         };
         scan::conflicts(&self.own, less, scale, domain, (step, self.hit), nearer)
     }
@@ -145,14 +147,14 @@ fn confirmed(
     one: Geometry,
     nearer: Option<Geometry>,
 ) -> Option<bool> {
-    let told = |groups: u64| {
+    let reported = |groups: u64| {
         let same = |of: &&Arrangement| of.groups == groups;
-        let of = scan::telling(domain, &[one], nearer).into_iter().find(|of| same(&of))?;
+        let of = scan::informative(domain, &[one], nearer).into_iter().find(|of| same(&of))?;
         let at =
             conflicts.iter().find(|c| (c.groups, c.group, c.period) == (of.groups, of.group, of.period))?;
         Some((at.share > 2.0 * at.error, at.cells()))
     };
-    let (fits, over, far) = (told(one.ways)?, told(one.ways + 1)?, told(2 * one.ways)?);
+    let (fits, over, far) = (reported(one.ways)?, reported(one.ways + 1)?, reported(2 * one.ways)?);
     // What the nearer TLB may hide was not seen, and confirms nothing.
     let hidden = nearer.is_some_and(|nearer| over.1 <= 2 * nearer.bytes() / domain.grain);
     if hidden && !over.0 {
@@ -167,8 +169,8 @@ fn scan(record: &Record, scale: &Scale, step: &Step, nearer: Option<Geometry>, m
     let domain = tlb.domain;
     let mut all = scan::scan(&domain, step, nearer);
     match &tlb.left {
-        Verdict::Several(several) => all.extend(scan::telling(&domain, several, nearer)),
-        Verdict::One(one) => all.extend(scan::telling(&domain, &[*one], nearer)),
+        Verdict::Several(several) => all.extend(scan::informative(&domain, several, nearer)),
+        Verdict::One(one) => all.extend(scan::informative(&domain, &[*one], nearer)),
         _ => {}
     }
     let mut seen = Vec::new();
@@ -178,7 +180,7 @@ fn scan(record: &Record, scale: &Scale, step: &Step, nearer: Option<Geometry>, m
             true
         }
     });
-    let wanted = scan::unasked(record, scale, &domain, step, modelled, all);
+    let wanted = scan::unrequested(record, scale, &domain, step, modelled, all);
     if wanted.is_empty() { twins(record, scale, (&domain, step, nearer), modelled) } else { wanted }
 }
 
@@ -193,15 +195,15 @@ fn twins(
     let own = |of: &&Arrangement| domain.arrange(of.groups, domain.period(**of), nearer) == **of;
     let mut rising: Vec<Arrangement> = rising.map(|(of, _)| of).filter(own).copied().collect();
     rising.sort_by_key(|of| (of.period, of.groups));
-    let twins: Vec<Arrangement> = rising.into_iter().map(|of| twin(scale, domain, of)).collect();
+    let twins: Vec<Arrangement> = rising.into_iter().map(|of| control(scale, domain, of)).collect();
     let pages = super::pages(scale);
-    scan::unasked(record, scale, &Domain { pages, ..*domain }, step, modelled, twins)
+    scan::unrequested(record, scale, &Domain { pages, ..*domain }, step, modelled, twins)
 }
 
 /// The trials that are wanted next: TLBs nearest first, then huge pages.
-pub(crate) fn wanted(record: &Record, scale: &Scale, stairs: &Stairs, budget: &Budget) -> Vec<Trial> {
+pub(crate) fn wanted(record: &Record, scale: &Scale, curves: &Curves, budget: &Budget) -> Vec<Trial> {
     let mut nearer = None;
-    for step in stairs.tlbs(scale) {
+    for step in curves.tlbs(scale) {
         let wanted = scan(record, scale, &step, nearer, budget.modelled);
         if !wanted.is_empty() {
             return wanted;
@@ -209,15 +211,15 @@ pub(crate) fn wanted(record: &Record, scale: &Scale, stairs: &Stairs, budget: &B
         let Verdict::One(one) = read(record, scale, &step, nearer).verdict else { break };
         nearer = Some(one);
     }
-    huge::wanted(record, scale, stairs, budget)
+    huge::wanted(record, scale, curves, budget)
 }
 
 /// The rows of TLBs: what the pairs show, and how each is built.
-pub(crate) fn rows(record: &Record, scale: &Scale, stairs: &Stairs, levels: &[Level], report: &mut Report) {
-    survey::tlb_rows(stairs, scale, report);
+pub(crate) fn rows(record: &Record, scale: &Scale, curves: &Curves, levels: &[Level], report: &mut Report) {
+    latency_curve::tlb_rows(curves, scale, report);
     let mut nearer = None;
     let mut known = true;
-    for (index, step) in stairs.tlbs(scale).iter().enumerate() {
+    for (index, step) in curves.tlbs(scale).iter().enumerate() {
         let n = index + 1;
         if !known {
             let reason = "a nearer TLB's ways are not known, and what hits there never arrives here";
@@ -238,7 +240,7 @@ pub(crate) fn rows(record: &Record, scale: &Scale, stairs: &Stairs, levels: &[Le
             known = false;
         }
     }
-    huge::rows(record, scale, stairs, report);
+    huge::rows(record, scale, curves, report);
 }
 
 /// Bytes of a page's descriptor in the tables of every 64-bit architecture.
@@ -271,7 +273,7 @@ fn another_reach(scale: &Scale, one: Geometry, step: &Step) -> Option<String> {
 }
 
 fn refuse(report: &mut Report, n: usize, reason: String, remedy: String) {
-    report.refusals.push(Refused { what: format!("tlb.{n}.ways"), reason, remedy });
+    report.refusals.push(Refused { what: metrics::TLB_WAYS.at([n.into()]).name(), reason, remedy });
 }
 
 /// Trials that the conflicts of a TLB rest on.
@@ -279,8 +281,8 @@ fn trials(record: &Record, tlb: &Tlb) -> Vec<u64> {
     let of = |trial: &Trial| {
         let cells = (Arrangement::of(trial), trial.page);
         let same = |c: &&Conflict| {
-            let Conflict { groups, group, step, period, .. } = **c;
-            cells == (Arrangement { groups, group, step, period }, Pages::Base)
+            let Conflict { groups, group, stride: step, period, .. } = **c;
+            cells == (Arrangement { groups, group, stride: step, period }, Pages::Base)
         };
         trial.offset == 0 && tlb.conflicts.iter().any(|c| same(&c))
     };
@@ -291,14 +293,16 @@ fn decided(record: &Record, scale: &Scale, n: usize, (tlb, one): (&Tlb, Geometry
     let page = size(scale.base as f64);
     let sets = one.way_bytes / scale.base;
     let trials = trials(record, tlb);
-    let mut row = number(format!("tlb.{n}.ways"), one.ways as f64, "");
+    let mut row = number(metrics::TLB_WAYS.at([n.into()]), one.ways as f64, "");
+    row.basis = Basis::Fitted;
     (row.count, row.trials) = (tlb.conflicts.len() as u64, trials.clone());
     row.notes.push(format!("base pages of {page}, groups of them a period apart"));
     // A period that is long enough for the nearer TLB.
     let periods = tlb.conflicts.iter().map(|c| nominal(&tlb.domain, c));
     let own = periods.filter(|period| period.is_multiple_of(one.way_bytes)).min();
     row.notes.extend(own.and_then(|period| apart(scale, tlb, period)));
-    let mut other = number(format!("tlb.{n}.sets"), sets as f64, "");
+    let mut other = number(metrics::TLB_SETS.at([n.into()]), sets as f64, "");
+    other.basis = Basis::Fitted;
     (other.count, other.trials) = (row.count, trials);
     if sets == 1 {
         row.notes.push("fully associative".into());
@@ -308,8 +312,8 @@ fn decided(record: &Record, scale: &Scale, n: usize, (tlb, one): (&Tlb, Geometry
 }
 
 fn nominal(domain: &Domain, of: &Conflict) -> u64 {
-    let Conflict { groups, group, step, period, .. } = *of;
-    domain.period(Arrangement { groups, group, step, period })
+    let Conflict { groups, group, stride: step, period, .. } = *of;
+    domain.period(Arrangement { groups, group, stride: step, period })
 }
 
 /// How many pages a period apart translate without a rise.

@@ -1,14 +1,15 @@
 //! Ladders: the same loads under other orders, pages and placements, and with prefetchers off, where they are asked
 //! for.
 
-use fathom_analysis::findings::{Finding, Report};
+use fathom_analysis::findings::{Finding, Item, Key, Metric, Report};
 use fathom_analysis::histogram::{groups, main_group};
 use fathom_analysis::interval::grouped_interval;
-use fathom_probe::chain::mix;
+use fathom_analysis::metrics::latency;
 use fathom_probe::machine::{Controls, Pages};
+use fathom_probe::splitmix::mix;
 use fathom_probe::wire::{OrderKind, PatternKind, Trial};
 
-use super::plan::asked;
+use super::plan::requested;
 use super::reading::{Bias, Measure, by_trial, ids, joined, peak};
 use crate::reading::{measured, number};
 use crate::record::{Record, TrialRun};
@@ -58,7 +59,7 @@ const SAMPLES: u64 = 250;
 
 /// One rung.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rung {
+pub(super) enum LadderStep {
     Order(OrderKind),
     Page(Pages),
     /// The nth placement, from 1.
@@ -67,30 +68,38 @@ pub(super) enum Rung {
     Prefetch(bool),
 }
 
-impl Rung {
-    /// Its part of a finding's name, with the ladder's.
-    fn name(self) -> String {
+impl LadderStep {
+    /// The keys of its mean and of its peak, which the ladder of placements does not ask.
+    fn keys(self, bytes: u64) -> (Key, Option<Key>) {
+        use latency as m;
+        let size = bytes.into();
+        let both = |time: &'static Metric, peak: &'static Metric, word: &str| {
+            (time.at([size, word.into()]), Some(peak.at([size, word.into()])))
+        };
         match self {
-            Rung::Order(order) => format!("order.{}", order.token()),
-            Rung::Page(page) => format!("page.{}", page.token()),
-            Rung::Placement(n) => format!("placement.{n}"),
-            Rung::Prefetch(on) => format!("prefetch.{}", if on { "on" } else { "off" }),
+            LadderStep::Order(order) => both(&m::LATENCY_ORDER_TIME, &m::LATENCY_ORDER_PEAK, order.token()),
+            LadderStep::Page(page) => both(&m::LATENCY_PAGE_TIME, &m::LATENCY_PAGE_PEAK, page.token()),
+            LadderStep::Placement(n) => (m::LATENCY_PLACEMENT_TIME.at([size, n.into()]), None),
+            LadderStep::Prefetch(on) => {
+                let word = if on { "on" } else { "off" };
+                both(&m::LATENCY_PREFETCH_TIME, &m::LATENCY_PREFETCH_PEAK, word)
+            }
         }
     }
 }
 
-fn rungs(ladder: Ladder) -> Vec<Rung> {
+fn rungs(ladder: Ladder) -> Vec<LadderStep> {
     match ladder {
-        Ladder::Order => ORDERS.map(Rung::Order).to_vec(),
-        Ladder::Page => Pages::ALL.iter().map(|p| Rung::Page(*p)).collect(),
-        Ladder::Placement => (1..=PLACES).map(Rung::Placement).collect(),
-        Ladder::Prefetch => [true, false].map(Rung::Prefetch).to_vec(),
+        Ladder::Order => ORDERS.map(LadderStep::Order).to_vec(),
+        Ladder::Page => Pages::ALL.iter().map(|p| LadderStep::Page(*p)).collect(),
+        Ladder::Placement => (1..=PLACES).map(LadderStep::Placement).collect(),
+        Ladder::Prefetch => [true, false].map(LadderStep::Prefetch).to_vec(),
     }
 }
 
 fn wanted(record: &Record) -> Vec<Ladder> {
-    let asked = record.run.as_ref().map_or(&[][..], |r| &r.ladders);
-    Ladder::ALL.into_iter().filter(|l| asked.contains(l)).collect()
+    let requested = record.run.as_ref().map_or(&[][..], |r| &r.ladders);
+    Ladder::ALL.into_iter().filter(|l| requested.contains(l)).collect()
 }
 
 /// The places of the ladder of placements: the same in every round, so that what differs from place to place is
@@ -106,7 +115,7 @@ pub(super) fn places(record: &Record) -> Vec<u64> {
 /// The trials of a working set's rungs that its own three (single loads, random, window) are not.
 pub(super) fn trials(base: &[Trial; 3], record: &Record) -> Vec<Trial> {
     let [single, random, window] = base;
-    if !asked(record).contains(&random.bytes) {
+    if !requested(record).contains(&random.bytes) {
         return Vec::new();
     }
     let single = Trial { samples: SAMPLES, ..single.clone() };
@@ -144,48 +153,52 @@ fn ascending(random: &Trial, single: &Trial) -> [Trial; 2] {
 }
 
 /// The rung that a trial was run for; none where it is one of a working set's own.
-pub(super) fn rung(trial: &Trial, places: &[u64]) -> Option<Rung> {
+pub(super) fn ladder_step(trial: &Trial, places: &[u64]) -> Option<LadderStep> {
     let single = trial.pattern == PatternKind::Single;
     match (trial.page, trial.order) {
-        _ if !trial.controls.prefetch => Some(Rung::Prefetch(false)),
-        (Pages::Huge, _) => Some(Rung::Page(Pages::Huge)),
-        (_, order @ OrderKind::Sequential) => Some(Rung::Order(order)),
-        (_, order @ OrderKind::Window) if single => Some(Rung::Order(order)),
-        _ => places.iter().position(|p| *p == trial.place).map(|n| Rung::Placement(n + 1)),
+        _ if !trial.controls.prefetch => Some(LadderStep::Prefetch(false)),
+        (Pages::Huge, _) => Some(LadderStep::Page(Pages::Huge)),
+        (_, order @ OrderKind::Sequential) => Some(LadderStep::Order(order)),
+        (_, order @ OrderKind::Window) if single => Some(LadderStep::Order(order)),
+        _ => places.iter().position(|p| *p == trial.place).map(|n| LadderStep::Placement(n + 1)),
     }
 }
 
 /// Is a trial a part of this rung? Random order in base pages is one of two ladders, and measured once.
-fn belongs(trial: &Trial, of: Rung, places: &[u64]) -> bool {
-    match (rung(trial, places), of) {
-        (Some(Rung::Order(order)), Rung::Prefetch(true)) => order == OrderKind::Sequential,
+fn belongs(trial: &Trial, of: LadderStep, places: &[u64]) -> bool {
+    match (ladder_step(trial, places), of) {
+        (Some(LadderStep::Order(order)), LadderStep::Prefetch(true)) => order == OrderKind::Sequential,
         (Some(own), of) => own == of,
-        (None, Rung::Order(order)) => trial.order == order,
-        (None, Rung::Page(page)) => trial.order == OrderKind::Random && page == Pages::Base,
-        (None, Rung::Placement(_) | Rung::Prefetch(_)) => false,
+        (None, LadderStep::Order(order)) => trial.order == order,
+        (None, LadderStep::Page(page)) => trial.order == OrderKind::Random && page == Pages::Base,
+        (None, LadderStep::Placement(_) | LadderStep::Prefetch(_)) => false,
     }
 }
 
 /// The rows of the ladders that were asked for.
 pub(super) fn rows(record: &Record, bias: Option<&Bias>, measure: &Measure<'_>, report: &mut Report) {
     let places = places(record);
-    let mut sizes = asked(record);
+    let mut sizes = requested(record);
     sizes.sort_unstable();
     sizes.dedup();
     for ladder in wanted(record) {
         for &bytes in &sizes {
-            for rung in rungs(ladder) {
-                let of = |r: &&TrialRun| r.trial.bytes == bytes && belongs(&r.trial, rung, &places);
+            for ladder_step in rungs(ladder) {
+                let of = |r: &&TrialRun| r.trial.bytes == bytes && belongs(&r.trial, ladder_step, &places);
                 let runs: Vec<&TrialRun> = record.trials.iter().filter(of).collect();
-                let name = format!("latency.{bytes}.{}", rung.name());
-                report.findings.extend(one(&name, &runs, bias, measure));
+                report.findings.extend(one(ladder_step.keys(bytes), &runs, bias, measure));
             }
         }
     }
 }
 
 /// A rung's mean and its main peak; a row without a value where it was refused.
-fn one(name: &str, runs: &[&TrialRun], bias: Option<&Bias>, measure: &Measure<'_>) -> Vec<Finding> {
+fn one(
+    (time, peak_key): (Key, Option<Key>),
+    runs: &[&TrialRun],
+    bias: Option<&Bias>,
+    measure: &Measure<'_>,
+) -> Vec<Finding> {
     let of = |pattern: PatternKind, values: &dyn Fn(&TrialRun) -> Vec<f64>| -> Vec<(u64, Vec<f64>)> {
         let done = runs.iter().filter(|r| r.trial.pattern == pattern && !r.samples.is_empty());
         done.map(|r| (r.trial.id, values(r))).collect()
@@ -194,19 +207,19 @@ fn one(name: &str, runs: &[&TrialRun], bias: Option<&Bias>, measure: &Measure<'_
     let single = of(PatternKind::Single, &|r| measure.raw(r));
     let mut rows = Vec::new();
     if let Some(mean) = grouped_interval(&by_trial(&times)) {
-        let name = format!("{name}.time");
-        rows.push(measured(name, mean, "ns", joined(&times).len(), &ids(&times)));
+        rows.push(measured(time, mean, "ns", joined(&times).len(), &ids(&times)));
     } else if let Some((reason, remedy)) = runs.iter().find_map(|r| r.refusal.as_ref()) {
-        let mut row = number(format!("{name}.time"), f64::NAN, "ns");
+        let mut row = number(time, f64::NAN, "ns");
+        row.detail.set(latency::REFUSED, Item::Flag(true));
         let remedy = if remedy.is_empty() { String::new() } else { format!("; {remedy}") };
         row.notes.push(format!("refused: {reason}{remedy}"));
         rows.push(row);
     }
     let timed = runs.iter().find(|r| r.trial.pattern == PatternKind::Single).map_or(1, |r| r.trial.timed);
     let raw = joined(&single);
-    if let Some((main, bias)) = main_group(&groups(&raw, measure.step)).zip(bias) {
+    if let Some(((main, bias), key)) = main_group(&groups(&raw, measure.stride)).zip(bias).zip(peak_key) {
         let main = peak(main, timed.max(1), bias, measure);
-        rows.push(measured(format!("{name}.peak"), main, measure.unit, raw.len(), &ids(&single)));
+        rows.push(measured(key, main, measure.unit, raw.len(), &ids(&single)));
     }
     rows
 }

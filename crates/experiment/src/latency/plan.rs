@@ -2,7 +2,7 @@
 
 use fathom_probe::wire::{OrderKind, PatternKind, Trial};
 
-use super::{REFERENCE, SIZES, STEP, ladder};
+use super::{REFERENCE, SIZES, STRIDE, ladder};
 use crate::budget::Budget;
 use crate::clock::{coarse, step_ticks};
 use crate::common::WINDOW_PAGES;
@@ -46,15 +46,15 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
 }
 
 /// The sizes asked for, whole cells.
-pub(super) fn asked(record: &Record) -> Vec<u64> {
-    let asked = record.run.as_ref().map_or(&[][..], |r| &r.bytes);
-    let asked = if asked.is_empty() { &SIZES[..] } else { asked };
-    asked.iter().map(|b| (b / STEP * STEP).max(2 * STEP)).collect()
+pub(super) fn requested(record: &Record) -> Vec<u64> {
+    let requested = record.run.as_ref().map_or(&[][..], |r| &r.bytes);
+    let requested = if requested.is_empty() { &SIZES[..] } else { requested };
+    requested.iter().map(|b| (b / STRIDE * STRIDE).max(2 * STRIDE)).collect()
 }
 
 /// The reference and the sizes asked for, each once.
 fn sizes(record: &Record) -> impl Iterator<Item = u64> + use<> {
-    let mut sizes = asked(record);
+    let mut sizes = requested(record);
     sizes.push(REFERENCE);
     sizes.sort_unstable();
     sizes.dedup();
@@ -64,13 +64,13 @@ fn sizes(record: &Record) -> impl Iterator<Item = u64> + use<> {
 /// The three trials of a working set: single loads and the mean in random order, and the mean in an order
 /// that stays in a few pages at a time, which any TLB holds.
 fn at(bytes: u64, scale: &Scale, record: &Record) -> [Trial; 3] {
-    let cells = bytes / STEP;
+    let cells = bytes / STRIDE;
     let mut timed = coarse(scale.cycle(), step_ticks(record)).unwrap_or(1);
     while cells > 2 && timed.is_multiple_of(cells) {
         timed += 2;
     }
     let warm = cells.saturating_mul(2).min(1 << 20);
-    let base = Trial { bytes, step: STEP, warm, ..Trial::default() };
+    let base = Trial { bytes, stride: STRIDE, warm, ..Trial::default() };
     let single = Trial {
         pattern: PatternKind::Single,
         loads: apart(cells, timed),

@@ -1,17 +1,19 @@
 //! The reading: histograms, peaks, bias and the conditions of each working set.
 
 use fathom_analysis::claims::decode;
-use fathom_analysis::findings::{Finding, Histogram, Report, Warning};
+use fathom_analysis::findings::{Basis, Finding, Histogram, Report, Warning};
 use fathom_analysis::histogram::{Group, bars, groups, main_group};
 use fathom_analysis::interval::{Interval, grouped_interval, median, median_interval};
-use fathom_probe::machine::Worth;
+use fathom_analysis::metrics::{common, latency};
+use fathom_probe::machine::ClockTrust;
 use fathom_probe::wire::{OrderKind, PatternKind};
+use fathom_units::size;
 
 use super::{NAME, REFERENCE, ladder};
 use crate::clock::{coarse, step_ticks};
 use crate::common::scale::{CORE_CLOCKED, Scale, believable};
 use crate::disturbance;
-use crate::reading::{begun, clocks, disturbed_row, measured, refuse_all, size, text};
+use crate::reading::{begun, clocks, disturbed_row, measured, refuse_all, text};
 use crate::record::{Record, TrialRun};
 
 /// Reads a record. Everything that is shown follows from the record alone.
@@ -41,7 +43,7 @@ pub fn read(record: &Record) -> Report {
             text: format!(
                 "the clock moves every {:.0} core cycles: a sample is the mean of {timed} dependent loads, and a \
                  histogram of means shows no single load",
-                measure.step
+                measure.stride
             ),
             remedy: "read a cycle counter (on ARM: allow user space the PMU)".into(),
         });
@@ -59,7 +61,7 @@ pub(super) struct Measure<'a> {
     /// May the core's clock move? A described one does not.
     moving: bool,
     /// The clock's step, units.
-    pub(super) step: f64,
+    pub(super) stride: f64,
     pub(super) unit: &'static str,
 }
 
@@ -76,6 +78,13 @@ struct Set {
     /// Nanoseconds a load of random order.
     random_ns: Vec<(u64, Vec<f64>)>,
     window: Vec<(u64, Vec<f64>)>,
+}
+
+impl Set {
+    /// A sample's time as a load's: where the clock is coarse, a sample times several.
+    fn a_load(&self, sample: f64) -> f64 {
+        sample / self.timed as f64
+    }
 }
 
 pub(super) fn joined(trials: &[(u64, Vec<f64>)]) -> Vec<f64> {
@@ -97,11 +106,11 @@ impl<'a> Measure<'a> {
             Some(cycle) => (cycle, "cycles"),
             None => (1.0 / scale.tick_ns, "ns"),
         };
-        let moving = unit == "cycles" && record.worth != Some(Worth::Modelled);
-        Measure { scale, ticks, moving, step: step_ticks(record) as f64 / ticks, unit }
+        let moving = unit == "cycles" && record.trust != Some(ClockTrust::Modelled);
+        Measure { scale, ticks, moving, stride: step_ticks(record) as f64 / ticks, unit }
     }
 
-    /// Ticks a unit while trial `id` ran: by the yardsticks around it, because a core's clock moves.
+    /// Ticks a unit while trial `id` ran: by the cycle calibrations around it, because a core's clock moves.
     fn ticks_at(&self, id: u64) -> f64 {
         self.scale.cycle_at(id).filter(|_| self.moving).unwrap_or(self.ticks)
     }
@@ -133,7 +142,10 @@ impl<'a> Measure<'a> {
         for run in &record.trials {
             let (single, chase) =
                 (run.trial.pattern == PatternKind::Single, run.trial.pattern == PatternKind::Chase);
-            if !(single || chase) || run.samples.is_empty() || ladder::rung(&run.trial, &places).is_some() {
+            if !(single || chase)
+                || run.samples.is_empty()
+                || ladder::ladder_step(&run.trial, &places).is_some()
+            {
                 continue;
             }
             let bytes = run.trial.bytes;
@@ -166,7 +178,7 @@ impl<'a> Measure<'a> {
         let mean = grouped_interval(&by_trial(&set.random))?.scaled(set.timed as f64);
         let value = sampled.value - mean.value;
         // The clock's step is in the sampled median, however many samples agree.
-        let half = self.step / 2.0;
+        let half = self.stride / 2.0;
         let value = Interval {
             value,
             low: value - (sampled.value - sampled.low).hypot(mean.high - mean.value).hypot(half),
@@ -186,7 +198,8 @@ pub(super) struct Bias {
 
 impl Bias {
     fn row(&self, measure: &Measure<'_>) -> Finding {
-        let mut row = measured("bias.sample", self.value, measure.unit, self.count, &self.trials);
+        let mut row = measured(&common::BIAS_SAMPLE, self.value, measure.unit, self.count, &self.trials);
+        row.basis = Basis::Derived;
         row.notes.push(format!(
             "median of single loads in {} less their time by the n/2n method; taken off every peak, not off the \
              histograms",
@@ -207,7 +220,7 @@ fn access_times(sets: &[Set], bias: Option<&Bias>, measure: &Measure<'_>, report
     for set in sets {
         let random = joined(&set.random);
         let mean = grouped_interval(&by_trial(&set.random));
-        let found = groups(&joined(&set.single), measure.step);
+        let found = groups(&joined(&set.single), measure.stride);
         // With the bias still in it a peak would be wrong by all of that.
         let main = main_group(&found).zip(bias).map(|(g, bias)| peak(g, set.timed, bias, measure));
         // Which tier: by the loads that any TLB holds, so that a walk makes none.
@@ -216,15 +229,15 @@ fn access_times(sets: &[Set], bias: Option<&Bias>, measure: &Measure<'_>, report
             tier += 1;
             level = ground;
         }
-        let name = |what: &str| format!("latency.{}.{what}", set.bytes);
+        let at = [set.bytes.into()];
         let condition = condition(tier, set, mean);
         if let Some((mean, ns)) = mean.zip(grouped_interval(&by_trial(&set.random_ns))) {
-            let mut row = measured(name("time"), ns, "ns", random.len(), &ids(&set.random));
+            let mut row = measured(latency::LATENCY_TIME.at(at), ns, "ns", random.len(), &ids(&set.random));
             row.notes.push(condition.clone());
             report.findings.push(row);
             if measure.unit == "cycles" {
                 report.findings.push(measured(
-                    name("cycles"),
+                    latency::LATENCY_CYCLES.at(at),
                     mean,
                     "cycles",
                     random.len(),
@@ -234,24 +247,28 @@ fn access_times(sets: &[Set], bias: Option<&Bias>, measure: &Measure<'_>, report
         }
         if let Some(main) = main {
             let count = joined(&set.single).len();
-            let mut row = measured(name("peak"), main, measure.unit, count, &ids(&set.single));
+            let mut row =
+                measured(latency::LATENCY_PEAK.at(at), main, measure.unit, count, &ids(&set.single));
             row.notes.push(shape(&found, count, set, measure));
             report.findings.push(row);
         }
         if let Some(missed) = misses(set, mean) {
-            let mut row = text(name("tlb"), if missed { "miss" } else { "hit" });
+            let mut row = text(latency::LATENCY_TLB.at(at), if missed { "miss" } else { "hit" });
             row.count = random.len() as u64;
             row.trials = [ids(&set.random), ids(&set.window)].concat();
             report.findings.push(row);
         }
         if !set.single.is_empty() {
             report.histograms.push(Histogram {
-                name: name("single"),
+                key: latency::LATENCY_SINGLE.at(at),
                 bytes: set.bytes,
                 unit: measure.unit,
                 loads_per_sample: set.timed,
                 counts: bars(
-                    &joined(&set.single).iter().map(|v| (v * 100.0).round() / 100.0).collect::<Vec<_>>(),
+                    &joined(&set.single)
+                        .iter()
+                        .map(|v| (set.a_load(*v) * 100.0).round() / 100.0)
+                        .collect::<Vec<_>>(),
                 ),
             });
         }
@@ -262,7 +279,7 @@ fn access_times(sets: &[Set], bias: Option<&Bias>, measure: &Measure<'_>, report
 /// many samples agree; with that, the bias's own interval is in the peak's.
 pub(super) fn peak(group: &Group, timed: u64, bias: &Bias, measure: &Measure<'_>) -> Interval {
     let off = bias.value;
-    let (i, half) = (group.median, measure.step / 2.0);
+    let (i, half) = (group.median, measure.stride / 2.0);
     let value = i.value - off.value;
     Interval {
         value,
@@ -289,7 +306,7 @@ fn condition(tier: u64, set: &Set, mean: Option<Interval>) -> String {
     }
 }
 
-/// The groups of a histogram as a sentence, raw as in the histogram: the largest first.
+/// The groups of a histogram as a sentence, a load and with the bias as in the histogram: the largest first.
 fn shape(found: &[Group], count: usize, set: &Set, measure: &Measure<'_>) -> String {
     let mut by_count: Vec<&Group> = found.iter().collect();
     by_count.sort_by_key(|g| core::cmp::Reverse(g.count));
@@ -298,8 +315,14 @@ fn shape(found: &[Group], count: usize, set: &Set, measure: &Measure<'_>) -> Str
         .take(4)
         .map(|g| {
             let share = 100.0 * g.count as f64 / count as f64;
-            let (low, high) = g.range;
-            let range = if high > low { format!("{low:.0} to {high:.0}") } else { format!("{low:.0}") };
+            let (low, high) = (set.a_load(g.range.0), set.a_load(g.range.1));
+            // A mean of several loads lies between the clock's units.
+            let digits = usize::from(set.timed > 1);
+            let range = if high > low {
+                format!("{low:.digits$} to {high:.digits$}")
+            } else {
+                format!("{low:.digits$}")
+            };
             format!("{share:.1} % at {range}")
         })
         .collect();
@@ -314,12 +337,14 @@ fn missing(record: &Record, sets: &[Set], report: &mut Report) {
     if record.run.is_none() {
         return;
     }
-    let lost: Vec<String> = super::plan::asked(record)
+    let lost: Vec<String> = super::plan::requested(record)
         .into_iter()
         .filter(|b| sets.iter().all(|s| s.bytes != *b || s.single.is_empty()))
         .map(|b| size(b as f64))
         .collect();
-    if !report.findings.iter().any(|f| f.name == "bias.sample") && sets.iter().any(|s| !s.single.is_empty()) {
+    if !report.findings.iter().any(|f| f.is(&common::BIAS_SAMPLE))
+        && sets.iter().any(|s| !s.single.is_empty())
+    {
         report.warnings.push(Warning {
             token: "short-budget",
             text: "what timing adds was not measured, so there are no peaks without it".into(),

@@ -35,7 +35,7 @@ pub struct Losses {
     /// Greetings that were asked for and may still come.
     pub(crate) expected: u64,
     /// Did the last telling of the facts leave none out, together with those before it?
-    pub(crate) told: bool,
+    pub(crate) reported: bool,
 }
 
 /// The line that says that the probe was asked to greet.
@@ -84,7 +84,7 @@ impl Record {
     pub(super) fn greeted(&mut self) {
         self.drop_unfinished();
         self.open = false;
-        if self.worth.is_none() {
+        if self.trust.is_none() {
             return;
         }
         if self.losses.expected > 0 {
@@ -96,8 +96,8 @@ impl Record {
     }
 
     /// The end of a telling of facts. Whoever was asked to greet before that has done so, or will not.
-    pub(super) fn told(&mut self, count: Option<u64>) {
+    pub(super) fn reported(&mut self, count: Option<u64>) {
         self.losses.expected = 0;
-        self.losses.told |= count.is_none_or(|count| self.facts.len() as u64 >= count);
+        self.losses.reported |= count.is_none_or(|count| self.facts.len() as u64 >= count);
     }
 }

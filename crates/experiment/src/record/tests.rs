@@ -1,4 +1,4 @@
-use fathom_probe::load::{Keep, Load};
+use fathom_probe::load::{BlockMode, Load};
 use std::sync::LazyLock;
 
 use fathom_probe::machine::Watch;
@@ -21,19 +21,19 @@ fn session() -> Vec<String> {
         build: "x".into(),
         command: "fathom survey --on 'a b'".into(),
         bytes: vec![8192, 1 << 20],
-        steps: vec![8, 4096],
+        strides: vec![8, 4096],
         operations: vec![Operation::Rmw, Operation::Read],
         ladders: vec![Ladder::Page],
-        unfaulted: true,
+        first_touch: true,
         prefetch: true,
-        deep: true,
+        replacement: true,
         attributes: vec![Attribute::NormalNc, Attribute::Device],
         rounds: 100,
         flush: true,
         every_mair: true,
         walks: true,
         colours: vec![1, 4],
-        dma: crate::dma::asked::Asked {
+        dma: crate::dma::options::Options {
             strategies: vec![transfer::Strategy::ZeroCopy, transfer::Strategy::Coherent],
             directions: vec![Direction::FromDevice],
             link_bits: 18_670_000,
@@ -42,12 +42,12 @@ fn session() -> Vec<String> {
             mistake: Some(Mistake::NoUnmap),
             victim: Some(0),
         },
-        pressure: crate::pressure::asked::Asked {
+        wakeup: crate::wakeup::options::Options {
             conditions: vec!["none".into(), "study-vm".into()],
             loads: vec![Load::parse("cpu*2 vm:64M").expect("a load"), Load::parse("io").expect("a load")],
             like_stress: true,
             sweep: true,
-            keeps: vec![Keep::Free, Keep::Hang(2)],
+            modes: vec![BlockMode::Free, BlockMode::Hang(2)],
             every_ns: 100_000,
             priority: Some(0),
             untraced: true,
@@ -81,7 +81,7 @@ fn session() -> Vec<String> {
         watch: Watch { wall_ns: 1_000_000, cpu_ns: 990_000, involuntary: 1, ..Watch::default() },
     };
     let mut sent = vec![
-        Line::new("probe").int("wire", VERSION).token("worth", "virtual"),
+        Line::new("probe").int("wire", VERSION).token("trust", "virtual"),
         Line::new("fact").text("name", "page.base").int("int", 4096u64),
         Line::new("fact").text("name", "dt").int("part", 0u64).int("of", 2u64).hex("hex", &[1, 2]),
         Line::new("fact").text("name", "dt").int("part", 1u64).int("of", 2u64).hex("hex", &[3]),
@@ -130,13 +130,13 @@ fn every_line_of_a_session_is_read() {
     assert_eq!(damaged(&record), None);
     let run = record.run.as_ref().unwrap();
     assert_eq!((run.subject.as_str(), run.seed), ("a \"board\"\nwith\ttwo lines", 7));
-    assert_eq!(record.worth, Some(Worth::Virtual));
+    assert_eq!(record.trust, Some(ClockTrust::Virtual));
     assert_eq!(record.int("page.base"), Some(4096));
     assert_eq!(record.text("env.cpu.model"), Some("naïve \"core\""));
     assert_eq!(record.text("env.after.loadavg"), Some("1.00"), "beside those of the start, not instead");
     assert_eq!(record.facts.get("dt"), Some(&FactValue::Bytes(vec![1, 2, 3])));
     assert_eq!(record.trials.len(), 3);
-    assert_eq!((record.trials[1].samples.len(), record.trials[1].cheated), (20, 0));
+    assert_eq!((record.trials[1].samples.len(), record.trials[1].unverified), (20, 0));
     assert_eq!(record.trials[2].refusal, Some(("no pages".into(), "free some".into())));
     assert_eq!(record.faults, ["'x' is not asked here"]);
     assert_eq!(record.end.as_ref().unwrap().status, "complete");
@@ -166,7 +166,7 @@ fn what_is_no_record_is_refused_with_what_one_begins_with() {
         ("", "empty"),
         ("hello\n", "fathom.record version=1"),
         ("\0\0\0\n", "line 1"),
-        ("probe wire=1 worth=real\n", "'probe'"),
+        ("probe wire=1 trust=real\n", "'probe'"),
         ("fathom.record version=2\n", "up to 1: update it"),
         ("fathom.record version=0\n", "version 0"),
         ("fathom.record\n", "'version' is missing"),
@@ -187,7 +187,7 @@ fn a_lost_line_is_a_problem_with_the_number_of_the_next_one() {
         let record = read(&lines.join("\n")).unwrap();
         // Without its first line the rest of the session cannot know that there was one.
         if i == 2 {
-            assert_eq!(record.worth, None);
+            assert_eq!(record.trust, None);
             continue;
         }
         assert!(record.problems[0].starts_with(&format!("line {}: ", i + 1)), "{:?}", record.problems);
@@ -234,6 +234,59 @@ fn a_probe_may_not_speak_for_the_harness() {
     }
 }
 
+/// The session with the two columns of the chase's times in each other's place in its first `swapped` samples.
+fn with_swapped_times(swapped: usize) -> Record {
+    let mut left = swapped;
+    let lines: Vec<String> = SESSION
+        .iter()
+        .map(|text| {
+            let mut line = Line::parse(text).unwrap();
+            if text.starts_with("sample trial=2") {
+                let column = |line: &Line, key: &str| match line.pairs.iter().find(|p| p.0 == key) {
+                    Some((_, Value::List(list))) => list.clone(),
+                    other => panic!("{key}: {other:?}"),
+                };
+                let (mut short, mut long) = (column(&line, "ticks"), column(&line, "ticks2"));
+                let here = left.min(short.len());
+                left -= here;
+                short[..here].swap_with_slice(&mut long[..here]);
+                for (key, list) in [("ticks", short), ("ticks2", long)] {
+                    let at = line.pairs.iter().position(|p| p.0 == key).unwrap();
+                    line.pairs[at].1 = Value::List(list);
+                }
+            }
+            line.seq.map_or_else(|| text.clone(), |seq| line.seal(seq))
+        })
+        .collect();
+    read(&lines.join("\n")).unwrap()
+}
+
+#[test]
+fn twice_the_work_in_less_time_is_refused_and_no_number() {
+    let about = |record: &Record| {
+        let report = survey::read(record);
+        let of = |f: &&fathom_analysis::findings::Finding| f.name().starts_with("latency.8192.");
+        let refused =
+            report.refusals.iter().find(|r| r.what.starts_with("the time of trial 2 (chase of 8 KiB"));
+        (report.findings.iter().filter(of).count(), refused.map(|r| r.reason.clone()))
+    };
+    // As it is, and with fewer than half of the samples contradicting the others.
+    for swapped in [0, 9] {
+        let record = with_swapped_times(swapped);
+        assert_eq!((record.trials[1].samples.len(), record.trials[1].contradicted), (20, None), "{swapped}");
+        assert_eq!(about(&record).1, None, "{swapped}");
+    }
+    for swapped in [11, 20] {
+        let record = with_swapped_times(swapped);
+        let run = &record.trials[1];
+        assert!(run.samples.is_empty() && run.contradicted.is_some_and(|t| t < 0.0), "{swapped}: {run:?}");
+        assert_eq!(run.ticks_per_op().count(), 0);
+        let (rows, refused) = about(&record);
+        assert_eq!(rows, 0, "{swapped}");
+        assert!(refused.is_some_and(|why| why.contains("less time than once as many")), "{swapped}");
+    }
+}
+
 #[test]
 fn a_lying_sample_is_left_out() {
     let mut record = read(&SESSION.join("\n")).unwrap();
@@ -251,12 +304,12 @@ fn a_lying_sample_is_left_out() {
         .collect();
     // The first sample of both of its lines lies, and so its successor's beginning is no matter: the
     // proof counts loads, not cells.
-    let cheated = read(&lines.join("\n")).unwrap();
-    assert_eq!((cheated.trials[1].cheated, cheated.trials[1].samples.len()), (2, 18));
+    let unverified = read(&lines.join("\n")).unwrap();
+    assert_eq!((unverified.trials[1].unverified, unverified.trials[1].samples.len()), (2, 18));
     record.trials[1].samples.remove(16);
     record.trials[1].samples.remove(0);
-    assert_eq!(cheated.trials[1].samples, record.trials[1].samples);
-    assert!(survey::read(&cheated).warnings.iter().any(|w| w.token == "unproven"));
+    assert_eq!(unverified.trials[1].samples, record.trials[1].samples);
+    assert!(survey::read(&unverified).warnings.iter().any(|w| w.token == "unproven"));
 }
 
 #[test]
@@ -356,8 +409,8 @@ fn a_greeting_that_nobody_asked_for_is_a_restart_and_what_ran_is_lost() {
     assert_eq!((record.trials[1].trial.id, &record.trials[1].done), (2, &None));
     assert_eq!((&record.trials[0], &record.trials[2..]), (&whole.trials[0], &whole.trials[1..]));
     let warnings = survey::read(&record).warnings;
-    let told = warnings.iter().find(|w| w.token == "lossy-line").expect("a warning");
-    assert_eq!(told.text, "the probe was started again once");
+    let reported = warnings.iter().find(|w| w.token == "lossy-line").expect("a warning");
+    assert_eq!(reported.text, "the probe was started again once");
     // What comes of the old trial after the greeting is nobody's.
     let mut late = reset(1, &[]);
     let echo = late.iter().rposition(|l| l.starts_with("trial id=2")).unwrap();
@@ -392,10 +445,10 @@ fn the_harnesss_own_words_leave_out_what_was_lost() {
 #[test]
 fn a_probe_that_changes_its_worth_is_worth_the_less() {
     let mut lines = SESSION[..5].to_vec();
-    lines.push(Line::new("probe").int("wire", 1u64).token("worth", "emulated").seal(1));
+    lines.push(Line::new("probe").int("wire", 1u64).token("trust", "emulated").seal(1));
     let record = read(&lines.join("\n")).unwrap();
-    assert_eq!(record.worth, Some(Worth::Emulated));
-    assert!(record.problems.iter().any(|p| p.contains("another worth")), "{:?}", record.problems);
+    assert_eq!(record.trust, Some(ClockTrust::Emulated));
+    assert!(record.problems.iter().any(|p| p.contains("another clock trust")), "{:?}", record.problems);
 }
 
 /// What a line may be replaced by, or followed by.
@@ -488,7 +541,7 @@ proptest! {
 #[test]
 fn half_a_number_at_the_end_of_a_file_is_no_number() {
     let first = Record::first_line();
-    let sealed = Line::new("probe").int("wire", 1u64).token("worth", "real").seal(1);
+    let sealed = Line::new("probe").int("wire", 1u64).token("trust", "real").seal(1);
     let mut record = Record::default();
     for line in [first.as_str(), &sealed] {
         record.push(line).unwrap();
@@ -500,7 +553,7 @@ fn half_a_number_at_the_end_of_a_file_is_no_number() {
     let mut whole = Record::default();
     whole.push(&first).unwrap();
     whole.push_unended(&sealed).unwrap();
-    assert!(whole.worth.is_some() && whole.problems.is_empty());
+    assert!(whole.trust.is_some() && whole.problems.is_empty());
     assert!(Record::default().push_unended("fathom.recor").is_err());
 }
 
@@ -544,6 +597,6 @@ fn a_trial_of_very_many_lies_is_read() {
         record.push(&sample.seal(seq)).unwrap();
     }
     record.push(&Done { page_bytes: 4096, ..Done::default() }.line().seal(3002)).unwrap();
-    assert_eq!((record.problems.len(), record.trials[0].cheated), (0, 600_000));
+    assert_eq!((record.problems.len(), record.trials[0].unverified), (0, 600_000));
     assert!(record.trials[0].samples.is_empty());
 }

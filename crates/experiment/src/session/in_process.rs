@@ -46,7 +46,7 @@ impl Lines for InProcess {
     fn write(&mut self, line: &str) -> Result<(), Self::Error> {
         self.session.take(line);
         self.transcript.push(line.to_owned());
-        self.transcript.extend(std::iter::from_fn(|| self.session.own_line()));
+        self.transcript.extend(std::iter::from_fn(|| self.session.harness_line()));
         Ok(())
     }
 }

@@ -4,7 +4,7 @@
 use fathom_probe::machine::Operation;
 use fathom_probe::wire::{PatternKind, Trial};
 
-use super::{SIZES, STEPS, fresh, operations, prefetch, sketch};
+use super::{SIZES, STRIDES, coarse_scan, first_touch, operations, prefetch};
 use crate::budget::Budget;
 use crate::clock::step_ticks;
 use crate::common::round;
@@ -29,7 +29,7 @@ const TWO_LAPS: u64 = 1 << 20;
 const FRESH_ROUNDS: u64 = 3;
 
 /// A point: working set, step, operation.
-pub(super) type Asked = (u64, u64, Operation);
+pub(super) type Request = (u64, u64, Operation);
 
 /// The next round; empty at the end. Working sets, steps and operations are the record's own.
 #[must_use]
@@ -37,13 +37,13 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     let number = record.round() + 1;
     let budget = Budget::of(record, budget_ms);
     let rounds = ROUNDS[usize::from(!budget.modelled)];
-    let before = 1 + u64::from(sketch::wanted(record));
+    let before = 1 + u64::from(coarse_scan::wanted(record));
     if number > before + rounds {
         return Vec::new();
     }
     let wanted = match number {
         1 => vec![round::clock()],
-        2 if before == 2 => sketch::trials(record, &budget, loads(record)),
+        2 if before == 2 => coarse_scan::trials(record, &budget, loads(record)),
         _ => all(record, number - before),
     };
     round::close(record, &budget, wanted, |_| 0, (seed, 0x57de))
@@ -51,11 +51,11 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
 
 /// The nth round of points, with what was asked for beside them.
 fn all(record: &Record, nth: u64) -> Vec<Trial> {
-    let sizes = sizes(record, sketch::Sketch::of(record, &Scale::of(record)).as_ref());
-    let asked = asked(record, &sizes);
-    let mut all = points(record, &asked);
+    let sizes = sizes(record, coarse_scan::CoarseScan::of(record, &Scale::of(record)).as_ref());
+    let requested = requested(record, &sizes);
+    let mut all = points(record, &requested);
     if nth <= FRESH_ROUNDS {
-        all.extend(fresh::trials(record, &asked));
+        all.extend(first_touch::trials(record, &requested));
     }
     if let Some(&largest) = sizes.last().filter(|_| nth <= prefetch::ROUNDS) {
         all.extend(prefetch::trials(record, largest));
@@ -64,25 +64,34 @@ fn all(record: &Record, nth: u64) -> Vec<Trial> {
 }
 
 /// One trial of each point that is one.
-fn points(record: &Record, asked: &[Asked]) -> Vec<Trial> {
+fn points(record: &Record, requested: &[Request]) -> Vec<Trial> {
     let loads = loads(record);
-    asked
+    requested
         .iter()
         .filter(|(bytes, step, _)| step <= bytes)
         .map(|&(bytes, step, operation)| {
             let laps = if bytes <= TWO_LAPS { 2 } else { 1 };
             let warm = (bytes / step).saturating_mul(laps).min(1 << 32);
             let pattern = PatternKind::Stride;
-            Trial { pattern, bytes, step, operation, loads, samples: SAMPLES, warm, ..Trial::default() }
+            Trial {
+                pattern,
+                bytes,
+                stride: step,
+                operation,
+                loads,
+                samples: SAMPLES,
+                warm,
+                ..Trial::default()
+            }
         })
         .collect()
 }
 
 /// The working sets, ascending: those asked for, else those that the sketch asks for.
-pub(super) fn sizes(record: &Record, sketch: Option<&sketch::Sketch>) -> Vec<u64> {
+pub(super) fn sizes(record: &Record, coarse_scan: Option<&coarse_scan::CoarseScan>) -> Vec<u64> {
     let mut all = record.run.as_ref().map_or(Vec::new(), |run| run.bytes.clone());
     if all.is_empty() {
-        all = sketch.map_or(SIZES.to_vec(), |sketch| sketch.sizes(record));
+        all = coarse_scan.map_or(SIZES.to_vec(), |coarse_scan| coarse_scan.sizes(record));
     }
     all.sort_unstable();
     all.dedup();
@@ -90,15 +99,15 @@ pub(super) fn sizes(record: &Record, sketch: Option<&sketch::Sketch>) -> Vec<u64
 }
 
 /// Every point asked for, once.
-pub(super) fn asked(record: &Record, sizes: &[u64]) -> Vec<Asked> {
+pub(super) fn requested(record: &Record, sizes: &[u64]) -> Vec<Request> {
     let run = record.run.clone().unwrap_or_default();
-    let sorted = |asked: Vec<u64>, otherwise: &[u64]| {
-        let mut all = if asked.is_empty() { otherwise.to_vec() } else { asked };
+    let sorted = |requested: Vec<u64>, otherwise: &[u64]| {
+        let mut all = if requested.is_empty() { otherwise.to_vec() } else { requested };
         all.sort_unstable();
         all.dedup();
         all
     };
-    let mut steps = sorted(run.steps, &STEPS);
+    let mut steps = sorted(run.strides, &STRIDES);
     // A record may come from anywhere; the wire takes no others.
     steps.retain(|step| step.is_power_of_two() && *step >= 8);
     let mut points = Vec::new();

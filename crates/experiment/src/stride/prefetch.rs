@@ -2,16 +2,18 @@
 //! foreseeable. What a constant stride gains over a random order inside pages is fetched ahead.
 
 use fathom_analysis::claims::decode;
-use fathom_analysis::findings::Report;
+use fathom_analysis::findings::{Basis, Report};
 use fathom_analysis::interval::{Interval, grouped_interval};
+use fathom_analysis::metrics::survey as metrics;
 use fathom_probe::machine::Pages;
 use fathom_probe::wire::{OrderKind, PatternKind, Trial};
+use fathom_units::size;
 
 use super::ASSUMED_LINE;
 use crate::common::WINDOW_PAGES;
 use crate::common::quotient;
 use crate::common::scale::Scale;
-use crate::reading::{measured, size};
+use crate::reading::measured;
 use crate::record::{Record, TrialRun};
 
 /// Rounds in which it is measured: each has placements and orders of its own.
@@ -43,7 +45,7 @@ fn line(record: &Record) -> u64 {
 }
 
 /// Is a trial one of the ladder's? The sketch's windows are of more pages.
-fn is_rung(trial: &Trial, scale: &Scale) -> bool {
+fn is_ladder_step(trial: &Trial, scale: &Scale) -> bool {
     trial.pattern == PatternKind::Chase
         && !(trial.order == OrderKind::Window && trial.window == WINDOW_PAGES * scale.base)
 }
@@ -68,7 +70,7 @@ pub(super) fn trials(record: &Record, bytes: u64) -> Vec<Trial> {
     }
     let one = |&order: &OrderKind| Trial {
         bytes,
-        step,
+        stride: step,
         order,
         window: scale.base.max(step),
         page,
@@ -81,7 +83,7 @@ pub(super) fn trials(record: &Record, bytes: u64) -> Vec<Trial> {
 }
 
 /// One order's time.
-struct Rung {
+struct LadderStep {
     order: OrderKind,
     time: Interval,
     count: usize,
@@ -95,22 +97,23 @@ pub(super) fn rows(record: &Record, scale: &Scale, report: &mut Report) {
     }
     let mut rungs = Vec::new();
     for &order in OrderKind::ALL {
-        let of = |r: &&TrialRun| r.trial.order == order && is_rung(&r.trial, scale);
+        let of = |r: &&TrialRun| r.trial.order == order && is_ladder_step(&r.trial, scale);
         let runs: Vec<&TrialRun> = record.of(PatternKind::Chase).filter(of).collect();
         let times: Vec<Vec<f64>> =
             runs.iter().map(|r| r.ticks_per_op().map(|t| t * scale.tick_ns).collect()).collect();
         let Some(time) = grouped_interval(&times) else { continue };
         let (count, ids) = (times.concat().len(), runs.iter().map(|r| r.trial.id).collect::<Vec<_>>());
         let trial = &runs[0].trial;
-        let mut row = measured(format!("prefetch.{}.time", order.token()), time, "ns", count, &ids);
+        let mut row =
+            measured(metrics::PREFETCH_ORDER_TIME.at([order.token().into()]), time, "ns", count, &ids);
         let (bytes, page) = (size(trial.bytes as f64), trial.page.token());
-        row.notes.push(format!("{bytes} in {page} pages, lines of {} bytes", trial.step));
+        row.notes.push(format!("{bytes} in {page} pages, lines of {} bytes", trial.stride));
         report.findings.push(row);
-        rungs.push(Rung { order, time, count, ids });
+        rungs.push(LadderStep { order, time, count, ids });
     }
     let of = |order: OrderKind| rungs.iter().find(|r| r.order == order);
     if let (Some(random), Some(ordered)) = (of(OrderKind::Random), of(OrderKind::Sequential)) {
-        worth(random, ordered, of(OrderKind::Window), report);
+        gain(random, ordered, of(OrderKind::Window), report);
     }
     if let Some(page) = of(OrderKind::Window) {
         reach("forward", 1, &rungs, page, report);
@@ -120,7 +123,8 @@ pub(super) fn rows(record: &Record, scale: &Scale, report: &mut Report) {
         && let Some(ratio) = quotient(anew.time, random.time)
     {
         let trials = [anew.ids.clone(), random.ids.clone()].concat();
-        let mut row = measured("prefetch.temporal", ratio, "", anew.count + random.count, &trials);
+        let mut row = measured(&metrics::PREFETCH_TEMPORAL, ratio, "", anew.count + random.count, &trials);
+        row.basis = Basis::Derived;
         row.notes.push(match clearly(random, anew) {
             true => "an order that comes again is faster than one that does not: it is remembered".into(),
             false => {
@@ -131,15 +135,16 @@ pub(super) fn rows(record: &Record, scale: &Scale, report: &mut Report) {
     }
 }
 
-fn clearly(faster: &Rung, slower: &Rung) -> bool {
+fn clearly(faster: &LadderStep, slower: &LadderStep) -> bool {
     faster.time.value * CLEARLY <= slower.time.value && faster.time.high < slower.time.low
 }
 
 /// Random over ordered, and how much of it needs no foresight.
-fn worth(random: &Rung, ordered: &Rung, page: Option<&Rung>, report: &mut Report) {
+fn gain(random: &LadderStep, ordered: &LadderStep, page: Option<&LadderStep>, report: &mut Report) {
     let Some(ratio) = quotient(random.time, ordered.time) else { return };
     let trials = [random.ids.clone(), ordered.ids.clone()].concat();
-    let mut row = measured("prefetch.worth", ratio, "", random.count + ordered.count, &trials);
+    let mut row = measured(&metrics::PREFETCH_WORTH, ratio, "", random.count + ordered.count, &trials);
+    row.basis = Basis::Derived;
     if let Some(of) = page.and_then(|page| quotient(random.time, page.time)) {
         row.notes.push(format!(
             "of it, {:.2}x is a page at a time, foreseen or not: translation, open rows, what comes along with a \
@@ -152,19 +157,20 @@ fn worth(random: &Rung, ordered: &Rung, page: Option<&Rung>, report: &mut Report
 
 /// How many lines a stride may jump, one way, and still be clearly faster than a random order inside pages, which
 /// meets the same translation and rows.
-fn reach(way: &str, sign: i8, rungs: &[Rung], page: &Rung, report: &mut Report) {
+fn reach(way: &str, sign: i8, rungs: &[LadderStep], page: &LadderStep, report: &mut Report) {
     let at = |lines: i8| rungs.iter().find(|r| r.order.stride() == Some(sign * lines));
     let known = (1..=LONGEST).take_while(|n| at(*n).is_some()).count() as i8;
     if known == 0 {
         return;
     }
-    let fast = |n: &i8| at(*n).is_some_and(|rung| clearly(rung, page));
+    let fast = |n: &i8| at(*n).is_some_and(|ladder_step| clearly(ladder_step, page));
     let far = (1..=known).take_while(fast).count() as i8;
-    let used: Vec<&Rung> = (1..=known).filter_map(at).chain([page]).collect();
+    let used: Vec<&LadderStep> = (1..=known).filter_map(at).chain([page]).collect();
     let end = Interval { value: f64::from(far), low: f64::from(far), high: f64::from(far + 1) };
     let count = used.iter().map(|r| r.count).sum();
     let trials: Vec<u64> = used.iter().flat_map(|r| r.ids.iter().copied()).collect();
-    let mut row = measured(format!("prefetch.reach.{way}"), end, "", count, &trials);
+    let mut row = measured(metrics::PREFETCH_REACH.at([way.into()]), end, "", count, &trials);
+    row.basis = Basis::Bounds;
     row.notes.push(match far {
         0 => "no stride is clearly faster than a random order inside pages: nothing is fetched ahead".into(),
         far if far == known => {

@@ -1,11 +1,13 @@
 //! Claims beside measurements: a verdict a level.
 
 use fathom_analysis::claims::{Claim, Decoded};
-use fathom_analysis::findings::{Finding, Value};
+use fathom_analysis::findings::{Basis, Finding};
+use fathom_analysis::metrics::claims::VERDICT_LEVEL_SIZE;
 use fathom_analysis::tiers::Reading;
-use fathom_probe::machine::Worth;
+use fathom_probe::machine::ClockTrust;
+use fathom_units::size;
 
-use crate::reading::{size, text};
+use crate::reading::text;
 
 /// A claim this far (relative) outside a capacity's interval is contradicted by it; nearer, the two
 /// are only not shown to agree. 10 %: an eighth, the smallest step between two geometries of one way
@@ -16,7 +18,7 @@ const CLEARLY: f64 = 0.10;
 pub(crate) fn verdicts(
     decoded: &Decoded,
     reading: &Reading,
-    worth: Option<Worth>,
+    trust: Option<ClockTrust>,
     disturbed: bool,
 ) -> Vec<Finding> {
     let data: Vec<&Claim> = decoded.claims.iter().filter(|c| c.holds.data() && c.size.is_some()).collect();
@@ -28,8 +30,8 @@ pub(crate) fn verdicts(
         .enumerate()
         .map(|(nth, &level)| {
             let claims: Vec<&Claim> = data.iter().copied().filter(|c| c.level == level).collect();
-            let mut finding = verdict(nth, level, &claims, reading, worth);
-            if disturbed && finding.value == Value::Text("disagrees".into()) {
+            let mut finding = verdict(nth, level, &claims, reading, trust);
+            if disturbed && finding.word() == Some("disagrees") {
                 finding.notes.push("this run was disturbed: others may have taken a part of it".into());
             }
             finding
@@ -37,8 +39,17 @@ pub(crate) fn verdicts(
         .collect()
 }
 
-fn verdict(nth: usize, level: u8, claims: &[&Claim], reading: &Reading, worth: Option<Worth>) -> Finding {
-    let name = format!("verdict.level.{level}.size");
+fn verdict(
+    nth: usize,
+    level: u8,
+    claims: &[&Claim],
+    reading: &Reading,
+    trust: Option<ClockTrust>,
+) -> Finding {
+    let said = |word: &str| {
+        let row = text(VERDICT_LEVEL_SIZE.at([u64::from(level).into()]), word);
+        Finding { basis: Basis::Derived, ..row }
+    };
     let sources: Vec<&str> = claims.iter().map(|c| c.source.token()).collect();
     let claimed = claims[0].size.unwrap_or_default();
     let (who, claim) = match sources.as_slice() {
@@ -47,9 +58,9 @@ fn verdict(nth: usize, level: u8, claims: &[&Claim], reading: &Reading, worth: O
         [] => (String::new(), "claim"),
     };
     // A guest's caches are real, but whose they are and how much of them is its own is not its to say.
-    let is = if worth == Some(Worth::Virtual) { "behaves like" } else { "is" };
+    let is = if trust == Some(ClockTrust::Virtual) { "behaves like" } else { "is" };
     let Some(capacity) = reading.tiers.get(nth).and_then(|t| t.capacity) else {
-        let mut finding = text(name, "undecided");
+        let mut finding = said("undecided");
         finding.notes.push(format!(
             "{who} {claim} {} at level {level}; no {} capacity was found in the working sets measured",
             size(claimed as f64),
@@ -83,7 +94,7 @@ fn verdict(nth: usize, level: u8, claims: &[&Claim], reading: &Reading, worth: O
             ),
         )
     };
-    let mut finding = text(name, word);
+    let mut finding = said(word);
     finding.notes.push(sentence);
     finding
 }

@@ -15,13 +15,13 @@ pub fn measured(d: &Description, plan: Plan, run: Run) -> (Record, Report) {
     // As text, because what was refused has no number, which equals nothing.
     let again = read(&Record::parse(&text.join("\n")).unwrap());
     assert_eq!(format!("{again:?}"), format!("{report:?}"));
-    assert!(record.trials.iter().all(|t| t.cheated == 0), "a sample without proof");
+    assert!(record.trials.iter().all(|t| t.unverified == 0), "a sample without proof");
     (record, report)
 }
 
 /// The finding of this name.
 pub fn finding<'a>(report: &'a Report, name: &str) -> &'a Finding {
-    report.findings.iter().find(|f| f.name == name).unwrap_or_else(|| panic!("no {name}: {report:#?}"))
+    report.findings.iter().find(|f| f.name() == name).unwrap_or_else(|| panic!("no {name}: {report:#?}"))
 }
 
 /// Its value, a number.

@@ -111,7 +111,7 @@ fn reason<'a>(report: &'a Report, what: &str) -> &'a str {
 }
 
 fn cache(d: &Description, report: &Report, (n, level): (usize, &Level), built: &mut Built) {
-    let line = whole(report, &if n == 1 { "line".to_owned() } else { format!("tier.{n}.line") });
+    let line = whole(report, &format!("tier.{n}.line"));
     let ways = format!("tier.{n}.ways");
     let rows = [
         ("line", line, level.line),
@@ -124,7 +124,7 @@ fn cache(d: &Description, report: &Report, (n, level): (usize, &Level), built: &
         built.caches.add(said, found.map(|found| found == truth));
     }
     let policies = format!("tier.{n}.policies");
-    let found = report.findings.iter().find(|f| f.name == policies).map(|f| f.value.clone());
+    let found = report.findings.iter().find(|f| f.name() == policies).map(|f| f.value.clone());
     let truth = level.replacement.word();
     let right = found.as_ref().map(|found| match found {
         // With one way nothing is chosen, and with two several are one.

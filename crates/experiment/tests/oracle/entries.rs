@@ -5,7 +5,7 @@ use fathom_model::expected::{self, Expected};
 
 /// A number of a report, with its row.
 pub fn number<'a>(report: &'a Report, name: &str) -> Option<(&'a Finding, f64)> {
-    let finding = report.findings.iter().find(|f| f.name == name)?;
+    let finding = report.findings.iter().find(|f| f.name() == name)?;
     match finding.value {
         Value::Number(v) => Some((finding, v)),
         Value::Text(_) => None,

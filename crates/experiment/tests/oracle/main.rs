@@ -53,7 +53,7 @@ fn surveyed(d: &Description, seed: u64) -> (Record, Report) {
 
 /// Everything that is wrong with a report; empty when it is right.
 fn wrongs(d: &Description, report: &Report) -> Vec<String> {
-    let mut wrong = staircase_wrongs(d, report);
+    let mut wrong = latency_curve_wrongs(d, report);
     for (_, tally) in built::judge(d, report).kinds() {
         wrong.extend(tally.wrong.iter().cloned());
     }
@@ -61,12 +61,12 @@ fn wrongs(d: &Description, report: &Report) -> Vec<String> {
 }
 
 /// The same, of how levels and TLBs are built only what they reach and take.
-fn staircase_wrongs(d: &Description, report: &Report) -> Vec<String> {
+fn latency_curve_wrongs(d: &Description, report: &Report) -> Vec<String> {
     let truth = expected(d);
     let mut wrong = entries::entries(&truth, report).1;
     tiers(&truth, report, &mut wrong);
     tlbs(d, &truth, report, &mut wrong);
-    if report.findings.iter().any(|f| f.name == "disturbed" && f.value != Value::Text("no".into())) {
+    if report.findings.iter().any(|f| f.name() == "disturbed" && f.value != Value::Text("no".into())) {
         wrong.push("a model was called disturbed".into());
     }
     wrong
@@ -247,10 +247,10 @@ fn every_committed_machine_differs_in_what_a_survey_finds() {
         })
         .collect();
     for (i, look) in looks.iter().enumerate() {
-        let twin = looks[..i].iter().position(|other| other == look).map(|j| machines[j].name.as_str());
+        let control = looks[..i].iter().position(|other| other == look).map(|j| machines[j].name.as_str());
         // A board with that core: what it has besides, a device, is nothing to a survey.
         let core = (machines[i].name == "omap3-sdio").then_some("cortex-a8");
-        assert_eq!(twin, core, "{} and the other, as they look to a survey", machines[i].name);
+        assert_eq!(control, core, "{} and the other, as they look to a survey", machines[i].name);
     }
 }
 

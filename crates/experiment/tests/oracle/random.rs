@@ -4,7 +4,7 @@ use fathom_model::description::{
     Core, Description, Frames, Holds, Inclusion, Index, Level, Memory, Refresh, Replacement, Rows, Time,
     Timer, Tlb, Uncached, Walk, WalkFrom, Write,
 };
-use fathom_probe::chain::mix;
+use fathom_probe::splitmix::mix;
 
 pub struct Rng(u64);
 

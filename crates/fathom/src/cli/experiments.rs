@@ -6,14 +6,15 @@ use clap::Args;
 use clap::builder::TypedValueParser;
 use fathom_experiment::latency::ladder::Ladder;
 use fathom_experiment::record;
-use fathom_probe::load::{Keep, Load};
+use fathom_probe::load::{BlockMode, Load};
 use fathom_probe::machine::{Attribute, Operation};
 use fathom_probe::transfer::{Direction, Engine, Maintenance, Mistake, Strategy};
 
 use super::Output;
 use super::parse::{
-    any_operation, attribute, block, budget, buffer, condition, direction, engine, keep, ladder, link, load,
-    maintenance, mistake, operation, period, step, strategy, stride, transfer, victim, working_set,
+    access_stride, any_operation, attribute, block, budget, buffer, condition, direction, engine, ladder,
+    link, load, maintenance, mistake, mode, operation, period, strategy, stride, transfer, victim,
+    working_set,
 };
 
 /// Options of the survey.
@@ -21,7 +22,7 @@ use super::parse::{
 pub struct Survey {
     /// What each level replaces, too: two fifths of the budget then ask how levels are built, and not one.
     #[arg(long)]
-    pub deep: bool,
+    pub replacement: bool,
     #[command(flatten)]
     pub run: RunOptions,
     #[command(flatten)]
@@ -48,22 +49,22 @@ pub struct Latency {
 #[derive(Debug, Args)]
 pub struct Stride {
     /// Working sets, separated by commas: bytes or K, M, G (binary), as in 16K,1M. Default: inside and beyond each
-    /// tier of a sketch.
+    /// tier of a coarse scan.
     #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = working_set)]
     pub bytes: Vec<u64>,
-    /// Steps from access to access, powers of two from 8 to 1M. Default: 8,16,32,64,128,256,1K,4K.
-    #[arg(long, value_name = "STEPS", value_delimiter = ',', value_parser = step)]
-    pub steps: Vec<u64>,
+    /// Strides from access to access, powers of two from 8 to 1M. Default: 8,16,32,64,128,256,1K,4K.
+    #[arg(long, value_name = "STRIDES", value_delimiter = ',', value_parser = access_stride)]
+    pub strides: Vec<u64>,
     /// What is done to each cell. Default: all three.
     #[arg(long, value_delimiter = ',', value_parser = operation())]
     pub op: Vec<Operation>,
     /// The same over memory that nobody has touched, beside: what page faults add. From the same budget.
     #[arg(long)]
-    pub unfaulted: bool,
-    /// Dependent loads over the largest size in orders from ascending to random: what prefetch is worth, and how
+    pub first_touch: bool,
+    /// Dependent loads over the largest size in orders from ascending to random: what prefetch gains, and how
     /// far it reaches. From the same budget.
     #[arg(long)]
-    pub ladder: bool,
+    pub prefetch: bool,
     #[command(flatten)]
     pub run: RunOptions,
     #[command(flatten)]
@@ -103,7 +104,7 @@ pub struct Cacheability {
     /// In place of memory that is not cached, where none is to be had: flush means cleaning and invalidating the line
     /// after each access.
     #[arg(long, value_enum, value_name = "WHAT")]
-    pub stand_in: Option<StandIn>,
+    pub substitute: Option<Substitute>,
     /// Every byte of MAIR_EL1 beside (bare metal, models): what it translates to, and how it behaves. From the same
     /// budget.
     #[arg(long)]
@@ -117,11 +118,12 @@ pub struct Cacheability {
     pub out: Output,
 }
 
-/// Options of the pressure experiment.
+/// Options of the wake-up experiment.
 #[derive(Debug, Args)]
-pub struct Pressure {
+pub struct Wakeup {
     /// What runs beside the task, separated by commas. Default: none, the study's load with and without its memory
-    /// workers, each pure factor, cold caches, and a randomised design over the factors.
+    /// workers, each pure factor, cold caches, and a randomised design over the factors. A described machine runs none of
+    /// the loads yet, and refuses them by name: it has none, warm, flushed and evicted.
     #[arg(long, value_name = "WORDS", value_delimiter = ',', value_parser = condition())]
     pub conditions: Vec<String>,
     /// A load of your own: stressors as KIND*WORKERS:BYTES:STRIDE:free|keep|hangN, separated by blanks, as in
@@ -143,8 +145,8 @@ pub struct Pressure {
     #[arg(long, value_name = "STRIDES", value_delimiter = ',', value_parser = stride, requires = "sweep")]
     pub strides: Vec<u64>,
     /// What becomes of a block when it was read back: free, keep, or hangN (N seconds later). Default: free,keep,hang2.
-    #[arg(long, value_name = "MODES", value_delimiter = ',', value_parser = keep, requires = "sweep")]
-    pub modes: Vec<Keep>,
+    #[arg(long, value_name = "MODES", value_delimiter = ',', value_parser = mode, requires = "sweep")]
+    pub modes: Vec<BlockMode>,
     /// Period of the task, from 10us to 250ms. Default: 1ms; the study's was 100us.
     #[arg(long, value_name = "TIME", value_parser = period)]
     pub period: Option<u64>,
@@ -197,7 +199,7 @@ pub struct Dma {
     /// In place of the kernel's maintenance, where the driver is not there: flush means cleaning and invalidating each
     /// line from user space.
     #[arg(long, value_enum, value_name = "WHAT")]
-    pub stand_in: Option<StandIn>,
+    pub substitute: Option<Substitute>,
     #[command(flatten)]
     pub run: RunOptions,
     #[command(flatten)]
@@ -206,7 +208,7 @@ pub struct Dma {
 
 /// What stands in for memory that is not cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum StandIn {
+pub enum Substitute {
     /// A flush of the line after each access.
     Flush,
 }
@@ -219,7 +221,7 @@ pub struct RunOptions {
     #[arg(long, value_name = "SUBJECT")]
     pub on: Option<String>,
     /// Time to spend, e.g. 3s, 500ms, 2m. On a described machine it stands for simulated accesses. Default: 10s; of
-    /// conflicts on hardware 5s, of pressure 60s.
+    /// conflicts on hardware 5s, of wake-ups 60s.
     #[arg(long, value_parser = budget, value_name = "TIME")]
     pub budget: Option<u64>,
     /// Seed of orders and placements. Default: 1 on a described machine, else from the clock.

@@ -3,8 +3,8 @@
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use fathom_experiment::dma;
 use fathom_experiment::latency::ladder::Ladder;
-use fathom_experiment::pressure::conditions::NAMED;
-use fathom_probe::load::{Keep, Load};
+use fathom_experiment::wakeup::conditions::NAMED;
+use fathom_probe::load::{BlockMode, Load};
 use fathom_probe::machine::{Attribute, Operation};
 use fathom_probe::transfer::{self, Direction, Engine, Maintenance, Mistake, Strategy};
 
@@ -26,19 +26,10 @@ pub(super) fn budget(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Bytes: a number with K, M, G or KiB, MiB, GiB (all binary), or plain.
+/// Bytes: a number with K, M, G, T or KiB, MiB, GiB, TiB (all binary), or plain.
 pub(super) fn size(text: &str) -> Result<u64, String> {
-    let hint = || format!("'{text}' is no size: use bytes or K, M, G (binary), as in 8192, 8K, 64MiB");
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let shift = match text[digits.len()..].to_ascii_lowercase().as_str() {
-        "" => 0,
-        "k" | "kib" => 10,
-        "m" | "mib" => 20,
-        "g" | "gib" => 30,
-        _ => return Err(hint()),
-    };
-    let value: u64 = digits.parse().map_err(|_| hint())?;
-    value.checked_mul(1 << shift).ok_or_else(hint)
+    fathom_units::parse(text)
+        .map_err(|_| format!("'{text}' is no size: use bytes or K, M, G (binary), as in 8192, 8K, 64MiB"))
 }
 
 /// `5%` or `5`, as a share.
@@ -61,7 +52,7 @@ pub(super) fn working_set(text: &str) -> Result<u64, String> {
 }
 
 /// A step: one that the wire takes.
-pub(super) fn step(text: &str) -> Result<u64, String> {
+pub(super) fn access_stride(text: &str) -> Result<u64, String> {
     let bytes = size(text)?;
     if (8..=1 << 20).contains(&bytes) && bytes.is_power_of_two() {
         Ok(bytes)
@@ -109,8 +100,9 @@ pub(super) fn load(text: &str) -> Result<Load, String> {
 }
 
 /// What becomes of a block.
-pub(super) fn keep(text: &str) -> Result<Keep, String> {
-    Keep::parse(text).ok_or_else(|| format!("'{text}' is none of free, keep and hangN (N seconds, from 1)"))
+pub(super) fn mode(text: &str) -> Result<BlockMode, String> {
+    BlockMode::parse(text)
+        .ok_or_else(|| format!("'{text}' is none of free, keep and hangN (N seconds, from 1)"))
 }
 
 /// A word of a condition.
@@ -223,7 +215,7 @@ pub(super) fn link(text: &str) -> Result<u64, String> {
     };
     let value: f64 = digits.parse().map_err(|_| "expected a rate such as 18.67Mbit, 24MB".to_owned())?;
     let bits = (value * factor * unit).round();
-    let (least, most) = (*dma::asked::LINK.start(), *dma::asked::LINK.end());
+    let (least, most) = (*dma::options::LINK.start(), *dma::options::LINK.end());
     if (least as f64..=most as f64).contains(&bits) {
         Ok(bits as u64)
     } else {
@@ -269,10 +261,10 @@ mod tests {
 
     #[test]
     fn steps_are_powers_of_two() {
-        assert_eq!(step("8"), Ok(8));
-        assert_eq!(step("4K"), Ok(4096));
+        assert_eq!(access_stride("8"), Ok(8));
+        assert_eq!(access_stride("4K"), Ok(4096));
         for bad in ["4", "48", "2M", "0"] {
-            assert!(step(bad).unwrap_err().contains("power of two"), "{bad}");
+            assert!(access_stride(bad).unwrap_err().contains("power of two"), "{bad}");
         }
     }
 }

@@ -13,7 +13,7 @@ use super::parse::percent;
 pub struct Share {
     /// The record; `-` is stdin.
     pub file: PathBuf,
-    /// One form only. Default: all three, each under a comment.
+    /// One form only. Default: the row and the block, each under a comment.
     #[arg(long = "as", value_enum, value_name = "FORM")]
     pub form: Option<Form>,
     /// The table's header above the row.
@@ -28,8 +28,8 @@ pub enum Form {
     Row,
     /// A collapsible block with the report, for an issue or a forum.
     Details,
-    /// A YAML document for a database.
-    Yaml,
+    /// The findings as JSON for a database: the document of --json.
+    Json,
 }
 
 /// Options of the draft.

@@ -13,7 +13,7 @@ pub(super) struct Noise {
 
 impl Noise {
     /// Counts a line; answers whether it is one of the wire.
-    pub(super) fn hear(&mut self, line: &str) -> bool {
+    pub(super) fn receive(&mut self, line: &str) -> bool {
         let bytes = line.len() as u64 + 1;
         let sound = Line::parse(line).is_ok();
         self.all += bytes;

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use fathom_model::catalog;
 
-use super::becoming::become_with;
+use super::exec::exec_with;
 use super::{Subject, config_dir, description};
 use crate::failure::Failure;
 use crate::image::embedded;
@@ -75,7 +75,7 @@ pub fn serve(machine: &str, seed: u64, parent: Option<u32>) -> Result<(), Failur
         emulate.args([&machine, "--seed", &seed.to_string(), "--image", file]);
         emulate
     };
-    Err(become_with(embedded()?, parent, emulate, BUILD))
+    Err(exec_with(embedded()?, parent, emulate, BUILD))
 }
 
 #[cfg(test)]

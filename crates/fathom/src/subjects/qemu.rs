@@ -6,7 +6,7 @@ use fathom_metal::parameters::Parameters;
 use fathom_model::description::nearest;
 
 use super::Subject;
-use super::becoming::become_with;
+use super::exec::exec_with;
 use crate::failure::Failure;
 use crate::image::embedded;
 
@@ -109,7 +109,7 @@ pub fn serve(name: &str, parent: Option<u32>) -> Result<(), Failure> {
         qemu.args(machine.options).args(OPTIONS).args(["-kernel", file]);
         qemu
     };
-    Err(become_with(&image()?, parent, qemu, INSTALL))
+    Err(exec_with(&image()?, parent, qemu, INSTALL))
 }
 
 #[cfg(test)]

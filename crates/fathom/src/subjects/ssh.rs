@@ -178,13 +178,9 @@ fn portable(arch: &str) -> Option<PathBuf> {
     [named, beside, Some(own)].into_iter().flatten().find(|file| is_static(file, machine).unwrap_or(false))
 }
 
-/// The ELF machine of what `uname -m` says (ELF gABI, e_machine).
+/// The ELF machine of what `uname -m` says.
 fn machine_of(arch: &str) -> Option<u16> {
-    match arch {
-        "x86_64" => Some(62),
-        "aarch64" => Some(183),
-        _ => None,
-    }
+    fathom_host::PROGRAMS.iter().find(|program| program.uname == arch).map(|program| program.elf_machine)
 }
 
 /// Is it an ELF program for this machine that needs no interpreter? (ELF gABI: 64-bit little-endian header and

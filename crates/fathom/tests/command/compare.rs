@@ -26,8 +26,9 @@ fn what_differs_is_told_and_what_was_asked_differently_comes_first() {
     assert!(seeds.ended(0).contains("Asked alike."), "{}", seeds.out);
     let machines = user.run(&["compare", "A", "C", "--fail-if", "5%"]);
     let text = machines.ended(4);
-    let asked = text.find("subject: bcm2835 against cortex-a8").expect("the difference in what was asked");
-    assert!(asked < text.find("tier.1.latency").expect("a row"), "{text}");
+    let requested =
+        text.find("subject: bcm2835 against cortex-a8").expect("the difference in what was asked");
+    assert!(requested < text.find("tier.1.latency").expect("a row"), "{text}");
     assert!(text.contains("BEYOND"), "{text}");
     // The same difference without a limit is no failure; from a pipe, and three at once.
     assert!(user.run(&["compare", "A", "C"]).ended(0).contains("differ"));

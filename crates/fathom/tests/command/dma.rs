@@ -45,16 +45,19 @@ fn a_described_machine_shows_its_tables_and_the_record_says_what_was_asked() {
         "dma.streaming-copy.from-device.1536.cpu",
         "dma.coherent.to-device.64.throughput",
         "dma.winner.to-device.64",
-        "pollution.zero-copy.1536",
+        "pollution.zero-copy.1536.round_trip",
         "dma.study.saved",
     ] {
         assert!(rows.contains(&wanted), "{wanted} is not in {rows:?}");
     }
     assert_eq!(user.run(&["report", "A", "--json"]).out, json.out);
     let record = user.read("A");
-    let asked = record.lines().nth(1).expect("a run");
-    assert!(asked.contains("bytes=64,1536") && asked.contains("link_bits=18670000 victim=4096"), "{asked}");
-    assert!(asked.contains("--bytes 64,1536 --link 18670000bit --victim 4096"), "{asked}");
+    let requested = record.lines().nth(1).expect("a run");
+    assert!(
+        requested.contains("bytes=64,1536") && requested.contains("link_bits=18670000 victim=4096"),
+        "{requested}"
+    );
+    assert!(requested.contains("--bytes 64,1536 --link 18670000bit --victim 4096"), "{requested}");
 }
 
 #[test]
@@ -81,14 +84,14 @@ fn without_driver_and_stand_in_this_host_says_what_it_cannot_know() {
         return;
     }
     assert!(refused.contains("driver"), "{refused} {driver}");
-    assert!(refused.contains("--stand-in flush"), "{refused}");
+    assert!(refused.contains("--substitute flush"), "{refused}");
     let rows = names(&found);
     assert!(!rows.iter().any(|name| name.contains("uncached-copy")), "{rows:?}");
     assert!(!rows.iter().any(|name| name.ends_with("throughput")), "{rows:?}");
-    let flushed = user.run(&[&ask[..], &["--stand-in", "flush"]].concat());
+    let flushed = user.run(&[&ask[..], &["--substitute", "flush"]].concat());
     let found: Value = serde_json::from_str(&flushed.out).unwrap_or_else(|e| panic!("{e}: {}", flushed.err));
     // Under an emulator there is no time to be told.
-    if found["subject"]["worth"] != "emulated" {
+    if found["subject"]["trust"] != "emulated" {
         assert!(names(&found).contains(&"dma.streaming-copy.to-device.4096.map"), "{found}");
     }
 }

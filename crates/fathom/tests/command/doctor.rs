@@ -79,9 +79,12 @@ fn there_is_nothing_to_restore_and_what_was_left_is_named() {
     user.write(record, "fathom.record version=1\n");
     let did = user.run(&["doctor", "--restore"]);
     let words: Vec<&str> = did.out.split_whitespace().collect();
-    let told = words.join(" ");
+    let reported = words.join(" ");
     // Killed probes of tests beside this one may have left something.
-    assert!(told.contains("There is nothing to restore.") || told.contains("Removed what"), "{did:?}");
+    assert!(
+        reported.contains("There is nothing to restore.") || reported.contains("Removed what"),
+        "{did:?}"
+    );
     assert!(did.out.contains("records-cut") && did.out.contains("1 end early"), "{did:?}");
     // Whatever else runs on this machine may have left a probe; that is a status of its own.
     assert!(matches!(did.status, 0 | 3), "{did:?}");

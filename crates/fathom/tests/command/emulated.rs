@@ -31,7 +31,7 @@ fn findings(user: &User, program: &OsString, arguments: &[&str], on: &str) -> BT
     // 3: a budget of seconds leaves wide intervals, and a report says so.
     assert!([0, 3].contains(&did.status) && did.err.is_empty(), "{did:?}");
     let document: serde_json::Value = serde_json::from_str(&did.out).expect("JSON");
-    assert_eq!(document["subject"]["worth"], "modelled");
+    assert_eq!(document["subject"]["trust"], "modelled");
     let findings = document["findings"].as_array().expect("a list").iter();
     findings.filter_map(|f| Some((f["name"].as_str()?.to_owned(), f["value"].as_f64()?))).collect()
 }
@@ -46,9 +46,9 @@ fn apart(image: f64, model: f64) -> f64 {
 fn study_s0_comes_out_alike_from_the_image_and_from_the_model() {
     let Some(program) = program() else { return };
     let user = User::new();
-    let asked = ["cacheability", "--bytes", "320,2560", "--op", "rmw", "--budget", "2s"];
-    let image = findings(&user, &program, &asked, "image:bcm2837");
-    let model = findings(&user, &program, &asked, "bcm2837");
+    let requested = ["cacheability", "--bytes", "320,2560", "--op", "rmw", "--budget", "2s"];
+    let image = findings(&user, &program, &requested, "image:bcm2837");
+    let model = findings(&user, &program, &requested, "bcm2837");
     let time = |of: &BTreeMap<String, f64>, attribute: &str, bytes: u64| {
         let name = format!("cacheability.rmw.{attribute}.{bytes}.total");
         of.get(&name).copied().unwrap_or_else(|| panic!("{name} of {of:?}"))
@@ -73,9 +73,9 @@ fn study_s0_comes_out_alike_from_the_image_and_from_the_model() {
 fn tiers_come_out_alike_from_the_image_and_from_the_model() {
     let Some(program) = program() else { return };
     let user = User::new();
-    let asked = ["survey", "--budget", "4s"];
-    let image = findings(&user, &program, &asked, "image:bcm2837");
-    let model = findings(&user, &program, &asked, "bcm2837");
+    let requested = ["survey", "--budget", "4s"];
+    let image = findings(&user, &program, &requested, "image:bcm2837");
+    let model = findings(&user, &program, &requested, "bcm2837");
     let mut compared = 0;
     for (name, &b) in model.iter().filter(|(name, _)| name.starts_with("tier.") && name.ends_with(".latency"))
     {

@@ -1,4 +1,4 @@
-//! Faults of files and streams: full, closed, cut off, hostile, without end. FAULTS.md shows what users see.
+//! Faults of files and streams: full, closed, cut off, hostile, without end. docs/faults.md shows what users see.
 
 use std::io::Write as _;
 use std::time::Instant;
@@ -137,7 +137,7 @@ fn a_record_cut_anywhere_is_judged_as_far_as_it_goes() {
 fn a_hostile_record_is_judged_or_refused_with_the_line() {
     let user = User::new();
     let most = u64::MAX;
-    let greeting = ["probe wire=1 worth=real", "fact name=\"clock.hz\" int=1000000000", "facts_end count=1"];
+    let greeting = ["probe wire=1 trust=real", "fact name=\"clock.hz\" int=1000000000", "facts_end count=1"];
     let report = |lines: &[&str]| {
         user.write(
             "A",
@@ -152,7 +152,7 @@ fn a_hostile_record_is_judged_or_refused_with_the_line() {
     // Whatever is claimed, nothing is allocated for it.
     let part = format!("fact name=\"acpi.pptt\" part=0 of={most} hex=0x00");
     assert!(report(&[&part, "facts_end count=1"]).contains("only 1 of 18446744073709551615 parts came"));
-    let trial = format!("trial id={most} bytes=64 step=64");
+    let trial = format!("trial id={most} bytes=64 stride=64");
     assert!(report(&[&trial]).contains("id and round must be at most"));
     assert!(report(&[&format!("trial loads={most}")]).contains("loads=18446744073709551615 must be from 1"));
     assert!(
@@ -191,7 +191,7 @@ fn a_record_without_end_is_given_up_with_the_limit_that_it_passed() {
 pub fn many_samples() -> String {
     let columns = ["ticks", "ticks2", "end", "end2"].map(|c| format!(" {c}={}1", "1,".repeat(199))).concat();
     let sample = format!("sample trial=0{columns}");
-    let greeting = ["probe wire=1 worth=modelled", "facts_end count=0", "trial bytes=64 step=64"];
+    let greeting = ["probe wire=1 trust=modelled", "facts_end count=0", "trial bytes=64 stride=64"];
     let samples = std::iter::repeat_n(sample.as_str(), 2000);
     head("latency") + &sealed(greeting.into_iter().chain(samples))
 }
@@ -205,7 +205,7 @@ pub fn all_different(hundreds: u64) -> String {
         format!("sample trial=0 ticks={} ticks2={} end={zeros} end2={zeros}", list(n * 100), list(n * 100))
     });
     let greeting =
-        ["probe wire=1 worth=modelled", "facts_end count=0", "trial pattern=single bytes=64 step=64"];
+        ["probe wire=1 trust=modelled", "facts_end count=0", "trial pattern=single bytes=64 stride=64"];
     let done =
         "done trial=0 page_bytes=4096 base=0 wall_ns=1 cpu_ns=1 involuntary=0 steal_ns=0 faults=0 accesses=1";
     let lines: Vec<String> =
@@ -216,9 +216,9 @@ pub fn all_different(hundreds: u64) -> String {
 #[test]
 fn sound_lines_without_end_are_given_up_as_well() {
     let user = User::new();
-    let greeting = ["probe wire=1 worth=modelled", "facts_end count=0"];
+    let greeting = ["probe wire=1 trust=modelled", "facts_end count=0"];
     // Trials: as many as no session has.
-    let trials = std::iter::repeat_n("trial bytes=64 step=64", 20_001);
+    let trials = std::iter::repeat_n("trial bytes=64 stride=64", 20_001);
     user.write("A", &(head("survey") + &sealed(greeting.into_iter().chain(trials))));
     user.run(&["report", "A"]).failed(2, &["A: line 20005: more than 20000 trials, as no session has"]);
     // Samples of one trial: as much as there is room for.
@@ -241,12 +241,12 @@ fn a_subject_that_answers_too_late_is_given_up_and_what_it_said_is_kept() {
     let user = User::new();
     user.subject(
         "late",
-        "echo 'probe wire=1 worth=real seq=1 crc=0x965bce73'; read -r l; sleep 1000; echo late",
+        "echo 'probe wire=1 trust=real seq=1 crc=0x16539b27'; read -r l; sleep 1000; echo late",
     );
     for verb in ["survey", "latency"] {
         let did = user.run(&[verb, "--on", "late", "--record", "A", "--patience", "1s"]);
         did.failed(1, &["said nothing for 1 s", "fathom report A"]);
-        assert!(user.read("A").contains("probe wire=1 worth=real"), "{}", user.read("A"));
+        assert!(user.read("A").contains("probe wire=1 trust=real"), "{}", user.read("A"));
         user.nothing_left(Instant::now());
     }
 }
@@ -254,8 +254,8 @@ fn a_subject_that_answers_too_late_is_given_up_and_what_it_said_is_kept() {
 #[test]
 fn a_subject_that_sends_sound_lines_without_end_is_ended() {
     let user = User::new();
-    let greeting = ["probe wire=1 worth=modelled", "facts_end count=0"];
-    let trials = std::iter::repeat_n("trial bytes=64 step=64", 20_001);
+    let greeting = ["probe wire=1 trust=modelled", "facts_end count=0"];
+    let trials = std::iter::repeat_n("trial bytes=64 stride=64", 20_001);
     user.write("lines", &sealed(greeting.into_iter().chain(trials)));
     user.subject("endless", &format!("cat '{}'; sleep 1000", user.path("lines").display()));
     let did = user.run(&["survey", "--on", "endless", "--record", "A"]);

@@ -32,15 +32,18 @@ fn results_become_a_record_that_is_judged_like_one() {
     let import =
         ["import", "cyclictest-histogram.json", "xenomai-places.txt", "-o", "A.fathom", "--json"].as_slice();
     let did = user.run(import);
-    let told = document(did.ended(0));
-    assert_eq!((&told["experiment"], &told["subject"]["worth"]), (&"pressure".into(), &"unknown".into()));
-    assert_eq!(number(&told, "wakeup.user.imported-1.p50"), Some(11.5));
-    assert_eq!(number(&told, "wakeup.user.imported-2.max"), Some(397.0));
+    let reported = document(did.ended(0));
+    assert_eq!(
+        (&reported["experiment"], &reported["subject"]["trust"]),
+        (&"wakeup".into(), &"unknown".into())
+    );
+    assert_eq!(number(&reported, "wakeup.user.imported-1.p50"), Some(11.5));
+    assert_eq!(number(&reported, "wakeup.user.imported-2.max"), Some(397.0));
     for place in ["user.imported-3", "kernel.imported-4", "irq.imported-5"] {
-        assert!(number(&told, &format!("wakeup.{place}.p99")).is_some(), "{place}");
+        assert!(number(&reported, &format!("wakeup.{place}.p99")).is_some(), "{place}");
     }
-    assert_eq!(number(&told, "wakeup.irq.imported-5.min"), Some(-0.594), "a timer that is set early");
-    let refusals = told["refusals"].as_array().expect("a list");
+    assert_eq!(number(&reported, "wakeup.irq.imported-5.min"), Some(-0.594), "a timer that is set early");
+    let refusals = reported["refusals"].as_array().expect("a list");
     assert!(refusals.iter().any(|r| r.to_string().contains("in which order")), "{refusals:?}");
     // The record says the same, and says it again.
     let again = user.run(&["report", "A.fathom", "--json"]);
@@ -63,10 +66,10 @@ fn results_become_a_record_that_is_judged_like_one() {
 fn a_result_comes_from_a_pipe_as_well() {
     let user = User::new();
     let text = std::fs::read(fixture("cyclictest-plain.txt")).expect("a fixture");
-    let told = user.run_with(&["import", "-", "--json"], &text);
-    let told = document(told.ended(0));
-    assert!(number(&told, "wakeup.user.imported-1.max").is_some(), "{told}");
-    assert_eq!(told["subject"]["name"], "cyclictest stdin");
+    let reported = user.run_with(&["import", "-", "--json"], &text);
+    let reported = document(reported.ended(0));
+    assert!(number(&reported, "wakeup.user.imported-1.max").is_some(), "{reported}");
+    assert_eq!(reported["subject"]["name"], "cyclictest stdin");
 }
 
 #[test]

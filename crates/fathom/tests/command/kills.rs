@@ -1,4 +1,4 @@
-//! `fathom pressure` in the middle of a loaded, traced trial: whatever is killed or told to end, nothing of it is left,
+//! `fathom wakeup` in the middle of a loaded, traced trial: whatever is killed or told to end, nothing of it is left,
 //! and what was measured can be read and gone on with.
 
 use std::os::unix::process::CommandExt as _;
@@ -31,12 +31,12 @@ const SETTINGS: &str = "/proc/sys/kernel/sched_rt_runtime_us /proc/sys/kernel/sc
 const TRACE_SETTINGS: &str =
     "tracing_on current_tracer trace_clock tracing_cpumask set_event osnoise/timerlat_period_us osnoise/cpus";
 
-/// A pressure experiment beside its load.
+/// A wake-up experiment beside its load.
 struct Session {
     user: User,
     harness: Child,
     probe: u32,
-    keeper: u32,
+    reaper: u32,
     workers: Vec<u32>,
     /// Is there a trace instance that can be seen?
     traced: bool,
@@ -89,26 +89,26 @@ impl Session {
         let before = settings(&user);
         let temporary = user.path("tmp");
         std::fs::create_dir(&temporary).expect("a directory");
-        let asked = ["pressure", "--budget", "60m", "--seed", "1", "--record", "A", "--conditions", "cpu"];
+        let requested = ["wakeup", "--budget", "60m", "--seed", "1", "--record", "A", "--conditions", "cpu"];
         let loads = ["--load", LOAD, "--load", LOAD, "--priority", priority];
-        let mut command = user.command(&[&asked[..], &loads[..]].concat());
+        let mut command = user.command(&[&requested[..], &loads[..]].concat());
         // A group of its own, as a shell gives each command line.
         let mut harness = command.env("TMPDIR", &temporary).process_group(0).spawn().expect("it starts");
         let until = Instant::now() + SOON;
         loop {
             let all = user.processes();
-            let (workers, keepers, probes) =
-                (named(&all, "worker"), named(&all, "keeper"), all.iter().filter(|p| p.1 == harness.id()));
-            if let (WORKERS, [keeper], [probe]) =
-                (workers.len(), &keepers[..], &probes.map(|p| p.0).collect::<Vec<_>>()[..])
+            let (workers, reapers, probes) =
+                (named(&all, "worker"), named(&all, "reaper"), all.iter().filter(|p| p.1 == harness.id()));
+            if let (WORKERS, [reaper], [probe]) =
+                (workers.len(), &reapers[..], &probes.map(|p| p.0).collect::<Vec<_>>()[..])
             {
-                let (keeper, probe) = (*keeper, *probe);
+                let (reaper, probe) = (*reaper, *probe);
                 let there = instances(&user, probe);
                 let traced = there.as_ref().is_some_and(|there| !there.is_empty());
                 if !traced {
                     println!("SKIPPED: no trace instance is to be seen here: {there:?}");
                 }
-                return Ok(Session { user, harness, probe, keeper, workers, traced, before, _alone: alone });
+                return Ok(Session { user, harness, probe, reaper, workers, traced, before, _alone: alone });
             }
             if harness.try_wait().expect("a child").is_some() {
                 return Err(wait(harness));
@@ -169,7 +169,7 @@ impl Session {
     /// The record is gone on with: what was in it is in the new one, and more.
     #[track_caller]
     fn resumed(&self) {
-        let did = self.user.run(&["pressure", "--resume", "A", "--record", "B", "--budget", "2s"]);
+        let did = self.user.run(&["wakeup", "--resume", "A", "--record", "B", "--budget", "2s"]);
         assert!(matches!(did.status, 0 | 3 | 5), "{did:?}");
         let (before, after) = (self.user.read("A"), self.user.read("B"));
         let kept = |line: &str| !line.starts_with("end ") && !line.starts_with("run ");
@@ -192,7 +192,7 @@ fn whichever_process_is_killed_nothing_is_left() {
     let victims: [(&str, Victim); 5] = [
         ("the harness", |s| s.harness.id()),
         ("the probe", |s| s.probe),
-        ("the keeper", |s| s.keeper),
+        ("the reaper", |s| s.reaper),
         ("the first worker", |s| s.workers[0]),
         ("the last worker", |s| s.workers[WORKERS - 1]),
     ];
@@ -208,13 +208,13 @@ fn whichever_process_is_killed_nothing_is_left() {
         } else {
             assert!(session.last_line().starts_with("end status=failed"), "{}", session.last_line());
             let own = pid == session.probe;
-            let told = format!("(process {pid}) was ended by signal 9");
+            let reported = format!("(process {pid}) was ended by signal 9");
             let Session { harness, .. } = &mut session;
             let mut err = String::new();
             use std::io::Read as _;
             harness.stderr.take().expect("a pipe").read_to_string(&mut err).expect("text");
             assert_eq!(harness.wait().expect("it ended").code(), Some(1), "{err}");
-            assert!(err.contains("ended before its work did") && (own || err.contains(&told)), "{err}");
+            assert!(err.contains("ended before its work did") && (own || err.contains(&reported)), "{err}");
             assert!(err.contains("fathom report A"), "{err}");
         }
         session.readable();
@@ -247,7 +247,7 @@ fn signals_end_it_with_what_is_there() {
             session.readable();
             let did = wait(session.harness);
             assert_eq!(did.status, status, "{did:?}");
-            assert!(did.out.starts_with("pressure: ") && did.out.contains("interrupted"), "{}", did.out);
+            assert!(did.out.starts_with("wakeup: ") && did.out.contains("interrupted"), "{}", did.out);
             assert!(did.err.is_empty() || name == "to every process", "{}", did.err);
         }
     }
@@ -258,7 +258,7 @@ fn signals_end_it_with_what_is_there() {
 fn more_than_a_record_can_say_is_refused_before_anything_runs() {
     let user = User::new();
     let loads: Vec<String> = (1..=19).flat_map(|n| ["--load".to_owned(), format!("cpu*{n}")]).collect();
-    let line: Vec<&str> = ["pressure"].into_iter().chain(loads.iter().map(String::as_str)).collect();
+    let line: Vec<&str> = ["wakeup"].into_iter().chain(loads.iter().map(String::as_str)).collect();
     user.run(&line).failed(2, &["loads has 19 of them, and 18 is the most"]);
     assert!(user.processes().is_empty());
 }

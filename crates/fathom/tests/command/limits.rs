@@ -1,4 +1,4 @@
-//! What a machine may lack: rights, memory, CPUs, processes, a home, `/proc`. FAULTS.md shows what users see.
+//! What a machine may lack: rights, memory, CPUs, processes, a home, `/proc`. docs/faults.md shows what users see.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
@@ -98,8 +98,8 @@ fn without_any_right_this_host_is_measured_and_says_what_is_missing() {
     };
     assert!(fact("memory.locked").contains("ulimit -l"), "{}", fact("memory.locked"));
     for (name, remedy) in [("privilege.nice", "ulimit -e"), ("privilege.fifo", "ulimit -r")] {
-        let told = fact(name);
-        assert!(told.contains(remedy) || !told.contains("not "), "{told}");
+        let reported = fact(name);
+        assert!(reported.contains(remedy) || !reported.contains("not "), "{reported}");
     }
 }
 
@@ -295,7 +295,7 @@ fn on_one_cpu_harness_and_probe_share_it() {
 fn limits_on_processes_and_files_are_named() {
     let plain = Plain::new();
     // Threads count as processes; some number of them is too few for a harness and a probe.
-    let mut told = 0;
+    let mut reported = 0;
     for processes in 1..12 {
         let line = format!(
             "ulimit -u {processes} 2>/dev/null || ulimit -p {processes} || exit 99; exec fathom {}",
@@ -310,12 +310,12 @@ fn limits_on_processes_and_files_are_named() {
         }
         if did.status == 1 {
             assert!(did.err.contains("raise the limit on processes"), "{did:?}");
-            told += 1;
+            reported += 1;
         } else {
             measured(&plain.user, &did);
         }
     }
-    println!("told {told} times");
+    println!("told {reported} times");
     for files in 3..9 {
         let did = plain.shell(&format!("ulimit -n {files}; exec fathom {}", SHORT.join(" ")));
         plain.user.nothing_left(Instant::now());
@@ -361,8 +361,8 @@ fn page_colours_that_nobody_knows_are_refused() {
     let refused = did.out.contains("page colours of tier 1:") || did.out.contains("page colours: the ways");
     assert!(refused && !did.out.contains("misses a round"), "{did:?}");
     user.run(&["conflict", "--colours", "0"]).failed(2, &["--colours", "1..=1024"]);
-    let asked = "trial pattern=stride bytes=8192 step=4096 frames=3\nbye\n";
-    let did = user.shell(&format!("printf '{asked}' | fathom serve model zen3"));
+    let requested = "trial pattern=stride bytes=8192 stride=4096 frames=3\nbye\n";
+    let did = user.shell(&format!("printf '{requested}' | fathom serve model zen3"));
     assert!(did.ended(0).contains("2 pages cannot lie in 3 frames"), "{did:?}");
 }
 

@@ -56,14 +56,14 @@ fn number(line: &str, key: &str) -> u64 {
 }
 
 /// Asks until each stressor has ended a round during a trial: on a loaded machine a worker may get no CPU in one.
-fn pressed(typed: &mut Typed, load: &str) -> Vec<String> {
+fn load_stats(typed: &mut Typed, load: &str) -> Vec<String> {
     let until = Instant::now() + SOON;
     let mut loads = 1 << 20;
     loop {
         let lines =
             typed.trial(&format!("pattern=chase bytes=8192 samples=20 loads={loads} load=\"{load}\""));
         assert!(lines.last().expect("a line").starts_with("done "), "{lines:?}");
-        let rows: Vec<String> = lines.into_iter().filter(|line| line.starts_with("pressed ")).collect();
+        let rows: Vec<String> = lines.into_iter().filter(|line| line.starts_with("load_stats ")).collect();
         if rows.iter().all(|row| number(row, "passes") > 2) {
             return rows;
         }
@@ -76,8 +76,8 @@ fn workers(all: &[(u32, u32, String)]) -> Vec<u32> {
     all.iter().filter(|p| p.2.starts_with("fathom serve worker ")).map(|p| p.0).collect()
 }
 
-fn keepers(all: &[(u32, u32, String)]) -> Vec<u32> {
-    all.iter().filter(|p| p.2.starts_with("fathom serve keeper ")).map(|p| p.0).collect()
+fn reapers(all: &[(u32, u32, String)]) -> Vec<u32> {
+    all.iter().filter(|p| p.2.starts_with("fathom serve reaper ")).map(|p| p.0).collect()
 }
 
 /// What the design promises, times the processes that wait for each CPU: who has to share one with ten others gets
@@ -99,7 +99,7 @@ fn nothing_left(user: &User, since: Instant) {
 fn a_trial_says_what_ran_beside_it() {
     let user = User::new();
     let Some(mut typed) = Typed::host(&user) else { return };
-    let rows = pressed(&mut typed, "vm*2:8M cpu");
+    let rows = load_stats(&mut typed, "vm*2:8M cpu");
     assert_eq!(rows.len(), 2, "{rows:?}");
     assert_eq!((number(&rows[0], "stressor"), number(&rows[1], "stressor")), (0, 1));
     assert!(number(&rows[0], "faults") > 0 && number(&rows[0], "lines") > 0, "{rows:?}");
@@ -114,7 +114,7 @@ fn a_trial_says_what_ran_beside_it() {
     let lines = typed.trial("pattern=clock load=\"cpu\"");
     assert_eq!(lines.iter().filter(|l| l.starts_with("stalls ")).count(), usize::from(stalls), "{lines:?}");
     let lines = typed.trial("pattern=clock");
-    assert!(!lines.iter().any(|l| l.starts_with("pressed ") || l.starts_with("stalls ")), "{lines:?}");
+    assert!(!lines.iter().any(|l| l.starts_with("load_stats ") || l.starts_with("stalls ")), "{lines:?}");
     drop(typed.stdin);
     assert_eq!(typed.child.wait().expect("it ended").code(), Some(0));
 }
@@ -159,7 +159,7 @@ fn begin(user: &User) -> Option<Typed> {
         }
     };
     writeln!(typed.stdin, "{trial}").expect("a listener");
-    user.wait(SOON, |all| workers(all).len() == 5 && keepers(all).len() == 1);
+    user.wait(SOON, |all| workers(all).len() == 5 && reapers(all).len() == 1);
     if let Some(there) = instances(user, typed.child.id()).filter(|_| traced) {
         assert_eq!(there.len(), 1, "{there:?}");
     }
@@ -182,7 +182,7 @@ fn whichever_process_is_killed_all_are_gone() {
         ("the probe", |typed, _| typed.child.id()),
         ("the first worker", |_, all| workers(all)[0]),
         ("the last worker", |_, all| *workers(all).last().expect("a worker")),
-        ("the keeper", |_, all| keepers(all)[0]),
+        ("the reaper", |_, all| reapers(all)[0]),
     ];
     for (name, victim) in victims {
         let user = User::new();
@@ -198,8 +198,8 @@ fn whichever_process_is_killed_all_are_gone() {
             continue;
         }
         assert_eq!(did.status, 1, "{did:?}");
-        let told = format!("(process {pid}) was ended by signal 9");
-        assert!(did.err.contains(&told) && did.err.starts_with("fathom: the "), "{}", did.err);
+        let reported = format!("(process {pid}) was ended by signal 9");
+        assert!(did.err.contains(&reported) && did.err.starts_with("fathom: the "), "{}", did.err);
     }
 }
 
@@ -215,7 +215,7 @@ fn all_are_killed_at_once() {
     typed.child.wait().expect("it is dead");
     // Nothing is in the way of the next one, which removes what nobody was left to remove.
     let Some(mut next) = Typed::host(&user) else { return };
-    pressed(&mut next, "vm:1M");
+    load_stats(&mut next, "vm:1M");
     next.trial("pattern=wake samples=10 traced=1");
     if let Some(there) = instances(&user, probe) {
         assert!(there.is_empty(), "{there:?}");
@@ -250,7 +250,7 @@ fn a_user_without_privileges_may_load_too() {
     nobody.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
     nobody.stdout(Stdio::piped()).stderr(Stdio::piped());
     let Some(mut typed) = Typed::start(&mut nobody) else { return };
-    let rows = pressed(&mut typed, "vm:8M disk:1M");
+    let rows = load_stats(&mut typed, "vm:8M disk:1M");
     assert!(number(&rows[0], "faults") > 0 && number(&rows[1], "bytes") > 0, "{rows:?}");
     kill(typed.child.id(), Signal::KILL);
     nothing_left(&user, Instant::now());
@@ -260,7 +260,7 @@ fn a_user_without_privileges_may_load_too() {
 #[test]
 fn a_keeper_removes_what_it_was_told_and_no_signal_but_one_ends_it() {
     let user = User::new();
-    let mut child = user.command(&["serve", "keeper", "0"]).stdin(Stdio::piped()).spawn().expect("it starts");
+    let mut child = user.command(&["serve", "reaper", "0"]).stdin(Stdio::piped()).spawn().expect("it starts");
     let mut stdin = child.stdin.take().expect("a pipe");
     for name in ["fathom.1", "fathom.2", "mine"] {
         std::fs::create_dir(user.path(name)).expect("a directory");
@@ -271,7 +271,7 @@ fn a_keeper_removes_what_it_was_told_and_no_signal_but_one_ends_it() {
     // It has begun to listen when its name is its own.
     let name = format!("/proc/{}/comm", child.id());
     let until = Instant::now() + SOON;
-    while std::fs::read_to_string(&name).expect("it is there").trim() != "fathom-keeper" {
+    while std::fs::read_to_string(&name).expect("it is there").trim() != "fathom-reaper" {
         assert!(Instant::now() < until, "it does not begin");
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -290,5 +290,5 @@ fn a_worker_is_nothing_to_type() {
     user.run(&["serve", "worker"]).failed(2, &["the probe's own"]);
     user.run(&["serve", "worker", "1", "0", "0", "-", "-", "vm"]).failed(1, &["started by its probe"]);
     let help = user.run(&["serve", "--help"]);
-    assert!(!help.out.contains("worker") && !help.out.contains("keeper"), "{}", help.out);
+    assert!(!help.out.contains("worker") && !help.out.contains("reaper"), "{}", help.out);
 }

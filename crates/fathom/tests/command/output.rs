@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use fathom_analysis::findings::Kind;
 use fathom_report::schema;
 use serde_json::Value;
 
@@ -122,11 +123,11 @@ fn every_finding_is_in_the_schema_with_its_unit() {
         assert!(findings.len() > 20, "{machine}: {} findings", findings.len());
         for finding in findings {
             let name = finding["name"].as_str().expect("a name");
-            let pattern =
-                schema::matches(name).unwrap_or_else(|| panic!("{machine}: {name} is in no schema"));
+            let key = schema::matches(name).unwrap_or_else(|| panic!("{machine}: {name} is in no schema"));
             let unit = finding["unit"].as_str().expect("a unit");
-            assert!(pattern.units.contains(&unit), "{machine}: {name} in '{unit}', not {:?}", pattern.units);
-            assert_eq!(finding["value"].is_string(), pattern.value.is_some(), "{machine}: {name}");
+            let metric = key.metric;
+            assert!(metric.units.contains(&unit), "{machine}: {name} in '{unit}', not {:?}", metric.units);
+            assert_eq!(finding["value"].is_string(), metric.kind != Kind::Number, "{machine}: {name}");
         }
         let known = USER.run(&["schema"]).out;
         for warning in document["warnings"].as_array().expect("a list") {
@@ -242,7 +243,7 @@ fn subjects_are_this_host_the_users_own_and_every_machine() {
 fn the_schema_is_for_people_and_for_tools() {
     let user = User::new();
     let text = user.run(&["schema"]).ended(0).to_owned();
-    assert!(text.contains("tier.N.latency") && text.contains("damaged-record"), "{text}");
+    assert!(text.contains("tier.{level}.latency") && text.contains("damaged-record"), "{text}");
     let json: Value = serde_json::from_str(user.run(&["schema", "--json"]).ended(0)).expect("JSON");
     assert!(json.to_string().contains("tier"));
 }
@@ -265,6 +266,124 @@ fn completions_and_manual_pages_come_from_the_one_definition() {
     }
     user.run(&["generate", "man", "/dev/null/pages"]).failed(2, &["/dev/null/pages", "can be written"]);
     user.run(&["generate", "completions", "tcl"]).failed(2, &["bash"]);
+}
+
+/// Is this a whole record that can be judged?
+fn is_record(user: &User, name: &str) -> bool {
+    user.read(name).starts_with("fathom.record") && user.run(&["report", name, "--json"]).status != 2
+}
+
+/// Both orders of the two options.
+fn both_orders(record: &str, page: &str) -> [String; 2] {
+    [format!("--record {record} --html {page}"), format!("--html {page} --record {record}")]
+}
+
+#[test]
+fn a_page_never_replaces_the_record_of_its_own_command() {
+    let ask = "fathom survey --on bcm2835 --budget 400ms -q";
+    // How the record is called, how the page is, and what makes both names one file.
+    let spellings = [
+        ("R", "R", "true"),
+        ("R", "./R", "true"),
+        ("d/R", "d/../d/R", "mkdir d"),
+        ("d/R", "t/../R", "mkdir -p d/s && ln -s d/s t"),
+        ("R", "$PWD/R", "true"),
+        ("R", "L", "ln -s R L"),
+        ("R", "M", "ln -s R L && ln -s L M"),
+        ("L", "R", "ln -s R L"),
+        ("L", "M", "ln -s R L && ln -s R M"),
+        ("l/R", "d/R", "mkdir d && ln -s d l"),
+        // And where the file is there before.
+        ("R", "./R", "echo old > R"),
+        ("R", "L", "echo old > R && ln -s R L"),
+        ("L", "R", "echo old > R && ln -s R L"),
+        ("R", "H", "echo old > R && ln R H"),
+        ("R", "/dev/fd/9", "exec 9>> R"),
+        ("R", "/proc/self/fd/9", "exec 9>> R"),
+        ("/dev/fd/9", "R", "exec 9>> R"),
+        ("/dev/fd/9", "/proc/self/fd/9", "exec 9>> R"),
+    ];
+    for (record, page, before) in spellings {
+        for options in both_orders(record, page) {
+            let user = User::new();
+            let did = user.shell(&format!("{before}; {ask} {options}"));
+            did.failed(2, &["--html", "that is a record"]);
+            // Refused before anything was measured: nothing was made, and what was there is as it was.
+            let left = std::fs::read_to_string(user.path("R")).ok();
+            let expected = before.contains("echo").then_some("old\n");
+            let expected = if before.contains("exec") { Some("") } else { expected };
+            assert_eq!(left.as_deref(), expected, "{before}; {options}");
+        }
+    }
+}
+
+/// A name under /proc/self/fd leads nowhere when it is looked at, and to the record once that was opened.
+#[test]
+fn a_page_never_replaces_a_record_that_was_opened_after_it_was_checked() {
+    let user = User::new();
+    let mut caught = 0;
+    for fd in 3..20 {
+        for options in both_orders("R", &format!("/proc/self/fd/{fd}")) {
+            let did = user.shell(&format!("rm -f R; fathom survey --on bcm2835 --budget 100ms -q {options}"));
+            caught += usize::from(did.status == 2 && did.err.contains("that is a record"));
+            let left = std::fs::read_to_string(user.path("R")).unwrap_or_default();
+            assert!(left.is_empty() || left.starts_with("fathom.record"), "{options}: {left:.60}");
+        }
+    }
+    assert!(caught >= 2, "no number was that of the record's file");
+}
+
+#[test]
+fn a_page_never_replaces_a_file_that_the_command_reads() {
+    let user = User::new();
+    user.run(&["survey", "--on", "bcm2835", "--budget", "400ms", "--record", "R", "-q"]);
+    let record = user.read("R");
+    user.run(&["report", "R", "--html", "P"]);
+    user.shell("cp R Q; ln R H; ln -s R L; ln P I; ln -s P J; mkdir d");
+    let page = user.read("P");
+    for (reads, html) in [
+        ("report R", "R"),
+        ("report R", "./R"),
+        ("report R", "d/../R"),
+        ("report R", "H"),
+        ("report H", "R"),
+        ("report R", "L"),
+        ("report L", "R"),
+        ("report R", "/proc/self/fd/9"),
+        ("report R", "/dev/fd/9"),
+        ("report R P", "I"),
+        ("report P", "P"),
+        ("report P", "I"),
+        ("report J", "P"),
+        ("compare R Q", "H"),
+        ("compare R Q", "Q"),
+        ("wakeup --resume R", "H"),
+        ("wakeup --resume R --record N", "L"),
+    ] {
+        for line in
+            [format!("{reads} --html {html}"), format!("{} --html {html} {}", verb(reads), rest(reads))]
+        {
+            user.shell(&format!("exec 9>> R; fathom {line}")).failed(2, &["that is a record, or a file"]);
+            assert_eq!((user.read("R"), user.read("P")), (record.clone(), page.clone()), "{line}");
+        }
+    }
+    assert!(!user.path("N").exists());
+    assert!(is_record(&user, "R") && is_record(&user, "Q"));
+    // What is no file keeps nothing, and may be both.
+    let null = ["--record", "/dev/null", "--html", "/dev/null"];
+    let did = user.run(&[&["survey", "--on", "bcm2835", "--budget", "400ms", "-q"][..], &null].concat());
+    assert!(did.err.is_empty() && did.status != 2, "{did:?}");
+    // A page may be made anew over an older one.
+    user.run(&["report", "R", "--html", "P"]);
+    assert_eq!(user.read("P"), page);
+}
+
+fn verb(line: &str) -> &str {
+    line.split(' ').next().unwrap_or_default()
+}
+
+fn rest(line: &str) -> &str {
+    line.split_once(' ').map_or("", |(_, rest)| rest)
 }
 
 #[test]

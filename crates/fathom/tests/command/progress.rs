@@ -22,12 +22,12 @@ fn a_terminal_sees_the_question_the_points_and_the_time_that_is_left() {
         assert!(progress.contains(word), "no '{word}' in {progress:?}");
     }
     // Which questions the budget is enough for is the machine's affair; one changes into the next.
-    let asked = progress
+    let requested = progress
         .split("\x1b[2K")
         .filter_map(|line| line.split_once('['))
         .map(|(question, _)| question.trim());
-    let asked: BTreeSet<&str> = asked.collect();
-    assert!(asked.contains("capacities") && asked.len() > 1, "{asked:?} in {progress:?}");
+    let requested: BTreeSet<&str> = requested.collect();
+    assert!(requested.contains("capacities") && requested.len() > 1, "{requested:?} in {progress:?}");
     // What is finished is taken away: the report is the report.
     assert!(!report.contains(" s left"), "{report}");
     assert!(report.contains("tier 1"), "{report}");

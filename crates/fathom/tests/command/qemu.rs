@@ -29,7 +29,7 @@ fn measured(arguments: &[&str], machine: &str) -> serde_json::Value {
     let did = user.run(&[arguments, &["--on", &on, "--record", "A", "--json"]].concat());
     assert_eq!((did.status, did.err.as_str()), (5, ""), "{did:?}");
     let document: serde_json::Value = serde_json::from_str(&did.out).expect("JSON");
-    assert_eq!(document["subject"]["worth"], "emulated");
+    assert_eq!(document["subject"]["trust"], "emulated");
     let refusals = document["refusals"].as_array().expect("a list");
     assert!(refusals.iter().any(|r| r["reason"].as_str().is_some_and(|r| r.contains("runs on an emulator"))));
     let findings = document["findings"].as_array().expect("a list");

@@ -66,10 +66,10 @@ fn a_damaged_record_is_read_and_says_where_it_is_damaged() {
         assert_eq!((did.status, did.err.as_str()), (3, ""), "{name}: {}", did.out);
         let document: Value = serde_json::from_str(&did.out).expect("JSON");
         let warnings = document["warnings"].as_array().expect("a list");
-        let told = warnings.iter().find(|w| w.to_string().contains("damaged-record"));
-        let told = told.unwrap_or_else(|| panic!("{name}: {warnings:?}")).to_string();
+        let reported = warnings.iter().find(|w| w.to_string().contains("damaged-record"));
+        let reported = reported.unwrap_or_else(|| panic!("{name}: {warnings:?}")).to_string();
         let numbers = [at, at + 1, at + 2].map(|n| format!("line {n}: "));
-        assert!(numbers.iter().any(|n| told.contains(n)), "{name}: {told} is not about {}", at + 1);
+        assert!(numbers.iter().any(|n| reported.contains(n)), "{name}: {reported} is not about {}", at + 1);
     }
 }
 
@@ -134,7 +134,7 @@ fn golden_records_are_judged_as_they_were() {
         let findings = record.with_extension("json");
         let did = user.run(&["report", record.to_str().expect("a name"), "--json"]);
         // An emulator's has nothing left but claims and proofs.
-        let emulated = did.out.contains("\"worth\":\"emulated\"");
+        let emulated = did.out.contains("\"trust\":\"emulated\"");
         assert!(if emulated { did.status == 5 } else { matches!(did.status, 0 | 3) }, "{did:?}");
         if std::env::var_os("FATHOM_BLESS").is_some() {
             std::fs::write(&findings, &did.out).expect("the findings");

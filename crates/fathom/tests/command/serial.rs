@@ -112,8 +112,9 @@ fn a_board_that_says_nothing() {
     let port = Port::new();
     let subject = port.subject();
     let before = port.settings();
-    let asked: Vec<&str> = survey(&subject).into_iter().chain(["--patience", "1s"]).collect();
-    user.run(&asked).failed(1, &["said nothing for 1 s", "is the board on", "TX to RX", "fathom report A"]);
+    let requested: Vec<&str> = survey(&subject).into_iter().chain(["--patience", "1s"]).collect();
+    user.run(&requested)
+        .failed(1, &["said nothing for 1 s", "is the board on", "TX to RX", "fathom report A"]);
     assert!(user.read("A").contains("\nhello\n"), "it was asked: {}", user.read("A"));
     assert_eq!(port.settings(), before);
     user.nothing_left(Instant::now());

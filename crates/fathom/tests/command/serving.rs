@@ -27,7 +27,7 @@ fn a_trial_without_more_prints_samples() {
     for did in [Some(model), host(&user, "trial bytes=8192\nbye\n")].into_iter().flatten() {
         assert_eq!(did.ended(0), did.out);
         assert_eq!(words(&did), ["probe", "trial", "sample", "done", "gone"], "{}", did.out);
-        assert!(did.out.starts_with("probe wire=1 worth="));
+        assert!(did.out.starts_with("probe wire=1 trust="));
         assert!(did.out.contains(" ticks=") && did.out.contains(" bytes=8192 "), "{}", did.out);
     }
 }
@@ -51,16 +51,16 @@ fn facts_say_what_the_clock_is() {
 fn what_is_not_understood_is_answered_with_what_would_be() {
     let user = User::new();
     let text = "hullo\n\ntrial bytes=8k\ntrial size=8192\ntrial order=up\ntrial bytes=8192 crc=0x00000000\n\
-                \u{0}\u{7f}\ntrial step=24\nbye\n";
+                \u{0}\u{7f}\ntrial stride=24\nbye\n";
     let long = format!("{}\n{text}", "a".repeat(5000));
     for (text, faults) in [(text, 7), (&long, 9)] {
         let did = user.run_with(&["serve", "model", "bcm2835"], text.as_bytes());
         assert_eq!(did.ended(0), did.out);
-        let told: Vec<&str> = did.out.lines().filter(|l| l.starts_with("fault what=")).collect();
-        assert_eq!(told.len(), faults, "{}", did.out);
+        let reported: Vec<&str> = did.out.lines().filter(|l| l.starts_with("fault what=")).collect();
+        assert_eq!(reported.len(), faults, "{}", did.out);
         assert!(did.out.contains("the words are: facts, trial, bye"));
         for part in ["8k", "size", "random window sequential", "checksum", "power of two"] {
-            assert!(told.iter().any(|l| l.contains(part)), "{part}: {told:?}");
+            assert!(reported.iter().any(|l| l.contains(part)), "{part}: {reported:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Hosts behind ssh: a stand-in for it runs the far commands here, in a home of their own.
+//! Hosts behind ssh: a substitute for it runs the far commands here, in a home of their own.
 
 use std::os::unix::fs::PermissionsExt;
 use std::time::Instant;
@@ -141,7 +141,7 @@ fn another_build_of_the_same_version_is_told() {
     let user = user("anything", None);
     // One byte behind the program changes nothing that runs.
     let own = std::fs::read(env!("CARGO_BIN_EXE_fathom")).expect("the program");
-    for (more, told) in [(&b""[..], false), (b"x", true)] {
+    for (more, reported) in [(&b""[..], false), (b"x", true)] {
         let file = user.path("far/bin/fathom");
         std::fs::write(&file, [&own, more].concat()).expect("a file");
         std::fs::set_permissions(&file, PermissionsExt::from_mode(0o755)).expect("it is ours");
@@ -149,7 +149,7 @@ fn another_build_of_the_same_version_is_told() {
         if did.status == 1 {
             return println!("SKIPPED: this host refuses a probe: {}", did.err);
         }
-        assert_eq!(did.err.contains("ssh:pi runs another build of fathom"), told, "{did:?}");
+        assert_eq!(did.err.contains("ssh:pi runs another build of fathom"), reported, "{did:?}");
     }
 }
 

@@ -71,15 +71,15 @@ fn what_is_no_record() {
 #[test]
 fn an_emulators_times_are_refused() {
     let user = User::new();
-    // What a probe under an emulator says: its worth, its facts, and whatever it was asked for.
-    let greeting = "probe wire=1 worth=emulated seq=1 crc=0x0ac7af08";
+    // What a probe under an emulator says: its clock trust, its facts, and whatever it was asked for.
+    let greeting = "probe wire=1 trust=emulated seq=1 crc=0x01bed28e";
     user.subject("board", &format!("fathom serve model s1-8way | sed -u \"s/^probe .*/{greeting}/\""));
     let did = user.shell("fathom survey --on board --budget 200ms --record A --json");
     assert_eq!((did.status, did.err.as_str()), (5, ""), "{}", did.out);
     let again = user.run(&["report", "A", "--json"]);
     assert_eq!((again.status, &again.out), (5, &did.out));
     let document: serde_json::Value = serde_json::from_str(&did.out).expect("JSON");
-    assert_eq!(document["subject"]["worth"], "emulated");
+    assert_eq!(document["subject"]["trust"], "emulated");
     let findings = document["findings"].as_array().expect("a list");
     assert!(
         // That proofs held is no time.
@@ -95,7 +95,7 @@ fn a_record_in_which_all_is_refused() {
     let record = [
         "fathom.record version=1",
         "run experiment=\"survey\" subject=\"x\" seed=1 budget_ms=1 build=\"x\" command=\"x\"",
-        "probe wire=1 worth=real seq=1 crc=0x965bce73",
+        "probe wire=1 trust=real seq=1 crc=0x16539b27",
         "end status=complete elapsed_ms=1",
         "",
     ];

@@ -5,7 +5,7 @@ use std::time::Instant;
 use crate::common::User;
 
 /// What greets and tells no facts.
-const GREETING: &str = "probe wire=1 worth=real seq=1 crc=0x965bce73";
+const GREETING: &str = "probe wire=1 trust=real seq=1 crc=0x16539b27";
 
 /// Runs a survey on a subject with this script, with little patience.
 fn survey(script: &str) -> (User, crate::common::Did) {
@@ -119,7 +119,7 @@ fn a_probe_that_says_everything_and_does_not_leave() {
 
 #[test]
 fn a_newer_wire_is_named() {
-    let (user, did) = survey("echo 'probe wire=2 worth=real seq=1 crc=0x7cdd1311'; sleep 1000");
+    let (user, did) = survey("echo 'probe wire=2 trust=real seq=1 crc=0xfcd54645'; sleep 1000");
     did.failed(1, &["wire version 2", "up to 1: update it"]);
     kept(&user);
 }

@@ -10,7 +10,7 @@ const ASK: [&str; 11] = [
     "am5728",
     "--bytes",
     "16K,256KiB",
-    "--steps",
+    "--strides",
     "8,64",
     "--op",
     "read,rmw",
@@ -31,11 +31,12 @@ fn a_described_machine_shows_its_tables() {
     let user = User::new();
     let did = user.run(&ASK);
     let text = did.ended(0);
-    for wanted in ["Reads at a step", "Read-modify-writes at a step", "ns a line", "stride.ratio", "256 KiB"]
+    for wanted in
+        ["Reads at a stride", "Read-modify-writes at a stride", "ns a line", "stride.ratio", "256 KiB"]
     {
         assert!(text.contains(wanted), "{wanted} is not in\n{text}");
     }
-    assert!(!text.contains("Writes at a step"), "{text}");
+    assert!(!text.contains("Writes at a stride"), "{text}");
     assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
     let json = user.run(&[&ASK[..], &["--json", "--record", "A"]].concat());
     let found = document(json.ended(0));
@@ -46,7 +47,7 @@ fn a_described_machine_shows_its_tables() {
     }
     // Every name is one that the schema lists.
     let schema = user.run(&["schema"]);
-    assert!(schema.ended(0).contains("stride.BYTES.STEP.OP.time_per_access"));
+    assert!(schema.ended(0).contains("stride.{size}.{stride}.{operation}.time_per_access"));
     // Judged again, the same; measured again, the same record but for its end.
     assert_eq!(user.run(&["report", "A", "--json"]).out, json.out);
     user.run(&[&ASK[..], &["--record", "B"]].concat()).ended(0);
@@ -54,8 +55,8 @@ fn a_described_machine_shows_its_tables() {
         user.read(name).lines().filter(|l| !l.starts_with("end ")).map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(head("A"), head("B"));
-    assert!(head("A")[1].contains("bytes=16384,262144 steps=8,64 ops=\"read,rmw\""), "{}", head("A")[1]);
-    assert!(head("A")[1].contains("--steps 8,64 --op read,rmw"), "{}", head("A")[1]);
+    assert!(head("A")[1].contains("bytes=16384,262144 strides=8,64 ops=\"read,rmw\""), "{}", head("A")[1]);
+    assert!(head("A")[1].contains("--strides 8,64 --op read,rmw"), "{}", head("A")[1]);
     let compared = user.run(&["compare", "A", "B", "--fail-if", "1%"]);
     assert!(compared.ended(0).contains("Asked alike."), "{}", compared.out);
 }
@@ -64,9 +65,9 @@ fn a_described_machine_shows_its_tables() {
 fn what_is_no_step_or_operation_is_refused_with_what_to_say() {
     let user = User::new();
     for (flag, hint) in [
-        ("--steps=48", "power of two from 8"),
-        ("--steps=4", "power of two from 8"),
-        ("--steps=8,,", "no size"),
+        ("--strides=48", "power of two from 8"),
+        ("--strides=4", "power of two from 8"),
+        ("--strides=8,,", "no size"),
         ("--op=copy", "read, write, rmw"),
         ("--bytes=8KB", "8192, 8K, 64MiB"),
     ] {
@@ -97,7 +98,7 @@ fn ladders_are_shown_where_they_are_asked_for() {
 fn a_described_machine_says_whether_its_second_level_is_on() {
     let user = User::new();
     let ask = |machine: &str| {
-        let did = user.run(&["stride", "--on", machine, "--op", "read", "--steps", "8,64"]);
+        let did = user.run(&["stride", "--on", machine, "--op", "read", "--strides", "8,64"]);
         let text = did.ended(0).to_owned();
         assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
         text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -111,16 +112,27 @@ fn a_described_machine_says_whether_its_second_level_is_on() {
 #[test]
 fn first_touches_and_the_ladder_are_shown_where_they_are_asked_for() {
     let user = User::new();
-    let ask =
-        ["stride", "--on", "am5728", "--bytes", "64K,1M", "--steps", "64", "--op", "read", "--budget", "9s"];
-    let did = user.run(&[&ask[..], &["--unfaulted", "--ladder", "--record", "A"]].concat());
+    let ask = [
+        "stride",
+        "--on",
+        "am5728",
+        "--bytes",
+        "64K,1M",
+        "--strides",
+        "64",
+        "--op",
+        "read",
+        "--budget",
+        "9s",
+    ];
+    let did = user.run(&[&ask[..], &["--first-touch", "--prefetch", "--record", "A"]].concat());
     let text = did.ended(0);
     for wanted in ["forward8", "repermuted", "Reach forward", "nothing is fetched ahead", "nothing faults"] {
         assert!(text.contains(wanted), "{wanted} is not in\n{text}");
     }
     assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
     let head = user.read("A").lines().nth(1).unwrap_or_default().to_owned();
-    assert!(head.contains("unfaulted=1 prefetch=1") && head.contains("--unfaulted --ladder"), "{head}");
+    assert!(head.contains("first_touch=1 prefetch=1") && head.contains("--first-touch --prefetch"), "{head}");
     assert_eq!(user.run(&["report", "A"]).ended(0).lines().nth(3), text.lines().nth(3));
     assert!(!user.run(&ask).ended(0).contains("repermuted"));
 }
@@ -128,8 +140,9 @@ fn first_touches_and_the_ladder_are_shown_where_they_are_asked_for() {
 #[test]
 fn this_host_touches_fresh_memory_and_fetches_ahead() {
     let user = User::new();
-    let ask = ["stride", "--bytes", "64K,4M", "--steps", "4096", "--op", "write", "--budget", "4s", "--json"];
-    let did = user.run(&[&ask[..], &["--unfaulted", "--ladder"]].concat());
+    let ask =
+        ["stride", "--bytes", "64K,4M", "--strides", "4096", "--op", "write", "--budget", "4s", "--json"];
+    let did = user.run(&[&ask[..], &["--first-touch", "--prefetch"]].concat());
     if did.status == 5 || did.status == 1 || did.out.contains("counts no page faults") {
         println!("SKIPPED on this host: {}{}", did.out, did.err);
         return;
@@ -138,8 +151,8 @@ fn this_host_touches_fresh_memory_and_fetches_ahead() {
     let found = document(&did.out);
     let rows = names(&found);
     for name in [
-        "stride.65536.4096.write.unfaulted.time_per_access",
-        "stride.65536.4096.write.unfaulted.added_per_page",
+        "stride.65536.4096.write.first_touch.time_per_access",
+        "stride.65536.4096.write.first_touch.added_per_page",
         "prefetch.repermuted.time",
         "prefetch.reach.backward",
     ] {
@@ -154,7 +167,7 @@ fn this_host_touches_fresh_memory_and_fetches_ahead() {
 #[test]
 fn this_host_walks_at_a_step() {
     let user = User::new();
-    let did = user.run(&["stride", "--bytes", "8K", "--steps", "8,64", "--budget", "2s", "--json"]);
+    let did = user.run(&["stride", "--bytes", "8K", "--strides", "8,64", "--budget", "2s", "--json"]);
     if did.status == 5 || did.status == 1 {
         println!("SKIPPED on this host: {}{}", did.out, did.err);
         return;

@@ -1,35 +1,55 @@
-//! What documents name: files, and the parts of a `cargo` command.
+//! What documents name in backquotes: files, findings, verbs with their options; and the parts of a `cargo`
+//! command.
 
 use std::path::Path;
 
-/// Top-level names that make a word in backquotes a path of the repository.
-const TOPS: [&str; 7] = ["crates/", "machines/", "records/", "scripts/", ".ci/", ".cargo/", "fuzz/"];
+use super::links::prose;
 
-/// Every file that `document` names, with its line: links, and paths in backquotes. A pattern (`*`, `NAME`)
-/// names the part before it.
-pub fn files(document: &str) -> Vec<(usize, String)> {
-    let mut found = Vec::new();
-    let mut fenced = false;
-    for (n, line) in document.lines().enumerate() {
-        fenced ^= line.starts_with("```");
-        if fenced {
-            continue;
+/// Top-level names that make a word in backquotes a path of the repository.
+const TOPS: [&str; 11] = [
+    "crates/",
+    "machines/",
+    "records/",
+    "scripts/",
+    "docs/",
+    "driver/",
+    "emulate/",
+    "benches/",
+    ".ci/",
+    ".cargo/",
+    "fuzz/",
+];
+
+/// What stands in backquotes, with the line that it begins on; a wrapped one is joined.
+pub fn quoted(document: &str) -> Vec<(usize, String)> {
+    let mut found: Vec<(usize, String)> = Vec::new();
+    let mut open = false;
+    let mut before = 0;
+    for (n, line) in prose(document) {
+        // Quotes go over a line's end, not over a blank line or a block.
+        if line.trim().is_empty() || n != before + 1 {
+            open = false;
         }
-        for (i, word) in line.split('`').enumerate() {
-            let path = i % 2 == 1 && TOPS.iter().any(|t| word.starts_with(t)) && !word.contains(' ');
-            let document = i % 2 == 1 && word.ends_with(".md") && !word.contains(['/', ' ']);
-            if path || document {
-                found.push((n + 1, literal(word)));
+        before = n;
+        for (i, part) in line.split('`').enumerate() {
+            open = if i == 0 { open } else { !open };
+            if !open {
+                continue;
             }
-        }
-        for part in line.split("](").skip(1) {
-            let to = part.split(')').next().unwrap_or_default();
-            if !to.contains("://") && !to.starts_with('#') {
-                found.push((n + 1, literal(to.split('#').next().unwrap_or_default())));
+            match found.last_mut() {
+                Some((_, text)) if i == 0 => *text = format!("{} {}", text.trim_end(), part.trim_start()),
+                _ => found.push((n, part.to_owned())),
             }
         }
     }
     found
+}
+
+/// Every file that `document` names in backquotes, from the root of the repository, with its line. A pattern
+/// (`*`, `NAME`) names the part before it.
+pub fn files(document: &str) -> Vec<(usize, String)> {
+    let path = |word: &String| TOPS.iter().any(|t| word.starts_with(t)) && !word.contains(' ');
+    quoted(document).into_iter().filter(|(_, w)| path(w)).map(|(n, w)| (n, literal(&w))).collect()
 }
 
 /// First parts of the names of findings that no fact shares.
@@ -38,11 +58,26 @@ const FINDINGS: [&str; 10] =
 
 /// Every finding that `document` names in backquotes, with its line.
 pub fn findings(document: &str) -> Vec<(usize, String)> {
+    let finding = |word: &String| FINDINGS.iter().any(|f| word.starts_with(f)) && !word.contains(' ');
+    quoted(document).into_iter().filter(|(_, word)| finding(word)).collect()
+}
+
+/// Every verb that `document` names in backquotes (`fathom VERB ...`), with the options behind it and its line.
+pub fn verbs(document: &str) -> Vec<(usize, String, Vec<String>)> {
     let mut found = Vec::new();
-    for (n, line) in document.lines().enumerate() {
-        let words = line.split('`').enumerate().filter(|(i, _)| i % 2 == 1).map(|(_, word)| word);
-        let names = words.filter(|w| FINDINGS.iter().any(|f| w.starts_with(f)) && !w.contains(' '));
-        found.extend(names.map(|name| (n + 1, name.to_owned())));
+    for (line, text) in quoted(document) {
+        // What a shell or the laboratory reads behind these is another program's.
+        let own = text.split(['|', '>', '<', ';']).next().unwrap_or_default();
+        let mut words = own.split_whitespace();
+        if words.next() != Some("fathom") {
+            continue;
+        }
+        let Some(verb) = words.next().filter(|w| w.starts_with(|c: char| c.is_ascii_lowercase())) else {
+            continue;
+        };
+        let options = words.filter(|w| w.starts_with("--") && w.len() > 2);
+        let options = options.map(|w| w.split('=').next().unwrap_or(w).to_owned());
+        found.push((line, verb.to_owned(), options.collect()));
     }
     found
 }
@@ -81,10 +116,18 @@ pub fn unknown(root: &Path, command: &str) -> Option<String> {
 
 #[test]
 fn files_are_found_and_patterns_end_them() {
-    let text = "see [x](METHOD.md#a), `crates/probe/src/chain.rs`, `machines/*.toml`, `records/NAME.fathom`\n\
-                ```\n`crates/no`\n```\nand `fathom report`, https://a.example/(b), `BIAS.md`\n";
+    let text = "see `crates/probe/src/chain.rs`, `machines/*.toml`, `records/NAME.fathom`\n\
+                ```\n`crates/no`\n```\nand `fathom report`, `docs/bias.md`\n";
     let names: Vec<String> = files(text).into_iter().map(|f| f.1).collect();
-    assert_eq!(names, ["crates/probe/src/chain.rs", "machines", "records", "METHOD.md", "BIAS.md"]);
+    assert_eq!(names, ["crates/probe/src/chain.rs", "machines", "records", "docs/bias.md"]);
+}
+
+#[test]
+fn verbs_are_found_with_their_options_also_over_a_line_end() {
+    let text = "run `fathom survey --budget\n3s --record=a | cat --no` or `fathom VERB`\n\n`fathom` and `fathom doctor`\n";
+    let found = verbs(text);
+    let options = vec!["--budget".to_owned(), "--record".to_owned()];
+    assert_eq!(found, [(1, "survey".to_owned(), options), (4, "doctor".to_owned(), vec![])]);
 }
 
 #[test]

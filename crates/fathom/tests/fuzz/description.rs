@@ -2,7 +2,7 @@
 
 use fathom_model::{Description, Model};
 
-use crate::{asked, own};
+use crate::{scripted, user_defined};
 
 /// A model of more lines or CPUs than this takes its time to make.
 const MOST_LINES: u64 = 1 << 14;
@@ -15,10 +15,10 @@ pub fn run(data: &[u8]) {
         Err(e) => {
             assert!(!e.message.is_empty() && &*e.file == "fuzz.toml");
             assert!(e.line >= 1 && e.column >= 1 && e.line <= text.matches('\n').count() + 1, "{e:?}");
-            told(&e.to_string());
+            reported(&e.to_string());
         }
     }
-    match own::parse("fuzz.toml", &text) {
+    match user_defined::parse("fuzz.toml", &text) {
         Ok(list) => {
             for own in &list {
                 assert!(own.name != "host" && own.command.first().is_some_and(|c| !c.is_empty()));
@@ -29,7 +29,7 @@ pub fn run(data: &[u8]) {
 }
 
 /// What a terminal is told: nothing that it would obey, and no more than fits on it.
-fn told(message: &str) {
+fn reported(message: &str) {
     let obeyed = message.chars().find(|c| c.is_control() && *c != '\n' && *c != '\t');
     assert!(obeyed.is_none(), "{obeyed:?} in {message:?}");
     assert!(message.len() < 4096, "{} bytes are told", message.len());
@@ -51,7 +51,7 @@ fn sound(description: &Description) {
         "trial id=1 bytes=1000 loads=7 samples=2 warm=3",
         "trial id=2 pattern=pages bytes=640 loads=7 samples=2 warm=3 page=huge",
     ];
-    let answers = asked::answers(&mut Model::new(description, 1), ask.map(str::to_owned).to_vec());
+    let answers = scripted::answers(&mut Model::new(description, 1), ask.map(str::to_owned).to_vec());
     let ended = |a: &&String| a.starts_with("done ") || a.starts_with("refusal ");
     assert_eq!(answers.iter().filter(ended).count(), 2, "{answers:?}");
 }

@@ -1,8 +1,8 @@
 //! Results of other tools: read, made into a record, and judged.
 
 use fathom_analysis::foreign::read;
-use fathom_experiment::pressure;
 use fathom_experiment::record::{End, Imported, MOST_SERIES, Record, Run};
+use fathom_experiment::wakeup;
 use fathom_report::{json, schema};
 
 /// Holds any text against what is promised of every result: it adds up, and the record says the same.
@@ -20,7 +20,7 @@ pub fn run(data: &[u8]) {
     let mut series = Imported::of(&foreign, "a");
     series.truncate(MOST_SERIES);
     assert!(series.iter().all(Imported::is_whole), "{series:?}");
-    let run = Run { experiment: pressure::NAME.into(), ..Run::default() }.line();
+    let run = Run { experiment: wakeup::NAME.into(), ..Run::default() }.line();
     let own = series.iter().zip(1..).flat_map(|(series, number)| series.lines(number));
     let end = End { status: "complete".into(), elapsed_ms: 0 }.line();
     let lines = [run].into_iter().chain(own).chain([end]).map(|line| line.render());
@@ -30,9 +30,9 @@ pub fn run(data: &[u8]) {
     assert_eq!(record.imported, series);
     let report = fathom_experiment::read(&record);
     for finding in &report.findings {
-        let known = schema::matches(&finding.name);
-        let known = known.unwrap_or_else(|| panic!("{} is in no schema", finding.name));
-        assert!(known.units.contains(&finding.unit), "{} in '{}'", finding.name, finding.unit);
+        let known = schema::matches(&finding.name());
+        let known = known.unwrap_or_else(|| panic!("{} is in no schema", finding.name()));
+        assert!(known.metric.units.contains(&finding.unit), "{} in '{}'", finding.name(), finding.unit);
         let ordered = finding.low.zip(finding.high).is_none_or(|(low, high)| low <= high);
         assert!(ordered, "{finding:?}");
     }

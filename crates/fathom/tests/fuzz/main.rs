@@ -7,16 +7,16 @@
 
 #[path = "../../src/records/lines.rs"]
 mod lines;
-#[path = "../../src/subjects/own.rs"]
-mod own;
 #[path = "../../../analysis/tests/claims/sane.rs"]
 mod sane;
+#[path = "../../src/subjects/user_defined.rs"]
+mod user_defined;
 
-mod asked;
 mod description;
 mod foreign;
 mod mutate;
 mod record;
+mod scripted;
 mod seeds;
 mod tables;
 mod wire;
@@ -60,7 +60,7 @@ fn bounded(name: &str) {
     let seeds = target.2();
     assert!(seeds.len() > 3, "the seeds of {name} are gone");
     seeds.iter().enumerate().for_each(|(n, input)| run(target, input, &format!("seed-{n}")));
-    let mut random = Random(0xfa70 + name.len() as u64);
+    let mut random = Random::new(0xfa70 + name.len() as u64);
     for n in 0..target.3 * more {
         let [a, b] = [0; 2].map(|_| &seeds[random.below(seeds.len())]);
         run(target, &mutated(a, b, &mut random), &format!("mutant-{n}"));
@@ -103,8 +103,8 @@ fn damage_that_is_sealed_again_gets_past_the_checksum() {
     let line = text.lines().find(|l| l.starts_with("trial ")).expect("a trial");
     let damaged = text.replacen(line, &line.replacen(" bytes=", "  bytes=", 1), 1);
     let problems = |bytes: &[u8]| lines::read(bytes, |_| None).expect("a record").problems;
-    let told = problems(damaged.as_bytes());
-    assert!(told.first().is_some_and(|p| p.contains("checksum")), "{told:?}");
+    let reported = problems(damaged.as_bytes());
+    assert!(reported.first().is_some_and(|p| p.contains("checksum")), "{reported:?}");
     assert_eq!(problems(&mutate::resealed(damaged.as_bytes())), Vec::<String>::new());
 }
 
@@ -113,13 +113,13 @@ fn a_record_cut_at_and_inside_every_line_is_judged() {
     let whole = seeds::record().swap_remove(1);
     let mut ends: Vec<usize> = (0..whole.len()).filter(|&at| whole[at] == b'\n').map(|at| at + 1).collect();
     ends.insert(0, 0);
-    let told = |cut: usize| {
+    let reported = |cut: usize| {
         let report = record::judged(&whole[..cut])?;
         Some(report.warnings.iter().map(|w| w.token).collect::<Vec<_>>())
     };
     for pair in ends.windows(2) {
-        let inside = told(pair[0] + (pair[1] - pair[0]) / 2);
-        let at = told(pair[1]);
+        let inside = reported(pair[0] + (pair[1] - pair[0]) / 2);
+        let at = reported(pair[1]);
         // Of the first line nothing is left but what is no record.
         assert_eq!(inside.is_none(), pair[0] == 0);
         let damaged = |tokens: &Option<Vec<&str>>| tokens.iter().flatten().any(|t| *t == "damaged-record");

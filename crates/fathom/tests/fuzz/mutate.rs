@@ -3,6 +3,8 @@
 //! It knows lines, numbers and checksums. Most damage to a record ends at its checksum; sealed again, it
 //! gets to what lies behind.
 
+use fathom_probe::splitmix::SplitMix64;
+
 /// Numbers at which something may overflow, wrap or be divided by.
 const EXTREMES: [&str; 14] = [
     "0",
@@ -21,17 +23,18 @@ const EXTREMES: [&str; 14] = [
     "99999999999999999999",
 ];
 
-/// SplitMix64 (Steele, Lea, Flood 2014): any seed will do.
-pub struct Random(pub u64);
+/// What is changed next: any seed will do.
+pub struct Random(SplitMix64);
 
 impl Random {
+    /// From this seed on.
+    pub fn new(seed: u64) -> Random {
+        Random(SplitMix64::new(seed))
+    }
+
     /// The next number.
     pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.next()
     }
 
     /// A number below `end`; 0 where there is none.

@@ -6,7 +6,7 @@ use fathom_analysis::draft::{Options, draft};
 use fathom_analysis::findings::Report;
 use fathom_analysis::hierarchy::Hierarchy;
 use fathom_experiment::record::Record;
-use fathom_experiment::{cacheability, conflict, dma, latency, pressure, stride, survey};
+use fathom_experiment::{cacheability, conflict, dma, latency, stride, survey, wakeup};
 use fathom_probe::wire::{Line, Trial};
 use fathom_report::{Style, comparison, from_json, html, json, schema, terminal};
 
@@ -37,9 +37,9 @@ pub fn judged(data: &[u8]) -> Option<Report> {
     planned(&record);
     let report = fathom_experiment::read(&record);
     for finding in &report.findings {
-        let known = schema::matches(&finding.name);
-        let known = known.unwrap_or_else(|| panic!("{} is in no schema", finding.name));
-        assert!(known.units.contains(&finding.unit), "{} in '{}'", finding.name, finding.unit);
+        let known = schema::matches(&finding.name());
+        let known = known.unwrap_or_else(|| panic!("{} is in no schema", finding.name()));
+        assert!(known.metric.units.contains(&finding.unit), "{} in '{}'", finding.name(), finding.unit);
     }
     let text = terminal(&report, &style(false), Some("fathom report A"));
     harmless(&text);
@@ -93,8 +93,8 @@ fn checked(report: &Report) {
     };
     let Ok(checked) = against::check(report, &described) else { return };
     for finding in &checked.findings {
-        let known = schema::matches(&finding.name).unwrap_or_else(|| panic!("{}", finding.name));
-        assert!(known.units.contains(&finding.unit), "{} in '{}'", finding.name, finding.unit);
+        let known = schema::matches(&finding.name()).unwrap_or_else(|| panic!("{}", finding.name()));
+        assert!(known.metric.units.contains(&finding.unit), "{} in '{}'", finding.name(), finding.unit);
     }
     harmless(&terminal(&checked, &style(false), None));
     assert_eq!(json(&against::check(&checked, &described).unwrap_or_default()), json(&checked));
@@ -117,8 +117,7 @@ fn planned(record: &Record) {
     let all =
         [survey::plan as Plan, latency::plan, stride::plan, conflict::plan, cacheability::plan, dma::plan]
             .map(|plan| (plan, 1000));
-    for (plan, budget_ms) in all.into_iter().chain([(pressure::plan as Plan, 1000), (pressure::plan, 60_000)])
-    {
+    for (plan, budget_ms) in all.into_iter().chain([(wakeup::plan as Plan, 1000), (wakeup::plan, 60_000)]) {
         for trial in plan(record, 1, budget_ms) {
             let line = Line::parse(&trial.line().render()).unwrap_or_else(|e| panic!("{e}: {trial:?}"));
             assert_eq!(Trial::read(&line).unwrap_or_else(|e| panic!("{e}")), trial);

@@ -28,17 +28,17 @@ fn head(text: &[u8], lines: usize) -> Vec<u8> {
 
 const ASKED: &str = "facts
 trial bytes=8192
-trial id=1 round=1 pattern=pages bytes=640 step=64 loads=17 samples=2
+trial id=1 round=1 pattern=pages bytes=640 stride=64 loads=17 samples=2
 trial id=2 pattern=clock loads=1 samples=3
 trial id=3 pattern=alu loads=100 samples=3 warm=10
 trial id=4 pattern=single bytes=4096 loads=33 timed=4 samples=17
 trial id=5 bytes=65536 order=window window=4096 page=huge seed=99 place=7
 trial id=6 bytes=1024 order=sequential with_cpu=1,2 with_bytes=4096,64
 trial id=7 attribute=device
-trial id=8 pattern=conflict bytes=1152 step=64 group=2 period=4096 page=huge loads=2049 samples=2 counted=1
-trial id=9 pattern=pair bytes=4096 step=64 period=1536 loads=513 samples=2
-trial id=11 pattern=transfer bytes=1536 step=8 strategy=zero-copy direction=from-device engine=edu victim=4096 samples=3
-trial id=10 pattern=probe bytes=640 step=64 period=4096 offset=256 sequence=\"A-H I A?\" samples=10
+trial id=8 pattern=conflict bytes=1152 stride=64 group=2 period=4096 page=huge loads=2049 samples=2 counted=1
+trial id=9 pattern=pair bytes=4096 stride=64 period=1536 loads=513 samples=2
+trial id=11 pattern=transfer bytes=1536 stride=8 strategy=zero-copy direction=from-device engine=edu victim=4096 samples=3
+trial id=10 pattern=eviction-set bytes=640 stride=64 period=4096 offset=256 sequence=\"A-H I A?\" samples=10
 trial size=8k
 hello text=\"a \\u{1b}[31m \\\"b\\\" \\\\ \\n\" hex=0x00ff list=-1,2,3 token=a.b-c seq=18446744073709551615
 bye
@@ -90,16 +90,16 @@ pub fn record() -> Vec<Vec<u8>> {
             .collect();
         all.push(mutate::resealed(&thin));
     }
-    all.extend(PRESSURES.iter().map(|(worth, asked, trials)| pressure(worth, asked, trials)));
+    all.extend(WAKEUPS.iter().map(|(trust, requested, trials)| wakeup(trust, requested, trials)));
     all
 }
 
-/// Records of `fathom pressure` that can be gone on with: worth, what was asked, and what each trial ran under.
-const PRESSURES: [(&str, &str, &[&str]); 4] = [
+/// Records of `fathom wakeup` that can be gone on with: worth, what was asked, and what each trial ran under.
+const WAKEUPS: [(&str, &str, &[&str]); 4] = [
     ("virtual", "", &["", "traced=1", "load=\"copy*2\"", "load=\"cpu*16 io*4 disk*2:256M\"", "flushed=1"]),
     (
         "virtual",
-        "sweep=1 bytes=1048576,33554432 steps=64,4096 keeps=\"free,keep,hang2,hang4\"",
+        "sweep=1 bytes=1048576,33554432 strides=64,4096 modes=\"free,keep,hang2,hang4\"",
         &[
             "",
             "load=\"vm*2:1M:64\"",
@@ -115,16 +115,16 @@ const PRESSURES: [(&str, &str, &[&str]); 4] = [
     ),
     (
         "modelled",
-        "sweep=1",
-        &["", "with_cpu=1 with_bytes=65536", "with_cpu=1 with_bytes=131072", "with_cpu=1 with_bytes=65536"],
+        "conditions=\"none,flushed,copy\"",
+        &["", "with_cpu=1 with_bytes=65536", "flushed=1", "with_cpu=1 with_bytes=65536"],
     ),
 ];
 
 /// A few activations a trial, so that every line counts.
-fn pressure(worth: &str, asked: &str, trials: &[&str]) -> Vec<u8> {
+fn wakeup(trust: &str, requested: &str, trials: &[&str]) -> Vec<u8> {
     let mut text = format!(
-        "fathom.record version=1\nrun experiment=\"pressure\" subject=\"host\" seed=1 budget_ms=60000 {asked}\n\
-         probe wire=1 worth={worth} seq=1 crc=0x0\n"
+        "fathom.record version=1\nrun experiment=\"wakeup\" subject=\"host\" seed=1 budget_ms=60000 {requested}\n\
+         probe wire=1 trust={trust} seq=1 crc=0x0\n"
     );
     for (trial, under) in trials.iter().enumerate() {
         let numbers = |from: usize| {
@@ -145,7 +145,7 @@ fn pressure(worth: &str, asked: &str, trials: &[&str]) -> Vec<u8> {
         );
         if under.contains("load") {
             text += &format!(
-                "pressed trial={trial} stressor=0 ns=9000000 passes=7 lines=70 faults=7 bytes=700 seq=1 crc=0x0\n\
+                "load_stats trial={trial} stressor=0 ns=9000000 passes=7 lines=70 faults=7 bytes=700 seq=1 crc=0x0\n\
                  stalls trial={trial} cpu_us=9 memory_us=1 memory_full_us=0 io_us=2 io_full_us=1 seq=1 crc=0x0\n"
             );
         }
@@ -159,13 +159,17 @@ fn pressure(worth: &str, asked: &str, trials: &[&str]) -> Vec<u8> {
 
 #[test]
 fn records_of_wake_ups_are_whole() {
-    for (worth, asked, trials) in PRESSURES {
-        let text = pressure(worth, asked, trials);
+    for (trust, requested, trials) in WAKEUPS {
+        let text = wakeup(trust, requested, trials);
         let record =
             fathom_experiment::record::Record::parse(&String::from_utf8_lossy(&text)).expect("a record");
         assert_eq!(record.problems, Vec::<String>::new());
-        assert_eq!(record.trials.iter().filter(|run| run.done.is_some()).count(), trials.len(), "{asked}");
-        assert!(!fathom_experiment::pressure::plan(&record, 1, 60_000).is_empty(), "{asked}");
+        assert_eq!(
+            record.trials.iter().filter(|run| run.done.is_some()).count(),
+            trials.len(),
+            "{requested}"
+        );
+        assert!(!fathom_experiment::wakeup::plan(&record, 1, 60_000).is_empty(), "{requested}");
     }
 }
 

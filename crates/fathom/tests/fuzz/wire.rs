@@ -4,7 +4,7 @@ use fathom_experiment::record::Record;
 use fathom_model::{Description, Model};
 use fathom_probe::wire::{Done, Line, MAX_LINE, Samples, Trial, WireError};
 
-use crate::asked::answers;
+use crate::scripted::answers;
 
 /// Lines of one input that are served; each may be a trial.
 const MOST_LINES: usize = 40;
@@ -160,6 +160,6 @@ fn served(text: &str) {
         let cells = run.trial.chain(0, done.page_bytes).cells();
         let whole_laps = run.trial.loads.max(2 * run.trial.loads).is_multiple_of(cells)
             || run.trial.timed.max(run.trial.loads).is_multiple_of(cells);
-        assert!(run.cheated == 0 || whole_laps, "{} of {:?} are unproven", run.cheated, run.trial);
+        assert!(run.unverified == 0 || whole_laps, "{} of {:?} are unproven", run.unverified, run.trial);
     }
 }

@@ -46,7 +46,7 @@ fn pages(dir: &Path) -> Vec<(&'static str, Vec<&'static str>)> {
     fathom(dir, &["report", guest, &file("1.fathom"), "--html", &file("records.html")]);
     documents(dir);
     // A second of bcm2835 asks no pairs of loads.
-    let (survey, short) = (["staircase", "pairs", "pages"], ["staircase", "pages"]);
+    let (survey, short) = (["latency_curve", "pairs", "pages"], ["latency_curve", "pages"]);
     vec![
         ("survey", survey.to_vec()),
         ("latency", vec!["histogram"; 3]),
@@ -54,8 +54,8 @@ fn pages(dir: &Path) -> Vec<(&'static str, Vec<&'static str>)> {
         ("dma", ["transfers", "transferparts"].repeat(2).into_iter().chain(["pollution"; 2]).collect()),
         ("stride", ["stride", "heat"].repeat(3)),
         ("conflict", vec!["evicted", "pairs", "rounds", "rounds"]),
-        ("pressure", [vec!["wakeups"; 5], vec!["stages"], vec!["effects"; 2]].concat()),
-        ("pressure-sweep", ["sweep", "sweepheat"].repeat(2)),
+        ("wakeup", [vec!["wakeups"; 5], vec!["stages"], vec!["effects"; 2]].concat()),
+        ("wakeup-sweep", ["sweep", "sweepheat"].repeat(2)),
         ("colours", vec!["pairs", "rounds", "rounds", "colours", "colours"]),
         ("compare", [&["overlay", "change"][..], &short, &short].concat()),
         ("records", [&["overlay"][..], &survey, &short].concat()),
@@ -64,7 +64,7 @@ fn pages(dir: &Path) -> Vec<(&'static str, Vec<&'static str>)> {
 
 /// Pages of reports that were built by hand, whose measurement takes a machine and minutes.
 fn documents(dir: &Path) {
-    for name in ["pressure", "pressure-sweep"] {
+    for name in ["wakeup", "wakeup-sweep"] {
         let file = format!("../report/tests/golden/{name}.json");
         let text =
             std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).expect("a document");
@@ -100,8 +100,8 @@ fn every_kind_of_page_is_drawn_and_answers() {
         match name {
             "stride" => heat(&mut browser),
             "conflict" => policies(&mut browser),
-            "pressure" => wakeups(&mut browser),
-            "pressure-sweep" => sweep(&mut browser),
+            "wakeup" => wakeups(&mut browser),
+            "wakeup-sweep" => sweep(&mut browser),
             _ => {}
         }
         assert!(browser.printed() > 10_000, "{name}: nothing is printed");
@@ -224,7 +224,7 @@ fn heat(browser: &mut Browser) {
     ));
     assert!(numbers.as_u64() >= Some(cells), "{numbers} numbers for {cells} cells");
     browser.value(&format!("{first}.focus(); {first}.scrollIntoView(); 0"));
-    for expected in ["16 KiB at a step of 8 B", "16 KiB at a step of 16 B"] {
+    for expected in ["16 KiB at a stride of 8 B", "16 KiB at a stride of 16 B"] {
         browser.press("ArrowRight");
         let read = browser.value(&format!("{first}.querySelector('figcaption').textContent"));
         assert!(read.as_str().is_some_and(|t| t.starts_with(expected) && t.contains("ns a line")), "{read}");
@@ -233,13 +233,13 @@ fn heat(browser: &mut Browser) {
         "new Promise((done) => setTimeout(() => done([...{first}.querySelectorAll('.plot > div')].map((d) => \
          d.innerText).join(' ')), 200))"
     ));
-    assert!(tip.as_str().is_some_and(|t| t.contains("16 KiB at a step of 16 B")), "the tooltip says {tip}");
+    assert!(tip.as_str().is_some_and(|t| t.contains("16 KiB at a stride of 16 B")), "the tooltip says {tip}");
     browser.press("Escape");
 }
 
 /// Conditions can be switched, the worst are bars of their stages, and effects are read with their intervals.
 fn wakeups(browser: &mut Browser) {
-    let user = "document.querySelector('figure[data-chart=wakeups][data-name=user]')";
+    let user = "document.querySelector('figure[data-chart=wakeups][data-place=user]')";
     let shown = browser.value(&format!(
         "[...{user}.querySelectorAll('.legend button[aria-pressed=true]')].map((b) => b.textContent)"
     ));
@@ -254,7 +254,7 @@ fn wakeups(browser: &mut Browser) {
     });
     assert!(more, "a condition that was hidden does not appear");
     for (figure, key, expected) in [
-        ("figure[data-chart=wakeups][data-name=user]", "ArrowRight", "of 6000 activations"),
+        ("figure[data-chart=wakeups][data-place=user]", "ArrowRight", "of 6000 activations"),
         ("figure[data-chart=stages]", "ArrowRight", "1, under none: 53990 us: before-irq 17.2"),
         ("figure[data-chart=effects][data-name=effect]", "End", "copy with fault: 0.8 (-0.6..2.2) us"),
         ("figure[data-chart=effects][data-name=explained]", "ArrowRight", "increase: 14.8 (12.6..17) us"),

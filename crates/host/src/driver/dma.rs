@@ -1,7 +1,7 @@
 //! Transfers by the driver: what each part of one costs, by strategy.
 
-use fathom_probe::chain::mix;
 use fathom_probe::machine::Refusal;
+use fathom_probe::splitmix::mix;
 use fathom_probe::transfer::{Batch, Channel, Direction, Engine, Strategy, Transferred, Transfers};
 
 use super::{Driver, attribute_of, refused, uapi};
@@ -14,7 +14,7 @@ fn strategy(of: Strategy) -> u64 {
     match of {
         Strategy::StreamingCopy => uapi::STREAMING_COPY,
         Strategy::UncachedCopy => uapi::UNCACHED_COPY,
-        Strategy::ZeroCopy => uapi::STREAMING,
+        Strategy::ZeroCopy => uapi::ZERO_COPY,
         Strategy::PersistentCopy => uapi::PERSISTENT_COPY,
         Strategy::Coherent => uapi::COHERENT,
     }
@@ -58,11 +58,11 @@ impl Driver {
     /// A [`Refusal`] where there are too many at once, or engine or memory are not there.
     pub(crate) fn transfers(
         &self,
-        asked: &Transfers,
+        requested: &Transfers,
         batch: &Batch,
     ) -> Result<(Channel, Vec<Transferred>), Refusal> {
         let count = bounded(batch)?;
-        let by = match asked.engine {
+        let by = match requested.engine {
             Some(engine) => engine,
             None => self.best_engine().map_err(|error| refused("what engines there are", &error))?,
         };
@@ -72,8 +72,8 @@ impl Driver {
         })?;
         let mut samples = vec![uapi::DmaSample::default(); count as usize];
         let mut run = uapi::DmaRun {
-            strategy: strategy(asked.strategy) as u32,
-            direction: direction(asked.direction) as u32,
+            strategy: strategy(requested.strategy) as u32,
+            direction: direction(requested.direction) as u32,
             engine: number as u32,
             count,
             bytes: batch.bytes,
@@ -82,7 +82,8 @@ impl Driver {
             samples: samples.as_mut_ptr().expose_provenance() as u64,
             ..uapi::DmaRun::default()
         };
-        self.call(uapi::IOC_DMA_RUN, &mut run).map_err(|error| self.not_made(asked, batch, by, &error))?;
+        self.call(uapi::IOC_DMA_RUN, &mut run)
+            .map_err(|error| self.not_made(requested, batch, by, &error))?;
         samples.truncate(run.done as usize);
         let channel = Channel {
             hz: self.rate(run.clock)?,
@@ -92,7 +93,7 @@ impl Driver {
             chunks: u64::from(run.chunks).max(1),
             attribute: attribute_of(run.attribute),
             maintenance: None,
-            stand_in: false,
+            substitute: false,
         };
         Ok((channel, samples.iter().map(transferred).collect()))
     }
@@ -109,18 +110,19 @@ impl Driver {
     }
 
     /// Why transfers were not made.
-    fn not_made(&self, asked: &Transfers, batch: &Batch, by: Engine, error: &std::io::Error) -> Refusal {
-        let mut told = uapi::EngineOf { engine: engine(by).unwrap_or(0) as u32, ..uapi::EngineOf::default() };
+    fn not_made(&self, requested: &Transfers, batch: &Batch, by: Engine, error: &std::io::Error) -> Refusal {
+        let mut reported =
+            uapi::EngineOf { engine: engine(by).unwrap_or(0) as u32, ..uapi::EngineOf::default() };
         let unsupported = error.raw_os_error() == Some(libc::EOPNOTSUPP);
-        if !unsupported || self.call(uapi::IOC_ENGINE, &mut told).is_err() {
+        if !unsupported || self.call(uapi::IOC_ENGINE, &mut reported).is_err() {
             return refused("transfers", error);
         }
-        let align = u64::from(told.align_bytes).max(1);
+        let align = u64::from(reported.align_bytes).max(1);
         if !batch.bytes.is_multiple_of(align) {
             let reason = format!("its channel moves multiples of {align} bytes, and not {}", batch.bytes);
             return Refusal::new(reason, format!("ask for --bytes that are multiples of {align}"));
         }
-        if asked.strategy == Strategy::UncachedCopy && told.coherent != 0 {
+        if requested.strategy == Strategy::UncachedCopy && reported.coherent != 0 {
             return Refusal::new(
                 "for a device that caches see, the kernel hands out cached memory whatever it is asked for, and there is \
                  none beside",

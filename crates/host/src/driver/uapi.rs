@@ -104,7 +104,7 @@ mirror! {
         REGION_RESERVED = 1 << 0;
         STREAMING_COPY = 0;
         UNCACHED_COPY = 1;
-        STREAMING = 2;
+        ZERO_COPY = 2;
         PERSISTENT_COPY = 3;
         COHERENT = 4;
         STRATEGIES = 5;

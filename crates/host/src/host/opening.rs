@@ -1,13 +1,14 @@
 //! What opening a host does and looks at; what came of each becomes facts.
 
-use fathom_probe::machine::{Attribute, Fact, Refusal};
+use fathom_probe::calibration::{Rate, resolution};
+use fathom_probe::machine::{Attribute, Fact};
 
-use crate::clock::{self, Rate, Source};
+use crate::clock::{self, Source};
 use crate::counters::Events;
 use crate::cycles::Cycles;
 use crate::driver::Presence;
+use crate::driver_buffer;
 use crate::facts::{int, text};
-use crate::lent;
 use crate::memory::Memory;
 use crate::pages::PageSizes;
 use crate::process;
@@ -31,32 +32,29 @@ pub(super) fn prepare(root: &Root, cpu: u32, priority: bool, facts: &mut Vec<Fac
 
 /// The best clock, calibrated: the core's own cycles where they may be read, and could be all the while.
 pub(super) fn calibrated(root: &Root, cycles: Option<Cycles>) -> (Source, Option<Cycles>, Vec<Fact>) {
-    #[cfg(target_arch = "aarch64")]
-    if let Some(cycles) = cycles {
-        cycles.begin();
-        let facts = clock_facts(Source::Cycles, cycles.how.clone(), clock::rate(Source::Cycles));
-        let Err(refusal) = cycles.kept() else { return (Source::Cycles, Some(cycles), facts) };
-        drop(cycles);
+    let chosen = || {
         let (clock, why) = Source::choose(root);
-        let mut facts = clock_facts(clock, why, clock::rate(clock));
-        facts.push(text("clock.cycles.lost", refusal.reason));
+        (clock, clock_facts(clock, why, clock::rate(clock)))
+    };
+    let Some(cycles) = cycles else {
+        let (clock, facts) = chosen();
         return (clock, None, facts);
-    }
-    let (clock, why) = Source::choose(root);
-    (clock, cycles, clock_facts(clock, why, clock::rate(clock)))
+    };
+    cycles.begin();
+    let clock = cycles.source();
+    let facts = clock_facts(clock, cycles.how.clone(), clock::rate(clock));
+    let Err(refusal) = cycles.kept() else { return (clock, Some(cycles), facts) };
+    drop(cycles);
+    let (clock, mut facts) = chosen();
+    facts.push(text("clock.cycles.lost", refusal.reason));
+    (clock, None, facts)
 }
 
 /// The counters of events; none where one would take the clock away.
 pub(super) fn events(root: &Root, cycles: Option<&Cycles>, memory: &mut Memory) -> (Events, Vec<Fact>) {
-    match cycles {
-        Some(cycles) if !cycles.bears_events() => Events::none(Refusal::new(
-            format!(
-                "the cycle counter is the clock, {}, and an event of perf's would take that away",
-                cycles.how
-            ),
-            "sysctl kernel.perf_user_access=1 (Linux 5.17) gives both",
-        )),
-        _ => Events::open(root, memory),
+    match cycles.map_or(Ok(()), Cycles::bears_events) {
+        Ok(()) => Events::open(root, memory),
+        Err(refusal) => Events::none(refusal),
     }
 }
 
@@ -67,17 +65,17 @@ pub(super) fn page_facts(sizes: &PageSizes) -> Vec<Fact> {
 }
 
 /// Who lends memory that the kernel does not hand out by itself.
-pub(super) fn lender_facts(root: &Root, driver: &Presence, memory: &Memory) -> Vec<Fact> {
-    let lender = |attribute: &Attribute| {
-        let lender = lent::find(root, driver, *attribute)?;
-        Some(text(format!("attribute.{}", attribute.token()), lender.name))
+pub(super) fn buffer_device_facts(root: &Root, driver: &Presence, memory: &Memory) -> Vec<Fact> {
+    let buffer_device = |attribute: &Attribute| {
+        let buffer_device = driver_buffer::find(root, driver, *attribute)?;
+        Some(text(format!("attribute.{}", attribute.token()), buffer_device.name))
     };
     let colours = memory.colourist().map(|name| text("page.coloured", name));
-    lent::ATTRIBUTES.iter().filter_map(lender).chain(colours).collect()
+    driver_buffer::ATTRIBUTES.iter().filter_map(buffer_device).chain(colours).collect()
 }
 
 fn clock_facts(clock: Source, why: String, rate: Rate) -> Vec<Fact> {
-    let (overhead, step) = clock::fineness(clock);
+    let (overhead, step) = resolution(|| clock.now().0);
     vec![
         text("clock.name", clock.name()),
         text("clock.choice", why),

@@ -1,5 +1,5 @@
 use fathom_probe::chain::{Chain, Layout, Order};
-use fathom_probe::machine::{Attribute, FactValue, Machine, Operation, Pages, Wish};
+use fathom_probe::machine::{Attribute, FactValue, Machine, MapRequest, Operation, Pages};
 use fathom_probe::patterns::{self, copy, stride};
 use fathom_probe::proof::unproven;
 use fathom_probe::wire::{PatternKind, Trial};
@@ -18,8 +18,8 @@ fn host() -> Host {
     .expect("a host opens without any privilege")
 }
 
-fn wish(bytes: u64, place: u64) -> Wish {
-    Wish { bytes, pages: Pages::Base, attribute: Attribute::WriteBack, place }
+fn request(bytes: u64, place: u64) -> MapRequest {
+    MapRequest { bytes, pages: Pages::Base, attribute: Attribute::WriteBack, place }
 }
 
 fn facts(host: &mut Host) -> Vec<Fact> {
@@ -41,9 +41,9 @@ fn a_chase_ends_where_the_chain_says() {
     for (cells, order) in
         [(1, Order::Random), (100, Order::Sequential), (4096, Order::Random), (5000, Order::Window(4096))]
     {
-        let map = host.map(&wish(cells * 64, cells)).expect("memory");
+        let map = host.map(&request(cells * 64, cells)).expect("memory");
         let chain = Chain::new(map.base, cells, 64, Layout::Packed, order, 7);
-        host.lay(&chain).expect("the chain fits its mapping");
+        host.initialise(&chain).expect("the chain fits its mapping");
         for n in [0, 1, 31, 32, 33, 1000, 12_345] {
             let start = host.cell(chain.at(3)).expect("a cell of the chain");
             let end = host.chase(start, n);
@@ -60,21 +60,21 @@ fn a_sweep_does_what_the_generic_body_does() {
         [(1, 8), (4, 4096), (31, 64), (33, 64), (1024, 8), (5000, 16)].iter().enumerate()
     {
         for &operation in Operation::ALL.iter().filter(|operation| !operation.copies()) {
-            let map = host.map(&wish(cells * step, nth as u64)).expect("memory");
-            let sweep = Sweep { base: map.base, step, cells, operation };
+            let map = host.map(&request(cells * step, nth as u64)).expect("memory");
+            let sweep = Sweep { base: map.base, stride: step, cells, operation };
             for (from, n) in [(0, 1), (cells, 0), (cells + cells / 2, 7), (cells - 1, 3 * cells + 50)] {
                 let all = |host: &mut Host| -> Vec<u64> {
                     let cell = |host: &Host, i| host.cell(sweep.base + i * step).expect("inside");
                     (0..cells).map(|i| host.peek(cell(host, i))).map(HostCell::offset).collect()
                 };
-                host.lay_sweep(&sweep, 7).expect("inside");
+                host.initialise_sweep(&sweep, 7).expect("inside");
                 let sum = stride::body(&mut host, &sweep, from, n);
                 let left = all(&mut host);
-                host.lay_sweep(&sweep, 7).expect("inside");
+                host.initialise_sweep(&sweep, 7).expect("inside");
                 assert_eq!(host.sweep(&sweep, from, n), sum, "{cells} x {step} {operation:?}");
                 assert!(all(&mut host) == left, "{cells} x {step} {operation:?}: other contents");
                 host.control(&Controls { flush: true, ..Controls::default() }).expect("flushes");
-                host.lay_sweep(&sweep, 7).expect("inside");
+                host.initialise_sweep(&sweep, 7).expect("inside");
                 assert_eq!(host.sweep(&sweep, from, n), sum, "flushed: {cells} x {step} {operation:?}");
                 assert!(all(&mut host) == left, "flushed: {cells} x {step} {operation:?}: other contents");
                 host.control(&Controls::default()).expect("nothing is asked for");
@@ -89,12 +89,12 @@ fn a_copy_does_what_the_generic_body_does() {
     let mut host = host();
     for (nth, &cells) in [1, 2, 33, 40, 320, 1001].iter().enumerate() {
         let bytes = (cells + BEYOND) * 8;
-        let map = host.map(&wish(2 * bytes, nth as u64)).expect("memory");
+        let map = host.map(&request(2 * bytes, nth as u64)).expect("memory");
         let copying = Copying { from: map.base, to: map.base + bytes, cells };
         for (from, n) in [(0, 1), (cells, 0), (cells + cells / 2, 7), (cells - 1, 9 * cells + 50)] {
             let mut after = |own: bool| -> Vec<u64> {
                 let cell = |host: &Host, i| host.cell(copying.to + i * 8).expect("inside");
-                host.lay_sweep(&copying.source(), 7).expect("inside");
+                host.initialise_sweep(&copying.source(), 7).expect("inside");
                 let first = host.cell(copying.from).expect("inside");
                 (0..cells).for_each(|i| {
                     let at = cell(&host, i);
@@ -120,7 +120,7 @@ fn a_copy_does_what_the_generic_body_does() {
     }
     for operation in [Operation::CopyTo, Operation::CopyFrom] {
         let pattern = PatternKind::Copy;
-        let trial = Trial { pattern, operation, bytes: 2560, step: 8, loads: 999, ..Trial::default() };
+        let trial = Trial { pattern, operation, bytes: 2560, stride: 8, loads: 999, ..Trial::default() };
         let yielded = patterns::run(&mut host, &trial).expect("memory");
         assert_eq!(unproven(&trial, yielded.page_bytes, &yielded.samples), []);
     }
@@ -137,9 +137,9 @@ fn first_touches_fault_and_are_proven() {
             let trial = Trial {
                 pattern: PatternKind::Stride,
                 bytes,
-                step,
+                stride: step,
                 operation,
-                unfaulted: true,
+                first_touch: true,
                 loads: cells / 4,
                 samples: 3,
                 warm: 0,
@@ -155,7 +155,7 @@ fn first_touches_fault_and_are_proven() {
             let bad = unproven(&trial, yielded.page_bytes, &yielded.samples);
             assert_eq!(bad, [], "{trial:?}: {:?}", yielded.samples);
             // What is there does not fault: the same memory, mapped anew, is backed before it is swept.
-            let sweep = trial.sweep(host.map(&wish(bytes, nth as u64)).expect("memory").base);
+            let sweep = trial.sweep(host.map(&request(bytes, nth as u64)).expect("memory").base);
             let before = host.watch().faults;
             host.sweep(&sweep, 0, cells).expect("inside");
             let faults = host.watch().faults - before;
@@ -167,10 +167,10 @@ fn first_touches_fault_and_are_proven() {
 #[test]
 fn a_chain_walked_once_is_laid_whole() {
     let mut host = host();
-    let map = host.map(&wish(1 << 20, 5)).expect("memory");
+    let map = host.map(&request(1 << 20, 5)).expect("memory");
     for seed in 0..3 {
         let chain = Chain::new(map.base, 1 << 14, 64, Layout::Packed, Order::Once, seed);
-        host.lay(&chain).expect("inside");
+        host.initialise(&chain).expect("inside");
         for n in [1, 1000, (1 << 14) - 1, 1 << 14] {
             let start = host.cell(chain.at(0)).expect("a cell of the chain");
             let end = host.chase(start, n);
@@ -182,16 +182,16 @@ fn a_chain_walked_once_is_laid_whole() {
 #[test]
 fn a_sweep_that_leaves_the_arena_is_none() {
     let mut host = host();
-    let map = host.map(&wish(4096, 0)).expect("memory");
-    let good = Sweep { base: map.base, step: 64, cells: 64, operation: Operation::Rmw };
+    let map = host.map(&request(4096, 0)).expect("memory");
+    let good = Sweep { base: map.base, stride: 64, cells: 64, operation: Operation::Rmw };
     assert!(host.sweep(&good, 0, 1).is_some());
     let end = host.memory.arena.length();
     for bad in [
         Sweep { cells: 0, ..good },
         Sweep { cells: u64::MAX, ..good },
         Sweep { cells: end / 64, base: end - 64, ..good },
-        Sweep { step: 12, ..good },
-        Sweep { step: u64::MAX / 8 * 8, ..good },
+        Sweep { stride: 12, ..good },
+        Sweep { stride: u64::MAX / 8 * 8, ..good },
         Sweep { base: map.base + 4, ..good },
         Sweep { operation: Operation::CopyTo, ..good },
         // The values of its laps would be no cells.
@@ -206,28 +206,30 @@ fn a_sweep_that_leaves_the_arena_is_none() {
 fn shared_pages_lie_in_one_frame_or_are_refused_aloud() {
     let mut host = host();
     let ordinary = |host: &mut Host| {
-        let map = host.map(&wish(16 << 12, 3)).expect("memory");
+        let map = host.map(&request(16 << 12, 3)).expect("memory");
         let cell = host.cell(map.base + 4096).expect("inside");
         host.link(cell, cell);
         (map.base, host.offset(host.memory.arena.follow(cell)))
     };
     let (base, linked) = ordinary(&mut host);
     assert_eq!(linked, base + 4096);
-    match host.map_shared(&wish(16 << 12, 3), 1) {
+    match host.map_shared(&request(16 << 12, 3), 1) {
         Ok(map) => {
             assert_eq!((map.base, map.bytes), (base, 16 << 12));
             let cell = host.cell(base + 4096).expect("inside");
             let held = host.follow(cell);
             assert_eq!(host.offset(held), 0);
-            let mut told = Vec::new();
-            host.facts_after(&mut |fact| told.push(fact.name));
-            assert!(told.contains(&"memory.after.shared".to_owned()), "{told:?}");
+            let mut reported = Vec::new();
+            host.facts_after(&mut |fact| reported.push(fact.name));
+            assert!(reported.contains(&"memory.after.shared".to_owned()), "{reported:?}");
         }
         Err(refusal) => println!("SKIPPED, no shared pages here: {}; {}", refusal.reason, refusal.remedy),
     }
     assert_eq!(ordinary(&mut host), (base, linked));
-    for (wish, frames) in [(wish(4096, 1), 2), (Wish { pages: Pages::Huge, ..wish(4096, 1) }, 1)] {
-        let refusal = host.map_shared(&wish, frames).expect_err("the kernel has one such page");
+    for (request, frames) in
+        [(request(4096, 1), 2), (MapRequest { pages: Pages::Huge, ..request(4096, 1) }, 1)]
+    {
+        let refusal = host.map_shared(&request, frames).expect_err("the kernel has one such page");
         assert!(refusal.remedy.contains("frames=1"), "{}", refusal.remedy);
     }
 }
@@ -235,7 +237,7 @@ fn shared_pages_lie_in_one_frame_or_are_refused_aloud() {
 #[test]
 fn unwritten_memory_reads_as_the_first_cell() {
     let mut host = host();
-    let map = host.map(&wish(1 << 20, 1)).expect("memory");
+    let map = host.map(&request(1 << 20, 1)).expect("memory");
     for offset in [0, 8, 4096, (1 << 20) - 8] {
         let cell = host.cell(map.base + offset).expect("inside the mapping");
         let next = host.follow(cell);
@@ -246,7 +248,7 @@ fn unwritten_memory_reads_as_the_first_cell() {
 #[test]
 fn cells_are_aligned_and_inside_the_mapping() {
     let mut host = host();
-    let map = host.map(&wish(8192, 5)).expect("memory");
+    let map = host.map(&request(8192, 5)).expect("memory");
     assert!(host.cell(map.base).is_some());
     assert!(host.cell(map.base + map.bytes - 8).is_some());
     assert!(host.cell(map.base + 4).is_none(), "not a multiple of 8");
@@ -259,9 +261,9 @@ fn cells_are_aligned_and_inside_the_mapping() {
 #[test]
 fn a_chain_that_leaves_its_mapping_is_refused() {
     let mut host = host();
-    let map = host.map(&wish(4096, 0)).expect("memory");
+    let map = host.map(&request(4096, 0)).expect("memory");
     let cells = map.bytes / 64 + 1;
-    let refusal = host.lay(&Chain::new(map.base, cells, 64, Layout::Packed, Order::Sequential, 0));
+    let refusal = host.initialise(&Chain::new(map.base, cells, 64, Layout::Packed, Order::Sequential, 0));
     assert!(refusal.is_err());
 }
 
@@ -269,7 +271,7 @@ fn a_chain_that_leaves_its_mapping_is_refused() {
 fn cells_of_one_host_are_sound_in_another() {
     let mut small = host();
     let mut large = host();
-    let map = large.map(&wish(32 << 20, 9)).expect("memory");
+    let map = large.map(&request(32 << 20, 9)).expect("memory");
     let last = large.cell(map.base + map.bytes - 8).expect("inside");
     // Nothing was ever mapped in `small`; the reservation is of the same length, so this reads a zero.
     let next = small.follow(last);
@@ -281,9 +283,9 @@ fn equal_wishes_get_equal_placements_and_places_differ() {
     let mut host = host();
     let mut starts = Vec::new();
     for place in 0..16 {
-        let first = host.map(&wish(16 << 10, place)).expect("memory");
-        host.map(&wish(1 << 20, place + 100)).expect("memory");
-        let again = host.map(&wish(16 << 10, place)).expect("memory");
+        let first = host.map(&request(16 << 10, place)).expect("memory");
+        host.map(&request(1 << 20, place + 100)).expect("memory");
+        let again = host.map(&request(16 << 10, place)).expect("memory");
         assert_eq!(first, again);
         assert!(first.base.is_multiple_of(first.page_bytes));
         starts.push(first.base);
@@ -296,32 +298,32 @@ fn equal_wishes_get_equal_placements_and_places_differ() {
 #[test]
 fn impossible_wishes_are_refused_with_a_reason() {
     let mut host = host();
-    let nothing = host.map(&wish(0, 0)).expect_err("0 bytes");
+    let nothing = host.map(&request(0, 0)).expect_err("0 bytes");
     assert!(nothing.reason.contains("0 bytes"));
     for bytes in [65 << 20, 1 << 50, u64::MAX, u64::MAX - 4095] {
-        let refusal = host.map(&wish(bytes, 0)).expect_err("more than the ceiling");
+        let refusal = host.map(&request(bytes, 0)).expect_err("more than the ceiling");
         assert!(refusal.reason.contains(&bytes.to_string()), "{refusal:?}");
         assert!(refusal.reason.contains("limited by"), "{refusal:?}");
         assert!(!refusal.remedy.is_empty());
     }
     for attribute in [Attribute::WriteThrough, Attribute::NormalNc, Attribute::Device] {
-        match host.map(&Wish { attribute, ..wish(4096, 0) }) {
+        match host.map(&MapRequest { attribute, ..request(4096, 0) }) {
             Err(refusal) => assert!(refusal.remedy.contains("fathom image"), "{refusal:?}"),
             Ok(_) => eprintln!("SKIPPED: a driver lends {} memory here", attribute.token()),
         }
     }
     // The host is as good as before.
-    assert!(host.map(&wish(4096, 0)).is_ok());
+    assert!(host.map(&request(4096, 0)).is_ok());
 }
 
 #[test]
 fn the_ceiling_holds_over_many_wishes() {
     let mut host = host();
     for place in 0..12 {
-        host.map(&wish(24 << 20, place)).expect("24 MiB are below a ceiling of 64 MiB");
+        host.map(&request(24 << 20, place)).expect("24 MiB are below a ceiling of 64 MiB");
         assert!(host.memory.populated() <= 64 << 20);
     }
-    let map = host.map(&wish(64 << 20, 3)).expect("what earlier wishes hold is given up for it");
+    let map = host.map(&request(64 << 20, 3)).expect("what earlier wishes hold is given up for it");
     assert!(host.memory.populated() <= 64 << 20);
     let cell = host.cell(map.base).expect("mapped");
     let next = host.follow(cell);
@@ -332,12 +334,12 @@ fn the_ceiling_holds_over_many_wishes() {
 fn huge_pages_are_verified_or_refused() {
     let mut host = host();
     let facts = facts(&mut host);
-    match host.map(&Wish { pages: Pages::Huge, ..wish(3 << 20, 2) }) {
+    match host.map(&MapRequest { pages: Pages::Huge, ..request(3 << 20, 2) }) {
         Ok(map) => {
             assert_eq!(map.page_bytes, number(&facts, "page.huge"));
             assert!(map.base.is_multiple_of(map.page_bytes));
             let chain = Chain::new(map.base, map.bytes / 64, 64, Layout::Packed, Order::Random, 1);
-            host.lay(&chain).expect("inside");
+            host.initialise(&chain).expect("inside");
             let start = host.cell(chain.at(0)).expect("inside");
             let end = host.chase(start, chain.cells() + 5);
             assert_eq!(host.offset(end), chain.at(5));
@@ -357,7 +359,7 @@ fn an_injected_base_page_rules_placement() {
             ..Options::default()
         };
         let mut host = Host::open(options).expect("a multiple of the real page");
-        let map = host.map(&wish(1, 77)).expect("memory");
+        let map = host.map(&request(1, 77)).expect("memory");
         assert_eq!((map.page_bytes, map.bytes), (page, page));
         assert!(map.base.is_multiple_of(page));
         assert_eq!(number(&facts(&mut host), "page.base"), page);
@@ -407,7 +409,7 @@ fn facts_fit_the_wire() {
         "clock.name",
         "clock.hz",
         "clock.hz.ppm",
-        "worth.evidence",
+        "trust.evidence",
         "memory.locked",
         "privilege.fifo",
         "privilege.memlock",
@@ -420,4 +422,11 @@ fn facts_fit_the_wire() {
     ] {
         assert!(names.contains(&name), "{name} is missing");
     }
+}
+
+#[test]
+fn flushes_that_user_space_may_not_do_are_refused_with_the_reason() {
+    assert_eq!(flushes(Ok(())), Ok(()));
+    let refusal = flushes(Err("flushes are the kernel's here")).expect_err("not permitted");
+    assert!(refusal.reason.contains("the kernel's here") && !refusal.remedy.is_empty());
 }

@@ -7,28 +7,29 @@
 
 use std::hint::black_box;
 
-use fathom_probe::chain::mix;
 use fathom_probe::machine::{Attribute, Dma, FactValue, Refusal};
+use fathom_probe::splitmix::mix;
 use fathom_probe::transfer::{Batch, Channel, Direction, Engine, Strategy, Transferred, Transfers};
 
 use super::Host;
+use crate::arch::{Architecture as _, Cpu};
 use crate::driver::Presence;
-use crate::wide;
-
-/// Bytes from flush to flush: the line of the machines that this runs on; of a longer one some are flushed twice.
-const LINE: usize = 64;
 
 impl Dma for Host {
-    fn transfer(&mut self, asked: &Transfers, batch: &Batch) -> Result<(Channel, Vec<Transferred>), Refusal> {
-        if asked.maintenance.is_some() || asked.mistake.is_some() {
+    fn transfer(
+        &mut self,
+        requested: &Transfers,
+        batch: &Batch,
+    ) -> Result<(Channel, Vec<Transferred>), Refusal> {
+        if requested.maintenance.is_some() || requested.mistake.is_some() {
             return Err(Refusal::new(
                 "how buffers are maintained is the kernel's to choose, and it makes no mistakes on purpose",
                 "ask that of a described machine: `fathom dma --on bcm2711`",
             ));
         }
         match self.driver.clone() {
-            Presence::There(driver) if !self.flush => driver.transfers(asked, batch),
-            _ => self.alone(asked, batch),
+            Presence::There(driver) if !self.flush => driver.transfers(requested, batch),
+            _ => self.alone(requested, batch),
         }
     }
 }
@@ -36,28 +37,32 @@ impl Dma for Host {
 /// Why a strategy cannot be had without the driver.
 fn needs_driver(presence: &Presence, why: &str) -> Refusal {
     let reason = match presence {
-        Presence::There(_) => format!("{why}; --stand-in flush is without the driver"),
+        Presence::There(_) => format!("{why}; --substitute flush is without the driver"),
         _ => format!("{why}: Fathom's driver {}", presence.state()),
     };
     let remedy = presence.remedy();
-    let flush = "`fathom dma --stand-in flush` flushes lines in place of the kernel";
+    let flush = "`fathom dma --substitute flush` flushes lines in place of the kernel";
     Refusal::new(reason, if remedy.is_empty() { flush.to_owned() } else { format!("{remedy}; {flush}") })
 }
 
 impl Host {
     /// What user space can know of transfers.
-    fn alone(&mut self, asked: &Transfers, batch: &Batch) -> Result<(Channel, Vec<Transferred>), Refusal> {
-        if let Some(engine) = asked.engine.filter(|engine| *engine != Engine::Nothing) {
+    fn alone(
+        &mut self,
+        requested: &Transfers,
+        batch: &Batch,
+    ) -> Result<(Channel, Vec<Transferred>), Refusal> {
+        if let Some(engine) = requested.engine.filter(|engine| *engine != Engine::Nothing) {
             let reason = format!("user space starts no engine ({})", engine.token());
             return Err(needs_driver(&self.driver, &reason));
         }
         let refuse = |why: &str| Err(needs_driver(&self.driver, why));
-        match asked.strategy {
+        match requested.strategy {
             Strategy::UncachedCopy => return refuse("a buffer that is not cached and that a device may use"),
             // Where lines are maintained, memory that both sides see alike is not cached.
             Strategy::Coherent if self.flush => return refuse("memory that both sides see alike"),
             // Caches see every device of such a machine; of others nobody tells user space.
-            Strategy::PersistentCopy | Strategy::Coherent if cfg!(target_arch = "x86_64") => {}
+            Strategy::PersistentCopy | Strategy::Coherent if Cpu::COHERENT_DMA => {}
             Strategy::PersistentCopy if self.flush => {}
             Strategy::StreamingCopy | Strategy::ZeroCopy if self.flush => {}
             Strategy::Coherent | Strategy::PersistentCopy => {
@@ -65,20 +70,20 @@ impl Host {
             }
             Strategy::StreamingCopy | Strategy::ZeroCopy => return refuse("what mapping a buffer costs"),
         }
-        let mut link = Link::new(asked, batch)?;
-        let flush = self.flush && asked.strategy.maintains();
-        let rows =
-            (0..batch.count).map(|i| self.one(&mut link, asked, flush, word(batch.seed, batch.first + i)));
+        let mut link = Link::new(requested, batch)?;
+        let flush = self.flush && requested.strategy.maintains();
+        let rows = (0..batch.count)
+            .map(|i| self.one(&mut link, requested, flush, word(batch.seed, batch.first + i)));
         let rows = rows.collect();
         let channel = Channel {
             hz: self.clock_hz(),
             cycles: false,
             engine: Engine::Nothing,
-            coherent: cfg!(target_arch = "x86_64") && !flush,
+            coherent: Cpu::COHERENT_DMA && !flush,
             chunks: 1,
             attribute: Some(Attribute::WriteBack),
             maintenance: None,
-            stand_in: flush,
+            substitute: flush,
         };
         Ok((channel, rows))
     }
@@ -89,10 +94,10 @@ impl Host {
         if let Some(FactValue::Int(hz)) = hz { *hz } else { 0 }
     }
 
-    fn one(&self, link: &mut Link, asked: &Transfers, flush: bool, seed: u64) -> Transferred {
+    fn one(&self, link: &mut Link, requested: &Transfers, flush: bool, seed: u64) -> Transferred {
         let mut row = Transferred { unproven: true, ..Transferred::default() };
-        let transmits = asked.direction == Direction::ToDevice;
-        link.spoil();
+        let transmits = requested.direction == Direction::ToDevice;
+        link.evict();
         if transmits {
             row.used = self.timed(|| link.make(seed));
             row.copy = self.timed(|| link.copy(true));
@@ -116,7 +121,7 @@ impl Host {
 }
 
 /// What the words of a transfer's data differ by, from place to place: odd, so that none comes again.
-const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+const STRIDE: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Where the data of a transfer begin, which differ from those of any other.
 fn word(seed: u64, number: u64) -> u64 {
@@ -131,7 +136,7 @@ struct Link {
 }
 
 impl Link {
-    fn new(asked: &Transfers, batch: &Batch) -> Result<Link, Refusal> {
+    fn new(requested: &Transfers, batch: &Batch) -> Result<Link, Refusal> {
         let words = batch.bytes.div_ceil(8) as usize;
         let memory = || {
             let mut memory: Vec<u64> = Vec::new();
@@ -145,11 +150,11 @@ impl Link {
             Ok::<_, Refusal>(memory)
         };
         let bytes = batch.bytes;
-        Ok(Link { bytes, packet: memory()?, buffer: asked.strategy.copies().then(memory).transpose()? })
+        Ok(Link { bytes, packet: memory()?, buffer: requested.strategy.copies().then(memory).transpose()? })
     }
 
     /// What stood there before must not be taken for what is to come.
-    fn spoil(&mut self) {
+    fn evict(&mut self) {
         self.packet.fill(0x5a5a_5a5a_5a5a_5a5a);
         self.buffer.iter_mut().for_each(|buffer| buffer.fill(0xa5a5_a5a5_a5a5_a5a5));
     }
@@ -159,7 +164,7 @@ impl Link {
         // An addition a word beside its store: what is timed is the packet written.
         self.packet.iter_mut().fold(first, |next, to| {
             *to = next;
-            next.wrapping_add(STEP)
+            next.wrapping_add(STRIDE)
         });
         black_box(&mut self.packet);
     }
@@ -180,7 +185,7 @@ impl Link {
     fn wrong(&self, seed: u64) -> u64 {
         let found = self.buffer.as_ref().unwrap_or(&self.packet);
         let first = word(seed, 0);
-        let expected = |at: u64| first.wrapping_add(at.wrapping_mul(STEP));
+        let expected = |at: u64| first.wrapping_add(at.wrapping_mul(STRIDE));
         let wrong = (0..).zip(found).filter(|(at, found)| **found != expected(*at)).count() as u64;
         // The last word may reach beyond the transfer.
         (8 * wrong).min(self.bytes)
@@ -194,12 +199,12 @@ impl Link {
         let memory = self.buffer.as_mut().unwrap_or(&mut self.packet);
         let bytes = size_of_val(memory.as_slice());
         let start: *mut u8 = memory.as_mut_ptr().cast();
-        for at in (0..bytes).step_by(LINE) {
+        for at in (0..bytes).step_by(Cpu::LINE) {
             // SAFETY: the byte is one of this memory, which is borrowed here; a flush changes no contents.
-            unsafe { wide::flush_unwaited(start.wrapping_add(at)) };
+            unsafe { Cpu::flush_line(start.wrapping_add(at)) };
         }
         // One for the whole buffer, as a kernel has it.
-        wide::barrier();
+        Cpu::flush_barrier();
     }
 }
 
@@ -213,7 +218,7 @@ mod tests {
             .unwrap_or_else(|r| panic!("{}", r.reason))
     }
 
-    fn asked(strategy: Strategy, direction: Direction) -> Transfers {
+    fn requested(strategy: Strategy, direction: Direction) -> Transfers {
         Transfers { strategy, direction, ..Transfers::default() }
     }
 
@@ -222,8 +227,8 @@ mod tests {
     #[test]
     fn what_was_made_is_what_a_device_would_find_and_a_missing_copy_is_seen() {
         for strategy in [Strategy::StreamingCopy, Strategy::ZeroCopy] {
-            let mut link = Link::new(&asked(strategy, Direction::ToDevice), &BATCH).unwrap();
-            link.spoil();
+            let mut link = Link::new(&requested(strategy, Direction::ToDevice), &BATCH).unwrap();
+            link.evict();
             link.make(7);
             if strategy.copies() {
                 assert_eq!(link.wrong(7), 1500, "nothing was copied yet");
@@ -246,14 +251,14 @@ mod tests {
         for &direction in Direction::ALL {
             for strategy in [Strategy::StreamingCopy, Strategy::UncachedCopy, Strategy::ZeroCopy] {
                 let refusal =
-                    host.transfer(&asked(strategy, direction), &BATCH).expect_err("needs the driver");
-                assert!(refusal.remedy.contains("--stand-in flush"), "{}", refusal.remedy);
+                    host.transfer(&requested(strategy, direction), &BATCH).expect_err("needs the driver");
+                assert!(refusal.remedy.contains("--substitute flush"), "{}", refusal.remedy);
                 assert!(refusal.reason.contains("driver"), "{}", refusal.reason);
             }
-            let known = host.transfer(&asked(Strategy::PersistentCopy, direction), &BATCH);
-            if cfg!(target_arch = "x86_64") {
+            let known = host.transfer(&requested(Strategy::PersistentCopy, direction), &BATCH);
+            if Cpu::COHERENT_DMA {
                 let (channel, rows) = known.expect("copies are known");
-                assert!(channel.coherent && !channel.stand_in && channel.hz > 0);
+                assert!(channel.coherent && !channel.substitute && channel.hz > 0);
                 assert_eq!((channel.engine, rows.len()), (Engine::Nothing, 4));
                 assert!(rows.iter().all(|r| r.unproven && r.wrong == 0 && r.copy > 0));
             } else {
@@ -269,12 +274,12 @@ mod tests {
         // A thousand lines take more than a tick of any clock.
         let batch = Batch { bytes: 65_536, ..BATCH };
         for strategy in [Strategy::StreamingCopy, Strategy::ZeroCopy, Strategy::PersistentCopy] {
-            let (channel, rows) = host.transfer(&asked(strategy, Direction::FromDevice), &batch).unwrap();
-            assert!(channel.stand_in && !channel.coherent);
+            let (channel, rows) = host.transfer(&requested(strategy, Direction::FromDevice), &batch).unwrap();
+            assert!(channel.substitute && !channel.coherent);
             assert!(rows.iter().all(|r| r.map > 0 && r.unmap > 0), "{strategy:?}");
         }
         for strategy in [Strategy::UncachedCopy, Strategy::Coherent] {
-            assert!(host.transfer(&asked(strategy, Direction::ToDevice), &BATCH).is_err());
+            assert!(host.transfer(&requested(strategy, Direction::ToDevice), &BATCH).is_err());
         }
     }
 
@@ -282,7 +287,7 @@ mod tests {
     fn what_only_a_description_can_do_is_refused() {
         use fathom_probe::transfer::{Maintenance, Mistake};
         let mut host = host();
-        let plain = asked(Strategy::PersistentCopy, Direction::ToDevice);
+        let plain = requested(Strategy::PersistentCopy, Direction::ToDevice);
         for wrong in [
             Transfers { maintenance: Some(Maintenance::Map), ..plain },
             Transfers { mistake: Some(Mistake::NoUnmap), ..plain },

@@ -15,8 +15,8 @@ pub(super) fn open_with(root: &Root, driver: Presence) -> Memory {
     Memory::open(root.clone(), sizes, Some(64 * MIB), driver).expect("addresses")
 }
 
-fn wish(bytes: u64, pages: Pages) -> Wish {
-    Wish { bytes, pages, attribute: Attribute::WriteBack, place: 1 }
+fn request(bytes: u64, pages: Pages) -> MapRequest {
+    MapRequest { bytes, pages, attribute: Attribute::WriteBack, place: 1 }
 }
 
 fn meminfo(available: u64) -> String {
@@ -27,15 +27,15 @@ fn meminfo(available: u64) -> String {
 fn the_ceiling_is_read_again_before_more_is_taken() {
     let (directory, root) = fixture::root(&[("/proc/meminfo", &meminfo(64 * MIB))]);
     let mut memory = open(&root);
-    memory.map(&wish(8 * MIB, Pages::Base)).expect("8 of 32 MiB");
+    memory.map(&request(8 * MIB, Pages::Base)).expect("8 of 32 MiB");
     let taken = memory.populated();
     assert!(taken >= 8 * MIB);
     // Somebody else takes all the rest.
     fixture::write(directory.path(), "/proc/meminfo", meminfo(0).as_bytes());
-    let refusal = memory.map(&wish(16 * MIB, Pages::Base)).expect_err("no more room");
+    let refusal = memory.map(&request(16 * MIB, Pages::Base)).expect_err("no more room");
     assert!(refusal.reason.contains("MemAvailable"), "{refusal:?}");
     assert!(refusal.reason.contains(&format!("{} bytes may be had", taken / 2)), "{refusal:?}");
-    assert!(memory.map(&wish(8 * MIB, Pages::Base)).is_ok(), "what is there is used again");
+    assert!(memory.map(&request(8 * MIB, Pages::Base)).is_ok(), "what is there is used again");
 }
 
 #[test]
@@ -48,8 +48,8 @@ fn a_group_limits_and_is_named() {
         ("/sys/fs/cgroup/box/memory.current", "0\n"),
     ]);
     let mut memory = open(&root);
-    assert!(memory.map(&wish(MIB, Pages::Base)).is_ok());
-    let refusal = memory.map(&wish(3 * MIB, Pages::Base)).expect_err("more than half of the group's");
+    assert!(memory.map(&request(MIB, Pages::Base)).is_ok());
+    let refusal = memory.map(&request(3 * MIB, Pages::Base)).expect_err("more than half of the group's");
     assert!(refusal.reason.contains("own control group (memory.max"), "{refusal:?}");
     assert!(!refusal.reason.contains("box"), "a refusal stands in the record, and a path names its owner");
 }
@@ -60,7 +60,7 @@ fn huge_pages_that_were_not_got_are_refused_and_given_back() {
     let (_keep, root) =
         fixture::root(&[("/proc/meminfo", &meminfo(512 * MIB)), PMD, ("/proc/self/smaps", "")]);
     let mut memory = open(&root);
-    let refusal = memory.map(&wish(2 * MIB, Pages::Huge)).expect_err("not verified");
+    let refusal = memory.map(&request(2 * MIB, Pages::Huge)).expect_err("not verified");
     assert!(refusal.reason.contains("0 of 2048 KiB"), "{refusal:?}");
     assert!(refusal.remedy.contains("transparent_hugepage/enabled"), "{refusal:?}");
     assert_eq!(memory.populated(), 0);
@@ -71,13 +71,13 @@ fn huge_pages_that_were_not_got_are_refused_and_given_back() {
 fn huge_pages_that_are_switched_off_or_unknown_are_refused() {
     let off = ("/sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]\n");
     let (_keep, root) = fixture::root(&[("/proc/meminfo", &meminfo(512 * MIB)), PMD, off]);
-    let refusal = open(&root).map(&wish(MIB, Pages::Huge)).expect_err("switched off");
+    let refusal = open(&root).map(&request(MIB, Pages::Huge)).expect_err("switched off");
     assert!(refusal.reason.contains("never"), "{refusal:?}");
     let (_keep, root) = fixture::root(&[("/proc/meminfo", &meminfo(512 * MIB))]);
-    let refusal = open(&root).map(&wish(MIB, Pages::Huge)).expect_err("no such pages");
+    let refusal = open(&root).map(&request(MIB, Pages::Huge)).expect_err("no such pages");
     assert!(refusal.reason.contains("no transparent huge pages"), "{refusal:?}");
     let (_keep, root) = fixture::root(&[("/proc/meminfo", &meminfo(512 * MIB)), PMD]);
-    let refusal = open(&root).map(&wish(MIB, Pages::Huge)).expect_err("no smaps");
+    let refusal = open(&root).map(&request(MIB, Pages::Huge)).expect_err("no smaps");
     assert!(refusal.reason.contains("verified"), "{refusal:?}");
 }
 
@@ -88,7 +88,7 @@ fn huge_pages_in_the_base_half_are_refused() {
     let base = memory.arena.address();
     let smaps = format!("{base:x}-{:x} rw-p 00000000 00:00 0\nAnonHugePages:      2048 kB\n", base + 2 * MIB);
     fixture::write(directory.path(), "/proc/self/smaps", smaps.as_bytes());
-    let refusal = memory.map(&wish(MIB, Pages::Base)).expect_err("a huge page among them");
+    let refusal = memory.map(&request(MIB, Pages::Base)).expect_err("a huge page among them");
     assert!(refusal.reason.contains("2048 KiB of huge pages"), "{refusal:?}");
     assert_eq!(memory.populated(), 0);
 }

@@ -66,8 +66,8 @@ fn a_page_of_zeros_is_present_and_nobodys_own() {
         ([PRESENT | OWN, PRESENT], "1 of 2 pages that are only read have frames of their own"),
         ([PRESENT | 7, 0], "1 of 2 pages that were read are not present"),
     ] {
-        let told = shared(&words).expect_err(why);
-        assert!(told.contains(why), "{told}");
+        let reported = shared(&words).expect_err(why);
+        assert!(reported.contains(why), "{reported}");
     }
 }
 

@@ -28,7 +28,7 @@ fn the_least_share_is_the_fewest_bits_of_each_cache_in_each_domain() {
     let place = found(&root).expect("it is mounted");
     let share = share(&root, &place).expect("a share");
     assert_eq!(share.schemata, ["L3:0=3;1=3\n", "L2:0=1;1=1;2=1\n"]);
-    assert_eq!(share.told, "L3 2 of 20 parts, L2 1 of 8 parts");
+    assert_eq!(share.reported, "L3 2 of 20 parts, L2 1 of 8 parts");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use super::rounds::Rounds;
 use super::slots::Tally;
-use super::worker::{Stage, Trouble};
+use super::worker::{Stage, WorkerError};
 
 /// Bytes of one write: those of `stress --hdd`.
 const CHUNK: usize = 1 << 20;
@@ -28,8 +28,8 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    pub(crate) fn open(directory: &Path, bytes: u64) -> Result<Disk, Trouble> {
-        let file = nameless(directory).map_err(|e| Trouble::new(Stage::File, &e.into()))?;
+    pub(crate) fn open(directory: &Path, bytes: u64) -> Result<Disk, WorkerError> {
+        let file = nameless(directory).map_err(|e| WorkerError::new(Stage::File, &e.into()))?;
         // Bytes that do not compress: a file system that did would write less.
         let mut random = 0x9e37_79b9_7f4a_7c15_u64;
         let one = |_| {
@@ -67,12 +67,12 @@ pub(crate) fn file_name(directory: &Path, worker: u32) -> PathBuf {
 }
 
 impl Rounds for Disk {
-    fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), Trouble> {
-        let failed = |e: &io::Error| Trouble::new(Stage::Write, e);
+    fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError> {
+        let failed = |e: &io::Error| WorkerError::new(Stage::Write, e);
         // Somebody else may have filled it meanwhile; at the start there was four times as much.
         let free = rustix::fs::fstatvfs(&self.file).map(|s| s.f_bavail * s.f_frsize);
         if free.is_ok_and(|free| free < self.bytes.saturating_mul(2)) {
-            return Err(Trouble { stage: Stage::Write, errno: libc::ENOSPC });
+            return Err(WorkerError { stage: Stage::Write, errno: libc::ENOSPC });
         }
         let mut left = self.bytes;
         while left > 0 {

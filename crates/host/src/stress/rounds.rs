@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use fathom_probe::load::{Keep, Stress, Stressor};
+use fathom_probe::load::{BlockMode, Stress, Stressor};
 
 use super::allocator::Allocator;
 use super::block::Block;
 use super::disk::Disk;
 use super::slots::{Slot, Tally};
-use super::worker::{Orders, Stage, Trouble, pin};
+use super::worker::{Stage, WorkerError, WorkerOptions};
+use crate::process::set_affinity;
 
 /// The unit of lines in what is told, bytes: the line of every core that Fathom is built for but the ARM1176.
 pub(crate) const LINE: u64 = 64;
@@ -26,18 +27,18 @@ const TOUCHES: usize = 1024;
 /// A kind of work that is prepared, and then done for ever.
 pub(crate) trait Rounds {
     /// One round. Whatever it does is counted before it returns.
-    fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), Trouble>;
+    fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError>;
 }
 
 /// Takes what the work needs: afterwards nothing more can be refused but what is taken anew in each round.
-pub(crate) fn prepare(orders: &Orders) -> Result<Box<dyn Rounds>, Trouble> {
-    let stressor = orders.stressor;
+pub(crate) fn prepare(options: &WorkerOptions) -> Result<Box<dyn Rounds>, WorkerError> {
+    let stressor = options.stressor;
     let bytes = usize::try_from(stressor.bytes).map_err(|_| memory(io::ErrorKind::OutOfMemory.into()))?;
     let page = rustix::param::page_size();
     Ok(match stressor.kind {
         Stress::Cpu => Box::new(Cpu(0x9e37_79b9_7f4a_7c15)),
         Stress::Io => Box::new(Io),
-        Stress::Disk => Box::new(Disk::open(&orders.directory, stressor.bytes)?),
+        Stress::Disk => Box::new(Disk::open(&options.directory, stressor.bytes)?),
         Stress::Vm | Stress::Malloc => Box::new(Vm::new(&stressor, bytes, page)?.settled()?),
         Stress::Read => Box::new(Read(touched(bytes, page)?)),
         Stress::Write => Box::new(Write(touched(bytes, page)?, 0)),
@@ -49,12 +50,12 @@ pub(crate) fn prepare(orders: &Orders) -> Result<Box<dyn Rounds>, Trouble> {
             block.base_pages();
             Box::new(Fault { block, bytes, page })
         }
-        Stress::Unmap => Box::new(Unmap::new(orders, bytes)?),
+        Stress::Unmap => Box::new(Unmap::new(options, bytes)?),
     })
 }
 
-fn memory(error: io::Error) -> Trouble {
-    Trouble::new(Stage::Memory, &error)
+fn memory(error: io::Error) -> WorkerError {
+    WorkerError::new(Stage::Memory, &error)
 }
 
 /// Lines of `bytes` bytes that lie together.
@@ -64,7 +65,7 @@ fn lines(bytes: usize) -> u64 {
 
 /// A block of base pages each of which is there and holds something of its own: memory that was never written to is
 /// one page of zeros.
-fn touched(bytes: usize, page: usize) -> Result<Block, Trouble> {
+fn touched(bytes: usize, page: usize) -> Result<Block, WorkerError> {
     let mut block = Block::map(bytes).map_err(memory)?;
     block.base_pages();
     block.mark(0..bytes, page);
@@ -72,7 +73,7 @@ fn touched(bytes: usize, page: usize) -> Result<Block, Trouble> {
 }
 
 /// A block whose lines are one random cycle: the first word of each names the next one's place.
-fn cycle(bytes: usize) -> Result<Block, Trouble> {
+fn cycle(bytes: usize) -> Result<Block, WorkerError> {
     let mut block = Block::map(bytes).map_err(memory)?;
     let words = block.words();
     let count = words.len() / WORDS;
@@ -98,7 +99,7 @@ fn next(state: &mut u64) -> u64 {
 struct Cpu(u64);
 
 impl Rounds for Cpu {
-    fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), Trouble> {
+    fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError> {
         let roots = 1 << 16;
         for _ in 0..roots {
             black_box((black_box(next(&mut self.0)) as f64).sqrt());
@@ -112,7 +113,7 @@ impl Rounds for Cpu {
 struct Io;
 
 impl Rounds for Io {
-    fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), Trouble> {
+    fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError> {
         rustix::fs::sync();
         tally.passes(1);
         Ok(())
@@ -123,7 +124,7 @@ impl Rounds for Io {
 struct Vm {
     bytes: usize,
     stride: usize,
-    keep: Keep,
+    mode: BlockMode,
     source: Source,
 }
 
@@ -135,7 +136,7 @@ enum Source {
 }
 
 impl Vm {
-    fn new(stressor: &Stressor, bytes: usize, page: usize) -> Result<Vm, Trouble> {
+    fn new(stressor: &Stressor, bytes: usize, page: usize) -> Result<Vm, WorkerError> {
         // What cannot be had at all is known before anything runs.
         drop(Block::map(bytes).map_err(memory)?);
         let source = match stressor.kind {
@@ -143,14 +144,14 @@ impl Vm {
             _ => Source::Maps(None),
         };
         let stride = usize::try_from(stressor.stride).unwrap_or(bytes);
-        Ok(Vm { bytes, stride, keep: stressor.keep, source })
+        Ok(Vm { bytes, stride, mode: stressor.mode, source })
     }
 
     /// With the rounds behind it in which a block that stays faults for the first time: who runs `stress` for minutes
     /// does not see them, and a trial of a second would see little else. (glibc's heap takes two, `allocator.rs`.)
-    fn settled(mut self) -> Result<Vm, Trouble> {
-        let stays = match (&mut self.source, self.keep) {
-            (_, Keep::Keep) => true,
+    fn settled(mut self) -> Result<Vm, WorkerError> {
+        let stays = match (&mut self.source, self.mode) {
+            (_, BlockMode::Kept) => true,
             (Source::Maps(_), _) => false,
             // In the first of the two it is enough to be freed.
             (Source::Mallocs(allocator), _) => {
@@ -166,7 +167,7 @@ impl Vm {
     }
 
     /// A round, with a sleep in its middle.
-    fn once(&mut self, tally: &mut Tally<'_>, sleep: Duration) -> Result<(), Trouble> {
+    fn once(&mut self, tally: &mut Tally<'_>, sleep: Duration) -> Result<(), WorkerError> {
         let block = match &mut self.source {
             Source::Maps(Some(block)) => block,
             Source::Maps(none) => none.insert(Block::map(self.bytes).map_err(memory)?),
@@ -189,11 +190,11 @@ impl Vm {
         }
         for from in (0..self.bytes).step_by(piece) {
             if !block.marked(from..from.saturating_add(piece).min(self.bytes), self.stride) {
-                return Err(Trouble { stage: Stage::ReadBack, errno: 0 });
+                return Err(WorkerError { stage: Stage::ReadBack, errno: 0 });
             }
             tell(tally, from);
         }
-        if self.keep != Keep::Keep {
+        if self.mode != BlockMode::Kept {
             match &mut self.source {
                 Source::Maps(block) => drop(block.take()),
                 Source::Mallocs(allocator) => allocator.free(),
@@ -205,10 +206,10 @@ impl Vm {
 }
 
 impl Rounds for Vm {
-    fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), Trouble> {
-        let sleep = match self.keep {
-            Keep::Hang(seconds) => Duration::from_secs(seconds),
-            Keep::Free | Keep::Keep => Duration::ZERO,
+    fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError> {
+        let sleep = match self.mode {
+            BlockMode::Hang(seconds) => Duration::from_secs(seconds),
+            BlockMode::Free | BlockMode::Kept => Duration::ZERO,
         };
         self.once(tally, sleep)
     }
@@ -217,7 +218,7 @@ impl Rounds for Vm {
 struct Read(Block);
 
 impl Rounds for Read {
-    fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), Trouble> {
+    fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError> {
         for piece in self.0.words().chunks(PIECE / 8) {
             let sum = black_box(piece).iter().fold(0, |sum: u64, word| sum.wrapping_add(*word));
             black_box(sum);
@@ -231,7 +232,7 @@ impl Rounds for Read {
 struct Write(Block, u64);
 
 impl Rounds for Write {
-    fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), Trouble> {
+    fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError> {
         self.1 += 1;
         for piece in self.0.words().chunks_mut(PIECE / 8) {
             piece.fill(black_box(self.1));
@@ -246,7 +247,7 @@ impl Rounds for Write {
 struct Copy(Block);
 
 impl Rounds for Copy {
-    fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), Trouble> {
+    fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError> {
         let words = self.0.words();
         let half = words.len() / 2;
         let (from, to) = words.split_at_mut(half);
@@ -267,7 +268,7 @@ struct Chase {
 }
 
 impl Rounds for Chase {
-    fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), Trouble> {
+    fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError> {
         let words = self.block.words();
         let mut left = words.len() / WORDS;
         while left > 0 {
@@ -291,7 +292,7 @@ struct Pages {
 }
 
 impl Rounds for Pages {
-    fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), Trouble> {
+    fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError> {
         let page = self.page / 8;
         let words = self.block.words();
         for (nth, pages) in words.chunks(TOUCHES * page).enumerate() {
@@ -317,7 +318,7 @@ struct Fault {
 }
 
 impl Rounds for Fault {
-    fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), Trouble> {
+    fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError> {
         // In pieces, so that the memory taken is one piece and the mapping stays.
         let piece = PIECE.max(self.page);
         for from in (0..self.bytes).step_by(piece) {
@@ -339,22 +340,22 @@ struct Unmap {
 }
 
 impl Unmap {
-    fn new(orders: &Orders, bytes: usize) -> Result<Unmap, Trouble> {
+    fn new(options: &WorkerOptions, bytes: usize) -> Result<Unmap, WorkerError> {
         let ended = Arc::new(AtomicBool::new(false));
-        let (flag, aside) = (Arc::clone(&ended), orders.aside);
+        let (flag, placement) = (Arc::clone(&ended), options.placement);
         let spin = move || {
-            if let Some(aside) = aside {
-                if aside.idle {
+            if let Some(placement) = placement {
+                if placement.idle {
                     crate::quiet::idle();
                 }
-                let _ = pin(&[aside.cpu]);
+                let _ = set_affinity(&[placement.cpu]);
             }
             while !flag.load(Ordering::Relaxed) {
                 std::hint::spin_loop();
             }
         };
         let spawned = std::thread::Builder::new().stack_size(64 << 10).spawn(spin);
-        spawned.map_err(|e| Trouble::new(Stage::Thread, &e))?;
+        spawned.map_err(|e| WorkerError::new(Stage::Thread, &e))?;
         Ok(Unmap { bytes, ended })
     }
 }
@@ -366,7 +367,7 @@ impl Drop for Unmap {
 }
 
 impl Rounds for Unmap {
-    fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), Trouble> {
+    fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError> {
         let mut page = Block::map(self.bytes).map_err(memory)?;
         page.mark(0..self.bytes, self.bytes);
         tally.touched(1, 1);

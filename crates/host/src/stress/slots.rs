@@ -117,7 +117,7 @@ pub(crate) struct Tally<'a> {
     lines: u64,
     bytes: u64,
     /// Work that was not told yet, in lines.
-    untold: u64,
+    unreported: u64,
 }
 
 /// Lines after which the counts are told: some microseconds of the cheapest, some milliseconds of those that fault.
@@ -127,7 +127,7 @@ const ROUND: u64 = 64;
 
 impl Tally<'_> {
     pub(crate) fn new(slot: &Slot) -> Tally<'_> {
-        Tally { slot, passes: 0, lines: 0, bytes: 0, untold: 0 }
+        Tally { slot, passes: 0, lines: 0, bytes: 0, unreported: 0 }
     }
 
     /// So many lines were touched, and so many bytes of them read or written.
@@ -150,15 +150,15 @@ impl Tally<'_> {
     }
 
     fn count(&mut self, work: u64) {
-        self.untold += work;
-        if self.untold >= TELL {
+        self.unreported += work;
+        if self.unreported >= TELL {
             self.tell();
         }
     }
 
     /// Tells all there is.
     pub(crate) fn tell(&mut self) {
-        self.untold = 0;
+        self.unreported = 0;
         // Of the whole process: some workers have two threads.
         let usage = crate::watch::usage(libc::RUSAGE_SELF);
         let faults = (usage.ru_minflt as u64).wrapping_add(usage.ru_majflt as u64);

@@ -11,8 +11,8 @@ const AGAIN: [&str; 5] =
 #[ignore = "it is started by the others, as a worker"]
 fn a_worker_of_the_other_tests() {
     let words: Vec<String> = std::env::args().skip_while(|word| word != AGAIN[4]).skip(1).collect();
-    if let Ok(orders) = Orders::read(&words) {
-        panic!("{}", work(&orders));
+    if let Ok(options) = WorkerOptions::read(&words) {
+        panic!("{}", work(&options));
     }
 }
 
@@ -36,11 +36,11 @@ fn stressors(words: &[&str], root: &Root) -> Stressors {
     let cpus = cpus(&allowed, measured);
     let options = Options {
         worker: program(words),
-        keeper: program(&["sh", "-c", "cat >/dev/null"]),
+        reaper: program(&["sh", "-c", "cat >/dev/null"]),
         ..Options::default()
     };
-    let lookout = Lookout::new(options.keeper.clone(), cpus.clone());
-    Stressors::new(root, measured, cpus, &options, lookout)
+    let supervisor = Supervisor::new(options.reaper.clone(), cpus.clone());
+    Stressors::new(root, measured, cpus, &options, supervisor)
 }
 
 fn load(text: &str) -> Load {
@@ -69,19 +69,19 @@ fn soon(what: &str, mut done: impl FnMut() -> bool) {
 }
 
 /// What a load has done when each of its stressors has ended a round.
-fn done(text: &str) -> Vec<Pressed> {
+fn done(text: &str) -> Vec<LoadStats> {
     let mut stressors = stressors(&AGAIN, &Root::system());
-    stressors.press(&load(text), false).unwrap_or_else(|r| panic!("{text}: {}", r.reason));
+    stressors.start_load(&load(text), false).unwrap_or_else(|r| panic!("{text}: {}", r.reason));
     let (before, running) = {
         let running = stressors.running.as_ref().expect("it runs");
         (running.before.clone(), running)
     };
     soon(text, || running.counts().iter().zip(&before).all(|(now, then)| now.passes > then.passes + 1));
-    let released = stressors.release();
+    let load_report = stressors.stop_load();
     assert!(stressors.running.is_none());
-    assert_eq!(stressors.release(), Released::default(), "nothing is left to be released");
-    assert!(released.pressed.iter().all(|row| row.ns > 0));
-    released.pressed
+    assert_eq!(stressors.stop_load(), LoadReport::default(), "nothing is left to be released");
+    assert!(load_report.load_stats.iter().all(|row| row.ns > 0));
+    load_report.load_stats
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn faults_and_lines_are_those_of_the_rounds() {
     let pages = (1u64 << 20) / page;
     let rows = done("vm*2:1M fault:1M unmap vm:1M:4K:keep malloc:1M");
     // What is under way at either end is counted in part: one round of each worker, and what it has not told.
-    let about = |row: &Pressed, count: u64, each: u64, slack: u64, what: &str| {
+    let about = |row: &LoadStats, count: u64, each: u64, slack: u64, what: &str| {
         let (least, most) = ((row.passes.saturating_sub(slack)) * each, (row.passes + slack) * each);
         assert!((least..=most).contains(&count), "{what}: {row:?}, {each} each");
     };
@@ -151,12 +151,12 @@ fn a_load_ends_with_the_thread_that_started_it() {
     static DONE: AtomicU32 = AtomicU32::new(0);
     let begun = std::thread::spawn(|| {
         let mut stressors = stressors(&AGAIN, &Root::system());
-        stressors.press(&load("cpu*2 vm:524K"), false).expect("a load");
+        stressors.start_load(&load("cpu*2 vm:524K"), false).expect("a load");
         let there = children("vm*1:524K");
         DONE.store(1, Ordering::Relaxed);
-        // Whoever is killed releases nothing. The lookout, which this process still has, must not see it.
+        // Whoever is killed releases nothing. The supervisor, which this process still has, must not see it.
         let running = stressors.running.take().expect("it runs");
-        stressors.lookout.forget(running.workers.iter().map(|w| &w.child));
+        stressors.supervisor.forget(running.workers.iter().map(|w| &w.child));
         std::mem::forget(running);
         there
     });
@@ -172,7 +172,7 @@ fn a_worker_is_an_ordinary_process_away_from_the_measured_cpu() {
         return;
     }
     let mut stressors = stressors(&AGAIN, &Root::system());
-    stressors.press(&load("read:532K"), false).expect("a load");
+    stressors.start_load(&load("read:532K"), false).expect("a load");
     let pid = stressors.running.as_ref().expect("it runs").workers[0].child.id();
     let text = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).expect("it is there");
     assert_eq!(text("oom_score_adj").trim(), "1000");
@@ -189,7 +189,7 @@ fn a_worker_is_an_ordinary_process_away_from_the_measured_cpu() {
     let stat = std::fs::read_to_string(task.join("stat")).expect("a stat");
     let fields: Vec<&str> = stat.rsplit_once(')').expect("a name").1.split_whitespace().collect();
     assert_eq!((fields[38], fields[15]), ("0", "20"), "{stat}");
-    stressors.release();
+    stressors.stop_load();
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn what_cannot_be_started_is_refused_and_nothing_is_left() {
     }
     let system = Root::system();
     let refused = |words: &[&str], text: &str| {
-        let refusal = stressors(words, &system).press(&load(text), false).expect_err("a refusal");
+        let refusal = stressors(words, &system).start_load(&load(text), false).expect_err("a refusal");
         assert!(!refusal.remedy.is_empty(), "{}", refusal.reason);
         refusal.reason.into_owned()
     };
@@ -209,7 +209,7 @@ fn what_cannot_be_started_is_refused_and_nothing_is_left() {
     assert!(why.contains("a worker of vm*3:528K ended with status 1 before it worked"), "{why}");
     // More than the machine has addresses for, within what the fixture says there is.
     let (_keep, root) = fixture::root(&[("/proc/meminfo", "MemAvailable: 9007199254740991 kB\n")]);
-    let refusal = stressors(&AGAIN, &root).press(&load("cpu vm*2:1024G malloc:1024G"), false);
+    let refusal = stressors(&AGAIN, &root).start_load(&load("cpu vm*2:1024G malloc:1024G"), false);
     if let Err(refusal) = refusal {
         assert!(refusal.reason.contains("cannot map its memory"), "{}", refusal.reason);
     } else {
@@ -222,7 +222,7 @@ fn what_cannot_be_started_is_refused_and_nothing_is_left() {
 fn memory_beyond_what_may_be_taken_is_refused_with_what_there_is() {
     let (_keep, root) = fixture::root(&[("/proc/meminfo", "MemAvailable: 131072 kB\n")]);
     let mut stressors = stressors(&AGAIN, &root);
-    let refusal = stressors.press(&load("vm*2:40M cpu"), false).expect_err("too much");
+    let refusal = stressors.start_load(&load("vm*2:40M cpu"), false).expect_err("too much");
     // Twice 40 MiB and three processes; half of 128 MiB.
     assert!(
         refusal.reason.contains("vm*2:40M cpu*1 takes 86 MiB, and 64 MiB may be taken"),
@@ -231,7 +231,7 @@ fn memory_beyond_what_may_be_taken_is_refused_with_what_there_is() {
     );
     assert!(refusal.reason.contains("MemAvailable"), "{}", refusal.reason);
     stressors.most = Some(32 << 20);
-    let refusal = stressors.press(&load("read:32M"), false).expect_err("too much");
+    let refusal = stressors.start_load(&load("read:32M"), false).expect_err("too much");
     assert!(refusal.reason.contains("32 MiB may be taken") && refusal.reason.contains("--max-bytes"));
     assert_eq!(demand(&load("disk*4:1G cpu")), 5 * OWN, "a disk's bytes are no memory");
     assert_eq!(demand(&load(&"vm*256:1024G ".repeat(16))), 4096 * (OWN + (1 << 40)));
@@ -241,37 +241,37 @@ fn memory_beyond_what_may_be_taken_is_refused_with_what_there_is() {
 fn a_load_leaves_the_measured_cpu_where_there_is_another() {
     assert_eq!(cpus(&[0, 1, 3], 1), [0, 3]);
     assert_eq!(cpus(&[2], 2), [2]);
-    let told = |allowed: &[u32], measured| {
-        let lookout = Lookout::new(None, Vec::new());
+    let reported = |allowed: &[u32], measured| {
+        let supervisor = Supervisor::new(None, Vec::new());
         let cpus = cpus(allowed, measured);
-        Stressors::new(&Root::system(), measured, cpus, &Options::default(), lookout)
+        Stressors::new(&Root::system(), measured, cpus, &Options::default(), supervisor)
     };
-    assert_eq!(told(&[0, 1], 1).two(0), (vec![0], Some(Aside { cpu: 1, idle: true })));
-    assert_eq!(told(&[0, 1, 2], 1).two(1), (vec![0], Some(Aside { cpu: 2, idle: false })));
-    assert_eq!(told(&[0, 1], 1).facts().len(), 2);
-    assert_eq!(told(&[0, 1, 2], 1).facts().len(), 1);
+    assert_eq!(reported(&[0, 1], 1).two(0), (vec![0], Some(Placement { cpu: 1, idle: true })));
+    assert_eq!(reported(&[0, 1, 2], 1).two(1), (vec![0], Some(Placement { cpu: 2, idle: false })));
+    assert_eq!(reported(&[0, 1], 1).facts().len(), 2);
+    assert_eq!(reported(&[0, 1, 2], 1).facts().len(), 1);
 }
 
 #[test]
 fn orders_survive_their_words() {
-    for (aside, stressor) in [
+    for (placement, stressor) in [
         (None, "vm*1:8M:4K:hang2"),
-        (Some(Aside { cpu: 3, idle: true }), "unmap"),
-        (Some(Aside { cpu: 0, idle: false }), "cpu"),
+        (Some(Placement { cpu: 3, idle: true }), "unmap"),
+        (Some(Placement { cpu: 0, idle: false }), "cpu"),
     ] {
-        let orders = Orders {
+        let options = WorkerOptions {
             parent: 42,
             slot: 7,
             cpus: vec![0, 2],
-            aside,
+            placement,
             directory: "/var/tmp/a b".into(),
             stressor: load(stressor).stressors[0],
         };
         let words: Vec<String> =
-            orders.words().into_iter().map(|word| word.into_string().expect("UTF-8")).collect();
-        assert_eq!(Orders::read(&words), Ok(orders));
+            options.words().into_iter().map(|word| word.into_string().expect("UTF-8")).collect();
+        assert_eq!(WorkerOptions::read(&words), Ok(options));
     }
-    let strange = |words: &str| Orders::read(&words.split(' ').map(str::to_owned).collect::<Vec<_>>());
+    let strange = |words: &str| WorkerOptions::read(&words.split(' ').map(str::to_owned).collect::<Vec<_>>());
     for words in ["", "1 2 3", "1 0 0 - - vm vm", "x 0 0 - - vm", "1 0 0 - - wm", "1 0 0 - - none"] {
         assert!(strange(words).is_err(), "{words}");
     }

@@ -26,15 +26,6 @@ pub(crate) struct Buffer {
     instance: Instance,
 }
 
-/// What was read, beside the records.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Drained {
-    /// Bytes of the buffer that were used, in whole pages.
-    pub bytes: u64,
-    /// Records that were lost.
-    pub lost: u64,
-}
-
 impl Buffer {
     /// The buffer of `cpu` in `instance`, switched off. The instance's `tracer` (`nop` is none) is its for good: it
     /// cannot be changed while the pages are open (EBUSY), and goes with the instance.
@@ -88,23 +79,23 @@ impl Buffer {
         read(&self.path().join(file))
     }
 
-    /// Takes all records out. Nobody may write meanwhile.
+    /// Takes all records out, and returns how many were lost. Nobody may write meanwhile.
     ///
     /// # Errors
     /// A [`Refusal`] where the kernel does not hand them out.
-    pub(crate) fn drain(&mut self, mut each: impl FnMut(Record)) -> Result<Drained, Refusal> {
+    pub(crate) fn drain(&mut self, mut each: impl FnMut(Record)) -> Result<u64, Refusal> {
         let mut page = vec![0; self.layout.bytes()];
-        let mut drained = Drained::default();
+        let (mut bytes, mut reported) = (0, 0u64);
         // This ends; the bound is for a kernel that would not.
-        while drained.bytes <= 2 * LARGEST {
+        while bytes <= 2 * LARGEST {
             match self.pipe.read(&mut page) {
                 Ok(0) => break,
                 Ok(length) => {
-                    drained.bytes += page.len() as u64;
+                    bytes += page.len() as u64;
                     let page = page.get(..length).unwrap_or_default();
                     let Some((records, lost)) = ring::records(page, &self.layout) else { continue };
                     records.for_each(&mut each);
-                    drained.lost = drained.lost.saturating_add(lost);
+                    reported = reported.saturating_add(lost);
                 }
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -113,8 +104,7 @@ impl Buffer {
         }
         // The pages tell of the same losses as the statistics, where both do.
         let stats = self.text(&format!("per_cpu/cpu{}/stats", self.cpu)).unwrap_or_default();
-        drained.lost = drained.lost.max(lost(&stats));
-        Ok(drained)
+        Ok(reported.max(lost(&stats)))
     }
 }
 

@@ -1,4 +1,4 @@
-//! From events to the stages of one wake-up.
+//! From events to the stages of one wake-up, and what else ran on that CPU meanwhile.
 
 use super::event::{Event, What};
 
@@ -122,27 +122,14 @@ impl Follow {
     }
 }
 
-/// Switches from another thread than the one that got the CPU last, each of which shows that one is missing.
-pub(crate) fn gaps(events: &[Event]) -> u64 {
-    let mut last = None;
-    let mut gaps = 0;
-    for event in events {
-        if let What::Switch { prev, next, .. } = event.what {
-            gaps += u64::from(last.is_some_and(|tid| tid != prev.tid));
-            last = Some(next.tid);
-        }
-    }
-    gaps
-}
-
 /// What happened from `from_ns` to `to_ns`, at most `most` rows, beginning with the switch that shows who had
 /// the CPU at `from_ns`. Of more, the first and the last are kept, and a row between them says how many are
 /// not.
 pub(crate) fn around(events: &[Event], from_ns: u64, to_ns: u64, most: usize) -> Vec<(u64, String)> {
-    let told = |event: &&Event| event.what.words().is_some();
+    let reported = |event: &&Event| event.what.words().is_some();
     let switch = |event: &&Event| event.ns <= from_ns && matches!(event.what, What::Switch { .. });
     let before = events.iter().rev().find(switch);
-    let within = events.iter().filter(|e| e.ns > from_ns && e.ns <= to_ns).filter(told);
+    let within = events.iter().filter(|e| e.ns > from_ns && e.ns <= to_ns).filter(reported);
     let all: Vec<&Event> = before.into_iter().chain(within).collect();
     let row = |event: &&Event| (event.ns, event.what.words().unwrap_or_default());
     if all.len() <= most {
@@ -158,4 +145,4 @@ pub(crate) fn around(events: &[Event], from_ns: u64, to_ns: u64, most: usize) ->
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

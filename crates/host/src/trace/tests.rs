@@ -4,6 +4,7 @@ use rustix::time::Timespec;
 
 use std::fs::File;
 
+use super::join::tests::gaps;
 use super::*;
 use crate::process::{allowed, choose_cpu, pin};
 use crate::quiet::Quiet;
@@ -85,20 +86,15 @@ fn each_wake_up_passes_its_places_in_order() {
             }
             whole += usize::from(there.len() == places.len());
         }
-        eprintln!(
-            "{whole} of {} whole, {} gaps, {} lost, {} bytes",
-            seen.len(),
-            traced.gaps,
-            traced.lost,
-            traced.bytes
-        );
+        let gaps = gaps(&traced.events);
+        eprintln!("{whole} of {} whole, {gaps} gaps, {} lost", seen.len(), traced.lost);
         assert_eq!(traced.lost, 0);
         // A timer may expire on another CPU.
         let woken = traced.stages.iter().filter(|s| s.irq_ns.is_some() && s.wake_ns.is_some()).count();
         assert!(woken >= 190, "{woken} of {}, {traced:?}", seen.len());
         // A kernel that keeps a thread to itself, be it the idle one of this CPU, does not show how that one gives
         // the CPU away; but it shows how it gets it.
-        assert!(whole as u64 + traced.gaps >= 190, "{whole} of {}, {traced:?}", seen.len());
+        assert!(whole as u64 + gaps >= 190, "{whole} of {}, {traced:?}", seen.len());
         let first = seen[0];
         let rows = traced.around(first.0, first.1, 20);
         assert!(rows.len() <= 20 && rows.iter().any(|(_, row)| row.contains("switch")), "{rows:?}");
@@ -172,13 +168,13 @@ fn cost() {
                 quiet.begin();
                 let seen = periodic(2000, period_ns);
                 quiet.end();
-                let bytes = if traced { trace.end().expect("a trace ends").bytes } else { 0 };
+                let events = if traced { trace.end().expect("a trace ends").events.len() } else { 0 };
                 let mut late: Vec<u64> = seen.iter().map(|(due, user)| user - due).collect();
                 late.sort_unstable();
-                (late[1000], bytes)
+                (late[1000], events)
             };
-            let (without, (with, bytes)) = (median(false).0, median(true));
-            println!("{period_ns} ns, run {run}: without {without} ns, with {with} ns, {bytes} bytes");
+            let (without, (with, events)) = (median(false).0, median(true));
+            println!("{period_ns} ns, run {run}: without {without} ns, with {with} ns, {events} events");
         }
     }
 }

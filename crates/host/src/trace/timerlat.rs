@@ -75,8 +75,8 @@ pub(crate) fn timerlat(
     std::thread::sleep(time);
     buffer.set("tracing_on", "0")?;
     let mut rows = Vec::new();
-    let drained = buffer.drain(|record| kind.add(record.data, &mut rows))?;
-    Ok(Timerlat { rows, lost: drained.lost })
+    let lost = buffer.drain(|record| kind.add(record.data, &mut rows))?;
+    Ok(Timerlat { rows, lost })
 }
 
 /// Is there such a tracer, and does nobody use it or the one that shares its settings?

@@ -31,7 +31,7 @@ fn a_group_without_real_time_runtime_is_named_with_its_file() {
 
 #[test]
 fn a_sleep_ends_at_its_time_and_not_before() {
-    let mut waker = Waker::new(crate::lookout::Lookout::new(None, Vec::new()));
+    let mut waker = Waker::new(crate::supervisor::Supervisor::new(None, Vec::new()));
     for _ in 0..5 {
         let at = now() + 200_000;
         let awake = waker.sleep(at).expect("a sleep");
@@ -43,24 +43,24 @@ fn a_sleep_ends_at_its_time_and_not_before() {
 
 #[test]
 fn switches_are_asked_for_where_there_can_have_been_one() {
-    let mut waker = Waker::new(crate::lookout::Lookout::new(None, Vec::new()));
-    let asked = |waker: &mut Waker| {
+    let mut waker = Waker::new(crate::supervisor::Supervisor::new(None, Vec::new()));
+    let requested = |waker: &mut Waker| {
         // No count is so large: what is still there was not asked for.
         waker.involuntary = u64::MAX;
         waker.sleep(now() + 50_000).expect("a sleep").involuntary != u64::MAX
     };
-    assert!(asked(&mut waker), "the first");
+    assert!(requested(&mut waker), "the first");
     // A least time that nothing undercuts: only every 64th.
     waker.least_ns = u64::MAX / 2;
     let often = (0..2 * ASK - 1).filter(|_| {
         waker.least_ns = u64::MAX / 2;
-        asked(&mut waker)
+        requested(&mut waker)
     });
     assert_eq!(often.count(), 1);
     // Awake for longer than at least, by more than two switches.
-    assert!(asked(&mut waker), "the 64th");
+    assert!(requested(&mut waker), "the 64th");
     (waker.least_ns, waker.woke_ns) = (0, now() - 2 * SWITCHES_NS);
-    assert!(asked(&mut waker));
+    assert!(requested(&mut waker));
 }
 
 #[test]
@@ -75,8 +75,8 @@ fn rows_of_the_tracer_are_activations_whose_late_thread_skips_periods() {
         row(13, Some(6), Some(60)),
     ];
     let woken = of_rows(&rows, 1000, 2);
-    let told: Vec<_> = woken.iter().map(|w| (w.irq_ns, w.user_ns, w.missed, w.skipped)).collect();
-    assert_eq!(told, [(None, 40, 0, 0), (Some(3), 2500, 0, 0), (Some(4), 50, 2, 0), (Some(6), 60, 0, 3)]);
+    let reported: Vec<_> = woken.iter().map(|w| (w.irq_ns, w.user_ns, w.missed, w.skipped)).collect();
+    assert_eq!(reported, [(None, 40, 0, 0), (Some(3), 2500, 0, 0), (Some(4), 50, 2, 0), (Some(6), 60, 0, 3)]);
     assert!(woken.iter().all(|w| w.work_ns == w.user_ns && w.cpu == 2 && w.end == 0));
 }
 
@@ -90,12 +90,12 @@ fn rows_of_the_driver_are_activations_and_gaps_are_missed_periods() {
     // The thread was late for two periods; and what is before its time is no latency.
     let early = Activation { expires_ns: 10_000, irq_ns: 9_999, task_ns: 0 };
     let rows = [row(5_000, 3, 40), row(6_000, 4, 2500), row(9_000, 5, 50), early];
-    let told: Vec<_> = of_activations(&rows, 1000, 2)
+    let reported: Vec<_> = of_activations(&rows, 1000, 2)
         .iter()
         .map(|w| (w.irq_ns, w.user_ns, w.work_ns, w.missed, w.skipped, w.cpu))
         .collect();
     assert_eq!(
-        told,
+        reported,
         [
             (Some(3), 40, 40, 0, 0, 2),
             (Some(4), 2500, 2500, 0, 0, 2),
@@ -109,7 +109,7 @@ fn rows_of_the_driver_are_activations_and_gaps_are_missed_periods() {
 #[test]
 fn the_kernel_s_own_wake_ups_name_both_who_could_have_told_them() {
     let (_keep, root) = fixture::root(&[]);
-    let mut waker = Waker::new(crate::lookout::Lookout::new(None, Vec::new()));
+    let mut waker = Waker::new(crate::supervisor::Supervisor::new(None, Vec::new()));
     let mut refused = |own: &Presence| {
         let wakes = Wakes { timerlat: true, ..Wakes::default() };
         let refusal = waker.kernels(&root, own, (0, 10), &wakes).expect_err("nobody tells");

@@ -25,12 +25,11 @@
 //!
 //! So by induction every cell that exists is a multiple of 8 below [`LENGTH`], in a block that was zeroed.
 
-use core::arch::asm;
-
-use fathom_probe::machine::{Mapping, Operation, Refusal, Wish};
+use fathom_loops::Instructions as _;
+use fathom_loops::aarch64::Aarch64;
+use fathom_probe::machine::{MapRequest, Mapping, Refusal};
 use fathom_probe::patterns::copy::{BEYOND, Copying};
-use fathom_probe::patterns::stride::{KEYS, Sweep, UNROLL};
-use fathom_probe::patterns::unrolled;
+use fathom_probe::patterns::stride::{KEYS, Sweep};
 
 use super::cache;
 use crate::tables::BLOCK;
@@ -80,8 +79,8 @@ impl Arena {
     }
 
     /// Grants a wish in the window of a treatment.
-    pub(super) fn map(&mut self, wish: &Wish, treatment: Treatment) -> Result<Mapping, Refusal> {
-        let mapping = Window { treatment, pages: wish.pages }.place(wish)?;
+    pub(super) fn map(&mut self, request: &MapRequest, treatment: Treatment) -> Result<Mapping, Refusal> {
+        let mapping = Window { treatment, pages: request.pages }.place(request)?;
         for block in Blocks::of(&mapping) {
             self.prepare(block, treatment.byte());
         }
@@ -104,7 +103,7 @@ impl Arena {
             for offset in (start..start + BLOCK).step_by(16) {
                 // SAFETY: aligned and inside the first window; nobody has a cell in a block that was never used.
                 // Volatile, so that it stays before the maintenance.
-                unsafe { store_pair(at(offset), 0) };
+                unsafe { Aarch64::store_pair(at(offset), 0) };
             }
             // SAFETY: as above.
             unsafe { cache::clean_invalidate(FIRST + start, BLOCK) };
@@ -156,33 +155,12 @@ impl Arena {
     /// The batch form of the stride, see `fathom_probe::patterns::stride::body`.
     #[inline(never)]
     pub(super) fn sweep(&mut self, sweep: &Sweep, from: u64, n: u64) -> Option<u64> {
-        let extent = sweep.cells.checked_sub(1)?.checked_mul(sweep.step)?.checked_add(LINK)?;
+        let extent = sweep.cells.checked_sub(1)?.checked_mul(sweep.stride)?.checked_add(LINK)?;
         self.holds(sweep.base, extent.max(LINK * KEYS))?;
-        sweep.step.is_multiple_of(LINK).then_some(())?;
-        let mut sum = 0u64;
-        for part in sweep.parts(from, n) {
-            let (first, step, count) = (at(part.offset), sweep.step as usize, part.count);
-            let link = sweep.base + part.key;
-            // SAFETY: by `holds` all of the sweep's cells, and those that it stores (its base and a key below a
-            // kibibyte from it), are cells; `parts` stays within them. A flip keeps cells cells (fact 2).
-            unsafe {
-                match sweep.operation {
-                    Operation::Read => {
-                        each(first, step, count, |cell| sum = sum.wrapping_add(cell.read_volatile()))
-                    }
-                    Operation::Rmw => {
-                        each(first, step, count, |cell| cell.write_volatile(cell.read_volatile() ^ part.key));
-                    }
-                    Operation::Set if step == LINK as usize => set(first, count, link),
-                    Operation::Write | Operation::Set => {
-                        each(first, step, count, |cell| cell.write_volatile(link));
-                    }
-                    // What copies is no sweep.
-                    Operation::CopyTo | Operation::CopyFrom => return None,
-                }
-            }
-        }
-        Some(sum)
+        sweep.stride.is_multiple_of(LINK).then_some(())?;
+        // SAFETY: by `holds` all of the sweep's cells, and those that it stores (its base and a key below a kibibyte from
+        // it), are cells. A flip keeps cells cells (fact 2).
+        unsafe { fathom_loops::sweep::<Aarch64>(at(0), sweep, from, n) }
     }
 
     /// The batch form of the copy, see `fathom_probe::patterns::copy::body`.
@@ -191,90 +169,9 @@ impl Arena {
         let bytes = copying.cells.checked_add(BEYOND)?.checked_mul(LINK)?;
         self.holds(copying.from, bytes)?;
         self.holds(copying.to, copying.cells.checked_mul(LINK)?)?;
-        for piece in copying.pieces(from, n) {
-            // SAFETY: both are cells, checked above, and a piece stays inside them. That they may overlap in memory
-            // changes what is copied and not that it is links.
-            unsafe { copy(at(piece.from), at(piece.to), piece.count) };
-        }
+        // SAFETY: both are cells, checked above. That they may overlap in memory changes what is copied and not that it
+        // is links.
+        unsafe { fathom_loops::copy::<Aarch64>(at(0), copying, from, n) };
         Some(())
     }
-}
-
-/// Calls `one` for `count` cells, `step` bytes apart, the odd ones first. The address of the next may lie beyond the
-/// last, where nobody uses it.
-#[inline(always)]
-fn each(first: *mut u8, step: usize, count: u64, mut one: impl FnMut(*mut u64)) {
-    let mut at = first;
-    unrolled::<UNROLL>(count, || {
-        one(at.cast());
-        at = at.wrapping_add(step);
-    });
-}
-
-/// Pairs of cells in a turn.
-const PAIRS: u64 = UNROLL / 2;
-
-/// Calls `one` for `count` pairs of cells, the odd cell having been seen to.
-#[inline(always)]
-fn each_pair(count: u64, mut one: impl FnMut(usize)) {
-    let mut offset = 0;
-    unrolled::<PAIRS>(count, || {
-        one(offset);
-        offset += 16;
-    });
-}
-
-/// Stores `value` into `count` neighbouring cells, two a store; an odd one by itself, first.
-///
-/// # Safety
-/// They are cells of the arena, and `value` is one.
-#[inline(always)]
-unsafe fn set(first: *mut u8, count: u64, value: u64) {
-    let mut first = first;
-    if count % 2 == 1 {
-        // SAFETY: the first of the caller's cells.
-        unsafe { first.cast::<u64>().write_volatile(value) };
-        first = first.wrapping_add(LINK as usize);
-    }
-    // SAFETY: the cells that are left, two a call.
-    each_pair(count / 2, |offset| unsafe { store_pair(first.wrapping_add(offset), value) });
-}
-
-/// Copies `count` cells, two a load and a store; an odd one by itself, first.
-///
-/// # Safety
-/// Both are cells of the arena.
-#[inline(always)]
-unsafe fn copy(from: *const u8, to: *mut u8, count: u64) {
-    let (mut from, mut to) = (from, to);
-    if count % 2 == 1 {
-        // SAFETY: the first cell of each.
-        unsafe { to.cast::<u64>().write_volatile(from.cast::<u64>().read_volatile()) };
-        (from, to) = (from.wrapping_add(LINK as usize), to.wrapping_add(LINK as usize));
-    }
-    // SAFETY: the cells that are left, two a call. LDP and STP need an alignment of 8 ("Alignment support"), with
-    // every attribute; each half is single-copy atomic ("Requirements for single-copy atomicity").
-    each_pair(count / 2, |offset| unsafe {
-        asm!(
-            "ldp {a}, {b}, [{from}]",
-            "stp {a}, {b}, [{to}]",
-            from = in(reg) from.wrapping_add(offset),
-            to = in(reg) to.wrapping_add(offset),
-            a = out(reg) _,
-            b = out(reg) _,
-            options(nostack, preserves_flags)
-        );
-    });
-}
-
-/// Stores `value` into two neighbouring cells.
-///
-/// # Safety
-/// 16 writable bytes, aligned to 8, where `value` may stand.
-#[inline(always)]
-unsafe fn store_pair(to: *mut u8, value: u64) {
-    // SAFETY: the caller's promise; alignment as in `copy`.
-    unsafe {
-        asm!("stp {value}, {value}, [{to}]", to = in(reg) to, value = in(reg) value, options(nostack, preserves_flags))
-    };
 }

@@ -5,9 +5,10 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::arch::asm;
 
+use fathom_probe::calibration::{Rate, resolution};
 use fathom_probe::machine::{
-    Attribute, Control, Controls, Count, Counters, Disturb, Dma, Fact, Fresh, Machine, Maintain, Mapping,
-    Pages, Provocation, Refusal, Ticks, Translate, Translation, Wake, Watch, Wish, Worth,
+    Attribute, ClockTrust, Control, Controls, Count, Counters, Disturb, Dma, Fact, FaultInjection, Fresh,
+    Machine, Maintain, MapRequest, Mapping, Pages, Refusal, Ticks, Translate, Translation, Wake, Watch,
 };
 use fathom_probe::patterns::chase;
 use fathom_probe::patterns::copy::Copying;
@@ -17,10 +18,10 @@ use super::arena::{Arena, MetalCell};
 use super::identify::{self, int, text};
 use super::pmu::Pmu;
 use super::{clock, control, found, mmu, mrs, watchdog};
+use crate::clock_trust;
 use crate::registers::Par;
 use crate::tables::{BLOCK, PAGE, SPACE};
 use crate::windows::{self, Treatment};
-use crate::worth;
 
 /// Memory that is read to see whether refills are counted: more lines and pages than any first level and TLB of
 /// these cores hold, and more than their second level.
@@ -31,7 +32,7 @@ pub(super) struct Metal {
     arena: Arena,
     pmu: Pmu,
     control: control::Control,
-    worth: Worth,
+    trust: ClockTrust,
     facts: Vec<Fact>,
     /// The system counter when it was opened.
     begun: u64,
@@ -42,15 +43,15 @@ impl Metal {
     pub(super) fn open() -> Metal {
         let control = control::Control::open();
         let found = found();
-        let (worth, evidence) =
-            worth::judge(found.board, mrs!("midr_el1"), found.own, found.parameters.modelled);
+        let (trust, evidence) =
+            clock_trust::judge(found.board, mrs!("midr_el1"), found.own, found.parameters.modelled);
         let mut facts = identify::facts();
-        facts.push(text("worth.evidence", evidence));
+        facts.push(text("trust.evidence", evidence));
         let mut metal = Metal {
             arena: Arena::open(),
             pmu: Pmu::open(),
             control,
-            worth,
+            trust,
             facts: Vec::new(),
             begun: clock::system(),
         };
@@ -62,10 +63,12 @@ impl Metal {
     }
 
     fn clock_facts(&mut self) -> [Fact; 6] {
-        let (overhead, step) = clock::fineness(|| self.now().0);
-        let (name, choice, (hz, ppm)) = match self.pmu.counts {
+        let (overhead, step) = resolution(|| self.now().0);
+        let (name, choice, Rate { hz, ppm }) = match self.pmu.counts {
             true => ("pmccntr", "the PMU's cycle counter counts", clock::calibrate()),
-            false => ("cntpct", "the PMU's cycle counter does not count", (clock::system_hz(), 0)),
+            false => {
+                ("cntpct", "the PMU's cycle counter does not count", Rate { hz: clock::system_hz(), ppm: 0 })
+            }
         };
         [
             text("clock.name", name),
@@ -103,8 +106,9 @@ impl Metal {
         if self.pmu.names().next().is_none() {
             return Vec::new();
         }
-        let wish = Wish { bytes: EXERCISE, pages: Pages::Base, attribute: Attribute::WriteBack, place: 0 };
-        let Ok(mapping) = self.map(&wish) else { return Vec::new() };
+        let request =
+            MapRequest { bytes: EXERCISE, pages: Pages::Base, attribute: Attribute::WriteBack, place: 0 };
+        let Ok(mapping) = self.map(&request) else { return Vec::new() };
         let before = self.pmu.totals();
         // A page and a line: each load is another page and another set.
         for offset in (mapping.base..mapping.base + mapping.bytes).step_by(PAGE as usize + 64) {
@@ -147,17 +151,18 @@ fn memory_facts() -> Vec<Fact> {
 impl Machine for Metal {
     type Cell = MetalCell;
 
-    fn worth(&self) -> Worth {
-        self.worth
+    fn trust(&self) -> ClockTrust {
+        self.trust
     }
 
     fn facts(&mut self, sink: &mut dyn FnMut(Fact)) {
         self.facts.iter().cloned().for_each(sink);
     }
 
-    fn map(&mut self, wish: &Wish) -> Result<Mapping, Refusal> {
-        let treatment = self.control.controls.mair.map_or(Treatment::Named(wish.attribute), Treatment::Raw);
-        self.arena.map(wish, treatment)
+    fn map(&mut self, request: &MapRequest) -> Result<Mapping, Refusal> {
+        let treatment =
+            self.control.controls.mair.map_or(Treatment::Named(request.attribute), Treatment::Raw);
+        self.arena.map(request, treatment)
     }
 
     #[inline]
@@ -209,7 +214,7 @@ impl Machine for Metal {
         let ticks = u128::from(clock::system().wrapping_sub(self.begun));
         let ns = (ticks * 1_000_000_000 / u128::from(clock::system_hz().max(1))) as u64;
         // What a model has simulated is what a budget is spent in there.
-        let modelled = self.worth == Worth::Modelled;
+        let modelled = self.trust == ClockTrust::Modelled;
         let accesses = if modelled { self.pmu.count("accesses").unwrap_or(0) } else { 0 };
         Watch { wall_ns: ns, cpu_ns: ns, accesses, ..Watch::default() }
     }
@@ -222,18 +227,18 @@ impl Machine for Metal {
         self.arena.copy(copying, from, n)
     }
 
-    fn provoke(&mut self, provocation: Provocation) -> Refusal {
+    fn inject(&mut self, provocation: FaultInjection) -> Refusal {
         watchdog::arm();
         match provocation {
             // SAFETY: the last page of the address space is mapped to nothing: a translation fault, which is
             // reported and never comes back here.
-            Provocation::Abort => unsafe {
+            FaultInjection::Abort => unsafe {
                 asm!("ldr {0}, [{1}]", out(reg) _, in(reg) SPACE - PAGE, options(nostack));
             },
             // SAFETY: UDF is Undefined by definition (DDI 0487, UDF), reported likewise.
-            Provocation::Undefined => unsafe { asm!("udf #0", options(nostack)) },
+            FaultInjection::Undefined => unsafe { asm!("udf #0", options(nostack)) },
             // SAFETY: a branch to itself, which the interrupt of the watch ends; it never returns here.
-            Provocation::Endless => unsafe { asm!("2:", "b 2b", options(nomem, nostack)) },
+            FaultInjection::Endless => unsafe { asm!("2:", "b 2b", options(nomem, nostack)) },
         }
         watchdog::disarm();
         Refusal::new(format!("what was provoked ({}) has not come", provocation.token()), "")

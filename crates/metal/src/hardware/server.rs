@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::convert::Infallible;
 
-use fathom_probe::serve::{Lines, Place, serve_from};
+use fathom_probe::serve::{Lines, ServerState, serve_from};
 use fathom_probe::wire::MAX_LINE;
 
 use super::metal::Metal;
@@ -16,7 +16,7 @@ use super::{Only, boot, clock, found, heap, mrs, study, uart, vectors, watchdog}
 struct Kept {
     /// How far the server has come, by the lines that it has sent: what a fault leaves of its own account is
     /// anybody's guess.
-    place: Place,
+    state: ServerState,
     /// When the image runs study S0 by itself, in ticks of the system counter; `None` once somebody has spoken.
     silence_until: Option<u64>,
     /// Is a fault being reported?
@@ -24,7 +24,7 @@ struct Kept {
 }
 
 static KEPT: Only<Kept> =
-    Only::new(Kept { place: Place { seq: 0, told: false }, silence_until: None, in_fault: false });
+    Only::new(Kept { state: ServerState { seq: 0, reported: false }, silence_until: None, in_fault: false });
 
 fn kept() -> Kept {
     // SAFETY: initialised, aligned, and nobody has a reference to it. Volatile: a fault may come between any two
@@ -55,7 +55,7 @@ pub(super) extern "C" fn serve() -> ! {
     let mut metal = Metal::open();
     keep(|kept| kept.in_fault = false);
     loop {
-        let mut place = kept().place;
+        let mut place = kept().state;
         let Ok(()) = serve_from(&mut metal, &mut Serial, &mut place);
         // Either a `bye`, after which whoever comes next says `hello`; or nobody has said anything.
         if kept().silence_until.is_some_and(|until| clock::system() >= until) {
@@ -77,9 +77,9 @@ pub(super) fn fault(what: impl FnOnce() -> String) -> ! {
     // SAFETY: whoever faulted never goes on.
     unsafe { heap::begin() };
     let what = what();
-    let mut place = kept().place;
+    let mut place = kept().state;
     let line = place.fault(&what);
-    keep(|kept| kept.place = place);
+    keep(|kept| kept.state = place);
     uart::line(&line);
     // SCTLR_EL1.M: before translation is on there is no arena to serve.
     if mrs!("sctlr_el1") & 1 == 0 {
@@ -119,9 +119,9 @@ impl Lines for Serial {
     fn write(&mut self, line: &str) -> Result<(), Infallible> {
         keep(|kept| {
             let number = line.rsplit_once(" seq=").and_then(|(_, rest)| rest.split(' ').next()?.parse().ok());
-            kept.place.seq = number.unwrap_or(kept.place.seq);
-            kept.place.told &= !line.starts_with("probe ");
-            kept.place.told |= line.starts_with("facts_end ");
+            kept.state.seq = number.unwrap_or(kept.state.seq);
+            kept.state.reported &= !line.starts_with("probe ");
+            kept.state.reported |= line.starts_with("facts_end ");
         });
         uart::line(line);
         Ok(())

@@ -1,8 +1,8 @@
-//! Study S0, by itself, for whoever looks at a terminal.
+//! Study S0 for a human at a serial terminal: the image runs it by itself after four seconds of silence.
 
 use alloc::string::String;
 
-use fathom_probe::machine::{Attribute, Machine, Operation, Pages, Wish, Worth};
+use fathom_probe::machine::{Attribute, ClockTrust, Machine, MapRequest, Operation, Pages};
 use fathom_probe::patterns::stride::Sweep;
 
 use super::metal::Metal;
@@ -13,7 +13,7 @@ use crate::windows::FIRST;
 
 /// Runs it, unless somebody begins to speak; the server goes on afterwards.
 pub(super) fn run(metal: &mut Metal) {
-    let believable = metal.worth() == Worth::Real;
+    let believable = metal.trust() == ClockTrust::Real;
     let core = registers::core(mrs!("midr_el1"));
     uart::line(&head(found().board.name(), &core, believable, metal.is_coherent()));
     for bytes in BUFFERS {
@@ -44,9 +44,9 @@ fn one(metal: &mut Metal, bytes: u64, attribute: Attribute) -> Option<Run> {
 
 /// Where it was done and the ticks that it took; `None` where it is refused.
 fn timed(metal: &mut Metal, bytes: u64, attribute: Attribute) -> Option<(u64, u64)> {
-    let mapping = metal.map(&Wish { bytes, pages: Pages::Huge, attribute, place: 0 }).ok()?;
-    let sweep = Sweep { base: mapping.base, step: 8, cells: bytes / 8, operation: Operation::Rmw };
-    metal.lay_sweep(&sweep, 0).ok()?;
+    let mapping = metal.map(&MapRequest { bytes, pages: Pages::Huge, attribute, place: 0 }).ok()?;
+    let sweep = Sweep { base: mapping.base, stride: 8, cells: bytes / 8, operation: Operation::Rmw };
+    metal.initialise_sweep(&sweep, 0).ok()?;
     let begin = clock::system();
     metal.sweep(&sweep, 0, ROUNDS * sweep.cells)?;
     Some((mapping.base, clock::system().wrapping_sub(begin)))

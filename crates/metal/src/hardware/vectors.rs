@@ -75,7 +75,7 @@ extern "C" fn taken(vector: u64, esr: u64, far: u64, elr: u64) -> ! {
         let elr = elr.wrapping_sub(taken.image);
         server::fault(|| match unexpected {
             None => alloc::format!("watch: the trial took longer than {ms} ms; it was at image+{elr:#x}"),
-            Some(asks) => alloc::format!("{}; the trial was at image+{elr:#x}", asks.words()),
+            Some(source) => alloc::format!("{}; the trial was at image+{elr:#x}", source.words()),
         })
     }
     server::fault(|| taken.words())

@@ -6,7 +6,7 @@ use core::arch::asm;
 
 use super::{clock, found, mrs, msr};
 use crate::board::{Board, Interrupts};
-use crate::exception::{Asks, TIMER};
+use crate::exception::{InterruptSource, TIMER};
 
 fn write(at: u64, value: u32) {
     // SAFETY: a register of the board's interrupt controllers (crate::board), mapped as device memory or with
@@ -88,20 +88,20 @@ pub(super) fn disarm() {
 
 /// An interrupt has come: nothing if it is the watch's, else who asks for it. The timer is stopped, and what nobody
 /// waits for is masked.
-pub(super) fn unexpected() -> Option<Asks> {
+pub(super) fn unexpected() -> Option<InterruptSource> {
     // Both before the timer is stopped, which takes its demand away: CNTP_CTL_EL0.ISTATUS, and the controller's word.
     let reached = mrs!("cntp_ctl_el0") & 1 << 2 != 0;
     let board = found().board;
-    let (asks, taken) = match board.interrupts() {
+    let (source, taken) = match board.interrupts() {
         Interrupts::Gic2 { interface, .. } => {
             let taken = read(interface + 0x0c);
-            (Asks::Gic(taken & 0x3ff), taken)
+            (InterruptSource::Gic(taken & 0x3ff), taken)
         }
-        Interrupts::Local { base, .. } => (Asks::Local(read(base + 0x60)), 0),
+        Interrupts::Local { base, .. } => (InterruptSource::Local(read(base + 0x60)), 0),
     };
     disarm();
-    let is_the_watch = asks.is_the_watch(reached);
-    match (board.interrupts(), asks.of_the_distributor()) {
+    let is_the_watch = source.is_the_watch(reached);
+    match (board.interrupts(), source.of_the_distributor()) {
         (Interrupts::Gic2 { distributor, interface }, Some(id)) => {
             if !is_the_watch {
                 write(distributor + 0x180 + u64::from(id / 32 * 4), 1 << (id % 32));
@@ -112,5 +112,5 @@ pub(super) fn unexpected() -> Option<Asks> {
         (Interrupts::Local { .. }, _) if !is_the_watch => quiesce(board),
         _ => {}
     }
-    (!is_the_watch).then_some(asks)
+    (!is_the_watch).then_some(source)
 }

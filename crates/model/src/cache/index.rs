@@ -7,7 +7,7 @@
 //! is read as a polynomial over GF(2), and the set is its remainder by a primitive polynomial of as many
 //! degrees as the set has bits. So bit `j` of the number flips the set bits of `x^j`: the low bits one
 //! each, as in an index by bits, and each bit above them several, never the same ones for two bits until
-//! all patterns have been used. Consecutive powers of `x` are independent: at a step of any power of two
+//! all patterns have been used. Consecutive powers of `x` are independent: at a stride of any power of two
 //! the first `sets` lines lie in `sets` different sets.
 
 /// The smallest primitive polynomial over GF(2) of each degree from 1 (OEIS A091250), as its bits.

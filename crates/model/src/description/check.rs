@@ -1,10 +1,10 @@
 //! What no machine can be: the checks, with what would work instead.
 
-use super::units::show_size;
 use super::{
     Description, Flaw, Holds, Inclusion, Index, Level, Replacement, Through, Time, Tlb, Wakeup, WalkFrom,
     device, nearest,
 };
+use fathom_units::compact;
 
 /// The widest set of a policy that keeps a bit of each way in a 64-bit word.
 const WORD_WAYS: u32 = 64;
@@ -61,7 +61,7 @@ pub(super) fn check(d: &Description) -> Check {
         check_neighbours(at, d, index)?;
         let lines: u64 = d.levels[..=index].iter().map(|l| l.size / l.line).fold(0, u64::saturating_add);
         if lines > MOST_LINES {
-            let message = format!("{} is more than is modelled", show_size(level.size));
+            let message = format!("{} is more than is modelled", compact(level.size));
             let help = format!("all levels together hold at most {MOST_LINES} lines");
             return Err(at.flaw("size", message, help));
         }
@@ -120,7 +120,7 @@ fn check_level(at: At, level: &Level) -> Check {
     let way = level.line * u64::from(level.ways);
     if level.size == 0 || !level.size.is_multiple_of(way) {
         let below = level.size / way * way;
-        let near = |bytes: u64| format!("{} ({} sets)", show_size(bytes), bytes / way);
+        let near = |bytes: u64| format!("{} ({} sets)", compact(bytes), bytes / way);
         let help = match below {
             0 => format!("size = line x ways x sets: the least that works is {}", near(way)),
             _ => format!(
@@ -146,7 +146,7 @@ fn check_index(at: At, level: &Level) -> Check {
     }
     let message = format!("a hashed index onto {sets} sets");
     let way = level.line * u64::from(level.ways);
-    let near = |sets: u64| format!("{} ({sets} sets)", show_size(sets.saturating_mul(way)));
+    let near = |sets: u64| format!("{} ({sets} sets)", compact(sets.saturating_mul(way)));
     let above = sets.checked_next_power_of_two().unwrap_or(sets);
     let help = format!(
         "hashed sets are a power of two: size = {} or {}, or index = \"bits\"",
@@ -309,13 +309,9 @@ fn check_memory(d: &Description) -> Check {
     let page = memory.pages[0];
     let least = page * 64;
     if memory.size < least || memory.size > MOST_BYTES || !memory.size.is_multiple_of(page) {
-        let help = format!(
-            "whole pages of {}, from {} to {}",
-            show_size(page),
-            show_size(least),
-            show_size(MOST_BYTES)
-        );
-        return Err(at.flaw("size", format!("a memory of {}", show_size(memory.size)), help));
+        let help =
+            format!("whole pages of {}, from {} to {}", compact(page), compact(least), compact(MOST_BYTES));
+        return Err(at.flaw("size", format!("a memory of {}", compact(memory.size)), help));
     }
     let hz = d.core.clock_hz;
     let total = |t: Time| t.in_cycles(hz);
@@ -389,12 +385,12 @@ fn check_wakeup(wakeup: &Wakeup) -> Check {
     at.time("instruction", wakeup.instruction)?;
     let (least, most) = WITHIN;
     if !wakeup.within.is_power_of_two() || !(least..=most).contains(&wakeup.within) {
-        let help = format!("a power of two from {} to {}", show_size(least), show_size(most));
-        return Err(at.flaw("within", format!("a kernel in {}", show_size(wakeup.within)), help));
+        let help = format!("a power of two from {} to {}", compact(least), compact(most));
+        return Err(at.flaw("within", format!("a kernel in {}", compact(wakeup.within)), help));
     }
     let touched = |at: At, key, bytes: u64, least: u64| {
-        let message = || format!("`{key}` = {} is nothing that a wake-up touches", show_size(bytes));
-        let flaw = || at.flaw(key, message(), format!("from {least} to {}", show_size(MOST_TOUCHED)));
+        let message = || format!("`{key}` = {} is nothing that a wake-up touches", compact(bytes));
+        let flaw = || at.flaw(key, message(), format!("from {least} to {}", compact(MOST_TOUCHED)));
         if (least..=MOST_TOUCHED).contains(&bytes) { Ok(()) } else { Err(flaw()) }
     };
     touched(at, "common", wakeup.common, 0)?;
@@ -412,7 +408,7 @@ fn check_wakeup(wakeup: &Wakeup) -> Check {
     let code: u64 = wakeup.stages.iter().map(|stage| stage.code).sum();
     let data: u64 = wakeup.stages.iter().map(|stage| stage.data).sum::<u64>() + wakeup.common;
     if code.max(data) > wakeup.within / 2 {
-        let message = format!("{} touched in {}", show_size(code.max(data)), show_size(wakeup.within));
+        let message = format!("{} touched in {}", compact(code.max(data)), compact(wakeup.within));
         return Err(at.flaw("within", message, "code and data each take up half of it at most"));
     }
     Ok(())

@@ -3,10 +3,11 @@
 use std::fmt;
 
 use fathom_probe::transfer::Maintenance;
+use fathom_units::compact;
 
 use super::check::{At, Check};
 use super::read::{Result, Table};
-use super::units::{self, show_rate, show_size};
+use super::units::{self, show_rate};
 use super::{Description, Time};
 
 words! {
@@ -96,7 +97,7 @@ pub(super) fn check(d: &Description) -> Check {
     }
     for (key, bytes, most) in [("burst", device.burst, 4096), ("widest", device.widest, 64)] {
         if !bytes.is_power_of_two() || !(4..=most).contains(&bytes) {
-            let help = format!("a power of two from 4 to {}", show_size(most));
+            let help = format!("a power of two from 4 to {}", compact(most));
             return Err(at.flaw(key, format!("`{key}` of {bytes} bytes"), help));
         }
     }
@@ -119,7 +120,7 @@ impl Device {
     pub(super) fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "\n[dma]")?;
         writeln!(f, "rate = \"{}\"", show_rate(self.rate))?;
-        writeln!(f, "burst = \"{}\"", show_size(self.burst))?;
+        writeln!(f, "burst = \"{}\"", compact(self.burst))?;
         writeln!(f, "setup = \"{}\"", self.setup)?;
         writeln!(f, "interrupt = \"{}\"", self.interrupt)?;
         writeln!(f, "coherence = \"{}\"", self.coherence.word())?;
@@ -128,7 +129,7 @@ impl Device {
         }
         writeln!(f, "map = \"{}\"", self.map)?;
         writeln!(f, "write_back = \"{}\"", self.write_back)?;
-        writeln!(f, "widest = \"{}\"", show_size(self.widest))?;
+        writeln!(f, "widest = \"{}\"", compact(self.widest))?;
         if let Some(stream) = self.stream {
             writeln!(f, "stream = \"{stream}\"")?;
         }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::ops::Range;
 
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+
 /// A fault in the text of a description: file, place, the value found, and a remedy.
 ///
 /// `Display` renders it as compilers do, with the line and a marker under the value.
@@ -47,17 +49,17 @@ impl DescriptionError {
     }
 }
 
-/// Most characters of a line, a message or a suggestion that are shown: a hostile file has lines of megabytes.
+/// Columns of what is shown of a line: of a longer one, the part in which the fault is.
+const WIDTH: usize = 140;
+/// Most characters of a message or a suggestion: a hostile file has keys of megabytes.
 const MOST_SHOWN: usize = 200;
-/// Characters of a long line that are shown before the place at fault.
-const BEFORE: usize = 60;
 
-/// `text` as it may go to a terminal: nothing in it is obeyed there, every character keeps its column, and the
-/// end is cut off where it is longer than anybody reads.
-fn shown(text: &str) -> String {
+/// At most so many characters of `text`, without controls: the library knows those of ASCII, and U+0080 to U+009F are
+/// controls too.
+fn shown(text: &str, most: usize) -> String {
     let plain = |c: char| if c.is_control() && c != '\t' { char::REPLACEMENT_CHARACTER } else { c };
-    let mut out: String = text.chars().take(MOST_SHOWN).map(plain).collect();
-    if text.chars().nth(MOST_SHOWN).is_some() {
+    let mut out: String = text.chars().take(most).map(plain).collect();
+    if text.chars().nth(most).is_some() {
         out.push('…');
     }
     out
@@ -65,25 +67,20 @@ fn shown(text: &str) -> String {
 
 impl fmt::Display for DescriptionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let number = self.line.to_string();
-        let margin = " ".repeat(number.len());
-        // Of a long line the part is shown in which the fault is.
+        let line = shown(&self.source_line, usize::MAX);
+        let byte = |n: usize| line.char_indices().nth(n).map_or(line.len(), |(at, _)| at);
         let column = self.column.saturating_sub(1);
-        let skip = if column > MOST_SHOWN - BEFORE { column - BEFORE } else { 0 };
-        let part: String = self.source_line.chars().skip(skip).take(MOST_SHOWN + 1).collect();
-        // Tabs are kept before the marker, so that it stands under the value whatever a tab is.
-        let before: String =
-            part.chars().take(column - skip).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
-        let marked = self.value.chars().count().clamp(1, MOST_SHOWN - (column - skip));
-        writeln!(f, "{}", shown(&self.message))?;
-        writeln!(f, "{margin}--> {}:{}:{}", self.file, self.line, self.column)?;
-        writeln!(f, "{margin} |")?;
-        writeln!(f, "{number} | {}", shown(&part))?;
-        write!(f, "{margin} | {before}{}", "^".repeat(marked))?;
-        if !self.help.is_empty() {
-            write!(f, "\n{margin} = help: {}", shown(&self.help))?;
+        let span = byte(column)..byte(column + self.value.chars().count());
+        let snippet = Snippet::source(&line)
+            .path(&*self.file)
+            .line_start(self.line)
+            .annotation(AnnotationKind::Primary.span(span));
+        let (message, help) = (shown(&self.message, MOST_SHOWN), shown(&self.help, MOST_SHOWN));
+        let mut report = Level::ERROR.no_name().primary_title(&message).element(snippet);
+        if !help.is_empty() {
+            report = report.element(Level::HELP.message(&help));
         }
-        Ok(())
+        f.write_str(&Renderer::plain().term_width(WIDTH).render(&[report]))
     }
 }
 
@@ -121,26 +118,9 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         return None;
     }
     let word = word.to_lowercase();
-    let best = known.into_iter().map(|k| (distance(&word, &k.to_lowercase()), k)).min_by_key(|(d, _)| *d)?;
+    // Insertions, deletions, substitutions and swapped neighbours.
+    let edits = |known: &str| strsim::osa_distance(&word, &known.to_lowercase());
+    let best = known.into_iter().map(|k| (edits(k), k)).min_by_key(|(d, _)| *d)?;
     let limit = (best.1.chars().count().max(word.chars().count()) / 3).max(1);
     (best.0 <= limit).then_some(best.1)
-}
-
-/// Edits between two words: insertions, deletions, substitutions and swapped neighbours.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
-    for i in 1..=a.len() {
-        let mut row = vec![i];
-        for j in 1..=b.len() {
-            let substituted = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut least = substituted.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                least = least.min(rows[i - 2][j - 2] + 1);
-            }
-            row.push(least);
-        }
-        rows.push(row);
-    }
-    rows[a.len()][b.len()]
 }

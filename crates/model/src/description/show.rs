@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use super::units::{show_hz, show_size};
+use fathom_units::compact;
+
+use super::units::show_hz;
 use super::{Description, Level, Memory, Mixed, Tlb, Uncached, Wakeup, Walk, WalkFrom};
 
 /// Text as a TOML basic string.
@@ -24,7 +26,7 @@ impl fmt::Display for Quoted<'_> {
 }
 
 fn sizes(list: &[u64]) -> String {
-    let quoted: Vec<String> = list.iter().map(|&bytes| format!("\"{}\"", show_size(bytes))).collect();
+    let quoted: Vec<String> = list.iter().map(|&bytes| format!("\"{}\"", compact(bytes))).collect();
     format!("[{}]", quoted.join(", "))
 }
 
@@ -65,8 +67,8 @@ impl Level {
         writeln!(f, "\n[[level]]")?;
         writeln!(f, "name = {}", Quoted(&self.name))?;
         writeln!(f, "holds = \"{}\"", self.holds.word())?;
-        writeln!(f, "size = \"{}\"", show_size(self.size))?;
-        writeln!(f, "line = \"{}\"", show_size(self.line))?;
+        writeln!(f, "size = \"{}\"", compact(self.size))?;
+        writeln!(f, "line = \"{}\"", compact(self.line))?;
         writeln!(f, "ways = {}", self.ways)?;
         writeln!(f, "index = \"{}\"", self.index.word())?;
         writeln!(f, "latency = \"{}\"", self.latency)?;
@@ -107,13 +109,13 @@ impl Walk {
 impl Memory {
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "\n[memory]")?;
-        writeln!(f, "size = \"{}\"", show_size(self.size))?;
+        writeln!(f, "size = \"{}\"", compact(self.size))?;
         writeln!(f, "pages = {}", sizes(&self.pages))?;
         writeln!(f, "frames = \"{}\"", self.frames.word())?;
         writeln!(f, "latency = \"{}\"", self.latency)?;
         writeln!(f, "spread = \"{}\"", self.spread)?;
         if let Some(rows) = &self.rows {
-            writeln!(f, "row = \"{}\"", show_size(rows.row))?;
+            writeln!(f, "row = \"{}\"", compact(rows.row))?;
             writeln!(f, "banks = {}", rows.banks)?;
             writeln!(f, "open = \"{}\"", rows.open)?;
         }
@@ -138,7 +140,7 @@ impl Uncached {
         if let Some(gathering) = &self.gathering {
             writeln!(f, "store = \"{}\"", gathering.store)?;
             writeln!(f, "buffers = {}", gathering.buffers)?;
-            writeln!(f, "gather = \"{}\"", show_size(gathering.gather))?;
+            writeln!(f, "gather = \"{}\"", compact(gathering.gather))?;
             writeln!(f, "drain = \"{}\"", gathering.drain)?;
         }
         if let Some(device) = &self.device {
@@ -159,13 +161,13 @@ impl Wakeup {
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "\n[wakeup]")?;
         writeln!(f, "instruction = \"{}\"", self.instruction)?;
-        writeln!(f, "common = \"{}\"", show_size(self.common))?;
-        writeln!(f, "within = \"{}\"", show_size(self.within))?;
+        writeln!(f, "common = \"{}\"", compact(self.common))?;
+        writeln!(f, "within = \"{}\"", compact(self.within))?;
         for (name, stage) in Wakeup::STAGES.iter().zip(&self.stages) {
             writeln!(f, "\n[wakeup.{name}]")?;
             writeln!(f, "instructions = {}", stage.instructions)?;
-            writeln!(f, "code = \"{}\"", show_size(stage.code))?;
-            writeln!(f, "data = \"{}\"", show_size(stage.data))?;
+            writeln!(f, "code = \"{}\"", compact(stage.code))?;
+            writeln!(f, "data = \"{}\"", compact(stage.data))?;
         }
         Ok(())
     }

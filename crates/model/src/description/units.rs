@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use fathom_units::NotASize;
+
 /// A duration as a machine description gives it: a number of core cycles plus a number of
 /// nanoseconds, because some costs follow the core's clock and some do not.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
@@ -80,37 +82,27 @@ const SIZE_HELP: &str = "a size is an integer with K, M, G or T, all binary: \"3
 
 /// Reads a size: `"64"`, `"32K"`, `"2MiB"`; binary multiples, whole bytes.
 pub(super) fn size(text: &str) -> Result<u64, Misread> {
-    let trimmed = text.trim();
-    let end = trimmed.find(|c: char| !c.is_ascii_digit()).unwrap_or(trimmed.len());
-    let (number, unit) = trimmed.split_at(end);
-    let unit = unit.trim();
-    let shift = match unit {
-        "" | "B" => 0,
-        "K" | "KiB" => 10,
-        "M" | "MiB" => 20,
-        "G" | "GiB" => 30,
-        "T" | "TiB" => 40,
-        _ if number.is_empty() => return Err(misread("not a size", SIZE_HELP)),
-        "k" | "kB" | "KB" | "MB" | "GB" | "TB" | "m" | "g" | "t" => {
+    let text = text.trim();
+    let why = match fathom_units::parse(text) {
+        // What is typed may be short; a file is read by others, and the SI's k is 1000.
+        Ok(_) if text.ends_with(['k', 'm', 'g', 't']) => {
+            NotASize::Ambiguous { unit: &text[text.len() - 1..] }
+        }
+        Ok(bytes) => return Ok(bytes),
+        Err(why) => why,
+    };
+    Err(match why {
+        NotASize::Ambiguous { unit } => {
+            let number = text.strip_suffix(unit).unwrap_or_default().trim_end();
             let letter = unit[..1].to_uppercase();
             let help = format!("sizes here are binary: write \"{number}{letter}\" if that is meant");
-            return Err(misread(format!("`{unit}` may be decimal or binary"), help));
+            misread(format!("`{unit}` may be decimal or binary"), help)
         }
-        _ if unit.starts_with('.') => return Err(misread("a size is a whole number", SIZE_HELP)),
-        _ => return Err(misread(format!("`{unit}` is no unit of size"), SIZE_HELP)),
-    };
-    let number: u64 = number.parse().map_err(|_| misread("not a size", SIZE_HELP))?;
-    number.checked_mul(1 << shift).ok_or_else(|| misread("more bytes than 64 bits can count", SIZE_HELP))
-}
-
-/// A size in its largest unit that divides it.
-pub(super) fn show_size(bytes: u64) -> String {
-    for (shift, unit) in [(40, "T"), (30, "G"), (20, "M"), (10, "K")] {
-        if bytes != 0 && bytes.is_multiple_of(1 << shift) {
-            return format!("{}{unit}", bytes >> shift);
-        }
-    }
-    format!("{bytes}")
+        NotASize::Unit { unit } => misread(format!("`{unit}` is no unit of size"), SIZE_HELP),
+        NotASize::Fraction => misread("a size is a whole number", SIZE_HELP),
+        NotASize::Number => misread("not a size", SIZE_HELP),
+        NotASize::TooLarge => misread("more bytes than 64 bits can count", SIZE_HELP),
+    })
 }
 
 const TIME_HELP: &str = "a time is \"3 cycles\", \"130 ns\" or a sum: \"21 cycles + 110 ns\"";

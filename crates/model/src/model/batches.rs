@@ -9,7 +9,7 @@ use crate::uncached::{WINDOW, place};
 
 /// Bytes of one access of a sweep at the `nth` cell of a part, from 0; 0 where the cell before took it along.
 fn bytes_at(sweep: &Sweep, part: &Part, nth: u64) -> u64 {
-    if sweep.operation == Operation::Set && sweep.step == 8 { pair(part.count, nth) } else { 8 }
+    if sweep.operation == Operation::Set && sweep.stride == 8 { pair(part.count, nth) } else { 8 }
 }
 
 /// Bytes of an access at the `nth` of `count` neighbouring cells that go in pairs, an odd one first.
@@ -30,8 +30,8 @@ impl Model {
                 _ => stride::body(self, sweep, from, n),
             };
         };
-        let mut values = first.laid(from % sweep.cells);
-        let again = first.laid(0);
+        let mut values = first.initialised(from % sweep.cells);
+        let again = first.initialised(0);
         let mut sum = 0u64;
         let (one, turn) = (stride::turn(sweep, 1), stride::turn(sweep, UNROLL));
         for part in sweep.parts(from, n) {
@@ -44,7 +44,7 @@ impl Model {
                 self.step_on(sweep, at, bytes_at(sweep, &part, nth - 1));
                 sum = sum.wrapping_add(sweep.base + 8 * values.word);
                 values.advance();
-                at += sweep.step;
+                at += sweep.stride;
                 if nth <= odd {
                     self.spend(one);
                 } else if (nth - odd).is_multiple_of(UNROLL) {
@@ -60,12 +60,12 @@ impl Model {
     fn set_anywhere(&mut self, sweep: &Sweep, from: u64, n: u64) -> Option<u64> {
         let (one, turn) = (stride::turn(sweep, 1), stride::turn(sweep, UNROLL));
         for part in sweep.parts(from, n) {
-            let end = part.offset + (part.count - 1) * sweep.step + 8;
+            let end = part.offset + (part.count - 1) * sweep.stride + 8;
             if !self.arena.is_mapped(part.offset, end) || !part.offset.is_multiple_of(8) {
                 return None;
             }
             for nth in 0..part.count {
-                let at = part.offset + nth * sweep.step;
+                let at = part.offset + nth * sweep.stride;
                 self.step_on(sweep, at, bytes_at(sweep, &part, nth));
                 self.arena.link(at, sweep.base + part.key);
             }
@@ -81,7 +81,7 @@ impl Model {
         for part in sweep.parts(from, n) {
             for nth in 0..part.count {
                 sum = sum.wrapping_add(stride::body(self, sweep, position, 1)?);
-                self.maintain(part.offset + nth * sweep.step, 8);
+                self.maintain(part.offset + nth * sweep.stride, 8);
                 position = position.wrapping_add(1);
             }
         }
@@ -106,7 +106,7 @@ impl Model {
                     self.step_on(sweep, at, bytes);
                     times += 1;
                 }
-                at += sweep.step;
+                at += sweep.stride;
             }
         }
         self.arena.reach(from.wrapping_add(n));

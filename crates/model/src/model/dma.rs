@@ -8,9 +8,9 @@
 
 mod contents;
 
-use fathom_probe::chain::mix;
 use fathom_probe::machine::{Attribute, Dma, Refusal};
 use fathom_probe::patterns::copy::turns;
+use fathom_probe::splitmix::mix;
 use fathom_probe::transfer::{
     Batch, Channel, Direction, Engine, Maintenance, Mistake, Strategy, Transferred, Transfers,
 };
@@ -43,7 +43,7 @@ struct Region {
 /// What a trial's transfers run over.
 #[derive(Clone, Debug)]
 pub(super) struct Link {
-    asked: Transfers,
+    requested: Transfers,
     bytes: u64,
     seed: u64,
     device: Device,
@@ -95,9 +95,9 @@ impl Link {
     }
 
     fn direction_mapped(&self) -> Direction {
-        match self.asked.mistake {
+        match self.requested.mistake {
             Some(Mistake::AsFromDevice) => Direction::FromDevice,
-            _ => self.asked.direction,
+            _ => self.requested.direction,
         }
     }
 
@@ -113,7 +113,7 @@ impl Link {
 
     /// The same before the CPU may have it back.
     fn due_after(&self) -> Option<Due> {
-        if self.asked.mistake == Some(Mistake::NoUnmap) {
+        if self.requested.mistake == Some(Mistake::NoUnmap) {
             return None;
         }
         let from_device = self.direction_mapped() == Direction::FromDevice;
@@ -125,7 +125,7 @@ impl Link {
     }
 
     fn due(&self, of: impl Fn(Maintenance) -> Due) -> Option<Due> {
-        let wanted = self.asked.strategy.maintains() && self.asked.mistake != Some(Mistake::Nothing);
+        let wanted = self.requested.strategy.maintains() && self.requested.mistake != Some(Mistake::Nothing);
         wanted.then(|| self.policy.map_or(Due::by_line(false, false), of))
     }
 }
@@ -148,13 +148,18 @@ impl Due {
 }
 
 impl Dma for Model {
-    fn transfer(&mut self, asked: &Transfers, batch: &Batch) -> Result<(Channel, Vec<Transferred>), Refusal> {
+    fn transfer(
+        &mut self,
+        requested: &Transfers,
+        batch: &Batch,
+    ) -> Result<(Channel, Vec<Transferred>), Refusal> {
         let kept = self.link.take().filter(|link| {
-            (link.asked, link.bytes, link.seed) == (*asked, batch.bytes, batch.seed) && batch.first > 0
+            (link.requested, link.bytes, link.seed) == (*requested, batch.bytes, batch.seed)
+                && batch.first > 0
         });
         let mut link = match kept {
             Some(link) => link,
-            None => self.link_for(asked, batch)?,
+            None => self.link_for(requested, batch)?,
         };
         let rows = (0..batch.count).map(|i| self.transfer_one(&mut link, batch, batch.first + i)).collect();
         let channel = Channel {
@@ -165,7 +170,7 @@ impl Dma for Model {
             chunks: 1,
             attribute: Some(link.shared().behaves),
             maintenance: link.policy,
-            stand_in: false,
+            substitute: false,
         };
         self.link = Some(link);
         Ok((channel, rows))
@@ -174,9 +179,9 @@ impl Dma for Model {
 
 impl Model {
     /// Memory and device for a trial.
-    fn link_for(&mut self, asked: &Transfers, batch: &Batch) -> Result<Link, Refusal> {
+    fn link_for(&mut self, requested: &Transfers, batch: &Batch) -> Result<Link, Refusal> {
         let device = self.description.dma.clone().ok_or_else(undescribed)?;
-        let moves = match asked.engine {
+        let moves = match requested.engine {
             None | Some(Engine::Described) => true,
             Some(Engine::Nothing) => false,
             Some(other) => {
@@ -186,11 +191,11 @@ impl Model {
         };
         if self.controls.flush {
             let reason = "a model's buffers are maintained as its description says, and not in place of that";
-            return Err(Refusal::new(reason, "leave `--stand-in flush` out"));
+            return Err(Refusal::new(reason, "leave `--substitute flush` out"));
         }
         let behind = device.coherence == Coherence::None;
-        let policy = match (behind, asked.maintenance) {
-            (true, asked) => asked.or(device.maintenance),
+        let policy = match (behind, requested.maintenance) {
+            (true, requested) => requested.or(device.maintenance),
             (false, None) => None,
             (false, Some(_)) => {
                 let reason = "caches see what this device does: nobody maintains buffers for it";
@@ -200,14 +205,14 @@ impl Model {
                 ));
             }
         };
-        if asked.victim == 0 {
+        if requested.victim == 0 {
             // Nothing of an earlier trial is in the caches; a victim's own lines are.
             self.cool();
         }
-        let (packet, buffer) = self.regions(asked.strategy, batch, behind)?;
+        let (packet, buffer) = self.regions(requested.strategy, batch, behind)?;
         let costs = Costs::new(self, &device);
         Ok(Link {
-            asked: *asked,
+            requested: *requested,
             bytes: batch.bytes,
             seed: batch.seed,
             device,
@@ -256,7 +261,7 @@ impl Model {
         // What is moved is new each time, and never what memory had at first.
         let version = mix(batch.seed ^ mix(number)) | 1;
         let mut row = Transferred { unproven: !link.moves, ..Transferred::default() };
-        let transmits = link.asked.direction == Direction::ToDevice;
+        let transmits = link.requested.direction == Direction::ToDevice;
         if transmits {
             row.used = self.timed(|model| model.make(&mut link.packet, version));
             row.copy = self.timed(|model| model.copy_over(link, true));

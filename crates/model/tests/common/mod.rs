@@ -6,25 +6,27 @@ use fathom_model::description::{
     Memory, Mixed, Refresh, Replacement, Rows, Stage, Through, Time, Timer, Tlb, Uncached, Wakeup, Walk,
     WalkFrom, Write,
 };
-use fathom_probe::chain::mix;
+use fathom_probe::splitmix::{SplitMix64, mix};
 use fathom_probe::transfer::Maintenance;
 
 /// A stream of draws from a seed.
-pub struct Draw(u64);
+pub struct Draw(SplitMix64);
 
 impl Draw {
     pub fn new(seed: u64) -> Draw {
-        Draw(mix(seed))
+        let mut random = SplitMix64::new(mix(seed));
+        // Without the first draw every seed keeps the description that it has always stood for.
+        random.next();
+        Draw(random)
     }
 
     pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mix(self.0)
+        self.0.next()
     }
 
     /// Uniform in `0..n`.
     pub fn below(&mut self, n: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
+        self.0.below(n)
     }
 
     pub fn one_of<T: Clone>(&mut self, all: &[T]) -> T {

@@ -620,9 +620,9 @@ impl Reference {
     }
 
     /// An access of 8 bytes to memory that is mapped with an attribute, in that attribute's window.
-    pub fn access(&mut self, cpu: u32, asked: Attribute, virtual_address: u64, kind: Kind) -> Seen {
+    pub fn access(&mut self, cpu: u32, requested: Attribute, virtual_address: u64, kind: Kind) -> Seen {
         let windows = [Attribute::WriteBack, Attribute::WriteThrough, Attribute::NormalNc, Attribute::Device];
-        let window = windows.iter().position(|w| *w == asked).unwrap() as u64;
+        let window = windows.iter().position(|w| *w == requested).unwrap() as u64;
         let address = self.physical(virtual_address);
         // CPU 0 is there from the beginning; the order in which others come is the order in which
         // the crate purges them, and makes no difference to what is left.
@@ -637,7 +637,7 @@ impl Reference {
         now += translation;
         let downgraded = self.d.uncached.write_through == Some(Through::NormalNc);
         let treated =
-            if asked == Attribute::WriteThrough && downgraded { Attribute::NormalNc } else { asked };
+            if requested == Attribute::WriteThrough && downgraded { Attribute::NormalNc } else { requested };
         let (level, cost) = match (treated, kind) {
             (Attribute::WriteBack, _) | (_, Kind::Fetch) => self.cached(cpu, address, kind, now),
             (Attribute::WriteThrough, Kind::Load) => self.load_written_through(cpu, address, now),

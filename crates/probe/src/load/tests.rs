@@ -8,12 +8,12 @@ fn what_is_written_is_read_back() {
     for kind in Stress::ALL {
         for workers in [1, 16] {
             for (bytes, stride) in [kind.defaults(), (96 << 20, 1), (12_345, 64)] {
-                for keep in [Keep::Free, Keep::Keep, Keep::Hang(2)] {
+                for keep in [BlockMode::Free, BlockMode::Kept, BlockMode::Hang(2)] {
                     let usual = Stressor { workers, ..Stressor::of(*kind) };
                     let stressor = match (usual.bytes > 0, kind.allocates()) {
                         (false, _) => usual,
                         (true, false) => Stressor { bytes: bytes.max(4096), ..usual },
-                        (true, true) => Stressor { bytes, stride, keep, ..usual },
+                        (true, true) => Stressor { bytes, stride, mode: keep, ..usual },
                     };
                     let load = Load { stressors: alloc::vec![stressor, Stressor::of(Stress::Cpu)] };
                     assert_eq!(Load::parse(&load.to_string()), Ok(load.clone()), "{load}");
@@ -30,7 +30,7 @@ fn the_study_is_said_as_it_was_typed() {
     let load = Load::parse("cpu*16 io*4 disk*2:256M vm*2:128M").expect("a load");
     assert_eq!(load.to_string(), "cpu*16 io*4 disk*2 vm*2:128M");
     let vm = load.stressors[3];
-    assert_eq!((vm.workers, vm.bytes, vm.stride, vm.keep), (2, 128 << 20, 4096, Keep::Free));
+    assert_eq!((vm.workers, vm.bytes, vm.stride, vm.mode), (2, 128 << 20, 4096, BlockMode::Free));
     assert_eq!(Load::parse("vm*2:128M:4096:hang2").expect("a load").to_string(), "vm*2:128M:4K:hang2");
 }
 
@@ -59,8 +59,8 @@ fn what_is_wrong_is_named_with_what_would_be_right() {
 
 #[test]
 fn what_workers_did_is_read_back() {
-    let pressed = Pressed { stressor: 1, ns: 2, passes: 3, lines: 4, faults: 5, bytes: 6 };
-    assert_eq!(Pressed::read(&pressed.line(7)), Ok((7, pressed)));
+    let load_stats = LoadStats { stressor: 1, ns: 2, passes: 3, lines: 4, faults: 5, bytes: 6 };
+    assert_eq!(LoadStats::read(&load_stats.line(7)), Ok((7, load_stats)));
     let stalls = Stalls { cpu_us: 1, memory_us: 2, memory_full_us: 3, io_us: 4, io_full_us: 5 };
     assert_eq!(Stalls::read(&stalls.line(7)), Ok((7, stalls)));
     let unknown =

@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::{Controls, Mapping, Refusal, Translation};
-use crate::load::{Load, Pressed, Stalls};
+use crate::load::{Load, LoadStats, Stalls};
 use crate::transfer::{Batch, Channel, Transferred, Transfers};
 use crate::wire::{Wakes, Woke};
 
@@ -84,7 +84,7 @@ pub trait Fresh {
         let _ = mapping;
         Err(Refusal::new(
             "nothing faults on this machine: it has no kernel that hands out memory at the first touch",
-            "ask for memory that is there, without unfaulted=1",
+            "ask for memory that is there, without first_touch=1",
         ))
     }
 }
@@ -210,22 +210,22 @@ pub trait Disturb {
     ///
     /// # Errors
     /// A [`Refusal`] where the machine cannot run or confine them, or may not; then none of them runs.
-    fn press(&mut self, load: &Load, confined: bool) -> Result<(), Refusal> {
+    fn start_load(&mut self, load: &Load, confined: bool) -> Result<(), Refusal> {
         let _ = (load, confined);
         Err(Refusal::new("this machine offers no stressors", "load a Linux machine: `--on host`"))
     }
 
-    /// Ends the stressors, and says what they did since [`Disturb::press`] returned.
-    fn release(&mut self) -> Released {
-        Released::default()
+    /// Ends the stressors, and says what they did since [`Disturb::start_load`] returned.
+    fn stop_load(&mut self) -> LoadReport {
+        LoadReport::default()
     }
 }
 
 /// What co-running stressors did.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Released {
+pub struct LoadReport {
     /// A row for each stressor.
-    pub pressed: Vec<Pressed>,
+    pub load_stats: Vec<LoadStats>,
     /// How long tasks waited meanwhile, where the machine tells.
     pub stalls: Option<Stalls>,
 }
@@ -246,8 +246,12 @@ pub trait Dma {
     ///
     /// # Errors
     /// A [`Refusal`] where there is no such device or memory.
-    fn transfer(&mut self, asked: &Transfers, batch: &Batch) -> Result<(Channel, Vec<Transferred>), Refusal> {
-        let _ = (asked, batch);
+    fn transfer(
+        &mut self,
+        requested: &Transfers,
+        batch: &Batch,
+    ) -> Result<(Channel, Vec<Transferred>), Refusal> {
+        let _ = (requested, batch);
         Err(Refusal::new(
             "this machine offers no DMA engine",
             "measure it on Linux with the driver (driver/README.md), or on a described machine: `fathom dma --on bcm2711`",

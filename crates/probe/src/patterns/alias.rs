@@ -5,14 +5,14 @@
 
 use alloc::vec::Vec;
 
-use super::Yield;
+use super::TrialOutput;
 use super::stride::Sweep;
-use crate::machine::{Attribute, Machine, Mapping, Operation, Refusal, Wish};
+use crate::machine::{Attribute, Machine, MapRequest, Mapping, Operation, Refusal};
 use crate::wire::{Sample, Trial};
 
 /// What cells are laid with: the words of a reading sweep, whose sum is known without adding it up.
 fn words(base: u64, trial: &Trial) -> Sweep {
-    Sweep { base, step: 8, cells: trial.cells(), operation: Operation::Read }
+    Sweep { base, stride: 8, cells: trial.cells(), operation: Operation::Read }
 }
 
 /// The sum of the words that the sample's first or second exchange carries, modulo [`Sweep::prime`].
@@ -38,10 +38,10 @@ fn seed(trial: &Trial, sample: u64, second: bool) -> u64 {
 ///
 /// # Errors
 /// The machine's refusal of the memory; and where it cannot say that both mappings are of the same.
-pub fn measure<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal> {
-    let wish = trial.wish(1);
-    let plain = Wish { attribute: Attribute::WriteBack, ..wish };
-    let (other, back) = (machine.map(&wish)?, machine.map(&plain)?);
+pub fn measure<M: Machine>(machine: &mut M, trial: &Trial) -> Result<TrialOutput, Refusal> {
+    let request = trial.request(1);
+    let plain = MapRequest { attribute: Attribute::WriteBack, ..request };
+    let (other, back) = (machine.map(&request)?, machine.map(&plain)?);
     let pa = |machine: &mut M, map: &Mapping| machine.translated(map.base).and_then(|t| t.pa);
     let (one, two) = (pa(machine, &other), pa(machine, &back));
     if one.is_none() || one != two || other.base == back.base {
@@ -50,11 +50,11 @@ pub fn measure<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refu
     }
     let mut samples = Vec::with_capacity(trial.samples as usize);
     for nth in 0..trial.samples {
-        let end = exchange(machine, trial, (&wish, &plain), seed(trial, nth, false))?;
-        let end2 = exchange(machine, trial, (&plain, &wish), seed(trial, nth, true))?;
+        let end = exchange(machine, trial, (&request, &plain), seed(trial, nth, false))?;
+        let end2 = exchange(machine, trial, (&plain, &request), seed(trial, nth, true))?;
         samples.push(Sample { end, end2, ..Sample::default() });
     }
-    Ok(Yield::of(samples, other.page_bytes, other.base))
+    Ok(TrialOutput::of(samples, other.page_bytes, other.base))
 }
 
 /// Stores words through the first mapping and sums up what the second one loads; the wish for the second, made
@@ -62,18 +62,18 @@ pub fn measure<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refu
 fn exchange<M: Machine>(
     machine: &mut M,
     trial: &Trial,
-    (into, from): (&Wish, &Wish),
+    (into, from): (&MapRequest, &MapRequest),
     seed: u64,
 ) -> Result<u64, Refusal> {
     let outside = || Refusal::new("the cells reach outside the mapped memory", "ask for fewer bytes");
     let base = machine.map(into)?.base;
     let sweep = words(base, trial);
-    let mut laid = sweep.laid(0, seed);
+    let mut initialised = sweep.initialised(0, seed);
     for number in 0..sweep.cells {
         let at = machine.cell(base + 8 * number).ok_or_else(outside)?;
-        let to = machine.cell(base + 8 * laid.word).ok_or_else(outside)?;
+        let to = machine.cell(base + 8 * initialised.word).ok_or_else(outside)?;
         machine.link(at, to);
-        laid.advance();
+        initialised.advance();
     }
     let other = machine.map(from)?.base;
     let mut sum = 0u64;

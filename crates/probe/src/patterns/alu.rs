@@ -1,4 +1,4 @@
-//! The yardstick: a dependent chain of single-cycle integer operations.
+//! The cycle calibration: a dependent chain of single-cycle integer operations.
 
 use alloc::vec::Vec;
 

@@ -1,8 +1,9 @@
-//! The chase: dependent loads round a chain.
+//! The chase: dependent loads round a chain. The patterns `pages`, `conflict` and `pair` are the same loads round
+//! other layouts of cells.
 
 use alloc::vec::Vec;
 
-use super::Yield;
+use super::TrialOutput;
 use crate::chain::Chain;
 use crate::machine::{Machine, Ops, Refusal};
 use crate::wire::{Sample, Trial};
@@ -36,7 +37,7 @@ pub fn body<M: Machine + ?Sized>(machine: &mut M, start: M::Cell, n: u64) -> M::
 ///
 /// # Errors
 /// A [`Refusal`] when a cell of the chain lies outside the machine's mapped memory.
-pub fn lay<M: Machine + ?Sized>(machine: &mut M, chain: &Chain) -> Result<(), Refusal> {
+pub fn initialise<M: Machine + ?Sized>(machine: &mut M, chain: &Chain) -> Result<(), Refusal> {
     let outside = || Refusal::new("the chain reaches outside the mapped memory", "ask for fewer bytes");
     if chain.walked_once() {
         for number in 0..chain.cells() {
@@ -65,7 +66,7 @@ pub fn lay<M: Machine + ?Sized>(machine: &mut M, chain: &Chain) -> Result<(), Re
 ///
 /// # Errors
 /// The machine's refusal of the memory.
-pub fn measure<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal> {
+pub fn measure<M: Machine>(machine: &mut M, trial: &Trial) -> Result<TrialOutput, Refusal> {
     on_chain(machine, trial, on_cells)
 }
 
@@ -74,12 +75,16 @@ pub fn measure<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refu
 pub(super) type One<M> = fn(&mut M, &Chain, &mut <M as Machine>::Cell, &Trial) -> Option<Sample>;
 
 /// Maps, lays and warms a trial's chain and takes its samples.
-pub(super) fn on_chain<M: Machine>(machine: &mut M, trial: &Trial, one: One<M>) -> Result<Yield, Refusal> {
+pub(super) fn on_chain<M: Machine>(
+    machine: &mut M,
+    trial: &Trial,
+    one: One<M>,
+) -> Result<TrialOutput, Refusal> {
     let lost = || Refusal::new("a cell of the chain is outside the mapping", "");
     // The page size decides how far a chain of one cell a page reaches, and only the mapping knows
     // it: a first mapping of one page tells.
-    let page_bytes = machine.map(&crate::machine::Wish { bytes: 8, ..trial.wish(1) })?.page_bytes;
-    let mapping = machine.map(&trial.wish(page_bytes))?;
+    let page_bytes = machine.map(&crate::machine::MapRequest { bytes: 8, ..trial.request(1) })?.page_bytes;
+    let mapping = machine.map(&trial.request(page_bytes))?;
     if mapping.page_bytes != page_bytes {
         return Err(Refusal::new("the page size changed between two mappings", "run it again"));
     }
@@ -94,12 +99,12 @@ pub(super) fn on_chain<M: Machine>(machine: &mut M, trial: &Trial, one: One<M>) 
         let sample = one(machine, &chain, &mut cell, trial);
         samples.push(sample.ok_or_else(lost)?);
     }
-    Ok(Yield::of(samples, page_bytes, mapping.base))
+    Ok(TrialOutput::of(samples, page_bytes, mapping.base))
 }
 
 /// Lays a chain and warms it; where the timed loads begin, `None` where that is outside of the mapping.
 fn begin<M: Machine>(machine: &mut M, chain: &Chain, trial: &Trial) -> Result<Option<M::Cell>, Refusal> {
-    machine.lay(chain)?;
+    machine.initialise(chain)?;
     Ok(machine.cell(chain.at(0)).map(|start| machine.chase(start, trial.warm)))
 }
 

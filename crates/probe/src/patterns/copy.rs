@@ -8,9 +8,9 @@
 
 use alloc::vec::Vec;
 
-use super::Yield;
+use super::TrialOutput;
 use super::stride::{Sweep, UNROLL};
-use crate::machine::{Attribute, Machine, Operation, Ops, Refusal, Wish};
+use crate::machine::{Attribute, Machine, MapRequest, Operation, Ops, Refusal};
 use crate::wire::{Sample, Trial};
 
 /// Beginnings in the source from which laps copy. More would catch a lost lap with more certainty than 7 in 8 a run,
@@ -61,13 +61,13 @@ impl Copying {
     #[must_use]
     pub fn source(&self) -> Sweep {
         let cells = self.cells.saturating_add(BEYOND);
-        Sweep { base: self.from, step: 8, cells, operation: Operation::Read }
+        Sweep { base: self.from, stride: 8, cells, operation: Operation::Read }
     }
 
     /// The pieces, a lap each, of `n` cells from position `from`.
     pub fn pieces(&self, from: u64, n: u64) -> impl Iterator<Item = Piece> + use<> {
         let copying = *self;
-        let to = Sweep { base: self.to, step: 8, cells: self.cells, operation: Operation::Write };
+        let to = Sweep { base: self.to, stride: 8, cells: self.cells, operation: Operation::Write };
         let mut lap = from / self.cells;
         to.parts(from, n).map(move |part| {
             let first = part.offset - copying.to;
@@ -88,7 +88,7 @@ impl Copying {
     #[must_use]
     pub fn last(&self, reached: u64, seed: u64) -> u64 {
         let last = reached.wrapping_sub(1);
-        self.source().laid(shift(last / self.cells) + last % self.cells, seed).word
+        self.source().initialised(shift(last / self.cells) + last % self.cells, seed).word
     }
 
     /// The sum of the words of the destination at position `reached`, a lap at least, modulo [`Copying::prime`].
@@ -140,18 +140,18 @@ fn outside() -> Refusal {
 ///
 /// # Errors
 /// The machine's refusal of the memory.
-pub fn measure<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal> {
+pub fn measure<M: Machine>(machine: &mut M, trial: &Trial) -> Result<TrialOutput, Refusal> {
     // Equal wishes but for the attribute may share physical memory: the plain buffer is the second half of its
     // own mapping, the other one the first half of its.
-    let wish = trial.wish(1);
-    let plain = machine.map(&Wish { attribute: Attribute::WriteBack, ..wish })?;
-    let mapping = if trial.is_plain() { plain } else { machine.map(&wish)? };
+    let request = trial.request(1);
+    let plain = machine.map(&MapRequest { attribute: Attribute::WriteBack, ..request })?;
+    let mapping = if trial.is_plain() { plain } else { machine.map(&request)? };
     let second = plain.base + half(trial.cells()).ok_or_else(outside)?;
     let copying = match trial.operation {
         Operation::CopyFrom => trial.copying(mapping.base, second),
         _ => trial.copying(second, mapping.base),
     };
-    machine.lay_sweep(&copying.source(), trial.seed)?;
+    machine.initialise_sweep(&copying.source(), trial.seed)?;
     erase(machine, &copying).ok_or_else(outside)?;
     let mut left = trial.warm.max(copying.cells);
     while left > 0 {
@@ -167,7 +167,7 @@ pub fn measure<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refu
     if let Some(last) = samples.last_mut() {
         last.end2 = found(machine, &copying).ok_or_else(outside)?;
     }
-    Ok(Yield::of(samples, mapping.page_bytes, mapping.base))
+    Ok(TrialOutput::of(samples, mapping.page_bytes, mapping.base))
 }
 
 /// Leaves the source's first cell in every cell of the destination, so that what was not copied is seen.
@@ -184,14 +184,14 @@ fn erase<M: Machine>(machine: &mut M, copying: &Copying) -> Option<()> {
 fn timed<M: Machine>(machine: &mut M, copying: &Copying, reached: &mut u64, trial: &Trial) -> Option<Sample> {
     let (from, n) = (*reached, trial.loads);
     let (middle, to) = (from.wrapping_add(n), from.wrapping_add(3 * n));
-    spoil(machine, copying, middle, trial.seed)?;
+    evict(machine, copying, middle, trial.seed)?;
     let before = super::counters(machine, trial);
     let a = machine.now();
     machine.copy(copying, from, n)?;
     let b = machine.now();
     let between = super::counters(machine, trial);
     let end = word(machine, copying, middle)?;
-    spoil(machine, copying, to, trial.seed)?;
+    evict(machine, copying, to, trial.seed)?;
     let b2 = machine.now();
     machine.copy(copying, middle, 2 * n)?;
     let c = machine.now();
@@ -203,7 +203,7 @@ fn timed<M: Machine>(machine: &mut M, copying: &Copying, reached: &mut u64, tria
 }
 
 /// Stores another word than it will hold into the last cell that a run to position `to` copies to.
-fn spoil<M: Machine>(machine: &mut M, copying: &Copying, to: u64, seed: u64) -> Option<()> {
+fn evict<M: Machine>(machine: &mut M, copying: &Copying, to: u64, seed: u64) -> Option<()> {
     let other = (copying.last(to, seed) + 1) % copying.prime().max(2);
     let at = machine.cell(copying.to + 8 * (to.wrapping_sub(1) % copying.cells))?;
     let wrong = machine.cell(copying.from + 8 * other)?;

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::machine::{Controls, Machine, Refusal, Released};
+use crate::machine::{Controls, LoadReport, Machine, Refusal};
 use crate::wire::{Around, Moved, PatternKind, Sample, Trial, Woken};
 
 pub mod alias;
@@ -10,7 +10,7 @@ pub mod alu;
 pub mod chase;
 pub mod clock;
 pub mod copy;
-pub mod probe;
+pub mod eviction_set;
 pub mod shared;
 pub mod single;
 pub mod stride;
@@ -19,7 +19,7 @@ pub mod wake;
 
 /// What a trial yielded.
 #[derive(Debug)]
-pub struct Yield {
+pub struct TrialOutput {
     /// The samples, in order.
     pub samples: Vec<Sample>,
     /// Page size in force, bytes; 0 where the pattern maps nothing.
@@ -31,17 +31,17 @@ pub struct Yield {
     /// What ran around some of them.
     pub around: Vec<Around>,
     /// What co-running stressors did.
-    pub released: Released,
+    pub load_report: LoadReport,
     /// The transfers of the pattern `transfer`.
     pub moved: Moved,
 }
 
-impl Yield {
+impl TrialOutput {
     /// Samples of a mapping, and nothing beside them.
     #[must_use]
-    pub fn of(samples: Vec<Sample>, page_bytes: u64, base: u64) -> Yield {
-        let (woken, around, released) = (Woken::default(), Vec::new(), Released::default());
-        Yield { samples, page_bytes, base, woken, around, released, moved: Moved::default() }
+    pub fn of(samples: Vec<Sample>, page_bytes: u64, base: u64) -> TrialOutput {
+        let (woken, around, load_report) = (Woken::default(), Vec::new(), LoadReport::default());
+        TrialOutput { samples, page_bytes, base, woken, around, load_report, moved: Moved::default() }
     }
 }
 
@@ -49,12 +49,12 @@ impl Yield {
 ///
 /// # Errors
 /// The machine's [`Refusal`] of the controls, of the co-running streams, or of what the pattern needs.
-pub fn run<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal> {
+pub fn run<M: Machine>(machine: &mut M, trial: &Trial) -> Result<TrialOutput, Refusal> {
     machine.control(&trial.controls)?;
     let outcome = match machine.disturb(&trial.with) {
         Err(refusal) => Err(refusal),
         Ok(()) => {
-            let outcome = pressed(machine, trial);
+            let outcome = load_stats(machine, trial);
             machine.disturb(&[])?;
             outcome
         }
@@ -66,25 +66,25 @@ pub fn run<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal>
 }
 
 /// The pattern beside the stressors that the trial names.
-fn pressed<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal> {
+fn load_stats<M: Machine>(machine: &mut M, trial: &Trial) -> Result<TrialOutput, Refusal> {
     if trial.load.is_none() {
         return alone(machine, trial);
     }
-    machine.press(&trial.load, trial.wakes.confined)?;
+    machine.start_load(&trial.load, trial.wakes.confined)?;
     let outcome = alone(machine, trial);
-    let released = machine.release();
-    outcome.map(|outcome| Yield { released, ..outcome })
+    let load_report = machine.stop_load();
+    outcome.map(|outcome| TrialOutput { load_report, ..outcome })
 }
 
 /// The pattern itself, whatever the machine is set to and runs beside it.
-fn alone<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal> {
+fn alone<M: Machine>(machine: &mut M, trial: &Trial) -> Result<TrialOutput, Refusal> {
     let samples = match trial.pattern {
         PatternKind::Clock => clock::measure(machine, trial),
         PatternKind::Alu => alu::measure(machine, trial),
         PatternKind::Chase | PatternKind::Pages | PatternKind::Conflict | PatternKind::Pair => {
             return chase::measure(machine, trial);
         }
-        PatternKind::Probe => return probe::measure(machine, trial),
+        PatternKind::EvictionSet => return eviction_set::measure(machine, trial),
         PatternKind::Single => return single::measure(machine, trial),
         PatternKind::Stride if trial.frames > 0 => return shared::measure(machine, trial),
         PatternKind::Stride => return stride::measure(machine, trial),
@@ -93,7 +93,7 @@ fn alone<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal> {
         PatternKind::Wake => return wake::measure(machine, trial),
         PatternKind::Transfer => return transfer::measure(machine, trial),
     };
-    Ok(Yield::of(samples, 0, 0))
+    Ok(TrialOutput::of(samples, 0, 0))
 }
 
 /// Calls `one` `count` times, the odd ones first and then in turns of `N`: the shape of a machine's own loops, which

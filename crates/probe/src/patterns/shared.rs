@@ -7,7 +7,7 @@
 
 use alloc::vec::Vec;
 
-use super::Yield;
+use super::TrialOutput;
 use crate::machine::{Machine, Mapping, Ops, Refusal};
 use crate::wire::{Sample, Trial};
 
@@ -19,7 +19,7 @@ const TURN: Ops = Ops { alu: 3, branch: 1 };
 struct Lap {
     base: u64,
     end: u64,
-    step: u64,
+    stride: u64,
     held: u64,
 }
 
@@ -31,13 +31,13 @@ fn body<M: Machine + ?Sized>(machine: &mut M, lap: &Lap, at: u64, n: u64) -> Opt
     for _ in 0..n {
         let cell = machine.cell(at)?;
         let loaded = machine.follow(cell);
-        at = at.wrapping_add(lap.step).wrapping_add(machine.offset(loaded).wrapping_sub(lap.held));
+        at = at.wrapping_add(lap.stride).wrapping_add(machine.offset(loaded).wrapping_sub(lap.held));
         if at == lap.end {
             at = lap.base;
         }
         machine.charge(TURN);
     }
-    let inside = (lap.base..lap.end).contains(&at) && (at - lap.base).is_multiple_of(lap.step);
+    let inside = (lap.base..lap.end).contains(&at) && (at - lap.base).is_multiple_of(lap.stride);
     inside.then_some(at)
 }
 
@@ -46,19 +46,19 @@ fn body<M: Machine + ?Sized>(machine: &mut M, lap: &Lap, at: u64, n: u64) -> Opt
 ///
 /// # Errors
 /// The machine's refusal of the memory.
-pub fn measure<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal> {
+pub fn measure<M: Machine>(machine: &mut M, trial: &Trial) -> Result<TrialOutput, Refusal> {
     let written = || Refusal::new("a word of the shared pages is not as unwritten memory reads", "");
-    let Mapping { base, page_bytes, .. } = machine.map_shared(&trial.wish(1), trial.frames)?;
+    let Mapping { base, page_bytes, .. } = machine.map_shared(&trial.request(1), trial.frames)?;
     let first = machine.cell(base).ok_or_else(written)?;
     let held = machine.peek(first);
-    let end = base + trial.cells() * trial.step;
-    let lap = Lap { base, end, step: trial.step, held: machine.offset(held) };
+    let end = base + trial.cells() * trial.stride;
+    let lap = Lap { base, end, stride: trial.stride, held: machine.offset(held) };
     let mut at = body(machine, &lap, base, trial.warm).ok_or_else(written)?;
     let mut samples = Vec::with_capacity(trial.samples as usize);
     for _ in 0..trial.samples {
         samples.push(timed(machine, &lap, &mut at, trial).ok_or_else(written)?);
     }
-    Ok(Yield::of(samples, page_bytes, base))
+    Ok(TrialOutput::of(samples, page_bytes, base))
 }
 
 /// One sample: n loads, then 2n more.
@@ -75,7 +75,7 @@ fn timed<M: Machine>(machine: &mut M, lap: &Lap, at: &mut u64, trial: &Trial) ->
     let after = super::counters(machine, trial);
     *at = last;
     let (cycles, misses) = before.since(between, after);
-    let number = |at: u64| (at - lap.base) / lap.step;
+    let number = |at: u64| (at - lap.base) / lap.stride;
     Some(Sample {
         ticks: b.since(a),
         ticks2: c.since(b2),

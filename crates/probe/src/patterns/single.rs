@@ -4,7 +4,7 @@
 //! the chain goes on untimed for `trial.loads`, so that what the timing itself brings into the caches (a clock
 //! reading, a sample stored) is as far away as any other lap's work, and the next timed load is another one.
 
-use super::Yield;
+use super::TrialOutput;
 use crate::chain::Chain;
 use crate::machine::{Machine, Refusal};
 use crate::wire::{Sample, Trial};
@@ -17,7 +17,7 @@ use crate::wire::{Sample, Trial};
 ///
 /// # Errors
 /// The machine's refusal of the memory.
-pub fn measure<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal> {
+pub fn measure<M: Machine>(machine: &mut M, trial: &Trial) -> Result<TrialOutput, Refusal> {
     super::chase::on_chain(machine, trial, one)
 }
 

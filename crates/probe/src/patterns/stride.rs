@@ -8,9 +8,9 @@
 
 use alloc::vec::Vec;
 
-use super::Yield;
-use crate::chain::mix;
+use super::TrialOutput;
 use crate::machine::{Machine, Mapping, Operation, Ops, Refusal};
+use crate::splitmix::mix;
 use crate::wire::{Sample, Trial};
 
 /// Accesses in one turn of the unrolled loop, as in the chase.
@@ -26,7 +26,7 @@ pub struct Sweep {
     /// Where the buffer begins in the arena, bytes.
     pub base: u64,
     /// Bytes from a cell to the next, a multiple of 8.
-    pub step: u64,
+    pub stride: u64,
     /// Cells, at least 1.
     pub cells: u64,
     /// What is done to each.
@@ -51,7 +51,7 @@ const LOW: u64 = KEYS - 1;
 impl Sweep {
     /// The parts, a lap each, of `n` accesses from position `from`.
     pub fn parts(&self, from: u64, n: u64) -> impl Iterator<Item = Part> + use<> {
-        let Sweep { base, step, cells, .. } = *self;
+        let Sweep { base, stride: step, cells, .. } = *self;
         let (mut index, mut lap, mut left) = (from % cells, from / cells, n);
         core::iter::from_fn(move || {
             if left == 0 {
@@ -69,7 +69,7 @@ impl Sweep {
     #[must_use]
     pub fn pages(&self, n: u64, page: u64) -> u64 {
         match page {
-            page if page > self.step => n.saturating_mul(self.step).div_ceil(page),
+            page if page > self.stride => n.saturating_mul(self.stride).div_ceil(page),
             _ => n,
         }
     }
@@ -89,12 +89,12 @@ impl Sweep {
     /// known without adding it up ([`Sweep::sum`]), and no part, multiple or rearrangement of a lap has the same
     /// sum by rule. (Modulo a power of two, half a lap twice has.) Else the first word.
     #[must_use]
-    pub fn laid(&self, number: u64, seed: u64) -> Laid {
+    pub fn initialised(&self, number: u64, seed: u64) -> Initialised {
         let prime = self.prime();
         let [a, b, c] = self.coefficients(seed);
         let n = number % prime;
         let (twice, least) = (mul(a, 2, prime), mul(a, 1, prime));
-        Laid {
+        Initialised {
             word: (mul(mul(a, n, prime), n, prime) + mul(b, n, prime) + c) % prime,
             // From n to n + 1 it grows by a (2 n + 1) + b.
             more: (mul(twice, n, prime) + least + b) % prime,
@@ -106,7 +106,7 @@ impl Sweep {
     /// The modulus of the sums: a prime, below which all words that are laid lie, and not beyond the buffer.
     #[must_use]
     pub fn prime(&self) -> u64 {
-        let bits = (self.cells.saturating_mul(self.step) / 8).max(1).ilog2() as usize;
+        let bits = (self.cells.saturating_mul(self.stride) / 8).max(1).ilog2() as usize;
         let bits = bits.min(BELOW.len() - 1);
         (1 << bits) - BELOW[bits]
     }
@@ -177,7 +177,7 @@ impl Sweep {
 
 /// What cells are laid with, one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Laid {
+pub struct Initialised {
     /// The word of the present cell.
     pub word: u64,
     more: u64,
@@ -185,7 +185,7 @@ pub struct Laid {
     prime: u64,
 }
 
-impl Laid {
+impl Initialised {
     /// On to the next cell: two additions, so that laying is nearly as fast as storing.
     #[inline(always)]
     pub fn advance(&mut self) {
@@ -220,13 +220,13 @@ pub fn body<M: Machine + ?Sized>(machine: &mut M, sweep: &Sweep, from: u64, n: u
         let mut at = part.offset;
         for _ in 0..part.count % UNROLL {
             sum = sum.wrapping_add(one(machine, sweep.operation, at, part.key, to)?);
-            at += sweep.step;
+            at += sweep.stride;
             machine.charge(turn(sweep, 1));
         }
         for _ in 0..part.count / UNROLL {
             for _ in 0..UNROLL {
                 sum = sum.wrapping_add(one(machine, sweep.operation, at, part.key, to)?);
-                at += sweep.step;
+                at += sweep.stride;
             }
             machine.charge(turn(sweep, UNROLL));
         }
@@ -273,13 +273,13 @@ fn outside() -> Refusal {
 ///
 /// # Errors
 /// A [`Refusal`] when a cell lies outside the machine's mapped memory.
-pub fn lay<M: Machine + ?Sized>(machine: &mut M, sweep: &Sweep, seed: u64) -> Result<(), Refusal> {
-    let mut laid = sweep.laid(0, seed);
+pub fn initialise<M: Machine + ?Sized>(machine: &mut M, sweep: &Sweep, seed: u64) -> Result<(), Refusal> {
+    let mut initialised = sweep.initialised(0, seed);
     for number in 0..sweep.cells {
-        let at = machine.cell(sweep.base + number * sweep.step).ok_or_else(outside)?;
-        let to = machine.cell(sweep.base + 8 * laid.word).ok_or_else(outside)?;
+        let at = machine.cell(sweep.base + number * sweep.stride).ok_or_else(outside)?;
+        let to = machine.cell(sweep.base + 8 * initialised.word).ok_or_else(outside)?;
         machine.link(at, to);
-        laid.advance();
+        initialised.advance();
     }
     Ok(())
 }
@@ -293,13 +293,13 @@ pub fn lay<M: Machine + ?Sized>(machine: &mut M, sweep: &Sweep, seed: u64) -> Re
 ///
 /// # Errors
 /// The machine's refusal of the memory.
-pub fn measure<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal> {
-    let mapping = machine.map(&trial.wish(1))?;
+pub fn measure<M: Machine>(machine: &mut M, trial: &Trial) -> Result<TrialOutput, Refusal> {
+    let mapping = machine.map(&trial.request(1))?;
     let sweep = trial.sweep(mapping.base);
-    if trial.unfaulted {
+    if trial.first_touch {
         return first_touches(machine, trial, &sweep, &mapping);
     }
-    machine.lay_sweep(&sweep, trial.seed)?;
+    machine.initialise_sweep(&sweep, trial.seed)?;
     // The warm-up is lap 0, as often as it takes; part of a lap is the part before the samples begin.
     let mut left = trial.warm;
     while left > 0 {
@@ -317,7 +317,7 @@ pub fn measure<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refu
     {
         last.end2 = found(machine, &sweep).ok_or_else(outside)?;
     }
-    Ok(Yield::of(samples, mapping.page_bytes, mapping.base))
+    Ok(TrialOutput::of(samples, mapping.page_bytes, mapping.base))
 }
 
 /// One sample: n accesses, then 2n more.
@@ -362,7 +362,7 @@ fn word<M: Machine>(machine: &mut M, sweep: &Sweep, number: u64) -> Option<u64> 
 
 /// The arena offset that a cell links to.
 fn held_at<M: Machine>(machine: &mut M, sweep: &Sweep, number: u64) -> Option<u64> {
-    let cell = machine.cell(sweep.base + number * sweep.step)?;
+    let cell = machine.cell(sweep.base + number * sweep.stride)?;
     let held = machine.peek(cell);
     Some(machine.offset(held))
 }
@@ -377,7 +377,7 @@ fn first_touches<M: Machine>(
     trial: &Trial,
     sweep: &Sweep,
     mapping: &Mapping,
-) -> Result<Yield, Refusal> {
+) -> Result<TrialOutput, Refusal> {
     let mut samples = Vec::with_capacity(trial.samples as usize);
     for _ in 0..trial.samples {
         machine.give_back(mapping)?;
@@ -385,7 +385,7 @@ fn first_touches<M: Machine>(
     }
     // Nobody reckons with what the last sample left.
     machine.give_back(mapping)?;
-    Ok(Yield::of(samples, mapping.page_bytes, mapping.base))
+    Ok(TrialOutput::of(samples, mapping.page_bytes, mapping.base))
 }
 
 fn first_touch<M: Machine>(machine: &mut M, sweep: &Sweep, trial: &Trial) -> Option<Sample> {

@@ -3,7 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::Yield;
+use super::TrialOutput;
 use crate::chain::Chain;
 use crate::machine::{Machine, Refusal};
 use crate::transfer::{Batch, Transferred};
@@ -20,16 +20,16 @@ const WARM_LAPS: u64 = 2;
 ///
 /// # Errors
 /// The machine's refusal of the memory, or of the transfers.
-pub fn measure<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal> {
+pub fn measure<M: Machine>(machine: &mut M, trial: &Trial) -> Result<TrialOutput, Refusal> {
     let all = trial.warm + trial.samples;
     let batch = Batch { bytes: trial.bytes, seed: trial.seed, first: 0, count: all };
     let (channel, mut rows, place) = if trial.transfers.victim == 0 {
         let (channel, rows) = machine.transfer(&trial.transfers, &batch)?;
         (channel, rows, (0, 0))
     } else {
-        let mapping = machine.map(&trial.wish(1))?;
+        let mapping = machine.map(&trial.request(1))?;
         let chain = trial.victim(mapping.base);
-        machine.lay(&chain)?;
+        machine.initialise(&chain)?;
         let mut victim = Victim { cell: machine.cell(chain.at(0)).ok_or_else(lost)?, chain };
         let (mut channel, mut rows) = (None, Vec::with_capacity(all as usize));
         for first in 0..all {
@@ -48,7 +48,7 @@ pub fn measure<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refu
     }
     let list = rows.split_off(trial.warm as usize);
     let moved = Moved { trial: trial.id, channel: Some(channel), list };
-    Ok(Yield { moved, ..Yield::of(vec![], place.0, place.1) })
+    Ok(TrialOutput { moved, ..TrialOutput::of(vec![], place.0, place.1) })
 }
 
 /// The cells that have been walked when the transfer of this number is over, counted with those of the first from 0: of

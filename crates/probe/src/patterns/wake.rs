@@ -3,7 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::Yield;
+use super::TrialOutput;
 use crate::chain::Chain;
 use crate::machine::{Event, Machine, Operation, Places, Refusal, Traced};
 use crate::patterns::stride::Sweep;
@@ -20,7 +20,7 @@ const FIRST_NS: u64 = 1_000_000;
 struct Task {
     chain: Chain,
     /// What is swept so that it lies in the nearer caches.
-    spoil: Option<Sweep>,
+    evict: Option<Sweep>,
     base: u64,
 }
 
@@ -32,7 +32,7 @@ struct Task {
 ///
 /// # Errors
 /// The machine's refusal of the memory, of the timer, or of what was asked for beside it.
-pub fn measure<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal> {
+pub fn measure<M: Machine>(machine: &mut M, trial: &Trial) -> Result<TrialOutput, Refusal> {
     if trial.wakes.timerlat {
         return of_kernel(machine, trial);
     }
@@ -47,11 +47,11 @@ pub fn measure<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refu
     let times = join(&mut rows, first, trial.wakes.every_ns, &traced);
     let around = around(machine, &rows, &times);
     let woken = Woken { trial: trial.id, first_ns: Some(first), lost: traced.lost, list: rows };
-    Ok(Yield { woken, around, ..Yield::of(Vec::new(), page_bytes, task.base) })
+    Ok(TrialOutput { woken, around, ..TrialOutput::of(Vec::new(), page_bytes, task.base) })
 }
 
 /// The same of the kernel's own thread: whoever waits is not this loop, and nothing is walked.
-fn of_kernel<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusal> {
+fn of_kernel<M: Machine>(machine: &mut M, trial: &Trial) -> Result<TrialOutput, Refusal> {
     let (rows, lost) = machine.timerlat(&trial.wakes, trial.warm + trial.samples)?;
     let mut list: Vec<Woke> =
         rows.into_iter().skip(trial.warm as usize).take(trial.samples as usize).collect();
@@ -59,25 +59,25 @@ fn of_kernel<M: Machine>(machine: &mut M, trial: &Trial) -> Result<Yield, Refusa
         (first.missed, first.skipped) = (0, 0);
     }
     let woken = Woken { trial: trial.id, first_ns: None, lost, list };
-    Ok(Yield { woken, ..Yield::of(Vec::new(), 0, 0) })
+    Ok(TrialOutput { woken, ..TrialOutput::of(Vec::new(), 0, 0) })
 }
 
 /// Maps and lays what an activation walks, and behind it what is swept.
 fn prepare<M: Machine>(machine: &mut M, trial: &Trial) -> Result<(Task, u64), Refusal> {
-    let mapping = machine.map(&trial.wish(1))?;
+    let mapping = machine.map(&trial.request(1))?;
     let chain = trial.chain(mapping.base, mapping.page_bytes);
-    machine.lay(&chain)?;
+    machine.initialise(&chain)?;
     let sweep = Sweep {
-        base: mapping.base + trial.cells() * trial.step,
-        step: trial.step,
-        cells: trial.wakes.spoil / trial.step,
+        base: mapping.base + trial.cells() * trial.stride,
+        stride: trial.stride,
+        cells: trial.wakes.evict / trial.stride,
         operation: Operation::Read,
     };
-    let spoil = (sweep.cells > 0).then_some(sweep);
-    if let Some(sweep) = &spoil {
-        machine.lay_sweep(sweep, trial.seed)?;
+    let evict = (sweep.cells > 0).then_some(sweep);
+    if let Some(sweep) = &evict {
+        machine.initialise_sweep(sweep, trial.seed)?;
     }
-    Ok((Task { chain, spoil, base: mapping.base }, mapping.page_bytes))
+    Ok((Task { chain, evict, base: mapping.base }, mapping.page_bytes))
 }
 
 /// The loop. Answers when the first activation that counts was to be.
@@ -116,7 +116,7 @@ fn series<M: Machine>(
         involuntary = awake.involuntary;
         missed = done.saturating_sub(at) / every;
         at += (missed + 1) * every;
-        spoil(machine, trial, task)?;
+        evict(machine, trial, task)?;
         // What was prepared may have taken longer than there was time: nobody was late for that.
         skipped = machine.wake_now().checked_sub(at).map_or(0, |late| late / every + 1);
         at += skipped * every;
@@ -126,14 +126,14 @@ fn series<M: Machine>(
 
 /// What is done to the caches before a sleep.
 #[inline(always)]
-fn spoil<M: Machine>(machine: &mut M, trial: &Trial, task: &Task) -> Result<(), Refusal> {
-    if let Some(sweep) = &task.spoil {
+fn evict<M: Machine>(machine: &mut M, trial: &Trial, task: &Task) -> Result<(), Refusal> {
+    if let Some(sweep) = &task.evict {
         let outside =
             || Refusal::new("what is swept reaches outside the mapped memory", "ask for fewer bytes");
         machine.sweep(sweep, 0, sweep.cells).ok_or_else(outside)?;
     }
     if trial.wakes.flushed {
-        machine.clean_invalidate(task.base, trial.cells() * trial.step)?;
+        machine.clean_invalidate(task.base, trial.cells() * trial.stride)?;
     }
     Ok(())
 }

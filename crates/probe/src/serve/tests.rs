@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::machine::{
-    Control, Counters, Disturb, Dma, Fresh, Maintain, Mapping, Pages, Ticks, Translate, Wake, Watch, Wish,
-    Worth,
+    ClockTrust, Control, Counters, Disturb, Dma, Fresh, Maintain, MapRequest, Mapping, Pages, Ticks,
+    Translate, Wake, Watch,
 };
 use crate::patterns::copy::{self, Copying};
 use crate::patterns::stride::{self, Sweep};
@@ -84,8 +84,8 @@ impl Control for Plain {}
 impl Machine for Plain {
     type Cell = usize;
 
-    fn worth(&self) -> Worth {
-        Worth::Emulated
+    fn trust(&self) -> ClockTrust {
+        ClockTrust::Emulated
     }
     fn facts(&mut self, sink: &mut dyn FnMut(Fact)) {
         sink(Fact { name: "a.number".to_string(), value: FactValue::Int(5) });
@@ -98,15 +98,15 @@ impl Machine for Plain {
     fn facts_after(&mut self, sink: &mut dyn FnMut(Fact)) {
         sink(Fact { name: "a.after".to_string(), value: FactValue::Int(6) });
     }
-    fn map(&mut self, wish: &Wish) -> Result<Mapping, Refusal> {
-        if wish.pages == Pages::Huge || wish.bytes > 1 << 18 {
+    fn map(&mut self, request: &MapRequest) -> Result<Mapping, Refusal> {
+        if request.pages == Pages::Huge || request.bytes > 1 << 18 {
             return Err(Refusal::new("too much", "ask for less"));
         }
         Ok(Mapping { base: 0, bytes: 1 << 18, page_bytes: 4096 })
     }
-    fn map_shared(&mut self, wish: &Wish, _: u64) -> Result<Mapping, Refusal> {
+    fn map_shared(&mut self, request: &MapRequest, _: u64) -> Result<Mapping, Refusal> {
         self.memory.fill(0);
-        self.map(wish)
+        self.map(request)
     }
     fn cell(&self, offset: u64) -> Option<usize> {
         (offset.is_multiple_of(8) && offset / 8 < self.memory.len() as u64).then_some(offset as usize / 8)
@@ -140,11 +140,11 @@ impl Machine for Plain {
     fn alu(&mut self, n: u64) {
         self.time += n;
     }
-    fn lay(&mut self, chain: &crate::chain::Chain) -> Result<(), Refusal> {
+    fn initialise(&mut self, chain: &crate::chain::Chain) -> Result<(), Refusal> {
         self.lap = chain.cells();
-        patterns::chase::lay(self, chain)
+        patterns::chase::initialise(self, chain)
     }
-    fn lay_cells(&mut self, cells: &[usize]) {
+    fn initialise_cells(&mut self, cells: &[usize]) {
         self.lap = cells.len() as u64;
         for (i, &at) in cells.iter().enumerate() {
             self.link(at, cells[(i + 1) % cells.len()]);
@@ -249,53 +249,53 @@ const ASKED: [&str; 17] = [
     "trial id=1 pattern=single bytes=8192 loads=77 timed=5 samples=4",
     "trial id=1 pattern=single bytes=8192 loads=3 timed=5 samples=4",
     "trial id=1 pattern=conflict bytes=576 period=4096 offset=192 loads=301 samples=4",
-    "trial id=1 pattern=conflict bytes=36864 step=4096 group=4 period=24576 loads=301 samples=4 warm=5",
-    "trial id=1 pattern=pair bytes=960 step=24 period=1000 loads=301 samples=4 seed=8",
+    "trial id=1 pattern=conflict bytes=36864 stride=4096 group=4 period=24576 loads=301 samples=4 warm=5",
+    "trial id=1 pattern=pair bytes=960 stride=24 period=1000 loads=301 samples=4 seed=8",
     "trial id=1 pattern=single bytes=576 period=4096 loads=77 samples=4",
-    "trial id=1 pattern=probe period=4096 step=1024 sequence=\"A-I B a-d A\" loads=301 samples=4 warm=3",
-    "trial id=1 pattern=probe period=4096 sequence=\"A-I B? A C?\" samples=5 warm=3",
+    "trial id=1 pattern=eviction-set period=4096 stride=1024 sequence=\"A-I B a-d A\" loads=301 samples=4 warm=3",
+    "trial id=1 pattern=eviction-set period=4096 sequence=\"A-I B? A C?\" samples=5 warm=3",
     "trial id=1 pattern=chase bytes=8192 order=backward3 loads=300 samples=4",
     "trial id=1 pattern=chase bytes=65600 order=forward8 loads=300 samples=4 warm=9",
     "trial id=1 pattern=chase bytes=131072 order=repermuted loads=300 samples=4 warm=900",
-    "trial id=1 pattern=single bytes=36864 step=4096 group=4 period=24576 loads=77 samples=4",
+    "trial id=1 pattern=single bytes=36864 stride=4096 group=4 period=24576 loads=77 samples=4",
 ];
 
 #[test]
 fn honest_samples_are_proven_and_cheats_are_caught() {
-    for asked in ASKED {
-        assert_eq!(judged(&talk(Cheat::Honest, &[asked])), [], "{asked}");
+    for requested in ASKED {
+        assert_eq!(judged(&talk(Cheat::Honest, &[requested])), [], "{requested}");
         for cheat in [Cheat::Idle, Cheat::OneShort, Cheat::Home, Cheat::Stuck] {
-            assert!(!judged(&talk(cheat, &[asked])).is_empty(), "{cheat:?} got through: {asked}");
+            assert!(!judged(&talk(cheat, &[requested])).is_empty(), "{cheat:?} got through: {requested}");
         }
     }
 }
 
 /// Fewer accesses than a lap a run, some laps, and a lap of one cell fewer than a turn.
 const SWEEPS: [&str; 3] = [
-    "trial id=1 pattern=stride bytes=65536 step=64 loads=300 samples=3 warm=1024 seed=5",
-    "trial id=1 pattern=stride bytes=16384 step=64 loads=1111 samples=3 warm=77",
-    "trial id=1 pattern=stride bytes=1984 step=64 loads=1000 samples=3 warm=0 seed=1",
+    "trial id=1 pattern=stride bytes=65536 stride=64 loads=300 samples=3 warm=1024 seed=5",
+    "trial id=1 pattern=stride bytes=16384 stride=64 loads=1111 samples=3 warm=77",
+    "trial id=1 pattern=stride bytes=1984 stride=64 loads=1000 samples=3 warm=0 seed=1",
 ];
 
 #[test]
 fn honest_sweeps_are_proven_and_cheats_are_caught() {
     let all = [Cheat::Idle, Cheat::OneShort, Cheat::Home, Cheat::Narrow, Cheat::Hoisted, Cheat::LastLap];
-    for asked in SWEEPS {
+    for requested in SWEEPS {
         for op in ["read", "write", "rmw"] {
-            let asked = format!("{asked} op={op}");
-            let caught = |cheat| !judged(&talk(cheat, &[&asked])).is_empty();
-            assert!(!caught(Cheat::Honest), "{asked}");
+            let requested = format!("{requested} op={op}");
+            let caught = |cheat| !judged(&talk(cheat, &[&requested])).is_empty();
+            assert!(!caught(Cheat::Honest), "{requested}");
             for cheat in all.into_iter().chain([Cheat::Lost, Cheat::Twice, Cheat::Stuck]) {
                 let harmless = match cheat {
                     // Nothing is stored that could be lost.
                     Cheat::Lost => op == "read",
                     // Leaves what an honest loop leaves: the machine code is looked at for this one. A run of
                     // less than a lap has no other lap.
-                    Cheat::LastLap => op == "write" || asked.contains("bytes=65536"),
+                    Cheat::LastLap => op == "write" || requested.contains("bytes=65536"),
                     _ => false,
                 };
-                assert!(caught(cheat) || harmless, "{cheat:?} got through: {asked}");
-                assert!(!(caught(cheat) && harmless), "{cheat:?} is caught after all: {asked}");
+                assert!(caught(cheat) || harmless, "{cheat:?} got through: {requested}");
+                assert!(!(caught(cheat) && harmless), "{cheat:?} is caught after all: {requested}");
             }
         }
     }
@@ -303,30 +303,30 @@ fn honest_sweeps_are_proven_and_cheats_are_caught() {
 
 /// A cell of a page each, and cells of one page.
 const SHARED: [&str; 2] = [
-    "trial id=1 pattern=stride bytes=36864 step=4096 frames=1 loads=100 samples=3 warm=7",
-    "trial id=1 pattern=stride bytes=192 step=64 frames=1 loads=100 samples=3 warm=0",
+    "trial id=1 pattern=stride bytes=36864 stride=4096 frames=1 loads=100 samples=3 warm=7",
+    "trial id=1 pattern=stride bytes=192 stride=64 frames=1 loads=100 samples=3 warm=0",
 ];
 
 #[test]
 fn honest_loads_of_shared_pages_are_proven_and_cheats_are_caught() {
-    for asked in SHARED {
-        assert_eq!(judged(&talk(Cheat::Honest, &[asked])), [], "{asked}");
+    for requested in SHARED {
+        assert_eq!(judged(&talk(Cheat::Honest, &[requested])), [], "{requested}");
         // What a load brings is part of the next address, so another word leads to other cells or off them.
         for cheat in [Cheat::Stuck, Cheat::Unloaded] {
-            let lines = talk(cheat, &[asked]);
+            let lines = talk(cheat, &[requested]);
             let caught = lines.iter().any(|l| l.word == "refusal") || !judged(&lines).is_empty();
-            assert!(caught, "{cheat:?} got through: {asked}");
+            assert!(caught, "{cheat:?} got through: {requested}");
         }
         // Every word is the same, so a machine that says it without a load is not caught: the host's load is
         // volatile, and the bare loops' machine code is looked at.
-        assert_eq!(judged(&talk(Cheat::Guessed, &[asked])), [], "{asked}");
+        assert_eq!(judged(&talk(Cheat::Guessed, &[requested])), [], "{requested}");
         // Ends that are one load off are.
-        let mut lines = talk(Cheat::Honest, &[asked]);
+        let mut lines = talk(Cheat::Honest, &[requested]);
         let at = lines.iter().position(|l| l.word == "sample").unwrap();
         let mut samples = Samples::read(&lines[at]).unwrap();
         samples.list[1].end += 1;
         lines[at] = samples.lines().remove(0);
-        assert_eq!(judged(&lines), [1], "{asked}");
+        assert_eq!(judged(&lines), [1], "{requested}");
     }
     // Whole laps end where they began.
     let whole = SHARED[0].replace("loads=100", "loads=90");
@@ -335,9 +335,10 @@ fn honest_loads_of_shared_pages_are_proven_and_cheats_are_caught() {
 
 #[test]
 fn frames_are_for_reading_strides_alone() {
-    let words = |asked| talk(Cheat::Honest, &[asked]).iter().map(|l| l.word.clone()).collect::<Vec<_>>();
-    for asked in ["trial bytes=8192 frames=1", "trial pattern=stride op=write bytes=8192 frames=1"] {
-        assert_eq!(words(asked)[1..], ["fault"], "{asked}");
+    let words =
+        |requested| talk(Cheat::Honest, &[requested]).iter().map(|l| l.word.clone()).collect::<Vec<_>>();
+    for requested in ["trial bytes=8192 frames=1", "trial pattern=stride op=write bytes=8192 frames=1"] {
+        assert_eq!(words(requested)[1..], ["fault"], "{requested}");
     }
     let trial = Trial { pattern: crate::wire::PatternKind::Stride, frames: 1, ..Trial::default() };
     assert_eq!(Trial::read(&trial.line()), Ok(trial));
@@ -352,15 +353,15 @@ fn samples_of(lines: &[Line]) -> Vec<crate::wire::Sample> {
 /// One line a page, and lines of pages that others share.
 #[test]
 fn honest_first_touches_are_proven_and_cheats_are_caught() {
-    for (asked, every) in [
-        ("trial id=1 pattern=stride bytes=131072 step=4096 loads=10 samples=3 unfaulted=1", true),
-        ("trial id=1 pattern=stride bytes=131072 step=64 loads=640 samples=3 unfaulted=1 seed=5", false),
+    for (requested, every) in [
+        ("trial id=1 pattern=stride bytes=131072 stride=4096 loads=10 samples=3 first_touch=1", true),
+        ("trial id=1 pattern=stride bytes=131072 stride=64 loads=640 samples=3 first_touch=1 seed=5", false),
     ] {
         for op in ["read", "write", "rmw"] {
-            let asked = format!("{asked} op={op}");
-            let lines = talk(Cheat::Honest, &[&asked]);
-            assert_eq!(judged(&lines), [], "{asked}");
-            assert!(samples_of(&lines).iter().all(|s| s.end == 10), "{asked}");
+            let requested = format!("{requested} op={op}");
+            let lines = talk(Cheat::Honest, &[&requested]);
+            assert_eq!(judged(&lines), [], "{requested}");
+            assert!(samples_of(&lines).iter().all(|s| s.end == 10), "{requested}");
             for cheat in
                 [Cheat::Idle, Cheat::Home, Cheat::Hoisted, Cheat::OneShort, Cheat::Twice, Cheat::Lost]
             {
@@ -370,8 +371,8 @@ fn honest_first_touches_are_proven_and_cheats_are_caught() {
                     Cheat::Lost => op == "read",
                     _ => false,
                 };
-                let caught = !judged(&talk(cheat, &[&asked])).is_empty();
-                assert_eq!(caught, !unseen, "{cheat:?}: {asked}");
+                let caught = !judged(&talk(cheat, &[&requested])).is_empty();
+                assert_eq!(caught, !unseen, "{cheat:?}: {requested}");
             }
         }
     }
@@ -380,29 +381,30 @@ fn honest_first_touches_are_proven_and_cheats_are_caught() {
 #[test]
 fn memory_that_was_not_fresh_proves_no_first_touch() {
     // What is read there is not zero.
-    let asked = "trial id=1 pattern=stride bytes=131072 step=4096 loads=10 samples=3 unfaulted=1";
-    assert_eq!(judged(&talk(Cheat::Stuck, &[asked])), [0, 1, 2]);
+    let requested = "trial id=1 pattern=stride bytes=131072 stride=4096 loads=10 samples=3 first_touch=1";
+    assert_eq!(judged(&talk(Cheat::Stuck, &[requested])), [0, 1, 2]);
 }
 
 #[test]
 fn what_is_walked_once_has_room_for_it_and_the_right_pattern() {
-    let words = |asked| talk(Cheat::Honest, &[asked]).iter().map(|l| l.word.clone()).collect::<Vec<_>>();
+    let words =
+        |requested| talk(Cheat::Honest, &[requested]).iter().map(|l| l.word.clone()).collect::<Vec<_>>();
     for wrong in [
-        "trial pattern=stride bytes=8192 loads=43 unfaulted=1",
-        "trial pattern=stride bytes=8192 loads=8 unfaulted=2",
-        "trial pattern=chase bytes=8192 loads=8 unfaulted=1",
+        "trial pattern=stride bytes=8192 loads=43 first_touch=1",
+        "trial pattern=stride bytes=8192 loads=8 first_touch=2",
+        "trial pattern=chase bytes=8192 loads=8 first_touch=1",
         "trial pattern=chase bytes=8192 order=repermuted loads=40 warm=9",
         "trial pattern=single bytes=8192 order=repermuted loads=4 warm=9",
         "trial pattern=chase bytes=8192 order=backward9",
     ] {
         assert_eq!(words(wrong)[1..], ["fault"], "{wrong}");
     }
-    let asked = "trial pattern=stride bytes=8192 loads=42 samples=1 unfaulted=1";
-    assert_eq!(words(asked)[1..], ["trial", "sample", "done"]);
-    let trial = Trial::read(&Line::parse(asked).unwrap()).unwrap();
+    let requested = "trial pattern=stride bytes=8192 loads=42 samples=1 first_touch=1";
+    assert_eq!(words(requested)[1..], ["trial", "sample", "done"]);
+    let trial = Trial::read(&Line::parse(requested).unwrap()).unwrap();
     assert_eq!(Trial::read(&trial.line()), Ok(trial.clone()));
     // Absent where it says nothing: what earlier versions wrote is written again.
-    assert!(!Trial { unfaulted: false, ..trial }.line().render().contains("unfaulted"));
+    assert!(!Trial { first_touch: false, ..trial }.line().render().contains("first_touch"));
 }
 
 #[test]
@@ -430,7 +432,8 @@ fn stores_that_stop_half_way_through_a_trial_leave_no_sample_proven() {
 
 #[test]
 fn an_operation_is_the_strides_alone_and_old_lines_read() {
-    let words = |asked| talk(Cheat::Honest, &[asked]).iter().map(|l| l.word.clone()).collect::<Vec<_>>();
+    let words =
+        |requested| talk(Cheat::Honest, &[requested]).iter().map(|l| l.word.clone()).collect::<Vec<_>>();
     assert_eq!(words("trial bytes=8192 op=write")[1..], ["fault"]);
     assert_eq!(words("trial bytes=8192 pattern=stride op=halve")[1..], ["fault"]);
     let line = Line::parse("trial pattern=stride bytes=8192").unwrap();
@@ -442,8 +445,8 @@ fn an_operation_is_the_strides_alone_and_old_lines_read() {
             true => crate::wire::PatternKind::Copy,
             false => crate::wire::PatternKind::Stride,
         };
-        let asked = Trial { operation, pattern, step: 8, ..Trial::default() };
-        assert_eq!(Trial::read(&asked.line()), Ok(asked));
+        let requested = Trial { operation, pattern, stride: 8, ..Trial::default() };
+        assert_eq!(Trial::read(&requested.line()), Ok(requested));
     }
 }
 
@@ -452,20 +455,21 @@ fn copies_are_proven_and_what_was_not_copied_is_seen() {
     for op in ["copy_to", "copy_from"] {
         // Less than a lap, more than one, and a multiple of one.
         for n in [100, 1500, 1024] {
-            let asked =
-                format!("trial id=1 pattern=copy op={op} bytes=8192 step=8 loads={n} samples=4 seed=3");
-            assert_eq!(judged(&talk(Cheat::Honest, &[&asked])), [], "{asked}");
+            let requested =
+                format!("trial id=1 pattern=copy op={op} bytes=8192 stride=8 loads={n} samples=4 seed=3");
+            assert_eq!(judged(&talk(Cheat::Honest, &[&requested])), [], "{requested}");
             for cheat in [Cheat::Idle, Cheat::OneShort, Cheat::Narrow, Cheat::Twice] {
-                assert!(!judged(&talk(cheat, &[&asked])).is_empty(), "{cheat:?}: {asked}");
+                assert!(!judged(&talk(cheat, &[&requested])).is_empty(), "{cheat:?}: {requested}");
             }
         }
     }
-    let words = |asked| talk(Cheat::Honest, &[asked]).iter().map(|l| l.word.clone()).collect::<Vec<_>>();
+    let words =
+        |requested| talk(Cheat::Honest, &[requested]).iter().map(|l| l.word.clone()).collect::<Vec<_>>();
     for wrong in [
-        "trial pattern=copy bytes=8192 step=8",
-        "trial pattern=copy op=set bytes=8192 step=8",
-        "trial pattern=copy op=copy_to bytes=8192 step=64",
-        "trial pattern=stride op=copy_to bytes=8192 step=8",
+        "trial pattern=copy bytes=8192 stride=8",
+        "trial pattern=copy op=set bytes=8192 stride=8",
+        "trial pattern=copy op=copy_to bytes=8192 stride=64",
+        "trial pattern=stride op=copy_to bytes=8192 stride=8",
     ] {
         assert_eq!(words(wrong)[1..], ["fault"], "{wrong}");
     }
@@ -473,20 +477,20 @@ fn copies_are_proven_and_what_was_not_copied_is_seen() {
 
 #[test]
 fn a_set_is_a_write_that_may_be_wider() {
-    let asked = "trial id=1 pattern=stride op=set bytes=8192 step=8 loads=1500 samples=4";
-    assert_eq!(judged(&talk(Cheat::Honest, &[asked])), []);
+    let requested = "trial id=1 pattern=stride op=set bytes=8192 stride=8 loads=1500 samples=4";
+    assert_eq!(judged(&talk(Cheat::Honest, &[requested])), []);
     for cheat in [Cheat::Idle, Cheat::Lost, Cheat::Hoisted] {
-        assert!(!judged(&talk(cheat, &[asked])).is_empty(), "{cheat:?}");
+        assert!(!judged(&talk(cheat, &[requested])).is_empty(), "{cheat:?}");
     }
 }
 
 #[test]
 fn what_this_machine_does_not_set_is_refused_and_the_keys_travel() {
     for key in ["mair=68", "tables=normal-nc", "prefetch=0"] {
-        let asked = format!("trial id=1 bytes=8192 {key}");
-        let lines = talk(Cheat::Honest, &[&asked]);
+        let requested = format!("trial id=1 bytes=8192 {key}");
+        let lines = talk(Cheat::Honest, &[&requested]);
         let words: Vec<&str> = lines.iter().map(|l| l.word.as_str()).collect();
-        assert_eq!(words, ["probe", "trial", "refusal"], "{asked}");
+        assert_eq!(words, ["probe", "trial", "refusal"], "{requested}");
         assert!(lines[1].render().contains(key), "{}", lines[1].render());
     }
     assert_eq!(talk(Cheat::Honest, &["trial mair=256"])[1].word, "fault");
@@ -508,8 +512,7 @@ fn a_trial_whose_clock_was_taken_away_is_a_refusal_and_no_sample_of_it_is_sent()
 
 #[test]
 fn hello_greets_anew_and_a_fault_goes_on_where_it_was() {
-    let lines =
-        heard(Cheat::Honest, &["facts", "hello", "provoke what=abort", "provoke what=nothing", "bye"]);
+    let lines = heard(Cheat::Honest, &["facts", "hello", "inject what=abort", "inject what=nothing", "bye"]);
     let last: Vec<(&str, Option<u64>)> =
         lines.iter().rev().take(4).map(|l| (l.word.as_str(), l.seq)).collect();
     assert_eq!(
@@ -517,16 +520,16 @@ fn hello_greets_anew_and_a_fault_goes_on_where_it_was() {
         [("gone", Some(4)), ("fault", Some(3)), ("fault", Some(2)), ("probe", Some(1))],
         "nobody is told what has moved who has not asked since"
     );
-    let mut place = Place { seq: 7, told: true };
+    let mut place = ServerState { seq: 7, reported: true };
     let fault = Line::parse(&place.fault("data abort")).unwrap();
     assert_eq!((fault.seq, place.seq), (Some(8), 8));
 }
 
 #[test]
 fn a_timed_load_that_never_ran_is_caught() {
-    for asked in [ASKED[4], ASKED[12]] {
-        let all: Vec<usize> = (0..if asked == ASKED[4] { 4 } else { 5 }).collect();
-        assert_eq!(judged(&talk(Cheat::Unloaded, &[asked])), all);
+    for requested in [ASKED[4], ASKED[12]] {
+        let all: Vec<usize> = (0..if requested == ASKED[4] { 4 } else { 5 }).collect();
+        assert_eq!(judged(&talk(Cheat::Unloaded, &[requested])), all);
     }
 }
 
@@ -553,8 +556,8 @@ fn refills_are_counted_where_a_trial_asks_and_somebody_counts() {
 #[test]
 fn single_samples_time_one_load_and_nothing() {
     // A load takes 3 here, a reading of the clock 1.
-    let samples = |asked| {
-        let lines = talk(Cheat::Honest, &[asked]);
+    let samples = |requested| {
+        let lines = talk(Cheat::Honest, &[requested]);
         Samples::read(lines.iter().find(|l| l.word == "sample").unwrap()).unwrap().list
     };
     assert!(samples(ASKED[4]).iter().all(|s| (s.ticks, s.ticks2) == (3 + 1, 1)));
@@ -591,8 +594,8 @@ fn a_conversation_goes_on_after_nonsense_and_refusals() {
 
 #[test]
 fn what_has_moved_is_said_last_and_only_to_whoever_asked_for_facts() {
-    let last = |asked: &[&str]| {
-        let lines = talk(Cheat::Honest, asked);
+    let last = |requested: &[&str]| {
+        let lines = talk(Cheat::Honest, requested);
         let [.., before, gone] = lines.as_slice() else { panic!("{lines:?}") };
         assert_eq!(gone.word, "gone");
         before.clone()
@@ -625,6 +628,6 @@ fn a_fault_fits_on_its_line_however_long_what_it_quotes() {
     let keys: String = (0..60).map(|n| format!(" {}{n}=1", "k".repeat(62))).collect();
     let lines = talk(Cheat::Honest, &[&format!("trial{keys}"), "bye"]);
     assert_eq!(lines.iter().map(|l| l.word.as_str()).collect::<Vec<_>>(), ["probe", "fault", "gone"]);
-    let told = lines[1].fields().text("what").unwrap().unwrap().to_string();
-    assert!(told.contains("unknown key kkk") && lines[1].seal(u64::MAX).len() <= MAX_LINE, "{told}");
+    let reported = lines[1].fields().text("what").unwrap().unwrap().to_string();
+    assert!(reported.contains("unknown key kkk") && lines[1].seal(u64::MAX).len() <= MAX_LINE, "{reported}");
 }

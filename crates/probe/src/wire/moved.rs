@@ -82,7 +82,8 @@ impl Moved {
 impl Channel {
     fn write(&self, line: Line) -> Line {
         let mut line = line.token("by", self.engine.token()).int("hz", self.hz).int("chunks", self.chunks);
-        for (key, flag) in [("cycles", self.cycles), ("coherent", self.coherent), ("stand_in", self.stand_in)]
+        for (key, flag) in
+            [("cycles", self.cycles), ("coherent", self.coherent), ("substitute", self.substitute)]
         {
             line = if flag { line.int(key, 1) } else { line };
         }
@@ -99,7 +100,7 @@ impl Channel {
     fn read(f: &mut Fields<'_>) -> Result<Option<Channel>, WireError> {
         let engine = one_of(f, "by", Engine::from_token, Engine::choices())?;
         let (hz, chunks) = (f.int("hz")?, f.int("chunks")?);
-        let (cycles, coherent, stand_in) = (f.int("cycles")?, f.int("coherent")?, f.int("stand_in")?);
+        let (cycles, coherent, substitute) = (f.int("cycles")?, f.int("coherent")?, f.int("substitute")?);
         let attribute = one_of(f, "attribute", Attribute::from_token, Attribute::choices())?;
         let maintenance = one_of(f, "maintenance", Maintenance::from_token, Maintenance::choices())?;
         let is = |flag: Option<u64>| flag.is_some_and(|v| v > 0);
@@ -111,7 +112,7 @@ impl Channel {
             chunks: chunks.unwrap_or(1),
             attribute,
             maintenance,
-            stand_in: is(stand_in),
+            substitute: is(substitute),
         }))
     }
 }

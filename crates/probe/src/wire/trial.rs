@@ -6,12 +6,13 @@ use alloc::vec::Vec;
 
 use super::line::{Fields, Line, WireError};
 use super::order::OrderKind;
-use crate::chain::{Chain, Layout, Order, mix};
+use crate::chain::{Chain, Layout, Order};
 use crate::load::Load;
-use crate::machine::{Attribute, Controls, Operation, Pages, Stream, Wish};
+use crate::machine::{Attribute, Controls, MapRequest, Operation, Pages, Stream};
 use crate::patterns::copy::{self, Copying};
 use crate::patterns::stride::Sweep;
 use crate::sequence::Sequence;
+use crate::splitmix::mix;
 use crate::tokens::token_names;
 use crate::transfer::Transfers;
 
@@ -40,7 +41,7 @@ pub enum PatternKind {
     /// Dependent loads of two cells `step` bytes apart, then of the next such pair, a `period` from it.
     Pair,
     /// Dependent loads of a `sequence` over blocks of one set, round and round.
-    Probe,
+    EvictionSet,
     /// Copies between a buffer of the attribute asked for and one in write-back memory.
     Copy,
     /// Stores through the attribute asked for that write-back memory's mapping loads, and the other way round.
@@ -60,7 +61,7 @@ token_names!(PatternKind {
     Stride = "stride",
     Conflict = "conflict",
     Pair = "pair",
-    Probe = "probe",
+    EvictionSet = "eviction-set",
     Copy = "copy",
     Alias = "alias",
     Wake = "wake",
@@ -81,7 +82,7 @@ pub struct Wakes {
     /// Are the kernel's own wake-ups wanted in place of a task's: its tracer timerlat?
     pub timerlat: bool,
     /// Bytes that are swept before each sleep, so that nearer caches hold them and not what the wake-up needs.
-    pub spoil: u64,
+    pub evict: u64,
     /// Are the load's workers kept to the least share of every cache that the machine can partition?
     pub confined: bool,
 }
@@ -98,7 +99,7 @@ impl Default for Wakes {
             traced: false,
             flushed: false,
             timerlat: false,
-            spoil: 0,
+            evict: 0,
             confined: false,
         }
     }
@@ -116,12 +117,12 @@ pub struct Trial {
     /// Working set: whole lines, each `step` bytes.
     pub bytes: u64,
     /// Bytes from a cell to the next (the line size assumed).
-    pub step: u64,
+    pub stride: u64,
     /// What the patterns `stride` and `copy` do to each cell; the others load.
     pub operation: Operation,
     /// Is the buffer of the pattern `stride` given back before each sample, so that the timed runs touch every
     /// page of it for the first time?
-    pub unfaulted: bool,
+    pub first_touch: bool,
     /// Order of the chain.
     pub order: OrderKind,
     /// Window of the order `window`, bytes.
@@ -176,9 +177,9 @@ impl Default for Trial {
             round: 0,
             pattern: PatternKind::Chase,
             bytes: 32 << 10,
-            step: 64,
+            stride: 64,
             operation: Operation::Read,
-            unfaulted: false,
+            first_touch: false,
             order: OrderKind::Random,
             window: 4096,
             period: 0,
@@ -229,7 +230,7 @@ impl Trial {
             .int("round", self.round)
             .token("pattern", self.pattern.token())
             .int("bytes", self.bytes)
-            .int("step", self.step)
+            .int("stride", self.stride)
             .token("order", self.order.token())
             .int("window", self.window)
             .token("page", self.page.token())
@@ -250,8 +251,8 @@ impl Trial {
         if self.operation != Operation::Read {
             line = line.token("op", self.operation.token());
         }
-        if self.unfaulted {
-            line = line.int("unfaulted", 1);
+        if self.first_touch {
+            line = line.int("first_touch", 1);
         }
         let controls = &self.controls;
         if let Some(mair) = controls.mair {
@@ -304,9 +305,9 @@ impl Trial {
             round: f.int("round")?.unwrap_or(d.round),
             pattern: choice(&mut f, "pattern", d.pattern, PatternKind::from_token, PatternKind::choices())?,
             bytes: f.int("bytes")?.unwrap_or(d.bytes),
-            step: f.int("step")?.unwrap_or(d.step),
+            stride: f.int("stride")?.unwrap_or(d.stride),
             operation: choice(&mut f, "op", d.operation, Operation::from_token, Operation::choices())?,
-            unfaulted: f.int("unfaulted")?.map_or(Ok(d.unfaulted), |v| flag("unfaulted", v))?,
+            first_touch: f.int("first_touch")?.map_or(Ok(d.first_touch), |v| flag("first_touch", v))?,
             order: choice(&mut f, "order", d.order, OrderKind::from_token, OrderKind::choices())?,
             window: f.int("window")?.unwrap_or(d.window),
             period: f.int("period")?.unwrap_or(d.period),
@@ -344,7 +345,7 @@ impl Trial {
     /// Cells of the chain before a window cuts it.
     #[must_use]
     pub fn cells(&self) -> u64 {
-        (self.bytes / self.step).max(1)
+        (self.bytes / self.stride).max(1)
     }
 
     /// The chain of this trial on pages of `page_bytes`, from arena offset `base`.
@@ -357,7 +358,7 @@ impl Trial {
     #[must_use]
     pub fn chain_of(&self, nth: u64, base: u64, page_bytes: u64) -> Chain {
         let layout = match self.pattern {
-            PatternKind::Pages => Layout::OnePerPage { page: page_bytes.max(self.step) },
+            PatternKind::Pages => Layout::OnePerPage { page: page_bytes.max(self.stride) },
             _ if self.period > 0 => Layout::Grouped { group: self.cells_in_group(), period: self.period },
             _ => Layout::Packed,
         };
@@ -370,13 +371,13 @@ impl Trial {
             other => Order::Strided(other.stride().unwrap_or(1)),
         };
         let seed = if order == Order::Once { mix(self.seed ^ mix(nth)) } else { self.seed };
-        Chain::new(base + self.offset, self.cells(), self.step, layout, order, seed)
+        Chain::new(base + self.offset, self.cells(), self.stride, layout, order, seed)
     }
 
     /// The sweep of this trial over a buffer that begins at arena offset `base`.
     #[must_use]
     pub fn sweep(&self, base: u64) -> Sweep {
-        Sweep { base, step: self.step, cells: self.cells(), operation: self.operation }
+        Sweep { base, stride: self.stride, cells: self.cells(), operation: self.operation }
     }
 
     /// The copy of this trial between buffers that begin at these arena offsets.
@@ -402,31 +403,31 @@ impl Trial {
     #[must_use]
     pub fn extent(&self, page_bytes: u64) -> u64 {
         let bytes = match self.pattern {
-            PatternKind::Pages => self.cells().checked_mul(page_bytes.max(self.step)),
+            PatternKind::Pages => self.cells().checked_mul(page_bytes.max(self.stride)),
             // The half that the other buffer, with another attribute, leaves alone.
             PatternKind::Copy => copy::half(self.cells()).and_then(|half| half.checked_mul(2)),
-            PatternKind::Probe => {
-                let places = self.sequence.places(self.period, self.step, self.seed).unwrap_or_default();
+            PatternKind::EvictionSet => {
+                let places = self.sequence.places(self.period, self.stride, self.seed).unwrap_or_default();
                 places.into_iter().max().and_then(|last| last.checked_add(8))
             }
             PatternKind::Alias => self.cells().checked_mul(8),
             PatternKind::Transfer => Some(self.transfers.victim),
             PatternKind::Wake => {
-                self.cells().checked_mul(self.step).and_then(|b| b.checked_add(self.wakes.spoil))
+                self.cells().checked_mul(self.stride).and_then(|b| b.checked_add(self.wakes.evict))
             }
             _ if self.period > 0 => {
                 let layout = Layout::Grouped { group: self.cells_in_group(), period: self.period };
-                layout.extent(self.cells(), self.step)
+                layout.extent(self.cells(), self.stride)
             }
-            _ => self.cells().checked_mul(self.step),
+            _ => self.cells().checked_mul(self.stride),
         };
         bytes.and_then(|bytes| bytes.checked_add(self.offset)).unwrap_or(u64::MAX)
     }
 
     /// The wish for the memory it needs on pages of `page_bytes`.
     #[must_use]
-    pub fn wish(&self, page_bytes: u64) -> Wish {
-        Wish {
+    pub fn request(&self, page_bytes: u64) -> MapRequest {
+        MapRequest {
             bytes: self.extent(page_bytes),
             pages: self.page,
             attribute: self.attribute,
@@ -445,7 +446,7 @@ impl Wakes {
             ("traced", u64::from(self.traced), 0),
             ("flushed", u64::from(self.flushed), 0),
             ("timerlat", u64::from(self.timerlat), 0),
-            ("spoil", self.spoil, 0),
+            ("evict", self.evict, 0),
             ("confined", u64::from(self.confined), 0),
         ]
     }
@@ -458,7 +459,7 @@ impl Wakes {
             traced: f.int("traced")?.map_or(Ok(d.traced), |v| flag("traced", v))?,
             flushed: f.int("flushed")?.map_or(Ok(d.flushed), |v| flag("flushed", v))?,
             timerlat: f.int("timerlat")?.map_or(Ok(d.timerlat), |v| flag("timerlat", v))?,
-            spoil: f.int("spoil")?.unwrap_or(d.spoil),
+            evict: f.int("evict")?.unwrap_or(d.evict),
             confined: f.int("confined")?.map_or(Ok(d.confined), |v| flag("confined", v))?,
         })
     }

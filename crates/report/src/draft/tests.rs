@@ -19,7 +19,7 @@ fn nothing_in_a_record_ends_a_comment_or_a_string() {
     let mut report = samples::survey(3);
     let hostile = "x\"\ncpus = 7 # \u{1b}[2J \\ \r\n[memory] \u{7f}";
     report.subject = hostile.to_string();
-    report.worth = hostile.to_string();
+    report.trust = hostile.to_string();
     report.warnings.push(Warning { token: "clock", text: hostile.to_string(), remedy: String::new() });
     report.findings.push(samples::word("tier.1.policies", hostile, &[]));
     report.facts.push(("env.board.model".to_string(), hostile.to_string()));
@@ -36,7 +36,7 @@ fn lines_fit_and_numbers_that_are_none_are_not_there() {
     let mut report = samples::survey(3);
     for f in &mut report.findings {
         f.notes.push("n".repeat(400));
-        if f.name == "tier.2.capacity" || f.name == "tlb.1.penalty" {
+        if f.name() == "tier.2.capacity" || f.name() == "tlb.1.penalty" {
             f.value = Value::Number(f64::NAN);
         }
     }
@@ -49,7 +49,7 @@ fn lines_fit_and_numbers_that_are_none_are_not_there() {
 #[test]
 fn quantities_are_those_of_the_format() {
     for (bytes, shown) in [(0, "0"), (64, "64"), (48 << 10, "48K"), (4352 << 10, "4352K"), (1 << 40, "1T")] {
-        assert_eq!(super::size(bytes), shown);
+        assert_eq!(super::written(&super::Written::Size(bytes)), format!("\"{shown}\""));
     }
     for (hz, shown) in [(600e6, "600 MHz"), (1.5e9, "1.5 GHz"), (32768.0, "32.768 kHz"), (100.0, "100 Hz")] {
         assert_eq!(super::frequency(hz), shown);

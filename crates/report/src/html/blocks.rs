@@ -1,16 +1,16 @@
 //! The terminal's sections as HTML.
 
 use super::escaped;
-use crate::page::{Block, Chart, Ink, Pieces, Table};
+use crate::page::{Block, Chart, Pieces, Shown, Table, TextRole};
 
-fn class(ink: Ink) -> &'static str {
-    match ink {
-        Ink::Plain | Ink::Tier(_) | Ink::Heat(_) => "",
-        Ink::Bold => "bold",
-        Ink::Dim => "note",
-        Ink::Good => "good",
-        Ink::Bad => "bad",
-        Ink::Warn => "warn",
+fn class(role: TextRole) -> &'static str {
+    match role {
+        TextRole::Plain | TextRole::Tier(_) | TextRole::Heat(_) => "",
+        TextRole::Bold => "bold",
+        TextRole::Dim => "note",
+        TextRole::Good => "good",
+        TextRole::Bad => "bad",
+        TextRole::Warn => "warn",
     }
 }
 
@@ -25,12 +25,12 @@ pub fn body(blocks: &[Block], report: usize, level: u8) -> String {
                 about.clone_from(text);
                 out += &format!("<h{level}>{}</h{level}>\n", escaped(text));
             }
-            Block::Text { ink, text, .. } => out += &paragraph(*ink, text),
+            Block::Text { role, text, .. } => out += &paragraph(*role, text),
             Block::Line(pieces) => {
                 let text: String = pieces.iter().map(|(_, text)| text.as_str()).collect();
-                let ink = pieces.first().map_or(Ink::Plain, |(ink, _)| *ink);
+                let role = pieces.first().map_or(TextRole::Plain, |(role, _)| *role);
                 if !text.trim().is_empty() {
-                    out += &paragraph(ink, &text);
+                    out += &paragraph(role, &text);
                 }
             }
             Block::Table(table) => out += &self::table(table, &about),
@@ -40,8 +40,8 @@ pub fn body(blocks: &[Block], report: usize, level: u8) -> String {
     out
 }
 
-fn paragraph(ink: Ink, text: &str) -> String {
-    format!("<p class=\"{}\">{}</p>\n", class(ink), escaped(text))
+fn paragraph(role: TextRole, text: &str) -> String {
+    format!("<p class=\"{}\">{}</p>\n", class(role), escaped(text))
 }
 
 fn table(table: &Table, about: &str) -> String {
@@ -55,7 +55,7 @@ fn table(table: &Table, about: &str) -> String {
         out += &format!("<th scope=\"col\"{}>{}</th>", number(*is_number), escaped(head));
     }
     out += "</tr></thead>\n<tbody>\n";
-    for (ink, row) in table.rows() {
+    for (role, row) in table.rows() {
         out += "<tr>";
         for (_, is_number, c) in &columns {
             out += &match bar(&row[*c]) {
@@ -63,13 +63,13 @@ fn table(table: &Table, about: &str) -> String {
                     "<td><span class=\"bar\" style=\"width:{:.2}rem\"></span></td>",
                     length as f64 * REM_A_BLOCK
                 ),
-                None if ink == Ink::Plain => {
+                None if role == TextRole::Plain => {
                     format!("<td{}>{}</td>", number(*is_number), escaped(&row[*c]))
                 }
                 None => {
-                    let ink = class(ink);
+                    let role = class(role);
                     let right = if *is_number { "num " } else { "" };
-                    format!("<td class=\"{right}{ink}\">{}</td>", escaped(&row[*c]))
+                    format!("<td class=\"{right}{role}\">{}</td>", escaped(&row[*c]))
                 }
             };
         }
@@ -87,27 +87,47 @@ fn bar(cell: &str) -> Option<usize> {
     (length > 0 && cell.chars().all(|c| c == '\u{2588}')).then_some(length)
 }
 
-fn figure(chart: &Chart, lines: &[Pieces], report: usize, about: &str) -> String {
-    let (kind, name) = match chart {
-        Chart::Staircase => ("staircase", String::new()),
-        Chart::Pages => ("pages", String::new()),
-        Chart::Histogram(name) => ("histogram", name.clone()),
-        Chart::Stride(operation) => ("stride", operation.clone()),
-        Chart::Attributes(operation) => ("attributes", operation.clone()),
-        Chart::Transfers(direction) => ("transfers", direction.clone()),
-        Chart::TransferParts(name) => ("transferparts", name.clone()),
-        Chart::Pollution(direction) => ("pollution", direction.clone()),
-        Chart::Heat(operation) => ("heat", operation.clone()),
-        Chart::Rounds(what) => ("rounds", (*what).to_owned()),
-        Chart::Evicted(tier) => ("evicted", tier.to_string()),
-        Chart::Pairs => ("pairs", String::new()),
-        Chart::Wakeups(place) => ("wakeups", place.clone()),
-        Chart::Stages => ("stages", String::new()),
-        Chart::Effects(what) => ("effects", (*what).to_owned()),
-        Chart::Sweep(name) => ("sweep", name.clone()),
-        Chart::SweepHeat(name) => ("sweepheat", name.clone()),
-        Chart::Colours(tier, what) => ("colours", format!("{tier}.{what}")),
+/// What a chart is called in the page's script, and what it is of: attributes `data-...` of its figure.
+fn drawn_by(chart: &Chart) -> (&'static str, Vec<(&'static str, String)>) {
+    let named = |name: &str| vec![("name", name.to_owned())];
+    let by_operation = |operation: &str| vec![("operation", operation.to_owned())];
+    let going = |direction: &str| vec![("direction", direction.to_owned())];
+    let group =
+        |stressor: &str, mode: &str| vec![("stressor", stressor.to_owned()), ("mode", mode.to_owned())];
+    let tier = |tier: u64| ("tier", tier.to_string());
+    let shown = |shown: Shown| match shown {
+        Shown::Misses { expected } => {
+            vec![("shown", "misses".to_owned()), ("expected", expected.to_string())]
+        }
+        Shown::Time => vec![("shown", "time".to_owned())],
     };
+    match chart {
+        Chart::LatencyCurve => ("latency_curve", Vec::new()),
+        Chart::Pages => ("pages", Vec::new()),
+        Chart::Histogram(size) => ("histogram", vec![("size", size.to_string())]),
+        Chart::Stride(operation) => ("stride", by_operation(operation)),
+        Chart::Attributes(operation) => ("attributes", by_operation(operation)),
+        Chart::Transfers(direction) => ("transfers", going(direction)),
+        Chart::TransferParts { direction, size } => {
+            ("transferparts", [going(direction), vec![("size", size.to_string())]].concat())
+        }
+        Chart::Pollution(direction) => ("pollution", going(direction)),
+        Chart::Heat(operation) => ("heat", by_operation(operation)),
+        Chart::Rounds(what) => ("rounds", shown(*what)),
+        Chart::Evicted(level) => ("evicted", vec![tier(*level)]),
+        Chart::Pairs => ("pairs", Vec::new()),
+        Chart::Wakeups(place) => ("wakeups", vec![("place", place.clone())]),
+        Chart::Stages => ("stages", Vec::new()),
+        Chart::Effects(what) => ("effects", named(what)),
+        Chart::Sweep(stressor, mode) => ("sweep", group(stressor, mode)),
+        Chart::SweepHeat(stressor, mode) => ("sweepheat", group(stressor, mode)),
+        Chart::Colours(level, what) => ("colours", [vec![tier(*level)], shown(*what)].concat()),
+    }
+}
+
+fn figure(chart: &Chart, lines: &[Pieces], report: usize, about: &str) -> String {
+    let (kind, of) = drawn_by(chart);
+    let of: String = of.iter().map(|(name, value)| format!(" data-{name}=\"{}\"", escaped(value))).collect();
     let text: String =
         lines.iter().flat_map(|line| line.iter().map(|(_, t)| t.as_str()).chain(["\n"])).collect();
     let drawn = if lines.is_empty() {
@@ -116,9 +136,8 @@ fn figure(chart: &Chart, lines: &[Pieces], report: usize, about: &str) -> String
         format!("<pre aria-hidden=\"true\">{}</pre>", escaped(&text))
     };
     format!(
-        "<figure class=\"chart\" data-chart=\"{kind}\" data-report=\"{report}\" data-name=\"{}\" tabindex=\"0\" \
+        "<figure class=\"chart\" data-chart=\"{kind}\" data-report=\"{report}\"{of} tabindex=\"0\" \
          aria-label=\"{}\">{drawn}<figcaption></figcaption></figure>\n",
-        escaped(&name),
         escaped(about)
     )
 }

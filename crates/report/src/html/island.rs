@@ -1,7 +1,7 @@
 //! The data that a page carries: the findings themselves, by their own contract.
 
 use fathom_analysis::compare::Verdict;
-use fathom_analysis::findings::Report;
+use fathom_analysis::findings::{Axis, Report};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ const FORMAT: &str = "fathom.page";
 const OPEN: &str = "<script type=\"application/json\" id=\"fathom-data\">";
 const CLOSE: &str = "</script>";
 
-/// The island: `{format, version, reports: [{name, findings}], changes: [{a, b, rows}]}`.
+/// The island: `{format, version, axes: {axis: [word]}, reports: [{name, findings}], changes: [{a, b, rows}]}`.
 ///
 /// Every `<` is written as an escape of JSON's own, so that nothing in it can end the element.
 pub fn write(named: &[(&str, &Report)], changes: &[Change]) -> String {
@@ -28,18 +28,25 @@ pub fn write(named: &[(&str, &Report)], changes: &[Change]) -> String {
         .collect();
     let changes: Vec<Value> = changes.iter().map(change).collect();
     format!(
-        "{{\"format\": \"{FORMAT}\", \"version\": {VERSION}, \"reports\": [{}], \"changes\": {}}}",
+        "{{\"format\": \"{FORMAT}\", \"version\": {VERSION}, \"axes\": {}, \"reports\": [{}], \"changes\": {}}}",
+        axes(),
         reports.join(",\n"),
         Value::from(changes)
     )
     .replace('<', "\\u003c")
 }
 
+/// The words of each axis that has some, in their order: what the script lists them by.
+fn axes() -> Value {
+    let all = Axis::ALL.iter().filter_map(|axis| Some((axis.name().to_owned(), json!(axis.words()?.values))));
+    Value::Object(all.collect())
+}
+
 fn change(c: &Change) -> Value {
     let rows = c.comparison.rows.iter().map(|r| {
         let tested = r.verdict != Verdict::Untested;
         json!({
-            "name": r.name,
+            "name": r.key.name(),
             "change": 100.0 * r.change.value,
             "low": tested.then_some(100.0 * r.change.low),
             "high": tested.then_some(100.0 * r.change.high),

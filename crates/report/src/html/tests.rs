@@ -1,11 +1,16 @@
+use std::collections::BTreeSet;
+
 use fathom_analysis::compare::compare;
-use fathom_analysis::findings::{Histogram, Refused, Report, Warning};
+use fathom_analysis::findings::{Axis, Refused, Report, Warning};
+use fathom_analysis::metrics::REGISTRY;
+use fathom_analysis::metrics::latency::{LATENCY_PEAK, LATENCY_SINGLE};
 use proptest::prelude::*;
 
 use super::{Change, html, is_page, reports};
 use crate::json;
 use crate::samples::{self, WARNINGS, number, word};
-use crate::terminal::{Style, terminal};
+use crate::style::Style;
+use crate::terminal::terminal;
 
 fn page(report: &Report) -> String {
     html(&[("a.fathom", report)], &[]).expect("the template renders")
@@ -43,16 +48,44 @@ const HOSTILE: &str = "</script></pre></td><script>alert(1)</script><img src=x o
 fn hostile() -> Report {
     let text = || HOSTILE.to_string();
     let mut report = samples::latency();
-    (report.subject, report.worth, report.experiment) = (text(), text(), text());
+    (report.subject, report.trust, report.experiment) = (text(), text(), text());
     report.facts = vec![(text(), text()), ("about".to_string(), text())];
-    report.findings.push(number(HOSTILE, 1.0, "ns", None, 1));
+    report.findings.push(number("proven", 1.0, "samples", None, 1));
     report.findings.push(word("disturbed", "yes", &[HOSTILE]));
-    report.findings.push(word(&format!("claim.sysfs.level.{HOSTILE}.size"), HOSTILE, &[HOSTILE]));
+    report.findings.push(word("verdict.level.1.size", HOSTILE, &[HOSTILE]));
     report.findings.iter_mut().for_each(|f| f.notes.push(text()));
-    report.histograms.push(Histogram { name: text(), ..report.histograms[0].clone() });
     report.warnings.push(Warning { token: "no-huge-pages", text: text(), remedy: text() });
     report.refusals.push(Refused { what: text(), reason: text(), remedy: text() });
     report
+}
+
+/// A misspelt pattern would be a figure without data, in silence. One that a script completes is a beginning.
+#[test]
+fn scripts_ask_for_metrics_that_there_are() {
+    let in_a_pattern = |c: char| c.is_ascii_alphanumeric() || "_.{}".contains(c);
+    let requested: BTreeSet<&str> =
+        super::SCRIPT.split(|c| !in_a_pattern(c)).filter(|token| token.contains(".{")).collect();
+    for pattern in &requested {
+        let known = match pattern.ends_with('.') {
+            true => REGISTRY.metrics().any(|metric| metric.pattern.starts_with(pattern)),
+            false => REGISTRY.metric(pattern).is_some(),
+        };
+        assert!(known, "{pattern}");
+    }
+    assert!(requested.contains("dma.{strategy}.{direction}.{size}.cpu"), "{requested:?}");
+}
+
+#[test]
+fn a_page_carries_the_words_of_every_axis() {
+    let text = page(&samples::survey(9));
+    for axis in Axis::ALL {
+        let listed = axis.words().map(|words| format!("\"{}\":{}", axis.name(), json_of(words.values)));
+        assert!(listed.is_none_or(|listed| text.contains(&listed)), "{axis:?}");
+    }
+}
+
+fn json_of(words: &[&str]) -> String {
+    serde_json::to_string(words).expect("words are JSON")
 }
 
 #[test]
@@ -95,21 +128,23 @@ fn a_page_has_every_section_of_the_terminal_with_its_figures() {
         let text = page(&report);
         let shown = terminal(&report, &Style::default(), None);
         let built = ["How each level", "Tier 1: which line", "Pairs of loads", "Rounds of", "Page colours"];
-        let others = ["Tiers", "Translation", "What prefetch is worth", "Access time", "Claims beside"];
+        let others = ["Tiers", "Translation", "What prefetch gains", "Access time", "Claims beside"];
         for heading in built.into_iter().chain(others) {
             assert_eq!(text.contains(&format!("<h2>{heading}")), shown.contains(heading), "{heading}");
         }
-        for h in report.histograms.iter().filter(|h| h.name.ends_with(".single")) {
-            assert!(text.contains(&format!("data-name=\"{}\"", h.name)), "{}", h.name);
+        // A histogram has a figure where its peak is in the table.
+        let shown_here = report.of(&LATENCY_PEAK).next().is_some();
+        for h in report.histograms.iter().filter(|h| shown_here && h.is(&LATENCY_SINGLE)) {
+            assert!(text.contains(&format!("data-size=\"{}\"", h.bytes)), "{}", h.name());
         }
-        assert_eq!(text.contains("data-chart=\"staircase\""), shown.contains("both axes logarithmic"));
+        assert_eq!(text.contains("data-chart=\"latency_curve\""), shown.contains("both axes logarithmic"));
         for (chart, heading) in
             [("evicted", built[1]), ("pairs", built[2]), ("rounds", built[3]), ("colours", built[4])]
         {
             assert_eq!(text.contains(&format!("data-chart=\"{chart}\"")), shown.contains(heading), "{chart}");
         }
         for f in &report.findings {
-            assert!(text.contains(&format!("<tr><td>{}</td>", f.name)), "{}", f.name);
+            assert!(text.contains(&format!("<tr><td>{}</td>", f.name())), "{}", f.name());
         }
         for w in &report.warnings {
             assert!(text.contains(&format!("<code>{}</code>", w.token)) && text.contains("Remedy"), "{w:?}");

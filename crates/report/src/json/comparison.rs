@@ -4,7 +4,9 @@ use fathom_analysis::compare::{Comparison, Row, Verdict};
 use serde_json::{Value, json};
 
 use super::number;
-use crate::schema::{self, closed};
+use fathom_analysis::findings::{Key, UNITS};
+
+use crate::schema::closed;
 
 /// The `format` of the document that `fathom compare --json` prints.
 pub const COMPARISON: &str = "fathom.comparison";
@@ -29,15 +31,16 @@ pub fn comparison(
         let rows =
             if lines.is_empty() { "[]".to_owned() } else { format!("[\n{}\n      ]", lines.join(",\n")) };
         let words: Vec<Value> =
-            c.words.iter().map(|(name, a, b)| json!({"name": name, "a": a, "b": b})).collect();
+            c.words.iter().map(|(key, a, b)| json!({"name": key.name(), "a": a, "b": b})).collect();
+        let only = |keys: &[Key]| json!(keys.iter().map(Key::name).collect::<Vec<_>>());
         format!(
             "    {{\n      \"b\": {},\n      \"asked_differently\": {},\n      \"rows\": {rows},\n      \
              \"words\": {},\n      \"only_a\": {},\n      \"only_b\": {}\n    }}",
             json!(name),
             json!(c.plans),
             json!(words),
-            json!(c.only[0]),
-            json!(c.only[1])
+            only(&c.only[0]),
+            only(&c.only[1])
         )
     };
     let all: Vec<String> = others.iter().map(one).collect();
@@ -54,9 +57,12 @@ pub fn comparison(
 
 fn row(r: &Row, beyond: Option<f64>, c: &Comparison) -> Value {
     let tested = |v: f64| (r.verdict != Verdict::Untested).then(|| number(v));
-    let far = beyond.map(|share| c.beyond(share).any(|far| far.name == r.name));
+    let far = beyond.map(|share| c.beyond(share).any(|far| far.key == r.key));
     json!({
-        "name": r.name,
+        "name": r.key.name(),
+        "metric": r.key.metric.pattern,
+        "at": super::at(&r.key),
+        "better": r.key.metric.better.token(),
         "unit": r.unit,
         "a": number(r.values[0].value),
         "b": number(r.values[1].value),
@@ -78,7 +84,10 @@ pub fn comparison_schema() -> String {
         "One finding that both records have as a number: a flat row.",
         json!({
             "name": {"description": "The finding's name, as in fathom.findings.", "type": "string"},
-            "unit": {"enum": schema::values("UNIT")},
+            "unit": {"enum": UNITS},
+            "metric": {"description": "What it says: a metric of `fathom schema`.", "type": "string"},
+            "at": {"description": "Coordinates by axis.", "type": "object"},
+            "better": {"description": "Which change is an improvement.", "enum": ["less", "more", "neither"]},
             "a": {"description": "Its value in A, in `unit`.", "type": ["number", "null"]},
             "b": {"description": "Its value in B, in `unit`.", "type": ["number", "null"]},
             "change": share("B less A over A: 0.01 is 1 %."),

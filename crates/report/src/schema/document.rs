@@ -2,27 +2,46 @@
 
 use serde_json::{Value, json};
 
-use super::{FORMAT, TOKENS, VERSION, WarningKind, is_placeholder, names, numbered, values};
+use fathom_analysis::findings::words::{self, Words};
+use fathom_analysis::findings::{Axis, Basis, Kind, Metric, UNITS};
+use fathom_analysis::metrics::REGISTRY;
 
-/// The list for people, within 100 columns: names with unit and meaning, then the tokens.
+use super::{FORMAT, VERSION, WORTH, WarningKind};
+
+/// The list for people, within 100 columns: names with unit and meaning, then axes and words.
 #[must_use]
 pub fn schema_text(warnings: &[WarningKind]) -> String {
-    let mut out = format!("format {FORMAT}, version {VERSION}\n\nNames of findings\n");
-    for n in names() {
-        let kind = match n.value {
-            Some(kind) => kind.to_string(),
-            None if n.units == [""] => "number".to_string(),
-            None => n.units.join(" or "),
+    let mut out = format!("format {FORMAT}, version {VERSION}\n\nNames of findings and of histograms\n");
+    for metric in REGISTRY.metrics() {
+        let kind = match metric.kind {
+            Kind::Word(words) => format!("word of {}", words.name),
+            Kind::Words(words) => format!("words of {}, separated by commas, or none", words.name),
+            Kind::Text => "text".to_owned(),
+            Kind::Histogram => format!("histogram, {}", metric.units.join(" or ")),
+            Kind::Number if metric.units == [""] => "number".to_owned(),
+            Kind::Number => metric.units.join(" or "),
         };
-        out += &entry(n.pattern, &format!("[{kind}] {}", n.about));
+        out += &entry(metric.pattern, &format!("[{kind}] {}", metric.about));
+        for field in metric.detail {
+            let of = field.words.map(|words| format!(" (of {})", words.name)).unwrap_or_default();
+            out += &entry("", &format!("detail.{}: {}{of}", field.name, field.about));
+        }
     }
-    out += "\nTokens\n";
-    for k in TOKENS {
-        let list: Vec<&str> = k.values.iter().map(|v| if v.is_empty() { "(none)" } else { v }).collect();
-        let text =
-            if list.is_empty() { k.about.to_string() } else { format!("{}: {}", k.about, list.join(", ")) };
-        out += &entry(k.kind, &text);
+    out += "\nAxes: what stands in braces in a name, and in `at`\n";
+    for axis in Axis::ALL {
+        let of = axis.words().map_or("a whole number from 1".to_owned(), |words| {
+            if words.name == axis.name() { list(words) } else { format!("a word of {}", words.name) }
+        });
+        out += &entry(axis.name(), &format!("{}: {of}", axis.about()));
     }
+    out += "\nWords\n";
+    for words in word_lists() {
+        out += &entry(words.name, &format!("{}: {}", words.about, list(words)));
+    }
+    let units: Vec<&str> = UNITS.iter().map(|unit| if unit.is_empty() { "(none)" } else { unit }).collect();
+    out += &entry("unit", &format!("unit of a value and of its interval: {}", units.join(", ")));
+    let bases = Basis::ALL.map(Basis::token).join(", ");
+    out += &entry("basis", &format!("on what a value rests: {bases}"));
     out += "\nOther documents\n";
     for (format, about) in DOCUMENTS {
         out += &entry(format, about);
@@ -36,8 +55,31 @@ pub fn schema_text(warnings: &[WarningKind]) -> String {
     out
 }
 
+fn list(words: &Words) -> String {
+    words.values.join(", ")
+}
+
+/// Every list of words that is not told with its axis, once.
+fn word_lists() -> Vec<&'static Words> {
+    let values = REGISTRY.metrics().filter_map(|metric| match metric.kind {
+        Kind::Word(words) | Kind::Words(words) => Some(words),
+        Kind::Number | Kind::Text | Kind::Histogram => None,
+    });
+    let axes = Axis::ALL.iter().filter_map(|axis| axis.words());
+    let reported = |words: &&Words| {
+        Axis::ALL.iter().any(|axis| axis.words() == Some(*words) && axis.name() == words.name)
+    };
+    let mut all: Vec<&'static Words> = Vec::new();
+    for words in values.chain(axes).chain([WORTH]).filter(|words| !reported(words)) {
+        if !all.iter().any(|known| known.name == words.name) {
+            all.push(words);
+        }
+    }
+    all
+}
+
 /// What else is printed for scripts, all of version 1.
-const DOCUMENTS: [(&str, &str); 3] = [
+const DOCUMENTS: [(&str, &str); 2] = [
     (
         crate::json::COMPARISON,
         "`fathom compare --json`; its JSON Schema: `fathom schema --json --of comparison`",
@@ -46,7 +88,6 @@ const DOCUMENTS: [(&str, &str); 3] = [
         crate::json::EXAMINATION,
         "`fathom doctor --json`: subject, and rows of what, state, found, cost and line",
     ),
-    ("fathom.share", "`fathom share --as yaml`: an anonymous summary"),
 ];
 
 /// Columns that [`schema_text`] keeps within.
@@ -66,26 +107,43 @@ fn entry(name: &str, text: &str) -> String {
 /// A whole number from 1.
 const WHOLE: &str = "[1-9][0-9]*";
 
-/// A regular expression (ECMA 262, as JSON Schema wants) for one pattern.
-fn regex(pattern: &str) -> String {
-    let parts: Vec<String> = pattern
+/// A regular expression (ECMA 262, as JSON Schema wants) for one of some words.
+fn one_of(words: &Words) -> String {
+    let one = |word: &&str| {
+        words::numbered(word).map_or_else(|| (*word).to_owned(), |stem| format!("{stem}{WHOLE}"))
+    };
+    format!("({})", words.values.iter().map(one).collect::<Vec<_>>().join("|"))
+}
+
+/// A regular expression for the names of a metric.
+fn regex(metric: &Metric) -> String {
+    let parts: Vec<String> = metric
+        .pattern
         .split('.')
-        .map(|part| match (is_placeholder(part), values(part)) {
-            (false, _) => part.to_string(),
-            (true, []) => WHOLE.to_string(),
-            (true, tokens) => {
-                let one = |t: &&str| numbered(t).map_or_else(|| (*t).to_string(), |w| format!("{w}{WHOLE}"));
-                format!("({})", tokens.iter().map(one).collect::<Vec<_>>().join("|"))
+        .map(|part| {
+            let name = part.strip_prefix('{').and_then(|part| part.strip_suffix('}'));
+            match name.and_then(Axis::of) {
+                None => part.to_owned(),
+                Some(axis) => axis.words().map_or(WHOLE.to_owned(), one_of),
             }
         })
         .collect();
     format!("^{}$", parts.join("\\."))
 }
 
-/// A regular expression for one or more policies.
-fn policies() -> String {
-    let (none, one) = (values("POLICIES").join("|"), values("POLICY").join("|"));
-    format!("^({none}|({one})(,({one}))*)$")
+/// What `at` of a metric's findings is.
+fn coordinates(metric: &Metric) -> Value {
+    let properties: serde_json::Map<String, Value> = metric
+        .axes()
+        .map(|axis| {
+            let value = match axis.words() {
+                None => json!({"type": "integer", "minimum": 1}),
+                Some(words) => json!({"type": "string", "pattern": format!("^{}$", one_of(words))}),
+            };
+            (axis.name().to_owned(), value)
+        })
+        .collect();
+    closed("Where it lies along the metric's axes.", Value::Object(properties))
 }
 
 /// A closed object: every property required, none other allowed.
@@ -105,12 +163,16 @@ fn finding_schema() -> Value {
     let mut row = closed(
         "One finding: a flat row.",
         json!({
-            "name": {"description": "Dotted path, stable.", "type": "string"},
+            "name": {"description": "Dotted path, stable: the metric with its coordinates filled in.", "type": "string"},
+            "metric": {"description": "What it says: a metric of `fathom schema`.", "type": "string"},
+            "at": {"description": "Coordinates by axis.", "type": "object"},
+            "basis": {"description": "On what the value rests.", "enum": Basis::ALL.map(Basis::token)},
+            "detail": {"description": "Fields that the metric declares.", "type": "object"},
             "value": {
                 "description": "A number in `unit`, or a text; null where no finite number came out (see the notes).",
                 "type": ["number", "string", "null"],
             },
-            "unit": {"enum": values("UNIT")},
+            "unit": {"enum": UNITS},
             "low": {"description": "Lower end of the 95 % interval, in `unit`.", "type": ["number", "null"]},
             "high": {"description": "Upper end of the 95 % interval, in `unit`.", "type": ["number", "null"]},
             "count": {"description": "Samples that the value rests on.", "type": "integer", "minimum": 0},
@@ -126,31 +188,50 @@ fn finding_schema() -> Value {
             },
         }),
     );
-    row["anyOf"] = names()
-        .map(|n| {
-            let value = match n.value {
-                Some("POLICIES") => json!({"type": "string", "pattern": policies()}),
-                Some("CURVE") => json!({"type": "string", "pattern": regex("STRESS.MODE.STEP")}),
-                Some(kind) => json!({"enum": values(kind)}),
-                None => json!({"type": ["number", "null"]}),
+    row["anyOf"] = REGISTRY
+        .metrics()
+        .filter_map(|metric| {
+            let value = match metric.kind {
+                Kind::Histogram => return None,
+                Kind::Words(words) => {
+                    let one = one_of(words);
+                    json!({"type": "string", "pattern": format!("^(none|{one}(,{one})*)$")})
+                }
+                Kind::Word(words) => json!({"type": "string", "pattern": format!("^{}$", one_of(words))}),
+                Kind::Text => json!({"type": "string"}),
+                Kind::Number => json!({"type": ["number", "null"]}),
             };
-            json!({
-                "title": n.pattern,
-                "description": format!("{}; since version {}", n.about, n.since),
-                "properties": {"name": {"pattern": regex(n.pattern)}, "unit": {"enum": n.units}, "value": value},
-            })
+            let mut one = of_metric(metric);
+            one["properties"]["value"] = value;
+            Some(one)
         })
         .collect();
     row
 }
 
+/// What the rows of a metric have in common.
+fn of_metric(metric: &Metric) -> Value {
+    json!({
+        "title": metric.pattern,
+        "description": metric.about,
+        "properties": {
+            "name": {"pattern": regex(metric)},
+            "metric": {"const": metric.pattern},
+            "at": coordinates(metric),
+            "unit": {"enum": metric.units},
+        },
+    })
+}
+
 fn histogram_schema() -> Value {
-    closed(
-        "A histogram of raw samples.",
+    let mut row = closed(
+        "A histogram of raw samples, each divided by the loads that it timed.",
         json!({
-            "name": {"type": "string"},
+            "name": {"description": "Dotted path, stable: the metric with its coordinates filled in.", "type": "string"},
+            "metric": {"description": "What it says: a metric of `fathom schema`.", "type": "string"},
+            "at": {"description": "Coordinates by axis.", "type": "object"},
             "bytes": {"description": "Working set, bytes.", "type": "integer", "minimum": 0},
-            "unit": {"enum": values("UNIT")},
+            "unit": {"enum": UNITS},
             "loads_per_sample": {"description": "Loads that one sample timed.", "type": "integer", "minimum": 0},
             "counts": {
                 "description": "[value, count], ascending in value.",
@@ -163,7 +244,10 @@ fn histogram_schema() -> Value {
                 },
             },
         }),
-    )
+    );
+    let histograms = REGISTRY.metrics().filter(|metric| metric.kind == Kind::Histogram);
+    row["anyOf"] = histograms.map(of_metric).collect();
+    row
 }
 
 /// The JSON Schema (draft 2020-12) of the document that `--json` prints, indented.
@@ -180,7 +264,7 @@ pub fn schema_json(warnings: &[WarningKind]) -> String {
         "What was measured.",
         json!({
             "name": {"description": "The subject's name as the user typed it.", "type": "string"},
-            "worth": {"description": "How far its clock may be believed.", "enum": values("WORTH")},
+            "trust": {"description": "How far its clock may be believed.", "enum": WORTH.values},
             "facts": {"type": "object", "additionalProperties": {"type": "string"}},
         }),
     );

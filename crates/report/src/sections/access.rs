@@ -1,11 +1,14 @@
 //! Access times: the table of single loads, and a histogram of each working set.
 
-use fathom_analysis::findings::{Finding, Histogram, Value};
+use fathom_analysis::findings::{Axis, Finding, Histogram};
+use fathom_analysis::metrics::latency::{
+    LATENCY_CYCLES, LATENCY_PEAK, LATENCY_SINGLE, LATENCY_TIME, LATENCY_TLB,
+};
 
+use super::finding_index::FindingIndex;
 use super::notes;
-use super::shelf::{Shelf, whole};
 use crate::number;
-use crate::page::{Chart, INTERVAL, Ink, Page, measured, right};
+use crate::page::{Chart, INTERVAL, Page, TextRole, measured, right};
 use unicode_width::UnicodeWidthStr as _;
 
 /// Most rows of one histogram; bars beyond are joined into wider ones.
@@ -20,9 +23,7 @@ const SHOWN: f64 = 0.95;
 
 /// Is this histogram drawn here?
 pub fn draws(h: &Histogram) -> bool {
-    let mut parts = h.name.split('.');
-    (parts.next(), parts.next().and_then(whole), parts.next())
-        == (Some("latency"), Some(h.bytes), Some("single"))
+    h.is(&LATENCY_SINGLE) && h.key.number(Axis::Size) == Some(h.bytes)
 }
 
 /// What is known of one working set.
@@ -36,29 +37,25 @@ struct Set<'a> {
 }
 
 /// The table and the histograms, where there are peaks of single loads; were there any?
-pub fn section(page: &mut Page, histograms: &[Histogram], shelf: &mut Shelf) -> bool {
-    let peaks = shelf.take_by(|parts| match parts {
-        ["latency", bytes, "peak"] => whole(bytes),
-        _ => None,
-    });
+pub fn section(page: &mut Page, histograms: &[Histogram], finding_index: &mut FindingIndex) -> bool {
+    let peaks = finding_index.along(&LATENCY_PEAK, Axis::Size);
     if peaks.is_empty() {
         return false;
     }
-    let others = shelf.take_by(|parts| match parts {
-        ["latency", bytes, what @ ("time" | "cycles" | "tlb")] => Some((whole(bytes)?, what.to_string())),
-        _ => None,
-    });
     let mut sets: Vec<Set> =
         peaks.iter().map(|(bytes, f)| Set { bytes: *bytes, peak: Some(f), ..Set::default() }).collect();
-    for ((bytes, what), f) in others {
+    for f in finding_index.of(&[&LATENCY_TIME, &LATENCY_CYCLES, &LATENCY_TLB]) {
+        let Some(bytes) = f.key.number(Axis::Size) else { continue };
         let at = sets.iter().position(|s| s.bytes == bytes).unwrap_or_else(|| {
             sets.push(Set { bytes, ..Set::default() });
             sets.len() - 1
         });
-        match what.as_str() {
-            "time" => sets[at].time = Some(f),
-            "cycles" => sets[at].cycles = Some(f),
-            _ => sets[at].tlb = Some(f),
+        if f.is(&LATENCY_TIME) {
+            sets[at].time = Some(f);
+        } else if f.is(&LATENCY_CYCLES) {
+            sets[at].cycles = Some(f);
+        } else {
+            sets[at].tlb = Some(f);
         }
     }
     sets.sort_by_key(|s| s.bytes);
@@ -73,10 +70,7 @@ pub fn section(page: &mut Page, histograms: &[Histogram], shelf: &mut Shelf) -> 
 
 fn table(page: &mut Page, sets: &[Set]) {
     let row = |s: &Set| {
-        let tlb = match s.tlb.map(|f| &f.value) {
-            Some(Value::Text(t)) => t.clone(),
-            _ => String::new(),
-        };
+        let tlb = s.tlb.and_then(Finding::word).unwrap_or_default().to_owned();
         let mut row = vec![number::size(s.bytes as f64, None, None).value, tlb];
         row.extend(number::cells(s.time));
         row.push(number::cells(s.cycles)[0].clone());
@@ -138,16 +132,16 @@ fn draw(page: &mut Page, h: &Histogram, unit: &str) {
     let mut lines = Vec::new();
     for (text, n) in &rows {
         lines.push(if room < NARROWEST_BAR {
-            vec![(Ink::Plain, format!("  {}", text.trim()))]
+            vec![(TextRole::Plain, format!("  {}", text.trim()))]
         } else {
             let bar = bar(room as f64 * *n as f64 / most as f64, page.style().unicode);
-            vec![(Ink::Plain, format!("{text:<head$}")), (Ink::Bold, bar)]
+            vec![(TextRole::Plain, format!("{text:<head$}")), (TextRole::Bold, bar)]
         });
     }
     if rest > 0 {
-        lines.push(vec![(Ink::Dim, format!("{:>14} {rest:>6}", "the rest"))]);
+        lines.push(vec![(TextRole::Dim, format!("{:>14} {rest:>6}", "the rest"))]);
     }
-    page.picture(Chart::Histogram(h.name.clone()), lines);
+    page.picture(Chart::Histogram(h.bytes), lines);
 }
 
 fn short(v: f64) -> String {

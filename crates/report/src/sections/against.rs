@@ -1,18 +1,19 @@
 //! What was described beside what was measured, claim by claim.
 
 use fathom_analysis::against::FACT;
-use fathom_analysis::findings::{Finding, Report, Value};
+use fathom_analysis::findings::{Finding, Key, Report, Value};
+use fathom_analysis::metrics::claims::{CHECKS, Check};
 
 use super::claims::{VERDICTS, word, worded};
-use super::shelf::Shelf;
+use super::finding_index::FindingIndex;
 use crate::number;
-use crate::page::{Ink, Page, left, right};
+use crate::page::{Page, TextRole, left, right};
 
 /// The check of a description, if there was one.
-pub fn section(page: &mut Page, report: &Report, shelf: &mut Shelf) {
-    let named = report.findings.iter().filter_map(|f| f.name.strip_prefix("against."));
-    let rows: Vec<(&str, &Finding)> =
-        named.filter_map(|name| Some((name, shelf.take(&format!("against.{name}"))?))).collect();
+pub fn section(page: &mut Page, report: &Report, finding_index: &mut FindingIndex) {
+    let check = |f: &Finding| CHECKS.iter().find(|check| f.is(check.verdict));
+    let taken = finding_index.listed(|f| check(f).is_some());
+    let rows: Vec<(&Check, &Finding)> = taken.into_iter().filter_map(|f| Some((check(f)?, f))).collect();
     if rows.is_empty() {
         return;
     }
@@ -20,18 +21,21 @@ pub fn section(page: &mut Page, report: &Report, shelf: &mut Shelf) {
     page.heading(&format!("Against the description {name}"));
     let table: Vec<Vec<String>> = rows
         .iter()
-        .map(|(name, f)| {
-            let described = shelf.take(&format!("expected.{name}")).map(described);
-            let verdict = worded(&word(f), &report.worth);
-            vec![name.replace('.', " "), described.unwrap_or_default(), range(f).unwrap_or_default(), verdict]
+        .map(|(check, f)| {
+            let expected = Key { metric: check.expected, at: f.key.at.clone() };
+            let described = finding_index.one(expected).map(described);
+            let number = f.key.at.first().map(|(axis, coordinate)| coordinate.write(*axis));
+            let claim = check.says.replace("{}", &number.unwrap_or_default());
+            let verdict = worded(&word(f), &report.trust);
+            vec![claim, described.unwrap_or_default(), range(f).unwrap_or_default(), verdict]
         })
         .collect();
     let columns = [left("claim"), right("described"), left("measured (95 %)"), left("verdict")];
     page.table(&columns, &table, VERDICTS);
     for (_, f) in &rows {
-        let ink = if word(f) == "disagrees" { Ink::Bad } else { Ink::Plain };
+        let role = if word(f) == "disagrees" { TextRole::Bad } else { TextRole::Plain };
         for note in &f.notes {
-            page.text(ink, note, "- ", "  ");
+            page.text(role, note, "- ", "  ");
         }
     }
 }

@@ -1,83 +1,65 @@
 //! Claims beside measurements: who says what of which level, and what the measurement says of it.
 
-use fathom_analysis::claims::Holds;
-use fathom_analysis::findings::{Finding, Report, Value};
+use fathom_analysis::findings::{Axis, Finding, Metric, Report, Value};
+use fathom_analysis::metrics::claims;
 
+use super::finding_index::FindingIndex;
 use super::notes;
-use super::shelf::{Shelf, whole};
 use crate::number;
-use crate::page::{Ink, Page, left, right};
-use crate::schema;
+use crate::page::{Page, TextRole, left, right};
+
+/// What a source may claim of a level, in the order of the table's columns.
+const CLAIMED: [&Metric; 4] = [
+    &claims::CLAIM_LEVEL_SIZE,
+    &claims::CLAIM_LEVEL_LINE,
+    &claims::CLAIM_LEVEL_WAYS,
+    &claims::CLAIM_LEVEL_SETS,
+];
 
 /// Everything that one source claims of one level.
 struct Claim<'a> {
     level: u64,
     source: String,
-    parts: Vec<(String, &'a Finding)>,
+    holds: String,
+    parts: Vec<&'a Finding>,
 }
 
 impl<'a> Claim<'a> {
-    fn part(&self, what: &str) -> Option<&'a Finding> {
-        self.parts.iter().find(|(w, _)| w == what).map(|(_, f)| *f)
+    fn part(&self, metric: &Metric) -> Option<&'a Finding> {
+        self.parts.iter().copied().find(|f| f.is(metric))
     }
 
-    fn value(&self, what: &str) -> String {
-        self.part(what).map(|f| number::value(f).value).unwrap_or_default()
-    }
-
-    /// What the level holds, from the notes of its claims.
-    fn holds(&self) -> &'static str {
-        self.parts.iter().find_map(|(_, f)| holds_of(f)).unwrap_or("")
+    fn value(&self, metric: &Metric) -> String {
+        self.part(metric).map(|f| number::value(f).value).unwrap_or_default()
     }
 }
 
-/// What a note that says nothing else says that a level holds: `data`, `holds data`, `holds: data`.
-fn holds(note: &str) -> Option<&'static str> {
-    let word = note.trim_start_matches("holds").trim_start_matches(':').trim().trim_end_matches('.');
-    Holds::ALL.into_iter().map(Holds::token).find(|known| *known == word)
-}
-
-fn holds_of(f: &Finding) -> Option<&'static str> {
-    f.notes.iter().find_map(|note| holds(note))
-}
-
-/// Claims by level, then by source in the order of the schema. Data and instructions of one level
-/// are two claims under one name: told apart by their notes, else by their order.
-fn take_claims<'a>(shelf: &mut Shelf<'a>) -> Vec<Claim<'a>> {
-    let rank =
-        |source: &str| schema::values("SOURCE").iter().position(|s| *s == source).unwrap_or(usize::MAX);
-    let found = shelf.take_all(|parts| match parts {
-        ["claim", source, "level", n, "size" | "line" | "ways" | "sets"] => {
-            Some((whole(n)?, rank(source), source.to_string()))
-        }
-        _ => None,
-    });
-    let mut claims: Vec<Claim> = Vec::new();
-    for ((level, _, source), f) in found {
-        let what = f.name.rsplit('.').next().unwrap_or_default();
-        let fits = |c: &Claim| {
-            let same = c.level == level && c.source == source && c.part(what).is_none();
-            same && holds_of(f).is_none_or(|h| c.holds().is_empty() || c.holds() == h)
-        };
-        match claims.iter().position(fits) {
-            Some(at) => claims[at].parts.push((what.to_string(), f)),
-            None => claims.push(Claim { level, source, parts: vec![(what.to_string(), f)] }),
-        }
-    }
-    claims
+/// Claims by level, then by source in the order of the schema, then by what the level holds.
+fn take_claims<'a>(finding_index: &mut FindingIndex<'a>) -> Vec<Claim<'a>> {
+    let mut found = finding_index.of(&CLAIMED);
+    let place = |f: &Finding| [Axis::Level, Axis::Source, Axis::Side].map(|axis| f.at(axis).cloned());
+    found.sort_by_key(|f| place(f));
+    found
+        .chunk_by(|a, b| a.key.at == b.key.at)
+        .map(|parts| {
+            let word = |axis| parts[0].key.word(axis).unwrap_or_default();
+            let level = parts[0].key.number(Axis::Level).unwrap_or_default();
+            Claim { level, source: word(Axis::Source), holds: word(Axis::Side), parts: parts.to_vec() }
+        })
+        .collect()
 }
 
 /// Inks of the words for verdicts.
-pub(super) const VERDICTS: &[(&str, Ink)] = &[
-    (" disagrees", Ink::Bad),
-    (" behaves unlike it", Ink::Bad),
-    (" agrees", Ink::Good),
-    (" behaves like it", Ink::Good),
+pub(super) const VERDICTS: &[(&str, TextRole)] = &[
+    (" disagrees", TextRole::Bad),
+    (" behaves unlike it", TextRole::Bad),
+    (" agrees", TextRole::Good),
+    (" behaves like it", TextRole::Good),
 ];
 
-/// A verdict as it is worded for the worth of the clock: a guest cannot say what a machine is.
-pub(super) fn worded(verdict: &str, worth: &str) -> String {
-    match (verdict, worth) {
+/// A verdict as it is worded for the trust in the clock: a guest cannot say what a machine is.
+pub(super) fn worded(verdict: &str, trust: &str) -> String {
+    match (verdict, trust) {
         ("agrees", "virtual") => "behaves like it",
         ("disagrees", "virtual") => "behaves unlike it",
         _ => verdict,
@@ -94,40 +76,41 @@ pub(super) fn word(f: &Finding) -> String {
 }
 
 /// The claims and the verdicts.
-pub fn section(page: &mut Page, report: &Report, shelf: &mut Shelf) {
-    let claims = take_claims(shelf);
-    let verdicts = shelf.take_by(|parts| match parts {
-        ["verdict", "level", n, "size"] => whole(n),
-        _ => None,
-    });
-    let built = shelf.take_by(|parts| match parts {
-        ["verdict", "level", n, what] => Some((whole(n)?, PARTS.iter().position(|part| part == what)?)),
-        _ => None,
-    });
-    if claims.is_empty() && verdicts.is_empty() && built.is_empty() {
+pub fn section(page: &mut Page, report: &Report, finding_index: &mut FindingIndex) {
+    let claimed = take_claims(finding_index);
+    let level = |f: &Finding| f.key.number(Axis::Level).unwrap_or_default();
+    let of = |f| (level(f), f);
+    let verdicts: Vec<(u64, &Finding)> =
+        finding_index.of(&[&claims::VERDICT_LEVEL_SIZE]).into_iter().map(of).collect();
+    let part = |f: &Finding| PARTS.iter().position(|(metric, _)| f.is(metric)).unwrap_or_default();
+    let built = finding_index.of(&PARTS.map(|(metric, _)| metric));
+    let mut built: Vec<((u64, usize), &Finding)> =
+        built.into_iter().map(|f| ((level(f), part(f)), f)).collect();
+    built.sort_by_key(|(place, _)| *place);
+    if claimed.is_empty() && verdicts.is_empty() && built.is_empty() {
         return;
     }
     page.heading("Claims beside measurements");
     let mut table: Vec<Vec<String>> = Vec::new();
-    let mut levels: Vec<u64> = claims.iter().map(|c| c.level).chain(verdicts.iter().map(|v| v.0)).collect();
+    let mut levels: Vec<u64> = claimed.iter().map(|c| c.level).chain(verdicts.iter().map(|v| v.0)).collect();
     levels.sort_unstable();
     levels.dedup();
     for level in levels {
         let verdict = verdicts.iter().find(|v| v.0 == level).map(|v| v.1);
         let mut said = [
             verdict.map(|f| number::value(f).interval).unwrap_or_default(),
-            verdict.map(|f| worded(&word(f), &report.worth)).unwrap_or_default(),
+            verdict.map(|f| worded(&word(f), &report.trust)).unwrap_or_default(),
         ];
         let mut name = level.to_string();
-        let of_level: Vec<&Claim> = claims.iter().filter(|c| c.level == level).collect();
+        let of_level: Vec<&Claim> = claimed.iter().filter(|c| c.level == level).collect();
         if of_level.is_empty() {
             table.push([vec![name.clone()], vec![String::new(); 6], said.to_vec()].concat());
         }
         for c in of_level {
-            let claimed = ["size", "line", "ways", "sets"].map(|what| c.value(what));
+            let values = CLAIMED.map(|metric| c.value(metric));
             // Level and verdict once, on the first of the rows that they belong to.
-            let head = vec![std::mem::take(&mut name), c.holds().to_string(), c.source.clone()];
-            table.push([head, claimed.to_vec(), std::mem::take(&mut said).to_vec()].concat());
+            let head = vec![std::mem::take(&mut name), c.holds.clone(), c.source.clone()];
+            table.push([head, values.to_vec(), std::mem::take(&mut said).to_vec()].concat());
         }
     }
     let columns = [
@@ -145,31 +128,31 @@ pub fn section(page: &mut Page, report: &Report, shelf: &mut Shelf) {
         page.table(&columns, &table, VERDICTS);
     }
     for (level, f) in &verdicts {
-        sentence(page, report, *level, f, &claims);
+        sentence(page, report, *level, f, &claimed);
     }
     parts(page, report, &built);
-    remarks(page, &claims);
+    remarks(page, &claimed);
 }
 
 /// What a verdict says in words: its notes, or where it has none and disagrees, one plain sentence.
 fn sentence(page: &mut Page, report: &Report, level: u64, f: &Finding, claims: &[Claim]) {
     let disagrees = word(f) == "disagrees";
-    let ink = if disagrees { Ink::Bad } else { Ink::Plain };
+    let role = if disagrees { TextRole::Bad } else { TextRole::Plain };
     for note in &f.notes {
-        page.text(ink, note, "- ", "  ");
+        page.text(role, note, "- ", "  ");
     }
     if !f.notes.is_empty() || !disagrees {
         return;
     }
     let said: Vec<String> = claims
         .iter()
-        .filter(|c| c.level == level && c.part("size").is_some())
-        .map(|c| format!("{} by {}", c.value("size"), c.source))
+        .filter(|c| c.level == level && c.part(CLAIMED[0]).is_some())
+        .map(|c| format!("{} by {}", c.value(CLAIMED[0]), c.source))
         .collect();
     let otherwise =
-        if report.worth == "virtual" { "the machine behaves otherwise" } else { "it measures otherwise" };
+        if report.trust == "virtual" { "the machine behaves otherwise" } else { "it measures otherwise" };
     page.text(
-        ink,
+        role,
         &format!("level {level} is claimed to be {}, and {otherwise}", said.join(", ")),
         "- ",
         "  ",
@@ -177,28 +160,32 @@ fn sentence(page: &mut Page, report: &Report, level: u64, f: &Finding, claims: &
 }
 
 /// What a verdict on how a level is built may be about.
-const PARTS: [&str; 3] = ["line", "ways", "sets"];
+const PARTS: [(&Metric, &str); 3] = [
+    (&claims::VERDICT_LEVEL_LINE, "line"),
+    (&claims::VERDICT_LEVEL_WAYS, "ways"),
+    (&claims::VERDICT_LEVEL_SETS, "sets"),
+];
 
 /// Verdicts on how a level is built: those that disagree in their own words, of the others what they are about.
 fn parts(page: &mut Page, report: &Report, built: &[((u64, usize), &Finding)]) {
     let mut levels: Vec<u64> = built.iter().map(|((level, _), _)| *level).collect();
     levels.dedup();
     // Levels of which the same is said are told together.
-    let mut told: Vec<(String, Vec<String>)> = Vec::new();
+    let mut reported: Vec<(String, Vec<String>)> = Vec::new();
     for level in levels {
         let mut said: Vec<(String, Vec<&str>)> = Vec::new();
         for ((_, part), f) in built.iter().filter(|((n, _), _)| *n == level) {
-            let what = PARTS[*part];
+            let what = PARTS[*part].1;
             let verdict = word(f);
-            let worded = worded(&verdict, &report.worth);
+            let worded = worded(&verdict, &report.trust);
             if verdict == "disagrees" {
                 let about = format!("level {level} {what}: ");
                 let why: Vec<&str> =
                     f.notes.iter().map(|n| n.strip_prefix(about.as_str()).unwrap_or(n)).collect();
-                page.text(Ink::Bad, &format!("{about}{worded}: {}", why.join("; ")), "- ", "  ");
+                page.text(TextRole::Bad, &format!("{about}{worded}: {}", why.join("; ")), "- ", "  ");
                 continue;
             }
-            let unmeasured = f.notes.iter().any(|note| note.ends_with("not measured"));
+            let unmeasured = f.detail.flag(claims::UNMEASURED);
             let verdict = if unmeasured { format!("{worded} (not measured)") } else { worded };
             match said.iter_mut().find(|(v, _)| *v == verdict) {
                 Some((_, parts)) => parts.push(what),
@@ -207,32 +194,25 @@ fn parts(page: &mut Page, report: &Report, built: &[((u64, usize), &Finding)]) {
         }
         let said: Vec<String> = said.iter().map(|(v, parts)| format!("{}: {v}", parts.join(", "))).collect();
         let said = said.join("; ");
-        match told.iter_mut().find(|(s, _)| *s == said) {
+        match reported.iter_mut().find(|(s, _)| *s == said) {
             Some((_, levels)) => levels.push(level.to_string()),
-            None => told.push((said, vec![level.to_string()])),
+            None => reported.push((said, vec![level.to_string()])),
         }
     }
-    for (said, levels) in told.iter().filter(|(said, _)| !said.is_empty()) {
+    for (said, levels) in reported.iter().filter(|(said, _)| !said.is_empty()) {
         let levels = if let [only] = levels.as_slice() {
             format!("level {only}")
         } else {
             format!("levels {}", levels.join(", "))
         };
-        page.text(Ink::Plain, &format!("{levels} {said}"), "- ", "  ");
+        page.text(TextRole::Plain, &format!("{levels} {said}"), "- ", "  ");
     }
 }
 
-/// Notes of claims that say more than what the level holds.
+/// Notes of claims.
 fn remarks(page: &mut Page, claims: &[Claim]) {
-    let mut labelled = Vec::new();
-    for c in claims {
-        for (_, f) in &c.parts {
-            let more = f.notes.iter().filter(|note| holds(note).is_none()).cloned().collect::<Vec<_>>();
-            labelled.push((
-                format!("level {} by {}", c.level, c.source),
-                Finding { notes: more, ..(*f).clone() },
-            ));
-        }
-    }
-    notes(page, &labelled.iter().map(|(label, f)| (label.clone(), f)).collect::<Vec<_>>());
+    let label = |c: &Claim| format!("level {} by {}", c.level, c.source);
+    let labelled: Vec<(String, &Finding)> =
+        claims.iter().flat_map(|c| c.parts.iter().map(move |f| (label(c), *f))).collect();
+    notes(page, &labelled);
 }

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use fathom_analysis::findings::Finding;
+use fathom_analysis::findings::{Axis, Finding, Metric};
+use fathom_analysis::metrics::conflict as metrics;
 
+use super::finding_index::FindingIndex;
 use super::notes;
-use super::shelf::{Shelf, whole};
 use crate::number;
-use crate::page::{Chart, Column, Ink, Page, right};
+use crate::page::{Chart, Column, Page, Shown, TextRole, right};
 
 /// Heads of columns, by the number of colours. Others are printed as they are.
 const HEADS: [(u64, &str); 20] = [
@@ -47,37 +48,56 @@ fn head(colours: u64) -> Option<&'static str> {
 /// A finding with its pages and colours.
 type Cell<'a> = (u64, u64, &'a Finding);
 
+/// What rounds are shown by: the metric of colours, that of a shared frame, how a heading says it, and the chart.
+const SHOWN: [(&Metric, &Metric, &str, Shown); 2] = [
+    (
+        &metrics::TIER_COLOUR_MISSES_PER_ROUND,
+        &metrics::TIER_COLOUR_SHARED_MISSES_PER_ROUND,
+        "misses a round",
+        Shown::Misses { expected: false },
+    ),
+    (
+        &metrics::TIER_COLOUR_TIME_PER_ROUND,
+        &metrics::TIER_COLOUR_SHARED_TIME_PER_ROUND,
+        "ns a round",
+        Shown::Time,
+    ),
+];
+
+/// The number of colours of a row that a column is for.
+fn colours(f: &Finding) -> Option<u64> {
+    let shared = SHOWN.iter().any(|(_, shared, ..)| f.is(shared));
+    let colours = if shared { SHARED } else { f.key.number(Axis::Colours)? };
+    head(colours).map(|_| colours)
+}
+
 /// The tables, where colours were asked for.
-pub fn section(page: &mut Page, shelf: &mut Shelf) {
-    let all = shelf.take_by(|parts| match parts {
-        ["tier", n, "colour", which, pages, what @ ("misses_per_round" | "time_per_round")] => {
-            let colours = if *which == "shared" { SHARED } else { whole(which)? };
-            head(colours)?;
-            Some((whole(n)?, what.to_string(), whole(pages)?, colours))
-        }
-        _ => None,
-    });
-    let tiers: BTreeSet<u64> = all.iter().map(|(key, _)| key.0).collect();
+pub fn section(page: &mut Page, finding_index: &mut FindingIndex) {
+    let wanted = |f: &Finding| SHOWN.iter().any(|(own, shared, ..)| f.is(own) || f.is(shared));
+    let all = finding_index.listed(|f| wanted(f) && colours(f).is_some());
+    let tiers: BTreeSet<u64> = all.iter().filter_map(|f| f.key.number(Axis::Level)).collect();
     for tier in tiers {
-        for (what, spoken) in [("misses_per_round", "misses a round"), ("time_per_round", "ns a round")] {
-            let cells: Vec<Cell> = all
+        for (own, shared, spoken, shown) in SHOWN {
+            let of = |f: &&&Finding| f.key.number(Axis::Level) == Some(tier) && (f.is(own) || f.is(shared));
+            let mut cells: Vec<Cell> = all
                 .iter()
-                .filter(|(key, _)| (key.0, key.1.as_str()) == (tier, what))
-                .map(|(key, f)| (key.2, key.3, *f))
+                .filter(of)
+                .filter_map(|f| Some((f.key.number(Axis::Pages)?, colours(f)?, *f)))
                 .collect();
+            cells.sort_by_key(|cell| (cell.0, cell.1));
             if !cells.is_empty() {
                 page.heading(&format!("Page colours of tier {tier}: {spoken}, a load in each page"));
-                page.picture(Chart::Colours(tier, what), Vec::new());
+                page.picture(Chart::Colours(tier, shown), Vec::new());
                 table(page, &cells);
             }
         }
-        if let Some(f) = shelf.take(&format!("tier.{tier}.colour.help")) {
+        if let Some(f) = finding_index.one(metrics::TIER_COLOUR_HELP.at([tier.into()])) {
             let helps = number::value(f).value;
-            page.line(Ink::Plain, "");
+            page.line(TextRole::Plain, "");
             let (why, more) = f.notes.split_first().map_or(("", &[][..]), |(why, more)| (why.as_str(), more));
-            page.text(Ink::Plain, &format!("Can colour help in tier {tier}? {helps}: {why}"), "", "  ");
+            page.text(TextRole::Plain, &format!("Can colour help in tier {tier}? {helps}: {why}"), "", "  ");
             for note in more {
-                page.text(Ink::Plain, note, "- ", "  ");
+                page.text(TextRole::Plain, note, "- ", "  ");
             }
         }
     }

@@ -1,10 +1,12 @@
 //! Two reports side by side.
 
 use fathom_analysis::compare::{Comparison, Row, Verdict};
+use fathom_analysis::findings::Key;
+use fathom_analysis::metrics::conflict;
 
 use crate::number;
-use crate::page::{Block, INTERVAL, Ink, Page, left, measured, right};
-use crate::terminal::Style;
+use crate::page::{Block, INTERVAL, Page, TextRole, left, measured, right};
+use crate::style::Style;
 use crate::text;
 
 /// The comparison as text under the names of the two records. `beyond` is the share from which on a difference
@@ -23,18 +25,19 @@ pub(crate) fn blocks(c: &Comparison, names: [&str; 2], beyond: Option<f64>) -> V
 fn write(c: &Comparison, names: [&str; 2], beyond: Option<f64>, style: Style) -> Page {
     let clean = |t: &str| text::clean(t, style.unicode);
     let mut page = Page::new(style);
-    page.text(Ink::Bold, &format!("A: {}", clean(names[0])), "", "   ");
-    page.text(Ink::Bold, &format!("B: {}", clean(names[1])), "", "   ");
+    page.text(TextRole::Bold, &format!("A: {}", clean(names[0])), "", "   ");
+    page.text(TextRole::Bold, &format!("B: {}", clean(names[1])), "", "   ");
     if c.plans.is_empty() {
-        page.line(Ink::Dim, "Asked alike.");
+        page.line(TextRole::Dim, "Asked alike.");
     } else {
-        page.text(Ink::Bad, "Not asked alike: what follows may be that and nothing else.", "", "  ");
+        page.text(TextRole::Bad, "Not asked alike: what follows may be that and nothing else.", "", "  ");
         for plan in &c.plans {
-            page.text(Ink::Warn, &clean(plan), "- ", "  ");
+            page.text(TextRole::Warn, &clean(plan), "- ", "  ");
         }
     }
     // Rounds of reads are many rows of long names: a table of their own keeps both within the width.
-    let (rounds, others): (Vec<&Row>, Vec<&Row>) = c.rows.iter().partition(|r| r.name.starts_with(ROUNDS));
+    let of_rounds = |r: &&Row| conflict::is_round(r.key.metric);
+    let (rounds, others): (Vec<&Row>, Vec<&Row>) = c.rows.iter().partition(of_rounds);
     for (heading, of) in
         [("Change from A to B", others), ("Change of the rounds of reads: conflict.", rounds)]
     {
@@ -44,18 +47,34 @@ fn write(c: &Comparison, names: [&str; 2], beyond: Option<f64>, style: Style) ->
         page.heading(heading);
         let rows: Vec<Vec<String>> = of
             .iter()
-            .map(|r| row(r, beyond, &clean(r.name.strip_prefix(ROUNDS).unwrap_or(&r.name))))
+            .map(|r| {
+                let name = r.key.name();
+                row(r, beyond, &clean(name.strip_prefix(ROUNDS).unwrap_or(&name)))
+            })
             .collect();
         let columns =
             [left("finding"), right("A"), right("B"), measured("change %"), INTERVAL, left("differs")];
-        page.table(&columns, &rows, &[("BEYOND", Ink::Bad), (" yes", Ink::Warn)]);
+        page.table(&columns, &rows, &[("BEYOND", TextRole::Bad), (" yes", TextRole::Warn)]);
     }
-    for (name, a, b) in &c.words {
-        page.text(Ink::Warn, &format!("{}: {} in A, {} in B", clean(name), clean(a), clean(b)), "", "  ");
+    for (key, a, b) in &c.words {
+        page.text(
+            TextRole::Warn,
+            &format!("{}: {} in A, {} in B", clean(&key.name()), clean(a), clean(b)),
+            "",
+            "  ",
+        );
     }
     for (which, only) in ["A", "B"].iter().zip(&c.only) {
         if !only.is_empty() {
-            page.text(Ink::Plain, &format!("only in {which}: {}", clean(&only.join(", "))), "", "  ");
+            page.text(
+                TextRole::Plain,
+                &format!(
+                    "only in {which}: {}",
+                    clean(&only.iter().map(Key::name).collect::<Vec<_>>().join(", "))
+                ),
+                "",
+                "  ",
+            );
         }
     }
     summary(&mut page, c, beyond);
@@ -115,7 +134,7 @@ fn row(r: &Row, beyond: Option<f64>, name: &str) -> Vec<String> {
 fn summary(page: &mut Page, c: &Comparison, beyond: Option<f64>) {
     let of = |verdict: Verdict| c.rows.iter().filter(|r| r.verdict == verdict).count();
     let (differ, same) = (of(Verdict::Differs), of(Verdict::Same));
-    page.line(Ink::Plain, "");
+    page.line(TextRole::Plain, "");
     let mut text = match (differ, same) {
         (0, 0) => "Nothing that could be tested.".to_string(),
         (0, n) => format!("No difference in any of {n}: the intervals say how large a one could hide."),
@@ -128,5 +147,5 @@ fn summary(page: &mut Page, c: &Comparison, beyond: Option<f64>) {
             format_args!("{} %", number::shown(100.0 * share, None, None).value)
         );
     }
-    page.text(Ink::Bold, &text, "", "  ");
+    page.text(TextRole::Bold, &text, "", "  ");
 }

@@ -2,7 +2,7 @@
 
 use fathom_analysis::findings::Finding;
 
-use crate::page::{Ink, Page};
+use crate::page::{Page, TextRole};
 
 /// So many notes that are the same but for one number become one note with its range.
 const SERIES: usize = 3;
@@ -15,20 +15,20 @@ type Told<'a> = (String, Vec<&'a str>);
 
 /// Notes under a table: each note once, with what it is about.
 pub fn notes(page: &mut Page, of: &[(String, &Finding)]) {
-    let mut told: Vec<Told> = Vec::new();
+    let mut reported: Vec<Told> = Vec::new();
     for (label, f) in of {
         for note in &f.notes {
-            let at = told.iter().position(|(n, _)| n == note).unwrap_or_else(|| {
-                told.push((note.clone(), Vec::new()));
-                told.len() - 1
+            let at = reported.iter().position(|(n, _)| n == note).unwrap_or_else(|| {
+                reported.push((note.clone(), Vec::new()));
+                reported.len() - 1
             });
-            if !told[at].1.contains(&label.as_str()) {
-                told[at].1.push(label);
+            if !reported[at].1.contains(&label.as_str()) {
+                reported[at].1.push(label);
             }
         }
     }
     let all = of.iter().map(|(label, _)| label).collect::<std::collections::BTreeSet<_>>().len();
-    for (note, labels) in ranges(told) {
+    for (note, labels) in ranges(reported) {
         let about = match labels.as_slice() {
             [only] => format!("{only}: "),
             many if many.len() == all => String::new(),
@@ -37,22 +37,22 @@ pub fn notes(page: &mut Page, of: &[(String, &Finding)]) {
             [first, .., last] => format!("{first} to {last} ({} of {all}): ", labels.len()),
             _ => String::new(),
         };
-        page.text(Ink::Dim, &format!("{about}{note}"), "  ", "    ");
+        page.text(TextRole::Dim, &format!("{about}{note}"), "  ", "    ");
     }
 }
 
 /// Notes of a series become one at the place of the first.
-fn ranges(told: Vec<Told>) -> Vec<Told> {
+fn ranges(reported: Vec<Told>) -> Vec<Told> {
     let mut out: Vec<Told> = Vec::new();
-    let mut done = vec![false; told.len()];
-    let split: Vec<Vec<&str>> = told.iter().map(|(note, _)| words(note)).collect();
-    for at in 0..told.len() {
+    let mut done = vec![false; reported.len()];
+    let split: Vec<Vec<&str>> = reported.iter().map(|(note, _)| words(note)).collect();
+    for at in 0..reported.len() {
         if done[at] {
             continue;
         }
         let series = series(&split, &done, at);
         let Some((word, members)) = series else {
-            out.push(told[at].clone());
+            out.push(reported[at].clone());
             continue;
         };
         let mut numbers: Vec<&str> = members.iter().map(|&m| split[m][word]).collect();
@@ -63,7 +63,7 @@ fn ranges(told: Vec<Told>) -> Vec<Told> {
         let mut labels: Vec<&str> = Vec::new();
         for &m in &members {
             done[m] = true;
-            labels.extend(told[m].1.iter().filter(|label| !labels.contains(label)).collect::<Vec<_>>());
+            labels.extend(reported[m].1.iter().filter(|label| !labels.contains(label)).collect::<Vec<_>>());
         }
         out.push((note, labels));
     }
@@ -108,17 +108,17 @@ fn words(note: &str) -> Vec<&str> {
 mod tests {
     use super::*;
 
-    fn told(notes: &[&str]) -> Vec<String> {
+    fn reported(notes: &[&str]) -> Vec<String> {
         let labels: Vec<String> = (0..notes.len()).map(|n| format!("label {n}")).collect();
-        let told: Vec<Told> =
+        let reported: Vec<Told> =
             notes.iter().zip(&labels).map(|(n, l)| (n.to_string(), vec![l.as_str()])).collect();
-        ranges(told).into_iter().map(|(note, labels)| format!("{}: {note}", labels.join(","))).collect()
+        ranges(reported).into_iter().map(|(note, labels)| format!("{}: {note}", labels.join(","))).collect()
     }
 
     #[test]
     fn a_series_is_one_note_and_two_alike_are_two() {
         assert_eq!(
-            told(&[
+            reported(&[
                 "a trial times 14 % of a lap",
                 "else",
                 "a trial times 7 % of a lap",
@@ -126,9 +126,9 @@ mod tests {
             ]),
             ["label 0,label 2,label 3: a trial times 7 to 100 % of a lap", "label 1: else"]
         );
-        assert_eq!(told(&["up to 4", "up to 8"]), ["label 0: up to 4", "label 1: up to 8"]);
+        assert_eq!(reported(&["up to 4", "up to 8"]), ["label 0: up to 4", "label 1: up to 8"]);
         // Two numbers that differ are no series: which belongs to which would be lost.
         let pairs = ["4 of 8", "5 of 9", "6 of 10"];
-        assert_eq!(told(&pairs).len(), 3);
+        assert_eq!(reported(&pairs).len(), 3);
     }
 }

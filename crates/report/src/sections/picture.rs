@@ -1,7 +1,7 @@
-//! The staircase as a picture: a curve of braille dots (asterisks in ASCII) over a logarithmic
+//! The latency curve as a picture: a curve of braille dots (asterisks in ASCII) over a logarithmic
 //! axis of sizes, plateaus drawn across from their value, capacities drawn down to their size.
 
-use crate::page::Ink;
+use crate::page::TextRole;
 
 /// One plateau.
 pub struct Plateau {
@@ -111,7 +111,7 @@ impl Scale {
     }
 }
 
-type Cell = (Ink, char);
+type Cell = (TextRole, char);
 
 struct Canvas<'a> {
     plot: &'a Plot,
@@ -122,7 +122,7 @@ struct Canvas<'a> {
     cells: Vec<Vec<Cell>>,
 }
 
-const EMPTY: Cell = (Ink::Plain, ' ');
+const EMPTY: Cell = (TextRole::Plain, ' ');
 
 impl<'a> Canvas<'a> {
     fn new(plot: &'a Plot, columns: usize, pen: &'static Pen) -> Canvas<'a> {
@@ -179,7 +179,7 @@ impl<'a> Canvas<'a> {
             for (column, &dots) in line.iter().enumerate().filter(|(_, dots)| **dots != 0) {
                 let x = self.x.value(column as f64 / (self.columns - 1) as f64);
                 let c = if self.pen.braille { char::from_u32(0x2800 + dots).unwrap_or('*') } else { '*' };
-                self.put(column, row, (Ink::Tier(self.tier(x)), c));
+                self.put(column, row, (TextRole::Tier(self.tier(x)), c));
             }
         }
     }
@@ -188,7 +188,7 @@ impl<'a> Canvas<'a> {
         for (x, _) in &self.plot.marks {
             let column = self.column(*x);
             for row in 0..self.plot.rows {
-                self.put(column, row, (Ink::Dim, self.pen.mark));
+                self.put(column, row, (TextRole::Dim, self.pen.mark));
             }
         }
     }
@@ -200,29 +200,29 @@ impl<'a> Canvas<'a> {
             let from = p.from.map_or(0, |x| self.column(x));
             let to = p.to.map_or(self.columns - 1, |x| self.column(x));
             for column in from..=to.max(from) {
-                self.put(column, row, (Ink::Tier(n + 1), self.pen.across));
+                self.put(column, row, (TextRole::Tier(n + 1), self.pen.across));
             }
             for column in 0..from {
-                self.put(column, row, (Ink::Dim, self.pen.dotted));
+                self.put(column, row, (TextRole::Dim, self.pen.dotted));
             }
         }
     }
 
     /// The tiers' names over their ranges.
     fn ruler(&self) -> Vec<Cell> {
-        let mut line = vec![(Ink::Dim, self.pen.across); self.columns];
+        let mut line = vec![(TextRole::Dim, self.pen.across); self.columns];
         let mut from = 0;
         for (n, p) in self.plot.plateaus.iter().enumerate() {
             let to = p.to.map_or(self.columns, |x| self.column(x));
             if to < self.columns {
-                line[to] = (Ink::Dim, self.pen.below);
+                line[to] = (TextRole::Dim, self.pen.below);
             }
             let room = to.saturating_sub(from);
             let names = [format!(" tier {} ", n + 1), format!(" {} ", n + 1), format!("{}", n + 1)];
             if let Some(name) = names.iter().find(|name| name.len() + 2 <= room) {
                 let start = from + (room - name.len()) / 2;
                 for (i, c) in name.chars().enumerate() {
-                    line[start + i] = (Ink::Tier(n + 1), c);
+                    line[start + i] = (TextRole::Tier(n + 1), c);
                 }
             }
             from = (to + 1).max(from);
@@ -232,7 +232,7 @@ impl<'a> Canvas<'a> {
 
     /// The x axis with its ticks, and the sizes under them.
     fn axis(&self) -> (Vec<Cell>, Vec<Cell>) {
-        let mut line = vec![(Ink::Dim, self.pen.across); self.columns];
+        let mut line = vec![(TextRole::Dim, self.pen.across); self.columns];
         let mut labels = vec![EMPTY; self.columns];
         for (x, _) in &self.plot.marks {
             line[self.column(*x)].1 = self.pen.under;
@@ -246,7 +246,7 @@ impl<'a> Canvas<'a> {
             let x = exponent.exp2();
             let (column, label) = (self.column(x), (self.plot.x_label)(x));
             let start = column.saturating_sub(label.len() / 2).min(self.columns.saturating_sub(label.len()));
-            if start >= free && write(&mut labels, start, &label, Ink::Dim) {
+            if start >= free && write(&mut labels, start, &label, TextRole::Dim) {
                 free = start + label.len() + 1;
                 let marked = line[column].1 == self.pen.under;
                 line[column].1 = if marked { self.pen.on } else { self.pen.below };
@@ -278,43 +278,43 @@ impl<'a> Canvas<'a> {
                 lines.push(vec![EMPTY; self.columns]);
                 lines.len() - 1
             });
-            write(&mut lines[at], start, &text, Ink::Plain);
+            write(&mut lines[at], start, &text, TextRole::Plain);
         }
         lines
     }
 }
 
 /// Writes `text` at a column if all of it fits.
-fn write(line: &mut [Cell], start: usize, text: &str, ink: Ink) -> bool {
+fn write(line: &mut [Cell], start: usize, text: &str, role: TextRole) -> bool {
     let columns = text.chars().count();
     if start + columns > line.len() {
         return false;
     }
     for (i, c) in text.chars().enumerate() {
-        line[start + i] = (ink, c);
+        line[start + i] = (role, c);
     }
     true
 }
 
 /// Labels of the y axis by row: the plateaus' values; without plateaus, the ends and the middle.
-fn y_labels(canvas: &Canvas) -> Vec<Option<(Ink, String)>> {
-    let mut labels: Vec<Option<(Ink, String)>> = vec![None; canvas.plot.rows];
+fn y_labels(canvas: &Canvas) -> Vec<Option<(TextRole, String)>> {
+    let mut labels: Vec<Option<(TextRole, String)>> = vec![None; canvas.plot.rows];
     for (n, p) in canvas.plot.plateaus.iter().enumerate() {
         // Of two plateaus in one row of text the lower one is named; the table has both.
-        labels[canvas.row(p.y)].get_or_insert((Ink::Tier(n + 1), p.label.clone()));
+        labels[canvas.row(p.y)].get_or_insert((TextRole::Tier(n + 1), p.label.clone()));
     }
     if canvas.plot.plateaus.is_empty() {
         let last = canvas.plot.rows - 1;
         for row in [0, last / 2, last] {
             let at = 1.0 - row as f64 / last.max(1) as f64;
-            labels[row] = Some((Ink::Dim, (canvas.plot.y_label)(canvas.y.value(at))));
+            labels[row] = Some((TextRole::Dim, (canvas.plot.y_label)(canvas.y.value(at))));
         }
     }
     labels
 }
 
 /// Draws the plot in lines of at most `width` columns (at least 40); each line is a list of pieces.
-pub fn draw(plot: &Plot, width: usize, unicode: bool) -> Vec<Vec<(Ink, String)>> {
+pub fn draw(plot: &Plot, width: usize, unicode: bool) -> Vec<Vec<(TextRole, String)>> {
     let pen = if unicode { &UNICODE } else { &ASCII };
     let widest = plot.plateaus.iter().map(|p| p.label.chars().count()).max().unwrap_or(0);
     // Labels without plateaus are short: `y_label` makes them; nine columns hold any of them.
@@ -327,32 +327,32 @@ pub fn draw(plot: &Plot, width: usize, unicode: bool) -> Vec<Vec<(Ink, String)>>
     let blank = " ".repeat(margin + 1);
     let mut lines = Vec::new();
     if !plot.plateaus.is_empty() {
-        lines.push(pieces(&[(Ink::Plain, blank.clone())], &canvas.ruler()));
+        lines.push(pieces(&[(TextRole::Plain, blank.clone())], &canvas.ruler()));
     }
     for (cells, label) in canvas.cells.iter().zip(labels) {
         let tick = if label.is_some() { pen.tick } else { pen.axis };
-        let (ink, label) = label.unwrap_or((Ink::Plain, String::new()));
+        let (role, label) = label.unwrap_or((TextRole::Plain, String::new()));
         let label: String = label.chars().take(margin - 1).collect();
-        let head = [(ink, format!("{label:>w$} ", w = margin - 1)), (Ink::Dim, tick.to_string())];
+        let head = [(role, format!("{label:>w$} ", w = margin - 1)), (TextRole::Dim, tick.to_string())];
         lines.push(pieces(&head, cells));
     }
     let (axis, sizes) = canvas.axis();
-    lines.push(pieces(&[(Ink::Dim, format!("{}{}", " ".repeat(margin), pen.corner))], &axis));
-    lines.push(pieces(&[(Ink::Plain, blank.clone())], &sizes));
+    lines.push(pieces(&[(TextRole::Dim, format!("{}{}", " ".repeat(margin), pen.corner))], &axis));
+    lines.push(pieces(&[(TextRole::Plain, blank.clone())], &sizes));
     for labels in canvas.mark_labels() {
-        lines.push(pieces(&[(Ink::Plain, blank.clone())], &labels));
+        lines.push(pieces(&[(TextRole::Plain, blank.clone())], &labels));
     }
     lines
 }
 
 /// Cells as pieces of one ink each, without blanks at the end.
-fn pieces(head: &[(Ink, String)], cells: &[Cell]) -> Vec<(Ink, String)> {
+fn pieces(head: &[(TextRole, String)], cells: &[Cell]) -> Vec<(TextRole, String)> {
     let used = cells.iter().rposition(|c| c.1 != ' ').map_or(0, |at| at + 1);
-    let mut out: Vec<(Ink, String)> = head.to_vec();
-    for &(ink, c) in &cells[..used] {
+    let mut out: Vec<(TextRole, String)> = head.to_vec();
+    for &(role, c) in &cells[..used] {
         match out.last_mut() {
-            Some((last, text)) if *last == ink => text.push(c),
-            _ => out.push((ink, c.to_string())),
+            Some((last, text)) if *last == role => text.push(c),
+            _ => out.push((role, c.to_string())),
         }
     }
     if used == 0

@@ -1,13 +1,17 @@
 //! Rounds of reads that compete for a set, as study S1 has them: misses and time, and what policies would do.
 
-use fathom_analysis::findings::{Finding, Value};
+use fathom_analysis::findings::{Axis, Finding, Value};
+use fathom_analysis::metrics::conflict::{
+    CONFLICT_BASE_MISSES_PER_ROUND, CONFLICT_BASE_TIME_PER_ROUND, CONFLICT_EXPECTED,
+    CONFLICT_MISSES_PER_ROUND, CONFLICT_TIME_PER_ROUND,
+};
 
-use super::built::Nearest;
+use super::finding_index::FindingIndex;
+use super::geometry::Nearest;
 use super::notes;
 use super::picture::{Plot, draw};
-use super::shelf::{Shelf, whole};
 use crate::number;
-use crate::page::{Chart, Column, Ink, Page, right};
+use crate::page::{Chart, Column, Page, Shown, TextRole, right};
 
 /// Misses of study S1 in a million rounds, of eight reads and of nine, and its times in seconds.
 const STUDY: [(u64, u64, f64); 2] = [(8, 37_103, 0.217_522_515), (9, 4_687_932, 0.248_132_105)];
@@ -26,39 +30,34 @@ struct Round<'a> {
     base_time: Option<&'a Finding>,
 }
 
-fn take_rounds<'a>(shelf: &mut Shelf<'a>) -> Vec<Round<'a>> {
-    let found = shelf.take_by(|parts| match parts {
-        ["conflict", n, what @ ("misses_per_round" | "time_per_round")] => {
-            Some((whole(n)?, false, what.to_string()))
-        }
-        ["conflict", n, "base", what @ ("misses_per_round" | "time_per_round")] => {
-            Some((whole(n)?, true, what.to_string()))
-        }
-        _ => None,
-    });
+fn take_rounds<'a>(finding_index: &mut FindingIndex<'a>) -> Vec<Round<'a>> {
+    let found = finding_index.of(&[
+        &CONFLICT_MISSES_PER_ROUND,
+        &CONFLICT_TIME_PER_ROUND,
+        &CONFLICT_BASE_MISSES_PER_ROUND,
+        &CONFLICT_BASE_TIME_PER_ROUND,
+    ]);
     let mut all: Vec<Round> = Vec::new();
-    for ((reads, base, what), f) in found {
+    for f in found {
+        let Some(reads) = f.key.number(Axis::Lines) else { continue };
         if all.last().is_none_or(|last| last.reads != reads) {
             all.push(Round { reads, ..Round::default() });
         }
         let Some(round) = all.last_mut() else { continue };
-        *(match (base, what == "time_per_round") {
-            (false, false) => &mut round.misses,
-            (false, true) => &mut round.time,
-            (true, false) => &mut round.base_misses,
-            (true, true) => &mut round.base_time,
+        *(match f.key.metric {
+            m if *m == CONFLICT_MISSES_PER_ROUND => &mut round.misses,
+            m if *m == CONFLICT_TIME_PER_ROUND => &mut round.time,
+            m if *m == CONFLICT_BASE_MISSES_PER_ROUND => &mut round.base_misses,
+            _ => &mut round.base_time,
         }) = Some(f);
     }
     all
 }
 
 /// The rounds, where there are any; `nearest` is the nearest level, as far as it is known.
-pub fn section(page: &mut Page, nearest: Nearest, shelf: &mut Shelf) {
-    let rounds = take_rounds(shelf);
-    let expected = shelf.take_all(|parts| match parts {
-        ["conflict", n, "expected", _] => Some(whole(n)?),
-        _ => None,
-    });
+pub fn section(page: &mut Page, nearest: Nearest, finding_index: &mut FindingIndex) {
+    let rounds = take_rounds(finding_index);
+    let expected = finding_index.along(&CONFLICT_EXPECTED, Axis::Lines);
     if rounds.is_empty() && expected.is_empty() {
         return;
     }
@@ -74,7 +73,7 @@ pub fn section(page: &mut Page, nearest: Nearest, shelf: &mut Shelf) {
         let sets = number::shown(apart, None, None).value;
         let text =
             format!("A way is {way}: these reads fall into {sets} sets in turn, so that more of them fit.");
-        page.text(Ink::Plain, &text, "", "  ");
+        page.text(TextRole::Plain, &text, "", "  ");
     }
     by_policy(page, &rounds, &expected, apart <= 1.0);
 }
@@ -103,14 +102,14 @@ fn figures(page: &mut Page, nearest: Nearest, rounds: &[Round], (expected, apart
             x_label: |v| number::shown(v.round(), None, None).value,
             y_label: number::height,
         };
-        page.text(Ink::Plain, "Misses a round by the number of its reads:", "", "  ");
+        page.text(TextRole::Plain, "Misses a round by the number of its reads:", "", "  ");
         let drawn = draw(&plot, page.style().width, page.style().unicode);
         let beside = expected && apart <= 1.0;
-        page.picture(Chart::Rounds(if beside { "misses.expected" } else { "misses" }), drawn);
-        page.line(Ink::Plain, "");
+        page.picture(Chart::Rounds(Shown::Misses { expected: beside }), drawn);
+        page.line(TextRole::Plain, "");
     }
     if rounds.iter().filter(|r| finite(r.time).is_some()).count() > 1 {
-        page.picture(Chart::Rounds("time"), Vec::new());
+        page.picture(Chart::Rounds(Shown::Time), Vec::new());
     }
 }
 
@@ -147,7 +146,7 @@ fn table(page: &mut Page, rounds: &[Round]) {
         .collect();
     page.table(&columns, &rows, &[]);
     if both {
-        page.text(Ink::Dim, "(huge), (base): kind of the pages that the reads are in", "  ", "    ");
+        page.text(TextRole::Dim, "(huge), (base): kind of the pages that the reads are in", "  ", "    ");
     }
     let label = |r: &Round| format!("misses of {} reads", r.reads);
     let labelled: Vec<(String, &Finding)> = rounds
@@ -157,9 +156,9 @@ fn table(page: &mut Page, rounds: &[Round]) {
         .collect();
     // How misses were told is mostly one sentence about all of them.
     match labelled.first().map(|(_, f)| f.notes.as_slice()) {
-        None => page.text(Ink::Dim, "misses: neither counted nor told from single loads", "  ", "    "),
+        None => page.text(TextRole::Dim, "misses: neither counted nor told from single loads", "  ", "    "),
         Some([note]) if labelled.iter().all(|(_, f)| f.notes == [note.as_str()]) => {
-            page.text(Ink::Dim, &format!("misses: {note}"), "  ", "    ");
+            page.text(TextRole::Dim, &format!("misses: {note}"), "  ", "    ");
         }
         _ => notes(page, &labelled),
     }
@@ -178,7 +177,7 @@ fn by_policy(page: &mut Page, rounds: &[Round], expected: &[(u64, &Finding)], co
     };
     let text =
         format!("{n} lines of one set of {} ways, loaded in turn, {did}: {}.", n - 1, policies(expected));
-    page.text(Ink::Plain, &text, "", "  ");
+    page.text(TextRole::Plain, &text, "", "  ");
     if !comparable {
         return;
     }
@@ -195,7 +194,7 @@ fn by_policy(page: &mut Page, rounds: &[Round], expected: &[(u64, &Finding)], co
             n - 1,
             100.0 / (n - 1) as f64
         );
-        page.text(Ink::Plain, &text, "", "  ");
+        page.text(TextRole::Plain, &text, "", "  ");
     }
     if n == STUDY[1].0 {
         study(page);
@@ -204,9 +203,9 @@ fn by_policy(page: &mut Page, rounds: &[Round], expected: &[(u64, &Finding)], co
 
 /// Policies by what they expect, the fewest misses first, those of one number together.
 fn policies(expected: &[(u64, &Finding)]) -> String {
-    let mut groups: Vec<(f64, String, Vec<&str>)> = Vec::new();
+    let mut groups: Vec<(f64, String, Vec<String>)> = Vec::new();
     for (_, f) in expected {
-        let name = f.name.rsplit('.').next().unwrap_or_default();
+        let name = f.key.word(Axis::Policy).unwrap_or_default();
         let shown = number::value(f).value;
         let at = groups.iter().position(|g| g.1 == shown).unwrap_or_else(|| {
             let value = if let Value::Number(v) = f.value { v } else { f64::INFINITY };
@@ -229,5 +228,5 @@ fn study(page: &mut Page) {
         100.0 * (long / short - 1.0),
         many as f64 / 1e6
     );
-    page.text(Ink::Dim, &text, "", "  ");
+    page.text(TextRole::Dim, &text, "", "  ");
 }

@@ -1,23 +1,22 @@
 //! Strides: what answers at each size; a heat map and a table an operation, working sets by steps; first touches.
 
-use fathom_analysis::findings::{Finding, Value};
+use fathom_analysis::findings::{Axis, Finding};
+use fathom_analysis::metrics::stride as metrics;
 
-use super::heat::Heat;
+use super::finding_index::{FindingIndex, Row};
+use super::heat_map::HeatMap;
 use super::notes;
-use super::shelf::{Shelf, whole};
 use crate::number::{self, Shown};
-use crate::page::{Chart, INTERVAL, Ink, Page, measured, right};
-use crate::schema::values;
+use crate::page::{Chart, INTERVAL, Page, TextRole, measured, right};
 
-/// What is known of one working set at one step with one operation.
-#[derive(Default)]
-struct Point<'a> {
-    /// Operation, working set, step.
-    key: (String, u64, u64),
-    access: Option<&'a Finding>,
-    line: Option<&'a Finding>,
-    ratio: Option<&'a Finding>,
-}
+/// One working set at one step with one operation: time an access, time a line, and the ratio.
+type Point<'a> = Row<'a, 3>;
+
+/// The same, touched for the first time: time an access, faults a page, and what they add.
+type Touch<'a> = Row<'a, 3>;
+
+/// In which order points are listed.
+const BY: [Axis; 3] = [Axis::Operation, Axis::Size, Axis::Stride];
 
 /// The operations' words for people.
 fn spoken(operation: &str) -> &str {
@@ -30,103 +29,99 @@ fn spoken(operation: &str) -> &str {
 }
 
 /// All of it, where there are strides.
-pub fn section(page: &mut Page, shelf: &mut Shelf) {
-    answers(page, shelf);
-    sweeps(page, shelf);
-    fresh(page, shelf);
+pub fn section(page: &mut Page, finding_index: &mut FindingIndex) {
+    answers(page, finding_index);
+    sweeps(page, finding_index);
+    fresh(page, finding_index);
 }
 
 /// What answers at each size, and the line: a sentence each.
-fn answers(page: &mut Page, shelf: &mut Shelf) {
-    let all = shelf.take_by(|parts| match parts {
-        ["stride", bytes, what @ ("answer" | "line")] => Some((what.to_string(), whole(bytes)?)),
-        _ => None,
-    });
-    if !all.is_empty() {
+fn answers(page: &mut Page, finding_index: &mut FindingIndex) {
+    let answers = finding_index.of(&[&metrics::STRIDE_ANSWER]);
+    let lines = finding_index.of(&[&metrics::STRIDE_LINE]);
+    if !answers.is_empty() || !lines.is_empty() {
         page.heading("What answers at each size, and the line");
     }
-    for ((what, bytes), f) in all {
+    for f in answers.into_iter().chain(lines) {
         let (value, note) = (number::value(f).value, f.notes.join("; "));
-        let text = match what.as_str() {
-            "line" => format!("line {value}: {}: {note}", number::size(bytes as f64, None, None).value),
-            _ if note.is_empty() => format!("{value}: {}", number::size(bytes as f64, None, None).value),
-            _ => format!("{value}: {note}"),
+        let bytes = f.key.number(Axis::Size).map_or(f64::NAN, |bytes| bytes as f64);
+        let size = number::size(bytes, None, None).value;
+        let text = match f.is(&metrics::STRIDE_LINE) {
+            true => format!("line {value}: {size}: {note}"),
+            false if note.is_empty() => format!("{value}: {size}"),
+            false => format!("{value}: {note}"),
         };
-        page.text(Ink::Plain, &text, "- ", "  ");
+        page.text(TextRole::Plain, &text, "- ", "  ");
     }
 }
 
 /// The tables of sweeps.
-fn sweeps(page: &mut Page, shelf: &mut Shelf) {
-    let all = shelf.take_by(|parts| match parts {
-        ["stride", bytes, step, op, what @ ("time_per_access" | "time_per_line" | "ratio")] => {
-            Some((op.to_string(), whole(bytes)?, whole(step)?, what.to_string()))
-        }
-        _ => None,
-    });
-    if all.is_empty() {
+fn sweeps(page: &mut Page, finding_index: &mut FindingIndex) {
+    let wanted = [&metrics::STRIDE_TIME_PER_ACCESS, &metrics::STRIDE_TIME_PER_LINE, &metrics::STRIDE_RATIO];
+    let points = finding_index.rows(wanted, &BY);
+    for of in points.chunk_by(|a, b| a.at(Axis::Operation) == b.at(Axis::Operation)) {
+        table(page, &of[0].word(Axis::Operation), of);
+    }
+    if points.is_empty() {
         return;
     }
-    let mut points: Vec<Point> = Vec::new();
-    for ((op, bytes, step, what), finding) in all {
-        let key = (op, bytes, step);
-        if points.last().is_none_or(|p| p.key != key) {
-            points.push(Point { key, ..Point::default() });
-        }
-        let Some(point) = points.last_mut() else { continue };
-        match what.as_str() {
-            "time_per_access" => point.access = Some(finding),
-            "time_per_line" => point.line = Some(finding),
-            _ => point.ratio = Some(finding),
-        }
-    }
-    // The schema's order; the shelf sorts words by their letters.
-    for operation in values("OP") {
-        let of: Vec<&Point> = points.iter().filter(|p| p.key.0 == *operation).collect();
-        if !of.is_empty() {
-            table(page, operation, &of);
-        }
-    }
-    if let Some(f) = shelf.take("stride.ratio") {
+    if let Some(f) = finding_index.one(&metrics::STRIDE_LAPS_RATIO) {
         let Shown { value, interval } = number::value(f);
-        page.line(Ink::Plain, "");
-        page.text(Ink::Plain, &format!("stride.ratio {value} {interval}: {}", f.notes.join("; ")), "", "  ");
+        page.line(TextRole::Plain, "");
+        let name = f.name();
+        page.text(TextRole::Plain, &format!("{name} {value} {interval}: {}", f.notes.join("; ")), "", "  ");
     }
 }
 
-fn table(page: &mut Page, operation: &str, points: &[&Point]) {
-    page.heading(&format!("{} at a step: time an access, and all accesses to a line", spoken(operation)));
+/// The size of each row in words, once, so that the eye finds the groups.
+fn sizes(rows: &[Row<3>]) -> Vec<String> {
+    let mut before = None;
+    let of = |row: &Row<3>| {
+        let bytes = row.number(Axis::Size);
+        let again = before.replace(bytes) == Some(bytes);
+        if again { String::new() } else { number::size(bytes as f64, None, None).value }
+    };
+    rows.iter().map(of).collect()
+}
+
+/// The findings of rows, each with the size and the step that it is of.
+fn labelled<'a>(rows: &[Row<'a, 3>]) -> Vec<(String, &'a Finding)> {
+    let of = |row: &Row<'a, 3>| {
+        let size = number::size(row.number(Axis::Size) as f64, None, None).value;
+        let label = format!("{size} at {}", row.number(Axis::Stride));
+        row.findings().map(|f| (label.clone(), f)).collect::<Vec<_>>()
+    };
+    rows.iter().flat_map(of).collect()
+}
+
+fn table(page: &mut Page, operation: &str, points: &[Point]) {
+    page.heading(&format!("{} at a stride: time an access, and all accesses to a line", spoken(operation)));
     // The map and the table are the pictures that characters can give.
     page.picture(Chart::Stride(operation.to_string()), Vec::new());
     let map = heat(points).draw(page.style().width, page.style().unicode);
     if !map.is_empty() {
-        page.text(Ink::Plain, "ns a line touched, sizes by steps; shades are logarithmic:", "", "  ");
+        page.text(TextRole::Plain, "ns a line touched, sizes by steps; shades are logarithmic:", "", "  ");
         page.picture(Chart::Heat(operation.to_string()), map);
-        page.line(Ink::Plain, "");
+        page.line(TextRole::Plain, "");
     }
-    let mut before = None;
     let mut rows = Vec::new();
     // Their intervals follow from those beside them.
-    let ratios = number::column(points.iter().map(|p| p.ratio));
-    let lines = number::column(points.iter().map(|p| p.line));
-    for (at, point) in points.iter().enumerate() {
-        let (_, bytes, step) = point.key;
-        // The size once, so that the eye finds the groups.
-        let size =
-            if before == Some(bytes) { String::new() } else { number::size(bytes as f64, None, None).value };
-        before = Some(bytes);
-        let mut row = vec![size, step.to_string()];
-        row.extend(number::cells(point.access));
-        row.extend([(point.ratio, &ratios), (point.line, &lines)].map(|(f, shown)| match f {
+    let ratios = number::column(points.iter().map(|p| p.of[2]));
+    let lines = number::column(points.iter().map(|p| p.of[1]));
+    for ((at, point), size) in points.iter().enumerate().zip(sizes(points)) {
+        let [access, line, ratio] = point.of;
+        let mut row = vec![size, point.number(Axis::Stride).to_string()];
+        row.extend(number::cells(access));
+        row.extend([(ratio, &ratios), (line, &lines)].map(|(f, shown)| match f {
             Some(_) => shown[at].clone(),
             None => String::new(),
         }));
-        row.push(point.access.map(|f| f.count.to_string()).unwrap_or_default());
+        row.push(access.map(|f| f.count.to_string()).unwrap_or_default());
         rows.push(row);
     }
     let columns = [
         right("size"),
-        right("step"),
+        right("stride"),
         measured("ns"),
         INTERVAL,
         right("ratio"),
@@ -134,100 +129,57 @@ fn table(page: &mut Page, operation: &str, points: &[&Point]) {
         right("n"),
     ];
     page.table(&columns, &rows, &[]);
-    if points.iter().any(|p| p.ratio.is_some()) {
-        page.text(Ink::Dim, "ratio: time an access over that at the smallest step", "  ", "    ");
+    if points.iter().any(|p| p.of[2].is_some()) {
+        page.text(TextRole::Dim, "ratio: time an access over that at the smallest stride", "  ", "    ");
     }
-    let labelled: Vec<(String, &Finding)> = points
-        .iter()
-        .flat_map(|p| {
-            let label = format!("{} at {}", number::size(p.key.1 as f64, None, None).value, p.key.2);
-            [p.access, p.line, p.ratio].into_iter().flatten().map(move |f| (label.clone(), f))
-        })
-        .collect();
-    notes(page, &labelled);
+    notes(page, &labelled(points));
 }
 
 /// Time a line by size and step.
-fn heat(points: &[&Point]) -> Heat {
-    let ascending = |of: fn(&Point) -> u64| {
-        let all: std::collections::BTreeSet<u64> = points.iter().map(|p| of(p)).collect();
+fn heat(points: &[Point]) -> HeatMap {
+    let ascending = |axis: Axis| {
+        let all: std::collections::BTreeSet<u64> = points.iter().map(|p| p.number(axis)).collect();
         all.into_iter().collect::<Vec<u64>>()
     };
-    let (rows, columns) = (ascending(|p| p.key.1), ascending(|p| p.key.2));
+    let (rows, columns) = (ascending(Axis::Size), ascending(Axis::Stride));
     let cell = |bytes: u64, step: u64| {
-        let of = |p: &&&Point| (p.key.1, p.key.2) == (bytes, step);
-        match points.iter().find(of)?.line?.value {
-            Value::Number(v) if v.is_finite() && v > 0.0 => Some(v),
-            _ => None,
-        }
+        let of = |p: &&Point| (p.number(Axis::Size), p.number(Axis::Stride)) == (bytes, step);
+        points.iter().find(of)?.of[1]?.finite().filter(|v| *v > 0.0)
     };
     let cells = rows.iter().map(|b| columns.iter().map(|s| cell(*b, *s)).collect()).collect();
-    Heat { rows, columns, cells }
-}
-
-/// One working set at one step with one operation, touched for the first time.
-#[derive(Default)]
-struct Touch<'a> {
-    key: (String, u64, u64),
-    access: Option<&'a Finding>,
-    faults: Option<&'a Finding>,
-    added: Option<&'a Finding>,
+    HeatMap { rows, columns, cells }
 }
 
 /// First touches, where they were asked for.
-fn fresh(page: &mut Page, shelf: &mut Shelf) {
-    let all = shelf.take_by(|parts| match parts {
-        [
-            "stride",
-            bytes,
-            step,
-            op,
-            "unfaulted",
-            what @ ("time_per_access" | "faults_per_page" | "added_per_page"),
-        ] => Some((op.to_string(), whole(bytes)?, whole(step)?, what.to_string())),
-        _ => None,
-    });
-    let mut touches: Vec<Touch> = Vec::new();
-    for ((op, bytes, step, what), finding) in all {
-        let key = (op, bytes, step);
-        if touches.last().is_none_or(|t| t.key != key) {
-            touches.push(Touch { key, ..Touch::default() });
-        }
-        let Some(touch) = touches.last_mut() else { continue };
-        match what.as_str() {
-            "time_per_access" => touch.access = Some(finding),
-            "faults_per_page" => touch.faults = Some(finding),
-            _ => touch.added = Some(finding),
-        }
-    }
-    for operation in values("OP") {
-        let of: Vec<&Touch> = touches.iter().filter(|t| t.key.0 == *operation).collect();
-        if !of.is_empty() {
-            page.heading(&format!("{} of fresh memory: what page faults add", spoken(operation)));
-            touched(page, &of);
-        }
+fn fresh(page: &mut Page, finding_index: &mut FindingIndex) {
+    let wanted = [
+        &metrics::STRIDE_UNFAULTED_TIME_PER_ACCESS,
+        &metrics::STRIDE_UNFAULTED_FAULTS_PER_PAGE,
+        &metrics::STRIDE_UNFAULTED_ADDED_PER_PAGE,
+    ];
+    let touches = finding_index.rows(wanted, &BY);
+    for of in touches.chunk_by(|a, b| a.at(Axis::Operation) == b.at(Axis::Operation)) {
+        let operation = of[0].word(Axis::Operation);
+        page.heading(&format!("{} of fresh memory: what page faults add", spoken(&operation)));
+        touched(page, of);
     }
 }
 
-fn touched(page: &mut Page, touches: &[&Touch]) {
-    let mut before = None;
+fn touched(page: &mut Page, touches: &[Touch]) {
     let mut rows = Vec::new();
-    for touch in touches {
-        let (_, bytes, step) = touch.key;
-        let size =
-            if before == Some(bytes) { String::new() } else { number::size(bytes as f64, None, None).value };
-        before = Some(bytes);
-        let mut row = vec![size, step.to_string()];
-        row.extend(number::cells(touch.access));
-        row.push(touch.faults.map(|f| number::value(f).value).unwrap_or_default());
+    for (touch, size) in touches.iter().zip(sizes(touches)) {
+        let [access, faults, added] = touch.of;
+        let mut row = vec![size, touch.number(Axis::Stride).to_string()];
+        row.extend(number::cells(access));
+        row.push(faults.map(|f| number::value(f).value).unwrap_or_default());
         // Its interval follows from that of the access.
-        row.push(touch.added.map(|f| number::value(f).value).unwrap_or_default());
-        row.push(touch.access.map(|f| f.count.to_string()).unwrap_or_default());
+        row.push(added.map(|f| number::value(f).value).unwrap_or_default());
+        row.push(access.map(|f| f.count.to_string()).unwrap_or_default());
         rows.push(row);
     }
     let columns = [
         right("size"),
-        right("step"),
+        right("stride"),
         measured("ns"),
         INTERVAL,
         right("faults a page"),
@@ -235,12 +187,5 @@ fn touched(page: &mut Page, touches: &[&Touch]) {
         right("n"),
     ];
     page.table(&columns, &rows, &[]);
-    let labelled: Vec<(String, &Finding)> = touches
-        .iter()
-        .flat_map(|t| {
-            let label = format!("{} at {}", number::size(t.key.1 as f64, None, None).value, t.key.2);
-            [t.access, t.faults, t.added].into_iter().flatten().map(move |f| (label.clone(), f))
-        })
-        .collect();
-    notes(page, &labelled);
+    notes(page, &labelled(touches));
 }

@@ -1,27 +1,20 @@
-//! The survey's sections: staircase, translation, prefetch; and what every report has.
+//! The survey's sections: latency curve, translation, prefetch; and what every report has.
 
-use fathom_analysis::findings::{Finding, Histogram, Refused, Report, Value, Warning};
+use fathom_analysis::findings::{Axis, Finding, Histogram, Metric, Refused, Report, Value, Warning};
+use fathom_analysis::metrics::latency::{LATENCY_CYCLES, LATENCY_TIME};
+use fathom_analysis::metrics::{common, survey as metrics, wakeup};
 
+use super::finding_index::FindingIndex;
 use super::notes;
 use super::picture::{Plateau, Plot, draw};
-use super::shelf::{Shelf, whole};
 use crate::number::{self, Shown};
-use crate::page::{Chart, INTERVAL, Ink, Page, left, measured, right};
-use crate::schema::values;
+use crate::page::{Chart, INTERVAL, Page, TextRole, left, measured, right};
 
-/// Rows of text that the staircase takes.
+/// Rows of text that the latency curve takes.
 const STAIRS: usize = 12;
 
 /// Rows of text of the smaller curve of what translation adds.
 const SMALL: usize = 6;
-
-/// A finding's value where it is a finite number.
-fn finite(f: &Finding) -> Option<f64> {
-    match f.value {
-        Value::Number(v) if v.is_finite() => Some(v),
-        _ => None,
-    }
-}
 
 fn count(f: Option<&Finding>) -> String {
     f.map(|f| f.count.to_string()).unwrap_or_default()
@@ -36,50 +29,38 @@ struct Tier<'a> {
     capacity: Option<&'a Finding>,
 }
 
-fn take_tiers<'a>(shelf: &mut Shelf<'a>) -> Vec<Tier<'a>> {
-    let key = |parts: &[&str]| match parts {
-        ["tier", n, what @ ("latency" | "latency_cycles" | "capacity")] => {
-            Some((whole(n)?, what.to_string()))
-        }
-        _ => None,
-    };
+fn take_tiers<'a>(finding_index: &mut FindingIndex<'a>) -> Vec<Tier<'a>> {
     let mut tiers: Vec<Tier> = Vec::new();
-    for ((n, what), f) in shelf.take_by(key) {
+    for f in
+        finding_index.of(&[&metrics::TIER_LATENCY, &metrics::TIER_LATENCY_CYCLES, &metrics::TIER_CAPACITY])
+    {
+        let Some(n) = f.key.number(Axis::Level) else { continue };
         if tiers.last().is_none_or(|t| t.n != n) {
             tiers.push(Tier { n, ..Tier::default() });
         }
         let Some(tier) = tiers.last_mut() else { continue };
-        match what.as_str() {
-            "latency" => tier.latency = Some(f),
-            "capacity" => tier.capacity = Some(f),
-            _ => tier.cycles = Some(f),
+        if f.is(&metrics::TIER_LATENCY) {
+            tier.latency = Some(f);
+        } else if f.is(&metrics::TIER_CAPACITY) {
+            tier.capacity = Some(f);
+        } else {
+            tier.cycles = Some(f);
         }
     }
     tiers
 }
 
-/// The curve's points, of which at least two must differ in size for a picture; else none are taken.
-fn take_points<'a>(shelf: &mut Shelf<'a>) -> Vec<(u64, &'a Finding)> {
-    shelf.take_by(|parts| match parts {
-        ["latency", bytes, "time"] => whole(bytes),
-        _ => None,
-    })
-}
-
 /// Can it stand on a logarithmic axis?
 fn on_log_axis(f: &Finding) -> Option<f64> {
     // Outside of these a double's logarithm still is exact, but no time is meant.
-    finite(f).filter(|v| (1e-12..1e15).contains(v))
+    f.finite().filter(|v| (1e-12..1e15).contains(v))
 }
 
-/// The staircase and the table of tiers.
-pub fn staircase(page: &mut Page, report: &Report, shelf: &mut Shelf) {
-    let points = take_points(shelf);
-    let cycles = shelf.take_by(|parts| match parts {
-        ["latency", bytes, "cycles"] => whole(bytes),
-        _ => None,
-    });
-    let tiers = take_tiers(shelf);
+/// The latency curve and the table of tiers.
+pub fn latency_curve(page: &mut Page, report: &Report, finding_index: &mut FindingIndex) {
+    let points = finding_index.along(&LATENCY_TIME, Axis::Size);
+    let cycles = finding_index.along(&LATENCY_CYCLES, Axis::Size);
+    let tiers = take_tiers(finding_index);
     let (drawn, other): (Vec<_>, Vec<_>) = points.iter().partition(|(_, f)| on_log_axis(f).is_some());
     if drawn.len() >= 2 {
         picture(page, &drawn, &tiers);
@@ -107,7 +88,7 @@ fn label(bytes: u64) -> String {
 }
 
 fn picture(page: &mut Page, drawn: &[(u64, &Finding)], tiers: &[Tier]) {
-    let capacity = |t: &Tier| t.capacity.and_then(finite).filter(|v| *v >= 1.0);
+    let capacity = |t: &Tier| t.capacity.and_then(Finding::finite).filter(|v| *v >= 1.0);
     let mut plateaus = Vec::new();
     let mut from = None;
     for t in tiers {
@@ -122,7 +103,7 @@ fn picture(page: &mut Page, drawn: &[(u64, &Finding)], tiers: &[Tier]) {
         .iter()
         .filter_map(|t| Some((capacity(t)?, t.capacity.map(|f| number::value(f).value).unwrap_or_default())));
     let plot = Plot {
-        points: drawn.iter().filter_map(|(bytes, f)| Some((*bytes as f64, finite(f)?))).collect(),
+        points: drawn.iter().filter_map(|(bytes, f)| Some((*bytes as f64, f.finite()?))).collect(),
         plateaus,
         marks: marks.collect(),
         log_y: true,
@@ -134,11 +115,11 @@ fn picture(page: &mut Page, drawn: &[(u64, &Finding)], tiers: &[Tier]) {
         "Latency of one load (ns) by working set, {} points, both axes logarithmic",
         drawn.len()
     ));
-    page.picture(Chart::Staircase, draw(&plot, page.style().width, page.style().unicode));
+    page.picture(Chart::LatencyCurve, draw(&plot, page.style().width, page.style().unicode));
 }
 
 fn table_of_tiers(page: &mut Page, report: &Report, tiers: &[Tier]) {
-    page.heading(match report.worth.as_str() {
+    page.heading(match report.trust.as_str() {
         "virtual" => "Tiers: the machine behaves like one with these",
         _ => "Tiers",
     });
@@ -174,22 +155,12 @@ fn table_of_tiers(page: &mut Page, report: &Report, tiers: &[Tier]) {
 }
 
 /// The TLBs, the walk, and the curve that they come from.
-pub fn translation(page: &mut Page, shelf: &mut Shelf) {
-    // Those for base pages first.
-    let found = shelf.take_by(|parts| match parts {
-        ["tlb", n, what @ ("entries" | "penalty" | "ways" | "sets")] => {
-            Some((false, whole(n)?, what.to_string()))
-        }
-        ["tlb", "huge", n, what @ ("entries" | "penalty")] => Some((true, whole(n)?, what.to_string())),
-        _ => None,
-    });
-    let none_huge = shelf.take("tlb.huge.pages");
-    let walk = shelf.take("walk.latency");
-    let share = shelf.take("walk.share");
-    let pages = shelf.take_by(|parts| match parts {
-        ["pages", n, "extra"] => whole(n),
-        _ => None,
-    });
+pub fn translation(page: &mut Page, finding_index: &mut FindingIndex) {
+    let found = take_tlbs(finding_index);
+    let none_huge = finding_index.one(&metrics::TLB_HUGE_PAGES);
+    let walk = finding_index.one(&metrics::WALK_LATENCY);
+    let share = finding_index.one(&metrics::WALK_SHARE);
+    let pages = finding_index.along(&metrics::PAGES_EXTRA, Axis::Pages);
     let alone = [walk, share, none_huge].iter().all(Option::is_none);
     if found.is_empty() && pages.is_empty() && alone {
         return;
@@ -219,13 +190,13 @@ pub fn translation(page: &mut Page, shelf: &mut Shelf) {
     }
     if let Some(f) = none_huge {
         let text = format!("No rise was seen up to {} huge pages.", number::value(f).value);
-        page.text(Ink::Plain, &text, "", "  ");
+        page.text(TextRole::Plain, &text, "", "  ");
         labelled.push(("huge pages".to_string(), f));
     }
     if let Some(share) = share {
         let [value, interval] = number::cells(Some(share));
         let text = format!("Share of a far random load that is translation: {value} {interval}");
-        page.text(Ink::Plain, &text, "", "  ");
+        page.text(TextRole::Plain, &text, "", "  ");
         labelled.push(("share".to_string(), share));
     }
     notes(page, &labelled);
@@ -239,17 +210,45 @@ struct Tlbs<'a> {
     marks: Vec<(f64, String)>,
 }
 
-/// By whether it is for huge pages, number and what is known of it.
-fn tlbs<'a>(found: &[((bool, u64, String), &'a Finding)]) -> Tlbs<'a> {
+/// What is known of one TLB.
+struct Tlb<'a> {
+    huge: bool,
+    n: u64,
+    entries: Option<&'a Finding>,
+    ways: Option<&'a Finding>,
+    sets: Option<&'a Finding>,
+    penalty: Option<&'a Finding>,
+}
+
+/// The TLBs, those for base pages first.
+fn take_tlbs<'a>(finding_index: &mut FindingIndex<'a>) -> Vec<Tlb<'a>> {
+    use metrics::{TLB_ENTRIES, TLB_HUGE_ENTRIES, TLB_HUGE_PENALTY, TLB_PENALTY, TLB_SETS, TLB_WAYS};
+    let base: &[&Metric] = &[&TLB_ENTRIES, &TLB_WAYS, &TLB_SETS, &TLB_PENALTY];
+    let mut all: Vec<Tlb> = Vec::new();
+    for (huge, of) in [(false, base), (true, &[&TLB_HUGE_ENTRIES, &TLB_HUGE_PENALTY])] {
+        for f in finding_index.of(of) {
+            let Some(n) = f.key.number(Axis::Tlb) else { continue };
+            if all.last().is_none_or(|tlb| (tlb.huge, tlb.n) != (huge, n)) {
+                all.push(Tlb { huge, n, entries: None, ways: None, sets: None, penalty: None });
+            }
+            let Some(tlb) = all.last_mut() else { continue };
+            let field = match f.key.metric {
+                m if *m == TLB_WAYS => &mut tlb.ways,
+                m if *m == TLB_SETS => &mut tlb.sets,
+                m if *m == TLB_ENTRIES || *m == TLB_HUGE_ENTRIES => &mut tlb.entries,
+                _ => &mut tlb.penalty,
+            };
+            *field = Some(f);
+        }
+    }
+    all
+}
+
+fn tlbs<'a>(found: &[Tlb<'a>]) -> Tlbs<'a> {
     let mut table: Vec<Vec<String>> = Vec::new();
     let mut labelled: Vec<(String, &Finding)> = Vec::new();
     let mut marks = Vec::new();
-    let mut numbers: Vec<(bool, u64)> = found.iter().map(|((huge, n, _), _)| (*huge, *n)).collect();
-    numbers.dedup();
-    for (huge, n) in numbers {
-        let of = |key: &(bool, u64, String), what: &str| (key.0, key.1, key.2.as_str()) == (huge, n, what);
-        let get = |what: &str| found.iter().find(|(key, _)| of(key, what)).map(|(_, f)| *f);
-        let [entries, ways, sets, penalty] = ["entries", "ways", "sets", "penalty"].map(get);
+    for &Tlb { huge, n, entries, ways, sets, penalty } in found {
         let name = if huge { format!("huge TLB {n}") } else { format!("TLB {n}") };
         let [[reach, reach_95], [cost, cost_95]] = [number::cells(entries), number::cells(penalty)];
         let [by, sets_of] = [ways, sets].map(|f| number::cells(f)[0].clone());
@@ -257,14 +256,14 @@ fn tlbs<'a>(found: &[((bool, u64, String), &'a Finding)]) -> Tlbs<'a> {
         table.push(vec![name.clone(), reach.clone(), reach_95, by, sets_of, cost, cost_95, n]);
         labelled.extend([entries, penalty].into_iter().flatten().map(|f| (name.clone(), f)));
         labelled.extend([ways, sets].into_iter().flatten().map(|f| (format!("{name} ways"), f)));
-        marks.extend(entries.and_then(finite).filter(|v| *v >= 1.0 && !huge).map(|v| (v, reach)));
+        marks.extend(entries.and_then(Finding::finite).filter(|v| *v >= 1.0 && !huge).map(|v| (v, reach)));
     }
     Tlbs { table, labelled, marks }
 }
 
 fn curve_of_pages(page: &mut Page, pages: &[(u64, &Finding)], marks: Vec<(f64, String)>) {
     let drawn: Vec<(f64, f64)> =
-        pages.iter().filter_map(|(n, f)| Some((*n as f64, finite(f).filter(|v| v.abs() < 1e15)?))).collect();
+        pages.iter().filter_map(|(n, f)| Some((*n as f64, f.finite().filter(|v| v.abs() < 1e15)?))).collect();
     if drawn.len() < 2 || drawn.len() < pages.len() {
         if !pages.is_empty() {
             rows(page, &pages.iter().map(|p| p.1).collect::<Vec<_>>());
@@ -281,7 +280,7 @@ fn curve_of_pages(page: &mut Page, pages: &[(u64, &Finding)], marks: Vec<(f64, S
         x_label: |v| number::shown(v.round(), None, None).value,
         y_label: number::height,
     };
-    page.text(Ink::Plain, "Added to a load (ns) by the number of pages it is spread over:", "", "  ");
+    page.text(TextRole::Plain, "Added to a load (ns) by the number of pages it is spread over:", "", "  ");
     page.picture(Chart::Pages, draw(&plot, page.style().width, page.style().unicode));
     let labelled: Vec<(String, &Finding)> = pages.iter().map(|(n, f)| (format!("{n} pages"), *f)).collect();
     notes(page, &labelled);
@@ -291,23 +290,19 @@ fn curve_of_pages(page: &mut Page, pages: &[(u64, &Finding)], marks: Vec<(f64, S
 const BAR: f64 = 20.0;
 
 /// The ladder of orders.
-pub fn prefetch(page: &mut Page, shelf: &mut Shelf) {
-    let steps = shelf.take_by(|parts| match parts {
-        ["prefetch", order, "time"] => {
-            // The schema's order is from the kindest to the hardest; words that it does not know follow.
-            let rank = values("ORDER").iter().position(|o| o == order).unwrap_or(usize::MAX);
-            Some((rank, order.to_string()))
-        }
-        _ => None,
-    });
+pub fn prefetch(page: &mut Page, finding_index: &mut FindingIndex) {
+    // The list of orders is from the kindest to the hardest.
+    let found = finding_index.of(&[&metrics::PREFETCH_ORDER_TIME]);
+    let steps: Vec<(String, &Finding)> =
+        found.into_iter().map(|f| (f.key.word(Axis::Order).unwrap_or_default(), f)).collect();
     if steps.is_empty() {
         return;
     }
-    let positive = |f: &Finding| finite(f).filter(|v| *v > 0.0);
-    let random = steps.iter().find(|((_, order), _)| order == "random").and_then(|(_, f)| positive(f));
+    let positive = |f: &Finding| f.finite().filter(|v| *v > 0.0);
+    let random = steps.iter().find(|(order, _)| order == "random").and_then(|(_, f)| positive(f));
     let most = steps.iter().filter_map(|(_, f)| positive(f)).fold(0.0, f64::max);
     let block = if page.style().unicode { "\u{2588}" } else { "#" };
-    let row = |((_, order), f): &((usize, String), &Finding)| {
+    let row = |(order, f): &(String, &Finding)| {
         let [value, interval] = number::cells(Some(f));
         let ratio = match (random, positive(f)) {
             (Some(random), Some(own)) => format!("{}x", number::shown_ratio(random / own)),
@@ -316,23 +311,22 @@ pub fn prefetch(page: &mut Page, shelf: &mut Shelf) {
         let bar = positive(f).map_or(0.0, |v| (BAR * (v / most)).round().max(1.0));
         vec![order.clone(), value, interval, ratio, block.repeat(bar as usize), count(Some(f))]
     };
-    page.heading("What prefetch is worth: time of one load by order");
+    page.heading("What prefetch gains: time of one load by order");
     let columns =
         [left("order"), measured("ns"), INTERVAL, right("random takes"), left("ns to scale"), right("n")];
     page.table(&columns, &steps.iter().map(row).collect::<Vec<_>>(), &[]);
-    let labelled: Vec<(String, &Finding)> = steps.iter().map(|((_, order), f)| (order.clone(), *f)).collect();
-    notes(page, &labelled);
+    notes(page, &steps);
     // What follows from them: a sentence each.
-    for (name, says) in [
-        ("prefetch.worth", "Random over ascending"),
-        ("prefetch.reach.forward", "Reach forward, lines"),
-        ("prefetch.reach.backward", "Reach backward, lines"),
-        ("prefetch.temporal", "A new order each lap over one that comes again"),
+    for (key, says) in [
+        ((&metrics::PREFETCH_WORTH).into(), "Random over ascending"),
+        (metrics::PREFETCH_REACH.at(["forward".into()]), "Reach forward, lines"),
+        (metrics::PREFETCH_REACH.at(["backward".into()]), "Reach backward, lines"),
+        ((&metrics::PREFETCH_TEMPORAL).into(), "A new order each lap over one that comes again"),
     ] {
-        if let Some(f) = shelf.take(name) {
+        if let Some(f) = finding_index.one(key) {
             let Shown { value, interval } = number::value(f);
             let text = format!("{says}: {}", format!("{value} {interval}").trim());
-            page.text(Ink::Plain, &format!("{text}; {}", f.notes.join("; ")), "", "  ");
+            page.text(TextRole::Plain, &format!("{text}; {}", f.notes.join("; ")), "", "  ");
         }
     }
 }
@@ -344,7 +338,7 @@ pub fn rows(page: &mut Page, findings: &[&Finding]) {
         findings.iter().partition(|f| matches!(f.value, Value::Text(_)));
     let row = |f: &&Finding| {
         let (Shown { value, interval }, unit) = number::in_cells(f);
-        vec![f.name.clone(), value, interval, unit.to_string(), f.count.to_string()]
+        vec![f.name().clone(), value, interval, unit.to_string(), f.count.to_string()]
     };
     if !numbers.is_empty() {
         let columns = [left("finding"), measured("value"), INTERVAL, left("unit"), right("n")];
@@ -352,19 +346,29 @@ pub fn rows(page: &mut Page, findings: &[&Finding]) {
     }
     for f in texts {
         let (Shown { value, interval }, unit) = number::in_cells(f);
-        let all = format!("{}: {value} {interval} {unit}", f.name);
-        page.text(Ink::Plain, &format!("{} (n {})", all.trim_end(), f.count), "", "  ");
+        let all = format!("{}: {value} {interval} {unit}", f.name());
+        page.text(TextRole::Plain, &format!("{} (n {})", all.trim_end(), f.count), "", "  ");
     }
-    let labelled: Vec<(String, &Finding)> = findings.iter().map(|f| (f.name.clone(), *f)).collect();
+    let labelled: Vec<(String, &Finding)> = findings.iter().map(|f| (f.name().clone(), *f)).collect();
     notes(page, &labelled);
 }
 
-/// Whatever no section took: clocks, bias, and names that this renderer does not know.
+/// Clocks, and what measuring adds.
+const CLOCKS: [&Metric; 6] = [
+    &common::BIAS_TIMER,
+    &common::BIAS_WALK,
+    &common::BIAS_SAMPLE,
+    &common::CLOCK_CORE_HZ,
+    &common::CLOCK_TICK_HZ,
+    &wakeup::BIAS_TRACE,
+];
+
+/// Whatever no section took: clocks, bias, and what no section shows.
 pub fn rest(page: &mut Page, findings: &[&Finding]) {
     if findings.is_empty() {
         return;
     }
-    let known = |f: &&Finding| f.name.starts_with("clock.") || f.name.starts_with("bias.");
+    let known = |f: &&Finding| CLOCKS.contains(&f.key.metric);
     page.heading(if findings.iter().all(known) { "Clocks and bias" } else { "Other findings" });
     rows(page, findings);
 }
@@ -380,7 +384,7 @@ pub fn histograms(page: &mut Page, histograms: &[&Histogram]) {
             at.map(|(v, _)| number::shown(*v, None, None).value).unwrap_or_default()
         };
         vec![
-            h.name.clone(),
+            h.name(),
             number::size(h.bytes as f64, None, None).value,
             end(h.counts.first()),
             end(h.counts.last()),
@@ -403,9 +407,9 @@ pub fn histograms(page: &mut Page, histograms: &[&Histogram]) {
 
 /// A statement and, on a line of its own, what to do about it.
 fn item(page: &mut Page, mark: &str, text: &str, remedy: &str) {
-    page.text(Ink::Warn, &format!("{mark}: {text}"), "- ", "  ");
+    page.text(TextRole::Warn, &format!("{mark}: {text}"), "- ", "  ");
     if !remedy.is_empty() {
-        page.text(Ink::Plain, &format!("remedy: {remedy}"), "  ", "    ");
+        page.text(TextRole::Plain, &format!("remedy: {remedy}"), "  ", "    ");
     }
 }
 

@@ -1,34 +1,38 @@
 //! Transfers: who moves what through which memory, CPU time by strategy, where strategies change places, the parts of
 //! one size, what others lose, and study S2 beside.
 
-use fathom_analysis::findings::{Finding, Value};
+use std::collections::BTreeSet;
 
+use fathom_analysis::findings::words::{DIRECTION, STRATEGY};
+use fathom_analysis::findings::{Axis, Coordinate, Finding, Metric};
+use fathom_analysis::metrics::dma as metrics;
+
+use super::finding_index::{FindingIndex, Row};
 use super::notes;
-use super::shelf::{Shelf, whole};
 use crate::number;
-use crate::page::{Chart, Column, INTERVAL, Ink, Page, left, measured, right};
-use crate::schema::values;
+use crate::page::{Chart, Column, INTERVAL, Page, TextRole, left, measured, right};
 
 /// All of it, where there are transfers.
-pub fn section(page: &mut Page, shelf: &mut Shelf) {
-    study(page, shelf);
-    ways(page, shelf);
-    times(page, shelf);
-    crossovers(page, shelf);
-    pollution(page, shelf);
+pub fn section(page: &mut Page, finding_index: &mut FindingIndex) {
+    study(page, finding_index);
+    ways(page, finding_index);
+    times(page, finding_index);
+    crossovers(page, finding_index);
+    pollution(page, finding_index);
     // It is said where it was used.
-    if let Some(f) = shelf.take("dma.link") {
+    if let Some(f) = finding_index.one(&metrics::DMA_LINK) {
         let rate = number::value(f).value;
-        page.text(Ink::Dim, &format!("dma.link {rate} {}: {}", f.unit, f.notes.join("; ")), "  ", "    ");
+        page.text(
+            TextRole::Dim,
+            &format!("{} {rate} {}: {}", f.name(), f.unit, f.notes.join("; ")),
+            "  ",
+            "    ",
+        );
     }
 }
 
-fn place(kind: &str, part: &str) -> Option<usize> {
-    values(kind).iter().position(|value| *value == part)
-}
-
-/// Columns of strategies, two words under one another.
-const STRATEGIES: [Column; 5] = [
+/// Columns of strategies in the order of their list, two words under one another.
+const STRATEGIES: [Column; STRATEGY.values.len()] = [
     right("streaming\n+ copy"),
     right("uncached\n+ copy"),
     right("zero copy\n"),
@@ -36,71 +40,59 @@ const STRATEGIES: [Column; 5] = [
     right("coherent\n"),
 ];
 
+/// A direction as headings say it.
+fn spoken(direction: &str) -> String {
+    direction.replace('-', " the ")
+}
+
 /// The study's result, and what is like it here.
-fn study(page: &mut Page, shelf: &mut Shelf) {
-    const ROWS: [(&str, &str); 4] = [
-        ("saved", "CPU time saved by uncached-copy, a packet"),
-        ("needed", "the same in study S2, by its rates"),
-        ("gain", "throughput of uncached-copy, more"),
-        ("points", "points of a CPU saved at the link's rate"),
+fn study(page: &mut Page, finding_index: &mut FindingIndex) {
+    const ROWS: [(&Metric, &str); 4] = [
+        (&metrics::DMA_STUDY_SAVED, "CPU time saved by uncached-copy, a packet"),
+        (&metrics::DMA_STUDY_NEEDED, "the same in study S2, by its rates"),
+        (&metrics::DMA_STUDY_GAIN, "throughput of uncached-copy, more"),
+        (&metrics::DMA_STUDY_POINTS, "points of a CPU saved at the link's rate"),
     ];
-    let all = shelf.take_by(|parts| match parts {
-        ["dma", "study", what] => ROWS.iter().position(|row| row.0 == *what),
-        _ => None,
-    });
-    if all.is_empty() {
+    let labelled: Vec<(String, &Finding)> = ROWS
+        .iter()
+        .filter_map(|(metric, about)| Some(((*about).to_owned(), finding_index.one(*metric)?)))
+        .collect();
+    if labelled.is_empty() {
         return;
     }
     page.heading("Study S2: uncached buffer against streaming mapping, packets that come in");
-    let rows: Vec<Vec<String>> = all
+    let rows: Vec<Vec<String>> = labelled
         .iter()
-        .map(|(at, f)| {
-            let mut row = vec![ROWS[*at].1.to_owned()];
+        .map(|(about, f)| {
+            let mut row = vec![about.clone()];
             row.extend(number::cells(Some(f)));
             row.extend([f.unit.to_owned(), f.count.to_string()]);
             row
         })
         .collect();
     page.table(&[left("what"), measured("here"), INTERVAL, left("unit"), right("n")], &rows, &[]);
-    let labelled: Vec<(String, &Finding)> = all.iter().map(|(at, f)| (ROWS[*at].0.to_owned(), *f)).collect();
     notes(page, &labelled);
 }
 
 /// One line a strategy and direction: what moved the data, through which memory, and whether they arrived.
-fn ways(page: &mut Page, shelf: &mut Shelf) {
-    const WHAT: [&str; 3] = ["attribute", "engine", "wrong"];
-    let all = shelf.take_by(|parts| match parts {
-        ["dma", strategy, direction, what] => {
-            let at = WHAT.iter().position(|w| w == what)?;
-            Some((place("DIRECTION", direction)?, place("STRATEGY", strategy)?, at))
-        }
-        _ => None,
-    });
+fn ways(page: &mut Page, finding_index: &mut FindingIndex) {
+    let wanted = [&metrics::DMA_ATTRIBUTE, &metrics::DMA_ENGINE_USED, &metrics::DMA_WRONG];
+    let all = finding_index.rows(wanted, &[Axis::Direction, Axis::Strategy]);
     if all.is_empty() {
         return;
     }
     page.heading("What moved the data, and did they arrive");
     let mut rows = Vec::new();
     let mut labelled = Vec::new();
-    for of in all.chunk_by(|a, b| (a.0.0, a.0.1) == (b.0.0, b.0.1)) {
-        let (direction, strategy, _) = of[0].0;
-        let cell = |what: usize| of.iter().find(|(key, _)| key.2 == what);
-        let shown = |what: usize| match cell(what).map(|(_, f)| &f.value) {
-            Some(Value::Text(word)) => word.clone(),
-            Some(Value::Number(_)) => cell(what).map(|(_, f)| number::value(f).value).unwrap_or_default(),
-            None => String::new(),
-        };
-        let label = format!("{} {}", values("STRATEGY")[strategy], values("DIRECTION")[direction]);
-        labelled.extend(of.iter().map(|(_, f)| (label.clone(), *f)));
-        let counted = cell(2).or(cell(1)).map(|(_, f)| f.count.to_string()).unwrap_or_default();
-        rows.push(vec![
-            values("DIRECTION")[direction].to_owned(),
-            values("STRATEGY")[strategy].to_owned(),
-            shown(0),
-            shown(1),
-            shown(2),
-            counted,
-        ]);
+    for way in &all {
+        let (direction, strategy) = (way.word(Axis::Direction), way.word(Axis::Strategy));
+        let label = format!("{strategy} {direction}");
+        labelled.extend(way.findings().map(|f| (label.clone(), f)));
+        let [_, engine, wrong] = way.of;
+        let mut row = vec![direction, strategy];
+        row.extend(way.of.iter().map(|f| f.map(|f| number::value(f).value).unwrap_or_default()));
+        row.push(wrong.or(engine).map(|f| f.count.to_string()).unwrap_or_default());
+        rows.push(row);
     }
     let columns = [
         left("direction"),
@@ -114,115 +106,124 @@ fn ways(page: &mut Page, shelf: &mut Shelf) {
     notes(page, &labelled);
 }
 
-/// What is known of one strategy, direction and size.
-type Key = (usize, u64, usize);
+/// What is measured of one strategy, direction and size: the parts' metrics, in the order of the parts' table, of
+/// which the first is CPU time.
+const PARTS: [&Metric; 9] = [
+    &metrics::DMA_CPU,
+    &metrics::DMA_USE,
+    &metrics::DMA_COPY,
+    &metrics::DMA_MAP,
+    &metrics::DMA_UNMAP,
+    &metrics::DMA_SETUP,
+    &metrics::DMA_ENGINE,
+    &metrics::DMA_THROUGHPUT,
+    &metrics::DMA_UTILISATION,
+];
+type Parts<'a> = Row<'a, 9>;
 
-/// The last words of a cell's names, in the order of the parts' table.
-const PARTS: [&str; 9] =
-    ["cpu", "use", "copy", "map", "unmap", "setup", "engine", "throughput", "utilisation"];
+/// The order of tables: one a direction, a line a size, a column a strategy.
+const BY: [Axis; 3] = [Axis::Direction, Axis::Size, Axis::Strategy];
 
 /// The tables of times, one a direction, each with the parts of one size under it.
-fn times(page: &mut Page, shelf: &mut Shelf) {
-    let all = shelf.take_by(|parts| match parts {
-        ["dma", strategy, direction, bytes, what] => {
-            let what = PARTS.iter().position(|w| w == what)?;
-            let key = (place("DIRECTION", direction)?, whole(bytes)?, place("STRATEGY", strategy)?);
-            Some((key, what))
-        }
-        _ => None,
-    });
-    // A winner is a mark at its time.
-    let timed = |direction: usize, bytes: u64| {
-        all.iter().any(|((key, what), _)| (key.0, key.1) == (direction, bytes) && *what == 0)
-    };
-    let winners = shelf.take_by(|parts| match parts {
-        ["dma", "winner", direction, bytes] => {
-            Some((place("DIRECTION", direction)?, whole(bytes)?)).filter(|key| timed(key.0, key.1))
-        }
-        _ => None,
-    });
-    for of in all.chunk_by(|a, b| a.0.0.0 == b.0.0.0) {
-        let token = values("DIRECTION")[of[0].0.0.0];
-        cpu(page, of, &winners, token);
-        parts(page, of, token);
+fn times(page: &mut Page, finding_index: &mut FindingIndex) {
+    let all = finding_index.rows(PARTS, &BY);
+    for of in all.chunk_by(|a, b| a.at(Axis::Direction) == b.at(Axis::Direction)) {
+        let direction = of[0].word(Axis::Direction);
+        cpu(page, finding_index, of, &direction);
+        parts(page, of, &direction);
     }
 }
 
-type Cells<'a> = [((Key, usize), &'a Finding)];
+/// A number of a table of strategies by sizes.
+struct Cell<'a> {
+    size: u64,
+    strategy: Option<&'a Coordinate>,
+    finding: &'a Finding,
+    /// Behind the number.
+    mark: &'static str,
+}
 
-/// CPU time, a line a size.
-fn cpu(page: &mut Page, of: &Cells, winners: &[((usize, u64), &Finding)], token: &str) {
-    let cells: Vec<(Key, &Finding)> =
-        of.iter().filter(|((_, what), _)| *what == 0).map(|((key, _), f)| (*key, *f)).collect();
-    if cells.is_empty() {
+impl<'a> Cell<'a> {
+    fn new<const N: usize>(row: &Row<'a, N>, finding: &'a Finding, mark: &'static str) -> Cell<'a> {
+        Cell { size: row.number(Axis::Size), strategy: row.at(Axis::Strategy), finding, mark }
+    }
+
+    fn label(&self) -> String {
+        self.strategy.map(|strategy| strategy.write(Axis::Strategy)).unwrap_or_default()
+    }
+}
+
+/// CPU time, a line a size. The winner of a size is a mark at its time.
+fn cpu(page: &mut Page, finding_index: &mut FindingIndex, of: &[Parts], direction: &str) {
+    let timed: Vec<(&Parts, &Finding)> = of.iter().filter_map(|row| Some((row, row.of[0]?))).collect();
+    if timed.is_empty() {
         return;
     }
-    page.heading(&format!("Transfers {}: ns of CPU time, by strategy", token.replace('-', " the ")));
-    page.picture(Chart::Transfers(token.to_owned()), Vec::new());
-    let mark = |key: &Key| {
-        let winner = winners.iter().find(|(of, _)| *of == (key.0, key.1)).map(|(_, f)| *f);
-        let strategy = values("STRATEGY")[key.2];
-        let ties = winner.and_then(|f| f.notes.iter().find_map(|n| n.strip_prefix("not surely ahead of ")));
-        match winner.map(|f| &f.value) {
-            Some(Value::Text(word)) if word == strategy => "*",
-            _ if ties.is_some_and(|ties| ties.split(", ").any(|tie| tie == strategy)) => "=",
-            _ => " ",
-        }
-    };
-    table(page, &cells, mark);
-    page.text(Ink::Dim, "*: the least; =: not surely more. Intervals: --json, --html.", "  ", "    ");
+    page.heading(&format!("Transfers {}: ns of CPU time, by strategy", spoken(direction)));
+    page.picture(Chart::Transfers(direction.to_owned()), Vec::new());
+    let mut cells = Vec::new();
+    for same in timed.chunk_by(|a, b| a.0.at(Axis::Size) == b.0.at(Axis::Size)) {
+        let size = same[0].0.number(Axis::Size);
+        let winner = finding_index.one(metrics::DMA_WINNER.at([direction.into(), size.into()]));
+        cells.extend(same.iter().map(|(row, finding)| {
+            let strategy = row.word(Axis::Strategy);
+            let mark = match winner {
+                Some(f) if f.word() == Some(&strategy) => "*",
+                Some(f) if f.detail.words(metrics::TIES).contains(&strategy) => "=",
+                _ => " ",
+            };
+            Cell::new(row, finding, mark)
+        }));
+    }
+    table(page, &cells);
+    page.text(TextRole::Dim, "*: the least; =: not surely more. Intervals: --json, --html.", "  ", "    ");
 }
 
 /// A line a size, a column a strategy, a mark behind each number; and the notes below.
-fn table(page: &mut Page, cells: &[(Key, &Finding)], mark: impl Fn(&Key) -> &'static str) {
-    let mut sizes: Vec<u64> = cells.iter().map(|(key, _)| key.1).collect();
+fn table(page: &mut Page, cells: &[Cell]) {
+    let mut sizes: Vec<u64> = cells.iter().map(|cell| cell.size).collect();
     sizes.dedup();
     let mut rows: Vec<Vec<String>> =
         sizes.iter().map(|&bytes| vec![number::size(bytes as f64, None, None).value]).collect();
     for nth in 0..STRATEGIES.len() {
-        let of = |bytes: &u64| cells.iter().find(|(key, _)| (key.1, key.2) == (*bytes, nth));
-        let found: Vec<Option<&(Key, &Finding)>> = sizes.iter().map(of).collect();
-        let shown = number::column(found.iter().map(|cell| cell.map(|(_, f)| *f)));
+        let strategy = Coordinate::Word(nth, 0);
+        let of =
+            |bytes: &u64| cells.iter().find(|cell| cell.size == *bytes && cell.strategy == Some(&strategy));
+        let found: Vec<Option<&Cell>> = sizes.iter().map(of).collect();
+        let shown = number::column(found.iter().map(|cell| cell.map(|cell| cell.finding)));
         for ((row, cell), shown) in rows.iter_mut().zip(&found).zip(shown) {
-            row.push(cell.map(|(key, _)| format!("{shown}{}", mark(key))).unwrap_or_default());
+            row.push(cell.map(|cell| format!("{shown}{}", cell.mark)).unwrap_or_default());
         }
     }
     let mut columns = vec![right("size")];
     columns.extend(STRATEGIES);
     page.table(&columns, &rows, &[]);
-    let label = |key: &Key| values("STRATEGY")[key.2].to_owned();
-    let labelled: Vec<(String, &Finding)> = cells.iter().map(|(key, f)| (label(key), *f)).collect();
+    let labelled: Vec<(String, &Finding)> = cells.iter().map(|cell| (cell.label(), cell.finding)).collect();
     notes(page, &labelled);
 }
 
 /// The parts of the size that most strategies were measured at, nearest to an Ethernet frame.
-fn parts(page: &mut Page, of: &Cells, direction: &str) {
+fn parts(page: &mut Page, of: &[Parts], direction: &str) {
     const FRAME: f64 = 1536.0;
-    let strategies = |bytes: u64| of.iter().filter(|((key, what), _)| key.1 == bytes && *what == 0).count();
-    let mut sizes: Vec<u64> = of.iter().map(|((key, _), _)| key.1).collect();
-    sizes.dedup();
+    let at = |row: &&Parts, bytes: u64| row.number(Axis::Size) == bytes;
+    let timed = |bytes: u64| of.iter().filter(|row| at(row, bytes) && row.of[0].is_some()).count();
+    let sizes: BTreeSet<u64> = of.iter().map(|row| row.number(Axis::Size)).collect();
     let off = |bytes: u64| (bytes as f64 / FRAME).ln().abs();
     let nearer = |a: u64, b: u64| off(b).total_cmp(&off(a));
-    let best =
-        sizes.into_iter().max_by(|&a, &b| strategies(a).cmp(&strategies(b)).then_with(|| nearer(a, b)));
+    let best = sizes.into_iter().max_by(|&a, &b| timed(a).cmp(&timed(b)).then_with(|| nearer(a, b)));
     let Some(bytes) = best else { return };
-    let cell = |nth: usize, what: usize| {
-        of.iter().find(|((key, w), _)| (key.1, key.2, *w) == (bytes, nth, what)).map(|(_, f)| *f)
-    };
-    let drawn: Vec<usize> =
-        (0..STRATEGIES.len()).filter(|&nth| (0..PARTS.len()).any(|what| cell(nth, what).is_some())).collect();
+    let drawn: Vec<&Parts> = of.iter().filter(|row| at(row, bytes)).collect();
     page.heading(&format!(
         "Parts of {} {}, ns",
         number::size(bytes as f64, None, None).value,
-        direction.replace('-', " the ")
+        spoken(direction)
     ));
-    page.picture(Chart::TransferParts(format!("{direction}.{bytes}")), Vec::new());
-    let mut rows: Vec<Vec<String>> =
-        drawn.iter().map(|&nth| vec![values("STRATEGY")[nth].to_owned()]).collect();
+    page.picture(Chart::TransferParts { direction: direction.to_owned(), size: bytes }, Vec::new());
+    let mut rows: Vec<Vec<String>> = drawn.iter().map(|row| vec![row.word(Axis::Strategy)]).collect();
     for what in 0..PARTS.len() {
-        let shown = number::column(drawn.iter().map(|&nth| cell(nth, what)));
-        for ((row, &nth), shown) in rows.iter_mut().zip(&drawn).zip(shown) {
-            row.push(if cell(nth, what).is_some() { shown } else { String::new() });
+        let shown = number::column(drawn.iter().map(|row| row.of[what]));
+        for ((row, own), shown) in rows.iter_mut().zip(&drawn).zip(shown) {
+            row.push(if own.of[what].is_some() { shown } else { String::new() });
         }
     }
     let columns = [
@@ -239,32 +240,26 @@ fn parts(page: &mut Page, of: &Cells, direction: &str) {
     ];
     page.table(&columns, &rows, &[]);
     // What is said of CPU time stands under the table of all sizes.
-    let said =
-        drawn.iter().flat_map(|&nth| (1..PARTS.len()).filter_map(move |what| Some((nth, cell(nth, what)?))));
-    let labelled: Vec<(String, &Finding)> =
-        said.map(|(nth, f)| (values("STRATEGY")[nth].to_owned(), f)).collect();
-    notes(page, &labelled);
+    let said = drawn.iter().flat_map(|row| {
+        row.of[1..].iter().flatten().map(|f| (row.word(Axis::Strategy), *f)).collect::<Vec<_>>()
+    });
+    notes(page, &said.collect::<Vec<_>>());
 }
 
 /// Where two strategies change places.
-fn crossovers(page: &mut Page, shelf: &mut Shelf) {
-    let all = shelf.take_by(|parts| match parts {
-        ["dma", "crossover", direction, a, b] => {
-            Some((place("DIRECTION", direction)?, place("STRATEGY", a)?, place("STRATEGY", b)?))
-        }
-        _ => None,
-    });
+fn crossovers(page: &mut Page, finding_index: &mut FindingIndex) {
+    let all = finding_index.of(&[&metrics::DMA_CROSSOVER]);
     if all.is_empty() {
         return;
     }
     page.heading("Where two strategies change places, by CPU time");
     let rows: Vec<Vec<String>> = all
         .iter()
-        .map(|((direction, below, beyond), f)| {
-            let mut row =
-                vec![values("DIRECTION")[*direction].to_owned(), values("STRATEGY")[*below].to_owned()];
+        .map(|f| {
+            let word = |axis| f.key.word(axis).unwrap_or_default();
+            let mut row = vec![word(Axis::Direction), word(Axis::Strategy)];
             row.extend(number::cells(Some(f)));
-            row.extend([values("STRATEGY")[*beyond].to_owned(), f.count.to_string()]);
+            row.extend([word(Axis::Versus), f.count.to_string()]);
             row
         })
         .collect();
@@ -279,52 +274,31 @@ fn crossovers(page: &mut Page, shelf: &mut Shelf) {
     page.table(&columns, &rows, &[]);
 }
 
-/// The note of a loss that may be none.
-const UNSURE: &str = "not surely a loss";
-
 /// What a victim's walk took longer after a transfer.
-fn pollution(page: &mut Page, shelf: &mut Shelf) {
-    let all = shelf.take_by(|parts| match parts {
-        ["pollution", strategy, direction, bytes] => {
-            Some((place("DIRECTION", direction)?, whole(bytes)?, place("STRATEGY", strategy)?))
-        }
-        _ => None,
-    });
-    for of in all.chunk_by(|a, b| a.0.0 == b.0.0) {
-        let direction = values("DIRECTION")[of[0].0.0];
-        page.heading(&format!(
-            "What another working set lost by a transfer {}, ns",
-            direction.replace('-', " the ")
-        ));
-        page.picture(Chart::Pollution(direction.to_owned()), Vec::new());
-        let unsure = |key: &Key| {
-            let found = of.iter().find(|(of, _)| of == key).map(|(_, f)| *f);
-            let said = |f: &Finding| f.notes.iter().any(|note| note == UNSURE);
-            if found.is_some_and(said) { "~" } else { " " }
-        };
-        // What the mark says need not be said again.
-        let plain: Vec<Finding> = of
-            .iter()
-            .map(|(_, f)| Finding {
-                notes: f.notes.iter().filter(|n| *n != UNSURE).cloned().collect(),
-                ..(*f).clone()
-            })
-            .collect();
-        let of: Vec<(Key, &Finding)> = of.iter().map(|(key, _)| *key).zip(&plain).collect();
-        table(page, &of, unsure);
+fn pollution(page: &mut Page, finding_index: &mut FindingIndex) {
+    let all = finding_index.rows([&metrics::POLLUTION], &BY);
+    for of in all.chunk_by(|a, b| a.at(Axis::Direction) == b.at(Axis::Direction)) {
+        let direction = of[0].word(Axis::Direction);
+        page.heading(&format!("What another working set lost by a transfer {}, ns", spoken(&direction)));
+        page.picture(Chart::Pollution(direction), Vec::new());
+        let mark = |f: &Finding| if f.detail.flag(metrics::UNSURE) { "~" } else { " " };
+        let cells: Vec<Cell> =
+            of.iter().flat_map(|row| row.findings().map(|f| Cell::new(row, f, mark(f)))).collect();
+        table(page, &cells);
+    }
+    if all.is_empty() {
+        return;
     }
     // The sums of both tables have names of their own, for scripts.
-    let shown = |strategy: usize, bytes: u64| {
-        (0..values("DIRECTION").len()).all(|d| all.iter().any(|(key, _)| *key == (d, bytes, strategy)))
-    };
-    let sums = shelf.take_by(|parts| match parts {
-        ["pollution", strategy, bytes] => {
-            Some((whole(bytes)?, place("STRATEGY", strategy)?)).filter(|key| shown(key.1, key.0))
+    let mut both = "";
+    for row in &all {
+        let same = |other: &&Row<1>| [Axis::Strategy, Axis::Size].iter().all(|a| other.at(*a) == row.at(*a));
+        let each = all.iter().filter(same).count();
+        let strategy = row.word(Axis::Strategy);
+        let sum = metrics::POLLUTION_ROUND_TRIP.at([(&strategy).into(), row.number(Axis::Size).into()]);
+        if each == DIRECTION.values.len() && finding_index.one(sum).is_some() {
+            both = "; of a transfer each way: the sum of both tables";
         }
-        _ => None,
-    });
-    if !all.is_empty() {
-        let both = if sums.is_empty() { "" } else { "; of a transfer each way: the sum of both tables" };
-        page.text(Ink::Dim, &format!("~: not surely a loss{both}"), "  ", "    ");
     }
+    page.text(TextRole::Dim, &format!("~: not surely a loss{both}"), "  ", "    ");
 }

@@ -1,7 +1,8 @@
+use fathom_analysis::metrics::wakeup as metrics;
 use proptest::prelude::*;
-use yaml_rust2::{Yaml, YamlLoader};
 
 use super::*;
+use crate::json::from_json;
 use crate::samples::{self, WARNINGS};
 
 /// What must not be told, wherever a record has it.
@@ -33,7 +34,7 @@ fn planted() -> Report {
         "env.kernel.version",
         "env.cpu.serial",
         "virt.dmi",
-        "worth.evidence",
+        "trust.evidence",
         "memory.ceiling.limit",
         "machine.name",
     ] {
@@ -48,7 +49,6 @@ fn planted() -> Report {
         .join(" ");
     report.facts.push(("env.board.model".into(), format!("A Board serial SN4711BOB {findable}")));
     report.findings.push(samples::word("verdict.level.1.size", &all, &[]));
-    report.findings.push(samples::word("bobs-laptop", "yes", &[]));
     report.findings[0].notes.push(format!("s/n:SN4711BOB, owner=bob. {findable}"));
     report.refusals.push(Refused { what: all.clone(), reason: all.clone(), remedy: all.clone() });
     report.warnings.push(Warning { token: "budget-spent", text: all.clone(), remedy: all });
@@ -56,7 +56,7 @@ fn planted() -> Report {
 }
 
 fn forms(report: &Report) -> [String; 3] {
-    [row(report), details(report), yaml(report)]
+    [row(report), details(report), json(report)]
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn nothing_that_names_anybody_is_shared() {
     assert!(row(&shared).contains("A Board") && row(&shared).contains("48 KiB"), "{}", row(&shared));
     assert!(details(&shared).contains("6.1.0") && details(&shared).contains("budget-spent"));
     // The subject's name is told where anybody has it.
-    assert!(yaml(&anonymous(&planted(), Some("zen3"), WARNINGS)).contains("subject: \"zen3\""));
+    assert!(json(&anonymous(&planted(), Some("zen3"), WARNINGS)).contains("\"subject\": {\"name\":\"zen3\""));
 }
 
 #[test]
@@ -81,6 +81,16 @@ fn places_and_numbers_that_everybody_has_stay() {
     {
         assert_eq!(without_names(text), text);
     }
+}
+
+#[test]
+fn words_of_a_list_are_shared_and_texts_of_a_kernel_are_not() {
+    let shared = anonymous(&samples::wakeup(), None, WARNINGS);
+    let worst = shared.of(&metrics::WORST_LATENCY).next().expect("a row");
+    assert_eq!(worst.detail.word(metrics::CONDITION), Some("none"));
+    assert_eq!(worst.detail.number(metrics::SLEPT), Some(53.0));
+    assert_eq!(worst.detail.numbers(metrics::STAGES).len(), 4);
+    assert!(worst.detail.get(metrics::EVENTS).is_none() && worst.detail.get(metrics::RAN_BEFORE).is_none());
 }
 
 #[test]
@@ -123,37 +133,27 @@ fn hostile_text_neither_ends_the_row_nor_the_block_nor_the_document() {
         assert_eq!(line.replace("\\|", "").matches('|').count(), COLUMNS.len() + 1, "{line}");
         assert!(!line.contains('<') && !line.replace("\\`", "").contains('`'), "{line}");
         assert!(inside(&details(&shared)).is_some(), "{}", details(&shared));
-        assert!(YamlLoader::load_from_str(&yaml(&shared)).is_ok(), "{}", yaml(&shared));
+        assert!(from_json(&json(&shared), WARNINGS).is_ok(), "{}", json(&shared));
     }
 }
 
 #[test]
-fn the_yaml_reads_back_as_what_was_measured() {
+fn the_json_reads_back_as_what_was_measured() {
     let shared = anonymous(&samples::survey(20), Some("host"), WARNINGS);
-    let all = YamlLoader::load_from_str(&yaml(&shared)).expect("YAML");
-    let [document] = all.as_slice() else { panic!("{} documents", all.len()) };
-    assert_eq!(document["format"].as_str(), Some("fathom.share"));
-    assert_eq!(document["worth"].as_str(), Some(shared.worth.as_str()));
-    let findings = document["findings"].as_vec().expect("a list");
-    for f in shared.findings.iter().filter(|f| f.name.starts_with("tier.")) {
-        let found = findings.iter().find(|y| y["name"].as_str() == Some(&f.name));
-        let value = found.map(|y| match &y["value"] {
-            Yaml::Integer(v) => *v as f64,
-            other => other.as_f64().expect("a number"),
-        });
-        let Value::Number(wanted) = f.value else { panic!("{f:?}") };
-        assert_eq!(value, Some(wanted), "{}", f.name);
-    }
+    let read = from_json(&json(&shared), WARNINGS).expect("findings");
+    assert!(shared.findings.iter().any(|f| f.name().starts_with("tier.")));
+    assert_eq!(read, shared);
 }
 
 proptest! {
     #[test]
     fn whatever_a_record_holds_the_three_forms_stay_whole(report in samples::any_report()) {
         let shared = anonymous(&report, None, WARNINGS);
-        let [row, details, yaml] = forms(&shared);
+        let [row, details, json] = forms(&shared);
         prop_assert_eq!(row.lines().count(), 1);
         prop_assert_eq!(row.replace("\\\\", "").replace("\\|", "").matches('|').count(), COLUMNS.len() + 1);
         prop_assert!(inside(&details).is_some(), "{}", details);
-        prop_assert!(YamlLoader::load_from_str(&yaml).is_ok(), "{}", yaml);
+        prop_assert!(from_json(&json, WARNINGS).is_ok(), "{}", json);
+        prop_assert_eq!(crate::text::clean(&json.replace('\n', " "), true), json.replace('\n', " "));
     }
 }

@@ -80,9 +80,9 @@ fn series(
     let mut series = Series::new(name, Place::User, unit);
     let seen = sum(thread.histogram.values().copied()).ok_or_else(|| too_many(line))?;
     series.cycles = thread.cycles;
-    let asked =
+    let requested =
         |command| command::given(command, 'h', "histogram") || command::given(command, 'H', "histofall");
-    if seen > 0 || command.is_some_and(asked) {
+    if seen > 0 || command.is_some_and(requested) {
         // What lies above the histogram is not written, only counted among the cycles.
         series.overflow = thread.cycles.checked_sub(seen).ok_or_else(|| {
             let what = format!("thread {number} has {} cycles, and its histogram {seen}", thread.cycles);

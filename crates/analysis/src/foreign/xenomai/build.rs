@@ -51,7 +51,7 @@ impl Run {
         series.priority = self.priority.or_else(|| self.option('P')).filter(|p| (1..=99).contains(p));
         let period = self.period_us.or_else(|| self.option('p')).and_then(|us| us.checked_mul(1000));
         series.interval_ns = period.filter(|period| (1..=MOST_NS).contains(period));
-        let totals = self.told(&mut series);
+        let totals = self.reported(&mut series);
         self.fill(&mut series, &bars, totals)?;
         self.count(&mut series)?;
         if totals.is_some_and(|totals| totals.min < 0.0) && !series.counts.is_empty() {
@@ -61,7 +61,7 @@ impl Run {
     }
 
     /// Sets what the end of the run tells, or its last second.
-    fn told(&self, series: &mut Series) -> Option<Totals> {
+    fn reported(&self, series: &mut Series) -> Option<Totals> {
         let mut totals = self.totals;
         if let (None, Some(so_far)) = (totals, self.so_far) {
             series.notes.push("the run was cut: values are those of its last second".to_owned());
@@ -78,9 +78,9 @@ impl Run {
 
     /// Width of the buckets in ns, and those that were hit, ascending.
     fn histogram(&self) -> Result<(u64, Vec<Bar>), ForeignError> {
-        let asked = self.option('B').filter(|bucket| (1..=MOST_NS).contains(bucket));
+        let requested = self.option('B').filter(|bucket| (1..=MOST_NS).contains(bucket));
         let (bucket, bars) = if self.points.is_empty() {
-            (asked.unwrap_or(BUCKET_NS), self.bars.clone())
+            (requested.unwrap_or(BUCKET_NS), self.bars.clone())
         } else {
             self.points()?
         };
@@ -127,10 +127,10 @@ impl Run {
             return self.without_bars(series);
         };
         let samples = sum(bars.iter().map(|bar| bar.hits)).ok_or_else(|| too_many(line))?;
-        if let Some((line, told, ..)) = self.moments
-            && told != samples
+        if let Some((line, reported, ..)) = self.moments
+            && reported != samples
         {
-            let what = format!("{told} samples, and the histogram adds up to {samples}");
+            let what = format!("{reported} samples, and the histogram adds up to {samples}");
             return Err(ForeignError::new(line, what, "lines of it are lost or doubled: copy it anew"));
         }
         for &Bar { line, number, hits } in bars {
@@ -170,9 +170,9 @@ impl Run {
         // Half a bucket of slack: the last second is in what is told, and not in the histogram.
         let mut fits = totals.farthest() >= (top as f64 - 0.5) * width;
         if totals.min >= 0.0 {
-            let told = !self.points.is_empty() || self.option('B').is_some();
+            let reported = !self.points.is_empty() || self.option('B').is_some();
             // All samples may lie above; that is believed where the width does not have to be guessed.
-            fits &= totals.min * 1000.0 <= (lowest as f64 + 1.5) * width || (told && lowest == top);
+            fits &= totals.min * 1000.0 <= (lowest as f64 + 1.5) * width || (reported && lowest == top);
             // The mean may lie above that of the buckets by no more than what the last one could hold.
             let centres: f64 = bars.iter().map(|bar| (bar.number as f64 + 0.5) * bar.hits as f64).sum();
             let (mean, centre) = (totals.mean * 1000.0, centres * width / all);

@@ -23,7 +23,7 @@ fn time(
         for access in &program.accesses {
             let (number, tested) = match access.block {
                 Block::Tested(n) => (n, true),
-                Block::Wash(n) => (30_000 + n, false),
+                Block::Evictors(n) => (30_000 + n, false),
             };
             let answered = nearer.as_mut().map(|n| n.visit(number));
             let missed = answered != Some(true) && tested && !cache.visit(number);
@@ -49,7 +49,7 @@ fn whole(programs: &[Program]) -> Vec<&Program> {
     programs.iter().chain([&NONE]).collect()
 }
 
-/// The laps, and what a miss costs, known as well as a staircase tells it, and off by half of that.
+/// The laps, and what a miss costs, known as well as a latency curve tells it, and off by half of that.
 fn with_cost(mut totals: Vec<Total>, of: Clockwork) -> Vec<Total> {
     let seen = Seen::Cost(1.025 * of.costs[2]);
     totals.push(Total { program: Program::default(), seen, error: 0.05 * of.costs[2] });
@@ -162,7 +162,7 @@ fn a_level_behind_another_is_judged_by_laps_through_it() {
     for (ways, near, random) in
         [(16, Policy::TreePlru, false), (4, Policy::Lru, false), (8, Policy::Random, true)]
     {
-        let programs = programs_in_whole(ways, 8, Some(Wash { ways: 8, random }));
+        let programs = programs_in_whole(ways, 8, Some(Evictors { ways: 8, random }));
         let whole: Vec<&Program> = programs.iter().collect();
         let expected = [Policy::Lru, near].map(|near| Expected::new(ways, Some((near, 8)), &[], &whole));
         for truth in [Policy::Lru, Policy::TreePlru, Policy::Nru, Policy::Random, Policy::Srrip] {

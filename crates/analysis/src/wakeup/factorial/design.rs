@@ -30,8 +30,8 @@ impl Design {
             return None;
         }
         let base = factors.min(4);
-        let cell = |cell: usize| {
-            let mut levels: Vec<bool> = (0..base).map(|f| cell >> f & 1 == 1).collect();
+        let case = |case: usize| {
+            let mut levels: Vec<bool> = (0..base).map(|f| case >> f & 1 == 1).collect();
             for made_of in GENERATORS[factors - base] {
                 // A product of levels -1 and 1: on where an even number of an even set, or an odd of an odd, is on.
                 let off = made_of.iter().filter(|&&f| !levels[f]).count();
@@ -39,12 +39,12 @@ impl Design {
             }
             levels
         };
-        Some(Design { levels: (0..1 << base).map(cell).collect() })
+        Some(Design { levels: (0..1 << base).map(case).collect() })
     }
 
     /// Cells.
     #[must_use]
-    pub fn cells(&self) -> usize {
+    pub fn cases(&self) -> usize {
         self.levels.len()
     }
 
@@ -56,8 +56,8 @@ impl Design {
 
     /// Which factors are on in a cell; none in one that there is not.
     #[must_use]
-    pub fn levels(&self, cell: usize) -> &[bool] {
-        self.levels.get(cell).map_or(&[], Vec::as_slice)
+    pub fn levels(&self, case: usize) -> &[bool] {
+        self.levels.get(case).map_or(&[], Vec::as_slice)
     }
 
     /// The order in which to run the cells of each block: random, and another in each, so that nothing that drifts
@@ -66,9 +66,9 @@ impl Design {
     pub fn order(&self, blocks: usize, seed: u64) -> Vec<Vec<usize>> {
         let mut chance = Chance::new(seed);
         let block = |_| {
-            let mut cells: Vec<usize> = (0..self.cells()).collect();
-            chance.shuffle(&mut cells);
-            cells
+            let mut cases: Vec<usize> = (0..self.cases()).collect();
+            chance.shuffle(&mut cases);
+            cases
         };
         (0..blocks).map(block).collect()
     }

@@ -13,7 +13,7 @@ pub(super) fn better(curve: &Curve<'_>, group: &Group) -> Option<(usize, usize)>
     let ends = [&[from], &group.breaks[..], &[to]].concat();
     let steps: f64 = ends.windows(2).map(|w| flat(curve, w[0], w[1]).0).sum();
     let (breaks, price) = (group.breaks.len() as f64, PENALTY * (curve.rows.len() as f64).ln());
-    // Noise makes a staircase of a ramp more easily than a ramp of a staircase: steps in a row cost twice.
+    // Noise makes a latency curve of a ramp more easily than a ramp of a latency curve: steps in a row cost twice.
     let explains = cost < steps + 2.0 * (breaks - 1.0) * price;
     let sharp = ends.windows(3).all(|w| {
         let between = curve.medians[w[1]] - curve.medians[w[1] - 1];

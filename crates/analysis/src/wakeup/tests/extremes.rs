@@ -12,10 +12,10 @@ const HOUR: f64 = 3.6e6;
 /// Five minutes at 1 ms.
 const RUN: usize = 300_000;
 
-fn ask(seed: u64) -> Ask {
+fn ask(seed: u64) -> Request {
     let tick = Candidate { name: "tick".into(), period_ns: 4 * MS };
     let throttle = Candidate { name: "throttle".into(), period_ns: 1000 * MS };
-    Ask {
+    Request {
         period_ns: MS,
         tick_ns: 4 * MS,
         once_in: HOUR,
@@ -95,7 +95,7 @@ fn levels_lie_in_their_intervals_in_nine_of_ten_where_there_are_any() {
 
 fn refusals(
     runs: usize,
-    ask: impl Fn(u64) -> Ask,
+    ask: impl Fn(u64) -> Request,
     run: impl Fn(u64) -> Vec<Activation>,
     token: &str,
 ) -> usize {
@@ -109,9 +109,9 @@ fn tails_that_cannot_be_known_are_refused() {
     assert_eq!(level(&[], &ask(0)), Err(Refusal::TooFew { clusters: 0 }));
     let same = vec![Activation { period: 0, us: 5.0 }; 10_000];
     assert!(level(&same, &ask(0)).is_err());
-    let mixed = |s| Ask { mixed_causes: true, ..ask(s) };
+    let mixed = |s| Request { mixed_causes: true, ..ask(s) };
     assert_eq!(level(&few.run(RUN, 1), &mixed(1)), Err(Refusal::MixedCauses));
-    let within = |s| Ask { once_in: 50.0, ..ask(s) };
+    let within = |s| Request { once_in: 50.0, ..ask(s) };
     let heavy = Mixture { rare: 0.003, at: 35.0, shape: 0.9, scale: 5.0 };
     let n = refusals(20, ask, |s| heavy.run(RUN, s), "too-heavy");
     println!("shape 0.9: too heavy in {n} of 20");
@@ -126,7 +126,7 @@ fn an_interval_of_more_than_a_decade_is_no_answer() {
     let vague = Mixture { rare: 40.0 / RUN as f64, at: 40.0, shape: 0.4, scale: 30.0 };
     let (mut wide, mut spoke) = (0, 0);
     for seed in 0..60 {
-        match level(&vague.run(RUN, seed), &Ask { once_in: 1000.0 * HOUR, ..ask(seed) }) {
+        match level(&vague.run(RUN, seed), &Request { once_in: 1000.0 * HOUR, ..ask(seed) }) {
             Ok(l) => {
                 spoke += 1;
                 assert!(l.us.high <= 10.0 * l.us.low, "{l:?}");

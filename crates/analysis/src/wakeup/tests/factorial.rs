@@ -21,12 +21,12 @@ type Truth<'a> = &'a dyn Fn(&[bool]) -> (f64, f64);
 fn session(design: &Design, blocks: usize, truth: Truth, seed: u64) -> Vec<Measured> {
     let mut chance = Chance::new(seed);
     let mut measured = Vec::new();
-    for (block, cells) in design.order(blocks, seed).into_iter().enumerate() {
+    for (block, cases) in design.order(blocks, seed).into_iter().enumerate() {
         let jump = normal(&mut chance);
-        for (i, cell) in cells.into_iter().enumerate() {
-            let (shift, scale) = truth(design.levels(cell));
+        for (i, case) in cases.into_iter().enumerate() {
+            let (shift, scale) = truth(design.levels(case));
             let drift = jump + 0.05 * i as f64 + 0.3 * normal(&mut chance);
-            measured.push(Measured { block, cell, us: p999(&mut chance, RUN, shift + drift, scale) });
+            measured.push(Measured { block, case, us: p999(&mut chance, RUN, shift + drift, scale) });
         }
     }
     measured
@@ -41,12 +41,12 @@ fn designs_tell_every_factor_from_every_other_and_from_interactions() {
     assert!(Design::new(0).is_none() && Design::new(MOST + 1).is_none());
     for factors in 1..=MOST {
         let d = Design::new(factors).unwrap();
-        assert_eq!((d.factors(), d.cells()), (factors, 1 << factors.min(4)));
-        assert!(d.levels(d.cells()).is_empty());
+        assert_eq!((d.factors(), d.cases()), (factors, 1 << factors.min(4)));
+        assert!(d.levels(d.cases()).is_empty());
         let sign =
             |of: &[usize], c: usize| of.iter().map(|&f| 2.0 * on(d.levels(c), f) - 1.0).product::<f64>();
         let same =
-            |a: &[usize], b: &[usize]| (0..d.cells()).map(|c| sign(a, c) * sign(b, c)).sum::<f64>().abs();
+            |a: &[usize], b: &[usize]| (0..d.cases()).map(|c| sign(a, c) * sign(b, c)).sum::<f64>().abs();
         for a in 0..factors {
             assert_eq!(same(&[a], &[]), 0.0, "on in half of the cells");
             for b in a + 1..factors {
@@ -62,7 +62,7 @@ fn designs_tell_every_factor_from_every_other_and_from_interactions() {
         for group in d.groups() {
             for pair in &group[1..] {
                 let whole = same(&[group[0].0, group[0].1], &[pair.0, pair.1]);
-                assert_eq!(whole, d.cells() as f64, "{group:?}");
+                assert_eq!(whole, d.cases() as f64, "{group:?}");
             }
         }
     }
@@ -80,9 +80,9 @@ fn orders_are_random_whole_and_repeatable() {
     assert_ne!(order, d.order(4, 2));
     assert_ne!(order[0], order[1]);
     for block in &order {
-        let mut cells = block.clone();
-        cells.sort_unstable();
-        assert_eq!(cells, (0..16).collect::<Vec<_>>());
+        let mut cases = block.clone();
+        cases.sort_unstable();
+        assert_eq!(cases, (0..16).collect::<Vec<_>>());
     }
 }
 
@@ -189,7 +189,7 @@ fn what_a_load_adds_is_explained_within_the_intervals() {
 fn blocks_that_lack_a_cell_do_not_count() {
     let design = Design::new(2).unwrap();
     let mut measured = session(&design, 3, &|_| (0.0, 2.0), 1);
-    let at = measured.iter().position(|m| m.block == 1 && m.cell == 2).unwrap();
+    let at = measured.iter().position(|m| m.block == 1 && m.case == 2).unwrap();
     measured[at].us = f64::NAN;
     let e = effects(&design, &measured).unwrap();
     assert_eq!((e.blocks, e.incomplete), (2, 1));

@@ -18,11 +18,11 @@ fn curve(seed: u64, sizes: &[u64], at: impl Fn(u64) -> (f64, f64)) -> Vec<Row> {
     let drift: Vec<f64> = (0..REPEATS).map(|_| normal(&mut chance)).collect();
     let row = |&bytes: &u64| {
         let (shift, scale) = at(bytes);
-        let mut cell = |d: &f64| {
+        let mut case = |d: &f64| {
             let off = shift + d + 0.4 * normal(&mut chance);
             p999(&mut chance, RUN, off, scale)
         };
-        Row { bytes, repeats: drift.iter().map(&mut cell).collect() }
+        Row { bytes, repeats: drift.iter().map(&mut case).collect() }
     };
     sizes.iter().map(row).collect()
 }
@@ -97,15 +97,15 @@ fn ramps_are_not_called_steps() {
         ("36 % over four sizes", &steep),
     ];
     for (what, at) in ramps {
-        let (mut steps, mut told) = (0, 0);
+        let (mut steps, mut reported) = (0, 0);
         for seed in 0..100 {
             let found = read(&curve(24_000 + seed, &sizes(), |b| (0.0, 2.0 * at(b))), seed).unwrap();
             steps += usize::from(found.iter().any(|i| i.kind == Kind::Step));
-            told += usize::from(found.len() == 1 && found[0].kind == Kind::Ramp);
+            reported += usize::from(found.len() == 1 && found[0].kind == Kind::Ramp);
         }
-        println!("ramp of {what}: a step in {steps} of 100, one ramp in {told}");
+        println!("ramp of {what}: a step in {steps} of 100, one ramp in {reported}");
         assert_eq!(steps, 0, "{what}");
-        assert!(told >= 90, "{what}: {told} of 100");
+        assert!(reported >= 90, "{what}: {reported} of 100");
     }
 }
 
@@ -217,8 +217,8 @@ fn what_a_latency_does_where_a_rate_changes_is_told_whatever_its_size() {
         // Repeats that drift by 10 %, and 0.7 % of a cell's own.
         let drift: Vec<f64> = (0..REPEATS).map(|_| 0.1 * normal(&mut chance)).collect();
         let row = |&bytes: &u64| {
-            let mut cell = |d: &f64| 20.0 * step(bytes) * (d + 0.007 * normal(&mut chance)).exp();
-            Row { bytes, repeats: drift.iter().map(&mut cell).collect() }
+            let mut case = |d: &f64| 20.0 * step(bytes) * (d + 0.007 * normal(&mut chance)).exp();
+            Row { bytes, repeats: drift.iter().map(&mut case).collect() }
         };
         let rows: Vec<Row> = sizes().iter().map(row).collect();
         assert_eq!(read(&rows, seed).unwrap(), [], "3 % is no inflection of its own");
@@ -227,7 +227,7 @@ fn what_a_latency_does_where_a_rate_changes_is_told_whatever_its_size() {
         covered += usize::from(effect.low <= 0.03 && 0.03 <= effect.high);
         sides += usize::from(effect.low > 0.0);
     }
-    println!("a latency step of 3 % at a step of faults: covered in {covered} of 100, above 0 in {sides}");
+    println!("a latency step of 3 % at a stride of faults: covered in {covered} of 100, above 0 in {sides}");
     assert!(covered >= 90 && sides >= 90, "{covered}, {sides}");
 }
 

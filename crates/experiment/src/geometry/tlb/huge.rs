@@ -3,18 +3,21 @@
 //! The survey's pairs with huge pages for base pages. A huge page is much memory, so the curve ends early: where it
 //! saw no rise, that is told with the number of pages.
 
-use fathom_analysis::findings::{Refused, Report};
+use fathom_analysis::findings::{Basis, Refused, Report};
 use fathom_analysis::interval::Interval;
+use fathom_analysis::metrics::survey;
 use fathom_probe::machine::Pages;
 use fathom_probe::wire::{OrderKind, PatternKind, Trial};
+use fathom_units::size;
 
 use super::scan;
 use crate::budget::Budget;
 use crate::common::scale::Scale;
-use crate::reading::{measured, number, size};
+use crate::latency_curve::{
+    Curves, MAX_PAIR, PAIR_STRIDE, leaves_a_tier, maybe_tables, read_pairs, tlb_steps,
+};
+use crate::reading::{measured, number};
 use crate::record::Record;
-use crate::survey::curves::{MAX_PAIR, read_pairs, tlb_steps};
-use crate::survey::{PAIR_STEP, Stairs, leaves_a_tier};
 
 /// Memory of the curve by milliseconds of budget, bytes: 256 MiB of the default ten seconds. First touch of a huge
 /// page takes 0.2 ns a byte, and a curve's largest points touch four times its last one's pages.
@@ -33,29 +36,29 @@ const EACH: usize = 3;
 const CLOCK_ERROR: f64 = 0.02;
 
 /// Most huge pages of the curve.
-fn most(record: &Record, huge: u64, stairs: &Stairs, budget: &Budget) -> u64 {
+fn most(record: &Record, huge: u64, curves: &Curves, budget: &Budget) -> u64 {
     let mappable = record.int("memory.mappable.huge.bytes");
     let mappable = mappable.or_else(|| record.int("memory.ceiling.bytes").map(|bytes| bytes / 2));
     // What refused is a ceiling too.
     let refused = record.trials.iter().filter(|run| run.refusal.is_some() && is_spread(&run.trial));
     let refused = refused.map(|run| run.trial.cells().saturating_sub(1)).min();
-    let wish = budget.ms().saturating_mul(BYTES_PER_MS) / huge;
+    let request = budget.ms().saturating_mul(BYTES_PER_MS) / huge;
     // A model's memory costs nothing.
-    let wish = if budget.modelled { MAX_PAIR } else { wish.clamp(LEAST_PAGES, MAX_PAIR) };
-    let cached = stairs.steps().last().map_or(UNKNOWN, |last| CACHED * last.capacity.value);
-    let cached = cached / PAIR_STEP as f64;
-    wish.min(mappable.unwrap_or(0) / huge).min(refused.unwrap_or(u64::MAX)).min(cached as u64)
+    let request = if budget.modelled { MAX_PAIR } else { request.clamp(LEAST_PAGES, MAX_PAIR) };
+    let cached = curves.steps().last().map_or(UNKNOWN, |last| CACHED * last.capacity.value);
+    let cached = cached / PAIR_STRIDE as f64;
+    request.min(mappable.unwrap_or(0) / huge).min(refused.unwrap_or(u64::MAX)).min(cached as u64)
 }
 
 fn is_spread(trial: &Trial) -> bool {
-    trial.pattern == PatternKind::Pages && trial.page == Pages::Huge && trial.step == PAIR_STEP
+    trial.pattern == PatternKind::Pages && trial.page == Pages::Huge && trial.stride == PAIR_STRIDE
 }
 
 /// The trials that are wanted next.
-pub(crate) fn wanted(record: &Record, scale: &Scale, stairs: &Stairs, budget: &Budget) -> Vec<Trial> {
+pub(crate) fn wanted(record: &Record, scale: &Scale, curves: &Curves, budget: &Budget) -> Vec<Trial> {
     let Some(huge) = scale.huge else { return Vec::new() };
     let modelled = budget.modelled;
-    let most = most(record, huge, stairs, budget);
+    let most = most(record, huge, curves, budget);
     // Two points an octave.
     let mut points: Vec<u64> =
         (2..).map(|i| (f64::from(i) / 2.0).exp2() as u64).take_while(|&n| n <= most).collect();
@@ -70,11 +73,11 @@ pub(crate) fn wanted(record: &Record, scale: &Scale, stairs: &Stairs, budget: &B
     let times = if modelled { 1 } else { 3 };
     let mut wanted = Vec::new();
     for n in points {
-        let asked = |of: &dyn Fn(&Trial) -> bool| record.trials.iter().filter(|r| of(&r.trial)).count();
+        let requested = |of: &dyn Fn(&Trial) -> bool| record.trials.iter().filter(|r| of(&r.trial)).count();
         let (spread, packed) = pair(scale, n, modelled);
-        let had = asked(&|t| is_spread(t) && t.cells() == n);
+        let had = requested(&|t| is_spread(t) && t.cells() == n);
         wanted.extend((had..times).map(|_| spread.clone()));
-        let had = asked(&|t| is_packed(scale, t, n));
+        let had = requested(&|t| is_packed(scale, t, n));
         wanted.extend((had..times).map(|_| packed.clone()));
     }
     wanted
@@ -83,8 +86,8 @@ pub(crate) fn wanted(record: &Record, scale: &Scale, stairs: &Stairs, budget: &B
 /// Is it the packed half of a pair?
 fn is_packed(scale: &Scale, trial: &Trial, n: u64) -> bool {
     trial.pattern == PatternKind::Chase
-        && (trial.order, trial.page) == scale.twin()
-        && (trial.step, trial.bytes) == (PAIR_STEP, n * PAIR_STEP)
+        && (trial.order, trial.page) == scale.control()
+        && (trial.stride, trial.bytes) == (PAIR_STRIDE, n * PAIR_STRIDE)
 }
 
 /// Both halves of a pair.
@@ -92,8 +95,8 @@ fn pair(scale: &Scale, n: u64, modelled: bool) -> (Trial, Trial) {
     let cycle = scale.cycle().map_or(1.0, |ticks| ticks * scale.tick_ns);
     let packed = Trial {
         pattern: PatternKind::Chase,
-        bytes: n * PAIR_STEP,
-        step: PAIR_STEP,
+        bytes: n * PAIR_STRIDE,
+        stride: PAIR_STRIDE,
         order: OrderKind::Random,
         window: scale.base,
         page: Pages::Huge,
@@ -107,7 +110,7 @@ fn pair(scale: &Scale, n: u64, modelled: bool) -> (Trial, Trial) {
 }
 
 /// The rows of huge pages.
-pub(crate) fn rows(record: &Record, scale: &Scale, stairs: &Stairs, report: &mut Report) {
+pub(crate) fn rows(record: &Record, scale: &Scale, curves: &Curves, report: &mut Report) {
     let Some(huge) = scale.huge else { return };
     let pairs = scale.pairs_in(record, Pages::Huge);
     let kind = format!("huge pages of {}", size(huge as f64));
@@ -130,18 +133,22 @@ pub(crate) fn rows(record: &Record, scale: &Scale, stairs: &Stairs, report: &mut
     for (index, (capacity, beyond)) in found.iter().enumerate() {
         let (n, o) = (index + 1, capacity.onset);
         let entries = Interval { value: o.value.floor(), low: o.low.floor(), high: o.high.ceil() };
-        let mut row = measured(format!("tlb.huge.{n}.entries"), entries, "", count, &trials);
+        let mut row = measured(survey::TLB_HUGE_ENTRIES.at([n.into()]), entries, "", count, &trials);
+        row.basis = Basis::Fitted;
         row.notes.push(kind.clone());
-        row.notes.extend(stairs.reading.as_ref().and_then(|s| leaves_a_tier(o.value, s)));
+        if let Some(note) = curves.reading.as_ref().and_then(|s| leaves_a_tier(o.value, s)) {
+            maybe_tables(&mut row, note);
+        }
         report.findings.push(row);
         let above =
             Interval { value: beyond.value - first, low: beyond.low - first, high: beyond.high - first };
-        let mut row = measured(format!("tlb.huge.{n}.penalty"), above, "ns", count, &trials);
+        let mut row = measured(survey::TLB_HUGE_PENALTY.at([n.into()]), above, "ns", count, &trials);
+        row.basis = Basis::Fitted;
         row.notes.push(format!("{kind}; over a load that the first TLB answers"));
         report.findings.push(row);
     }
     let Some(last) = pairs.last().filter(|_| found.is_empty()) else { return };
-    let mut row = number("tlb.huge.pages", last.pages as f64, "");
+    let mut row = number(&survey::TLB_HUGE_PAGES, last.pages as f64, "");
     (row.count, row.trials) = (count as u64, trials);
     row.notes.push(format!("no rise up to {} {kind}: no TLB's end was seen", last.pages));
     report.findings.push(row);

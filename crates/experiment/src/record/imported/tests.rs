@@ -52,7 +52,7 @@ fn series() -> Vec<Imported> {
 /// A whole record of these series.
 fn lines(all: &[Imported]) -> Vec<String> {
     let own = all.iter().zip(1..).flat_map(|(series, number)| series.lines(number));
-    let run = Run { experiment: "pressure".into(), ..Run::default() }.line();
+    let run = Run { experiment: "wakeup".into(), ..Run::default() }.line();
     let end = End { status: "complete".into(), elapsed_ms: 0 }.line();
     let all = [run].into_iter().chain(own).chain([end]).map(|line| line.render());
     [Record::first_line()].into_iter().chain(all).collect()
@@ -94,7 +94,7 @@ fn a_line_that_is_lost_or_stands_twice_is_a_problem_and_half_a_histogram_is_none
         let record = read(&without);
         assert!(!record.imported[0].is_whole());
         let report = crate::read(&record);
-        assert!(!report.findings.iter().any(|f| f.name.contains("imported-1")), "{:?}", report.findings);
+        assert!(!report.findings.iter().any(|f| f.name().contains("imported-1")), "{:?}", report.findings);
         assert!(
             report.refusals.iter().any(|r| r.what == "wakeup.kernel.imported-1"),
             "{:?}",
@@ -182,7 +182,7 @@ proptest! {
             .int("stddev_ps", head[5]).int("min_ns", signed[0]).int("mean_ps", signed[1]).int("max_ns", signed[2]);
         let part = Line::new("imported").int("series", 1u64).int("part", 1u64)
             .list("values", &values).list("counts", &counts);
-        let run = Run { experiment: "pressure".into(), ..Run::default() }.line();
+        let run = Run { experiment: "wakeup".into(), ..Run::default() }.line();
         let record = read(&[Record::first_line(), run.render(), line.render(), part.render()]);
         prop_assert!(record.problems.len() <= 2);
     }

@@ -204,8 +204,8 @@ fn a_c_compiler_sees_the_same() {
         return;
     }
     // Every name that the mirror has is in the header, or this does not compile; the other direction is the text's.
-    let told = compiled(&program()).expect("a program of the header's names");
-    let numbers: Numbers = told
+    let reported = compiled(&program()).expect("a program of the header's names");
+    let numbers: Numbers = reported
         .lines()
         .map(|line| line.split_once(' ').expect("a name and a number"))
         .map(|(name, number)| (name.to_owned(), number.parse().expect("a number")))

@@ -23,6 +23,20 @@ fn switch(ns: u64, prev: u32, sleeps: bool, next: u32) -> Event {
     Event { ns, what: What::Switch { prev: thread(prev), sleeps, next: thread(next) } }
 }
 
+/// Switches from another thread than the one that got the CPU last, each of which shows that one is missing. Some
+/// kernels keep threads to themselves.
+pub(crate) fn gaps(events: &[Event]) -> u64 {
+    let mut last = None;
+    let mut gaps = 0;
+    for event in events {
+        if let What::Switch { prev, next, .. } = event.what {
+            gaps += u64::from(last.is_some_and(|tid| tid != prev.tid));
+            last = Some(next.tid);
+        }
+    }
+    gaps
+}
+
 fn row(expires_ns: u64, rest: [u64; 3]) -> Stages {
     let [irq_ns, wake_ns, switch_ns] = rest.map(|ns| (ns != 0).then_some(ns));
     Stages { expires_ns, irq_ns, wake_ns, switch_ns }

@@ -77,12 +77,17 @@ fn the_tracer_runs_and_leaves_its_settings_as_they_were() {
     let settings = || Osnoise::read(&Place::find(&root).ok()?);
     let before = settings();
     match timerlat(&root, cpu, 2000, Duration::from_millis(400), |_| Ok(())) {
-        Ok(told) => {
-            eprintln!("{} wake-ups, the last {:?}, {} lost", told.rows.len(), told.rows.last(), told.lost);
-            assert_eq!(told.lost, 0);
+        Ok(reported) => {
+            eprintln!(
+                "{} wake-ups, the last {:?}, {} lost",
+                reported.rows.len(),
+                reported.rows.last(),
+                reported.lost
+            );
+            assert_eq!(reported.lost, 0);
             // 200 where nothing comes between.
-            assert!((20..=201).contains(&told.rows.len()), "{}", told.rows.len());
-            assert!(told.rows.iter().any(|row| row.irq_ns < row.thread_ns && row.irq_ns.is_some()));
+            assert!((20..=201).contains(&reported.rows.len()), "{}", reported.rows.len());
+            assert!(reported.rows.iter().any(|row| row.irq_ns < row.thread_ns && row.irq_ns.is_some()));
             assert!(before.is_some());
         }
         Err(refusal) => {

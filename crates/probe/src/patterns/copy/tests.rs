@@ -15,7 +15,7 @@ fn words_and_sums_are_those_of_cells_copied_one_by_one() {
                     for i in 0..piece.count {
                         let number = (piece.from - copying.from) / 8 + i;
                         assert!(number < copying.source().cells);
-                        held[(piece.to / 8 + i) as usize] = copying.source().laid(number, seed).word;
+                        held[(piece.to / 8 + i) as usize] = copying.source().initialised(number, seed).word;
                     }
                 }
                 reached += n;

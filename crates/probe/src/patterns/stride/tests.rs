@@ -4,7 +4,7 @@ use super::*;
 use alloc::vec;
 
 fn sweep(cells: u64, step: u64, operation: Operation) -> Sweep {
-    Sweep { base: 4096, step, cells, operation }
+    Sweep { base: 4096, stride: step, cells, operation }
 }
 
 const SHAPES: [(u64, u64); 7] = [(1, 8), (2, 64), (7, 8), (33, 16), (64, 4096), (1000, 64), (4097, 8)];
@@ -33,7 +33,7 @@ fn sums_are_those_of_the_cells() {
         let s = sweep(cells, step, Operation::Read);
         for seed in 0..4 {
             for (from, n) in [(0, 1), (cells, cells), (5, 3 * cells + 2), (cells + 3, 1), (99, 4097)] {
-                let sum: u64 = (from..from + n).map(|p| s.laid(p % cells, seed).word).sum();
+                let sum: u64 = (from..from + n).map(|p| s.initialised(p % cells, seed).word).sum();
                 assert_eq!(s.sum(from, n, seed), sum % s.prime(), "{cells} x {step}, {from}+{n}");
             }
         }
@@ -44,11 +44,11 @@ fn sums_are_those_of_the_cells() {
 fn words_are_inside_the_buffer_and_follow_each_other() {
     for (cells, step) in SHAPES {
         let s = sweep(cells, step, Operation::Read);
-        let mut laid = s.laid(0, 7);
+        let mut initialised = s.initialised(0, 7);
         for number in 0..cells {
-            assert_eq!(laid, s.laid(number, 7), "{cells} x {step}, cell {number}");
-            assert!(laid.word * 8 < cells * step);
-            laid.advance();
+            assert_eq!(initialised, s.initialised(number, 7), "{cells} x {step}, cell {number}");
+            assert!(initialised.word * 8 < cells * step);
+            initialised.advance();
         }
     }
 }

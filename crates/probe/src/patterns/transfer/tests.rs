@@ -5,8 +5,8 @@ use alloc::vec;
 
 use super::*;
 use crate::machine::{
-    Attribute, Control, Counters, Disturb, Dma, Fact, Fresh, Maintain, Mapping, Ticks, Translate, Wake, Wish,
-    Worth,
+    Attribute, ClockTrust, Control, Counters, Disturb, Dma, Fact, Fresh, Maintain, MapRequest, Mapping,
+    Ticks, Translate, Wake,
 };
 use crate::patterns;
 use crate::proof::unproven_transfers;
@@ -19,7 +19,7 @@ use crate::wire::{Line, PatternKind};
 struct Mover {
     memory: Vec<u64>,
     now: u64,
-    asked: Vec<(Transfers, Batch)>,
+    requested: Vec<(Transfers, Batch)>,
     made: u64,
     /// Bytes that arrive wrong, of every transfer.
     wrong: u64,
@@ -45,12 +45,16 @@ const CHANNEL: Channel = Channel {
     chunks: 2,
     attribute: Some(Attribute::NormalNc),
     maintenance: Some(Maintenance::CleanAndUnmap),
-    stand_in: false,
+    substitute: false,
 };
 
 impl Dma for Mover {
-    fn transfer(&mut self, asked: &Transfers, batch: &Batch) -> Result<(Channel, Vec<Transferred>), Refusal> {
-        self.asked.push((*asked, *batch));
+    fn transfer(
+        &mut self,
+        requested: &Transfers,
+        batch: &Batch,
+    ) -> Result<(Channel, Vec<Transferred>), Refusal> {
+        self.requested.push((*requested, *batch));
         self.made += batch.count;
         let row = |nth: u64| Transferred { used: nth, copy: 2, wrong: self.wrong, ..Transferred::default() };
         Ok((CHANNEL, (batch.first..batch.first + batch.count - self.short).map(row).collect()))
@@ -59,13 +63,13 @@ impl Dma for Mover {
 
 impl Machine for Mover {
     type Cell = u64;
-    fn worth(&self) -> Worth {
-        Worth::Modelled
+    fn trust(&self) -> ClockTrust {
+        ClockTrust::Modelled
     }
     fn facts(&mut self, _: &mut dyn FnMut(Fact)) {}
-    fn map(&mut self, wish: &Wish) -> Result<Mapping, Refusal> {
-        self.memory = vec![0; wish.bytes as usize / 8];
-        Ok(Mapping { base: 0, bytes: wish.bytes, page_bytes: 4096 })
+    fn map(&mut self, request: &MapRequest) -> Result<Mapping, Refusal> {
+        self.memory = vec![0; request.bytes as usize / 8];
+        Ok(Mapping { base: 0, bytes: request.bytes, page_bytes: 4096 })
     }
     fn cell(&self, offset: u64) -> Option<u64> {
         (offset / 8 < self.memory.len() as u64).then_some(offset)
@@ -90,7 +94,7 @@ fn trial(victim: u64) -> Trial {
     Trial {
         pattern: PatternKind::Transfer,
         bytes: 1500,
-        step: 8,
+        stride: 8,
         samples: 3,
         warm: 2,
         seed: 5,
@@ -108,8 +112,8 @@ fn trial(victim: u64) -> Trial {
 fn without_a_victim_one_batch_is_asked_and_the_warm_ones_do_not_count() {
     let mut machine = Mover::default();
     let result = patterns::run(&mut machine, &trial(0)).unwrap();
-    assert_eq!(machine.asked.len(), 1);
-    assert_eq!(machine.asked[0].1, Batch { bytes: 1500, seed: 5, first: 0, count: 5 });
+    assert_eq!(machine.requested.len(), 1);
+    assert_eq!(machine.requested[0].1, Batch { bytes: 1500, seed: 5, first: 0, count: 5 });
     assert_eq!(result.moved.list.iter().map(|r| r.used).collect::<Vec<_>>(), [2, 3, 4]);
     assert_eq!(result.moved.channel, Some(CHANNEL));
     assert_eq!((result.page_bytes, machine.memory.len()), (0, 0), "nothing is mapped");
@@ -121,7 +125,7 @@ fn a_victim_is_walked_before_and_after_each_transfer() {
     let mut machine = Mover::default();
     let result = patterns::run(&mut machine, &trial(4096)).unwrap();
     assert_eq!(
-        machine.asked.iter().map(|(_, b)| (b.first, b.count)).collect::<Vec<_>>(),
+        machine.requested.iter().map(|(_, b)| (b.first, b.count)).collect::<Vec<_>>(),
         [(0, 1), (1, 1), (2, 1), (3, 1), (4, 1)]
     );
     // 64 cells and one more, each a tick longer after a transfer.
@@ -172,9 +176,9 @@ fn a_trial_of_transfers_is_read_as_it_was_written() {
                     mistake: Some(Mistake::AsFromDevice),
                     victim: 8192,
                 };
-                let asked = Trial { transfers, ..trial(0) };
-                let line = Line::parse(&asked.line().render()).unwrap();
-                assert_eq!(Trial::read(&line).unwrap(), asked);
+                let requested = Trial { transfers, ..trial(0) };
+                let line = Line::parse(&requested.line().render()).unwrap();
+                assert_eq!(Trial::read(&line).unwrap(), requested);
             }
         }
     }
@@ -183,7 +187,7 @@ fn a_trial_of_transfers_is_read_as_it_was_written() {
 #[test]
 fn what_no_machine_may_be_asked_is_named() {
     let with = |words: &str| {
-        let line = Line::parse(&alloc::format!("trial step=8 {words}")).unwrap();
+        let line = Line::parse(&alloc::format!("trial stride=8 {words}")).unwrap();
         Trial::read(&line).expect_err(words).what
     };
     for (words, says) in [
@@ -218,9 +222,9 @@ impl Lines for Wire<'_> {
 
 #[test]
 fn rows_and_what_moved_them_cross_the_wire() {
-    let mut asked = trial(0);
-    asked.samples = 30;
-    let text = asked.line().render();
+    let mut requested = trial(0);
+    requested.samples = 30;
+    let text = requested.line().render();
     let mut wire = Wire(&text, Vec::new());
     serve(&mut Mover::default(), &mut wire).unwrap();
     let lines: Vec<Line> = wire.1.iter().map(|line| Line::parse(line).unwrap()).collect();
@@ -261,7 +265,7 @@ fn every_column_of_a_row_crosses_the_wire_and_unlike_ones_are_refused() {
         ("moved trial=1 used=1 by=magic", "described"),
         ("moved used=1", "trial"),
     ] {
-        let told = Moved::read(&Line::parse(line).unwrap()).expect_err(line).what;
-        assert!(told.contains(says), "{line}: {told}");
+        let reported = Moved::read(&Line::parse(line).unwrap()).expect_err(line).what;
+        assert!(reported.contains(says), "{line}: {reported}");
     }
 }

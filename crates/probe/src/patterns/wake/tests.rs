@@ -5,8 +5,8 @@ use alloc::string::ToString as _;
 use super::*;
 use crate::load::Load;
 use crate::machine::{
-    Awake, Control, Counters, Disturb, Dma, Fact, Fresh, Maintain, Mapping, Released, Ticks, Translate, Wake,
-    Watch, Wish, Worth,
+    Awake, ClockTrust, Control, Counters, Disturb, Dma, Fact, Fresh, LoadReport, Maintain, MapRequest,
+    Mapping, Ticks, Translate, Wake, Watch,
 };
 use crate::patterns;
 use crate::proof::unproven_wakes;
@@ -25,7 +25,7 @@ struct Timed {
     idle: bool,
     ended: bool,
     places: Vec<Places>,
-    pressed: Vec<Load>,
+    load_stats: Vec<Load>,
     flushed: u64,
     /// What the kernel's own tracer sees; nothing where there is none.
     kernels: Vec<Woke>,
@@ -42,7 +42,7 @@ impl Timed {
             idle: false,
             ended: false,
             places: Vec::new(),
-            pressed: Vec::new(),
+            load_stats: Vec::new(),
             flushed: 0,
             kernels: Vec::new(),
         }
@@ -63,12 +63,12 @@ impl Maintain for Timed {
 }
 
 impl Disturb for Timed {
-    fn press(&mut self, load: &Load, _: bool) -> Result<(), Refusal> {
-        self.pressed.push(load.clone());
+    fn start_load(&mut self, load: &Load, _: bool) -> Result<(), Refusal> {
+        self.load_stats.push(load.clone());
         Ok(())
     }
-    fn release(&mut self) -> Released {
-        Released { pressed: vec![crate::load::Pressed::default()], stalls: None }
+    fn stop_load(&mut self) -> LoadReport {
+        LoadReport { load_stats: vec![crate::load::LoadStats::default()], stalls: None }
     }
 }
 
@@ -113,11 +113,11 @@ impl Wake for Timed {
 impl Machine for Timed {
     type Cell = usize;
 
-    fn worth(&self) -> Worth {
-        Worth::Modelled
+    fn trust(&self) -> ClockTrust {
+        ClockTrust::Modelled
     }
     fn facts(&mut self, _: &mut dyn FnMut(Fact)) {}
-    fn map(&mut self, _: &Wish) -> Result<Mapping, Refusal> {
+    fn map(&mut self, _: &MapRequest) -> Result<Mapping, Refusal> {
         Ok(Mapping { base: 0, bytes: 1 << 18, page_bytes: 4096 })
     }
     fn cell(&self, offset: u64) -> Option<usize> {
@@ -142,7 +142,7 @@ impl Machine for Timed {
     fn alu(&mut self, _: u64) {}
 }
 
-fn asked() -> Trial {
+fn requested() -> Trial {
     let wakes = Wakes { every_ns: 100_000, ..Wakes::default() };
     Trial {
         pattern: PatternKind::Wake,
@@ -156,7 +156,7 @@ fn asked() -> Trial {
 }
 
 /// Activations, with the wall time that they took.
-fn run(machine: &mut Timed, trial: &Trial) -> (Yield, u64) {
+fn run(machine: &mut Timed, trial: &Trial) -> (TrialOutput, u64) {
     let begun = machine.now;
     let result = patterns::run(machine, trial).expect("woken");
     assert!(machine.ended);
@@ -165,7 +165,7 @@ fn run(machine: &mut Timed, trial: &Trial) -> (Yield, u64) {
 
 #[test]
 fn the_kernels_own_wake_ups_are_refused_or_taken_as_they_are() {
-    let mut trial = asked();
+    let mut trial = requested();
     trial.wakes.timerlat = true;
     let refusal = patterns::run(&mut Timed::new(&[40]), &trial).expect_err("no such tracer");
     assert!(refusal.remedy.contains("CONFIG_TIMERLAT_TRACER"), "{refusal:?}");
@@ -188,7 +188,7 @@ fn the_kernels_own_wake_ups_are_refused_or_taken_as_they_are() {
 #[test]
 fn every_activation_is_kept_with_its_places_and_proves_its_walk() {
     let mut machine = Timed::new(&[40, 80, 400]);
-    let (result, wall) = run(&mut machine, &asked());
+    let (result, wall) = run(&mut machine, &requested());
     assert_eq!(result.woken.list.len(), 40);
     assert_eq!(machine.wakes, 43, "three that do not count");
     for (i, woke) in result.woken.list.iter().enumerate() {
@@ -199,7 +199,7 @@ fn every_activation_is_kept_with_its_places_and_proves_its_walk() {
         assert_eq!((woke.missed, woke.skipped), (0, 0));
     }
     assert_eq!(result.woken.list.iter().map(|w| w.involuntary).sum::<u64>(), (43 / 3) - 1);
-    assert!(unproven_wakes(&asked(), &result.woken.list, wall).is_empty());
+    assert!(unproven_wakes(&requested(), &result.woken.list, wall).is_empty());
     let worst: Vec<u64> = result.around.iter().map(|a| a.nth).collect();
     assert!(worst.iter().all(|nth| nth % 3 == 2) && worst.contains(&2), "the latest ones: {worst:?}");
     assert!(result.around.iter().all(|a| a.at_ns == 200), "half of 400 ns after the expiry");
@@ -217,7 +217,7 @@ fn a_place_behind_the_awakening_is_another_activations() {
 fn a_task_that_is_too_late_misses_periods_and_the_grid_stays() {
     // 250 us late: two periods of 100 us are slept through.
     let mut machine = Timed::new(&[40, 250_040, 40]);
-    let trial = Trial { warm: 0, ..asked() };
+    let trial = Trial { warm: 0, ..requested() };
     let (result, wall) = run(&mut machine, &trial);
     for (i, woke) in result.woken.list.iter().enumerate() {
         assert_eq!(woke.missed, if i % 3 == 2 { 2 } else { 0 }, "{i}");
@@ -230,8 +230,8 @@ fn a_task_that_is_too_late_misses_periods_and_the_grid_stays() {
 fn what_is_prepared_costs_periods_and_makes_nobody_late() {
     let mut machine = Timed::new(&[40]);
     machine.load_ns = 100;
-    let wakes = Wakes { spoil: 128 << 10, flushed: true, ..asked().wakes };
-    let trial = Trial { wakes, ..asked() };
+    let wakes = Wakes { evict: 128 << 10, flushed: true, ..requested().wakes };
+    let trial = Trial { wakes, ..requested() };
     let (result, wall) = run(&mut machine, &trial);
     // 2048 lines at 100 ns, and the walk before them.
     assert!(
@@ -246,19 +246,19 @@ fn what_is_prepared_costs_periods_and_makes_nobody_late() {
 fn who_does_not_walk_or_does_not_sleep_proves_nothing() {
     let mut machine = Timed::new(&[40]);
     machine.idle = true;
-    let (result, wall) = run(&mut machine, &asked());
-    assert!(unproven_wakes(&asked(), &result.woken.list, wall).len() > 30);
-    let (result, wall) = run(&mut Timed::new(&[40]), &asked());
-    assert_eq!(unproven_wakes(&asked(), &result.woken.list, wall / 2).len(), 40, "in half of the time");
+    let (result, wall) = run(&mut machine, &requested());
+    assert!(unproven_wakes(&requested(), &result.woken.list, wall).len() > 30);
+    let (result, wall) = run(&mut Timed::new(&[40]), &requested());
+    assert_eq!(unproven_wakes(&requested(), &result.woken.list, wall / 2).len(), 40, "in half of the time");
     let mut swapped = result.woken.list;
     (swapped[3].irq_ns, swapped[3].wake_ns) = (swapped[3].wake_ns, swapped[3].irq_ns);
-    assert_eq!(unproven_wakes(&asked(), &swapped, wall), [3], "woken before the interrupt");
+    assert_eq!(unproven_wakes(&requested(), &swapped, wall), [3], "woken before the interrupt");
 }
 
 #[test]
 fn stressors_run_beside_and_say_what_they_did() {
     let mut machine = Timed::new(&[40]);
     let load = Load::parse("cpu*2 vm:64M").expect("a load");
-    let (result, _) = run(&mut machine, &Trial { load: load.clone(), ..asked() });
-    assert_eq!((machine.pressed, result.released.pressed.len()), (vec![load], 1));
+    let (result, _) = run(&mut machine, &Trial { load: load.clone(), ..requested() });
+    assert_eq!((machine.load_stats, result.load_report.load_stats.len()), (vec![load], 1));
 }

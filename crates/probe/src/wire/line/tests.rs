@@ -58,7 +58,7 @@ proptest! {
         {
             // Whatever was accepted can be laid out without overflow.
             prop_assert!(trial.chain(0, 4096).cells() >= 1);
-            prop_assert!(trial.pattern == PatternKind::Probe || trial.extent(1 << 16) >= trial.cells());
+            prop_assert!(trial.pattern == PatternKind::EvictionSet || trial.extent(1 << 16) >= trial.cells());
             prop_assert_eq!(Trial::read(&trial.line()), Ok(trial));
         }
     }
@@ -99,10 +99,10 @@ proptest! {
 
 #[test]
 fn a_trial_of_wake_ups_survives_the_wire() {
-    let typed = "trial pattern=wake every_ns=100000 priority=90 traced=1 flushed=1 spoil=4096 samples=100000 \
+    let typed = "trial pattern=wake every_ns=100000 priority=90 traced=1 flushed=1 evict=4096 samples=100000 \
                  confined=1 load=\"cpu*16 vm*2:128M\"";
     let trial = Trial::read(&Line::parse(typed).unwrap()).unwrap();
-    assert_eq!((trial.wakes.every_ns, trial.wakes.priority, trial.wakes.spoil), (100_000, 90, 4096));
+    assert_eq!((trial.wakes.every_ns, trial.wakes.priority, trial.wakes.evict), (100_000, 90, 4096));
     assert!(trial.wakes.traced && trial.wakes.flushed && trial.wakes.confined);
     let kernels = Trial::read(&Line::parse("trial pattern=wake timerlat=1").unwrap()).unwrap();
     assert!(kernels.wakes.timerlat && !trial.wakes.timerlat);
@@ -110,7 +110,7 @@ fn a_trial_of_wake_ups_survives_the_wire() {
     for (typed, says) in [
         ("trial pattern=wake timerlat=1 traced=1", "a thread of the kernel's"),
         ("trial pattern=wake timerlat=2", "timerlat=2"),
-        ("trial timerlat=1", "spoil= and confined= are for pattern=wake"),
+        ("trial timerlat=1", "evict= and confined= are for pattern=wake"),
         ("trial pattern=wake confined=1", "confined=1 is for the workers of a load="),
         ("trial pattern=wake confined=2 load=cpu", "confined=2"),
     ] {
@@ -148,17 +148,17 @@ fn errors_name_the_key() {
         "'bytes=8k': expected an integer, a list of integers, a lower-case token, \"text\" or 0x-bytes"
     );
     assert!(error("trial order=up").starts_with("trial: order=up is not one of: random window sequential "));
-    assert_eq!(error("trial step=48"), "trial: step=48 must be a power of two up to 1048576");
+    assert_eq!(error("trial stride=48"), "trial: stride=48 must be a power of two up to 1048576");
     assert_eq!(
         error("trial pattern=conflict period=4100"),
         "trial: period=4100 must be a multiple of 8 from 8 to 1073741824"
     );
     assert_eq!(error("trial period=4096"), "trial: period=, group= and offset= are not for pattern=chase");
-    assert!(error("trial pattern=pair period=64 step=64 bytes=128").contains("2 cells at a step of 64"));
-    assert!(error("trial pattern=pair period=640 step=64 bytes=192").contains("pairs"));
-    assert!(error("trial pattern=probe period=64").contains("sequence= go together"));
-    assert!(error("trial pattern=probe period=64 sequence=\"A a\"").contains("two steps"));
-    assert!(error("trial pattern=probe period=64 sequence=\"A ?\"").contains("'?'"));
+    assert!(error("trial pattern=pair period=64 stride=64 bytes=128").contains("2 cells at a stride of 64"));
+    assert!(error("trial pattern=pair period=640 stride=64 bytes=192").contains("pairs"));
+    assert!(error("trial pattern=eviction-set period=64").contains("sequence= go together"));
+    assert!(error("trial pattern=eviction-set period=64 sequence=\"A a\"").contains("two strides"));
+    assert!(error("trial pattern=eviction-set period=64 sequence=\"A ?\"").contains("'?'"));
     assert!(error("trial pattern=pair group=3 period=640").contains("group=3"));
     assert_eq!(error("trial bytes=1 bytes=2"), "key 'bytes' stands twice");
     assert!(error("trial with_cpu=0 with_bytes=64").contains("with_cpu"));
@@ -166,7 +166,7 @@ fn errors_name_the_key() {
     assert!(error("trial priority=90").contains("pattern=wake"));
     assert!(error("trial pattern=wake every_ns=1").contains("every_ns=1"));
     assert!(error("trial pattern=wake priority=100").contains("priority=100"));
-    assert!(error("trial pattern=wake spoil=3").contains("spoil=3"));
+    assert!(error("trial pattern=wake evict=3").contains("evict=3"));
     assert!(error("trial pattern=wake samples=1000000 every_ns=2000000").contains("1000 s"));
 }
 
@@ -175,10 +175,10 @@ fn every_token_has_its_inverse() {
     for &kind in PatternKind::ALL {
         assert_eq!(PatternKind::from_token(kind.token()), Some(kind));
     }
-    for &worth in crate::machine::Worth::ALL {
-        assert_eq!(crate::machine::Worth::from_token(worth.token()), Some(worth));
+    for &trust in crate::machine::ClockTrust::ALL {
+        assert_eq!(crate::machine::ClockTrust::from_token(trust.token()), Some(trust));
     }
-    let all = "clock alu chase pages single stride conflict pair probe copy alias wake transfer";
+    let all = "clock alu chase pages single stride conflict pair eviction-set copy alias wake transfer";
     assert_eq!(PatternKind::choices(), all);
     macro_rules! inverse {
         ($($of:ident)*) => {

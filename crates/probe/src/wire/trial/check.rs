@@ -24,7 +24,7 @@ const MAX_PRIORITY: u64 = 99;
 /// Enough for a clock of one microsecond over an L1 hit of one nanosecond.
 const MAX_TIMED: u64 = 1 << 16;
 pub(super) const MAX_STREAMS: usize = 64;
-const MAX_STEP: u64 = 1 << 20;
+const MAX_STRIDE: u64 = 1 << 20;
 /// Blocks a gigabyte apart are more than any cache's way or any TLB's set asks for.
 const MAX_PERIOD: u64 = 1 << 30;
 const MAX_GROUP: u64 = 1 << 20;
@@ -41,11 +41,11 @@ impl Trial {
                 Err(WireError::new(format!("trial: {key}={value} must be from {low} to {high}")))
             }
         };
-        within("step", self.step, 8, MAX_PERIOD)?;
+        within("stride", self.stride, 8, MAX_PERIOD)?;
         self.check_layout()?;
-        within("bytes", self.bytes, self.step, MAX_BYTES)?;
+        within("bytes", self.bytes, self.stride, MAX_BYTES)?;
         if self.order == OrderKind::Window {
-            within("window", self.window, self.step, MAX_BYTES)?;
+            within("window", self.window, self.stride, MAX_BYTES)?;
         }
         within("loads", self.loads, 1, MAX_LOADS)?;
         within("timed", self.timed, 1, MAX_TIMED)?;
@@ -72,7 +72,7 @@ impl Trial {
             return match *wakes == Wakes::default() {
                 true => Ok(()),
                 false => wrong(format!(
-                    "every_ns=, priority=, traced=, flushed=, timerlat=, spoil= and confined= are for pattern=wake, not {}",
+                    "every_ns=, priority=, traced=, flushed=, timerlat=, evict= and confined= are for pattern=wake, not {}",
                     self.pattern.token()
                 )),
             };
@@ -84,16 +84,19 @@ impl Trial {
         if wakes.priority > MAX_PRIORITY {
             return wrong(format!("priority={} must be from 0 to {MAX_PRIORITY}", wakes.priority));
         }
-        if wakes.timerlat && (wakes.traced || wakes.flushed || wakes.spoil > 0) {
+        if wakes.timerlat && (wakes.traced || wakes.flushed || wakes.evict > 0) {
             return wrong(
-                "timerlat=1 is a thread of the kernel's: without traced=, flushed= and spoil=".into(),
+                "timerlat=1 is a thread of the kernel's: without traced=, flushed= and evict=".into(),
             );
         }
         if wakes.confined && self.load.is_none() {
             return wrong("confined=1 is for the workers of a load=".into());
         }
-        if wakes.spoil > MAX_BYTES || !wakes.spoil.is_multiple_of(self.step) {
-            return wrong(format!("spoil={} must be steps of {} up to {MAX_BYTES}", wakes.spoil, self.step));
+        if wakes.evict > MAX_BYTES || !wakes.evict.is_multiple_of(self.stride) {
+            return wrong(format!(
+                "evict={} must be strides of {} up to {MAX_BYTES}",
+                wakes.evict, self.stride
+            ));
         }
         // Each number is below 2^64 by the checks before, but not their product.
         let series = (self.samples + self.warm).checked_mul(wakes.every_ns);
@@ -130,23 +133,23 @@ impl Trial {
             )));
         }
         // Of fewer words there is no sum that proves anything.
-        if self.pattern == PatternKind::Alias && (self.step != 8 || self.bytes < 64) {
+        if self.pattern == PatternKind::Alias && (self.stride != 8 || self.bytes < 64) {
             return Err(WireError::new(format!(
-                "trial: pattern=alias needs step=8 and 64 bytes or more, not step={} bytes={}",
-                self.step, self.bytes
+                "trial: pattern=alias needs stride=8 and 64 bytes or more, not stride={} bytes={}",
+                self.stride, self.bytes
             )));
         }
         let wrong = match (self.pattern, self.operation) {
-            (PatternKind::Copy, op) if op.copies() => self.step != 8,
+            (PatternKind::Copy, op) if op.copies() => self.stride != 8,
             (PatternKind::Copy, _) => true,
             (PatternKind::Stride, op) => op.copies(),
             (_, op) => op != Operation::Read,
         };
         if wrong {
             return Err(WireError::new(format!(
-                "trial: op={op} step={} does not go with pattern={pattern}: a stride reads, writes, modifies or \
-                 sets, a copy has op=copy_to or copy_from and step=8, the others only load",
-                self.step
+                "trial: op={op} stride={} does not go with pattern={pattern}: a stride reads, writes, modifies or \
+                 sets, a copy has op=copy_to or copy_from and stride=8, the others only load",
+                self.stride
             )));
         }
         Ok(())
@@ -154,8 +157,8 @@ impl Trial {
 
     /// What is touched once, or walked once, ends before it comes round again.
     fn check_once(&self) -> Result<(), WireError> {
-        let (what, pattern, needs) = match (self.unfaulted, self.order) {
-            (true, _) => ("unfaulted=1", PatternKind::Stride, 0),
+        let (what, pattern, needs) = match (self.first_touch, self.order) {
+            (true, _) => ("first_touch=1", PatternKind::Stride, 0),
             (_, OrderKind::Repermuted) => ("order=repermuted", PatternKind::Chase, self.warm),
             _ => return Ok(()),
         };
@@ -176,22 +179,25 @@ impl Trial {
     fn check_layout(&self) -> Result<(), WireError> {
         let wrong = |what: alloc::string::String| Err(WireError::new(format!("trial: {what}")));
         let pattern = self.pattern.token();
-        let apart = matches!(self.pattern, PatternKind::Conflict | PatternKind::Pair | PatternKind::Probe);
-        if (self.pattern == PatternKind::Probe) == self.sequence.accesses().is_empty() {
-            return wrong(format!("pattern=probe and sequence= go together; the pattern is {pattern}"));
+        let apart =
+            matches!(self.pattern, PatternKind::Conflict | PatternKind::Pair | PatternKind::EvictionSet);
+        if (self.pattern == PatternKind::EvictionSet) == self.sequence.accesses().is_empty() {
+            return wrong(format!(
+                "pattern=eviction-set and sequence= go together; the pattern is {pattern}"
+            ));
         }
         let apart = apart || (self.pattern == PatternKind::Single && self.period > 0);
         if !apart {
             if (self.period, self.group, self.offset) != (0, 1, 0) {
                 return wrong(format!("period=, group= and offset= are not for pattern={pattern}"));
             }
-            if !self.step.is_power_of_two() || self.step > MAX_STEP {
-                return wrong(format!("step={} must be a power of two up to {MAX_STEP}", self.step));
+            if !self.stride.is_power_of_two() || self.stride > MAX_STRIDE {
+                return wrong(format!("stride={} must be a power of two up to {MAX_STRIDE}", self.stride));
             }
             return Ok(());
         }
         for (key, value, least) in
-            [("step", self.step, 8), ("period", self.period, 8), ("offset", self.offset, 0)]
+            [("stride", self.stride, 8), ("period", self.period, 8), ("offset", self.offset, 0)]
         {
             if !(least..=MAX_PERIOD).contains(&value) || !value.is_multiple_of(8) {
                 return wrong(format!("{key}={value} must be a multiple of 8 from {least} to {MAX_PERIOD}"));
@@ -205,21 +211,21 @@ impl Trial {
             ));
         }
         let group = self.cells_in_group();
-        if (group - 1) * self.step + 8 > self.period {
+        if (group - 1) * self.stride + 8 > self.period {
             return wrong(format!(
-                "{group} cells at a step of {} are more than a period of {}",
-                self.step, self.period
+                "{group} cells at a stride of {} are more than a period of {}",
+                self.stride, self.period
             ));
         }
         if self.pattern == PatternKind::Pair && !self.cells().is_multiple_of(2) {
-            return wrong(format!("bytes={} must be pairs of cells, each of step bytes", self.bytes));
+            return wrong(format!("bytes={} must be pairs of cells, each of stride bytes", self.bytes));
         }
-        if self.pattern == PatternKind::Probe
-            && self.sequence.places(self.period, self.step, self.seed).is_none()
+        if self.pattern == PatternKind::EvictionSet
+            && self.sequence.places(self.period, self.stride, self.seed).is_none()
         {
             return wrong(format!(
-                "the blocks of a-z need a period of two steps or more; they are {} and {}",
-                self.period, self.step
+                "the blocks of a-z need a period of two strides or more; they are {} and {}",
+                self.period, self.stride
             ));
         }
         Ok(())

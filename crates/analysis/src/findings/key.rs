@@ -1,0 +1,202 @@
+//! The key of a finding: its metric and where it lies along the metric's axes; and its name.
+
+use std::borrow::Cow;
+
+use super::axis::Axis;
+use super::metric::Metric;
+use super::words::whole;
+
+/// A coordinate along an axis. Words are ordered as their list is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Coordinate {
+    /// A whole number from 1.
+    Number(u64),
+    /// A word: its place in the axis's list and, where it ends with one, its number.
+    Word(usize, u64),
+    /// A text from outside (a task, a function), or a word that the axis does not list.
+    Text(String),
+}
+
+impl Coordinate {
+    /// Reads a part of a name.
+    fn read(axis: Axis, part: &str) -> Option<Coordinate> {
+        match axis.words() {
+            None => whole(part).map(Coordinate::Number),
+            Some(words) => words.find(part).map(|(place, number)| Coordinate::Word(place, number)),
+        }
+    }
+
+    /// As it stands in a name.
+    #[must_use]
+    pub fn write(&self, axis: Axis) -> String {
+        match self {
+            Coordinate::Number(number) => number.to_string(),
+            Coordinate::Word(place, number) => {
+                axis.words().map_or_else(String::new, |words| words.write(*place, *number))
+            }
+            Coordinate::Text(text) => escaped(text).into_owned(),
+        }
+    }
+}
+
+/// A text as one part of a name: what would end the part or a line is written as `%XX`.
+fn escaped(text: &str) -> Cow<'_, str> {
+    let plain = |c: char| !(c == '.' || c == '%' || c.is_control() || c.is_whitespace());
+    if text.chars().all(plain) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::new();
+    for c in text.chars() {
+        if plain(c) {
+            out.push(c);
+        } else {
+            let mut bytes = [0; 4];
+            c.encode_utf8(&mut bytes).bytes().for_each(|byte| out += &format!("%{byte:02x}"));
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// What a coordinate is made from: a whole number, or a word as the axis lists it.
+#[derive(Clone, Copy, Debug)]
+pub enum Part<'a> {
+    /// A whole number.
+    Number(u64),
+    /// A word.
+    Word(&'a str),
+}
+
+impl From<u64> for Part<'_> {
+    fn from(number: u64) -> Self {
+        Part::Number(number)
+    }
+}
+
+impl From<usize> for Part<'_> {
+    fn from(number: usize) -> Self {
+        Part::Number(number as u64)
+    }
+}
+
+impl<'a> From<&'a str> for Part<'a> {
+    fn from(word: &'a str) -> Self {
+        Part::Word(word)
+    }
+}
+
+impl<'a> From<&'a String> for Part<'a> {
+    fn from(word: &'a String) -> Self {
+        Part::Word(word)
+    }
+}
+
+/// A metric, and where along its axes: unique in a report, and what comparisons join by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// What the finding says.
+    pub metric: &'static Metric,
+    /// Axis and coordinate, in the order of the name.
+    pub at: Vec<(Axis, Coordinate)>,
+}
+
+impl From<&'static Metric> for Key {
+    /// The key of a metric without axes.
+    fn from(metric: &'static Metric) -> Key {
+        Key { metric, at: Vec::new() }
+    }
+}
+
+impl Metric {
+    /// The key of this metric at these coordinates, in the order of its axes. Coordinates that the metric has no axis
+    /// for are left out.
+    pub fn at<'a, const N: usize>(&'static self, parts: [Part<'a>; N]) -> Key {
+        debug_assert_eq!(self.axes().count(), N, "{}", self.pattern);
+        let at = self.axes().zip(parts).map(|(axis, part)| {
+            let coordinate = match part {
+                Part::Number(number) => Coordinate::Number(number),
+                Part::Word(word) => {
+                    Coordinate::read(axis, word).unwrap_or_else(|| Coordinate::Text(word.to_owned()))
+                }
+            };
+            (axis, coordinate)
+        });
+        Key { metric: self, at: at.collect() }
+    }
+}
+
+impl Key {
+    /// The coordinate along an axis.
+    #[must_use]
+    pub fn get(&self, axis: Axis) -> Option<&Coordinate> {
+        self.at.iter().find(|(of, _)| *of == axis).map(|(_, coordinate)| coordinate)
+    }
+
+    /// The coordinate along an axis, where it is a number.
+    #[must_use]
+    pub fn number(&self, axis: Axis) -> Option<u64> {
+        match self.get(axis) {
+            Some(Coordinate::Number(number)) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// The coordinate along an axis as text.
+    #[must_use]
+    pub fn word(&self, axis: Axis) -> Option<String> {
+        Some(self.get(axis)?.write(axis))
+    }
+
+    /// The dotted name: `tier.1.latency`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let parts = self.metric.parts().map(|part| match part {
+            Ok(word) => word.to_owned(),
+            Err(axis) => self.word(axis).unwrap_or_default(),
+        });
+        parts.collect::<Vec<_>>().join(".")
+    }
+}
+
+/// Every metric that there is, by experiment.
+#[derive(Clone, Copy, Debug)]
+pub struct Registry {
+    lists: &'static [&'static [&'static Metric]],
+}
+
+impl Registry {
+    /// A registry of these lists.
+    #[must_use]
+    pub const fn new(lists: &'static [&'static [&'static Metric]]) -> Registry {
+        Registry { lists }
+    }
+
+    /// Every metric, in display order.
+    pub fn metrics(self) -> impl Iterator<Item = &'static Metric> {
+        self.lists.iter().flat_map(|list| list.iter().copied())
+    }
+
+    /// The metric of this pattern.
+    #[must_use]
+    pub fn metric(self, pattern: &str) -> Option<&'static Metric> {
+        self.metrics().find(|metric| metric.pattern == pattern)
+    }
+
+    /// The inverse of [`Key::name`].
+    #[must_use]
+    pub fn key(self, name: &str) -> Option<Key> {
+        self.metrics().find_map(|metric| read(metric, name))
+    }
+}
+
+fn read(metric: &'static Metric, name: &str) -> Option<Key> {
+    let mut at = Vec::new();
+    let (mut patterns, mut parts) = (metric.parts(), name.split('.'));
+    loop {
+        match (patterns.next(), parts.next()) {
+            (None, None) => return Some(Key { metric, at }),
+            (Some(Ok(word)), Some(part)) if word == part => {}
+            (Some(Err(axis)), Some(part)) => at.push((axis, Coordinate::read(axis, part)?)),
+            _ => return None,
+        }
+    }
+}

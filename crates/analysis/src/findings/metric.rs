@@ -1,0 +1,239 @@
+//! Metrics: what findings say, declared once.
+
+use super::axis::Axis;
+use super::detail::Field;
+use super::words::Words;
+
+/// Every unit that a value may have; empty for a word or a pure number. People see an `address` in hexadecimal.
+pub const UNITS: &[&str] = &[
+    "",
+    "bytes",
+    "ns",
+    "us",
+    "ms",
+    "cycles",
+    "ticks",
+    "MB/s",
+    "Mbit/s",
+    "instructions",
+    "Hz",
+    "1/s",
+    "%",
+    "samples",
+    "activations",
+    "address",
+];
+
+/// What a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A number.
+    Number,
+    /// One word of a list.
+    Word(&'static Words),
+    /// Words of a list, separated by commas; `none` where there are none.
+    Words(&'static Words),
+    /// Any text.
+    Text,
+    /// A distribution: a histogram of samples, and no finding.
+    Histogram,
+}
+
+/// What is physically possible; ends are inclusive.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bounds {
+    /// The least value.
+    pub low: f64,
+    /// The largest value.
+    pub high: f64,
+}
+
+impl Bounds {
+    /// A time, a size, a count, a rate.
+    pub const NOT_NEGATIVE: Bounds = Bounds { low: 0.0, high: f64::INFINITY };
+    /// A share of a whole.
+    pub const SHARE: Bounds = Bounds { low: 0.0, high: 1.0 };
+    /// A difference.
+    pub const ANY: Bounds = Bounds { low: f64::NEG_INFINITY, high: f64::INFINITY };
+
+    /// Is the value possible? A value that is no number says that nothing was found.
+    #[must_use]
+    pub fn hold(self, value: f64) -> bool {
+        value.is_nan() || (self.low <= value && value <= self.high)
+    }
+}
+
+/// Which change of a metric is an improvement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    /// A smaller value.
+    Less,
+    /// A larger value.
+    More,
+    /// Neither: it describes.
+    Neither,
+}
+
+impl Better {
+    /// The stable word for it.
+    #[must_use]
+    pub fn token(self) -> &'static str {
+        match self {
+            Better::Less => "less",
+            Better::More => "more",
+            Better::Neither => "neither",
+        }
+    }
+}
+
+/// Which comparisons of reports show a metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compared {
+    /// Every comparison.
+    Always,
+    /// Those of this experiment's reports; in others it is a detail.
+    In(&'static str),
+    /// Those that ask for all details: points of curves, clocks, claims.
+    OnRequest,
+}
+
+/// One metric: everything that is known of a finding before it is measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Metric {
+    /// The name of its findings; a part in braces is the coordinate along that axis: `tier.{level}.latency`. It
+    /// identifies the metric.
+    pub pattern: &'static str,
+    /// The units that a value may have; the first unless the finding says otherwise.
+    pub units: &'static [&'static str],
+    /// What a value is.
+    pub kind: Kind,
+    /// What is physically possible.
+    pub bounds: Bounds,
+    /// Which change is an improvement.
+    pub better: Better,
+    /// What it says, in one plain sentence.
+    pub about: &'static str,
+    /// The fields of detail that a finding may have.
+    pub detail: &'static [Field],
+    /// Is it a time that was measured? A report that has no such finding with a finite value measured nothing.
+    pub timed: bool,
+    /// Which comparisons show it.
+    pub compared: Compared,
+}
+
+impl PartialEq for Metric {
+    fn eq(&self, other: &Metric) -> bool {
+        self.pattern == other.pattern
+    }
+}
+
+impl Eq for Metric {}
+
+impl Metric {
+    /// A metric whose values are numbers that are not negative.
+    #[must_use]
+    pub const fn new(pattern: &'static str, units: &'static [&'static str], about: &'static str) -> Metric {
+        let (kind, bounds, better) = (Kind::Number, Bounds::NOT_NEGATIVE, Better::Neither);
+        let (detail, timed, compared) = (&[], false, Compared::Always);
+        Metric { pattern, units, kind, bounds, better, about, detail, timed, compared }
+    }
+
+    /// The same, of one word of a list.
+    #[must_use]
+    pub const fn word(self, words: &'static Words) -> Metric {
+        Metric { kind: Kind::Word(words), ..self }
+    }
+
+    /// The same, of words of a list, separated by commas.
+    #[must_use]
+    pub const fn words(self, words: &'static Words) -> Metric {
+        Metric { kind: Kind::Words(words), ..self }
+    }
+
+    /// The same, of any text.
+    #[must_use]
+    pub const fn text(self) -> Metric {
+        Metric { kind: Kind::Text, ..self }
+    }
+
+    /// The same, of a histogram.
+    #[must_use]
+    pub const fn histogram(self) -> Metric {
+        Metric { kind: Kind::Histogram, ..self }
+    }
+
+    /// The same, of a share of a whole.
+    #[must_use]
+    pub const fn share(self) -> Metric {
+        Metric { bounds: Bounds::SHARE, ..self }
+    }
+
+    /// The same, of a difference, which may be negative.
+    #[must_use]
+    pub const fn signed(self) -> Metric {
+        Metric { bounds: Bounds::ANY, ..self }
+    }
+
+    /// The same, where a smaller value is better.
+    #[must_use]
+    pub const fn less_is_better(self) -> Metric {
+        Metric { better: Better::Less, ..self }
+    }
+
+    /// The same, where a larger value is better.
+    #[must_use]
+    pub const fn more_is_better(self) -> Metric {
+        Metric { better: Better::More, ..self }
+    }
+
+    /// The same, with these fields of detail.
+    #[must_use]
+    pub const fn detail(self, detail: &'static [Field]) -> Metric {
+        Metric { detail, ..self }
+    }
+
+    /// The same, of a time that was measured.
+    #[must_use]
+    pub const fn timed(self) -> Metric {
+        Metric { timed: true, ..self }
+    }
+
+    /// The same, shown by these comparisons.
+    #[must_use]
+    pub const fn compared(self, compared: Compared) -> Metric {
+        Metric { compared, ..self }
+    }
+
+    /// Its axes, in the order of the name.
+    pub fn axes(&self) -> impl Iterator<Item = Axis> {
+        self.parts().filter_map(|part| part.err())
+    }
+
+    /// The parts of the name: a word, or an axis. A part in braces that names no axis is taken for a word; a test
+    /// holds that there is none.
+    pub(super) fn parts(&self) -> impl Iterator<Item = Result<&'static str, Axis>> {
+        self.pattern.split('.').map(|part| {
+            let name = part.strip_prefix('{').and_then(|part| part.strip_suffix('}'));
+            match name.and_then(Axis::of) {
+                Some(axis) => Err(axis),
+                None => Ok(part),
+            }
+        })
+    }
+}
+
+/// Declares metrics as statics, and the list `ALL` of them in display order:
+/// `IDENTIFIER "pattern" ["unit", ...] "about" .modifier() ...;`
+#[macro_export]
+macro_rules! metrics {
+    ($($id:ident $pattern:literal [$($unit:literal),*] $about:literal $(.$with:ident($($argument:expr)?))*;)*) => {
+        $(
+            #[doc = concat!("`", $pattern, "`: ", $about, ".")]
+            pub static $id: $crate::findings::Metric =
+                $crate::findings::Metric::new($pattern, &[$($unit),*], $about)$(.$with($($argument)?))*;
+        )*
+        /// The metrics, in display order.
+        pub static ALL: &[&$crate::findings::Metric] = &[$(&$id,)*];
+    };
+}
+pub(crate) use metrics;

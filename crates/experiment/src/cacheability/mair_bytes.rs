@@ -1,0 +1,112 @@
+//! Every byte of MAIR_EL1, where it is asked for: what the tables then say, and how memory behaves.
+//!
+//! All 256, on a core also those that the manual assigns to nothing: what it makes of unlike halves, of transient lines
+//! and of reserved values is what a driver writer cannot look up.
+
+use fathom_analysis::attribute::Memory;
+use fathom_analysis::findings::{Basis, Item, Key, Metric, Report};
+use fathom_analysis::metrics::cacheability as metrics;
+use fathom_probe::machine::{ClockTrust, Operation};
+use fathom_probe::wire::Trial;
+
+use super::behaviour::{Times, behaves};
+use super::plan::trial;
+use super::reading::{DECISIVE, point, times};
+use super::{APART, Means};
+use crate::common::scale::Scale;
+use crate::reading::{measured, text};
+use crate::record::{Record, TrialRun};
+
+/// The round in which they are measured: once is enough to tell a factor of two.
+const ROUND: u64 = 2;
+/// n: twice a prime. Some tenths of a millisecond where nothing is cached.
+const LOADS: u64 = 2 * 1031;
+
+fn wanted(record: &Record) -> bool {
+    record.run.as_ref().is_some_and(|run| run.every_mair)
+}
+
+/// The trials of all bytes, where they are asked for and this is their round.
+pub(super) fn trials(record: &Record, round: u64) -> Vec<Trial> {
+    if !wanted(record) || round != ROUND {
+        return Vec::new();
+    }
+    let of = |byte: u8| {
+        DECISIVE.map(|(op, bytes, step)| Trial { stride: step, ..trial(Means::Byte(byte), op, bytes, LOADS) })
+    };
+    requested(record).flat_map(of).collect()
+}
+
+/// The bytes. No description says what a core makes of those that the manual assigns to nothing; a core answers for
+/// itself.
+fn requested(record: &Record) -> impl Iterator<Item = u8> + use<> {
+    let modelled = record.trust == Some(ClockTrust::Modelled);
+    (0..=u8::MAX).filter(move |byte| !(modelled && Memory::of(*byte) == Memory::Reserved))
+}
+
+/// How many of them were not measured, as a word for what is missing.
+pub(super) fn missing(record: &Record) -> Option<String> {
+    let of = |byte: u8, (op, bytes, step): (Operation, u64, u64)| {
+        record.trials.iter().any(|r| {
+            let t = &r.trial;
+            (t.controls.mair, t.operation, t.bytes, t.stride) == (Some(byte), op, bytes, step)
+                && (r.done.is_some() || r.refusal.is_some())
+        })
+    };
+    let lost = requested(record)
+        .filter(|byte| !DECISIVE.into_iter().all(|informative| of(*byte, informative)))
+        .count();
+    (wanted(record) && lost > 0).then(|| format!("{lost} bytes of MAIR_EL1"))
+}
+
+/// The key of a finding of a byte.
+fn key(metric: &'static Metric, byte: u8) -> Key {
+    metric.at([(&format!("{byte:02x}")).into()])
+}
+
+/// A row a byte of what the machine's tables then say, which needs no clock.
+pub(super) fn translations(record: &Record, report: &mut Report) {
+    if !wanted(record) {
+        return;
+    }
+    for byte in 0..=u8::MAX {
+        let read_back = |r: &TrialRun| Some((r.trial.id, r.done?.translation?.mair?));
+        let mut of = record.trials.iter().filter(|r| r.trial.controls.mair == Some(byte));
+        let Some((id, mair)) = of.find_map(read_back) else { continue };
+        let mut row = text(key(&metrics::MAIR_TRANSLATED_AS, byte), Memory::of(mair).token());
+        (row.count, row.trials) = (1, vec![id]);
+        if mair != byte {
+            row.detail.set(metrics::READ_BACK, Item::Number(f64::from(mair)));
+            row.notes.push(format!("it reads back as {mair:#04x}"));
+        }
+        report.findings.push(row);
+    }
+}
+
+/// A row a byte of how it behaves, beside what it says, with the times that say so.
+pub(super) fn rows(record: &Record, scale: &Scale, cached: Option<Times>, report: &mut Report) {
+    translations(record, report);
+    if !wanted(record) {
+        return;
+    }
+    for byte in 0..=u8::MAX {
+        let means = Means::Byte(byte);
+        let of = |(op, bytes, step)| point(record, (means, op, bytes), step, scale);
+        let all: Vec<_> = DECISIVE.into_iter().filter_map(of).collect();
+        if let Some((own, cached)) = times(&all, means).zip(cached) {
+            let mut row = text(key(&metrics::MAIR_BEHAVES_AS, byte), behaves(own, cached).token());
+            row.basis = Basis::Derived;
+            row.count = all.len() as u64;
+            row.trials = all.iter().flat_map(|p| p.ids.clone()).collect();
+            report.findings.push(row);
+        }
+        for point in &all {
+            let metric = match (point.key.1, point.stride) {
+                (Operation::Read, _) => &metrics::MAIR_READ,
+                (_, APART) => &metrics::MAIR_WRITE_APART,
+                _ => &metrics::MAIR_WRITE,
+            };
+            report.findings.push(measured(key(metric, byte), point.time, "ns", point.count(), &point.ids));
+        }
+    }
+}

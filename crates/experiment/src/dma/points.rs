@@ -1,0 +1,209 @@
+//! What a record holds of one strategy, direction and size.
+
+use fathom_analysis::findings::{self, Metric};
+use fathom_analysis::interval::{Interval, grouped_interval};
+use fathom_analysis::metrics::dma as metrics;
+use fathom_probe::transfer::{Channel, Engine, Transferred, Transfers};
+use fathom_probe::wire::{PatternKind, Trial};
+
+use super::Route;
+use crate::common::scale::Scale;
+use crate::record::{Record, TrialRun};
+
+/// The first round only looks: what it ran cold is no time.
+pub(super) const PILOT_ROUND: u64 = 1;
+
+/// One strategy in one direction at one size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Key {
+    pub(super) route: Route,
+    pub(super) bytes: u64,
+}
+
+impl Key {
+    /// The key of a finding.
+    pub(super) fn of(self, metric: &'static Metric) -> findings::Key {
+        let (strategy, direction) = self.route;
+        metric.at([strategy.token().into(), direction.token().into(), self.bytes.into()])
+    }
+}
+
+/// The way of a trial.
+pub(super) fn route(trial: &Trial) -> Route {
+    let Transfers { strategy, direction, .. } = trial.transfers;
+    (strategy, direction)
+}
+
+/// A part of a transfer's time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// All that the CPU does.
+    Cpu,
+    /// The packet written or read.
+    Use,
+    Copy,
+    Map,
+    Unmap,
+    /// The engine, its start and interrupt included.
+    Engine,
+    /// Of that, the CPU's.
+    Setup,
+}
+
+impl Part {
+    /// The metric of its findings.
+    pub(super) fn metric(self) -> &'static Metric {
+        match self {
+            Part::Cpu => &metrics::DMA_CPU,
+            Part::Use => &metrics::DMA_USE,
+            Part::Copy => &metrics::DMA_COPY,
+            Part::Map => &metrics::DMA_MAP,
+            Part::Unmap => &metrics::DMA_UNMAP,
+            Part::Engine => &metrics::DMA_ENGINE,
+            Part::Setup => &metrics::DMA_SETUP,
+        }
+    }
+
+    fn ticks(self, row: &Transferred) -> f64 {
+        // Of a hostile record the sum must not overflow.
+        let sum = |parts: &[u64]| parts.iter().map(|&part| part as f64).sum();
+        match self {
+            Part::Cpu => sum(&[row.used, row.copy, row.map, row.unmap, row.setup]),
+            Part::Use => row.used as f64,
+            Part::Copy => row.copy as f64,
+            Part::Map => row.map as f64,
+            Part::Unmap => row.unmap as f64,
+            Part::Engine => row.engine as f64,
+            Part::Setup => row.setup as f64,
+        }
+    }
+}
+
+/// All that was measured of a cell, a list of transfers a trial.
+pub(super) struct Point {
+    pub(super) key: Key,
+    pub(super) channel: Channel,
+    runs: Vec<(f64, Vec<Transferred>)>,
+    pub(super) ids: Vec<u64>,
+}
+
+/// Trials of transfers after the look that are done, in their order.
+fn timed(record: &Record, victim: bool) -> impl Iterator<Item = &TrialRun> {
+    record
+        .of(PatternKind::Transfer)
+        .filter(move |r| r.trial.round > PILOT_ROUND && (r.trial.transfers.victim > 0) == victim)
+}
+
+/// Every cell of a record, in no order.
+pub(super) fn all(record: &Record) -> Vec<Point> {
+    let mut points: Vec<Point> = Vec::new();
+    let scale = Scale::of(record);
+    for run in timed(record, false) {
+        // Without its clock a time is none.
+        let Some(channel) = run.transfers.channel else { continue };
+        let Some(tick_ns) = tick_ns(&channel, run.trial.id, &scale) else { continue };
+        let key = Key { route: route(&run.trial), bytes: run.trial.bytes };
+        let at = points.iter().position(|point| point.key == key);
+        let at = at.unwrap_or_else(|| {
+            points.push(Point { key, channel, runs: Vec::new(), ids: Vec::new() });
+            points.len() - 1
+        });
+        points[at].runs.push((tick_ns, run.transfers.rows.clone()));
+        points[at].ids.push(run.trial.id);
+    }
+    points
+}
+
+/// ns of a tick of a channel's clock. A core's cycles are as long as the cycle calibration round the trial says.
+fn tick_ns(channel: &Channel, trial: u64, scale: &Scale) -> Option<f64> {
+    match channel.hz {
+        0 if channel.cycles => Some(scale.cycle_at(trial)? * scale.tick_ns),
+        0 => None,
+        hz => Some(1e9 / hz as f64),
+    }
+}
+
+impl Point {
+    pub(super) fn count(&self) -> usize {
+        self.runs.iter().map(|(_, rows)| rows.len()).sum()
+    }
+
+    /// A number of each transfer, with the ns of a tick; median and interval over trials.
+    pub(super) fn of(&self, number: impl Fn(&Transferred, f64) -> f64) -> Option<Interval> {
+        let of_run = |(tick_ns, rows): &(f64, Vec<Transferred>)| {
+            rows.iter().map(|row| number(row, *tick_ns)).collect::<Vec<f64>>()
+        };
+        grouped_interval(&self.runs.iter().map(of_run).collect::<Vec<_>>())
+    }
+
+    /// A part's time, ns.
+    pub(super) fn part(&self, part: Part) -> Option<Interval> {
+        self.of(|row, tick_ns| part.ticks(row) * tick_ns)
+    }
+
+    /// Medians of the trials' CPU times, for the judgement of disturbance.
+    pub(super) fn repeats(&self) -> Vec<f64> {
+        let of_run = |(tick_ns, rows): &(f64, Vec<Transferred>)| {
+            fathom_analysis::interval::median(
+                &rows.iter().map(|row| Part::Cpu.ticks(row) * tick_ns).collect::<Vec<_>>(),
+            )
+        };
+        self.runs.iter().filter_map(of_run).collect()
+    }
+
+    /// Bytes a second when one transfer follows on the other; not of an engine whose time is nobody's.
+    pub(super) fn throughput(&self) -> Option<Interval> {
+        let bytes = self.key.bytes as f64;
+        let parts = [Part::Use, Part::Copy, Part::Map, Part::Engine, Part::Unmap];
+        let rate = |row: &Transferred, tick_ns: f64| {
+            let ns: f64 = parts.iter().map(|part| part.ticks(row)).sum::<f64>() * tick_ns;
+            if ns > 0.0 { bytes / ns * 1e9 } else { 0.0 }
+        };
+        if self.is_timed_engine() { self.of(rate) } else { None }
+    }
+
+    /// Is the engine's time that of a device that is worth one?
+    pub(super) fn is_timed_engine(&self) -> bool {
+        matches!(self.channel.engine, Engine::Described | Engine::Dmaengine)
+    }
+}
+
+/// What a victim's walk took longer after a transfer than before it.
+pub(super) struct Loss {
+    pub(super) key: Key,
+    pub(super) victim: u64,
+    /// ns a walk: before, and what was added.
+    pub(super) before: Interval,
+    pub(super) lost: Interval,
+    pub(super) count: usize,
+    pub(super) ids: Vec<u64>,
+}
+
+/// Every victim's loss of a record.
+pub(super) fn losses(record: &Record, scale: &Scale) -> Vec<Loss> {
+    let mut keys: Vec<Key> = Vec::new();
+    for run in timed(record, true) {
+        let key = Key { route: route(&run.trial), bytes: run.trial.bytes };
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    keys.into_iter().filter_map(|key| loss(record, key, scale)).collect()
+}
+
+fn loss(record: &Record, key: Key, scale: &Scale) -> Option<Loss> {
+    let of = |r: &&TrialRun| route(&r.trial) == key.route && r.trial.bytes == key.bytes;
+    let runs: Vec<&TrialRun> = timed(record, true).filter(of).collect();
+    let each = |number: &dyn Fn(&Transferred) -> f64| {
+        let of_run = |r: &&TrialRun| r.transfers.rows.iter().map(number).collect::<Vec<f64>>();
+        grouped_interval(&runs.iter().map(of_run).collect::<Vec<_>>())
+    };
+    Some(Loss {
+        key,
+        victim: runs.first()?.trial.transfers.victim,
+        before: each(&|row| row.before as f64 * scale.tick_ns)?,
+        lost: each(&|row| (row.after as f64 - row.before as f64) * scale.tick_ns)?,
+        count: runs.iter().map(|r| r.transfers.rows.len()).sum(),
+        ids: runs.iter().map(|r| r.trial.id).collect(),
+    })
+}

@@ -1,0 +1,132 @@
+//! What a latency curve shows, as rows of a report: tiers and the TLBs' reach.
+
+use fathom_analysis::findings::{Basis, Finding, Item, Report};
+use fathom_analysis::interval::{Interval, median};
+use fathom_analysis::metrics::survey;
+use fathom_analysis::tiers::Reading;
+use fathom_units::size;
+
+use super::PAIR_STRIDE;
+use super::curves::{Curves, is_tlb, tlb_steps};
+use crate::common::STRIDE;
+use crate::common::scale::{At, Scale};
+use crate::reading::measured;
+
+/// Medians of the trials of each point that was measured more than once.
+pub(crate) fn repeats(latency_curve: &[At]) -> Vec<Vec<f64>> {
+    latency_curve
+        .iter()
+        .map(|a| a.steady.iter().filter_map(|g| median(g)).collect::<Vec<f64>>())
+        .filter(|m| m.len() > 1)
+        .collect()
+}
+
+/// The rows of the tiers.
+pub(crate) fn tier_rows(all: &Curves, scale: &Scale, report: &mut Report) {
+    let Some(curves) = &all.reading else { return };
+    let cycle_ns = scale.cycle().map(|c| c * scale.tick_ns);
+    let mut from = 0.0;
+    for (i, tier) in curves.tiers.iter().enumerate() {
+        let n = i + 1;
+        let to = tier.capacity.map_or(f64::INFINITY, |c| c.below);
+        let on: Vec<&At> =
+            all.latency_curve.iter().filter(|a| a.bytes as f64 > from && a.bytes as f64 <= to).collect();
+        let count = on.iter().map(|a| a.values().len()).sum();
+        let trials: Vec<u64> = on.iter().flat_map(|a| a.trials.clone()).collect();
+        let mut row = measured(survey::TIER_LATENCY.at([n.into()]), tier.latency, "ns", count, &trials);
+        row.basis = Basis::Fitted;
+        if tier.points < 2 {
+            row.notes.push("no plateau of its own: from the fit of the whole curve".into());
+        }
+        if i + 1 == curves.tiers.len() {
+            row.notes.extend(curves.notes.iter().cloned());
+        }
+        report.findings.push(row);
+        if let Some(cycle) = cycle_ns {
+            let key = survey::TIER_LATENCY_CYCLES.at([n.into()]);
+            let row = measured(key, tier.latency.scaled(1.0 / cycle), "cycles", count, &trials);
+            report.findings.push(Finding { basis: Basis::Derived, ..row });
+        }
+        if let Some(c) = tier.capacity {
+            let row = measured(survey::TIER_CAPACITY.at([n.into()]), c.onset, "bytes", count, &trials);
+            report.findings.push(Finding { basis: Basis::Fitted, ..row });
+            from = c.onset.value;
+        }
+    }
+}
+
+/// The rows of the TLBs' reach.
+pub(crate) fn tlb_rows(all: &Curves, scale: &Scale, report: &mut Report) {
+    let Curves { pairs, reading: curves, translated: Some(reading), .. } = all else { return };
+    let first = reading.tiers[0].latency.value;
+    let count: usize = pairs.iter().map(|p| p.spread.values().len()).sum();
+    let trials: Vec<u64> =
+        pairs.iter().flat_map(|p| p.spread.trials.iter().chain(&p.packed.trials).copied()).collect();
+    let note = format!("base pages of {}", size(scale.base as f64));
+    let above = |i: Interval| Interval { value: i.value - first, low: i.low - first, high: i.high - first };
+    let steps = tlb_steps(reading);
+    for (i, (capacity, beyond)) in steps.iter().enumerate() {
+        let n = i + 1;
+        // Entries are whole: the interval's ends round outwards.
+        let o = capacity.onset;
+        let entries = Interval { value: o.value.floor(), low: o.low.floor(), high: o.high.ceil() };
+        let mut row = measured(survey::TLB_ENTRIES.at([n.into()]), entries, "", count, &trials);
+        row.basis = Basis::Fitted;
+        row.notes.push(note.clone());
+        if let Some(note) = curves.as_ref().and_then(|s| leaves_a_tier(o.value, s)) {
+            maybe_tables(&mut row, note);
+        }
+        report.findings.push(row);
+        let mut row = measured(survey::TLB_PENALTY.at([n.into()]), above(*beyond), "ns", count, &trials);
+        row.basis = Basis::Fitted;
+        row.notes.push("over a load that the first TLB answers".into());
+        report.findings.push(row);
+    }
+    if let Some((_, last)) = steps.last() {
+        let mut row = measured(&survey::WALK_LATENCY, above(*last), "ns", count, &trials);
+        row.basis = Basis::Fitted;
+        row.notes.push("what the last TLB's miss costs".into());
+        if let Some(grows) = reading.tiers.iter().filter_map(|t| t.capacity).find(|c| !is_tlb(c)) {
+            row.notes.push(format!(
+                "grows beyond {:.0} pages, as their page tables leave the caches",
+                grows.onset.value
+            ));
+        }
+        report.findings.push(row);
+    }
+}
+
+/// A sentence where translation begins to cost more at so many pages that their lines and page tables
+/// just fill a tier, or the tables alone do: then it may be the tables that leave a cache, and no TLB. A
+/// page's line takes a line of 64 bytes, or the room of two where lines are spaced for 128; its descriptor
+/// takes eight bytes.
+pub(crate) fn leaves_a_tier(pages: f64, curves: &Reading) -> Option<String> {
+    let tier_for = |fits: &dyn Fn(f64) -> bool| {
+        curves
+            .tiers
+            .iter()
+            .filter_map(|t| t.capacity)
+            .map(|c| c.onset.value)
+            .find(|bytes| fits(pages / bytes))
+    };
+    let (lines, spaced) = ((STRIDE + DESCRIPTOR) as f64, (PAIR_STRIDE + DESCRIPTOR) as f64);
+    let alone = DESCRIPTOR as f64;
+    let (what, tier) = tier_for(&|n| n * spaced >= 0.4 && n * lines <= 1.2)
+        .map(|tier| ("lines and their page tables", tier))
+        .or_else(|| {
+            tier_for(&|n| (0.7..=1.7).contains(&(n * alone))).map(|tier| ("pages' descriptors", tier))
+        })?;
+    Some(format!(
+        "{pages:.0} {what} just fill the {} tier: this may be page tables leaving it, not a TLB",
+        size(tier)
+    ))
+}
+
+/// Marks a step of the translation curve that need be no TLB.
+pub(crate) fn maybe_tables(row: &mut Finding, note: String) {
+    row.detail.set(survey::MAYBE_TABLES, Item::Flag(true));
+    row.notes.push(note);
+}
+
+/// Bytes of a page's descriptor in the tables of every 64-bit architecture.
+const DESCRIPTOR: u64 = 8;

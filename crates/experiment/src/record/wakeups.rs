@@ -1,0 +1,91 @@
+//! Wake-ups in a record, and the load that ran beside a trial.
+
+use fathom_probe::load::{LoadStats, Stalls};
+use fathom_probe::machine::ClockTrust;
+use fathom_probe::proof::unproven_wakes;
+use fathom_probe::wire::{Around, Done, Line, PatternKind, WireError, Woke, Woken};
+
+use super::{Record, TrialRun};
+
+/// What a trial of wake-ups left, and what stressors did beside it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Wakeups {
+    /// The time for which the first activation was set, ns of the machine's wake-up clock.
+    pub first_ns: Option<u64>,
+    /// Events that a tracer had no room for.
+    pub lost: u64,
+    /// The activations, in order; only proven ones once the trial is done.
+    pub woken: Vec<Woke>,
+    /// What ran around some of them.
+    pub around: Vec<Around>,
+    /// What stressors did, a row for each.
+    pub load_stats: Vec<LoadStats>,
+    /// How long tasks of the machine waited.
+    pub stalls: Option<Stalls>,
+}
+
+impl Record {
+    /// A line of wake-ups, or of what went on beside a trial.
+    pub(super) fn take_wakes(&mut self, line: &Line) -> Result<(), WireError> {
+        let held = match line.word.as_str() {
+            "woken" => {
+                let Woken { trial, first_ns, lost, list } = Woken::read(line)?;
+                let bytes = size_of_val(list.as_slice());
+                let wakeups = &mut self.running(trial)?.wakeups;
+                wakeups.first_ns = wakeups.first_ns.or(first_ns);
+                wakeups.lost = wakeups.lost.saturating_add(lost);
+                wakeups.woken.extend(list);
+                bytes
+            }
+            "around" => {
+                let (trial, around) = Around::read(line)?;
+                let bytes = size_of::<Around>() + around.what.len();
+                self.running(trial)?.wakeups.around.push(around);
+                bytes
+            }
+            "load_stats" => {
+                let (trial, load_stats) = LoadStats::read(line)?;
+                self.running(trial)?.wakeups.load_stats.push(load_stats);
+                size_of::<LoadStats>()
+            }
+            _ => {
+                let (trial, stalls) = Stalls::read(line)?;
+                self.running(trial)?.wakeups.stalls = Some(stalls);
+                0
+            }
+        };
+        self.held += held as u64;
+        Ok(())
+    }
+}
+
+impl TrialRun {
+    /// Keeps the activations that prove their work. What is left out stays time that went by.
+    pub(super) fn keep_proven_wakes(&mut self, done: &Done, trust: Option<ClockTrust>) {
+        if self.trial.pattern != PatternKind::Wake {
+            return;
+        }
+        // In a model no time goes by around a trial.
+        let wall_ns = if trust == Some(ClockTrust::Modelled) { u64::MAX } else { done.watch.wall_ns };
+        let bad = unproven_wakes(&self.trial, &self.wakeups.woken, wall_ns);
+        self.unverified += bad.len();
+        let (mut i, mut passed, mut kept) =
+            (0, 0u64, Vec::with_capacity(self.wakeups.woken.len() - bad.len()));
+        for mut woke in std::mem::take(&mut self.wakeups.woken) {
+            if bad.binary_search(&i).is_ok() {
+                passed = passed.saturating_add(woke.missed).saturating_add(woke.skipped).saturating_add(1);
+            } else {
+                let before = std::mem::take(&mut passed);
+                if kept.is_empty() {
+                    let later = before.saturating_mul(self.trial.wakes.every_ns);
+                    self.wakeups.first_ns = self.wakeups.first_ns.map(|ns| ns.saturating_add(later));
+                } else {
+                    woke.skipped = woke.skipped.saturating_add(before);
+                }
+                kept.push(woke);
+            }
+            i += 1;
+        }
+        self.wakeups.woken = kept;
+    }
+}

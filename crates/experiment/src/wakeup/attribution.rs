@@ -1,0 +1,182 @@
+//! Which pure factor costs how much, and how much of what the study's memory workers add that explains.
+
+use fathom_analysis::findings::words;
+use fathom_analysis::findings::{Basis, Finding, Item, Key, Report};
+use fathom_analysis::interval::{Interval, median, robust_sigma};
+use fathom_analysis::metrics::wakeup as metrics;
+use fathom_analysis::wakeup::factorial::{self, Attribution, Design, Dose, Effects, Measured};
+use fathom_analysis::wakeup::summary::needed;
+use fathom_probe::load::Stress;
+use fathom_probe::wire::PatternKind;
+
+use super::conditions::{self, Case, FACTORS};
+use super::plan::{PILOT_ROUND, traced};
+use super::reading::{Unit, refuse, word};
+use super::series::Series;
+use crate::reading::measured;
+use crate::record::{Record, TrialRun};
+
+/// Percentiles at which a cell may be compared, the furthest that its activations carry.
+const SHARES: [(f64, &str); 4] = [(0.999, "p99.9"), (0.99, "p99"), (0.9, "p90"), (0.5, "p50")];
+
+/// A percentile of every series.
+#[derive(Clone, Copy)]
+struct At {
+    share: f64,
+    word: &'static str,
+}
+
+impl At {
+    /// The furthest that the shortest of these series carries.
+    fn of<'a>(runs: impl Iterator<Item = &'a TrialRun>) -> Option<At> {
+        let fewest = runs.map(|run| run.wakeups.woken.len() as u64).min()?;
+        let (share, word) = SHARES.into_iter().find(|(share, _)| fewest >= needed(*share))?;
+        Some(At { share, word })
+    }
+
+    /// A finding that is of this percentile.
+    fn of_it(self, mut row: Finding, basis: Basis) -> Finding {
+        row.basis = basis;
+        row.detail.set(metrics::QUANTILE, Item::Word(word(self.word)));
+        row
+    }
+
+    /// Of one series, us.
+    fn value(self, run: &TrialRun) -> f64 {
+        let mut late: Vec<u64> = run.wakeups.woken.iter().map(|w| w.user_ns).collect();
+        late.sort_unstable();
+        let at = ((late.len() as f64 * self.share) as usize).min(late.len().saturating_sub(1));
+        late.get(at).map_or(0.0, |ns| *ns as f64 / 1000.0)
+    }
+}
+
+/// The rows `effect.FACTOR`, `interaction.A.B` and `explained.FACTOR`.
+pub(super) fn rows(record: &Record, unit: Unit, report: &mut Report) {
+    let sweep = record.run.as_ref().is_some_and(|run| run.wakeup.sweep);
+    if sweep || !conditions::design_runs(record) {
+        return;
+    }
+    let Some(design) = Design::new(FACTORS.len()) else { return };
+    let runs = cases(record, &design);
+    let Some(at) = At::of(runs.iter().map(|(_, run)| *run)) else {
+        let why = "no cell of the design has enough activations".to_owned();
+        return refuse(report, "the factors' effects", why, "give it more time: --budget 60s or more");
+    };
+    let block = |run: &TrialRun| run.trial.round as usize;
+    let all: Vec<Measured> = runs
+        .iter()
+        .map(|(case, run)| Measured { block: block(run), case: *case, us: at.value(run) })
+        .collect();
+    let effects = match factorial::effects(&design, &all) {
+        Ok(effects) => effects,
+        Err(factorial::Refusal::TooFew { blocks }) => {
+            let why = format!("only {blocks} rounds have every cell of the design, and two are needed");
+            return refuse(report, "the factors' effects", why, "give it more time: --budget 60s or more");
+        }
+    };
+    let trials: Vec<u64> = runs.iter().map(|(_, run)| run.trial.id).collect();
+    effect_rows(&effects, at, &trials, unit, report);
+    explained_rows(record, &effects, unit, report);
+}
+
+/// The series of the design with the cell that each is of.
+fn cases<'a>(record: &'a Record, design: &Design) -> Vec<(usize, &'a TrialRun)> {
+    let places = traced(record);
+    let of = |run: &'a TrialRun| {
+        let wakes = run.trial.wakes;
+        let task = run.trial.bytes == conditions::NO_WORK && !wakes.timerlat && !wakes.confined;
+        let plain = task && run.trial.with.is_empty();
+        let wanted =
+            run.done.is_some() && run.trial.round > PILOT_ROUND && plain && run.trial.wakes.traced == places;
+        let on = conditions::factors_of(&run.trial.load).filter(|_| wanted)?;
+        Some(((0..design.cases()).find(|&case| design.levels(case) == on)?, run))
+    };
+    record.of(PatternKind::Wake).filter_map(of).collect()
+}
+
+fn effect_rows(effects: &Effects, at: At, trials: &[u64], unit: Unit, report: &mut Report) {
+    let how = format!(
+        "at {} of the task, from {} rounds of the design; the intervals hold together",
+        at.word, effects.blocks
+    );
+    let mut row = |key: Key, us: Interval, note: String| {
+        let interval = us.scaled(unit.of_us);
+        let mut row = at.of_it(measured(key, interval, unit.name, trials.len(), trials), Basis::Fitted);
+        row.notes.push(note);
+        report.findings.push(row);
+    };
+    row((&metrics::EFFECT_NONE).into(), effects.none, format!("{} with every factor off", at.word));
+    for (factor, us) in FACTORS.iter().zip(&effects.factors) {
+        row(metrics::EFFECT.at([factor.token().into()]), *us, how.clone());
+    }
+    for group in &effects.groups {
+        // One pair a group in a design of resolution V.
+        let [(a, b)] = group.pairs[..] else { continue };
+        let key = metrics::INTERACTION.at([FACTORS[a].token().into(), FACTORS[b].token().into()]);
+        row(key, group.us, "what both add beyond what each adds alone".into());
+    }
+}
+
+/// Of what the study's memory workers add, how much each factor explains, by how much of it they do.
+fn explained_rows(record: &Record, effects: &Effects, unit: Unit, report: &mut Report) {
+    let series = |word: &str| {
+        conditions::named(word)
+            .map(|condition| Series::of(record, &Case::of(condition, record), traced(record)))
+    };
+    let (Some(before), Some(after)) = (series("study"), series("study-vm")) else { return };
+    let Some(at) = At::of(before.runs.iter().chain(&after.runs).copied()) else { return };
+    let Some(delta) = increase(&before, &after, at) else { return };
+    // What the workers bring is what they do beyond the rest of the load, which runs in both.
+    let (without, with) = (before.rates(), after.rates());
+    let load: Vec<f64> = with.iter().zip(&without).map(|(a, b)| (a - b).max(0.0)).collect();
+    let doses: Vec<Option<Dose>> = FACTORS
+        .iter()
+        .map(|factor| {
+            let what = dose_of(*factor);
+            let alone = series(factor.token())?.rates()[what];
+            Some(Dose { load: load[what], alone })
+        })
+        .collect();
+    let Attribution { factors, unexplained } = factorial::attribute(delta, &effects.factors, &doses);
+    let row = |key: Key, us: Interval, note: String| {
+        let row = measured(key, us.scaled(unit.of_us), unit.name, after.runs.len(), &after.trials());
+        Finding { notes: vec![note], ..at.of_it(row, Basis::Derived) }
+    };
+    let added = format!("what the memory workers add at {}", at.word);
+    report.findings.push(row((&metrics::EXPLAINED_INCREASE).into(), delta, added));
+    for (factor, explained) in FACTORS.iter().zip(&factors) {
+        let Some(us) = explained.us else { continue };
+        let least = if explained.at_least { "; they do more of it than the factor alone did" } else { "" };
+        let rate = words::RATE.values[dose_of(*factor)];
+        let key = metrics::EXPLAINED.at([factor.token().into()]);
+        let mut row = row(key, us, format!("by {rate}{least}"));
+        row.detail.set(metrics::BY, Item::Word(rate.to_owned()));
+        row.detail.set(metrics::AT_LEAST, Item::Flag(explained.at_least));
+        report.findings.push(row);
+    }
+    report.findings.push(row((&metrics::EXPLAINED_REST).into(), unexplained, "no factor explains it".into()));
+}
+
+/// Which of the counted rates is how much of a factor there is.
+fn dose_of(factor: Stress) -> usize {
+    match factor {
+        // An unmapping is a pass, of the memory workers too.
+        Stress::Unmap => 0,
+        Stress::Fault => 2,
+        Stress::Copy => 3,
+        _ => 1,
+    }
+}
+
+/// What the one has more than the other: medians over all series, whose spread says how sure they are. The error of a
+/// median is 1.2533 times that of a mean (of a normal distribution); 2.2 is Student's t for what three rounds have.
+fn increase(before: &Series, after: &Series, at: At) -> Option<Interval> {
+    let middle = |series: &Series| {
+        let values: Vec<f64> = series.runs.iter().map(|run| at.value(run)).collect();
+        let error = 1.2533 * robust_sigma(&values) / (values.len() as f64).sqrt();
+        Some((median(&values)?, error))
+    };
+    let (before, after) = (middle(before)?, middle(after)?);
+    let (value, off) = (after.0 - before.0, 2.2 * before.1.hypot(after.1));
+    Some(Interval { value, low: value - off, high: value + off })
+}

@@ -1,0 +1,218 @@
+//! Where the late ones went: stages, what ran then, what comes back periodically, and how late once an hour.
+
+use fathom_analysis::findings::{Basis, Finding, Item, Metric, Report};
+use fathom_analysis::interval::{Interval, quantile, sorted};
+use fathom_analysis::metrics::wakeup as metrics;
+use fathom_analysis::wakeup::cadence::{self, Candidate};
+use fathom_analysis::wakeup::extremes::{self, Request};
+use fathom_analysis::wakeup::stages::{self, Staged};
+use fathom_probe::wire::Around;
+
+use super::conditions::{Case, State};
+use super::plan::{every_ns, seed_of, traced};
+use super::reading::{Spot, Unit, refuse, user};
+use super::series::{Due, Place, Series, staged};
+use crate::reading::{measured, number};
+use crate::record::Record;
+
+/// The worst ones that are told.
+const WORST: usize = 8;
+/// Late is what fewer than one in so many activations of the same condition is: p99.5, so that a cadence of 100 ms is
+/// ten times as frequent as what chance leaves at 1 ms.
+const LATE: f64 = 0.995;
+/// The worst have one cause where so many of them were held up in one stage.
+const COMMON: f64 = 0.75;
+/// An hour, ns: a return level is of the activations that it has.
+const HOUR_NS: f64 = 3.6e12;
+
+/// The rows of all cells.
+pub(super) fn rows(record: &Record, cases: &[Case], unit: Unit, report: &mut Report) {
+    let traced = traced(record);
+    // What the task's own spoiling adds is no cause to look for.
+    let idle = cases.iter().filter(|case| case.state == State::Idle);
+    let all: Vec<(&Case, Series)> = idle.map(|case| (case, Series::of(record, case, traced))).collect();
+    worst(&all, unit, report);
+    stage_rows(&all, unit, report);
+    cadences(record, &all, report);
+    for (case, series) in &all {
+        if matches!(case.token.as_str(), "none" | "study" | "study-vm") && !series.runs.is_empty() {
+            hourly(record, &case.token, series, unit, report);
+        }
+    }
+}
+
+/// The latest activations of all, each with its stages and what ran.
+fn worst(all: &[(&Case, Series)], unit: Unit, report: &mut Report) {
+    let mut latest: Vec<(&str, Due)> = Vec::new();
+    for (case, series) in all {
+        latest.extend(series.due().into_iter().map(|due| (case.token.as_str(), due)));
+        latest.sort_by_key(|(_, due)| std::cmp::Reverse(due.woke.user_ns));
+        latest.truncate(WORST);
+    }
+    for (i, (condition, due)) in latest.iter().enumerate() {
+        report.findings.push(one_of_the_worst(i + 1, condition, due, unit));
+    }
+}
+
+/// One of the latest activations: its condition, its stages, and what the trace shows until it ran.
+fn one_of_the_worst(rank: usize, condition: &str, due: &Due, unit: Unit) -> Finding {
+    let us = due.woke.user_ns as f64 / 1000.0;
+    let mut row = number(metrics::WORST_LATENCY.at([rank.into()]), us * unit.of_us, unit.name);
+    (row.count, row.trials) = (1, vec![due.run.trial.id]);
+    row.detail.set(metrics::CONDITION, Item::Word(condition.to_owned()));
+    row.detail.set(metrics::SLEPT, Item::Number(due.woke.missed as f64));
+    row.detail.set(metrics::PREEMPTED, Item::Number(due.woke.involuntary as f64));
+    if let Some(staged) = staged(due) {
+        let stages = staged.stages().into_iter();
+        let stages = stages.map(|(stage, us)| (stage.token().to_owned(), us * unit.of_us));
+        row.detail.set(metrics::STAGES, Item::Numbers(stages.collect()));
+    }
+    let around: Vec<&Around> = due.run.wakeups.around.iter().filter(|a| a.nth == due.nth).collect();
+    if !around.is_empty() {
+        let events = around.iter().map(|a| (a.what.clone(), a.at_ns as f64 / 1000.0));
+        row.detail.set(metrics::EVENTS, Item::Numbers(events.collect()));
+    }
+    if let Some(other) = ran_before(&around, due.woke.user_ns) {
+        row.detail.set(metrics::RAN_BEFORE, Item::Word(other.to_owned()));
+    }
+    row
+}
+
+/// What ran on the CPU until the last switch before the task ran.
+fn ran_before<'a>(around: &[&'a Around], user_ns: u64) -> Option<&'a str> {
+    let switches =
+        around.iter().filter(|a| a.at_ns <= user_ns).filter_map(|a| a.what.strip_prefix("switch "));
+    Some(switches.filter_map(|switch| switch.split_once(" -> ")).next_back()?.0)
+}
+
+/// What a stage takes, of all activations and of the worst.
+fn stage_rows(all: &[(&Case, Series)], unit: Unit, report: &mut Report) {
+    let staged: Vec<Staged> = all.iter().flat_map(|(_, series)| series.staged()).collect();
+    let Some(reading) = stages::read(&staged, WORST) else { return };
+    for row in &reading.rows {
+        let of = |metric: &'static Metric, us: Interval, count: usize, note: String| {
+            let key = metric.at([row.stage.token().into()]);
+            let row = measured(key, us.scaled(unit.of_us), unit.name, count, &[]);
+            Finding { notes: vec![note], ..row }
+        };
+        let all = of(&metrics::STAGE_ALL, row.all, reading.count, "median over all activations".into());
+        let note = format!("median over the {WORST} worst; it dominates {} of them", row.dominates);
+        let mut worst = of(&metrics::STAGE_WORST, row.worst, reading.worst.len(), note);
+        worst.detail.set(metrics::DOMINATES, Item::Number(row.dominates as f64));
+        report.findings.extend([all, worst]);
+    }
+}
+
+/// Periods that have a name on this machine.
+fn candidates(record: &Record) -> Vec<Candidate> {
+    let named = |name: &str, period_ns: u64| Candidate { name: name.to_owned(), period_ns };
+    // CONFIG_HZ is one of 100, 250, 300 and 1000 (kernel/Kconfig.hz); which one, a kernel need not say.
+    let mut all = vec![named("tick", 1_000_000), named("tick", 4_000_000), named("tick", 10_000_000)];
+    all.push(named("tick", 3_333_333));
+    // The default period of a bandwidth quota (Documentation/scheduler/sched-bwc.rst), here or at a guest's host.
+    all.push(named("quota", 100_000_000));
+    // The throttle's, and the default period of the fair server that has taken its place since Linux 6.8
+    // (kernel/sched/fair.c: 50 ms of every second).
+    all.push(named("throttle", record.int("throttle.period.ns").unwrap_or(1_000_000_000)));
+    all.push(named("fair-server", 1_000_000_000));
+    all
+}
+
+/// What comes back periodically among the late activations of every condition, in real time.
+fn cadences(record: &Record, all: &[(&Case, Series)], report: &mut Report) {
+    let mut times: Vec<u64> = Vec::new();
+    for (_, series) in all {
+        let due = series.due();
+        let late = sorted(&due.iter().map(|d| d.woke.user_ns as f64).collect::<Vec<_>>());
+        let Some(limit) = quantile(&late, LATE) else { continue };
+        times.extend(due.iter().filter(|d| d.woke.user_ns as f64 > limit).map(|d| d.at_ns));
+    }
+    times.sort_unstable();
+    for found in cadence::find(&times, every_ns(record), &candidates(record)) {
+        let period = found.period_ns.scaled(1e-6);
+        let name = match found.names.first() {
+            Some(name) => name.clone(),
+            None => "unknown".to_owned(),
+        };
+        let [period_key, share_key] =
+            [&metrics::CAUSE_PERIOD, &metrics::CAUSE_SHARE].map(|metric| metric.at([(&name).into()]));
+        if report.find(share_key.clone()).is_some() {
+            continue;
+        }
+        let count = found.count;
+        report.findings.push(measured(period_key, period, "ms", count, &[]));
+        let mut row = measured(share_key, found.share, "", count, &[]);
+        let others: Vec<String> =
+            found.names.iter().skip(1).filter(|other| **other != name).cloned().collect();
+        row.notes.push("share of the activations beyond p99.5 of their condition that come back so".into());
+        row.notes.extend(others.iter().map(|other| format!("or {other}, which has the same period")));
+        if !others.is_empty() {
+            row.detail.set(metrics::OTHERS, Item::Words(others));
+        }
+        report.findings.push(row);
+    }
+}
+
+/// How late once an hour, where that may be said.
+fn hourly(record: &Record, token: &str, series: &Series, unit: Unit, report: &mut Report) {
+    let reading = stages::read(&series.staged(), WORST);
+    let request = Request {
+        period_ns: every_ns(record),
+        tick_ns: 4_000_000,
+        once_in: HOUR_NS / every_ns(record).max(1) as f64,
+        mixed_causes: reading.is_some_and(|reading| reading.common(COMMON).is_none()),
+        candidates: candidates(record),
+        seed: seed_of(record, 0xe0f),
+    };
+    let key = Spot { place: Place::User.token(), condition: token }.key(&metrics::WAKEUP_HOURLY);
+    let latencies = user(series);
+    match extremes::level(&latencies, &request) {
+        Ok(level) => {
+            let mut row =
+                measured(key, level.us.scaled(unit.of_us), unit.name, latencies.len(), &series.trials());
+            row.basis = Basis::Fitted;
+            row.notes.push(format!(
+                "exceeded once an hour, extrapolated: {} clusters above {:.1} us, shape {:.2}",
+                level.clusters, level.threshold, level.shape
+            ));
+            report.findings.push(row);
+        }
+        Err(refusal) => {
+            let remedy = match refusal {
+                extremes::Refusal::TooFew { .. } | extremes::Refusal::TooWide { .. } => {
+                    "give it more time: --budget 5m"
+                }
+                extremes::Refusal::Periodic(_) | extremes::Refusal::MixedCauses => {
+                    "look at the causes first: no tail describes several"
+                }
+                _ => "",
+            };
+            refuse(report, &key.name(), why(&refusal, unit), remedy);
+        }
+    }
+}
+
+fn why(refusal: &extremes::Refusal, unit: Unit) -> String {
+    use extremes::Refusal;
+    match refusal {
+        Refusal::TooFew { clusters } => {
+            format!("only {clusters} clusters of late activations, and {} are needed", extremes::FEWEST)
+        }
+        Refusal::MixedCauses => "the worst activations were held up in different stages".into(),
+        Refusal::Periodic(cadence) => format!(
+            "late activations come back every {:.1} ms: that is no chance",
+            cadence.period_ns.value / 1e6
+        ),
+        Refusal::NotStationary => "late activations were more frequent at one time than at another".into(),
+        Refusal::Unstable => "the tail has another shape at each threshold".into(),
+        Refusal::NoFit => "no generalised Pareto tail fits what was seen".into(),
+        Refusal::TooHeavy { shape } => format!("the tail is too heavy to extrapolate: shape {shape:.2}"),
+        Refusal::Within => "it was exceeded more often than that: read it off the percentiles".into(),
+        Refusal::TooWide { low, high } => format!(
+            "anything from {:.0} to {:.0} {}: more than a decade is no answer",
+            low * unit.of_us,
+            high * unit.of_us,
+            unit.name
+        ),
+    }
+}

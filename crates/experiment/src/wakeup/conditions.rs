@@ -1,0 +1,309 @@
+//! Conditions: what runs beside the task, and in which state it finds the caches.
+
+use fathom_analysis::claims::decode;
+use fathom_probe::load::{Load, Stress};
+use fathom_probe::machine::ClockTrust;
+use fathom_probe::wire::{PatternKind, Trial};
+
+use crate::record::Record;
+
+/// The study's load (S3): `stress -c 16 -i 4 -d 2 --hdd-bytes 256M`.
+const STUDY: &str = "cpu*16 io*4 disk*2:256M";
+/// And with `--vm 2 --vm-bytes 128M`.
+const STUDY_VM: &str = "cpu*16 io*4 disk*2:256M vm*2:128M";
+/// The same with blocks that are allocated as `stress` really does.
+const STUDY_MALLOC: &str = "cpu*16 io*4 disk*2:256M malloc*2:128M";
+
+/// What a task that has work walks after each awakening, bytes: half of a small first level.
+pub(crate) const WORK: u64 = 16 << 10;
+/// The word of the study's load with its memory workers, kept to a share of the caches.
+const CONFINED: &str = "study-vm-confined";
+
+/// One line: a task that only says that it is awake.
+pub(crate) const NO_WORK: u64 = 64;
+/// What is swept where no private cache is claimed: twice what any core here has of its own.
+const EVICT: u64 = 4 << 20;
+/// Most that is swept: what is shared is the load's to spoil.
+const MOST_EVICTED: u64 = 16 << 20;
+
+/// In which state the task finds the caches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// As the load left them; the task has no work.
+    Idle,
+    /// As the load left them; the task walks [`WORK`].
+    Warm,
+    /// The task's own lines are flushed before each sleep.
+    Flushed,
+    /// A buffer larger than the core's own caches is swept before each sleep.
+    Evicted,
+    /// The load may fill the least share of the caches that can be partitioned; the task has no work.
+    Confined,
+}
+
+/// A condition that has a word.
+#[derive(Clone, Copy, Debug)]
+pub struct Condition {
+    /// The word in findings and on the command line.
+    pub token: &'static str,
+    /// What it is, for people.
+    pub about: &'static str,
+    load: &'static str,
+    state: State,
+}
+
+const fn loaded(token: &'static str, load: &'static str, about: &'static str) -> Condition {
+    Condition { token, about, load, state: State::Idle }
+}
+
+const fn state(token: &'static str, state: State, about: &'static str) -> Condition {
+    Condition { token, about, load: "", state }
+}
+
+/// Every condition that has a word, in the order of reports.
+pub const NAMED: &[Condition] = &[
+    loaded("none", "", "nothing beside"),
+    loaded("study", STUDY, "study S3's load: stress -c 16 -i 4 -d 2 --hdd-bytes 256M"),
+    loaded("study-vm", STUDY_VM, "the same with --vm 2 --vm-bytes 128M"),
+    Condition {
+        token: CONFINED,
+        about: "the same, its workers kept to the least share of the caches (resctrl)",
+        load: STUDY_VM,
+        state: State::Confined,
+    },
+    loaded("cpu", "cpu*2", "two workers that only compute"),
+    loaded("io", "io*2", "two workers that sync"),
+    loaded("disk", "disk*2", "two workers that write files"),
+    loaded("vm", "vm*2:128M", "two workers that map, write, read back and unmap 128 MiB"),
+    loaded("malloc", "malloc*2:128M", "the same as stress allocates"),
+    loaded("read", "read*2", "two workers that load: bandwidth"),
+    loaded("write", "write*2", "two workers that store: bandwidth"),
+    loaded("copy", "copy*2", "two workers that copy: bandwidth"),
+    loaded("chase", "chase*2", "two workers that chase pointers: a footprint in caches"),
+    loaded("pages", "pages*2", "two workers that load a line a page: page walks"),
+    loaded("fault", "fault*2", "two workers that touch fresh pages: page faults"),
+    loaded("unmap", "unmap*2", "two workers that unmap pages: TLB shoot-downs"),
+    state("warm", State::Warm, "nothing beside, and the task walks 16 KiB"),
+    state("flushed", State::Flushed, "and these lines were flushed before the sleep"),
+    state("evicted", State::Evicted, "and more than the core's own caches was swept before the sleep"),
+];
+
+/// Loads of the user's own, at most: `load-1` and so on, which the schema lists one by one.
+pub const LOADS: usize = 18;
+
+/// The pure factors of the randomised design, in its order.
+pub const FACTORS: [Stress; 5] = [Stress::Copy, Stress::Chase, Stress::Pages, Stress::Fault, Stress::Unmap];
+
+/// The words of a default run, less those of the design.
+const QUICK: [&str; 13] = [
+    "none", "study", "study-vm", "read", "write", "copy", "chase", "pages", "fault", "unmap", "warm",
+    "flushed", "evicted",
+];
+
+/// The condition of a word.
+#[must_use]
+pub fn named(word: &str) -> Option<&'static Condition> {
+    NAMED.iter().find(|condition| condition.token == word)
+}
+
+/// Is this what a trial ran under? Of conditions that need nothing of the record.
+pub(crate) fn is_named(word: &str, trial: &Trial) -> bool {
+    named(word).is_some_and(|condition| Case::of(condition, &Record::default()).is_of(trial))
+}
+
+/// The words, for messages.
+#[must_use]
+pub fn choices() -> String {
+    NAMED.iter().map(|condition| condition.token).collect::<Vec<_>>().join(" ")
+}
+
+/// What one series of activations runs under.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Case {
+    /// Its word in findings.
+    pub token: String,
+    pub load: Load,
+    pub state: State,
+}
+
+impl Case {
+    /// The condition of a word, for the machine of a record.
+    pub(crate) fn of(condition: &Condition, record: &Record) -> Case {
+        let requested = record.run.as_ref().is_some_and(|run| run.wakeup.like_stress);
+        let text = match condition.load {
+            STUDY_VM if requested => STUDY_MALLOC,
+            load => load,
+        };
+        // The table parses: a test holds it to that.
+        let load = Load::parse(text).unwrap_or_default();
+        Case { token: condition.token.to_owned(), load, state: condition.state }
+    }
+
+    /// A load of the user's own, the nth.
+    pub(crate) fn own(nth: usize, load: &Load) -> Case {
+        Case { token: format!("load-{}", nth + 1), load: load.clone(), state: State::Idle }
+    }
+
+    /// Gives a trial what this cell is.
+    pub(crate) fn onto(&self, mut trial: Trial, record: &Record) -> Trial {
+        let work = if matches!(self.state, State::Idle | State::Confined) { NO_WORK } else { WORK };
+        // One more than a lap: a whole one would end where it began, and prove nothing.
+        (trial.bytes, trial.loads) = (work, if work == NO_WORK { 1 } else { work / trial.stride + 1 });
+        trial.wakes.flushed = self.state == State::Flushed;
+        trial.wakes.confined = self.state == State::Confined;
+        trial.wakes.evict = if self.state == State::Evicted { evict(record) } else { 0 };
+        trial.load = self.load.clone();
+        trial
+    }
+
+    /// Is this what a trial ran under?
+    pub(crate) fn is_of(&self, trial: &Trial) -> bool {
+        let state = match (trial.wakes.flushed, trial.wakes.evict > 0, trial.bytes > NO_WORK) {
+            (true, _, _) => State::Flushed,
+            (_, true, _) => State::Evicted,
+            (_, _, true) => State::Warm,
+            _ if trial.wakes.confined => State::Confined,
+            _ => State::Idle,
+        };
+        // Another thread's wake-ups are none of the task's, and a stream of a described machine is no condition's load.
+        let other = trial.wakes.timerlat || !trial.with.is_empty();
+        !other && (state, &self.load) == (self.state, &trial.load)
+    }
+}
+
+/// Twice the largest cache that is the core's own: the second one of those that are claimed, which most cores have to
+/// themselves, or share with few.
+fn evict(record: &Record) -> u64 {
+    let claims = decode(&record.facts).claims;
+    let second = claims.iter().filter(|c| c.holds.data() && c.level == 2).filter_map(|c| c.size).max();
+    second.map_or(EVICT, |bytes| (2 * bytes).clamp(1 << 20, MOST_EVICTED) / 64 * 64)
+}
+
+/// The cells that a record asks for, or the experiment's own, which the machine of the record can run.
+pub(crate) fn cases(record: &Record) -> Vec<Case> {
+    requested(record).into_iter().filter(|case| runs(record, case)).collect()
+}
+
+/// The cells that a record asks for, or the experiment's own, whose load the machine of the record does not run.
+pub(crate) fn not_run(record: &Record) -> Vec<Case> {
+    requested(record).into_iter().filter(|case| !runs(record, case)).collect()
+}
+
+/// Does the machine of a record run a cell's load? A described one runs none yet; cache states it does carry out.
+fn runs(record: &Record, case: &Case) -> bool {
+    case.load.is_none() || record.trust != Some(ClockTrust::Modelled)
+}
+
+/// All cells that a record asks for, or the experiment's own.
+fn requested(record: &Record) -> Vec<Case> {
+    let requested = record.run.as_ref().map(|run| run.wakeup.clone()).unwrap_or_default();
+    let own = requested.loads.iter().enumerate().map(|(nth, load)| Case::own(nth, load));
+    let words: Vec<&str> = match (requested.conditions.is_empty(), requested.loads.is_empty()) {
+        (false, _) => requested.conditions.iter().map(String::as_str).collect(),
+        // A load of one's own is compared with none.
+        (true, false) => vec!["none"],
+        (true, true) if confines(record) => [&QUICK[..], &[CONFINED]].concat(),
+        (true, true) => QUICK.to_vec(),
+    };
+    let mut cases: Vec<Case> = Vec::new();
+    for case in words.into_iter().filter_map(named).map(|c| Case::of(c, record)).chain(own) {
+        if !cases.iter().any(|have| have.token == case.token) {
+            cases.push(case);
+        }
+    }
+    cases
+}
+
+/// A load that is kept to a share of the caches, for a look: does this machine partition any?
+pub(crate) fn confined(record: &Record) -> Option<Case> {
+    let load = Load::parse("cpu").ok()?;
+    Some(Case { load, ..Case::of(named(CONFINED)?, record) })
+}
+
+/// Is it asked for, or nothing chosen?
+pub(crate) fn confined_wanted(record: &Record) -> bool {
+    let sweep = record.run.as_ref().is_some_and(|run| run.wakeup.sweep);
+    let requested =
+        record.run.as_ref().is_some_and(|run| run.wakeup.conditions.iter().any(|c| c == CONFINED));
+    requested || !sweep && design_wanted(record)
+}
+
+/// Did it?
+fn confines(record: &Record) -> bool {
+    record.of(PatternKind::Wake).any(|run| run.trial.wakes.confined && run.done.is_some())
+}
+
+/// Is the randomised design over the factors wanted too? Where nothing was chosen.
+pub(crate) fn design_wanted(record: &Record) -> bool {
+    let requested = record.run.as_ref().map(|run| run.wakeup.clone()).unwrap_or_default();
+    requested.conditions.is_empty() && requested.loads.is_empty()
+}
+
+/// Is it wanted, and does the machine of the record run its loads?
+pub(crate) fn design_runs(record: &Record) -> bool {
+    design_wanted(record) && record.trust != Some(ClockTrust::Modelled)
+}
+
+/// A cell of the design: the factors that are on, each as its condition has it.
+pub(crate) fn of_factors(on: &[bool]) -> Case {
+    let kinds = FACTORS.iter().zip(on).filter(|(_, on)| **on).map(|(kind, _)| kind.token());
+    let loads = kinds.filter_map(named).filter_map(|c| Load::parse(c.load).ok());
+    let load = Load { stressors: loads.flat_map(|load| load.stressors).collect() };
+    Case { token: String::new(), load, state: State::Idle }
+}
+
+/// Which factors a trial's load consists of; `None` where it has anything else.
+pub(crate) fn factors_of(load: &Load) -> Option<Vec<bool>> {
+    let on: Vec<bool> = FACTORS.iter().map(|kind| load.stressors.iter().any(|s| s.kind == *kind)).collect();
+    (of_factors(&on).load == *load).then_some(on)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_has_a_load_that_parses_and_no_two_are_alike() {
+        let record = Record::default();
+        let cases: Vec<Case> = NAMED.iter().map(|c| Case::of(c, &record)).collect();
+        for (i, (condition, case)) in NAMED.iter().zip(&cases).enumerate() {
+            assert!(Load::parse(condition.load).is_ok(), "{}", condition.token);
+            let trial = case.onto(Trial::default(), &record);
+            assert_eq!(cases.iter().position(|c| c.is_of(&trial)), Some(i), "{}", condition.token);
+        }
+        assert!(QUICK.iter().all(|word| named(word).is_some()));
+    }
+
+    #[test]
+    fn no_two_conditions_that_run_lead_to_the_same_trial() {
+        let all = NAMED.iter().map(|condition| condition.token.to_owned()).collect::<Vec<_>>();
+        for (trust, like_stress, count) in [
+            (ClockTrust::Modelled, false, 4),
+            (ClockTrust::Real, false, NAMED.len()),
+            (ClockTrust::Real, true, NAMED.len()),
+        ] {
+            let wakeup =
+                super::super::options::Options { conditions: all.clone(), like_stress, ..Default::default() };
+            let mut record = Record::default();
+            record.trust.replace(trust);
+            record.run.replace(crate::record::Run { wakeup, ..Default::default() });
+            let (run, refused) = (cases(&record), not_run(&record));
+            assert_eq!((run.len(), run.len() + refused.len()), (count, NAMED.len()));
+            let trials: Vec<Trial> = run.iter().map(|case| case.onto(Trial::default(), &record)).collect();
+            for (i, trial) in trials.iter().enumerate() {
+                assert_eq!(trials.iter().position(|other| other == trial), Some(i), "{}", run[i].token);
+                assert!(trial.with.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn a_cell_of_the_design_is_known_by_its_load() {
+        for bits in 0..1u32 << FACTORS.len() {
+            let on: Vec<bool> = (0..FACTORS.len()).map(|i| bits & (1 << i) != 0).collect();
+            assert_eq!(factors_of(&of_factors(&on).load), Some(on));
+        }
+        assert_eq!(factors_of(&Load::parse("copy*3").expect("a load")), None);
+        assert_eq!(factors_of(&Load::parse("cpu*2 copy*2").expect("a load")), None);
+    }
+}

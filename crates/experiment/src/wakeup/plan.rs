@@ -1,0 +1,226 @@
+//! The plan: a look at what the machine grants; then rounds of every condition and of the randomised design, or of the
+//! sweep.
+
+use fathom_analysis::wakeup::factorial::Design;
+use fathom_probe::machine::ClockTrust;
+use fathom_probe::splitmix::mix;
+use fathom_probe::wire::{PatternKind, Trial, Wakes};
+
+use super::conditions::{self, Case, FACTORS, NO_WORK};
+use super::{EVERY_NS, PRIORITY, sweep};
+use crate::budget::Budget;
+use crate::common::cost::{Cost, WAKE_START_NS};
+use crate::common::round;
+use crate::record::{Record, TrialRun};
+
+/// Activations of the look: enough to see a refusal, and what one costs on a model.
+const LOOK: u64 = 40;
+/// Activations that are dropped at the start of each series: the timer's path is cold, workers settle.
+pub(super) const WARM: u64 = 50;
+/// Fewest activations of a series: below that no percentile beyond the median is worth a row.
+pub(super) const FEWEST: u64 = 100;
+/// Longest series, ns: conditions have to be interleaved faster than the surroundings change, and ctrl-C waits.
+pub(super) const LONGEST_NS: u64 = 5_000_000_000;
+/// Longest that a probe takes, ns (`MAX_SERIES_NS`, crates/probe/src/wire/trial/check.rs).
+const LIMIT_NS: u64 = 1_000_000_000_000;
+/// Longest series of the plan's own choice, ns.
+const LONG_NS: u64 = 3_000_000_000;
+/// Rounds, at least. Of complete rounds the design's effects take two; three tell a bad one.
+const ROUNDS: u64 = 3;
+/// Series a round of the words that everything is compared with: p99.9 of them is asked for first.
+const OFTEN: usize = 3;
+/// Those words.
+const CORE: [&str; 3] = ["none", "study", "study-vm"];
+/// The number of the look's round.
+pub(super) const PILOT_ROUND: u64 = 1;
+
+/// The next round; empty at the end. A record says itself what was asked.
+#[must_use]
+pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
+    let number = record.round() + 1;
+    let budget = Budget::of(record, budget_ms);
+    if number == PILOT_ROUND {
+        return close(record, &budget, look(record), |_| 0, (seed, 0x9e55));
+    }
+    if !awake(record) {
+        return Vec::new();
+    }
+    if record.run.as_ref().is_some_and(|run| run.wakeup.sweep) {
+        return sweep::round(record, &budget, seed);
+    }
+    let wanted = conditions_round(record, &budget, number);
+    close(record, &budget, wanted, rank, (seed, 0x9e55))
+}
+
+/// A round of what can be asked: a record may come from anywhere, and ask for blocks of nothing and periods of years.
+pub(super) fn close(
+    record: &Record,
+    budget: &Budget,
+    mut wanted: Vec<Trial>,
+    rank: impl Fn(&Trial) -> u8,
+    seeds: (u64, u64),
+) -> Vec<Trial> {
+    wanted.retain(|trial| Trial::read(&trial.line()).is_ok());
+    round::close(record, budget, wanted, rank, seeds)
+}
+
+/// What the budget loses first is the design, then the factors alone, and last what all is compared with.
+fn rank(trial: &Trial) -> u8 {
+    match conditions::factors_of(&trial.load) {
+        _ if CORE.iter().any(|core| conditions::is_named(core, trial)) => 0,
+        Some(on) if on.iter().filter(|on| **on).count() != 1 => 2,
+        _ => 1,
+    }
+}
+
+/// Periodic wake-ups under no load, with and without the earlier places: granted, or refused with the reason.
+fn look(record: &Record) -> Vec<Trial> {
+    let none = conditions::named("none").map(|none| Case::of(none, record));
+    let traced = [false, true].into_iter().filter(|traced| !traced || !untraced(record));
+    let mut all: Vec<Trial> = traced
+        .zip(none.into_iter().cycle())
+        .map(|(traced, none)| Trial { warm: 10, ..series(record, &none, LOOK, traced) })
+        .collect();
+    // A described machine has no kernel that could have them.
+    if record.trust != Some(ClockTrust::Modelled) {
+        all.extend(timerlat(record, LOOK).filter(|_| !untraced(record)));
+        let confined = conditions::confined(record).filter(|_| conditions::confined_wanted(record));
+        all.extend(confined.map(|case| series(record, &case, LOOK, false)));
+    }
+    all.push(round::clock());
+    all
+}
+
+/// Wake-ups of the kernel's own thread with nothing beside: what they have of the places is the kernel's own word.
+fn timerlat(record: &Record, n: u64) -> Option<Trial> {
+    let none = Case::of(conditions::named("none")?, record);
+    let mut trial = series(record, &none, n, false);
+    trial.wakes.timerlat = true;
+    Some(trial)
+}
+
+/// Was it granted?
+fn has_timerlat(record: &Record) -> bool {
+    record.of(PatternKind::Wake).any(|run| run.trial.wakes.timerlat)
+}
+
+fn untraced(record: &Record) -> bool {
+    record.run.as_ref().is_some_and(|run| run.wakeup.untraced)
+}
+
+/// Was the task ever woken?
+fn awake(record: &Record) -> bool {
+    record.of(PatternKind::Wake).any(|run| !run.trial.wakes.timerlat)
+}
+
+/// Are the earlier places granted?
+pub(super) fn traced(record: &Record) -> bool {
+    record.of(PatternKind::Wake).any(|run| run.trial.wakes.traced && run.done.is_some())
+}
+
+/// Was this load refused?
+fn refused(record: &Record, case: &Case) -> bool {
+    record
+        .trials
+        .iter()
+        .any(|run| run.refusal.is_some() && run.trial.round > PILOT_ROUND && case.is_of(&run.trial))
+}
+
+/// A series of `n` activations of a cell.
+pub(super) fn series(record: &Record, case: &Case, n: u64, traced: bool) -> Trial {
+    let requested = record.run.as_ref().map(|run| run.wakeup.clone()).unwrap_or_default();
+    let wakes = Wakes {
+        every_ns: if requested.every_ns > 0 { requested.every_ns } else { EVERY_NS },
+        priority: requested.priority.unwrap_or(PRIORITY),
+        traced,
+        ..Wakes::default()
+    };
+    let trial = Trial {
+        pattern: PatternKind::Wake,
+        bytes: NO_WORK,
+        samples: n,
+        warm: WARM,
+        wakes,
+        ..Trial::default()
+    };
+    case.onto(trial, record)
+}
+
+/// Each condition, the words of [`CORE`] [`OFTEN`] times, and the design; what one series has comes from the budget.
+fn conditions_round(record: &Record, budget: &Budget, number: u64) -> Vec<Trial> {
+    let places = traced(record);
+    let mut cases: Vec<(Case, bool)> = Vec::new();
+    for case in conditions::cases(record).into_iter().filter(|case| !refused(record, case)) {
+        let times = if CORE.contains(&case.token.as_str()) { OFTEN } else { 1 };
+        // What tracing costs is a bias that is measured: once a round without it.
+        if places && case.token == "none" {
+            cases.push((case.clone(), false));
+        }
+        cases.extend(std::iter::repeat_n((case, places), times));
+    }
+    if conditions::design_runs(record)
+        && let Some(design) = Design::new(FACTORS.len())
+    {
+        let of = |case| (conditions::of_factors(design.levels(case)), places);
+        cases.extend((0..design.cases()).map(of).filter(|(case, _)| !refused(record, case)));
+    }
+    let kernels = u64::from(has_timerlat(record));
+    let Some((rounds, n)) = shares(record, budget, cases.len() as u64 + kernels, number) else {
+        return Vec::new();
+    };
+    if number > PILOT_ROUND + rounds {
+        return Vec::new();
+    }
+    let own = cases.iter().map(|(case, traced)| series(record, case, n, *traced));
+    own.chain(timerlat(record, n).filter(|_| kernels > 0)).collect()
+}
+
+/// How many rounds there are after the look, and how many activations a series of the next one has: so many that the
+/// rounds that remain fit into what remains.
+fn shares(record: &Record, budget: &Budget, count: u64, number: u64) -> Option<(u64, u64)> {
+    let each = an_activation(record, budget)?;
+    let start = if budget.modelled { 0 } else { WAKE_START_NS };
+    // Of the whole budget, so that every round comes to the same number.
+    let long = (LONG_NS / every_ns(record)).max(FEWEST).saturating_mul(each).saturating_add(start);
+    let rounds = (budget.total / count.max(1) / long).clamp(ROUNDS, 64);
+    let remain = (PILOT_ROUND + rounds + 1).saturating_sub(number).max(1);
+    let share = budget.left() / remain / count.max(1);
+    // A twentieth for cycle calibrations and for what estimates miss.
+    let n = (share - share / 20).saturating_sub(start) / each;
+    Some((rounds, within(record, n.saturating_sub(WARM))))
+}
+
+/// As many activations of so many that a series may have: of a long period [`FEWEST`], though they take longer than
+/// [`LONGEST_NS`], while the probe runs so long a trial.
+pub(super) fn within(record: &Record, n: u64) -> u64 {
+    let most = |ns: u64| ns / every_ns(record);
+    n.min(most(LONGEST_NS)).max(FEWEST.min(most(LIMIT_NS).saturating_sub(WARM)))
+}
+
+/// The period, ns; not 0.
+pub(super) fn every_ns(record: &Record) -> u64 {
+    record.of(PatternKind::Wake).next().map_or(EVERY_NS, |run| run.trial.wakes.every_ns).max(1)
+}
+
+/// What an activation costs, in the budget's coin: the period; of a model what the dearest series so far took.
+pub(super) fn an_activation(record: &Record, budget: &Budget) -> Option<u64> {
+    if !budget.modelled {
+        return Some(every_ns(record));
+    }
+    let of = |run: &TrialRun| {
+        let accesses = run.done.as_ref()?.watch.accesses;
+        Some(accesses / (run.trial.samples + run.trial.warm).max(1))
+    };
+    let seen = record.of(PatternKind::Wake).filter_map(of).max()?;
+    // The look is of a task with nothing to do: what a condition sweeps before each sleep costs more.
+    let cost = Cost { modelled: true, latency_curve: &[] };
+    let one = Trial { pattern: PatternKind::Wake, samples: 1, ..Trial::default() };
+    let price = |case: &Case| cost.of(&Trial { warm: 0, ..case.onto(one.clone(), record) });
+    let dearest = conditions::cases(record).iter().map(price).max().unwrap_or(0);
+    Some(seen.max(dearest).max(1))
+}
+
+/// A seed for what a reading draws: from the record's own.
+pub(super) fn seed_of(record: &Record, salt: u64) -> u64 {
+    mix(record.run.as_ref().map_or(0, |run| run.seed) ^ salt)
+}

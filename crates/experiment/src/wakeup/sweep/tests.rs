@@ -1,0 +1,31 @@
+use super::*;
+
+fn under(load: &str) -> Trial {
+    Trial { pattern: PatternKind::Wake, load: Load::parse(load).expect("a load"), ..Trial::default() }
+}
+
+#[test]
+fn what_has_no_blocks_is_on_no_curve() {
+    for load in ["cpu*2", "io", "disk*2", "none", "vm cpu"] {
+        assert_eq!(of(&under(load)), None, "{load}");
+    }
+    let (curve, bytes) = of(&under("vm*2:8M:4K:hang2")).expect("a cell");
+    assert_eq!((curve.token().as_str(), bytes), ("vm.hang2.4096", 8 << 20));
+    // A trial that is put together, and not read, may have any stride.
+    let mut none = under("vm*2:8M");
+    none.load.stressors[0].stride = 0;
+    assert_eq!(of(&none), None);
+    // Nor what ran beside a stream of a described machine: no worker of a sweep is one.
+    let stream = fathom_probe::machine::Stream { cpu: 1, bytes: 1 << 20 };
+    for load in ["none", "vm*2:8M:4K"] {
+        assert_eq!(of(&Trial { with: vec![stream], ..under(load) }), None, "{load}");
+    }
+}
+
+#[test]
+fn each_hang_is_a_curve_of_its_own() {
+    let curve = |keep| Curve { kind: Stress::Vm, stride: 4096, mode: keep };
+    let all = [BlockMode::Free, BlockMode::Kept, BlockMode::Hang(2), BlockMode::Hang(4)]
+        .map(|keep| curve(keep).token());
+    assert_eq!(all, ["vm.free.4096", "vm.keep.4096", "vm.hang2.4096", "vm.hang4.4096"]);
+}

@@ -1,0 +1,296 @@
+//! Converts records and findings to the names of `docs/names.tsv`, and proves that nothing else changed.
+//!
+//! `convert FILE...` rewrites each file in place; what has the new names already stays as it is.
+//! `convert --prove OLD NEW` compares a file with its converted form: every line of the record, and every finding of
+//! the document, must stand there under its new name with the same values. It exits with 1 where one does not.
+//!
+//! No release has the old names, so this program goes away with the first one.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use fathom_probe::wire::{Line, Value};
+use serde_json::Value as Json;
+
+/// The table: a header, then kind, old, new, where and why in columns.
+const TABLE: &str = include_str!("../../../docs/names.tsv");
+
+/// The first line of every record.
+const RECORD: &str = "fathom.record ";
+
+/// What the table says of records and findings.
+#[derive(Default)]
+struct Names {
+    /// Words of wire lines.
+    words: BTreeMap<&'static str, &'static str>,
+    /// Keys, by the line's new word and the old key.
+    keys: BTreeMap<(&'static str, &'static str), &'static str>,
+    /// Tokens, by the line's new word, the key and the old token.
+    tokens: BTreeMap<(&'static str, &'static str, &'static str), &'static str>,
+    facts: BTreeMap<&'static str, &'static str>,
+    experiments: BTreeMap<&'static str, &'static str>,
+    warnings: BTreeMap<&'static str, &'static str>,
+    /// Verbs that have the option, the option, and its new name.
+    options: Vec<(&'static str, &'static str, &'static str)>,
+    /// Names of findings, part by part; a part in capitals stands for any.
+    findings: Vec<(Vec<&'static str>, Vec<&'static str>)>,
+    /// Keys of `subject` in a document.
+    subject: BTreeMap<&'static str, &'static str>,
+}
+
+/// `old` under its new name, or as it is.
+fn renamed<'a>(names: &BTreeMap<&'static str, &'static str>, old: &'a str) -> &'a str {
+    names.get(old).copied().unwrap_or(old)
+}
+
+impl Names {
+    fn read() -> Names {
+        let mut names = Names::default();
+        for row in TABLE.lines().skip(1) {
+            let mut columns = row.split('\t');
+            let mut next = || columns.next().unwrap_or_default();
+            let (kind, old, new, place) = (next(), next(), next(), next());
+            let (line, rest) = old.split_once(' ').unwrap_or(("", old));
+            match kind {
+                "wire-line-word" => drop(names.words.insert(old, new)),
+                "wire-key" => drop(names.keys.insert((line, rest), new)),
+                "token" => {
+                    let (key, token) = rest.split_once('=').unwrap_or((rest, ""));
+                    names.tokens.insert((line, key, token), new);
+                }
+                "fact" => drop(names.facts.insert(old, new)),
+                "experiment" => drop(names.experiments.insert(old, new)),
+                "warning" => drop(names.warnings.insert(old, new)),
+                "option" => names.options.push((place, old, new)),
+                "finding" => names.findings.push((old.split('.').collect(), new.split('.').collect())),
+                "json-key" => {
+                    let key = |path: &'static str| path.strip_prefix("subject.").unwrap_or(path);
+                    names.subject.insert(key(old), key(new));
+                }
+                _ => {}
+            }
+        }
+        names
+    }
+
+    /// A finding's name. Placeholders keep what stands in them, in order.
+    fn finding(&self, name: &str) -> String {
+        let parts: Vec<&str> = name.split('.').collect();
+        let is_any = |part: &str| part.bytes().all(|b| b.is_ascii_uppercase());
+        let fits = |pattern: &[&str]| {
+            pattern.len() == parts.len() && pattern.iter().zip(&parts).all(|(p, part)| is_any(p) || p == part)
+        };
+        let Some((old, new)) = self.findings.iter().find(|(old, _)| fits(old)) else {
+            return name.to_owned();
+        };
+        let mut kept = old.iter().zip(&parts).filter(|(p, _)| is_any(p)).map(|(_, part)| *part);
+        let new = new.iter().map(|p| if is_any(p) { kept.next().unwrap_or(p) } else { *p });
+        new.collect::<Vec<_>>().join(".")
+    }
+
+    /// A command line: its verb, and the options that this verb has.
+    fn command(&self, text: &str) -> String {
+        let Some((program, rest)) = text.split_once(' ') else { return text.to_owned() };
+        let verb = rest.split(' ').next().unwrap_or_default();
+        let mut out = format!("{program} {}", renamed(&self.experiments, verb));
+        for word in rest.split(' ').skip(1) {
+            let (option, value) = word.find('=').map_or((word, ""), |at| word.split_at(at));
+            let named =
+                |(verbs, old, _): &&(&str, &str, &str)| *old == option && verbs.split(' ').any(|v| v == verb);
+            let option = self.options.iter().find(named).map_or(option, |(_, _, new)| new);
+            let _ = write!(out, " {option}{value}");
+        }
+        out
+    }
+
+    /// A sentence that quotes options or patterns. Options that two verbs share with different meanings stay.
+    fn sentence(&self, text: &str) -> String {
+        let mut out = text.to_owned();
+        for (_, old, new) in self.options.iter().filter(|(_, old, _)| !matches!(*old, "--ladder" | "--steps"))
+        {
+            out = out.replace(old, new);
+        }
+        for ((_, key, old), new) in &self.tokens {
+            out = out.replace(&format!(": {old} of "), &format!(": {new} of "));
+            out = out.replace(&format!("{key}={old}"), &format!("{key}={new}"));
+        }
+        out
+    }
+
+    /// One value of a line whose word is new already.
+    fn value(&self, word: &str, key: &str, value: &Value) -> Value {
+        match value {
+            Value::Token(token) => {
+                let of =
+                    |((w, k, old), _): &(&(&str, &str, &str), _)| *w == word && *k == key && *old == token;
+                let new = self.tokens.iter().find(of).map_or(token.as_str(), |(_, new)| new);
+                Value::Token(new.to_owned())
+            }
+            Value::Text(text) => Value::Text(match (word, key) {
+                ("run", "experiment") => renamed(&self.experiments, text).to_owned(),
+                ("run", "command") => self.command(text),
+                ("fact", "name") => renamed(&self.facts, text).to_owned(),
+                ("refusal" | "lost" | "again", _) => self.sentence(text),
+                _ => text.clone(),
+            }),
+            other => other.clone(),
+        }
+    }
+
+    /// A line under its new names.
+    fn line(&self, old: &Line) -> Line {
+        let word = renamed(&self.words, &old.word);
+        let mut line = Line { word: word.to_owned(), pairs: Vec::new(), seq: old.seq };
+        for (key, value) in &old.pairs {
+            let of = |((w, k), _): &(&(&str, &str), _)| *w == word && *k == key;
+            let new = self.keys.iter().find(of).map_or(key.as_str(), |(_, new)| new);
+            line.pairs.push((new.to_owned(), self.value(word, new, value)));
+        }
+        line
+    }
+
+    /// A record. A line that is none, or that is damaged, stays as it is; a seal is made anew.
+    fn record(&self, text: &str) -> String {
+        let one = |raw: &str| {
+            let Ok(old) = Line::parse(raw) else { return raw.to_owned() };
+            let new = self.line(&old);
+            if new == old {
+                return raw.to_owned();
+            }
+            match new.seq {
+                Some(seq) if raw.contains(" crc=0x") => new.seal(seq),
+                Some(seq) => format!("{} seq={seq}", new.render()),
+                None => new.render(),
+            }
+        };
+        text.split_inclusive('\n')
+            .map(|raw| match raw.strip_suffix('\n') {
+                Some(raw) => one(raw) + "\n",
+                None => one(raw),
+            })
+            .collect()
+    }
+
+    /// A document, whose rows stand on a line each: names, and no value.
+    fn document(&self, text: &str) -> String {
+        let mut out = String::new();
+        for line in text.split_inclusive('\n') {
+            out += &if let Some(rest) = line.strip_prefix("    {\"name\":\"") {
+                let (name, rest) = rest.split_once('"').unwrap_or((rest, ""));
+                format!("    {{\"name\":\"{}\"{rest}", self.finding(name))
+            } else if let Some(rest) = line.strip_prefix("    {\"token\":\"") {
+                let (token, rest) = rest.split_once('"').unwrap_or((rest, ""));
+                format!("    {{\"token\":\"{}\"{rest}", renamed(&self.warnings, token))
+            } else if let Some(rest) = line.strip_prefix("  \"experiment\": \"") {
+                let (name, rest) = rest.split_once('"').unwrap_or((rest, ""));
+                format!("  \"experiment\": \"{}\"{rest}", renamed(&self.experiments, name))
+            } else if line.starts_with("  \"subject\":") {
+                self.subject(line)
+            } else {
+                line.to_owned()
+            };
+        }
+        out
+    }
+
+    fn subject(&self, line: &str) -> String {
+        let mut line = line.to_owned();
+        for (old, new) in self.subject.iter().chain(&self.facts) {
+            line = line.replace(&format!("\"{old}\":"), &format!("\"{new}\":"));
+        }
+        let command = "\"run.command\":\"";
+        let Some((before, rest)) = line.split_once(command) else { return line };
+        let (text, after) = rest.split_once('"').unwrap_or((rest, ""));
+        format!("{before}{command}{}\"{after}", self.command(text))
+    }
+}
+
+/// What of a finding must survive.
+fn values(finding: &Json) -> Vec<&Json> {
+    ["value", "unit", "low", "high", "count", "trials"].iter().map(|key| &finding[key]).collect()
+}
+
+/// Every finding of the old document, under its new name and with its values, in order.
+fn prove_document(names: &Names, old: &str, new: &str) -> Result<usize, String> {
+    let read = |text: &str| serde_json::from_str::<Json>(text).map_err(|e| e.to_string());
+    let (old, new) = (read(old)?, read(new)?);
+    let rows = |document: &Json| document["findings"].as_array().cloned().unwrap_or_default();
+    let (old_rows, new_rows) = (rows(&old), rows(&new));
+    if old_rows.len() != new_rows.len() {
+        return Err(format!("{} findings, and now {}", old_rows.len(), new_rows.len()));
+    }
+    for (old, new) in old_rows.iter().zip(&new_rows) {
+        let name = names.finding(old["name"].as_str().unwrap_or_default());
+        if new["name"] != name || values(old) != values(new) {
+            return Err(format!("{} should be {name} with the same values, and is {new}", old["name"]));
+        }
+    }
+    let worded = |document: &Json, key: &str| document["subject"][key].clone();
+    for (a, b) in &names.subject {
+        if worded(&old, a) != worded(&new, b) {
+            return Err(format!("subject.{a} differs from subject.{b}"));
+        }
+    }
+    Ok(old_rows.len())
+}
+
+/// Every line of the old record, under its new names, in order, with its number and a seal that holds.
+fn prove_record(names: &Names, old: &str, new: &str) -> Result<usize, String> {
+    let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
+    if old.len() != new.len() {
+        return Err(format!("{} lines, and now {}", old.len(), new.len()));
+    }
+    for (number, (old, new)) in old.iter().zip(&new).enumerate() {
+        let wrong = |what: &str| Err(format!("line {}: {what}: {old} is now {new}", number + 1));
+        match (Line::parse(old), Line::parse(new)) {
+            (Err(_), _) if old == new => {}
+            (Err(_), _) => return wrong("what is no line has changed"),
+            (Ok(_), Err(_)) => return wrong("it cannot be read any more"),
+            (Ok(a), Ok(b)) if a.seq != b.seq || a.pairs.len() != b.pairs.len() => return wrong("pairs"),
+            (Ok(a), Ok(b)) if names.line(&a) != b => return wrong("names"),
+            (Ok(a), Ok(b)) => {
+                let number = |v: &Value| !matches!(v, Value::Text(_) | Value::Token(_));
+                if a.pairs.iter().zip(&b.pairs).any(|(a, b)| number(&a.1) && a.1 != b.1) {
+                    return wrong("a number");
+                }
+            }
+        }
+    }
+    Ok(old.len())
+}
+
+fn text(file: &str) -> Result<String, String> {
+    std::fs::read_to_string(file).map_err(|e| format!("{file}: {e}"))
+}
+
+fn run(arguments: &[&str]) -> Result<(), String> {
+    let names = Names::read();
+    if let ["--prove", old, new] = arguments {
+        let (before, after) = (text(old)?, text(new)?);
+        let proof = if before.starts_with(RECORD) { prove_record } else { prove_document };
+        let rows = proof(&names, &before, &after).map_err(|what| format!("{new}: {what}"))?;
+        println!("{new}: {rows} rows under their new names");
+        return Ok(());
+    }
+    for file in arguments {
+        let old = text(file)?;
+        let new = if old.starts_with(RECORD) { names.record(&old) } else { names.document(&old) };
+        if new != old {
+            std::fs::write(file, new).map_err(|e| format!("{file}: {e}"))?;
+        }
+    }
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(what) => {
+            eprintln!("convert: {what}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! `fathom image`: what an SD card needs so that a board is a subject, with one page of instructions.
+
+use std::path::Path;
+
+use fathom_metal::parameters::Parameters;
+
+use crate::cli::{Board, Image};
+use crate::failure::Failure;
+use crate::image::embedded;
+use crate::output::{Out, shell};
+
+/// What the image never did.
+const NEVER: &str = "This image was never run on hardware: it was tested under emulators alone.";
+/// How the files begin that `fathom image` wrote before, and may write again.
+const CONFIG: &str = "# Written by `fathom image`";
+const README: &str = "Fathom on ";
+
+/// What a board is called, what its firmware wants on the card, and where its serial port is.
+struct Kit {
+    name: &'static str,
+    firmware: &'static str,
+}
+
+fn kit(board: Board) -> Kit {
+    match board {
+        // Raspberry Pi documentation, "Boot folder contents" and "GPIO and the 40-pin header".
+        Board::Pi3 => Kit {
+            name: "Raspberry Pi 3",
+            firmware: "bootcode.bin, start.elf, fixup.dat, overlays/disable-bt.dtbo, and the board's\n  \
+                       devicetree: bcm2710-rpi-3-b.dtb, for a 3B+ bcm2710-rpi-3-b-plus.dtb (the folder\n  \
+                       has one for each board)",
+        },
+        Board::Pi4 => Kit {
+            name: "Raspberry Pi 4",
+            firmware: "start4.elf, fixup4.dat, overlays/disable-bt.dtbo, and the board's devicetree:\n  \
+                       bcm2711-rpi-4-b.dtb, for a 400 bcm2711-rpi-400.dtb, for a CM4\n  \
+                       bcm2711-rpi-cm4.dtb (the folder has one for each board)",
+        },
+        Board::Virt => Kit { name: "QEMU's machine virt", firmware: "" },
+    }
+}
+
+/// Writes the files, and says so.
+pub fn write(options: &Image, out: &Out) -> Result<u8, Failure> {
+    let mut image = embedded()?.to_vec();
+    let set = Parameters::of(&image).and_then(|p| Parameters { baud: options.baud, ..p }.patch(&mut image));
+    set.map_err(|why| Failure::new(why, "build fathom again"))?;
+    let dir = &options.output;
+    let files = files(options, image);
+    let failed = |path: &Path, e: std::io::Error| {
+        Failure::usage(format!("{}: {e}", path.display()), "name a directory that can be written: -o DIR")
+    };
+    std::fs::create_dir_all(dir).map_err(|e| failed(dir, e))?;
+    for (name, _) in &files {
+        let path = dir.join(name);
+        if !options.force && !ours(&path).map_err(|e| failed(&path, e))? {
+            let what =
+                format!("{}: it is there already, and `fathom image` did not write it", path.display());
+            return Err(Failure::usage(what, "name an empty directory, or say --force"));
+        }
+    }
+    for (name, bytes) in &files {
+        let path = dir.join(name);
+        std::fs::write(&path, bytes).map_err(|e| failed(&path, e))?;
+    }
+    out.text(&reported(options, &files))
+}
+
+/// May the file be written? It is not there, or was written by this very verb.
+fn ours(path: &Path) -> std::io::Result<bool> {
+    let bytes = match std::fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(true),
+        Err(e) => return Err(e),
+    };
+    Ok(bytes.starts_with(CONFIG.as_bytes())
+        || bytes.starts_with(README.as_bytes())
+        || Parameters::of(&bytes).is_ok())
+}
+
+fn files(options: &Image, image: Vec<u8>) -> Vec<(&'static str, Vec<u8>)> {
+    let mut files = vec![("kernel8.img", image)];
+    if options.board != Board::Virt {
+        files.push(("config.txt", config(options).into_bytes()));
+    }
+    files.push(("README.txt", readme(options).into_bytes()));
+    files
+}
+
+/// The firmware's configuration: these keys and no other (Raspberry Pi documentation, "config.txt").
+fn config(options: &Image) -> String {
+    format!(
+        "{CONFIG} for the {}.\n\
+         # 64 bits, and this kernel.\narm_64bit=1\nkernel=kernel8.img\n\
+         # The serial port on GPIO 14 and 15, and it is the UART with a clock of its own.\n\
+         enable_uart=1\ndtoverlay=disable-bt\n",
+        kit(options.board).name
+    )
+}
+
+fn readme(options: &Image) -> String {
+    let Image { board, baud, .. } = options;
+    let Kit { name, firmware } = kit(*board);
+    let title = format!("{README}{name}");
+    let head = format!("{title}\n{}\n\n{NEVER}\n\n", "=".repeat(title.len()));
+    if *board == Board::Virt {
+        return format!(
+            "{head}\
+             Fathom runs it by itself:\n\n  fathom survey --on qemu:virt\n\n\
+             By hand, with the wire on the terminal (type: facts):\n\n  \
+             qemu-system-aarch64 -M virt -cpu cortex-a53 -m 512 -icount shift=0 -nic none \\\n    \
+             -display none -monitor none -serial stdio -kernel kernel8.img\n\n\
+             Times that it prints are those of an emulator: they say nothing about any machine.\n"
+        );
+    }
+    format!(
+        "{head}\
+         The card\n--------\n\
+         One FAT partition, with the files beside this one, kernel8.img and config.txt, and the\n\
+         firmware from https://github.com/raspberrypi/firmware, folder boot:\n\n  \
+         {firmware}\n\n\
+         Keep what was on the card before: config.txt is replaced. gpu_mem may be\n\
+         added to it, 256 at most: what is measured is the second 128 MiB of memory.\n\n\
+         The wires\n---------\n\
+         A USB serial adapter of 3.3 V (5 V destroys the board), on the 40-pin header:\n\n  \
+         adapter GND to pin 6 (ground)\n  \
+         adapter RX  to pin 8 (GPIO 14, TX of the board)\n  \
+         adapter TX  to pin 10 (GPIO 15, RX of the board)\n\n\
+         Leave the adapter's supply unconnected; the board has its own.\n\n\
+         The line\n--------\n\
+         {baud} baud, 8 bits, no parity, 1 stop bit, no flow control. Where the port may not be\n\
+         opened: sudo usermod -aG dialout $USER, then log in again.\n\n\
+         Measuring\n---------\n  \
+         fathom doctor --on serial:/dev/ttyUSB0@{baud}\n  \
+         fathom survey --on serial:/dev/ttyUSB0@{baud} --record board.fathom\n\n\
+         The order does not matter: a board that is on already is asked to greet.\n\n\
+         By hand\n-------\n  \
+         fathom serve serial /dev/ttyUSB0 --baud {baud}\n\n\
+         and type: facts, or: trial bytes=8192. With nothing said for a few seconds after it is\n\
+         switched on, the board measures memory through different attributes by itself and prints\n\
+         that, for any terminal program.\n"
+    )
+}
+
+/// What the terminal says.
+fn reported(options: &Image, files: &[(&str, Vec<u8>)]) -> String {
+    let dir = shell(&options.output.display().to_string());
+    let mut text = String::new();
+    for (name, bytes) in files {
+        let sum = match *name {
+            "kernel8.img" => format!(", CRC-32 {:08x}", crc32fast::hash(bytes)),
+            _ => String::new(),
+        };
+        text += &format!("{dir}/{name}: {} bytes{sum}\n", bytes.len());
+    }
+    text + &format!("{NEVER}\nNext: {dir}/README.txt\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_of_instructions_names_the_speed_and_what_was_never_run() {
+        for board in [Board::Pi3, Board::Pi4, Board::Virt] {
+            let options = Image { board, output: "x".into(), baud: 921_600, force: false };
+            let page = readme(&options);
+            assert!(page.starts_with(README) && page.contains("never run on hardware"), "{page}");
+            assert!(page.lines().count() < 60 && page.lines().all(|l| l.chars().count() <= 112), "{page}");
+            assert_eq!(page.contains("serial:/dev/ttyUSB0@921600"), board != Board::Virt, "{page}");
+            assert!(config(&options).starts_with(CONFIG));
+        }
+    }
+}

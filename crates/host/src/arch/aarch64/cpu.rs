@@ -1,0 +1,153 @@
+//! The instructions of AArch64 that Linux leaves to user space, and what it says of the core.
+
+use std::arch::asm;
+
+use fathom_probe::machine::{ClockTrust, Fact};
+
+use super::super::{AARCH64, Architecture, Program};
+use super::cycles::Pmccntr;
+use super::{Cpu, trust};
+use crate::facts::int;
+use crate::process;
+use crate::read::Root;
+
+impl Architecture for Cpu {
+    const PROGRAM: Program = AARCH64;
+    const COUNTER: &'static str = "cntvct";
+    /// In all of Arm's own cores. Of longer lines some are flushed twice.
+    const LINE: usize = 64;
+    /// Of a machine whose caches do, user space is not told.
+    const COHERENT_DMA: bool = false;
+    /// The vDSO does not tell, and musl has no other way than a system call.
+    const CHEAP_CPU_NUMBER: bool = !cfg!(target_env = "musl");
+    const CPUINFO: &'static [(&'static str, &'static str)] = &[
+        ("CPU implementer", "env.cpu.implementer"),
+        ("CPU variant", "env.cpu.variant"),
+        ("CPU part", "env.cpu.part"),
+        ("CPU revision", "env.cpu.revision"),
+    ];
+
+    type Cycles = Pmccntr;
+
+    /// The virtual count, ordered. `DSB` waits for earlier loads to complete, which `ISB` alone does not;
+    /// the first `ISB` keeps the counter from being read early (CNTVCT_EL0), the second keeps later
+    /// loads from being issued before it was read.
+    #[inline(always)]
+    fn counter() -> u64 {
+        let count: u64;
+        // SAFETY: barriers and the read of a counter that Linux leaves to (or emulates for) user space. Not
+        // `nomem`: the compiler must keep volatile loads on their side of the clock.
+        unsafe {
+            asm!("dsb ishld", "isb", "mrs {}, cntvct_el0", "isb", out(reg) count, options(nostack, preserves_flags));
+        }
+        count
+    }
+
+    /// "The Generic Timer": the system counter runs at a fixed rate in every power state. Linux gives user space the
+    /// virtual count (CNTKCTL_EL1.EL0VCTEN), and emulates it where an erratum forbids.
+    fn counter_is_steady(_root: &Root) -> Result<String, String> {
+        Ok("the generic timer's count has a fixed rate by architecture".into())
+    }
+
+    /// Firmware forgets to program CNTFRQ on some boards: it is then 0.
+    fn counter_hz() -> Option<u64> {
+        Some(cntfrq()).filter(|&hz| hz != 0)
+    }
+
+    #[inline(always)]
+    fn order() {
+        // SAFETY: barriers.
+        unsafe { asm!("dsb ishld", "isb", options(nostack, preserves_flags)) };
+    }
+
+    /// DC CIVAC, which Linux lets user space execute (it sets SCTLR_EL1.UCI).
+    #[inline(always)]
+    unsafe fn flush_line(at: *mut u8) {
+        // SAFETY: cleaning and invalidating changes no contents; the line is that of the caller's byte.
+        unsafe { asm!("dc civac, {at}", at = in(reg) at, options(nostack, preserves_flags)) };
+    }
+
+    #[inline(always)]
+    fn flush_barrier() {
+        // SAFETY: a barrier touches no memory.
+        unsafe { asm!("dsb sy", options(nostack, preserves_flags)) };
+    }
+
+    fn facts(root: &Root) -> Vec<Fact> {
+        let mut facts = vec![int("arm.ctr_el0", ctr())];
+        facts.extend(midr(root).map(|midr| int("arm.midr_el1", midr)));
+        facts.push(int("arm.cntfrq.hz", cntfrq()));
+        facts
+    }
+
+    fn trust(root: &Root, tree: &str, dmi: &str) -> Option<(ClockTrust, String)> {
+        trust::judge(midr(root), cntfrq(), tree, dmi)
+    }
+
+    /// PAR_EL1.ATTR, bits 63:56, is coded as a byte of MAIR_EL1 (PAR_EL1).
+    fn mair(raw: u64) -> Option<u8> {
+        Some((raw >> 56) as u8)
+    }
+}
+
+/// What firmware says the count's rate is, Hz.
+fn cntfrq() -> u64 {
+    let hz: u64;
+    // SAFETY: reads an identification register that Linux leaves to user space with the counter.
+    unsafe { asm!("mrs {}, cntfrq_el0", out(reg) hz, options(nomem, nostack, preserves_flags)) };
+    hz
+}
+
+/// `CTR_EL0`. Linux leaves it to user space (SCTLR_EL1.UCT) or emulates the read where an erratum forbids.
+fn ctr() -> u64 {
+    let value: u64;
+    // SAFETY: reads an identification register.
+    unsafe { asm!("mrs {}, ctr_el0", out(reg) value, options(nomem, nostack, preserves_flags)) };
+    value
+}
+
+/// `MIDR_EL1` of the CPU that the thread is pinned to. Linux emulates the read where HWCAP_CPUID says so
+/// (Documentation/arch/arm64/cpu-feature-registers.rst); elsewhere it would be an illegal instruction, and a file is
+/// read.
+fn midr(root: &Root) -> Option<u64> {
+    // SAFETY: looks a number up in the auxiliary vector.
+    let readable = unsafe { libc::getauxval(libc::AT_HWCAP) & libc::HWCAP_CPUID != 0 };
+    if readable {
+        let value: u64;
+        // SAFETY: reads an identification register that HWCAP_CPUID promises.
+        unsafe { asm!("mrs {}, midr_el1", out(reg) value, options(nomem, nostack, preserves_flags)) };
+        return Some(value);
+    }
+    identification(root, "midr_el1")
+}
+
+/// A register of `/sys/devices/system/cpu/cpuN/regs/identification`: `0x00000000410fd034`.
+fn identification(root: &Root, name: &str) -> Option<u64> {
+    let cpu = process::allowed(root).last().copied()?;
+    let text = root.text(&format!("/sys/devices/system/cpu/cpu{cpu}/regs/identification/{name}"))?;
+    u64::from_str_radix(text.trim().trim_start_matches("0x"), 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn registers_are_facts_and_one_that_is_hidden_is_read_from_its_file() {
+        let cpu = process::allowed(&Root::system()).last().copied().expect("a CPU");
+        let file = format!("/sys/devices/system/cpu/cpu{cpu}/regs/identification/midr_el1");
+        let (_keep, root) = fixture::root(&[(&file, "0x00000000410fd034\n")]);
+        assert_eq!(identification(&root, "midr_el1"), Some(0x410f_d034));
+        assert_eq!(identification(&root, "revidr_el1"), None);
+        let facts = Cpu::facts(&root);
+        for name in ["arm.ctr_el0", "arm.midr_el1", "arm.cntfrq.hz"] {
+            assert!(facts.iter().any(|fact| fact.name == name), "{name}: {facts:?}");
+        }
+    }
+
+    #[test]
+    fn a_translations_top_byte_is_the_attribute() {
+        assert_eq!(Cpu::mair(0x0400_0000_4000_0b80), Some(0x04), "Device-nGnRE");
+    }
+}

@@ -1,0 +1,64 @@
+//! What registers betray of a translator.
+
+use fathom_probe::machine::ClockTrust;
+
+/// The rate of QEMU's generic timer: hw/arm and target/arm/cpu.c of QEMU up to 8, 62.5 MHz. A guest of a
+/// hypervisor sees the silicon's own rate instead.
+const QEMU_CNTFRQ: u64 = 62_500_000;
+
+/// What `MIDR_EL1`, where it could be read, and the counter's rate (Hz, `CNTFRQ_EL0`) say of the clock, on the machine
+/// that devicetree and DMI name; with the sentence that says why.
+pub(super) fn judge(midr: Option<u64>, cntfrq: u64, tree: &str, dmi: &str) -> Option<(ClockTrust, String)> {
+    // DDI 0487, MIDR_EL1: implementer 0 is reserved for software use; QEMU's `max` is such.
+    if let Some(midr) = midr.filter(|midr| midr >> 24 & 0xff == 0) {
+        let why = format!("MIDR_EL1 {midr:#x} has implementer 0, reserved for software");
+        return Some((ClockTrust::Emulated, why));
+    }
+    let qemu = tree.contains("linux,dummy-virt") || dmi.contains("QEMU");
+    // The Pi's counter runs at 19.2 MHz (54 MHz from the Pi 4 on): another rate is QEMU's model of it.
+    let pi = tree.contains("brcm,bcm28");
+    ((qemu || pi) && cntfrq == QEMU_CNTFRQ).then(|| {
+        let why = "the counter has the rate of QEMU's own timer (62.5 MHz) on one of QEMU's machines";
+        (ClockTrust::Emulated, why.into())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A72: u64 = 0x410f_d083;
+    const PI3: &str = "raspberrypi,3-model-b brcm,bcm2837";
+
+    fn trust(tree: &str, midr: u64, cntfrq: u64) -> Option<ClockTrust> {
+        let (trust, why) = judge(Some(midr), cntfrq, tree, "")?;
+        assert!(!why.is_empty());
+        Some(trust)
+    }
+
+    #[test]
+    fn boards_at_their_own_rate_say_nothing() {
+        assert_eq!(trust("raspberrypi,4-model-b brcm,bcm2711", A72, 54_000_000), None);
+        assert_eq!(trust(PI3, 0x410f_d034, 19_200_000), None);
+        assert_eq!(trust("vendor,board", A72, 25_000_000), None);
+        assert_eq!(trust("vendor,board", A72, 62_500_000), None, "a rate that silicon may have");
+        assert_eq!(judge(None, 19_200_000, PI3, ""), None, "a register that could not be read");
+    }
+
+    #[test]
+    fn the_counter_betrays_the_translator() {
+        // QEMU's raspi3b boots the board's own devicetree.
+        assert_eq!(trust(PI3, 0x410f_d034, 62_500_000), Some(ClockTrust::Emulated));
+        // QEMU's virt: under KVM the counter is the silicon's, under TCG it is QEMU's.
+        assert_eq!(trust("linux,dummy-virt", A72, 25_000_000), None);
+        assert_eq!(trust("linux,dummy-virt", A72, 62_500_000), Some(ClockTrust::Emulated));
+        let (trust, _) =
+            judge(None, 62_500_000, "", "QEMU / KVM Virtual Machine").expect("started by firmware");
+        assert_eq!(trust, ClockTrust::Emulated);
+    }
+
+    #[test]
+    fn an_implementer_of_software_is_a_translator_on_any_board() {
+        assert_eq!(trust("vendor,board", 0x000f_0510, 25_000_000), Some(ClockTrust::Emulated), "-cpu max");
+    }
+}

@@ -1,0 +1,167 @@
+//! The instructions of x86-64 (Intel SDM, AMD APM).
+
+use std::arch::asm;
+use std::arch::x86_64::{__cpuid_count, _mm_clflush, _mm_mfence, _mm_set1_epi64x};
+use std::convert::Infallible;
+
+use fathom_loops::{ADDITIONS, Instructions};
+use fathom_probe::machine::{ClockTrust, Fact};
+
+use super::super::{Architecture, Program, X86_64};
+use super::{cpuid, steady, trust};
+use crate::read::Root;
+
+/// x86-64. There are no values of it.
+pub(crate) enum Cpu {}
+
+impl Instructions for Cpu {
+    #[inline(always)]
+    unsafe fn store_pair(at: *mut u8, value: u64) {
+        // SAFETY: MOVUPS needs no alignment and SSE2 is part of x86-64; the bytes are the caller's.
+        unsafe {
+            let pair = _mm_set1_epi64x(value.cast_signed());
+            asm!("movups [{at}], {pair}", at = in(reg) at, pair = in(xmm_reg) pair, options(nostack, preserves_flags));
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn move_pair(from: *const u8, to: *mut u8) {
+        // SAFETY: as in `store_pair`.
+        unsafe {
+            asm!(
+                "movups {pair}, [{from}]",
+                "movups [{to}], {pair}",
+                from = in(reg) from, to = in(reg) to, pair = out(xmm_reg) _,
+                options(nostack, preserves_flags)
+            );
+        }
+    }
+
+    #[inline(always)]
+    fn add(sum: u64, addend: u64) -> u64 {
+        let mut sum = sum;
+        // SAFETY: arithmetic on registers.
+        unsafe { asm!("add {0}, {1}", inout(reg) sum, in(reg) addend, options(nomem, nostack)) };
+        sum
+    }
+
+    #[inline(always)]
+    fn add_turns(sum: u64, addend: u64, turns: u64) -> u64 {
+        let (mut sum, mut turns) = (sum, turns);
+        // SAFETY: arithmetic on registers and a loop that ends after `turns` turns. Volatile (not `pure`), so
+        // that it stays between the two readings of the clock.
+        unsafe {
+            asm!(
+                ".p2align 5",
+                "2:",
+                ".rept {unroll}",
+                "add {sum}, {addend}",
+                ".endr",
+                "dec {turns}",
+                "jnz 2b",
+                unroll = const ADDITIONS,
+                sum = inout(reg) sum,
+                addend = in(reg) addend,
+                turns = inout(reg) turns,
+                options(nomem, nostack),
+            );
+        }
+        let _ = turns;
+        sum
+    }
+}
+
+impl Architecture for Cpu {
+    const PROGRAM: Program = X86_64;
+    const COUNTER: &'static str = "tsc";
+    const LINE: usize = 64;
+    /// Intel SDM volume 3, 11.3; without an IOMMU's tables.
+    const COHERENT_DMA: bool = true;
+    /// The vDSO tells, and every C library asks it.
+    const CHEAP_CPU_NUMBER: bool = true;
+    const CPUINFO: &'static [(&'static str, &'static str)] = &[("microcode", "env.cpu.microcode")];
+
+    /// `RDPMC` is granted by perf in another way than on AArch64, and the time-stamp counter serves.
+    type Cycles = Infallible;
+
+    /// The time-stamp counter between two fences. `LFENCE` waits until every earlier instruction has
+    /// completed locally, loads included, and lets no later one start (Intel SDM 2, LFENCE; on AMD where
+    /// `LFENCE` is dispatch-serialising, which Linux switches on: MSR C001_1029, bit 1). `RDTSCP` would save the
+    /// first fence and costs a register; the fenced form is the same on every x86-64.
+    #[inline(always)]
+    fn counter() -> u64 {
+        let (low, high): (u64, u64);
+        // SAFETY: reads a counter; the instructions exist on every x86-64, and Linux leaves them to user
+        // space (a process that forbids itself RDTSC by prctl gets SIGSEGV, which is no unsoundness). Not
+        // `nomem`: the compiler must keep volatile loads on their side of the clock.
+        unsafe {
+            asm!("lfence", "rdtsc", "lfence", out("rax") low, out("rdx") high, options(nostack, preserves_flags));
+        }
+        high << 32 | low
+    }
+
+    /// Bit 8 of EDX in leaf 80000007 (Intel SDM 3B, "Invariant TSC"; AMD APM 3, function 8000_0007): the counter
+    /// has one rate in all power states.
+    fn counter_is_steady(root: &Root) -> Result<String, String> {
+        let known = read(0x8000_0000, 0).eax >= 0x8000_0007;
+        let invariant = known && read(0x8000_0007, 0).edx & (1 << 8) != 0;
+        steady(invariant, &root.text("/proc/cpuinfo").unwrap_or_default())
+    }
+
+    fn counter_hz() -> Option<u64> {
+        None
+    }
+
+    #[inline(always)]
+    fn order() {
+        // SAFETY: a barrier.
+        unsafe { asm!("lfence", options(nostack, preserves_flags)) };
+    }
+
+    #[inline(always)]
+    unsafe fn flush_line(at: *mut u8) {
+        // SAFETY: SSE2, which x86-64 has, brings the instruction; the line is that of the caller's byte.
+        unsafe { _mm_clflush(at) };
+    }
+
+    /// MFENCE, behind which no load begins earlier (Intel SDM 2, CLFLUSH: it is not ordered with loads).
+    #[inline(always)]
+    fn flush_barrier() {
+        // SAFETY: SSE2, which x86-64 has, brings the instruction; it touches no memory.
+        unsafe { _mm_mfence() };
+    }
+
+    fn facts(_root: &Root) -> Vec<Fact> {
+        cpuid::facts(read)
+    }
+
+    fn trust(_root: &Root, _tree: &str, _dmi: &str) -> Option<(ClockTrust, String)> {
+        trust::judge(&trust::Names::read(read))
+    }
+
+    fn mair(_raw: u64) -> Option<u8> {
+        None
+    }
+}
+
+/// A CPUID leaf, as the CPU that the thread is pinned to returns it.
+fn read(leaf: u32, subleaf: u32) -> cpuid::Leaf {
+    let r = __cpuid_count(leaf, subleaf);
+    cpuid::Leaf { eax: r.eax, ebx: r.ebx, ecx: r.ecx, edx: r.edx }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn this_processor_has_a_vendor_and_the_two_leaves_that_all_have() {
+        let (_keep, root) = fixture::root(&[]);
+        let facts = Cpu::facts(&root);
+        for name in ["cpuid.0.0", "cpuid.1.0"] {
+            assert!(facts.iter().any(|fact| fact.name == name), "{name}: {facts:?}");
+        }
+        assert_eq!(trust::Names::read(read).vendor.len(), 12);
+    }
+}

@@ -1,0 +1,104 @@
+use super::*;
+use crate::fixture;
+
+fn trust(evidence: &Evidence) -> ClockTrust {
+    let (trust, why) = judge(evidence);
+    assert!(!why.is_empty());
+    trust
+}
+
+fn evidence() -> Evidence {
+    Evidence::default()
+}
+
+#[test]
+fn nothing_found_is_silicon_and_what_the_cpu_says_is_judged() {
+    assert_eq!(trust(&evidence()), ClockTrust::Real);
+    let said = |trust| Evidence { cpu: Some((trust, "its registers".into())), ..evidence() };
+    assert_eq!(judge(&said(ClockTrust::Virtual)), (ClockTrust::Virtual, "its registers".to_owned()));
+    assert_eq!(trust(&said(ClockTrust::Emulated)), ClockTrust::Emulated);
+    let xen = Some("xen".to_owned());
+    let both = Evidence { hypervisor: xen.clone(), ..said(ClockTrust::Emulated) };
+    assert_eq!(trust(&both), ClockTrust::Emulated, "the least wins");
+    let equal = Evidence { hypervisor: xen, ..said(ClockTrust::Virtual) };
+    assert_eq!(judge(&equal).1, "its registers", "the first of equals");
+}
+
+#[test]
+fn translators_are_emulated_whatever_else_is_found() {
+    let user = Evidence { foreign_elf: Some(62), cpu: Some((ClockTrust::Virtual, "x".into())), ..evidence() };
+    assert_eq!(trust(&user), ClockTrust::Emulated);
+    let same = Evidence { interpreted: true, hypervisor: Some("xen".into()), ..evidence() };
+    assert_eq!(trust(&same), ClockTrust::Emulated);
+}
+
+#[test]
+fn devicetrees() {
+    let of = |tree: &str, psci: &str| {
+        trust(&Evidence { tree: Some(tree.into()), psci: Some(psci.into()), ..evidence() })
+    };
+    assert_eq!(of("raspberrypi,4-model-b brcm,bcm2711", "smc"), ClockTrust::Real);
+    assert_eq!(of("raspberrypi,3-model-b brcm,bcm2837", ""), ClockTrust::Real);
+    assert_eq!(of("linux,dummy-virt", "hvc"), ClockTrust::Virtual);
+    assert_eq!(of("linux,dummy-virt", ""), ClockTrust::Virtual);
+    assert_eq!(of("vendor,board", "hvc"), ClockTrust::Virtual);
+}
+
+#[test]
+fn firmware_strings() {
+    let dmi = |text: &str| trust(&Evidence { dmi: Some(text.into()), ..Evidence::default() });
+    assert_eq!(dmi("Dell Inc. / PowerEdge R640"), ClockTrust::Real);
+    assert_eq!(dmi("Amazon EC2 / m6g.metal"), ClockTrust::Real);
+    assert_eq!(dmi("Amazon EC2 / m6g.large"), ClockTrust::Virtual);
+    assert_eq!(dmi("QEMU / KVM Virtual Machine"), ClockTrust::Virtual);
+    assert_eq!(dmi("Microsoft Corporation / Virtual Machine"), ClockTrust::Virtual);
+    let xen = Evidence { hypervisor: Some("xen".into()), ..Evidence::default() };
+    assert_eq!(trust(&xen), ClockTrust::Virtual);
+    let node = Evidence { tree_hypervisor: Some("linux,kvm".into()), ..Evidence::default() };
+    assert_eq!(trust(&node), ClockTrust::Virtual);
+}
+
+#[test]
+fn evidence_is_read_from_files() {
+    let exe = thread_exe();
+    let mut elf = vec![0x7f, b'E', b'L', b'F', 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0];
+    // A machine that is neither of ours: RISC-V, 243.
+    elf.extend([243, 0]);
+    let (directory, root) = fixture::root(&[
+        ("/sys/hypervisor/type", "xen\n"),
+        ("/sys/class/dmi/id/sys_vendor", "ACME\n"),
+        ("/sys/class/dmi/id/product_name", "Anvil 2\n"),
+        ("/sys/class/dmi/id/product_serial", "S3CRET\n"),
+        ("/proc/device-tree/compatible", "acme,anvil\0acme,soc\0"),
+        ("/proc/device-tree/psci/method", "hvc\0"),
+        ("/proc/self/exe", "one program"),
+    ]);
+    fixture::write(directory.path(), &exe, &elf);
+    let found = gather(&root);
+    assert_eq!(found.hypervisor.as_deref(), Some("xen"));
+    assert_eq!(found.dmi.as_deref(), Some("ACME / Anvil 2"));
+    assert_eq!(found.tree.as_deref(), Some("acme,anvil acme,soc"));
+    assert_eq!(found.psci.as_deref(), Some("hvc"));
+    assert_eq!(found.foreign_elf, Some(243));
+    assert!(found.interpreted, "two paths, two files");
+    elf[5] = 2;
+    elf[18..].copy_from_slice(&[0, 22]);
+    fixture::write(directory.path(), &exe, &elf);
+    assert_eq!(gather(&root).foreign_elf, Some(22), "a big-endian host: s390");
+    fixture::write(directory.path(), &exe, b"#!");
+    assert_eq!(gather(&root).foreign_elf, None);
+}
+
+/// This very process: under a user-mode emulator it must be known as such. Run natively, the kernel runs
+/// the program that it names.
+#[test]
+fn this_process_is_known() {
+    let found = gather(&Root::system());
+    let elf = running_elf(&Root::system());
+    assert!(elf.is_some(), "the kernel runs an ELF file");
+    if elf == Some(Cpu::PROGRAM.elf_machine) && !found.interpreted {
+        assert_eq!(by_program(&found), None);
+    } else {
+        assert_eq!(trust(&found), ClockTrust::Emulated);
+    }
+}

@@ -1,0 +1,117 @@
+//! Lenders by fixtures: no machine of the tests has any. The device is a file; its mapping is shared and zeroed as a
+//! driver's would be.
+
+use std::path::Path;
+
+use fathom_probe::machine::{Machine as _, Operation, Translate as _};
+use fathom_probe::patterns;
+use fathom_probe::proof::unproven;
+use fathom_probe::wire::{PatternKind, Trial};
+
+use super::*;
+use crate::host::{Host, Options};
+
+use crate::fixture;
+
+fn with(mode: &str) -> (tempfile::TempDir, Root) {
+    let (directory, root) = fixture::root(&[
+        ("/sys/class/u-dma-buf/udmabuf0/size", "1048576\n"),
+        ("/sys/class/u-dma-buf/udmabuf0/phys_addr", "0x1e900000\n"),
+        ("/sys/class/u-dma-buf/udmabuf0/sync_mode", mode),
+        ("/proc/meminfo", "MemTotal: 1048576 kB\nMemAvailable: 524288 kB\n"),
+    ]);
+    // What an earlier user left there.
+    fixture::write(directory.path(), "/dev/udmabuf0", &vec![0xa5; 1 << 20]);
+    (directory, root)
+}
+
+fn host(root: &Root) -> Host {
+    let options = Options { die_with_parent: false, priority: false, ..Options::default() };
+    Host::open_below(root.clone(), &options).expect("a host")
+}
+
+#[test]
+fn the_mode_says_which_attribute_is_lent() {
+    for (mode, driver_buffer, other) in
+        [("1\n", Attribute::Device, Attribute::NormalNc), ("2\n", Attribute::NormalNc, Attribute::Device)]
+    {
+        let (_keep, root) = with(mode);
+        let buffer_device = find(&root, &Presence::Absent, driver_buffer).expect("lent");
+        assert_eq!((buffer_device.bytes, buffer_device.pa), (1 << 20, Some(0x1e90_0000)));
+        assert!(find(&root, &Presence::Absent, other).is_none());
+        let refusal = refusal(&root, &Presence::Absent, other);
+        assert!(refusal.remedy.contains("> /sys/class/u-dma-buf/udmabuf0/sync_mode"), "{refusal:?}");
+    }
+    let (_keep, none) = fixture::root(&[("/proc/meminfo", "")]);
+    assert!(find(&none, &Presence::Absent, Attribute::NormalNc).is_none());
+    assert!(refusal(&none, &Presence::Absent, Attribute::NormalNc).remedy.contains("modprobe u-dma-buf"));
+    let loaded = refusal(&none, &Presence::Absent, Attribute::Device).remedy.into_owned();
+    assert!(loaded.starts_with("load it: make -C driver && sudo insmod driver/fathom.ko"), "{loaded}");
+    let denied = Presence::Denied("Permission denied (os error 13)".into());
+    let denied = refusal(&none, &denied, Attribute::NormalNc);
+    assert!(denied.reason.contains("/dev/fathom cannot be opened (Permission denied"), "{denied:?}");
+    assert!(denied.remedy.contains("usermod -aG fathom $USER"), "{denied:?}");
+    assert!(refusal(&none, &Presence::Absent, Attribute::WriteThrough).reason.contains("no driver is known"));
+    let (_keep, heap) = fixture::root(&[("/dev/dma_heap/system", ""), ("/dev/dma_heap/system-uncached", "")]);
+    assert_eq!(
+        find(&heap, &Presence::Absent, Attribute::NormalNc).expect("a heap").name,
+        "dma-heap system-uncached"
+    );
+    assert!(find(&heap, &Presence::Absent, Attribute::Device).is_none());
+}
+
+/// What the tables say decides, and not who was asked: the driver's own answer can say otherwise under a coherent
+/// device or a hypervisor's rule.
+#[test]
+fn memory_of_another_attribute_than_asked_for_is_refused_by_name() {
+    let found = |attribute, mair| driver::Translated { pa: 0, attribute, mair, raw: 0x73 };
+    for (found, words) in [
+        (found(Some(Attribute::WriteBack), Some(0xff)), "wanted normal-nc and translated as write-back"),
+        (found(None, Some(0x04)), "translated as MAIR byte 0x04"),
+        (found(None, None), "translated as none that has a word (entry 0x73)"),
+    ] {
+        let refusal = not_in_force(driver::NAME, Attribute::NormalNc, &found);
+        assert!(refusal.reason.contains(words), "{refusal:?}");
+    }
+}
+
+#[test]
+fn what_is_lent_is_measured_in_and_proven() {
+    let (_keep, root) = with("2\n");
+    let mut host = host(&root);
+    let base =
+        Trial { attribute: Attribute::NormalNc, stride: 8, bytes: 2560, loads: 999, ..Trial::default() };
+    for (pattern, operation) in [
+        (PatternKind::Stride, Operation::Read),
+        (PatternKind::Stride, Operation::Rmw),
+        (PatternKind::Stride, Operation::Set),
+        (PatternKind::Copy, Operation::CopyTo),
+        (PatternKind::Copy, Operation::CopyFrom),
+        (PatternKind::Chase, Operation::Read),
+    ] {
+        let trial = Trial { pattern, operation, place: 7, ..base.clone() };
+        let yielded = patterns::run(&mut host, &trial).expect("lent");
+        assert_eq!(unproven(&trial, yielded.page_bytes, &yielded.samples), [], "{pattern:?} {operation:?}");
+        let pa = host.translated(yielded.base).and_then(|t| t.pa).expect("told");
+        assert!((0x1e90_0000..0x1ea0_0000).contains(&pa), "{pa:#x}");
+    }
+    let refused = |host: &mut Host, trial: &Trial| patterns::run(host, trial).expect_err("refused").reason;
+    assert!(refused(&mut host, &Trial { bytes: 2 << 20, ..base.clone() }).contains("udmabuf0"));
+    let device = Trial { attribute: Attribute::Device, ..base.clone() };
+    assert!(refused(&mut host, &device).contains("mode 2"));
+    let mut facts = Vec::new();
+    host.facts(&mut |fact| facts.push(fact));
+    assert!(facts.iter().any(|f| f.name == "attribute.normal-nc"), "who lends stands in the record");
+}
+
+#[test]
+fn a_buffer_that_cannot_be_had_is_refused_with_the_reason() {
+    let (keep, root) = with("2\n");
+    let locked = File::open(root.path("/dev/udmabuf0")).expect("the file");
+    rustix::fs::flock(&locked, rustix::fs::FlockOperation::NonBlockingLockExclusive).expect("a lock");
+    let trial = Trial { attribute: Attribute::NormalNc, bytes: 2560, ..Trial::default() };
+    let refusal = patterns::run(&mut host(&root), &trial).expect_err("somebody has it");
+    assert!(refusal.remedy.contains("another process has locked it"), "{refusal:?}");
+    std::fs::remove_file(Path::new(keep.path()).join("dev/udmabuf0")).expect("unplugged");
+    assert!(patterns::run(&mut host(&root), &trial).expect_err("gone").reason.contains("udmabuf0"));
+}

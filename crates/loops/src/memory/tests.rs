@@ -1,0 +1,98 @@
+use fathom_probe::patterns::stride::KEYS;
+
+use super::*;
+
+/// The same in plain Rust: the loops are the subject here, the instructions are each machine's.
+enum Plain {}
+
+impl Instructions for Plain {
+    unsafe fn store_pair(at: *mut u8, value: u64) {
+        // SAFETY: the caller's promise.
+        unsafe { at.cast::<[u64; 2]>().write([value; 2]) };
+    }
+
+    unsafe fn move_pair(from: *const u8, to: *mut u8) {
+        // SAFETY: the caller's promise.
+        unsafe { to.cast::<[u64; 2]>().write(from.cast::<[u64; 2]>().read()) };
+    }
+
+    fn add(sum: u64, addend: u64) -> u64 {
+        sum.wrapping_add(addend)
+    }
+
+    fn add_turns(sum: u64, addend: u64, turns: u64) -> u64 {
+        sum.wrapping_add(addend.wrapping_mul(turns * crate::ADDITIONS))
+    }
+}
+
+const WORDS: usize = 1024;
+
+/// An arena whose words are all different.
+fn arena() -> [u64; WORDS] {
+    core::array::from_fn(|word| 8 * (word as u64 * 5 % WORDS as u64))
+}
+
+/// Steps, cells and runs: packed and apart; less than a turn, whole turns, a rest; within a lap and across some.
+const CASES: [(u64, u64, u64, u64); 6] =
+    [(8, 1, 0, 3), (8, 67, 5, 62), (8, 67, 60, 150), (8, 64, 0, 64), (64, 33, 7, 33), (24, 40, 79, 100)];
+
+#[test]
+fn a_sweep_does_to_each_cell_what_the_operation_says() {
+    let base = 256;
+    for (step, cells, from, n) in CASES {
+        for operation in [Operation::Read, Operation::Write, Operation::Rmw, Operation::Set] {
+            let (mut real, mut naive) = (arena(), arena());
+            let wanted = Sweep { base, stride: step, cells, operation };
+            let mut sum = 0u64;
+            for position in from..from + n {
+                let key = 8 * (position / cells % KEYS);
+                let word = &mut naive[((base + position % cells * step) / 8) as usize];
+                match operation {
+                    Operation::Read => sum += *word,
+                    Operation::Rmw => *word ^= key,
+                    _ => *word = base + key,
+                }
+            }
+            // SAFETY: the last cell is at 256 + 39 * 24 or 256 + 32 * 64 at most, inside the arena, and all words
+            // may hold anything.
+            let found = unsafe { sweep::<Plain>(real.as_mut_ptr().cast(), &wanted, from, n) };
+            assert_eq!(found, Some(sum), "{wanted:?} {from} {n}");
+            assert_eq!(real, naive, "{wanted:?} {from} {n}");
+        }
+    }
+}
+
+#[test]
+fn what_copies_is_no_sweep() {
+    let mut memory = arena();
+    for operation in [Operation::CopyTo, Operation::CopyFrom] {
+        let wanted = Sweep { base: 0, stride: 8, cells: 4, operation };
+        // SAFETY: four words of an arena of more.
+        assert_eq!(unsafe { sweep::<Plain>(memory.as_mut_ptr().cast(), &wanted, 0, 4) }, None);
+    }
+    assert_eq!(memory, arena());
+}
+
+#[test]
+fn a_copy_moves_each_cell_and_no_other() {
+    for (cells, from, n) in [(1, 0, 3), (67, 5, 62), (67, 60, 150), (64, 0, 64)] {
+        let (mut real, mut naive) = (arena(), arena());
+        let copying = Copying { from: 64, to: 4096, cells };
+        for piece in copying.pieces(from, n) {
+            for i in 0..piece.count {
+                naive[(piece.to / 8 + i) as usize] = naive[(piece.from / 8 + i) as usize];
+            }
+        }
+        // SAFETY: 83 cells from 64 on and 67 from 4096 on are inside the arena, and all words may hold anything.
+        unsafe { copy::<Plain>(real.as_mut_ptr().cast(), &copying, from, n) };
+        assert_eq!(real, naive, "{copying:?} {from} {n}");
+        assert_ne!(real, arena());
+    }
+}
+
+#[test]
+fn additions_of_any_number_end() {
+    for n in [0, 1, crate::ADDITIONS - 1, crate::ADDITIONS, crate::ADDITIONS + 1, 10_000] {
+        crate::additions::<Plain>(n);
+    }
+}

@@ -1,0 +1,165 @@
+//! The rate and the resolution of a clock, as every machine that reads one finds them.
+
+use crate::divisor::gcd;
+
+/// A clock's rate and how well it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// Ticks a second.
+    pub hz: u64,
+    /// Half-width of the calibration's interval, parts a million, rounded up; 0 where the rate is exact by
+    /// definition.
+    pub ppm: u64,
+}
+
+/// The clock that another one is calibrated against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reference {
+    /// Ticks a second.
+    pub hz: u64,
+    /// By how many of its ticks a reading may be early: 1 of a counter, which shows whole ticks only; 0 where a tick
+    /// is short against the time that a reading takes.
+    pub stride: u64,
+}
+
+/// How many readings are tried at either end to find a short bracket.
+const TRIES: u32 = 48;
+
+/// A clock read between two readings of its reference.
+#[derive(Clone, Copy, Debug)]
+pub struct Bracket {
+    before: u64,
+    ticks: u64,
+    after: u64,
+}
+
+impl Bracket {
+    /// The tightest of some brackets: one that was interrupted is wide and is not taken.
+    #[must_use]
+    pub fn take(reference: impl Fn() -> u64, clock: impl Fn() -> u64) -> Bracket {
+        let once = || {
+            let before = reference();
+            let ticks = clock();
+            Bracket { before, ticks, after: reference() }
+        };
+        let mut best = once();
+        for _ in 1..TRIES {
+            let next = once();
+            if next.width() < best.width() {
+                best = next;
+            }
+        }
+        best
+    }
+
+    fn width(&self) -> u64 {
+        self.after.saturating_sub(self.before)
+    }
+
+    /// The rate of the clock between two brackets. The true times lie anywhere inside them.
+    #[must_use]
+    pub fn rate(begin: &Bracket, end: &Bracket, reference: Reference) -> Rate {
+        let middle = |b: &Bracket| u128::from(b.before) * 2 + u128::from(b.width());
+        let span2 = middle(end).saturating_sub(middle(begin)).max(1);
+        let ticks = u128::from(end.ticks.wrapping_sub(begin.ticks));
+        let hz = (ticks * 2 * u128::from(reference.hz) + span2 / 2) / span2;
+        let doubt = u128::from(begin.width() + end.width() + 2 * reference.stride) * 1_000_000;
+        // One tick of either reading's own resolution belongs to the doubt as well.
+        let coarse = 2_000_000_u128.div_ceil(ticks.max(1));
+        let ppm = doubt.div_ceil(span2) + coarse;
+        Rate { hz: u64::try_from(hz).unwrap_or(u64::MAX), ppm: u64::try_from(ppm).unwrap_or(u64::MAX) }
+    }
+}
+
+/// The least that an interval between two readings of a clock can be, and the largest step that all intervals are
+/// multiples of, in ticks; 0 where all readings are the same. A quick look for the record: the survey measures its own
+/// bias in trials.
+pub fn resolution(mut now: impl FnMut() -> u64) -> (u64, u64) {
+    let (mut least, mut step) = (u64::MAX, 0);
+    let mut last = now();
+    for _ in 0..2000 {
+        let next = now();
+        let passed = next.wrapping_sub(last);
+        least = least.min(passed);
+        step = gcd(passed, step);
+        last = next;
+    }
+    (least, step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::cell::Cell;
+
+    const NS: Reference = Reference { hz: 1_000_000_000, stride: 0 };
+
+    fn bracket(before: u64, ticks: u64, after: u64) -> Bracket {
+        Bracket { before, ticks, after }
+    }
+
+    #[test]
+    fn a_rate_is_ticks_by_time_with_its_doubt() {
+        // 25 ms at 2 GHz, each end known to 50 ns: 100 ns of doubt in twice 25 ms.
+        let rate = Bracket::rate(&bracket(0, 0, 50), &bracket(25_000_000, 50_000_000, 25_000_050), NS);
+        assert_eq!(rate.hz, 2_000_000_000);
+        assert_eq!(rate.ppm, 3, "2 of the brackets, 1 of the ticks");
+        // The truth lies inside: the extremes of both brackets.
+        let (slow, fast) = (50_000_000.0 / 25_000_050e-9, 50_000_000.0 / 24_999_950e-9);
+        assert!((slow - 2e9_f64).abs() / 2e9 * 1e6 <= rate.ppm as f64);
+        assert!((fast - 2e9_f64).abs() / 2e9 * 1e6 <= rate.ppm as f64);
+    }
+
+    #[test]
+    fn a_reference_of_whole_ticks_adds_one_at_either_end() {
+        // 10 ms of a counter at 19.2 MHz, whose readings took no tick, and a clock of 600 MHz.
+        let counter = Reference { hz: 19_200_000, stride: 1 };
+        let rate = Bracket::rate(&bracket(7, 0, 7), &bracket(192_007, 6_000_000, 192_007), counter);
+        assert_eq!(
+            rate,
+            Rate { hz: 600_000_000, ppm: 7 },
+            "5.2 of the counter, 1 of the ticks, each rounded up"
+        );
+        // The truth lies inside: a reading may be a tick early at one end and exact at the other.
+        for ticks in [191_999.0, 192_001.0] {
+            let true_hz = 6_000_000.0 * 19.2e6 / ticks;
+            assert!((true_hz - 6e8_f64).abs() / 6e8 * 1e6 <= rate.ppm as f64);
+        }
+    }
+
+    #[test]
+    fn coarse_and_broken_clocks_have_large_doubt_and_no_panic() {
+        // 32 kHz over 25 ms: 819 ticks, each worth 1200 parts a million.
+        let rate = Bracket::rate(&bracket(0, 0, 100), &bracket(25_000_000, 819, 25_000_100), NS);
+        assert!((32_000..33_500).contains(&rate.hz) && rate.ppm > 2000, "{rate:?}");
+        let stopped = Bracket::rate(&bracket(0, 5, 1), &bracket(1_000_000, 5, 1_000_001), NS);
+        assert_eq!(stopped.hz, 0);
+        let backwards = Bracket::rate(&bracket(10, 5, 11), &bracket(0, 4, 1), NS);
+        assert!(backwards.ppm > 0);
+    }
+
+    #[test]
+    fn the_tightest_bracket_is_taken() {
+        // Each reading of the reference takes longer until the tenth, and then longer again.
+        let (time, count) = (Cell::new(0u64), Cell::new(0u64));
+        let reference = || {
+            count.set(count.get() + 1);
+            time.set(time.get() + 1 + count.get().abs_diff(20));
+            time.get()
+        };
+        let best = Bracket::take(reference, || 0);
+        assert_eq!(best.width(), 1);
+    }
+
+    #[test]
+    fn resolution_is_the_least_interval_and_the_common_step() {
+        let mut passed = [6u64, 9, 15].into_iter().cycle();
+        let mut time = u64::MAX - 20;
+        let clock = || {
+            time = time.wrapping_add(passed.next().unwrap_or_default());
+            time
+        };
+        assert_eq!(resolution(clock), (6, 3), "across the wrap");
+        assert_eq!(resolution(|| 5), (0, 0), "a clock that stands still");
+    }
+}
