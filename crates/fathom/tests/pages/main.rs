@@ -279,15 +279,15 @@ fn read(browser: &mut Browser, figure: &str, key: &str) -> String {
 
 /// A sweep has its inflection as a named band, and a map of sizes by strides.
 fn sweep(browser: &mut Browser) {
-    let words = |browser: &mut Browser, name: &str| {
+    let words = |browser: &mut Browser, mode: &str| {
         let all = browser.value(&format!(
-            "[...document.querySelectorAll('figure[data-name=\"{name}\"] svg text')].map((t) => t.textContent).join('; ')"
+            "[...document.querySelectorAll('figure[data-stressor=malloc][data-mode={mode}] svg text')].map((t) => t.textContent).join('; ')"
         ));
         all.as_str().expect("text").to_owned()
     };
-    let changes = words(browser, "malloc.free");
+    let changes = words(browser, "free");
     assert!(changes.contains("1: step, tail") && changes.contains("25.7"), "{changes}");
-    assert!(!words(browser, "malloc.keep").contains("step"));
+    assert!(!words(browser, "keep").contains("step"));
     let at = "figure[data-chart=sweepheat]";
     let cells = browser.value(&format!("Number(document.querySelector('{at}').dataset.items)"));
     assert_eq!(cells, json!(20), "ten sizes by two strides");
@@ -297,7 +297,7 @@ fn sweep(browser: &mut Browser) {
 
 /// Textbook policies are named beside the measured misses, those of one number together, and read by keys.
 fn policies(browser: &mut Browser) {
-    let first = "document.querySelector('figure[data-name=\"misses.expected\"]')";
+    let first = "document.querySelector('figure[data-shown=misses][data-expected=true]')";
     let all = browser
         .value(&format!("[...{first}.querySelectorAll('svg text')].map((t) => t.textContent).join('; ')"));
     let all = all.as_str().expect("text");
