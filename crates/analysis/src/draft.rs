@@ -5,6 +5,8 @@
 //! is written is no matter of this module, and neither is whether the machine can be: whoever writes it has it
 //! read by the reader of descriptions.
 
+use fathom_units::facts;
+
 use crate::findings::Finding;
 use crate::hierarchy::{Hierarchy, interval, value};
 use crate::interval::Interval;
@@ -175,7 +177,7 @@ fn remarks(h: &Hierarchy) -> Vec<String> {
 }
 
 /// Facts that say what a machine is, best first.
-const WHAT_IT_IS: [&str; 3] = ["env.board.model", "env.cpu.model", "machine.name"];
+const WHAT_IT_IS: [&str; 3] = [facts::BOARD_MODEL, facts::CPU_MODEL, facts::MACHINE_NAME];
 
 /// No line about a machine may be longer, in characters (`machines/README.md`).
 const LONGEST_ABOUT: usize = 200;
@@ -261,10 +263,10 @@ fn memory(h: &Hierarchy) -> Table {
 /// The page sizes that mappings got.
 fn pages(h: &Hierarchy) -> (Vec<u64>, Grounds) {
     let page = |name: &str| fact(h, name)?.parse().ok().filter(|p: &u64| p.is_power_of_two());
-    let Some(base) = page("page.base") else {
+    let Some(base) = page(facts::PAGE_BASE) else {
         return (vec![4096], Grounds::assumed("the record does not tell its pages"));
     };
-    match page("page.huge").filter(|huge| *huge > base) {
+    match page(facts::PAGE_HUGE).filter(|huge| *huge > base) {
         Some(_) if h.warned("no-huge-pages") => {
             (vec![base], Grounds::said("fact page.base; huge pages were not to be had"))
         }

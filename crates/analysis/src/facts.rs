@@ -1,32 +1,34 @@
 //! Which facts are for whom: a report's head has room for a few, a comparison asks for what may explain a
 //! difference, and the rest are for scripts.
 
+use fathom_units::facts;
+
 /// Beginnings of the names of facts about surroundings and about the probe itself.
 const BACKGROUND: [&str; 8] =
     ["run.", "env.", "privilege.", "memory.", "counter.", "throttle", "watch.", "clock."];
 
 /// What stands in a report's head all the same.
-const HEAD: [&str; 3] = ["env.cpu.model", "env.board.model", "clock.name"];
+const HEAD: [&str; 3] = [facts::CPU_MODEL, facts::BOARD_MODEL, facts::CLOCK_NAME];
 
 /// Surroundings that hold for a whole session and change what it measures.
 const SETTINGS: [&str; 17] = [
-    "env.affinity",
-    "env.build",
-    "env.clocksource",
-    "env.cmdline",
-    "env.container",
-    "env.cpu.microcode",
-    "env.cpus.isolated",
-    "env.freq.boost",
-    "env.freq.driver",
-    "env.freq.governor",
-    "env.freq.no_turbo",
-    "env.kernel.release",
-    "env.mitigations",
-    "env.smt",
-    "env.thp.enabled",
-    "memory.locked",
-    "privilege.fifo",
+    facts::AFFINITY,
+    facts::BUILD,
+    facts::CLOCKSOURCE,
+    facts::KERNEL_COMMAND_LINE,
+    facts::CONTAINER,
+    facts::CPU_MICROCODE,
+    facts::CPUS_ISOLATED,
+    facts::FREQ_BOOST,
+    facts::FREQ_DRIVER,
+    facts::FREQ_GOVERNOR,
+    facts::FREQ_NO_TURBO,
+    facts::KERNEL_RELEASE,
+    facts::MITIGATIONS,
+    facts::SMT,
+    facts::THP_ENABLED,
+    facts::MEMORY_LOCKED,
+    facts::PRIVILEGE_FIFO,
 ];
 
 /// Does the fact say what was measured, so that every report begins with it?

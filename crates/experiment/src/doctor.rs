@@ -6,8 +6,9 @@
 use fathom_analysis::claims::FactValue;
 use fathom_analysis::examination::{Row, State};
 use fathom_probe::machine::ClockTrust;
+use fathom_units::facts::{self, CeilingSource, Grant};
 
-use crate::environment::clock_remedy;
+use crate::environment::{clock_remedy, has_priority};
 use crate::record::Record;
 
 /// Raises the limits of the shell that it is typed into, and of what is then started from there
@@ -31,7 +32,7 @@ pub fn examine(record: &Record) -> Vec<Row> {
 }
 
 fn trust(record: &Record) -> Row {
-    let evidence = record.text("trust.evidence").unwrap_or_default();
+    let evidence = record.text(facts::TRUST_EVIDENCE).unwrap_or_default();
     match record.trust {
         Some(ClockTrust::Real) => Row::good("machine", format!("the bare machine: {evidence}")),
         Some(ClockTrust::Virtual) => Row::note(
@@ -54,26 +55,25 @@ fn trust(record: &Record) -> Row {
 }
 
 fn clock(record: &Record) -> Row {
-    let name = record.text("clock.name").unwrap_or("none");
-    let why = record.text("clock.choice").map(|w| format!(": {w}")).unwrap_or_default();
-    let hz = record.int("clock.hz").unwrap_or(0) as f64;
+    let name = record.text(facts::CLOCK_NAME).unwrap_or("none");
+    let why = record.text(facts::CLOCK_CHOICE).map(|w| format!(": {w}")).unwrap_or_default();
+    let hz = record.int(facts::CLOCK_HZ).unwrap_or(0) as f64;
     let found = format!("{name}, {:.1} MHz{why}", hz / 1e6);
-    // `Source::name` in fathom-host: the clock of last resort is a system call's.
-    if name.contains("monotonic") {
+    if name == facts::MONOTONIC_RAW {
         return Row::note("clock", found, "coarser than a cycle counter: small working sets take more loads");
     }
     Row::good("clock", found)
 }
 
 fn priority(record: &Record) -> Row {
-    let fifo = record.text("privilege.fifo").unwrap_or("not tried");
-    let nice = record.text("privilege.nice").unwrap_or_default();
-    if fifo.starts_with("priority") {
-        return Row::good("priority", format!("real-time {fifo}, nice {nice}"));
+    if has_priority(record) {
+        let level = |name| record.text(&facts::value(name)).unwrap_or("unknown");
+        let (fifo, nice) = (level(facts::PRIVILEGE_FIFO), level(facts::PRIVILEGE_NICE));
+        return Row::good("priority", format!("real-time priority {fifo} during trials, nice {nice}"));
     }
-    let reason = fifo.split(": ").next().unwrap_or(fifo);
+    let reason = record.text(&facts::reason(facts::PRIVILEGE_FIFO)).unwrap_or("not requested");
     let cost = "whatever else runs may take the CPU in the middle of a trial: samples are lost to it";
-    Row::costs("priority", format!("real-time priority {reason}"), cost, LIMITS)
+    Row::costs("priority", format!("real-time priority: {reason}"), cost, LIMITS)
 }
 
 /// Locked memory that holds most of what a survey maps: 256 MiB.
@@ -81,26 +81,26 @@ const LOCKED_ENOUGH: u64 = 256 << 20;
 
 fn locked(record: &Record) -> Row {
     let cost = "pages may be moved or taken away between two samples";
-    let limit = record.text("privilege.memlock").unwrap_or("of unknown size");
-    match record.text("memory.locked") {
+    let limit = record.text(&facts::value(facts::PRIVILEGE_MEMLOCK)).unwrap_or("unknown");
+    match record.text(facts::MEMORY_LOCKED) {
         Some("yes") if limit.parse::<u64>().is_ok_and(|bytes| bytes < LOCKED_ENOUGH) => {
             let cost =
                 "what is mapped beyond that stays unlocked: the kernel may move it between two samples";
             Row::costs("locked-memory", format!("permitted up to {limit} bytes"), cost, LIMITS)
         }
-        Some("yes") => Row::good("locked-memory", format!("permitted, {limit}")),
-        reported => {
-            let reported = reported.unwrap_or("not tried").split(": ").next().unwrap_or_default();
-            Row::costs("locked-memory", reported, cost, LIMITS)
+        Some("yes") => Row::good("locked-memory", format!("permitted, limit {limit}")),
+        _ => {
+            let reason = record.text(&facts::reason(facts::MEMORY_LOCKED)).unwrap_or("not tried");
+            Row::costs("locked-memory", format!("not locked: {reason}"), cost, LIMITS)
         }
     }
 }
 
 fn huge_pages(record: &Record) -> Row {
-    let chosen = record.text("env.thp.enabled").unwrap_or("absent");
+    let chosen = record.text(facts::THP_ENABLED).unwrap_or("absent");
     let chosen = chosen.split(['[', ']']).nth(1).unwrap_or(chosen);
     let cost = "translation is part of the latency curve, and subtracted from its tiers";
-    match (record.int("page.huge"), chosen) {
+    match (record.int(facts::PAGE_HUGE), chosen) {
         (_, "never") => Row::costs(
             "huge-pages",
             "transparent ones are switched off",
@@ -113,22 +113,24 @@ fn huge_pages(record: &Record) -> Row {
 }
 
 fn counters(record: &Record) -> Row {
-    let reported = record.text("privilege.counters").unwrap_or("none: not tried");
-    let paranoid = record.text("env.perf_event_paranoid").unwrap_or("absent");
-    let Some(why) = reported.strip_prefix("none: ") else {
-        return Row::good("counters", format!("they count: {reported} (perf_event_paranoid {paranoid})"));
-    };
+    let name = facts::PRIVILEGE_COUNTERS;
+    let grant = record.text(name).and_then(Grant::from_token);
+    let paranoid = record.text(facts::PERF_EVENT_PARANOID).unwrap_or("absent");
+    if grant == Some(Grant::Granted) {
+        let counted = record.text(&facts::value(name)).unwrap_or_default();
+        return Row::good("counters", format!("they count: {counted} (perf_event_paranoid {paranoid})"));
+    }
     let cost = "core cycles are calibrated and not counted";
-    let reason = why.split("; ").next().unwrap_or(why);
-    // They make way for a clock, and this gives both where the kernel has it.
-    if reason.contains("perf_user_access is 0") {
+    let reason = record.text(&facts::reason(name)).unwrap_or("not tried");
+    // The cycle counter is the clock and excludes them; this setting gives both where the kernel has it.
+    if grant == Some(Grant::Excluded) && record.text(facts::PERF_USER_ACCESS) == Some("0") {
         return Row::costs("counters", reason, cost, "sudo sysctl kernel.perf_user_access=1");
     }
     if paranoid.trim().parse::<i64>().is_ok_and(|level| level > 2) {
         return Row::costs("counters", reason, cost, "sudo sysctl kernel.perf_event_paranoid=2");
     }
-    // What no setting of this machine gives: the remedy is in words.
-    let remedy = why.split_once("; ").map_or("", |(_, remedy)| remedy);
+    // No setting of this machine helps: the remedy is in words.
+    let remedy = record.text(&facts::remedy(name)).unwrap_or_default();
     Row::note("counters", reason, &format!("{cost}. {remedy}"))
 }
 
@@ -137,33 +139,33 @@ const DRIVER_GIVES: &str = "memory attributes, DMA, pages of chosen colours and 
 
 /// Fathom's own driver. Records of before it was known say nothing of it.
 fn driver(record: &Record) -> Option<Row> {
-    let state = record.text("driver.state")?;
-    let Some(version) = record.int("driver.version") else {
+    let state = record.text(facts::DRIVER_STATE)?;
+    let Some(version) = record.int(facts::DRIVER_VERSION) else {
         let cost = format!("{DRIVER_GIVES}; everything else does without");
-        let remedy = record.text("driver.remedy").unwrap_or_default();
+        let remedy = record.text(facts::DRIVER_REMEDY).unwrap_or_default();
         // In words: what is typed is typed in a checkout, or as another user.
         return Some(Row::note("driver", format!("Fathom's {state}"), &format!("{cost}. {remedy}")));
     };
     let reported = |name: &str| record.text(name).filter(|text| !text.is_empty()).unwrap_or("none");
     let found = format!(
         "Fathom's {state}, version {version}: {}; attributes {}; engines {}",
-        reported("driver.features"),
-        reported("driver.attributes"),
-        reported("driver.engines")
+        reported(facts::DRIVER_FEATURES),
+        reported(facts::DRIVER_ATTRIBUTES),
+        reported(facts::DRIVER_ENGINES)
     );
     Some(Row::good("driver", found))
 }
 
 fn frequency(record: &Record) -> Row {
-    let Some(governor) = record.text("env.freq.governor") else {
-        let mhz = record.text("env.cpuinfo.mhz").map(|mhz| format!("; the kernel says {mhz} MHz"));
+    let Some(governor) = record.text(facts::FREQ_GOVERNOR) else {
+        let mhz = record.text(facts::CPUINFO_MHZ).map(|mhz| format!("; the kernel says {mhz} MHz"));
         let found = format!("not to be seen from here (no cpufreq){}", mhz.unwrap_or_default());
         return Row::note("frequency", found, "if it moves, the cycle calibration of each round shows it");
     };
-    let driver = record.text("env.freq.driver").unwrap_or("unknown driver");
+    let driver = record.text(facts::FREQ_DRIVER).unwrap_or("unknown driver");
     let range = |name: &str| record.int(name).map_or("?".to_owned(), |khz| (khz / 1000).to_string());
-    let (low, high) = (range("env.freq.min.khz"), range("env.freq.max.khz"));
-    let turbo = match (record.text("env.freq.no_turbo"), record.text("env.freq.boost")) {
+    let (low, high) = (range(facts::FREQ_MIN_KHZ), range(facts::FREQ_MAX_KHZ));
+    let turbo = match (record.text(facts::FREQ_NO_TURBO), record.text(facts::FREQ_BOOST)) {
         (Some("0"), _) | (None, Some("1")) => ", turbo on",
         (Some(_), _) | (None, Some(_)) => ", turbo off",
         (None, None) => "",
@@ -177,9 +179,9 @@ fn frequency(record: &Record) -> Row {
 }
 
 fn cpus(record: &Record) -> Option<Row> {
-    let pinned = record.int("cpu.pinned")?;
-    let isolated = record.text("env.cpus.isolated").unwrap_or_default().trim();
-    let online = record.text("env.cpus.online").unwrap_or("?");
+    let pinned = record.int(facts::CPU_PINNED)?;
+    let isolated = record.text(facts::CPUS_ISOLATED).unwrap_or_default().trim();
+    let online = record.text(facts::CPUS_ONLINE).unwrap_or("?");
     if isolated.is_empty() {
         let cost = "interrupts and other tasks share the CPU that is measured";
         let found = format!("CPU {pinned} of {online}, none is isolated");
@@ -193,8 +195,8 @@ fn cpus(record: &Record) -> Option<Row> {
 }
 
 fn smt(record: &Record) -> Option<Row> {
-    let siblings = record.text("env.cpu.siblings")?;
-    if record.text("env.smt") != Some("on") || !siblings.contains([',', '-']) {
+    let siblings = record.text(facts::CPU_SIBLINGS)?;
+    if record.text(facts::SMT) != Some("on") || !siblings.contains([',', '-']) {
         return None;
     }
     let cost = "the other thread of the core shares its first levels";
@@ -203,14 +205,16 @@ fn smt(record: &Record) -> Option<Row> {
 }
 
 fn memory(record: &Record) -> Option<Row> {
-    let (bytes, limit) = (record.int("memory.ceiling.bytes")?, record.text("memory.ceiling.limit")?);
+    let (bytes, limit) =
+        (record.int(facts::MEMORY_CEILING_BYTES)?, record.text(facts::MEMORY_CEILING_LIMIT)?);
     let found = format!("up to {} MiB: {limit}", bytes >> 20);
     // Eight times a last level of 32 MiB, which most machines have less than.
     if bytes >= 256 << 20 {
         return Some(Row::good("memory", found));
     }
     let cost = "the curve may end before its last plateau";
-    if limit.contains("control group") {
+    let source = record.text(facts::MEMORY_CEILING_SOURCE).and_then(CeilingSource::from_token);
+    if source == Some(CeilingSource::ControlGroup) {
         return Some(Row::note("memory", found, &format!("{cost}; raise the group's limit")));
     }
     Some(Row::note("memory", found, cost))
@@ -225,7 +229,7 @@ fn quota(record: &Record) -> Option<Row> {
         }
         _ => None,
     };
-    let all = record.facts.under("env.cgroup.").filter(|(name, _)| name.ends_with("cpu.max"));
+    let all = record.facts.under(facts::CGROUP).filter(|(name, _)| name.ends_with(facts::CGROUP_CPU_MAX));
     let (share, text) = all.filter_map(|(_, v)| share(v)).min_by(|a, b| a.0.total_cmp(&b.0))?;
     let found = format!("{:.0} % of one CPU ({text} us)", 100.0 * share);
     if share >= 2.0 {
@@ -236,8 +240,8 @@ fn quota(record: &Record) -> Option<Row> {
 }
 
 fn numa(record: &Record) -> Option<Row> {
-    let nodes = record.text("env.numa.nodes").filter(|nodes| nodes.contains([',', '-']))?;
-    if matches!(record.text("env.numa.balancing"), None | Some("0")) {
+    let nodes = record.text(facts::NUMA_NODES).filter(|nodes| nodes.contains([',', '-']))?;
+    if matches!(record.text(facts::NUMA_BALANCING), None | Some("0")) {
         return Some(Row::good("numa", format!("nodes {nodes}, pages stay where they are")));
     }
     let cost = "the kernel unmaps pages to see who uses them, and moves them";
@@ -250,7 +254,7 @@ fn numa(record: &Record) -> Option<Row> {
 }
 
 fn heat(record: &Record) -> Option<Row> {
-    let zones = record.facts.under("env.thermal_zone").filter_map(|(name, value)| match value {
+    let zones = record.facts.under(facts::THERMAL_ZONE).filter_map(|(name, value)| match value {
         FactValue::Text(text) if name.ends_with(".millidegrees") => {
             let (milli, kind) = text.split_once(' ').unwrap_or((text, ""));
             Some((milli.parse::<i64>().ok()?, kind.to_owned()))
@@ -266,12 +270,12 @@ const BUSY: [(&str, f64); 3] = [("cpu", 10.0), ("memory", 1.0), ("io", 10.0)];
 
 fn load(record: &Record) -> Vec<Row> {
     let average = |resource: &str| {
-        let text = record.text(&format!("env.pressure.{resource}"))?;
+        let text = record.text(&format!("{}.{resource}", facts::PRESSURE))?;
         text.split(' ').find_map(|word| word.strip_prefix("avg10="))?.parse::<f64>().ok()
     };
     let all: Vec<(&str, f64, f64)> =
         BUSY.iter().filter_map(|(name, most)| Some((*name, average(name)?, *most))).collect();
-    let load = record.text("env.loadavg").and_then(|l| l.split(' ').next()).unwrap_or("unknown");
+    let load = record.text(facts::LOADAVG).and_then(|l| l.split(' ').next()).unwrap_or("unknown");
     let waits: Vec<String> = all.iter().map(|(name, share, _)| format!("{name} {share} %")).collect();
     let waits = if waits.is_empty() { "no pressure figures".to_owned() } else { waits.join(", ") };
     let found = format!("load {load}; tasks waited in the last 10 s: {waits}");

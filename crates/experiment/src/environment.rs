@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use fathom_analysis::findings::Warning;
 use fathom_analysis::interval::median;
 use fathom_probe::wire::PatternKind;
+use fathom_units::facts::{self, Grant};
 
 use crate::record::Record;
 
@@ -27,19 +28,19 @@ pub(crate) fn judge(record: &Record) -> Vec<Warning> {
     [frequency(record), throttled(record)].into_iter().flatten().chain(pressure(record)).collect()
 }
 
-/// Does the probe have the priority that it wants?
+/// Has the probe real-time priority during trials?
 pub(crate) fn has_priority(record: &Record) -> bool {
-    record.text("privilege.fifo").is_some_and(|reported| reported.starts_with("priority"))
+    record.text(facts::PRIVILEGE_FIFO).and_then(Grant::from_token) == Some(Grant::Granted)
 }
 
 /// What keeps the core clock still, of what has not been done yet.
 pub(crate) fn clock_remedy(record: &Record) -> &'static str {
     let is = |name, word| record.text(name) == Some(word);
-    match record.text("env.freq.governor") {
-        Some("performance") if is("env.freq.no_turbo", "0") => {
+    match record.text(facts::FREQ_GOVERNOR) {
+        Some("performance") if is(facts::FREQ_NO_TURBO, "0") => {
             "echo 1 | sudo tee /sys/devices/system/cpu/intel_pstate/no_turbo"
         }
-        Some("performance") if is("env.freq.boost", "1") => {
+        Some("performance") if is(facts::FREQ_BOOST, "1") => {
             "echo 0 | sudo tee /sys/devices/system/cpu/cpufreq/boost"
         }
         Some("performance") => {
@@ -70,13 +71,13 @@ fn frequency(record: &Record) -> Option<Warning> {
         return None;
     }
     let read = |name: &str| record.int(name).map(|khz| khz / 1000);
-    let kernel = match (read("env.freq.cur.khz"), read("env.after.freq.cur.khz")) {
+    let kernel = match (read(facts::FREQ_CUR_KHZ), read(&facts::after(facts::FREQ_CUR_KHZ))) {
         (Some(before), Some(after)) => {
             format!("; the kernel says {before} MHz before it and {after} MHz after it")
         }
         _ => String::new(),
     };
-    let governor = record.text("env.freq.governor").map(|g| format!(" (governor {g})")).unwrap_or_default();
+    let governor = record.text(facts::FREQ_GOVERNOR).map(|g| format!(" (governor {g})")).unwrap_or_default();
     let text = format!(
         "the core clock moved by {:.1} % between rounds{governor}{kernel}; each round's cycles are its own, \
          nanoseconds are those of a moving clock",
@@ -100,7 +101,7 @@ fn throttled(record: &Record) -> Option<Warning> {
     let mut remedies: Vec<&str> = Vec::new();
     for (name, what) in [("core_throttle_count", "core"), ("package_throttle_count", "package")] {
         let count = |prefix: &str| record.int(&format!("{prefix}.{name}"));
-        if let (Some(before), Some(after)) = (count("env"), count("env.after"))
+        if let (Some(before), Some(after)) = (count(facts::ENV), count(facts::ENV_AFTER))
             && after > before
         {
             seen.push(format!("the {what} was throttled for its temperature {} times", after - before));
@@ -111,8 +112,8 @@ fn throttled(record: &Record) -> Option<Warning> {
         let reported = record.text(name)?;
         u64::from_str_radix(reported.trim().trim_start_matches("0x"), 16).ok()
     };
-    if let Some(after) = flags("env.after.get_throttled") {
-        let before = flags("env.get_throttled").unwrap_or(0);
+    if let Some(after) = flags(&facts::after(facts::GET_THROTTLED)) {
+        let before = flags(facts::GET_THROTTLED).unwrap_or(0);
         for (bit, what, remedy) in FLAGS {
             let (now, since) = (after >> bit & 1 == 1, (after & !before) >> (16 + bit) & 1 == 1);
             if now || since {
@@ -138,8 +139,9 @@ fn pressure(record: &Record) -> Vec<Warning> {
         return Vec::new();
     };
     let share = |resource: &str| {
-        let before = waited_us(record, &format!("env.pressure.{resource}"))?;
-        let after = waited_us(record, &format!("env.after.pressure.{resource}"))?;
+        let name = format!("{}.{resource}", facts::PRESSURE);
+        let before = waited_us(record, &name)?;
+        let after = waited_us(record, &facts::after(&name))?;
         Some(after.saturating_sub(before) as f64 / (ms as f64 * 1000.0))
     };
     let reported = |(resource, most): (&str, f64)| {
@@ -156,7 +158,7 @@ fn pressure(record: &Record) -> Vec<Warning> {
 }
 
 fn pressure_remedy(record: &Record, resource: &str) -> &'static str {
-    let isolated = record.text("env.cpus.isolated").is_some_and(|list| !list.trim().is_empty());
+    let isolated = record.text(facts::CPUS_ISOLATED).is_some_and(|list| !list.trim().is_empty());
     match resource {
         "cpu" if isolated => {
             "CPUs are isolated already; what runs on the others still shares caches and memory: stop it"

@@ -7,6 +7,7 @@ use fathom_analysis::interval::{Interval, median_interval};
 use fathom_analysis::metrics::common;
 use fathom_probe::machine::{Attribute, ClockTrust};
 use fathom_probe::wire::PatternKind;
+use fathom_units::facts;
 use fathom_units::size;
 
 use crate::common::claims;
@@ -87,14 +88,19 @@ fn unsaid(record: &Record) -> &'static str {
 /// Facts worth a line in the report's head, and behind them the surroundings, for scripts.
 fn shown_facts(record: &Record) -> Vec<(String, String)> {
     let mut facts = Vec::new();
-    for name in
-        ["machine.name", "env.cpu.model", "env.board.model", "clock.name", "trust.evidence", "page.coloured"]
-    {
+    for name in [
+        facts::MACHINE_NAME,
+        facts::CPU_MODEL,
+        facts::BOARD_MODEL,
+        facts::CLOCK_NAME,
+        facts::TRUST_EVIDENCE,
+        facts::PAGE_COLOURED,
+    ] {
         if let Some(value) = record.text(name) {
             facts.push((name.to_owned(), value.to_owned()));
         }
     }
-    for name in ["page.base", "page.huge", "cpu.pinned"] {
+    for name in [facts::PAGE_BASE, facts::PAGE_HUGE, facts::CPU_PINNED] {
         if let Some(value) = record.int(name) {
             facts.push((name.to_owned(), value.to_string()));
         }
@@ -293,7 +299,7 @@ pub(crate) fn refuse_all(record: &Record, what: &str, report: &mut Report) {
         samples + record.trials.iter().map(|r| r.unverified as u64).sum::<u64>()
     ));
     report.findings.push(row);
-    let evidence = record.text("trust.evidence").unwrap_or("the subject says so");
+    let evidence = record.text(facts::TRUST_EVIDENCE).unwrap_or("the subject says so");
     report.refusals.push(Refused {
         what: what.into(),
         reason: format!(

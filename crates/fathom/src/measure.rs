@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use fathom_experiment::record::{Record, Run};
 use fathom_experiment::session::{Plan, Session};
 use fathom_experiment::{conflict, dma, wakeup};
+use fathom_units::facts;
 
 use crate::child::{Probe, Received};
 use crate::cli::RunOptions;
@@ -270,8 +271,8 @@ fn arguments(subject: &Subject, options: &RunOptions, seed: u64) -> Vec<String> 
 /// What to say where a host far away runs another build of this program. One for another architecture is another one
 /// in any case.
 fn other_build(subject: &Subject, record: &Record) -> Option<String> {
-    let theirs = record.text("env.build").filter(|_| subject.name.starts_with(subjects::ssh::PREFIX))?;
-    let alike = record.text("env.machine") == Some(fathom_host::PROGRAM.uname);
+    let theirs = record.text(facts::BUILD).filter(|_| subject.name.starts_with(subjects::ssh::PREFIX))?;
+    let alike = record.text(facts::MACHINE) == Some(fathom_host::PROGRAM.uname);
     let own = crate::build::id();
     (alike && theirs != own)
         .then(|| format!("{} runs another build of fathom: {theirs}, this is {own}", subject.name))

@@ -4,6 +4,8 @@
 //! the other half is left to whoever else is running, and to the page cache that keeps them fast. The
 //! figures are read again before each step that takes more.
 
+use fathom_units::facts::CeilingSource;
+
 use crate::read::{Root, kilobytes};
 
 /// What may be had, and what says so.
@@ -13,20 +15,23 @@ pub(crate) struct Ceiling {
     pub(crate) bytes: u64,
     /// The thing that sets the limit, in words that follow "limited by".
     pub(crate) limit: String,
+    /// Which kind of thing that is.
+    pub(crate) source: CeilingSource,
 }
 
 impl Ceiling {
     /// The lower of the two.
-    pub(crate) fn and(self, bytes: u64, limit: impl FnOnce() -> String) -> Ceiling {
-        if bytes < self.bytes { Ceiling { bytes, limit: limit() } } else { self }
+    pub(crate) fn and(self, bytes: u64, source: CeilingSource, limit: impl FnOnce() -> String) -> Ceiling {
+        if bytes < self.bytes { Ceiling { bytes, limit: limit(), source } } else { self }
     }
 }
 
 /// The ceiling for a process that has already taken `taken` bytes of what it may have.
 pub(crate) fn ceiling(root: &Root, taken: u64) -> Ceiling {
-    let start = Ceiling { bytes: u64::MAX, limit: "nothing".into() };
+    let start = Ceiling { bytes: u64::MAX, limit: "nothing".into(), source: CeilingSource::Unknown };
     let reported = root.text("/proc/meminfo").is_some();
-    let system = start.and(half(available(root), taken), || {
+    let source = if reported { CeilingSource::System } else { CeilingSource::Unknown };
+    let system = start.and(half(available(root), taken), source, || {
         match reported {
             true => "half of the memory that is available now (MemAvailable in /proc/meminfo)",
             false => "what is available, which nothing tells: /proc/meminfo cannot be read",
@@ -35,7 +40,7 @@ pub(crate) fn ceiling(root: &Root, taken: u64) -> Ceiling {
     });
     groups(root).into_iter().fold(system, |low, group| {
         // Its path names containers, services and users; records are meant to be published.
-        low.and(half(group.room, taken), || {
+        low.and(half(group.room, taken), CeilingSource::ControlGroup, || {
             let whose = match group.up {
                 0 => "the probe's own control group".to_owned(),
                 up => format!("the control group {up} above the probe's"),

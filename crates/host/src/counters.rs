@@ -4,13 +4,14 @@
 use std::io;
 
 use fathom_probe::machine::{Attribute, Count, Fact, MapRequest, Pages, Refusal};
+use fathom_units::facts::{Grant, PRIVILEGE_COUNTERS};
 use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Event, Hardware};
 use perf_event::{Builder, Counter};
 
 use crate::clock;
 use crate::facts::{int, text};
 use crate::memory::Memory;
-use crate::process::privilege;
+use crate::process::{granted, withheld};
 use crate::read::Root;
 
 /// The counters that work here, or why none does.
@@ -45,6 +46,7 @@ impl Events {
             }
         }
         let opened = !counters.is_empty();
+        let forbidden = error.as_ref().is_some_and(|error| error.kind() == io::ErrorKind::PermissionDenied);
         if opened {
             keep_counting(&mut counters, memory, &mut facts);
         }
@@ -55,20 +57,20 @@ impl Events {
                 "give the virtual machine a PMU, or measure on the bare machine",
             ),
         };
-        let outcome = if counters.is_empty() {
-            format!("none: {}; {}", refusal.reason, refusal.remedy)
+        if counters.is_empty() {
+            let grant = if forbidden { Grant::Refused } else { Grant::Absent };
+            facts.extend(withheld(PRIVILEGE_COUNTERS, grant, &refusal));
         } else {
             let names: Vec<&str> = counters.iter().map(|(name, _)| *name).collect();
-            names.join(",")
-        };
-        facts.push(privilege("counters", outcome));
+            facts.extend(granted(PRIVILEGE_COUNTERS, names.join(",")));
+        }
         (Events { counters, resting: Vec::new(), refusal }, facts)
     }
 
-    /// None of them, for a reason; and the fact that says so.
+    /// None of them, because the clock excludes them; and the facts that say so.
     pub(crate) fn none(refusal: Refusal) -> (Events, Vec<Fact>) {
-        let fact = privilege("counters", format!("none: {}; {}", refusal.reason, refusal.remedy));
-        (Events { counters: Vec::new(), resting: Vec::new(), refusal }, vec![fact])
+        let facts = withheld(PRIVILEGE_COUNTERS, Grant::Excluded, &refusal);
+        (Events { counters: Vec::new(), resting: Vec::new(), refusal }, facts)
     }
 
     /// Closes all of them until one is read: a thread that has some is switched to and from by a longer path. In a

@@ -11,6 +11,7 @@ use std::rc::Rc;
 
 use fathom_probe::machine::{Attribute, Fact, Refusal};
 use fathom_probe::mair;
+use fathom_units::facts;
 
 use crate::arch::{Architecture as _, Cpu};
 use crate::facts::{int, text};
@@ -152,7 +153,7 @@ impl Presence {
     /// Facts under `driver.`.
     pub(crate) fn facts(&self) -> Vec<Fact> {
         let Presence::There(driver) = self else {
-            return vec![text("driver.state", self.state()), text("driver.remedy", self.remedy())];
+            return vec![text(facts::DRIVER_STATE, self.state()), text(facts::DRIVER_REMEDY, self.remedy())];
         };
         let info = &driver.info;
         let words = |bits: u32, all: &[&str]| {
@@ -161,11 +162,11 @@ impl Presence {
         };
         let attributes = ATTRIBUTES.map(Attribute::token);
         vec![
-            text("driver.state", self.state()),
-            int("driver.version", info.version.into()),
-            text("driver.features", words(info.features, &FEATURES)),
-            text("driver.attributes", words(info.attributes, &attributes)),
-            text("driver.engines", words(info.engines, &dma::ENGINES)),
+            text(facts::DRIVER_STATE, self.state()),
+            int(facts::DRIVER_VERSION, info.version.into()),
+            text(facts::DRIVER_FEATURES, words(info.features, &FEATURES)),
+            text(facts::DRIVER_ATTRIBUTES, words(info.attributes, &attributes)),
+            text(facts::DRIVER_ENGINES, words(info.engines, &dma::ENGINES)),
             text("driver.coherent", words(info.coherent, &dma::ENGINES)),
             int("driver.engine.bytes", info.engine_bytes),
             int("driver.limit.bytes", info.limit_bytes),

@@ -4,6 +4,7 @@
 //! Serial numbers, hardware addresses and host names are left out (`redact`).
 
 use fathom_probe::machine::Fact;
+use fathom_units::facts;
 
 use crate::arch::{Architecture, Cpu};
 use crate::ceiling;
@@ -23,41 +24,42 @@ pub(crate) fn facts(root: &Root, cpu: u32, allowed: &[u32]) -> Vec<Fact> {
     facts.extend(processor(root, cpu));
     facts.extend(memory(root));
     facts.extend(files(root, &SETTINGS));
-    facts.push(text("env.affinity", process::list(allowed)));
+    facts.push(text(facts::AFFINITY, process::list(allowed)));
     facts.extend(groups(root));
-    facts.push(text("env.container", container(root)));
-    facts.extend(moving(root, cpu, "env"));
+    facts.push(text(facts::CONTAINER, container(root)));
+    facts.extend(moving(root, cpu, facts::ENV));
     facts
 }
 
 /// What changes while a session runs, again, under `env.after`.
 pub(crate) fn facts_after(root: &Root, cpu: u32) -> Vec<Fact> {
-    moving(root, cpu, "env.after")
+    moving(root, cpu, facts::ENV_AFTER)
 }
 
 /// Files whose text is a fact as it stands, with the fact's name.
-const SETTINGS: [(&str, &str); 20] = [
-    ("env.cpus.online", "/sys/devices/system/cpu/online"),
-    ("env.cpus.isolated", "/sys/devices/system/cpu/isolated"),
+const SETTINGS: [(&str, &str); 21] = [
+    (facts::CPUS_ONLINE, "/sys/devices/system/cpu/online"),
+    (facts::CPUS_ISOLATED, "/sys/devices/system/cpu/isolated"),
     ("env.cpus.nohz_full", "/sys/devices/system/cpu/nohz_full"),
-    ("env.smt", "/sys/devices/system/cpu/smt/control"),
-    ("env.thp.enabled", crate::pages::THP),
+    (facts::SMT, "/sys/devices/system/cpu/smt/control"),
+    (facts::THP_ENABLED, crate::pages::THP),
     ("env.thp.defrag", "/sys/kernel/mm/transparent_hugepage/defrag"),
     ("env.thp.khugepaged", "/sys/kernel/mm/transparent_hugepage/khugepaged/defrag"),
     ("env.ksm", "/sys/kernel/mm/ksm/run"),
-    ("env.numa.nodes", "/sys/devices/system/node/online"),
-    ("env.numa.balancing", "/proc/sys/kernel/numa_balancing"),
+    (facts::NUMA_NODES, "/sys/devices/system/node/online"),
+    (facts::NUMA_BALANCING, "/proc/sys/kernel/numa_balancing"),
     ("env.overcommit", "/proc/sys/vm/overcommit_memory"),
     ("env.compact_unevictable", "/proc/sys/vm/compact_unevictable_allowed"),
     ("env.swappiness", "/proc/sys/vm/swappiness"),
-    ("env.perf_event_paranoid", "/proc/sys/kernel/perf_event_paranoid"),
-    ("env.clocksource", "/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+    (facts::PERF_EVENT_PARANOID, "/proc/sys/kernel/perf_event_paranoid"),
+    (facts::PERF_USER_ACCESS, "/proc/sys/kernel/perf_user_access"),
+    (facts::CLOCKSOURCE, "/sys/devices/system/clocksource/clocksource0/current_clocksource"),
     ("env.hypervisor", "/sys/hypervisor/type"),
     ("env.lockdown", "/sys/kernel/security/lockdown"),
     ("env.realtime", "/sys/kernel/realtime"),
     // Documentation/admin-guide/pm/intel_pstate.rst and cpufreq.rst: 1 forbids, and 0 forbids.
-    ("env.freq.no_turbo", "/sys/devices/system/cpu/intel_pstate/no_turbo"),
-    ("env.freq.boost", "/sys/devices/system/cpu/cpufreq/boost"),
+    (facts::FREQ_NO_TURBO, "/sys/devices/system/cpu/intel_pstate/no_turbo"),
+    (facts::FREQ_BOOST, "/sys/devices/system/cpu/cpufreq/boost"),
 ];
 
 fn files(root: &Root, list: &[(&str, &str)]) -> Vec<Fact> {
@@ -78,18 +80,18 @@ fn kernel(root: &Root) -> Vec<Fact> {
     let host = uname.nodename().to_string_lossy();
     let line = root.text("/proc/cmdline").map(|l| redact::command_line(&l, &host));
     let mut facts = vec![
-        short("env.kernel.release", &uname.release().to_string_lossy()),
+        short(facts::KERNEL_RELEASE, &uname.release().to_string_lossy()),
         short("env.kernel.version", &uname.version().to_string_lossy()),
-        short("env.machine", &uname.machine().to_string_lossy()),
+        short(facts::MACHINE, &uname.machine().to_string_lossy()),
     ];
-    facts.extend(line.map(|line| short("env.cmdline", &line)));
+    facts.extend(line.map(|line| short(facts::KERNEL_COMMAND_LINE, &line)));
     facts
 }
 
 fn board(root: &Root) -> Vec<Fact> {
     let mut facts = Vec::new();
     facts.extend(
-        clock_trust::strings(root, "/proc/device-tree/model").map(|model| short("env.board.model", &model)),
+        clock_trust::strings(root, "/proc/device-tree/model").map(|model| short(facts::BOARD_MODEL, &model)),
     );
     facts.extend(
         clock_trust::strings(root, "/proc/device-tree/compatible")
@@ -102,7 +104,7 @@ fn board(root: &Root) -> Vec<Fact> {
 
 /// Keys of `/proc/cpuinfo` about the model and the board on any architecture, around those of
 /// [`Architecture::CPUINFO`]. "Serial" is one of the others.
-const MODEL: (&str, &str) = ("model name", "env.cpu.model");
+const MODEL: (&str, &str) = ("model name", facts::CPU_MODEL);
 const BOARD: (&str, &str) = ("Hardware", "env.cpu.hardware");
 
 fn processor(root: &Root, cpu: u32) -> Vec<Fact> {
@@ -115,7 +117,7 @@ fn processor(root: &Root, cpu: u32) -> Vec<Fact> {
         facts.extend(field(own, key).or_else(|| field(&info, key)).map(|value| short(name, value)));
     }
     let siblings = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
-    facts.extend(root.text(&siblings).map(|list| short("env.cpu.siblings", &list)));
+    facts.extend(root.text(&siblings).map(|list| short(facts::CPU_SIBLINGS, &list)));
     facts.extend(vulnerabilities(root));
     facts
 }
@@ -135,7 +137,7 @@ fn vulnerabilities(root: &Root) -> Vec<Fact> {
         if names.is_empty() { "none".to_owned() } else { names.join(",") }
     };
     let words = format!("mitigated {}; open {}", named("Mitigation"), named("Vulnerable"));
-    let mut facts = vec![short("env.mitigations", &words)];
+    let mut facts = vec![short(facts::MITIGATIONS, &words)];
     facts.extend(all.iter().map(|(state, name)| short(format!("env.vulnerability.{name}"), state)));
     facts
 }

@@ -11,6 +11,7 @@ use fathom_probe::machine::{
 use fathom_probe::patterns::copy::Copying;
 use fathom_probe::patterns::stride::Sweep;
 use fathom_probe::wire::{Wakes, Woke};
+use fathom_units::facts;
 
 use crate::arch::{Architecture as _, Cpu};
 use crate::arena::HostCell;
@@ -124,13 +125,13 @@ impl Host {
     pub(crate) fn open_below(root: Root, options: &Options) -> Result<Host, Refusal> {
         let mut facts = Vec::new();
         if options.die_with_parent || options.parent.is_some() {
-            facts.push(process::die_with_parent(options.parent)?);
+            facts.extend(process::die_with_parent(options.parent)?);
         }
         let allowed = process::allowed(&root);
         let cpu = process::choose_cpu(&root, &allowed, options.cpu)?;
         let sizes = pages::sizes(&root, rustix::param::page_size() as u64, options.base_page)
             .map_err(|reason| Refusal::new(reason, "choose 4096, 16384 or 65536"))?;
-        facts.extend(options.build.as_ref().map(|build| text("env.build", build)));
+        facts.extend(options.build.as_ref().map(|build| text(facts::BUILD, build)));
         // Before pinning, which changes what the affinity and the load look like.
         facts.extend(environment::facts(&root, cpu, &allowed));
         let quiet = opening::prepare(&root, cpu, options.priority, &mut facts);
@@ -153,7 +154,7 @@ impl Host {
             place: 0,
         });
         let (trust, evidence) = clock_trust::judge(&clock_trust::gather(&root));
-        facts.push(text("trust.evidence", evidence));
+        facts.push(text(facts::TRUST_EVIDENCE, evidence));
         facts.extend(identify::facts(&root, cpu));
         facts.extend(driver.cache_facts());
         let (events, reported) = opening::events(&root, cycles.as_ref(), &mut memory);
@@ -222,13 +223,19 @@ impl Host {
     /// What memory is taken now, whether it is locked, and how much there may be.
     fn memory_facts(&self, prefix: &str) -> Vec<Fact> {
         let ceiling = self.memory.ceiling_now();
-        let locked = self.memory.unlocked.clone().unwrap_or_else(|| "yes".into());
-        vec![
-            text(format!("{prefix}.locked"), locked),
+        let locked = format!("{prefix}.locked");
+        let why = self.memory.unlocked.iter().flat_map(|refusal| {
+            [text(facts::reason(&locked), &refusal.reason), text(facts::remedy(&locked), &refusal.remedy)]
+        });
+        let mut facts = vec![
+            text(&locked, if self.memory.unlocked.is_none() { "yes" } else { "no" }),
             int(format!("{prefix}.populated.bytes"), self.memory.populated()),
             int(format!("{prefix}.ceiling.bytes"), ceiling.bytes),
             text(format!("{prefix}.ceiling.limit"), ceiling.limit),
-        ]
+            text(format!("{prefix}.ceiling.source"), ceiling.source.token()),
+        ];
+        facts.extend(why);
+        facts
     }
 }
 

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use fathom_probe::machine::{Attribute, MapRequest, Mapping, Pages, Refusal};
+use fathom_units::facts::CeilingSource;
 
 use crate::arena::{Arena, HostCell};
 use crate::ceiling::{self, Ceiling};
@@ -50,7 +51,7 @@ pub(crate) struct Memory {
     /// The latest mapping: where cells are looked up first.
     current: Range<u64>,
     /// Why memory could not be locked, once it could not.
-    pub(crate) unlocked: Option<String>,
+    pub(crate) unlocked: Option<Refusal>,
     /// What drivers lend, by attribute, once it was asked for.
     driver_buffer: Vec<(Attribute, DriverBuffer)>,
     /// Our own driver.
@@ -244,9 +245,10 @@ impl Memory {
     /// The ceiling now, for everything that is populated together.
     fn ceiling(&self) -> Ceiling {
         let now = ceiling::ceiling(&self.root, self.populated.total());
-        let now = now.and(self.half, || "the addresses reserved for one page size".into());
+        let now =
+            now.and(self.half, CeilingSource::Process, || "the addresses reserved for one page size".into());
         match self.max_bytes {
-            Some(max) => now.and(max, || "the limit asked for".into()),
+            Some(max) => now.and(max, CeilingSource::Process, || "the limit asked for".into()),
             None => now,
         }
     }
@@ -316,7 +318,7 @@ impl Memory {
         }
         if let Err(error) = self.arena.lock(part) {
             let remedy = "run as root, with CAP_IPC_LOCK, or with a larger limit (ulimit -l unlimited)";
-            self.unlocked = Some(format!("no ({error}): {remedy}"));
+            self.unlocked = Some(Refusal::new(format!("the kernel refuses it ({error})"), remedy));
         }
     }
 

@@ -4,15 +4,26 @@
 //! does that when the process ends, however it ends. What is not permitted becomes a fact
 //! `privilege.NAME` with its remedy, never an error.
 
-use fathom_probe::machine::{Fact, FactValue, Refusal};
+use fathom_probe::machine::{Fact, Refusal};
+use fathom_units::facts::{self, Grant, UNLIMITED};
 use rustix::process::{Resource, Rlimit, Signal};
 use rustix::thread::CpuSet;
 
+use crate::facts::text;
 use crate::read::{Root, cpu_list};
 
-/// A privilege that was asked for, and what came of it.
-pub(crate) fn privilege(name: &str, outcome: impl Into<String>) -> Fact {
-    Fact { name: format!("privilege.{name}"), value: FactValue::Text(outcome.into()) }
+/// A privilege that was given in full, and what was given.
+pub(crate) fn granted(name: &str, value: impl AsRef<str>) -> Vec<Fact> {
+    vec![text(name, Grant::Granted.token()), text(facts::value(name), value)]
+}
+
+/// A privilege that was not given in full: its state, the reason and the remedy.
+pub(crate) fn withheld(name: &str, grant: Grant, refusal: &Refusal) -> Vec<Fact> {
+    vec![
+        text(name, grant.token()),
+        text(facts::reason(name), &refusal.reason),
+        text(facts::remedy(name), &refusal.remedy),
+    ]
 }
 
 /// The CPUs that this thread may run on, ascending. Where the call is forbidden, or its mask too short for a
@@ -51,7 +62,7 @@ pub(crate) fn list(cpus: &[u32]) -> String {
 }
 
 /// Pins the calling thread to `cpu`.
-pub(crate) fn pin(cpu: u32) -> Fact {
+pub(crate) fn pin(cpu: u32) -> Vec<Fact> {
     let mut set = CpuSet::new();
     let index = cpu as usize;
     // A CPU beyond the mask's width cannot be named to this call.
@@ -62,11 +73,12 @@ pub(crate) fn pin(cpu: u32) -> Fact {
         Err(rustix::io::Errno::INVAL)
     };
     match pinned {
-        Ok(()) => privilege("affinity", format!("pinned to CPU {cpu}")),
-        Err(error) => privilege(
-            "affinity",
-            format!("not pinned ({error}): the thread may migrate; allow sched_setaffinity in the sandbox"),
-        ),
+        Ok(()) => granted(facts::PRIVILEGE_AFFINITY, format!("CPU {cpu}")),
+        Err(error) => {
+            let reason = format!("not pinned, so that the thread may migrate ({error})");
+            let refusal = Refusal::new(reason, "allow sched_setaffinity in the sandbox");
+            withheld(facts::PRIVILEGE_AFFINITY, Grant::Refused, &refusal)
+        }
     }
 }
 
@@ -87,15 +99,15 @@ pub(crate) fn set_affinity(cpus: &[u32]) -> rustix::io::Result<()> {
 ///
 /// The signal follows the parent's *thread* (`PR_SET_PDEATHSIG(2const)`): the harness must start the probe
 /// from a thread that lives as long as the session.
-pub(crate) fn die_with_parent(expected: Option<u32>) -> Result<Fact, Refusal> {
+pub(crate) fn die_with_parent(expected: Option<u32>) -> Result<Vec<Fact>, Refusal> {
     Ok(match follow_parent(expected)? {
-        Ok(()) => privilege("parent", "killed when the parent ends"),
-        Err(error) => privilege(
-            "parent",
-            format!(
-                "no death signal ({error}): the probe ends when its input does; allow prctl in the sandbox"
-            ),
-        ),
+        Ok(()) => granted(facts::PRIVILEGE_PARENT, "killed when the parent ends"),
+        Err(error) => {
+            let reason =
+                format!("no signal when the parent ends ({error}): the probe ends when its input does");
+            let refusal = Refusal::new(reason, "allow prctl in the sandbox");
+            withheld(facts::PRIVILEGE_PARENT, Grant::Refused, &refusal)
+        }
     })
 }
 
@@ -122,19 +134,21 @@ fn parent() -> u32 {
 
 /// Volunteers as the first process to be killed when memory runs out: nothing else may pay for a
 /// measurement. Raising one's own score needs no privilege.
-pub(crate) fn volunteer(root: &Root) -> Fact {
+pub(crate) fn volunteer(root: &Root) -> Vec<Fact> {
     match std::fs::write(root.path("/proc/self/oom_score_adj"), "1000") {
-        Ok(()) => privilege("oom", "first to be killed when memory runs out (oom_score_adj 1000)"),
-        Err(error) => privilege(
-            "oom",
-            format!("oom_score_adj could not be raised ({error}); the ceiling alone protects the machine"),
-        ),
+        Ok(()) => granted(facts::PRIVILEGE_OOM, "oom_score_adj 1000"),
+        Err(error) => {
+            let reason =
+                format!("oom_score_adj not raised ({error}): the memory ceiling alone protects the machine");
+            let refusal = Refusal::new(reason, "allow writing /proc/self/oom_score_adj in the sandbox");
+            withheld(facts::PRIVILEGE_OOM, Grant::Refused, &refusal)
+        }
     }
 }
 
 /// Raises the soft limit of locked memory to the hard one, and tells what may then be locked: a number of bytes,
 /// or why there is no limit.
-pub(crate) fn raise_memlock(root: &Root) -> Fact {
+pub(crate) fn raise_memlock(root: &Root) -> Vec<Fact> {
     let now = rustix::process::getrlimit(Resource::Memlock);
     // A failure leaves the limit as it was, and locking then says how far it came.
     let _ =
@@ -144,9 +158,11 @@ pub(crate) fn raise_memlock(root: &Root) -> Fact {
     let effective = effective.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
     // CAP_IPC_LOCK is capability 14 (capabilities(7), linux/capability.h), and knows no limit.
     match (effective >> 14 & 1, rustix::process::getrlimit(Resource::Memlock).current) {
-        (1, _) => privilege("memlock", "without limit (CAP_IPC_LOCK)"),
-        (_, None) => privilege("memlock", "without limit"),
-        (_, Some(bytes)) => privilege("memlock", bytes.to_string()),
+        (1, _) | (_, None) => granted(facts::PRIVILEGE_MEMLOCK, UNLIMITED),
+        (_, Some(bytes)) => vec![
+            text(facts::PRIVILEGE_MEMLOCK, Grant::Partial.token()),
+            text(facts::value(facts::PRIVILEGE_MEMLOCK), bytes.to_string()),
+        ],
     }
 }
 
@@ -164,16 +180,20 @@ pub(crate) fn address_room(root: &Root) -> Option<(u64, &'static str)> {
 
 /// Raises the thread's ordinary priority as far as is allowed: to nice -20, or to the limit's 20 - n
 /// (`RLIMIT_NICE`, getrlimit(2)).
-pub(crate) fn raise_nice() -> Fact {
+pub(crate) fn raise_nice() -> Vec<Fact> {
     // PRIO_PROCESS with 0 is the calling thread on Linux.
     let raise = |level| rustix::process::setpriority_process(None, level);
-    let Err(error) = raise(-20) else { return privilege("nice", "-20") };
+    let Err(error) = raise(-20) else { return granted(facts::PRIVILEGE_NICE, "-20") };
+    let refusal = |reason| Refusal::new(reason, NICE_REMEDY);
     let limit = rustix::process::getrlimit(Resource::Nice).current.unwrap_or(40).min(40);
     let level = 20 - i32::try_from(limit).unwrap_or(0);
     if level < 0 && raise(level).is_ok() {
-        return privilege("nice", format!("{level}; for -20: {NICE_REMEDY}"));
+        let reason = format!("raised to {level}, the limit, and not to -20 ({error})");
+        let mut facts = withheld(facts::PRIVILEGE_NICE, Grant::Partial, &refusal(reason));
+        facts.push(text(facts::value(facts::PRIVILEGE_NICE), level.to_string()));
+        return facts;
     }
-    privilege("nice", format!("not raised ({error}): {NICE_REMEDY}"))
+    withheld(facts::PRIVILEGE_NICE, Grant::Refused, &refusal(format!("not raised ({error})")))
 }
 
 const NICE_REMEDY: &str = "run as root, with CAP_SYS_NICE, or with a nice limit (ulimit -e 40)";

@@ -18,9 +18,11 @@ use std::io;
 use std::time::Duration;
 
 use crate::clock::raw_ns;
-use crate::process::privilege;
+use crate::facts::text;
+use crate::process::{granted, withheld};
 use crate::read::Root;
-use fathom_probe::machine::Fact;
+use fathom_probe::machine::{Fact, Refusal};
+use fathom_units::facts::{Grant, PRIVILEGE_FIFO};
 
 /// The priority used: the lowest, which still precedes every ordinary thread and lets interrupt threads
 /// (50 by default) and a board's own real-time work go first.
@@ -67,16 +69,19 @@ pub(crate) fn throttle(root: &Root) -> Option<Throttle> {
 
 impl Quiet {
     /// Tries FIFO once, for the fact, and gives it up at once.
-    pub(crate) fn new(root: &Root, wanted: bool) -> (Quiet, Fact) {
+    pub(crate) fn new(root: &Root, wanted: bool) -> (Quiet, Vec<Fact>) {
         let quiet =
             |permitted| Quiet { permitted, throttle: throttle(root), spells: VecDeque::new(), since: None };
         if !wanted {
-            return (quiet(false), privilege("fifo", "not asked for"));
+            return (quiet(false), vec![text(PRIVILEGE_FIFO, Grant::NotRequested.token())]);
         }
         let tried = set_policy(libc::SCHED_FIFO, PRIORITY);
         match tried.and_then(|()| set_policy(libc::SCHED_OTHER, 0)) {
-            Ok(()) => (quiet(true), privilege("fifo", format!("priority {PRIORITY} during trials"))),
-            Err(error) => (quiet(false), privilege("fifo", format!("not permitted ({error}): {REMEDY}"))),
+            Ok(()) => (quiet(true), granted(PRIVILEGE_FIFO, PRIORITY.to_string())),
+            Err(error) => {
+                let refusal = Refusal::new(format!("not permitted ({error})"), REMEDY);
+                (quiet(false), withheld(PRIVILEGE_FIFO, Grant::Refused, &refusal))
+            }
         }
     }
 

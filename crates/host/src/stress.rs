@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 
 use fathom_probe::load::{Load, LoadStats, Stalls, Stress, Stressor};
 use fathom_probe::machine::{Fact, LoadReport, Refusal};
+use fathom_units::facts::CeilingSource;
 use rustix::process::Pid;
 
 use crate::ceiling::{Ceiling, ceiling};
@@ -179,9 +180,9 @@ impl Stressors {
     fn room(&self, load: &Load) -> Result<(), Refusal> {
         let ceiling = ceiling(&self.root, 0);
         let ceiling = match self.most {
-            Some(most) => {
-                ceiling.and(most, || "what the probe was told to take at most (--max-bytes)".into())
-            }
+            Some(most) => ceiling.and(most, CeilingSource::Process, || {
+                "what the probe was told to take at most (--max-bytes)".into()
+            }),
             None => ceiling,
         };
         fits(load, &ceiling)

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use fathom_probe::machine::{Awake, Event, Places, Refusal, Traced};
 use fathom_probe::wire::{Wakes, Woke};
+use fathom_units::facts::{self, Grant};
 
 use crate::arch::{Architecture as _, Cpu};
 use crate::driver::{self, Activation, Driver, Policy, Presence, Recorder};
@@ -440,13 +441,19 @@ pub(crate) fn facts(root: &Root, cpu: u32) -> Vec<fathom_probe::machine::Fact> {
     ];
     let reported =
         files.into_iter().filter_map(|(name, path)| Some(crate::facts::text(name, root.text(&path)?.trim())));
-    reported.chain([process::privilege("priorities", most_priority())]).collect()
+    reported.chain(most_priority()).collect()
 }
 
 /// The highest real-time priority that may be asked for without a privilege (`RLIMIT_RTPRIO`, getrlimit(2)).
-fn most_priority() -> String {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Rtprio).current;
-    limit.map_or("without limit".to_owned(), |limit| format!("up to {limit} by the limit"))
+fn most_priority() -> Vec<fathom_probe::machine::Fact> {
+    let name = facts::PRIVILEGE_PRIORITIES;
+    match rustix::process::getrlimit(rustix::process::Resource::Rtprio).current {
+        None => process::granted(name, facts::UNLIMITED),
+        Some(limit) => vec![
+            crate::facts::text(name, Grant::Partial.token()),
+            crate::facts::text(facts::value(name), limit.to_string()),
+        ],
+    }
 }
 
 #[cfg(test)]

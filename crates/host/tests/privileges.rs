@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use fathom_host::{Host, Options};
 use fathom_probe::machine::{Attribute, ClockTrust, FactValue, Machine, MapRequest, Pages};
+use fathom_units::facts;
 use rustix::process::{Resource, Rlimit};
 
 /// Set in the child.
@@ -107,14 +108,16 @@ fn every_missing_privilege_is_a_fact_with_its_remedy() {
     host.quiet_end();
     let facts = facts(&mut host);
     for (name, remedy) in [
-        ("privilege.nice", "CAP_SYS_NICE"),
-        ("privilege.fifo", "CAP_SYS_NICE"),
-        ("memory.locked", "CAP_IPC_LOCK"),
+        (facts::PRIVILEGE_NICE, "CAP_SYS_NICE"),
+        (facts::PRIVILEGE_FIFO, "CAP_SYS_NICE"),
+        (facts::MEMORY_LOCKED, "CAP_IPC_LOCK"),
     ] {
-        let text = reported(&facts, name);
+        let text = reported(&facts, &facts::remedy(name));
         assert!(text.contains(remedy), "{name}: {text}");
     }
-    for name in ["privilege.affinity", "privilege.parent", "privilege.oom", "privilege.counters"] {
+    for name in
+        [facts::PRIVILEGE_AFFINITY, facts::PRIVILEGE_PARENT, facts::PRIVILEGE_OOM, facts::PRIVILEGE_COUNTERS]
+    {
         assert!(!reported(&facts, name).is_empty());
     }
 }

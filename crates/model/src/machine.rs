@@ -8,6 +8,7 @@ use fathom_probe::machine::{
 use fathom_probe::patterns::chase::{self, UNROLL};
 use fathom_probe::patterns::copy::Copying;
 use fathom_probe::patterns::stride::Sweep;
+use fathom_units::facts;
 
 use crate::arena::Cursor;
 use crate::description::Holds;
@@ -31,8 +32,8 @@ impl Machine for Model {
             sink(Fact { name: name.to_string(), value: FactValue::Text(value.to_string()) });
         };
         let d = &self.description;
-        text("machine.name", &d.name);
-        text("clock.name", "model timer");
+        text(facts::MACHINE_NAME, &d.name);
+        text(facts::CLOCK_NAME, "model timer");
         for (n, level) in d.levels.iter().enumerate() {
             text(&format!("described.level.{}.name", n + 1), &level.name);
             text(&format!("described.level.{}.holds", n + 1), level.holds.word());
@@ -41,14 +42,14 @@ impl Machine for Model {
         let mut number = |name: String, value: u64| sink(Fact { name, value: FactValue::Int(value) });
         number("core.hz".into(), d.core.clock_hz.round() as u64);
         number("core.cpus".into(), d.core.cpus.into());
-        number("clock.hz".into(), d.timer.clock_hz.round() as u64);
-        number("page.base".into(), d.memory.pages[0]);
+        number(facts::CLOCK_HZ.into(), d.timer.clock_hz.round() as u64);
+        number(facts::PAGE_BASE.into(), d.memory.pages[0]);
         if let Some(huge) = self.arena.huge {
-            number("page.huge".into(), huge.page);
+            number(facts::PAGE_HUGE.into(), huge.page);
         }
         number("memory.bytes".into(), d.memory.size);
-        number("memory.mappable.base.bytes".into(), self.arena.base.bytes);
-        number("memory.mappable.huge.bytes".into(), self.arena.huge.map_or(0, |part| part.bytes));
+        number(facts::MEMORY_MAPPABLE_BASE_BYTES.into(), self.arena.base.bytes);
+        number(facts::MEMORY_MAPPABLE_HUGE_BYTES.into(), self.arena.huge.map_or(0, |part| part.bytes));
         for (n, level) in d.levels.iter().enumerate() {
             let name = |key: &str| format!("described.level.{}.{key}", n + 1);
             number(name("size"), level.size);

@@ -9,6 +9,7 @@ use fathom_analysis::findings::words::Words;
 use fathom_analysis::findings::{
     Axis, Coordinate, Detail, Finding, Item, Kind, Refused, Report, Value, Warning,
 };
+use fathom_units::facts;
 
 use crate::number;
 use crate::schema::{WORTH, WarningKind};
@@ -18,18 +19,18 @@ use crate::terminal::terminal;
 /// Facts that say what the machine is and how it was set, and not whose it is. The kernel's release is cut to
 /// its numbers, because what follows them is whatever its builder typed.
 const FACTS: [&str; 12] = [
-    "env.cpu.model",
-    "env.board.model",
-    "env.machine",
-    "env.cpu.microcode",
-    "env.kernel.release",
-    "env.freq.governor",
-    "env.thp.enabled",
-    "env.mitigations",
-    "clock.name",
-    "page.base",
-    "page.huge",
-    "privilege.fifo",
+    facts::CPU_MODEL,
+    facts::BOARD_MODEL,
+    facts::MACHINE,
+    facts::CPU_MICROCODE,
+    facts::KERNEL_RELEASE,
+    facts::FREQ_GOVERNOR,
+    facts::THP_ENABLED,
+    facts::MITIGATIONS,
+    facts::CLOCK_NAME,
+    facts::PAGE_BASE,
+    facts::PAGE_HUGE,
+    facts::PRIVILEGE_FIFO,
 ];
 
 /// What stands where something was left out.
@@ -45,7 +46,7 @@ pub fn anonymous(report: &Report, subject: Option<&str>, warnings: &[WarningKind
     let experiment = if plain(&report.experiment) { report.experiment.as_str() } else { "unknown" };
     let trust = if known(&report.trust, WORTH) { report.trust.as_str() } else { "unknown" };
     let facts = report.facts.iter().filter(|(name, _)| {
-        FACTS.contains(&name.as_str()) || name == "machine.name" && subject.is_some_and(|s| s != "host")
+        FACTS.contains(&name.as_str()) || name == facts::MACHINE_NAME && subject.is_some_and(|s| s != "host")
     });
     let about = |token: &str| warnings.iter().find(|w| w.0 == token).map_or("", |w| w.1);
     Report {
@@ -76,7 +77,7 @@ fn refused() -> Refused {
 }
 
 fn fact(name: &str, value: &str) -> String {
-    if name == "env.kernel.release" {
+    if name == facts::KERNEL_RELEASE {
         let numbers = |c: char| c.is_ascii_digit() || c == '.';
         return value.chars().take_while(|c| numbers(*c)).take(20).collect();
     }
@@ -194,7 +195,7 @@ fn looks_unique(word: &str) -> bool {
 /// What the machine is called: by its board, its processor, or its description.
 fn machine(report: &Report) -> &str {
     let of = |name: &str| report.facts.iter().find(|f| f.0 == name).map(|f| f.1.as_str());
-    let known = ["env.board.model", "env.cpu.model", "machine.name"].iter().find_map(|name| of(name));
+    let known = [facts::BOARD_MODEL, facts::CPU_MODEL, facts::MACHINE_NAME].iter().find_map(|name| of(name));
     known.filter(|name| !name.is_empty()).unwrap_or("unnamed")
 }
 

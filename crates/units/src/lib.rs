@@ -1,10 +1,13 @@
-//! Sizes in bytes as text: read, written exactly, and written rounded.
+//! What crates that do not know each other have to write alike: names of facts ([`facts`]), and sizes in bytes as
+//! text: read, written exactly, and written rounded.
 //!
 //! All units are binary: K and KiB are 1024 bytes. No standard library, so that the probe can use it everywhere.
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
+
+pub mod facts;
 
 use alloc::format;
 use alloc::string::{String, ToString};

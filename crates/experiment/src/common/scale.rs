@@ -3,6 +3,7 @@
 use fathom_analysis::interval::{median, robust_sigma};
 use fathom_probe::machine::{COLOUR_SPAN, ClockTrust, Pages};
 use fathom_probe::wire::{PatternKind, Trial};
+use fathom_units::facts;
 
 use crate::common::STRIDE;
 use crate::record::{Record, TrialRun};
@@ -112,7 +113,7 @@ const ONE_HUGE_PAGE: u64 = 1 << 20;
 /// Why there are no huge pages, and what would help: (reason, remedy) of the first refusal of a single one. That many
 /// are refused says nothing of that.
 pub(crate) fn no_huge_pages(record: &Record) -> Option<&(String, String)> {
-    let huge = page(record, "page.huge").unwrap_or(2 << 20);
+    let huge = page(record, facts::PAGE_HUGE).unwrap_or(2 << 20);
     let single = |trial: &Trial| trial.page == Pages::Huge && trial.extent(huge) <= ONE_HUGE_PAGE;
     record.trials.iter().filter(|run| single(&run.trial)).find_map(|run| run.refusal.as_ref())
 }
@@ -125,7 +126,7 @@ fn no_coloured_pages(record: &Record) -> bool {
 
 impl Scale {
     pub(crate) fn of(record: &Record) -> Scale {
-        let hz = record.int("clock.hz").filter(|&hz| hz > 0).unwrap_or(1_000_000_000);
+        let hz = record.int(facts::CLOCK_HZ).filter(|&hz| hz > 0).unwrap_or(1_000_000_000);
         let refused = no_huge_pages(record).is_some();
         let resolution = record
             .of(PatternKind::Clock)
@@ -145,9 +146,9 @@ impl Scale {
             yardsticks: yardsticks(&cycle_ticks),
             cycle_ticks,
             share: if record.trust == Some(ClockTrust::Modelled) { 0.0 } else { HARDWARE_SHARE },
-            base: page(record, "page.base").filter(|p| *p >= STRIDE).unwrap_or(4096),
-            huge: page(record, "page.huge").filter(|p| *p > STRIDE && !refused),
-            coloured: record.text("page.coloured").is_some() && !no_coloured_pages(record),
+            base: page(record, facts::PAGE_BASE).filter(|p| *p >= STRIDE).unwrap_or(4096),
+            huge: page(record, facts::PAGE_HUGE).filter(|p| *p > STRIDE && !refused),
+            coloured: record.text(facts::PAGE_COLOURED).is_some() && !no_coloured_pages(record),
         }
     }
 

@@ -13,6 +13,7 @@ use fathom_probe::divisor::gcd;
 use fathom_probe::machine::{COLOUR_SPAN, ClockTrust, Pages};
 use fathom_probe::splitmix::mix;
 use fathom_probe::wire::{OrderKind, PatternKind, Trial};
+use fathom_units::facts;
 use fathom_units::size;
 
 use crate::clock::step_ticks;
@@ -102,7 +103,7 @@ impl Request {
         let unknown = self.kind == Pages::Base && record.trust != Some(ClockTrust::Modelled);
         if way > page && unknown {
             // What the driver's remedy is where it cannot be opened, the machine says.
-            let driver = record.text("driver.remedy").unwrap_or(DRIVER);
+            let driver = record.text(facts::DRIVER_REMEDY).unwrap_or(DRIVER);
             let what =
                 "no huge pages are to be had, and nothing else says which colour a page has".to_owned();
             let huge = "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled";

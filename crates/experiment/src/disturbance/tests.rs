@@ -64,7 +64,7 @@ fn stolen_time_counts_even_where_the_guest_thinks_it_ran() {
     assert!(d.disturbed && d.remedy.contains("hypervisor"), "{d:?}");
     assert!(d.remedy.contains("as root"), "{d:?}");
     let mut raised = some(20, stolen);
-    let fifo = FactValue::Text("priority 1 during trials".into());
+    let fifo = FactValue::Text("granted".into());
     raised.facts.extend([("privilege.fifo".to_owned(), fifo)]);
     assert!(!judge(&raised, &[], &[]).remedy.contains("as root"), "who has the priority need not ask for it");
     assert!(d.causes[0].contains("10.0 ms stolen"), "{d:?}");

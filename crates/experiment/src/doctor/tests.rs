@@ -6,13 +6,13 @@ fn record(trust: ClockTrust, facts: &[(&str, &str)]) -> Record {
         ("trust.evidence", "nothing says otherwise"),
         ("clock.name", "tsc"),
         ("clock.hz", "2000000000"),
-        ("privilege.fifo", "priority 1 during trials"),
-        ("privilege.nice", "-20"),
-        ("privilege.memlock", "without limit (CAP_IPC_LOCK)"),
+        ("privilege.fifo", "granted"),
+        ("privilege.nice", "granted"),
+        ("privilege.memlock.value", "unlimited"),
         ("memory.locked", "yes"),
         ("page.huge", "2097152"),
         ("env.thp.enabled", "always [madvise] never"),
-        ("privilege.counters", "cycles,instructions"),
+        ("privilege.counters", "granted"),
         ("env.perf_event_paranoid", "2"),
         ("env.freq.governor", "performance"),
         ("env.freq.no_turbo", "1"),
@@ -21,6 +21,7 @@ fn record(trust: ClockTrust, facts: &[(&str, &str)]) -> Record {
         ("env.cpus.online", "0-3"),
         ("memory.ceiling.bytes", "8589934592"),
         ("memory.ceiling.limit", "half of the memory that is available now"),
+        ("memory.ceiling.source", "system"),
         ("env.loadavg", "0.10 0.10 0.10 1/99"),
         ("env.pressure.cpu", "some avg10=0.00 avg60=0.00 avg300=0.00 total=5; full avg10=0.00"),
     ];
@@ -60,28 +61,26 @@ fn on_a_machine_that_gives_everything_nothing_costs_anything() {
 fn what_costs_something_says_what_and_has_its_line() {
     for (facts, what, line) in [
         (
-            &[("privilege.fifo", "not permitted (EPERM): run as root")][..],
+            &[("privilege.fifo", "refused"), ("privilege.fifo.reason", "not permitted (EPERM)")][..],
             "priority",
             "sudo prlimit --pid $$ ",
         ),
-        (&[("memory.locked", "no (ENOMEM): run as root")], "locked-memory", "sudo prlimit --pid $$ "),
-        (&[("privilege.memlock", "8388608")], "locked-memory", "sudo prlimit --pid $$ "),
+        (&[("memory.locked", "no")], "locked-memory", "sudo prlimit --pid $$ "),
+        (&[("privilege.memlock.value", "8388608")], "locked-memory", "sudo prlimit --pid $$ "),
         (
             &[("env.thp.enabled", "always madvise [never]")],
             "huge-pages",
             "echo madvise | sudo tee /sys/kernel/mm/",
         ),
         (
-            &[("privilege.counters", "none: not permitted; sysctl"), ("env.perf_event_paranoid", "3")],
+            &[("privilege.counters", "refused"), ("env.perf_event_paranoid", "3")],
             "counters",
             "sudo sysctl kernel.perf_event_paranoid=2",
         ),
         (
             &[
-                (
-                    "privilege.counters",
-                    "none: the cycle counter is the clock (kernel.perf_user_access is 0); x",
-                ),
+                ("privilege.counters", "excluded"),
+                ("env.perf_user_access", "0"),
                 ("env.perf_event_paranoid", "3"),
             ],
             "counters",
@@ -107,13 +106,18 @@ fn what_costs_something_says_what_and_has_its_line() {
 fn what_no_line_gives_is_a_note_with_its_cost() {
     for (facts, what, word) in [
         (&[("clock.name", "monotonic-raw")][..], "clock", "coarser"),
-        (&[("privilege.counters", "none: this kernel has none; give the guest a PMU")], "counters", "a PMU"),
+        (
+            &[("privilege.counters", "absent"), ("privilege.counters.remedy", "give the guest a PMU")],
+            "counters",
+            "a PMU",
+        ),
         (&[("env.cpus.isolated", "")], "cpu", "isolcpus=3 nohz_full=3"),
         (&[("env.cgroup.0.cpu.max", "50000 100000")], "cpu-quota", "outside that container"),
         (
             &[
                 ("memory.ceiling.bytes", "1048576"),
-                ("memory.ceiling.limit", "half of the room in the control group"),
+                ("memory.ceiling.limit", "half of what is left in its group"),
+                ("memory.ceiling.source", "control-group"),
             ],
             "memory",
             "raise the group",

@@ -12,6 +12,7 @@ use fathom_analysis::metrics::survey as metrics;
 use fathom_analysis::sets::{self, Conflict, Geometry, Verdict};
 use fathom_probe::machine::Pages;
 use fathom_probe::wire::{PatternKind, Trial};
+use fathom_units::facts;
 use fathom_units::size;
 
 use super::scan::{self, Arrangement, Domain, Times};
@@ -40,8 +41,8 @@ const CLOCK_SHARE: f64 = 0.003;
 
 /// Pages as what conflicts.
 fn domain(record: &Record, scale: &Scale, step: &Step) -> Domain {
-    let mappable = record.int("memory.mappable.base.bytes");
-    let mappable = mappable.or_else(|| record.int("memory.ceiling.bytes").map(|bytes| bytes / 2));
+    let mappable = record.int(facts::MEMORY_MAPPABLE_BASE_BYTES);
+    let mappable = mappable.or_else(|| record.int(facts::MEMORY_CEILING_BYTES).map(|bytes| bytes / 2));
     let span = ((SPAN * step.capacity.value) as u64).clamp(SPAN_BYTES, scan::MOST_SPAN);
     Domain {
         grain: scale.base,

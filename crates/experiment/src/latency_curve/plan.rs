@@ -4,6 +4,7 @@ use fathom_analysis::tiers::Reading;
 use fathom_probe::machine::Pages;
 use fathom_probe::splitmix::mix;
 use fathom_probe::wire::{OrderKind, PatternKind, Trial};
+use fathom_units::facts;
 
 use super::PAIR_STRIDE;
 use super::curves::{Curves, MAX_PAIR};
@@ -86,11 +87,11 @@ impl Planner<'_> {
     /// Most bytes of one mapping in pages of this kind.
     fn ceiling(&self, pages: Pages) -> u64 {
         let name = match pages {
-            Pages::Base | Pages::Coloured => "memory.mappable.base.bytes",
-            Pages::Huge => "memory.mappable.huge.bytes",
+            Pages::Base | Pages::Coloured => facts::MEMORY_MAPPABLE_BASE_BYTES,
+            Pages::Huge => facts::MEMORY_MAPPABLE_HUGE_BYTES,
         };
         // A host states one ceiling for both kinds, which may be in use at once.
-        let shared = || self.record.int("memory.ceiling.bytes").map(|b| b / 2);
+        let shared = || self.record.int(facts::MEMORY_CEILING_BYTES).map(|b| b / 2);
         let stated = self.record.int(name).or_else(shared).unwrap_or(SKETCH);
         // A refusal of a size is a ceiling too.
         let refused = self.record.trials.iter().filter(|r| r.refusal.is_some() && r.trial.page == pages);

@@ -8,6 +8,7 @@ use fathom_analysis::metrics::{latency, stride as metrics};
 use fathom_analysis::tiers::{self, Options, Point, Tier};
 use fathom_probe::machine::Pages;
 use fathom_probe::wire::{OrderKind, PatternKind, Trial};
+use fathom_units::facts;
 use fathom_units::size;
 
 use super::SIZES;
@@ -83,7 +84,8 @@ pub(super) fn trials(record: &Record, budget: &Budget, loads: u64) -> Vec<Trial>
 
 /// The largest size worth a try, bytes.
 fn top(record: &Record) -> u64 {
-    let stated = record.int("memory.mappable.base.bytes").or_else(|| record.int("memory.ceiling.bytes"));
+    let stated =
+        record.int(facts::MEMORY_MAPPABLE_BASE_BYTES).or_else(|| record.int(facts::MEMORY_CEILING_BYTES));
     stated.unwrap_or(SPAN[1]).min(SPAN[1])
 }
 

@@ -7,6 +7,7 @@ use fathom_analysis::wakeup::cadence::{self, Candidate};
 use fathom_analysis::wakeup::extremes::{self, Request};
 use fathom_analysis::wakeup::stages::{self, Staged};
 use fathom_probe::wire::Around;
+use fathom_units::facts;
 
 use super::conditions::{Case, State};
 use super::plan::{every_ns, seed_of, traced};
@@ -113,7 +114,7 @@ fn candidates(record: &Record) -> Vec<Candidate> {
     all.push(named("quota", 100_000_000));
     // The throttle's, and the default period of the fair server that has taken its place since Linux 6.8
     // (kernel/sched/fair.c: 50 ms of every second).
-    all.push(named("throttle", record.int("throttle.period.ns").unwrap_or(1_000_000_000)));
+    all.push(named("throttle", record.int(facts::THROTTLE_PERIOD_NS).unwrap_or(1_000_000_000)));
     all.push(named("fair-server", 1_000_000_000));
     all
 }

@@ -8,6 +8,7 @@ use fathom_analysis::wakeup::Activation;
 use fathom_analysis::wakeup::summary::{self, Percentile, Run, Summary};
 use fathom_probe::machine::ClockTrust;
 use fathom_probe::wire::PatternKind;
+use fathom_units::facts;
 
 use super::conditions::{self, Case};
 use super::series::{Place, Series};
@@ -60,7 +61,7 @@ impl Unit {
         if record.trust != Some(ClockTrust::Emulated) {
             return Some(Unit { name: "us", of_us: 1.0 });
         }
-        let line = record.text("env.cmdline")?;
+        let line = record.text(facts::KERNEL_COMMAND_LINE)?;
         let ns = line.split_ascii_whitespace().find_map(|w| w.strip_prefix("fathom.instruction_ns="))?;
         let ns = ns.parse::<f64>().ok().filter(|ns| *ns > 0.0)?;
         Some(Unit { name: "instructions", of_us: 1000.0 / ns })
@@ -325,7 +326,7 @@ fn setup(record: &Record, unit: Unit, report: &mut Report) {
             "run as root, or with ulimit -l unlimited",
         );
     }
-    let throttle = record.int("throttle.runtime.ns").zip(record.int("throttle.period.ns"));
+    let throttle = record.int(facts::THROTTLE_RUNTIME_NS).zip(record.int(facts::THROTTLE_PERIOD_NS));
     if let Some((runtime, period)) = throttle.filter(|_| first.is_some_and(|wakes| wakes.priority > 0)) {
         warn(
             format!(
@@ -342,7 +343,7 @@ fn setup(record: &Record, unit: Unit, report: &mut Report) {
             format!("the kernel's trace had no room for {lost} events: places behind them are missing");
         warn(what, "shorter series: --budget, or a longer --period");
     }
-    let governor = record.text("env.freq.governor").filter(|governor| *governor != "performance");
+    let governor = record.text(facts::FREQ_GOVERNOR).filter(|governor| *governor != "performance");
     if let Some(governor) = governor {
         warn(
             format!("the governor {governor} changes the core clock, and a slower core wakes later"),

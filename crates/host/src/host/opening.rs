@@ -2,6 +2,7 @@
 
 use fathom_probe::calibration::{Rate, resolution};
 use fathom_probe::machine::{Attribute, Fact};
+use fathom_units::facts;
 
 use crate::clock::{self, Source};
 use crate::counters::Events;
@@ -18,15 +19,15 @@ use crate::watch::Watcher;
 
 /// Pins the thread and raises its priority; what came of it becomes facts.
 pub(super) fn prepare(root: &Root, cpu: u32, priority: bool, facts: &mut Vec<Fact>) -> Quiet {
-    facts.push(int("cpu.pinned", u64::from(cpu)));
-    facts.push(process::pin(cpu));
-    facts.push(process::volunteer(root));
-    facts.push(process::raise_memlock(root));
+    facts.push(int(facts::CPU_PINNED, u64::from(cpu)));
+    facts.extend(process::pin(cpu));
+    facts.extend(process::volunteer(root));
+    facts.extend(process::raise_memlock(root));
     if priority {
-        facts.push(process::raise_nice());
+        facts.extend(process::raise_nice());
     }
-    let (quiet, fact) = Quiet::new(root, priority);
-    facts.push(fact);
+    let (quiet, tried) = Quiet::new(root, priority);
+    facts.extend(tried);
     quiet
 }
 
@@ -59,8 +60,8 @@ pub(super) fn events(root: &Root, cycles: Option<&Cycles>, memory: &mut Memory) 
 }
 
 pub(super) fn page_facts(sizes: &PageSizes) -> Vec<Fact> {
-    let mut facts = vec![int("page.base", sizes.base), int("page.injected", u64::from(sizes.injected))];
-    facts.extend(sizes.huge.map(|huge| int("page.huge", huge)));
+    let mut facts = vec![int(facts::PAGE_BASE, sizes.base), int("page.injected", u64::from(sizes.injected))];
+    facts.extend(sizes.huge.map(|huge| int(facts::PAGE_HUGE, huge)));
     facts
 }
 
@@ -70,19 +71,19 @@ pub(super) fn buffer_device_facts(root: &Root, driver: &Presence, memory: &Memor
         let buffer_device = driver_buffer::find(root, driver, *attribute)?;
         Some(text(format!("attribute.{}", attribute.token()), buffer_device.name))
     };
-    let colours = memory.colourist().map(|name| text("page.coloured", name));
+    let colours = memory.colourist().map(|name| text(facts::PAGE_COLOURED, name));
     driver_buffer::ATTRIBUTES.iter().filter_map(buffer_device).chain(colours).collect()
 }
 
 fn clock_facts(clock: Source, why: String, rate: Rate) -> Vec<Fact> {
     let (overhead, step) = resolution(|| clock.now().0);
     vec![
-        text("clock.name", clock.name()),
-        text("clock.choice", why),
-        int("clock.hz", rate.hz),
-        int("clock.hz.ppm", rate.ppm),
-        int("clock.overhead.ticks", overhead),
-        int("clock.step.ticks", step),
+        text(facts::CLOCK_NAME, clock.name()),
+        text(facts::CLOCK_CHOICE, why),
+        int(facts::CLOCK_HZ, rate.hz),
+        int(facts::CLOCK_HZ_PPM, rate.ppm),
+        int(facts::CLOCK_OVERHEAD_TICKS, overhead),
+        int(facts::CLOCK_STEP_TICKS, step),
     ]
 }
 
@@ -99,7 +100,9 @@ pub(super) fn watch_facts(watcher: &mut Watcher) -> Vec<Fact> {
 
 pub(super) fn throttle_facts(root: &Root) -> Vec<Fact> {
     match quiet::throttle(root) {
-        Some(t) => vec![int("throttle.runtime.ns", t.runtime_ns), int("throttle.period.ns", t.period_ns)],
+        Some(t) => {
+            vec![int(facts::THROTTLE_RUNTIME_NS, t.runtime_ns), int(facts::THROTTLE_PERIOD_NS, t.period_ns)]
+        }
         None => vec![text("throttle", "off")],
     }
 }

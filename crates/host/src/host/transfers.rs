@@ -10,6 +10,7 @@ use std::hint::black_box;
 use fathom_probe::machine::{Attribute, Dma, FactValue, Refusal};
 use fathom_probe::splitmix::mix;
 use fathom_probe::transfer::{Batch, Channel, Direction, Engine, Strategy, Transferred, Transfers};
+use fathom_units::facts;
 
 use super::Host;
 use crate::arch::{Architecture as _, Cpu};
@@ -90,7 +91,7 @@ impl Host {
 
     /// Ticks a second of the clock, as the facts have it.
     fn clock_hz(&self) -> u64 {
-        let hz = self.facts.iter().find(|fact| fact.name == "clock.hz").map(|fact| &fact.value);
+        let hz = self.facts.iter().find(|fact| fact.name == facts::CLOCK_HZ).map(|fact| &fact.value);
         if let Some(FactValue::Int(hz)) = hz { *hz } else { 0 }
     }
 

@@ -73,8 +73,8 @@ fn an_absurd_throttle_delays_by_a_period_at_most() {
 
 #[test]
 fn spells_begin_and_end_whatever_is_permitted() {
-    let (mut quiet, fact) = Quiet::new(&Root::system(), true);
-    assert_eq!(fact.name, "privilege.fifo");
+    let (mut quiet, facts) = Quiet::new(&Root::system(), true);
+    assert_eq!(facts[0].name, PRIVILEGE_FIFO);
     quiet.begin();
     quiet.begin();
     assert_eq!(quiet.since.is_some(), quiet.permitted);

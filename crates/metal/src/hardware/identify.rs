@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::arch::asm;
 
 use fathom_probe::machine::{Fact, FactValue};
+use fathom_units::facts;
 
 use super::{Image, found, mmu, mrs, msr};
 use crate::registers::{self, Par};
@@ -25,9 +26,9 @@ pub(super) fn text(name: impl ToString, value: impl Into<String>) -> Fact {
 pub(super) fn facts() -> Vec<Fact> {
     let (found, image, midr) = (found(), Image::here(), mrs!("midr_el1"));
     let mut facts = Vec::from([
-        text("env.board.model", found.board.name()),
-        text("env.cpu.model", format!("{} (MIDR_EL1 {midr:#x})", registers::core(midr))),
-        text("env.build", concat!("fathom-metal ", env!("CARGO_PKG_VERSION"))),
+        text(facts::BOARD_MODEL, found.board.name()),
+        text(facts::CPU_MODEL, format!("{} (MIDR_EL1 {midr:#x})", registers::core(midr))),
+        text(facts::BUILD, concat!("fathom-metal ", env!("CARGO_PKG_VERSION"))),
         int("metal.boot_el", found.boot_el),
         int("metal.loaded_at", image.start),
         int("metal.image.bytes", image.loaded_end - image.start),

@@ -13,6 +13,7 @@ use fathom_probe::machine::{
 use fathom_probe::patterns::chase;
 use fathom_probe::patterns::copy::Copying;
 use fathom_probe::patterns::stride::Sweep;
+use fathom_units::facts::{self, Grant, PRIVILEGE_COUNTERS};
 
 use super::arena::{Arena, MetalCell};
 use super::identify::{self, int, text};
@@ -46,7 +47,7 @@ impl Metal {
         let (trust, evidence) =
             clock_trust::judge(found.board, mrs!("midr_el1"), found.own, found.parameters.modelled);
         let mut facts = identify::facts();
-        facts.push(text("trust.evidence", evidence));
+        facts.push(text(facts::TRUST_EVIDENCE, evidence));
         let mut metal = Metal {
             arena: Arena::open(),
             pmu: Pmu::open(),
@@ -71,12 +72,12 @@ impl Metal {
             }
         };
         [
-            text("clock.name", name),
-            text("clock.choice", choice),
-            int("clock.hz", hz),
-            int("clock.hz.ppm", ppm),
-            int("clock.overhead.ticks", overhead),
-            int("clock.step.ticks", step),
+            text(facts::CLOCK_NAME, name),
+            text(facts::CLOCK_CHOICE, choice),
+            int(facts::CLOCK_HZ, hz),
+            int(facts::CLOCK_HZ_PPM, ppm),
+            int(facts::CLOCK_OVERHEAD_TICKS, overhead),
+            int(facts::CLOCK_STEP_TICKS, step),
         ]
     }
 
@@ -84,7 +85,8 @@ impl Metal {
     fn counter_facts(&mut self) -> Vec<Fact> {
         let mut facts = Vec::new();
         if !crate::registers::has_pmu(mrs!("id_aa64dfr0_el1")) {
-            facts.push(text("privilege.counters", "none: ID_AA64DFR0_EL1 names no PMU"));
+            facts.push(text(PRIVILEGE_COUNTERS, Grant::Absent.token()));
+            facts.push(text(&facts::reason(PRIVILEGE_COUNTERS), "ID_AA64DFR0_EL1 names no PMU"));
             return facts;
         }
         facts.push(int("arm.pmcr_el0", mrs!("pmcr_el0")));
@@ -95,8 +97,9 @@ impl Metal {
         }
         let cycles = self.pmu.counts.then_some("cycles");
         let names: Vec<&str> = cycles.into_iter().chain(self.pmu.names()).collect();
-        let names = if names.is_empty() { String::from("none") } else { names.join(",") };
-        facts.push(text("privilege.counters", names));
+        let grant = if names.is_empty() { Grant::Absent } else { Grant::Granted };
+        facts.push(text(PRIVILEGE_COUNTERS, grant.token()));
+        facts.push(text(&facts::value(PRIVILEGE_COUNTERS), names.join(",")));
         facts
     }
 
@@ -135,15 +138,16 @@ impl Metal {
 
 fn memory_facts() -> Vec<Fact> {
     Vec::from([
-        int("page.base", PAGE),
+        int(facts::PAGE_BASE, PAGE),
         int("page.injected", 0),
-        int("page.huge", BLOCK),
+        int(facts::PAGE_HUGE, BLOCK),
         int("memory.bytes", windows::BYTES),
-        int("memory.mappable.base.bytes", windows::BYTES),
-        int("memory.mappable.huge.bytes", windows::BYTES),
-        int("memory.ceiling.bytes", windows::BYTES),
-        text("memory.ceiling.limit", "the arena of this image"),
-        text("memory.locked", "yes"),
+        int(facts::MEMORY_MAPPABLE_BASE_BYTES, windows::BYTES),
+        int(facts::MEMORY_MAPPABLE_HUGE_BYTES, windows::BYTES),
+        int(facts::MEMORY_CEILING_BYTES, windows::BYTES),
+        text(facts::MEMORY_CEILING_LIMIT, "the arena of this image"),
+        text(facts::MEMORY_CEILING_SOURCE, facts::CeilingSource::Process.token()),
+        text(facts::MEMORY_LOCKED, "yes"),
         int("memory.arena.pa", found().board.arena()),
     ])
 }

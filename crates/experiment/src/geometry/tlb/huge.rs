@@ -8,6 +8,7 @@ use fathom_analysis::interval::Interval;
 use fathom_analysis::metrics::survey;
 use fathom_probe::machine::Pages;
 use fathom_probe::wire::{OrderKind, PatternKind, Trial};
+use fathom_units::facts;
 use fathom_units::size;
 
 use super::scan;
@@ -37,8 +38,8 @@ const CLOCK_ERROR: f64 = 0.02;
 
 /// Most huge pages of the curve.
 fn most(record: &Record, huge: u64, curves: &Curves, budget: &Budget) -> u64 {
-    let mappable = record.int("memory.mappable.huge.bytes");
-    let mappable = mappable.or_else(|| record.int("memory.ceiling.bytes").map(|bytes| bytes / 2));
+    let mappable = record.int(facts::MEMORY_MAPPABLE_HUGE_BYTES);
+    let mappable = mappable.or_else(|| record.int(facts::MEMORY_CEILING_BYTES).map(|bytes| bytes / 2));
     // What refused is a ceiling too.
     let refused = record.trials.iter().filter(|run| run.refusal.is_some() && is_spread(&run.trial));
     let refused = refused.map(|run| run.trial.cells().saturating_sub(1)).min();

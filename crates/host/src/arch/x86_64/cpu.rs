@@ -6,6 +6,7 @@ use std::convert::Infallible;
 
 use fathom_loops::{ADDITIONS, Instructions};
 use fathom_probe::machine::{ClockTrust, Fact};
+use fathom_units::facts;
 
 use super::super::{Architecture, Program, X86_64};
 use super::{cpuid, steady, trust};
@@ -79,7 +80,7 @@ impl Architecture for Cpu {
     const COHERENT_DMA: bool = true;
     /// The vDSO tells, and every C library asks it.
     const CHEAP_CPU_NUMBER: bool = true;
-    const CPUINFO: &'static [(&'static str, &'static str)] = &[("microcode", "env.cpu.microcode")];
+    const CPUINFO: &'static [(&'static str, &'static str)] = &[("microcode", facts::CPU_MICROCODE)];
 
     /// `RDPMC` is granted by perf in another way than on AArch64, and the time-stamp counter serves.
     type Cycles = Infallible;

@@ -6,6 +6,8 @@
 //!
 //! No release has the old names, so this program goes away with the first one.
 
+mod facts;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -14,7 +16,10 @@ use fathom_probe::wire::{Line, Value};
 use serde_json::Value as Json;
 
 /// The table: a header, then kind, old, new, where and why in columns.
-const TABLE: &str = include_str!("../../../docs/names.tsv");
+const TABLE: &str = include_str!("../../../../docs/names.tsv");
+
+/// The line with which a probe begins to number its lines anew.
+const GREETING: &str = "probe";
 
 /// The first line of every record.
 const RECORD: &str = "fathom.record ";
@@ -150,26 +155,31 @@ impl Names {
         line
     }
 
-    /// A record. A line that is none, or that is damaged, stays as it is; a seal is made anew.
+    /// A record. A line that is none, or that is damaged, stays as it is; a seal is made anew, and lines behind one
+    /// that has become several are numbered anew, up to the next greeting.
     fn record(&self, text: &str) -> String {
-        let one = |raw: &str| {
-            let Ok(old) = Line::parse(raw) else { return raw.to_owned() };
-            let new = self.line(&old);
-            if new == old {
-                return raw.to_owned();
+        let already = text.lines().any(|raw| raw.contains(".ceiling.source\""));
+        let mut shift = 0;
+        let mut out = String::new();
+        for raw in text.split_inclusive('\n') {
+            let (raw, end) = raw.strip_suffix('\n').map_or((raw, ""), |raw| (raw, "\n"));
+            let Ok(old) = Line::parse(raw) else {
+                out += &format!("{raw}{end}");
+                continue;
+            };
+            let named = self.line(&old);
+            if named.word == GREETING {
+                shift = 0;
             }
-            match new.seq {
-                Some(seq) if raw.contains(" crc=0x") => new.seal(seq),
-                Some(seq) => format!("{} seq={seq}", new.render()),
-                None => new.render(),
+            let all = if already { vec![named] } else { facts::lines(named) };
+            for (nth, mut new) in all.into_iter().enumerate() {
+                shift += u64::from(nth > 0);
+                new.seq = new.seq.map(|seq| seq + shift);
+                out += &if new == old { raw.to_owned() } else { sealed(&new, raw) };
+                out += end;
             }
-        };
-        text.split_inclusive('\n')
-            .map(|raw| match raw.strip_suffix('\n') {
-                Some(raw) => one(raw) + "\n",
-                None => one(raw),
-            })
-            .collect()
+        }
+        out
     }
 
     /// A document, whose rows stand on a line each: names, and no value.
@@ -206,6 +216,15 @@ impl Names {
     }
 }
 
+/// A line as text: sealed where the old one was.
+fn sealed(new: &Line, old: &str) -> String {
+    match new.seq {
+        Some(seq) if old.contains(" crc=0x") => new.seal(seq),
+        Some(seq) => format!("{} seq={seq}", new.render()),
+        None => new.render(),
+    }
+}
+
 /// What of a finding must survive.
 fn values(finding: &Json) -> Vec<&Json> {
     ["value", "unit", "low", "high", "count", "trials"].iter().map(|key| &finding[key]).collect()
@@ -235,29 +254,39 @@ fn prove_document(names: &Names, old: &str, new: &str) -> Result<usize, String> 
     Ok(old_rows.len())
 }
 
-/// Every line of the old record, under its new names, in order, with its number and a seal that holds.
+/// Every line of the old record, under its new names, in order, numbered and with a seal that holds; no number differs.
 fn prove_record(names: &Names, old: &str, new: &str) -> Result<usize, String> {
-    let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
-    if old.len() != new.len() {
-        return Err(format!("{} lines, and now {}", old.len(), new.len()));
-    }
-    for (number, (old, new)) in old.iter().zip(&new).enumerate() {
-        let wrong = |what: &str| Err(format!("line {}: {what}: {old} is now {new}", number + 1));
-        match (Line::parse(old), Line::parse(new)) {
-            (Err(_), _) if old == new => {}
-            (Err(_), _) => return wrong("what is no line has changed"),
-            (Ok(_), Err(_)) => return wrong("it cannot be read any more"),
-            (Ok(a), Ok(b)) if a.seq != b.seq || a.pairs.len() != b.pairs.len() => return wrong("pairs"),
-            (Ok(a), Ok(b)) if names.line(&a) != b => return wrong("names"),
-            (Ok(a), Ok(b)) => {
-                let number = |v: &Value| !matches!(v, Value::Text(_) | Value::Token(_));
-                if a.pairs.iter().zip(&b.pairs).any(|(a, b)| number(&a.1) && a.1 != b.1) {
-                    return wrong("a number");
-                }
+    let mut rest = new.lines().enumerate();
+    let mut rows = 0;
+    for old in old.lines() {
+        let expected = Line::parse(old).map(|line| (facts::lines(names.line(&line)), line));
+        let Ok((expected, was)) = expected else {
+            match rest.next() {
+                Some((_, new)) if new == old => continue,
+                other => return Err(format!("what is no line has changed: {old} is now {other:?}")),
+            }
+        };
+        for line in expected {
+            let (number, new) = rest.next().ok_or_else(|| format!("nothing is left for {old}"))?;
+            let wrong = |what: &str| format!("line {}: {what}: {old} is now {new}", number + 1);
+            let is = Line::parse(new).map_err(|_| wrong("it cannot be read any more"))?;
+            if is.word != line.word || is.pairs != line.pairs || is.seq.is_some() != line.seq.is_some() {
+                return Err(wrong("names"));
+            }
+            let number = |v: &&Value| !matches!(v, Value::Text(_) | Value::Token(_));
+            let numbers =
+                |line: &Line| line.pairs.iter().map(|(_, v)| v.clone()).filter(|v| number(&v)).collect();
+            let (had, has): (Vec<Value>, Vec<Value>) = (numbers(&was), numbers(&is));
+            if had != has {
+                return Err(wrong("a number"));
             }
         }
+        rows += 1;
     }
-    Ok(old.len())
+    match rest.next() {
+        None => Ok(rows),
+        Some((number, new)) => Err(format!("line {}: it was not there: {new}", number + 1)),
+    }
 }
 
 fn text(file: &str) -> Result<String, String> {
