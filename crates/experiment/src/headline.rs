@@ -29,7 +29,7 @@ pub(crate) fn figure(f: &Finding) -> String {
 /// What a report says that has no answer: why not, and the remedy.
 pub(crate) fn none(report: &Report) -> Headline {
     let refused = report.refusals.first();
-    let why = refused.map(|r| format!(": {} was refused", r.what)).unwrap_or_default();
+    let why = refused.map(|r| format!(": {}: {}", r.what, r.reason)).unwrap_or_default();
     let remedies = refused.map(|r| &r.remedy).into_iter().chain(report.warnings.iter().map(|w| &w.remedy));
     let action = remedies.into_iter().find(|remedy| !remedy.is_empty()).cloned().unwrap_or_default();
     Headline {
