@@ -6,6 +6,7 @@
 //! one, and a hypervisor may overrule it. Study S0 compared two of them, by one loop.
 
 mod behaviour;
+pub(crate) mod headline;
 mod mair_bytes;
 mod plan;
 mod reading;

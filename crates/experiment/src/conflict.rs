@@ -1,6 +1,7 @@
 //! Conflict: how is each level built, and what does it cost when lines compete for a set?
 
 mod colours;
+pub(crate) mod headline;
 mod plan;
 mod reading;
 mod study;

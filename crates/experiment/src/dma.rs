@@ -6,6 +6,7 @@
 //! and machine, and where that changes is looked for.
 
 mod crossings;
+pub(crate) mod headline;
 pub mod options;
 mod plan;
 mod points;

@@ -4,6 +4,7 @@
 //! give the histogram (study S4), with the clock's reading and the empty pipeline in every sample. The
 //! difference of the two where the first level answers is the bias, and it comes from the record alone.
 
+pub(crate) mod headline;
 pub mod ladder;
 mod plan;
 mod reading;

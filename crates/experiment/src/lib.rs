@@ -16,6 +16,7 @@ pub mod dma;
 pub mod doctor;
 mod environment;
 mod geometry;
+mod headline;
 pub mod latency;
 mod latency_curve;
 mod options;

@@ -7,6 +7,7 @@
 
 mod coarse_scan;
 mod first_touch;
+pub(crate) mod headline;
 mod lines;
 mod plan;
 mod prefetch;

@@ -6,6 +6,7 @@
 //! share of translation. Claims are decoded from raw facts and stand beside what was measured.
 
 mod claims;
+pub(crate) mod headline;
 mod reading;
 
 use fathom_probe::wire::Trial;

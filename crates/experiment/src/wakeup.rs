@@ -8,6 +8,7 @@
 mod attribution;
 mod causes;
 pub mod conditions;
+pub(crate) mod headline;
 mod imported;
 pub mod options;
 mod plan;

@@ -3,9 +3,10 @@
 #![forbid(unsafe_code)]
 
 pub mod draft;
+mod headline;
 pub mod html;
 pub mod json;
-mod number;
+pub mod number;
 mod page;
 pub mod schema;
 mod sections;
@@ -18,6 +19,7 @@ mod text;
 mod samples;
 
 pub use draft::draft;
+pub use headline::Headline;
 pub use html::html;
 pub use json::{from_json, json};
 pub use sections::compare::comparison;

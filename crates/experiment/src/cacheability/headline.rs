@@ -1,0 +1,47 @@
+//! The answer of `fathom cacheability`: what memory that is not cached costs, against write-back memory.
+
+use fathom_analysis::findings::{Axis, Finding, Report};
+use fathom_analysis::metrics::cacheability::{CACHEABILITY_ALIAS, CACHEABILITY_RATIO, CACHEABILITY_TIME};
+use fathom_report::Headline;
+use fathom_units::exact;
+
+use crate::headline::{confidence, figure, largest, none, sentence};
+
+pub(crate) fn headline(report: &Report) -> Headline {
+    // The worst case is the answer: the largest ratio of all, with both of its times.
+    let Some(worst) = largest(report.of(&CACHEABILITY_RATIO)) else { return none(report) };
+    let word = |f: &Finding, axis| f.key.word(axis).unwrap_or_default();
+    let size = worst.key.number(Axis::Size).unwrap_or(0);
+    let (operation, attribute) = (word(worst, Axis::Operation), word(worst, Axis::Attribute));
+    let time = |attribute: &str| {
+        report.of(&CACHEABILITY_TIME).find(|f| {
+            word(f, Axis::Operation) == operation
+                && word(f, Axis::Attribute) == attribute
+                && f.key.number(Axis::Size) == Some(size)
+        })
+    };
+    let ratio = worst.finite().unwrap_or(f64::NAN);
+    let mut answer = format!(
+        "{operation} of {} {attribute} memory takes up to {ratio:.1} times as long as of write-back memory",
+        exact(size)
+    );
+    if let (Some(slow), Some(fast)) = (time(&attribute), time("write-back")) {
+        answer += &format!(": {} against {} for 8 bytes", figure(slow), figure(fast));
+    }
+    let broken = report.of(&CACHEABILITY_ALIAS).find(|f| f.word().is_some_and(|word| word == "unseen"));
+    let action = match broken {
+        Some(f) => format!(
+            "maintain caches explicitly: a write-back mapping of {} memory loses stores",
+            word(f, Axis::Attribute)
+        ),
+        None if ratio >= 2.0 => format!(
+            "map what the CPU reads and writes often as write-back, and maintain it, before choosing {attribute}"
+        ),
+        None => String::new(),
+    };
+    Headline {
+        answer: sentence(&answer),
+        confidence: confidence(report, &[worst]),
+        action: sentence(&action),
+    }
+}

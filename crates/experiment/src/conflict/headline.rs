@@ -1,0 +1,75 @@
+//! The answer of `fathom conflict`: how the nearest level is built, and what one line too many costs.
+
+use fathom_analysis::findings::{Axis, Finding, Metric, Report};
+use fathom_analysis::metrics::conflict::{
+    CONFLICT_TIME_PER_ROUND, TIER_LINE, TIER_POLICIES, TIER_SETS, TIER_WAYS,
+};
+use fathom_report::Headline;
+use fathom_units::exact;
+
+use crate::headline::{confidence, figure, none, sentence};
+
+/// Distance at which the rounds read, bytes (study S1).
+const APART: u64 = 4096;
+
+pub(crate) fn headline(report: &Report) -> Headline {
+    let levels = report.of(&TIER_WAYS).filter_map(|f| f.key.number(Axis::Level));
+    let mut levels: Vec<u64> = levels.collect();
+    levels.sort_unstable();
+    let of =
+        |metric: &'static Metric, level| report.of(metric).find(|f| f.key.number(Axis::Level) == Some(level));
+    let built: Vec<String> = levels.iter().filter_map(|level| described(*level, of)).collect();
+    if built.is_empty() {
+        return none(report);
+    }
+    let quoted: Vec<&Finding> = levels.iter().filter_map(|level| of(&TIER_WAYS, *level)).collect();
+    let ways = levels.first().and_then(|level| of(&TIER_WAYS, *level)).and_then(Finding::finite);
+    let cost = ways.and_then(|ways| overflow(report, ways as u64));
+    let mut answer = built.join("; ");
+    if let Some((within, beyond)) = cost {
+        let lines = beyond.key.number(Axis::Lines).unwrap_or(0);
+        answer += &format!(
+            "; a round of {lines} lines {} apart takes {}, of {} lines {}",
+            exact(APART),
+            figure(beyond),
+            within.key.number(Axis::Lines).unwrap_or(0),
+            figure(within)
+        );
+    }
+    let action = ways.filter(|_| cost.is_some()).map(|ways| {
+        format!(
+            "use at most {ways:.0} lines at a distance of {} together, or pad rows and buffers apart",
+            exact(APART)
+        )
+    });
+    Headline {
+        answer: sentence(&answer),
+        confidence: confidence(report, &quoted),
+        action: sentence(&action.unwrap_or_default()),
+    }
+}
+
+/// `tier 1 has 8 ways of 64 sets, lines of 64 B, and replaces as lru`.
+fn described<'a>(level: u64, of: impl Fn(&'static Metric, u64) -> Option<&'a Finding>) -> Option<String> {
+    let ways = of(&TIER_WAYS, level).and_then(Finding::finite)?;
+    let mut text = format!("tier {level} has {ways:.0} ways");
+    if let Some(sets) = of(&TIER_SETS, level).and_then(Finding::finite) {
+        text += &format!(" of {sets:.0} sets");
+    }
+    if let Some(line) = of(&TIER_LINE, level).filter(|f| f.finite().is_some()) {
+        text += &format!(", lines of {}", figure(line));
+    }
+    if let Some(policies) = of(&TIER_POLICIES, level).and_then(Finding::word).filter(|word| *word != "none") {
+        text += &format!(", and replaces as {}", policies.replace(',', " or "));
+    }
+    Some(text)
+}
+
+/// The round of as many lines as there are ways, and the next larger one.
+fn overflow(report: &Report, ways: u64) -> Option<(&Finding, &Finding)> {
+    let lines = |f: &Finding| f.key.number(Axis::Lines).unwrap_or(0);
+    let timed = || report.of(&CONFLICT_TIME_PER_ROUND).filter(|f| f.finite().is_some());
+    let within = timed().filter(|f| lines(f) <= ways).max_by_key(|f| lines(f))?;
+    let beyond = timed().filter(|f| lines(f) > ways).min_by_key(|f| lines(f))?;
+    Some((within, beyond))
+}
