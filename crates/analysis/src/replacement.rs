@@ -12,6 +12,8 @@
 
 mod battery;
 mod judge;
+mod noise;
+mod observation;
 mod predict;
 mod program;
 pub(crate) mod rng;
@@ -20,7 +22,8 @@ mod whole;
 
 pub use battery::{Evictors, programs, programs_in_whole};
 
-pub use judge::{Observation, Score, Seen, Total, Verdict, Worst, judge};
+pub use judge::{Score, Verdict, Worst, judge};
+pub use observation::{Observation, Seen, Total};
 pub use predict::{LapPrediction, Prediction, WARM_UP, predict, predict_lap};
 pub use program::{Access, Block, NotationError, Program};
 pub use set::{MOST_WAYS, Set};

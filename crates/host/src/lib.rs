@@ -22,6 +22,7 @@ mod host;
 mod identify;
 mod memory;
 mod memory_budget;
+mod options;
 mod owner;
 mod pages;
 mod placement;
@@ -40,8 +41,9 @@ mod watch;
 
 pub use arch::{PROGRAM, PROGRAMS, Program};
 pub use arena::HostCell;
-pub use host::{Host, Options};
+pub use host::Host;
 pub use memory_budget::{MemoryBudget, memory_budget};
+pub use options::Options;
 pub use reaper::keep;
 pub use stress::{WorkerOptions, work};
 

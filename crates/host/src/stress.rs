@@ -10,6 +10,7 @@ mod block;
 mod disk;
 mod rounds;
 mod slots;
+mod task;
 mod worker;
 
 use std::io::Write as _;
@@ -27,16 +28,17 @@ use rustix::process::Pid;
 use crate::ceiling::{Ceiling, ceiling};
 use crate::clock::raw_ns;
 use crate::facts::text;
-use crate::host::Options;
+use crate::options::Options;
 use crate::process::list;
 use crate::read::Root;
 use crate::resctrl::Group;
 use crate::stalls;
 use crate::supervisor::{End, Supervisor, ended};
 use slots::Slots;
-use worker::{Placement, WorkerError};
+use task::{Placement, WorkerError};
 
-pub use worker::{WorkerOptions, work};
+pub use task::WorkerOptions;
+pub use worker::work;
 
 /// How long all workers together may take to become ready, and that much more for each [`STEP`] of their memory.
 const READY: Duration = Duration::from_secs(20);

@@ -11,6 +11,8 @@ use fathom_analysis::findings::{
 };
 use fathom_units::facts;
 
+use fathom_analysis::metrics::latency::REFUSED;
+
 use crate::number;
 use crate::schema::{WORTH, WarningKind};
 use crate::style::Style;
@@ -103,8 +105,8 @@ fn finding(f: &Finding) -> Option<Finding> {
         return None;
     }
     // A reason of a refusal is whatever the probe said.
-    let notes = f.notes.iter().filter(|note| !note.starts_with("refused"));
-    let notes = notes.map(|note| without_names(note)).collect();
+    let notes = if f.detail.flag(REFUSED) { &[][..] } else { &f.notes };
+    let notes = notes.iter().map(|note| without_names(note)).collect();
     Some(Finding { notes, detail: detail(f), ..f.clone() })
 }
 

@@ -1,7 +1,8 @@
 //! Laps that were counted or timed as a whole, as a policy explains them.
 
-use super::judge::{COUNT_FLOOR, Noise, TIME_FLOOR, TOTALS_FOR_ONE_OUTLIER, Term};
-use super::{LapPrediction, Seen, Total};
+use super::LapPrediction;
+use super::noise::{COUNT_FLOOR, Noise, TIME_FLOOR, TOTALS_FOR_ONE_OUTLIER, Term};
+use super::observation::{Seen, Total};
 
 /// What costs time: an access, a miss in the nearer level, a miss in the level under test.
 const COSTS: usize = 3;

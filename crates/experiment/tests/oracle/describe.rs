@@ -10,7 +10,7 @@ use fathom_model::Description;
 use fathom_model::description::Replacement;
 
 use crate::entries::number;
-use crate::{committed, latency_curve_wrongs, randoms, surveyed, wrongs};
+use crate::{committed, latency_curve_wrongs, randoms, report_of, wrongs};
 
 /// The draft of a report, read back.
 fn drafted(name: &str, report: &Report) -> (String, Description) {
@@ -50,7 +50,7 @@ fn reproduced(what: &str, all: &[Description]) -> (usize, usize, Vec<String>) {
         for _ in 0..2 {
             scope.spawn(|| {
                 while let Some(d) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let (_, report) = surveyed(d, 1);
+                    let report = report_of(d, 1);
                     if !wrongs(d, &report).is_empty() {
                         continue;
                     }
@@ -59,7 +59,7 @@ fn reproduced(what: &str, all: &[Description]) -> (usize, usize, Vec<String>) {
                     // What a claim alone knows is in the draft as a claim, and only where there are claims.
                     assert!(!text.contains("claimed by"), "{text}");
                     assert!(drafted(&d.name, &report).0.contains("claimed by description, not measured"));
-                    let (_, again) = surveyed(&draft, 2);
+                    let again = report_of(&draft, 2);
                     let mut wrong = latency_curve_wrongs(d, &again);
                     wrong.extend(built_otherwise(&report, &again));
                     match wrong {

@@ -9,7 +9,8 @@ use fathom_probe::proof::unproven;
 use fathom_probe::wire::{PatternKind, Trial};
 
 use super::*;
-use crate::host::{Host, Options};
+use crate::host::Host;
+use crate::options::Options;
 
 use crate::fixture;
 

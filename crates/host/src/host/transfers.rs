@@ -212,7 +212,7 @@ impl Link {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::Options;
+    use crate::options::Options;
 
     fn host() -> Host {
         Host::open(Options { priority: false, die_with_parent: false, ..Options::default() })

@@ -9,9 +9,8 @@ use fathom_probe::machine::Refusal;
 use rustix::fs::{Access, Mode, OFlags, access, open, statfs, statvfs, unlink};
 use rustix::io::Errno;
 
-use super::rounds::Rounds;
 use super::slots::Tally;
-use super::worker::{Stage, WorkerError};
+use super::task::{Rounds, Stage, WorkerError};
 
 /// Bytes of one write: those of `stress --hdd`.
 const CHUNK: usize = 1 << 20;

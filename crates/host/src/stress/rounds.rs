@@ -12,7 +12,7 @@ use super::allocator::Allocator;
 use super::block::Block;
 use super::disk::Disk;
 use super::slots::{Slot, Tally};
-use super::worker::{Stage, WorkerError, WorkerOptions};
+use super::task::{Rounds, Stage, WorkerError, WorkerOptions};
 use crate::process::set_affinity;
 
 /// The unit of lines in what is told, bytes: the line of every core that Fathom is built for but the ARM1176.
@@ -23,12 +23,6 @@ const WORDS: usize = 8;
 const PIECE: usize = 256 << 10;
 /// Touches between two such looks: a page fault takes about a microsecond.
 const TOUCHES: usize = 1024;
-
-/// A kind of work that is prepared, and then done for ever.
-pub(crate) trait Rounds {
-    /// One round. Whatever it does is counted before it returns.
-    fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError>;
-}
 
 /// Takes what the work needs: afterwards nothing more can be refused but what is taken anew in each round.
 pub(crate) fn prepare(options: &WorkerOptions) -> Result<Box<dyn Rounds>, WorkerError> {

@@ -120,3 +120,9 @@ fn write_own((actlr, ectlr): (u64, u64)) {
 pub(super) fn own_registers() -> (u64, u64) {
     (mrs!("S3_1_C15_C2_0"), mrs!("S3_1_C15_C2_1"))
 }
+
+/// Lets system errors in: they are reported like everything else.
+pub(super) fn let_errors_in() {
+    // SAFETY: their handler is installed before this is called (`hardware::vectors`).
+    unsafe { core::arch::asm!("msr daifclr, #4", options(nostack)) };
+}

@@ -1,7 +1,6 @@
 //! The bare machine as a [`Machine`].
 
 use alloc::format;
-use alloc::string::String;
 use alloc::vec::Vec;
 use core::arch::asm;
 

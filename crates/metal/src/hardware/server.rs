@@ -9,7 +9,7 @@ use fathom_probe::wire::MAX_LINE;
 
 use super::metal::Metal;
 use super::uart::Came;
-use super::{Only, boot, clock, found, heap, mrs, study, uart, vectors, watchdog};
+use super::{Only, boot, clock, control, found, heap, mrs, study, uart, watchdog};
 
 /// What outlives a fault.
 #[derive(Clone, Copy)]
@@ -51,7 +51,7 @@ pub(super) extern "C" fn serve() -> ! {
     // SAFETY: at power-on and after a fault nothing that was allocated is used any more: the stack is empty, and no
     // static holds any of it.
     unsafe { heap::begin() };
-    vectors::let_errors_in();
+    control::let_errors_in();
     let mut metal = Metal::open();
     keep(|kept| kept.in_fault = false);
     loop {
@@ -65,8 +65,9 @@ pub(super) extern "C" fn serve() -> ! {
     }
 }
 
-/// Reports a fault on the wire and serves again.
-pub(super) fn fault(what: impl FnOnce() -> String) -> ! {
+/// Reports a fault on the wire. Whoever calls it goes on serving on an empty stack and nowhere else: the heap begins
+/// anew here.
+pub(super) fn fault(what: impl FnOnce() -> String) {
     watchdog::disarm();
     // Whoever cannot report, or open the machine again after it, would only do this for ever.
     if kept().in_fault {
@@ -85,7 +86,6 @@ pub(super) fn fault(what: impl FnOnce() -> String) -> ! {
     if mrs!("sctlr_el1") & 1 == 0 {
         boot::park();
     }
-    vectors::serve_again()
 }
 
 /// The UART as a stream of lines.

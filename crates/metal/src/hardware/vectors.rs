@@ -60,12 +60,6 @@ pub(super) fn install() {
     }
 }
 
-/// Lets system errors in: they are reported like everything else.
-pub(super) fn let_errors_in() {
-    // SAFETY: their handler is installed.
-    unsafe { core::arch::asm!("msr daifclr, #4", options(nostack)) };
-}
-
 /// An exception was taken.
 extern "C" fn taken(vector: u64, esr: u64, far: u64, elr: u64) -> ! {
     let taken = Taken { vector, esr, far, elr, image: Image::here().start };
@@ -73,23 +67,24 @@ extern "C" fn taken(vector: u64, esr: u64, far: u64, elr: u64) -> ! {
         let unexpected = watchdog::unexpected();
         let ms = found().parameters.watch_ms;
         let elr = elr.wrapping_sub(taken.image);
-        server::fault(|| match unexpected {
+        report(|| match unexpected {
             None => alloc::format!("watch: the trial took longer than {ms} ms; it was at image+{elr:#x}"),
             Some(source) => alloc::format!("{}; the trial was at image+{elr:#x}", source.words()),
         })
     }
-    server::fault(|| taken.words())
+    report(|| taken.words())
 }
 
-/// Begins to serve again, on an empty stack.
-pub(super) fn serve_again() -> ! {
-    // SAFETY: the stack that is left behind and the one that is begun hold nothing that is used again: whoever
-    // calls this is at its end (`server::fault`).
+/// Reports a fault on the wire and begins to serve again, on an empty stack.
+fn report(what: impl FnOnce() -> alloc::string::String) -> ! {
+    server::fault(what);
+    // SAFETY: the stack that is left behind and the one that is begun hold nothing that is used again: this is the end
+    // of whoever faulted.
     unsafe { again() }
 }
 
 /// A panic is one more fault.
 #[panic_handler]
 fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
-    server::fault(|| alloc::format!("{info}"))
+    report(|| alloc::format!("{info}"))
 }

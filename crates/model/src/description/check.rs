@@ -1,16 +1,16 @@
 //! What no machine can be: the checks, with what would work instead.
 
 use super::{
-    Description, Flaw, Holds, Inclusion, Index, Level, Replacement, Through, Time, Tlb, Wakeup, WalkFrom,
-    device, nearest,
+    Description, Holds, Inclusion, Index, Level, Replacement, Through, Time, Tlb, Wakeup, WalkFrom, device,
+    nearest,
 };
 use fathom_units::compact;
 
+use super::place::{At, Check};
+
 /// The widest set of a policy that keeps a bit of each way in a 64-bit word.
 const WORD_WAYS: u32 = 64;
-/// Bounds that keep every sum of costs far inside 64 bits; no machine is near them.
-const MOST_CYCLES: f64 = 1e6;
-const MOST_NS: f64 = 1e6;
+/// Bounds that keep every sum far inside 64 bits; no machine is near them.
 const MOST_CPUS: u32 = 1024;
 const MOST_LEVELS: usize = 16;
 const MOST_BYTES: u64 = 1 << 40;
@@ -21,34 +21,6 @@ const MOST_LINES: u64 = 1 << 24;
 const MOST_INSTRUCTIONS: u64 = 1 << 20;
 const MOST_TOUCHED: u64 = 1 << 22;
 const WITHIN: (u64, u64) = (64 << 10, 256 << 20);
-
-pub(super) type Check = Result<(), Flaw>;
-
-/// Where a check looks.
-#[derive(Clone, Copy)]
-pub(super) struct At(pub(super) &'static str, pub(super) usize);
-
-impl At {
-    pub(super) fn flaw(self, key: &'static str, message: impl Into<String>, help: impl Into<String>) -> Flaw {
-        Flaw { table: self.0, index: self.1, key, message: message.into(), help: help.into() }
-    }
-
-    pub(super) fn time(self, key: &'static str, time: Time) -> Check {
-        let sane = |v: f64, most: f64| (0.0..=most).contains(&v);
-        if sane(time.cycles, MOST_CYCLES) && sane(time.ns, MOST_NS) {
-            return Ok(());
-        }
-        let help = format!("0 to {MOST_CYCLES} cycles and 0 to {MOST_NS} ns");
-        Err(self.flaw(key, format!("`{key}` = {time} is no time of a memory hierarchy"), help))
-    }
-
-    fn hz(self, key: &'static str, hz: f64) -> Check {
-        if (1e3..=1e11).contains(&hz) {
-            return Ok(());
-        }
-        Err(self.flaw(key, format!("`{key}` = {hz} Hz is no clock of a machine"), "from 1 kHz to 100 GHz"))
-    }
-}
 
 pub(super) fn check(d: &Description) -> Check {
     check_core(d)?;

@@ -5,8 +5,8 @@ use std::fmt;
 use fathom_probe::transfer::Maintenance;
 use fathom_units::compact;
 
-use super::check::{At, Check};
-use super::read::{Result, Table};
+use super::place::{At, Check};
+use super::table::{Result, Table};
 use super::units::{self, show_rate};
 use super::{Description, Time};
 

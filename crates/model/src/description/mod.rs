@@ -39,8 +39,10 @@ macro_rules! words {
 mod check;
 mod device;
 mod error;
+mod place;
 mod read;
 mod show;
+mod table;
 mod units;
 
 words! {

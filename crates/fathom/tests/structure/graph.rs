@@ -1,0 +1,80 @@
+//! Which module uses which, and the circles in that.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::source::{Module, Names};
+
+/// Modules by their place, each with those that it uses.
+pub struct Graph {
+    names: Vec<Names>,
+    uses: Vec<BTreeSet<usize>>,
+}
+
+/// Re-exports that are followed before a path is given up: no path has more.
+const DEPTH: usize = 16;
+
+impl Graph {
+    /// The graph of a crate. A parent and its children, at any depth, may use each other: that is no edge.
+    pub fn of(modules: &[Module]) -> Graph {
+        let places: BTreeMap<&Names, usize> = modules.iter().enumerate().map(|(n, m)| (&m.path, n)).collect();
+        let uses = modules
+            .iter()
+            .enumerate()
+            .map(|(from, module)| {
+                let reached = module.uses.iter().filter_map(|path| target(modules, &places, path, DEPTH));
+                reached.filter(|to| !related(&modules[from].path, &modules[*to].path)).collect()
+            })
+            .collect();
+        Graph { names: modules.iter().map(|m| m.path.clone()).collect(), uses }
+    }
+
+    /// How many uses of one module by another there are.
+    pub fn edges(&self) -> usize {
+        self.uses.iter().map(BTreeSet::len).sum()
+    }
+
+    /// Sets of modules that all reach each other, each sorted.
+    pub fn circles(&self) -> Vec<Vec<String>> {
+        let reached = |from: usize| {
+            let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
+            while let Some(at) = open.pop() {
+                open.extend(self.uses[at].iter().copied().filter(|to| seen.insert(*to)));
+            }
+            seen
+        };
+        let reached: Vec<BTreeSet<usize>> = (0..self.names.len()).map(reached).collect();
+        let mut circles: BTreeSet<Vec<String>> = BTreeSet::new();
+        for (from, all) in reached.iter().enumerate() {
+            let mut circle: Vec<String> = all
+                .iter()
+                .filter(|to| reached[**to].contains(&from))
+                .map(|to| self.names[*to].join("::"))
+                .collect();
+            circle.sort();
+            if !circle.is_empty() {
+                circles.insert(circle);
+            }
+        }
+        circles.into_iter().collect()
+    }
+}
+
+/// Is one of the two inside of the other, or are they the same?
+fn related(a: &Names, b: &Names) -> bool {
+    a.starts_with(b) || b.starts_with(a)
+}
+
+/// The module that a path from the root ends in: the deepest that it names, or the one that a re-export leads to.
+fn target(modules: &[Module], places: &BTreeMap<&Names, usize>, path: &Names, depth: usize) -> Option<usize> {
+    let known = (0..=path.len()).rev().find(|n| places.contains_key(&path[..*n].to_vec()))?;
+    let at = *places.get(&path[..known].to_vec())?;
+    let rest = &path[known..];
+    let Some(first) = rest.first() else { return Some(at) };
+    match modules[at].names.get(first) {
+        Some(named) if depth > 0 => {
+            let path = [&named[..], &rest[1..]].concat();
+            target(modules, places, &path, depth - 1).or(Some(at))
+        }
+        _ => Some(at),
+    }
+}

@@ -1,0 +1,239 @@
+//! One table of a description's file: its keys, and what is wrong with a value, with its place.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use toml::de::{DeTable, DeValue};
+
+use super::units::{self, Misread};
+use super::{DescriptionError, Time, nearest};
+
+type Spanned<T> = toml::Spanned<T>;
+pub(super) type Result<T> = std::result::Result<T, DescriptionError>;
+
+/// The file under the reader.
+pub(super) struct Source<'a> {
+    pub(super) file: &'a str,
+    pub(super) text: &'a str,
+}
+
+impl Source<'_> {
+    pub(super) fn fault(
+        &self,
+        span: Range<usize>,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> DescriptionError {
+        DescriptionError::at(self.file, self.text, span, message.into(), help.into())
+    }
+}
+
+/// Where every key's value stands, so that the checks, which know tables and keys, can be located.
+pub(super) type Places = HashMap<(&'static str, usize, &'static str), Range<usize>>;
+
+/// One table of the file.
+pub(super) struct Table<'a> {
+    pub(super) source: &'a Source<'a>,
+    name: &'static str,
+    index: usize,
+    header: Range<usize>,
+    entries: &'a DeTable<'a>,
+    known: &'static [&'static str],
+}
+
+impl<'a> Table<'a> {
+    /// Takes a table and refuses the keys that it may not have.
+    pub(super) fn open(
+        source: &'a Source<'a>,
+        name: &'static str,
+        index: usize,
+        table: (&'a DeTable<'a>, Range<usize>),
+        known: &'static [&'static str],
+        places: &mut Places,
+    ) -> Result<Table<'a>> {
+        let (entries, header) = table;
+        for (key, value) in entries.iter() {
+            let Some(&word) = known.iter().find(|k| **k == key.get_ref().as_ref()) else {
+                return Err(unknown_key(source, name, key, known));
+            };
+            places.insert((name, index, word), value.span());
+        }
+        places.insert((name, index, ""), header.clone());
+        Ok(Table { source, name, index, header, entries, known })
+    }
+
+    pub(super) fn value(&self, key: &'static str) -> Option<&'a Spanned<DeValue<'a>>> {
+        debug_assert!(self.known.contains(&key), "{key} is asked for but not listed");
+        self.entries.get(key)
+    }
+
+    pub(super) fn missing(&self, key: &str) -> DescriptionError {
+        let of = match self.name {
+            "" => "the description".to_string(),
+            "level" | "tlb" => format!("this [[{}]] (number {})", self.name, self.index + 1),
+            name => format!("[{name}]"),
+        };
+        self.source.fault(self.header.clone(), format!("{of} lacks `{key}`"), example(key))
+    }
+
+    pub(super) fn required(&self, key: &'static str) -> Result<&'a Spanned<DeValue<'a>>> {
+        self.value(key).ok_or_else(|| self.missing(key))
+    }
+
+    pub(super) fn wrong(&self, value: &Spanned<DeValue<'_>>, key: &str, wanted: &str) -> DescriptionError {
+        let found = value.get_ref().type_str();
+        self.source.fault(value.span(), format!("`{key}` must be {wanted}, not {found}"), example(key))
+    }
+
+    pub(super) fn text(&self, key: &'static str) -> Result<(&'a str, Range<usize>)> {
+        let value = self.required(key)?;
+        let text = value.get_ref().as_str().ok_or_else(|| self.wrong(value, key, "a quoted text"))?;
+        Ok((text, value.span()))
+    }
+
+    /// A quantity through its reader.
+    pub(super) fn quantity<T>(
+        &self,
+        key: &'static str,
+        read: fn(&str) -> std::result::Result<T, Misread>,
+    ) -> Result<T> {
+        let (text, span) = self.text(key)?;
+        read(text).map_err(|e| self.source.fault(span, format!("`{key}`: {}", e.message), e.help))
+    }
+
+    /// A time whose absence means none.
+    pub(super) fn time_or_zero(&self, key: &'static str) -> Result<Time> {
+        if self.value(key).is_some() { self.quantity(key, units::time) } else { Ok(Time::ZERO) }
+    }
+
+    /// A time that may be absent.
+    pub(super) fn time_if_any(&self, key: &'static str) -> Result<Option<Time>> {
+        self.value(key).map(|_| self.quantity(key, units::time)).transpose()
+    }
+
+    pub(super) fn count(&self, key: &'static str) -> Result<u64> {
+        let value = self.required(key)?;
+        let integer = value.get_ref().as_integer().ok_or_else(|| self.wrong(value, key, "an integer"))?;
+        let number = u64::from_str_radix(integer.as_str(), integer.radix());
+        number.map_err(|_| self.wrong(value, key, "an integer from 0 to 2^64 - 1"))
+    }
+
+    pub(super) fn count32(&self, key: &'static str) -> Result<u32> {
+        let count = self.count(key)?;
+        u32::try_from(count).map_err(|_| {
+            let span = self.required(key).map_or(self.header.clone(), Spanned::span);
+            self.source.fault(span, format!("`{key}` is far beyond any machine"), "")
+        })
+    }
+
+    pub(super) fn flag(&self, key: &'static str) -> Result<bool> {
+        let value = self.required(key)?;
+        value.get_ref().as_bool().ok_or_else(|| self.wrong(value, key, "true or false"))
+    }
+
+    /// One of an enumeration's words.
+    pub(super) fn word<T: Copy>(
+        &self,
+        key: &'static str,
+        all: &[T],
+        word: fn(T) -> &'static str,
+    ) -> Result<T> {
+        let (text, span) = self.text(key)?;
+        if let Some(found) = all.iter().find(|v| word(**v) == text) {
+            return Ok(*found);
+        }
+        let words: Vec<&str> = all.iter().map(|v| word(*v)).collect();
+        let help = match nearest(text, words.iter().copied()) {
+            Some(near) => format!("did you mean \"{near}\"? It is one of {}", words.join(", ")),
+            None => format!("it is one of {}", words.join(", ")),
+        };
+        Err(self.source.fault(span, format!("`{key}` knows no \"{text}\""), help))
+    }
+
+    /// The same where absence of the key means the first word.
+    pub(super) fn word_or_first<T: Copy>(
+        &self,
+        key: &'static str,
+        all: &[T],
+        word: fn(T) -> &'static str,
+    ) -> Result<T> {
+        if self.value(key).is_some() { self.word(key, all, word) } else { Ok(all[0]) }
+    }
+
+    /// A list of sizes.
+    pub(super) fn sizes(&self, key: &'static str) -> Result<Vec<u64>> {
+        let value = self.required(key)?;
+        let wanted = "a list of quoted sizes";
+        let list = value.get_ref().as_array().ok_or_else(|| self.wrong(value, key, wanted))?;
+        let mut sizes = Vec::new();
+        for entry in list.iter() {
+            let text = entry.get_ref().as_str().ok_or_else(|| self.wrong(entry, key, wanted))?;
+            let size = units::size(text);
+            sizes.push(
+                size.map_err(|e| self.source.fault(entry.span(), format!("`{key}`: {}", e.message), e.help))?,
+            );
+        }
+        Ok(sizes)
+    }
+}
+
+fn unknown_key(
+    source: &Source,
+    table: &str,
+    key: &Spanned<toml::de::DeString>,
+    known: &[&str],
+) -> DescriptionError {
+    let place = match table {
+        "" => "at the top of a description".to_string(),
+        "level" | "tlb" => format!("in [[{table}]]"),
+        _ => format!("in [{table}]"),
+    };
+    let help = match nearest(key.get_ref(), known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("known there: {}", known.join(", ")),
+    };
+    source.fault(key.span(), format!("unknown key `{}` {place}", key.get_ref()), help)
+}
+
+/// What a key looks like; shown when it is missing or of the wrong kind.
+pub(super) fn example(key: &str) -> String {
+    let line = match key {
+        "format" => "format = 1",
+        "about" => "about = \"Raspberry Pi 3: BCM2837, 4x Cortex-A53\"",
+        "clock" => "clock = \"600 MHz\"",
+        "size" => "size = \"32K\"",
+        "line" => "line = \"64\"",
+        "pages" => "pages = [\"4K\", \"2M\"]",
+        "row" => "row = \"8K\"",
+        "rate" => "rate = \"24 MB/s\"",
+        "burst" => "burst = \"64\"",
+        "coherence" => "coherence = \"none\"",
+        "maintenance" => "maintenance = \"map-and-unmap\"",
+        "widest" => "widest = \"16\"",
+        "gather" => "gather = \"64\"",
+        "write_through" => "write_through = \"normal-nc\"",
+        "mixed" => "mixed = \"normal-nc\"",
+        "name" => "name = \"L1D\"",
+        "holds" => "holds = \"data\"",
+        "replacement" => "replacement = \"lru\"",
+        "index" => "index = \"bits\"",
+        "frames" => "frames = \"contiguous\"",
+        "write" => "write = \"back\"",
+        "inclusion" => "inclusion = \"neither\"",
+        "from" => "from = \"memory\"",
+        "allocate" | "shared" => return format!("for example: {key} = true"),
+        "cpus" | "ways" | "entries" | "fetches" | "banks" | "buffers" | "resolution" => {
+            return format!("for example: {key} = 4");
+        }
+        "core" | "timer" | "memory" | "walk" | "uncached" | "wakeup" | "dma" => {
+            return format!("a table [{key}] of its own");
+        }
+        "sleep" | "irq" | "wake" | "switch" | "user" => return format!("a table [wakeup.{key}] of its own"),
+        "code" | "data" | "common" => return format!("for example: {key} = \"4K\""),
+        "within" => "within = \"8M\"",
+        "instructions" => "instructions = 1100",
+        "level" | "tlb" => return format!("tables [[{key}]], nearest first"),
+        _ => return format!("for example: {key} = \"3 cycles\" or \"130 ns\""),
+    };
+    format!("for example: {line}")
+}
