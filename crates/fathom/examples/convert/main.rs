@@ -21,6 +21,9 @@ const TABLE: &str = include_str!("../../../../docs/names.tsv");
 /// The line with which a probe begins to number its lines anew.
 const GREETING: &str = "probe";
 
+/// The line that ends the facts, with their number.
+const FACTS_END: &str = "facts_end";
+
 /// The first line of every record.
 const RECORD: &str = "fathom.record ";
 
@@ -159,7 +162,7 @@ impl Names {
     /// that has become several are numbered anew, up to the next greeting.
     fn record(&self, text: &str) -> String {
         let already = text.lines().any(|raw| raw.contains(".ceiling.source\""));
-        let mut shift = 0;
+        let (mut shift, mut added) = (0, 0);
         let mut out = String::new();
         for raw in text.split_inclusive('\n') {
             let (raw, end) = raw.strip_suffix('\n').map_or((raw, ""), |raw| (raw, "\n"));
@@ -167,13 +170,16 @@ impl Names {
                 out += &format!("{raw}{end}");
                 continue;
             };
-            let named = self.line(&old);
-            if named.word == GREETING {
-                shift = 0;
+            let mut named = self.line(&old);
+            match named.word.as_str() {
+                GREETING => shift = 0,
+                FACTS_END => more_facts(&mut named, std::mem::take(&mut added)),
+                _ => {}
             }
             let all = if already { vec![named] } else { facts::lines(named) };
             for (nth, mut new) in all.into_iter().enumerate() {
                 shift += u64::from(nth > 0);
+                added += u64::from(nth > 0);
                 new.seq = new.seq.map(|seq| seq + shift);
                 out += &if new == old { raw.to_owned() } else { sealed(&new, raw) };
                 out += end;
@@ -213,6 +219,15 @@ impl Names {
         let Some((before, rest)) = line.split_once(command) else { return line };
         let (text, after) = rest.split_once('"').unwrap_or((rest, ""));
         format!("{before}{command}{}\"{after}", self.command(text))
+    }
+}
+
+/// Counts facts that were added before the line that ends them.
+fn more_facts(line: &mut Line, added: u64) {
+    for (key, value) in &mut line.pairs {
+        if let (true, Value::Int(count)) = (key == "count", value) {
+            *count += i128::from(added);
+        }
     }
 }
 
@@ -257,9 +272,19 @@ fn prove_document(names: &Names, old: &str, new: &str) -> Result<usize, String> 
 /// Every line of the old record, under its new names, in order, numbered and with a seal that holds; no number differs.
 fn prove_record(names: &Names, old: &str, new: &str) -> Result<usize, String> {
     let mut rest = new.lines().enumerate();
-    let mut rows = 0;
+    let (mut rows, mut added) = (0, 0);
     for old in old.lines() {
-        let expected = Line::parse(old).map(|line| (facts::lines(names.line(&line)), line));
+        let expected = Line::parse(old).map(|mut line| {
+            let mut named = names.line(&line);
+            if named.word == FACTS_END {
+                let added = std::mem::take(&mut added);
+                more_facts(&mut named, added);
+                more_facts(&mut line, added);
+            }
+            let all = facts::lines(named);
+            added += all.len() as u64 - 1;
+            (all, line)
+        });
         let Ok((expected, was)) = expected else {
             match rest.next() {
                 Some((_, new)) if new == old => continue,
