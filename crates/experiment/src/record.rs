@@ -7,8 +7,10 @@
 use fathom_analysis::claims::{FactValue, Facts};
 use fathom_analysis::interval::median;
 use fathom_probe::machine::ClockTrust;
+use fathom_probe::pattern::{PatternKind, Trial};
 use fathom_probe::proof::unproven;
-use fathom_probe::wire::{Done, Line, PatternKind, Sample, Samples, Trial, VERSION, WireError};
+use fathom_probe::rows::{Done, Sample, Samples};
+use fathom_probe::wire::{Line, VERSION, WireError};
 
 mod facts;
 mod harness_lines;
@@ -445,7 +447,7 @@ impl Record {
     pub fn of(&self, pattern: PatternKind) -> impl Iterator<Item = &TrialRun> + '_ {
         self.trials
             .iter()
-            .filter(move |r| r.trial.pattern == pattern && r.done.is_some() && r.has_left_something())
+            .filter(move |r| r.trial.kind() == pattern && r.done.is_some() && r.has_left_something())
     }
 
     /// The last round that was planned; 0 before the first.

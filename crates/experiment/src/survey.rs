@@ -8,7 +8,7 @@
 mod claims;
 mod reading;
 
-use fathom_probe::wire::Trial;
+use fathom_probe::pattern::Trial;
 
 use crate::budget::Budget;
 use crate::geometry;

@@ -6,7 +6,8 @@ use fathom_experiment::record::{Record, Run};
 use fathom_experiment::session::{InProcess, Plan, Session};
 use fathom_experiment::survey;
 use fathom_model::{Model, catalog};
-use fathom_probe::wire::{Line, PatternKind, Trial};
+use fathom_probe::pattern::{PatternKind, Trial};
+use fathom_probe::wire::Line;
 
 fn run() -> Run {
     Run {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use fathom_experiment::record::{Record, TrialRun};
 use fathom_experiment::session::Session;
-use fathom_probe::wire::PatternKind;
+use fathom_probe::pattern::PatternKind;
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// Steps of the bar.
@@ -99,7 +99,7 @@ impl Progress {
             self.share = budget.spent as f64 / budget.total.max(1) as f64;
             self.points = format!("{} points", self.done);
             if let Some(last) = record.trials.last() {
-                self.bar.set_prefix(question(last.trial.pattern));
+                self.bar.set_prefix(question(last.trial.kind()));
             }
         }
         let (share, left) = left(
@@ -164,7 +164,7 @@ mod tests {
         let mut late = Late::default();
         assert_eq!(late.line(), None);
         let mut record = Record::default();
-        let woke = |us: u64| fathom_probe::wire::Woke { user_ns: us * 1000, ..Default::default() };
+        let woke = |us: u64| fathom_probe::machine::Woke { user_ns: us * 1000, ..Default::default() };
         let woken = vec![woke(1), woke(12), woke(12), woke(99_000)];
         let wakeups = Wakeups { woken, ..Wakeups::default() };
         let refusal = Some(<(String, String)>::default());

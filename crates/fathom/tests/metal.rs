@@ -12,8 +12,10 @@ use std::time::Duration;
 use fathom_analysis::claims::{Holds, Source};
 use fathom_experiment::record::Record;
 use fathom_metal::parameters::{Parameters, code_bytes, memory_bytes};
+use fathom_probe::pattern::Trial;
 use fathom_probe::proof::unproven;
-use fathom_probe::wire::{Done, Line, Sample, Samples, Trial, Value};
+use fathom_probe::rows::{Done, Sample, Samples};
+use fathom_probe::wire::{Line, Value};
 
 /// A start that boards know, as QEMU's arguments.
 struct Start {

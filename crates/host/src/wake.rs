@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use fathom_probe::machine::{Awake, Event, Places, Refusal, Traced};
-use fathom_probe::wire::{Wakes, Woke};
+use fathom_probe::machine::{Wakes, Woke};
 
 use crate::arch::{Architecture as _, Cpu};
 use crate::driver::{self, Activation, Driver, Policy, Presence, Recorder};

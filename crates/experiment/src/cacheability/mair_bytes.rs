@@ -7,7 +7,7 @@ use fathom_analysis::attribute::Memory;
 use fathom_analysis::findings::{Basis, Item, Key, Metric, Report};
 use fathom_analysis::metrics::cacheability as metrics;
 use fathom_probe::machine::{ClockTrust, Operation};
-use fathom_probe::wire::Trial;
+use fathom_probe::pattern::Trial;
 
 use super::behaviour::{Times, behaves};
 use super::plan::trial;

@@ -2,7 +2,7 @@
 //! rounds.
 
 use fathom_probe::machine::{Attribute, Controls, Operation};
-use fathom_probe::wire::{PatternKind, Trial};
+use fathom_probe::pattern::{PatternKind, Trial};
 
 use super::reading::{DECISIVE, PILOT_ROUND};
 use super::{APART, Means, Request, STRIDE, STUDY_BYTES, mair_bytes, walks};
@@ -54,7 +54,7 @@ fn rank(trial: &Trial) -> u8 {
     if mair.is_some() || tables != Attribute::WriteBack {
         return 2;
     }
-    u8::from(!DECISIVE.contains(&(trial.operation, trial.bytes, trial.stride)))
+    u8::from(!DECISIVE.contains(&(trial.operation, trial.memory.bytes, trial.memory.stride)))
 }
 
 /// One small trial of each attribute, which is granted or refused with its reason; and whether two mappings with
@@ -72,7 +72,7 @@ fn look(requested: &Request) -> Vec<Trial> {
 
 /// Was this refused, when it was looked at? That a working set is too large says nothing of the smaller ones.
 pub(super) fn refused(record: &Record, means: Means) -> bool {
-    let of = |t: &Trial| t.pattern == PatternKind::Stride && Means::of(t) == means && t.bytes == STUDY_BYTES;
+    let of = |t: &Trial| t.kind() == PatternKind::Stride && Means::of(t) == means && t.bytes == STUDY_BYTES;
     record.trials.iter().any(|r| r.trial.round == PILOT_ROUND && of(&r.trial) && r.refusal.is_some())
 }
 

@@ -8,7 +8,7 @@ use fathom_analysis::findings::{Basis, Finding, Item, Report};
 use fathom_analysis::interval::{Interval, grouped_interval};
 use fathom_analysis::metrics::cacheability as metrics;
 use fathom_probe::machine::{Attribute, Controls};
-use fathom_probe::wire::{OrderKind, PatternKind, Trial};
+use fathom_probe::pattern::{OrderKind, PatternKind, Trial};
 
 use crate::common::scale::Scale;
 use crate::common::{STRIDE, quotient};
@@ -54,10 +54,12 @@ pub(super) fn trials(record: &Record) -> Vec<Trial> {
 
 /// The tables whose walks were asked for and not measured, as a word for what is missing.
 pub(super) fn missing(record: &Record) -> Option<String> {
-    let refused = |r: &TrialRun| r.trial.bytes == LINES * STRIDE && r.refusal.is_some();
+    let refused = |r: &TrialRun| r.trial.memory.bytes == LINES * STRIDE && r.refusal.is_some();
     let done = |tables: &Attribute| {
         [PatternKind::Pages, PatternKind::Chase].into_iter().all(|pattern| {
-            record.of(pattern).any(|r| r.trial.controls.tables == *tables && r.trial.bytes == LINES * STRIDE)
+            record
+                .of(pattern)
+                .any(|r| r.trial.controls.tables == *tables && r.trial.memory.bytes == LINES * STRIDE)
         })
     };
     let lost = wanted(record) && !TABLES.iter().all(done) && !record.trials.iter().any(refused);
@@ -112,7 +114,7 @@ struct Times {
 }
 
 fn times(record: &Record, tables: Attribute, pattern: PatternKind, scale: &Scale) -> Option<Times> {
-    let of = |r: &&TrialRun| r.trial.controls.tables == tables && r.trial.bytes == LINES * STRIDE;
+    let of = |r: &&TrialRun| r.trial.controls.tables == tables && r.trial.memory.bytes == LINES * STRIDE;
     let runs: Vec<&TrialRun> = record.of(pattern).filter(of).collect();
     let ns = |r: &&TrialRun| r.ticks_per_op().map(|t| t * scale.tick_ns).collect::<Vec<f64>>();
     let groups: Vec<Vec<f64>> = runs.iter().map(ns).collect();

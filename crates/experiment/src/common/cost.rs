@@ -1,7 +1,7 @@
 //! What a trial will cost, so that a round never overruns its budget.
 
 use fathom_probe::machine::{Attribute, Operation};
-use fathom_probe::wire::{OrderKind, PatternKind, Trial};
+use fathom_probe::pattern::{OrderKind, PatternKind, Trial};
 
 use super::scale::At;
 
@@ -43,10 +43,10 @@ impl Cost<'_> {
     fn of_wakes(&self, trial: &Trial) -> u64 {
         let wakes = trial.samples + trial.warm;
         if self.modelled {
-            let evict = trial.wakes.evict / trial.stride;
+            let evict = trial.wakes.evict / trial.memory.stride;
             return wakes.saturating_mul(trial.loads + evict + WAKE_PATH);
         }
-        let start = if trial.load.is_none() { FIXED_NS as u64 } else { WAKE_START_NS };
+        let start = if trial.beside.load.is_none() { FIXED_NS as u64 } else { WAKE_START_NS };
         wakes.saturating_mul(trial.wakes.every_ns).saturating_add(start)
     }
 
@@ -68,7 +68,7 @@ impl Cost<'_> {
         if matches!(trial.pattern, PatternKind::Stride | PatternKind::Copy) {
             return self.of_sweep(trial);
         }
-        if trial.pattern == PatternKind::Wake {
+        if trial.kind() == PatternKind::Wake {
             return self.of_wakes(trial);
         }
         let a_sample = match trial.pattern {
@@ -88,15 +88,16 @@ impl Cost<'_> {
             PatternKind::Clock => 40 * (trial.loads + 2) * trial.samples,
             PatternKind::Alu => loads,
             _ => {
-                let pages = if trial.pattern == PatternKind::Pages { 20.0 } else { 0.0 };
-                let lay = (trial.cells() * anew) as f64 * (LAY_NS + pages) + trial.bytes as f64 * TOUCH_NS;
+                let pages = if trial.kind() == PatternKind::Pages { 20.0 } else { 0.0 };
+                let lay = (trial.memory.cells() * anew) as f64 * (LAY_NS + pages)
+                    + trial.memory.bytes as f64 * TOUCH_NS;
                 // Cells far apart are few lines, and what lies between them is touched once for all trials.
                 let apart = trial.period > 0;
                 let (bytes, lay) = if apart {
-                    let cells = trial.cells().max(trial.sequence.accesses().len() as u64);
+                    let cells = trial.memory.cells().max(trial.sequence.accesses().len() as u64);
                     (cells * LINE, cells as f64 * LAY_NS)
                 } else {
-                    (trial.bytes, lay)
+                    (trial.memory.bytes, lay)
                 };
                 (QUIET * (FIXED_NS + lay + loads as f64 * (self.latency(bytes) + pages))) as u64
             }
@@ -105,7 +106,7 @@ impl Cost<'_> {
 
     /// The same of a sweep. A model warms line by line and neither pays for laying nor for the look at the end.
     fn of_sweep(&self, trial: &Trial) -> u64 {
-        let a_line = trial.stride.min(LINE) as f64 / LINE as f64;
+        let a_line = trial.memory.stride.min(LINE) as f64 / LINE as f64;
         let (timed, warm) = ((3 * trial.loads * trial.samples) as f64, trial.warm as f64);
         let each = match trial.operation {
             Operation::Rmw | Operation::CopyTo | Operation::CopyFrom => 2.0,
@@ -118,12 +119,12 @@ impl Cost<'_> {
             return (each * (timed + warm * a_line)) as u64;
         }
         let looks = if trial.operation == Operation::Read { 1.0 } else { 2.0 };
-        let lay = looks * trial.cells() as f64 * SWEEP_NS + trial.bytes as f64 * TOUCH_NS;
+        let lay = looks * trial.memory.cells() as f64 * SWEEP_NS + trial.memory.bytes as f64 * TOUCH_NS;
         // Half: what the next access brings is under way before this one is there.
-        let access = match (trial.controls.flush, trial.attribute) {
+        let access = match (trial.controls.flush, trial.memory.attribute) {
             (true, _) => FLUSH_NS,
             (_, Attribute::WriteBack) if trial.controls.mair.is_none() => {
-                SWEEP_NS + a_line * self.latency(trial.bytes) / 2.0
+                SWEEP_NS + a_line * self.latency(trial.memory.bytes) / 2.0
             }
             _ => SWEEP_NS + UNCACHED_NS,
         };
@@ -141,9 +142,9 @@ impl Cost<'_> {
             Operation::Rmw => (2.0, 1.0),
             _ => (1.0, 1.0),
         };
-        let lap = trial.cells() as f64 * SWEEP_NS;
-        let touched = (trial.cells() * trial.stride.min(PAGE)) as f64;
+        let lap = trial.memory.cells() as f64 * SWEEP_NS;
+        let touched = (trial.memory.cells() * trial.memory.stride.min(PAGE)) as f64;
         let sample = (1.0 + looks) * lap + touches * touched * TOUCH_NS;
-        (QUIET * (FIXED_NS + trial.bytes as f64 * TOUCH_NS + trial.samples as f64 * sample)) as u64
+        (QUIET * (FIXED_NS + trial.memory.bytes as f64 * TOUCH_NS + trial.samples as f64 * sample)) as u64
     }
 }

@@ -1,8 +1,8 @@
 //! A round of an experiment whose points stand from the start: what fits the budget, shuffled, between
 //! cycle calibrations.
 
+use fathom_probe::pattern::{PatternKind, Trial};
 use fathom_probe::splitmix::mix;
-use fathom_probe::wire::{PatternKind, Trial};
 
 use super::cost::Cost;
 use crate::budget::Budget;
@@ -75,8 +75,8 @@ pub(crate) fn close_at(
         // 48 bits of seed are plenty and keep the lines short.
         (trial.id, trial.round, trial.seed) = (first + 1 + i as u64, round, nth >> 16);
         // A place that a plan has chosen stays.
-        if trial.place == 0 {
-            trial.place = mix(nth) >> 40;
+        if trial.memory.place == 0 {
+            trial.memory.place = mix(nth) >> 40;
         }
     }
     all

@@ -11,8 +11,8 @@ use fathom_analysis::metrics::conflict as metrics;
 use fathom_analysis::sets::Geometry;
 use fathom_probe::divisor::gcd;
 use fathom_probe::machine::{COLOUR_SPAN, ClockTrust, Pages};
+use fathom_probe::pattern::{OrderKind, PatternKind, Trial};
 use fathom_probe::splitmix::mix;
-use fathom_probe::wire::{OrderKind, PatternKind, Trial};
 use fathom_units::size;
 
 use crate::clock::step_ticks;
@@ -116,8 +116,9 @@ impl Request {
             let what = format!("pages are placed within {span}, of which a way of {way} is no part");
             return Some((what, "huge pages of the kernel's, where they are larger".to_owned()));
         }
-        let own =
-            |run: &&TrialRun| run.trial.page == Pages::Coloured && run.trial.counted == self.tier as u64;
+        let own = |run: &&TrialRun| {
+            run.trial.memory.page == Pages::Coloured && run.trial.counted == self.tier as u64
+        };
         record.trials.iter().filter(own).find_map(|run| run.refusal.clone())
     }
 
@@ -185,7 +186,8 @@ impl Request {
     }
 
     fn is_of(&self, trial: &Trial, colours: Option<u64>, pages: u64) -> bool {
-        let own = (trial.counted, trial.stride, trial.cells()) == (self.tier as u64, self.page, pages);
+        let own = (trial.counted, trial.memory.stride, trial.memory.cells())
+            == (self.tier as u64, self.page, pages);
         own && match colours {
             None => trial.frames == 1,
             Some(k) => (trial.frames, trial.group, trial.period) == (0, k, self.period(k)),
@@ -231,7 +233,7 @@ pub(super) fn wanted(record: &Record, scale: &Scale, steps: &[Step], modelled: b
 
 /// How often it was asked, whatever came of it.
 fn had(record: &Record, one: &Request, patterns: &[PatternKind], colours: Option<u64>, pages: u64) -> u64 {
-    let of = |run: &&TrialRun| patterns.contains(&run.trial.pattern) && one.is_of(&run.trial, colours, pages);
+    let of = |run: &&TrialRun| patterns.contains(&run.trial.kind()) && one.is_of(&run.trial, colours, pages);
     record.trials.iter().filter(of).count() as u64
 }
 
@@ -302,7 +304,7 @@ impl Request {
         let counted = gather(pattern, &|run| {
             let loads = run.trial.loads as f64;
             // n and 2n loads, a few of them beside whole laps.
-            let of = |s: &fathom_probe::wire::Sample| {
+            let of = |s: &fathom_probe::rows::Sample| {
                 s.misses.map(|(n, twice)| (n as f64 + twice as f64) / (3.0 * loads) * a_round)
             };
             run.samples.iter().filter_map(of).collect()

@@ -7,7 +7,7 @@ use fathom_analysis::replacement::{Policy, misses_per_round};
 use fathom_analysis::sets::Geometry;
 use fathom_probe::divisor::gcd;
 use fathom_probe::machine::{Operation, Pages};
-use fathom_probe::wire::{PatternKind, Trial};
+use fathom_probe::pattern::{PatternKind, Trial};
 
 use crate::clock::step_ticks;
 use crate::common::scale::Scale;
@@ -32,13 +32,13 @@ fn reads(nearest: Option<Geometry>) -> impl Iterator<Item = u64> {
 }
 
 fn is_of(trial: &Trial, pattern: PatternKind, page: Pages, n: u64) -> bool {
-    let reads = trial.pattern == pattern && trial.page == page && trial.cells() == n;
+    let reads = trial.kind() == pattern && trial.memory.page == page && trial.memory.cells() == n;
     reads
         && match pattern {
             PatternKind::Stride => {
-                trial.stride == STRIDE && trial.operation == Operation::Read && trial.frames == 0
+                trial.memory.stride == STRIDE && trial.operation == Operation::Read && trial.frames == 0
             }
-            _ => trial.period == STRIDE && trial.group == 1 && trial.stride == 64,
+            _ => trial.period == STRIDE && trial.group == 1 && trial.memory.stride == 64,
         }
 }
 

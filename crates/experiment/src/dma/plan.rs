@@ -1,9 +1,9 @@
 //! The plan: a look at each strategy; then every size of those that were granted, some rounds, with and without a
 //! victim; then sizes between those where two change places.
 
+use fathom_probe::machine::dma::Transfers;
 use fathom_probe::machine::{Attribute, Controls};
-use fathom_probe::transfer::Transfers;
-use fathom_probe::wire::{PatternKind, Trial};
+use fathom_probe::pattern::{PatternKind, Trial};
 
 use super::crossings::changes;
 use super::points::{self, PILOT_ROUND};
@@ -60,11 +60,11 @@ fn chunk_ns(record: &Record) -> f64 {
 
 /// What a trial costs, in a budget's coin: accesses on a model, ns on hardware.
 fn price(trial: &Trial, modelled: bool, chunk_ns: f64) -> u64 {
-    if trial.pattern != PatternKind::Transfer {
+    if trial.kind() != PatternKind::Transfer {
         return 0;
     }
     let count = trial.samples + trial.warm;
-    let (bytes, victim) = (trial.bytes, trial.transfers.victim);
+    let (bytes, victim) = (trial.memory.bytes, trial.transfers.victim);
     // Two walks before each, one with the clock, and one after.
     let walks = if victim > 0 { 4 * (victim / LINE + 1) } else { 0 };
     if modelled {
@@ -107,7 +107,7 @@ fn look(record: &Record, wanted: &Wanted) -> Vec<Trial> {
 
 /// Was this refused, when it was looked at?
 pub(super) fn refused(record: &Record, route: Route) -> bool {
-    let of = |t: &Trial| t.pattern == PatternKind::Transfer && points::route(t) == route;
+    let of = |t: &Trial| t.kind() == PatternKind::Transfer && points::route(t) == route;
     record.trials.iter().any(|r| r.trial.round == PILOT_ROUND && of(&r.trial) && r.refusal.is_some())
 }
 

@@ -1,5 +1,6 @@
 use fathom_analysis::claims::FactValue;
-use fathom_probe::wire::{Done, Sample, Trial};
+use fathom_probe::pattern::Trial;
+use fathom_probe::rows::{Done, Sample};
 
 use super::*;
 use crate::record::{End, TrialRun};

@@ -6,7 +6,7 @@
 //! seen; where they come from memory, an adjacent-line prefetcher as well.
 
 use fathom_analysis::interval::median;
-use fathom_probe::wire::{PatternKind, Trial};
+use fathom_probe::pattern::{PatternKind, Trial};
 
 use super::{Step, pages};
 use crate::common::scale::Scale;
@@ -39,9 +39,9 @@ fn pairs(step: &Step, next: Option<&Step>) -> u64 {
 }
 
 fn is_of(trial: &Trial, distance: u64, pairs: u64) -> bool {
-    trial.pattern == PatternKind::Pair
-        && (trial.stride, trial.period) == (distance, PERIOD)
-        && trial.cells() == 2 * pairs
+    trial.kind() == PatternKind::Pair
+        && (trial.memory.stride, trial.period) == (distance, PERIOD)
+        && trial.memory.cells() == 2 * pairs
 }
 
 /// The trials that are wanted next.

@@ -11,8 +11,8 @@ use fathom_analysis::replacement::{
 };
 use fathom_analysis::sets::Geometry;
 use fathom_probe::machine::Pages;
+use fathom_probe::pattern::{PatternKind, Trial};
 use fathom_probe::sequence::Sequence;
-use fathom_probe::wire::{PatternKind, Trial};
 
 use super::scan::place;
 use super::{Step, pages};
@@ -152,8 +152,8 @@ impl Request<'_> {
     }
 
     fn is_of(&self, trial: &Trial, sequence: &Sequence) -> bool {
-        trial.pattern == PatternKind::EvictionSet
-            && (trial.period, trial.stride) == (self.period(), self.evictors())
+        trial.kind() == PatternKind::EvictionSet
+            && (trial.period, trial.memory.stride) == (self.period(), self.evictors())
             && trial.sequence == *sequence
     }
 }
@@ -210,7 +210,7 @@ pub(crate) fn wanted(record: &Record, scale: &Scale, requested: &Request<'_>, mo
 /// need not be worked out in every round of the next one's.
 pub(crate) fn presumed(record: &Record, requested: &Request<'_>) -> Option<&'static [Policy]> {
     let evicts = |run: &&TrialRun| {
-        run.trial.stride == requested.geometry.way_bytes
+        run.trial.memory.stride == requested.geometry.way_bytes
             && run.trial.sequence.accesses().iter().any(|a| a.block.evicts)
     };
     let trial = &record.of(PatternKind::EvictionSet).find(evicts)?.trial;

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use fathom_analysis::interval::median;
 use fathom_analysis::sets::{self, Conflict, GRAIN, Geometry, Question, Verdict};
 use fathom_probe::machine::{COLOUR_SPAN, Pages};
+use fathom_probe::pattern::{OrderKind, PatternKind, Trial};
 use fathom_probe::splitmix::mix;
-use fathom_probe::wire::{OrderKind, PatternKind, Trial};
 
 use super::{Step, pages};
 use crate::common::scale::Scale;
@@ -128,9 +128,9 @@ impl Domain {
     fn has(&self, trial: &Trial) -> bool {
         // Which page a cell lies in must not depend on where in its page the first one does.
         // What counts refills asks other questions, later.
-        trial.pattern == PatternKind::Conflict
+        trial.kind() == PatternKind::Conflict
             && trial.counted == 0
-            && trial.page == self.pages.0
+            && trial.memory.page == self.pages.0
             && (self.apart == 0 || trial.offset == 0)
     }
 }
@@ -162,7 +162,12 @@ impl Arrangement {
 
     pub(super) fn of(trial: &Trial) -> Arrangement {
         let group = trial.group.max(1);
-        Arrangement { groups: trial.cells() / group, group, stride: trial.stride, period: trial.period }
+        Arrangement {
+            groups: trial.memory.cells() / group,
+            group,
+            stride: trial.memory.stride,
+            period: trial.period,
+        }
     }
 
     pub(super) fn cells(self) -> u64 {

@@ -9,7 +9,7 @@ use fathom_analysis::interval::median;
 use fathom_analysis::pages::{self, Fit, Geometry, Point};
 use fathom_analysis::replacement::Policy;
 use fathom_probe::machine::Pages;
-use fathom_probe::wire::{PatternKind, Trial};
+use fathom_probe::pattern::{PatternKind, Trial};
 
 use super::scan;
 use super::{Level, Step};
@@ -110,10 +110,10 @@ impl<'a> Scattered<'a> {
     }
 
     fn is_of(&self, trial: &Trial, pages: u64, apart: u64) -> bool {
-        trial.pattern == PatternKind::Conflict
-            && (trial.counted, trial.page) == (mark(self.index), Pages::Base)
-            && (trial.group, trial.stride, trial.period) == (1, self.line, self.base + apart)
-            && trial.cells() == pages
+        trial.kind() == PatternKind::Conflict
+            && (trial.counted, trial.memory.page) == (mark(self.index), Pages::Base)
+            && (trial.group, trial.memory.stride, trial.period) == (1, self.line, self.base + apart)
+            && trial.memory.cells() == pages
     }
 
     /// The trials that are wanted next.

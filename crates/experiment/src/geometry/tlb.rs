@@ -11,7 +11,7 @@ use fathom_analysis::findings::{Basis, Refused, Report};
 use fathom_analysis::metrics::survey as metrics;
 use fathom_analysis::sets::{self, Conflict, Geometry, Verdict};
 use fathom_probe::machine::Pages;
-use fathom_probe::wire::{PatternKind, Trial};
+use fathom_probe::pattern::{PatternKind, Trial};
 use fathom_units::size;
 
 use super::scan::{self, Arrangement, Domain, Times};
@@ -279,7 +279,7 @@ fn refuse(report: &mut Report, n: usize, reason: String, remedy: String) {
 /// Trials that the conflicts of a TLB rest on.
 fn trials(record: &Record, tlb: &Tlb) -> Vec<u64> {
     let of = |trial: &Trial| {
-        let cells = (Arrangement::of(trial), trial.page);
+        let cells = (Arrangement::of(trial), trial.memory.page);
         let same = |c: &&Conflict| {
             let Conflict { groups, group, stride: step, period, .. } = **c;
             cells == (Arrangement { groups, group, stride: step, period }, Pages::Base)

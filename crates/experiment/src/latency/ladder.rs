@@ -6,8 +6,8 @@ use fathom_analysis::histogram::{groups, main_group};
 use fathom_analysis::interval::grouped_interval;
 use fathom_analysis::metrics::latency;
 use fathom_probe::machine::{Controls, Pages};
+use fathom_probe::pattern::{OrderKind, PatternKind, Trial};
 use fathom_probe::splitmix::mix;
-use fathom_probe::wire::{OrderKind, PatternKind, Trial};
 
 use super::plan::requested;
 use super::reading::{Bias, Measure, by_trial, ids, joined, peak};
@@ -154,13 +154,13 @@ fn ascending(random: &Trial, single: &Trial) -> [Trial; 2] {
 
 /// The rung that a trial was run for; none where it is one of a working set's own.
 pub(super) fn ladder_step(trial: &Trial, places: &[u64]) -> Option<LadderStep> {
-    let single = trial.pattern == PatternKind::Single;
-    match (trial.page, trial.order) {
+    let single = trial.kind() == PatternKind::Single;
+    match (trial.memory.page, trial.order) {
         _ if !trial.controls.prefetch => Some(LadderStep::Prefetch(false)),
         (Pages::Huge, _) => Some(LadderStep::Page(Pages::Huge)),
         (_, order @ OrderKind::Sequential) => Some(LadderStep::Order(order)),
         (_, order @ OrderKind::Window) if single => Some(LadderStep::Order(order)),
-        _ => places.iter().position(|p| *p == trial.place).map(|n| LadderStep::Placement(n + 1)),
+        _ => places.iter().position(|p| *p == trial.memory.place).map(|n| LadderStep::Placement(n + 1)),
     }
 }
 
@@ -184,7 +184,8 @@ pub(super) fn rows(record: &Record, bias: Option<&Bias>, measure: &Measure<'_>, 
     for ladder in wanted(record) {
         for &bytes in &sizes {
             for ladder_step in rungs(ladder) {
-                let of = |r: &&TrialRun| r.trial.bytes == bytes && belongs(&r.trial, ladder_step, &places);
+                let of =
+                    |r: &&TrialRun| r.trial.memory.bytes == bytes && belongs(&r.trial, ladder_step, &places);
                 let runs: Vec<&TrialRun> = record.trials.iter().filter(of).collect();
                 report.findings.extend(one(ladder_step.keys(bytes), &runs, bias, measure));
             }
@@ -200,7 +201,7 @@ fn one(
     measure: &Measure<'_>,
 ) -> Vec<Finding> {
     let of = |pattern: PatternKind, values: &dyn Fn(&TrialRun) -> Vec<f64>| -> Vec<(u64, Vec<f64>)> {
-        let done = runs.iter().filter(|r| r.trial.pattern == pattern && !r.samples.is_empty());
+        let done = runs.iter().filter(|r| r.trial.kind() == pattern && !r.samples.is_empty());
         done.map(|r| (r.trial.id, values(r))).collect()
     };
     let times = of(PatternKind::Chase, &|r| measure.nanoseconds(r));
@@ -215,7 +216,7 @@ fn one(
         row.notes.push(format!("refused: {reason}{remedy}"));
         rows.push(row);
     }
-    let timed = runs.iter().find(|r| r.trial.pattern == PatternKind::Single).map_or(1, |r| r.trial.timed);
+    let timed = runs.iter().find(|r| r.trial.kind() == PatternKind::Single).map_or(1, |r| r.trial.timed);
     let raw = joined(&single);
     if let Some(((main, bias), key)) = main_group(&groups(&raw, measure.stride)).zip(bias).zip(peak_key) {
         let main = peak(main, timed.max(1), bias, measure);

@@ -1,6 +1,6 @@
 //! The plan: which trials, from the record so far.
 
-use fathom_probe::wire::{OrderKind, PatternKind, Trial};
+use fathom_probe::pattern::{OrderKind, PatternKind, Trial};
 
 use super::{REFERENCE, SIZES, STRIDE, ladder};
 use crate::budget::Budget;
@@ -42,7 +42,7 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
             .collect()
     };
     // Without the reference there is no bias, and without that no peak.
-    round::close(record, &budget, wanted, |trial| u8::from(trial.bytes != REFERENCE), (seed, 0x1a7e))
+    round::close(record, &budget, wanted, |trial| u8::from(trial.memory.bytes != REFERENCE), (seed, 0x1a7e))
 }
 
 /// The sizes asked for, whole cells.

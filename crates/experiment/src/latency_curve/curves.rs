@@ -4,7 +4,7 @@ use fathom_analysis::interval::{Interval, median};
 use fathom_analysis::tiers::shape::Shape;
 use fathom_analysis::tiers::{self, Capacity, Options, Point, Reading};
 use fathom_probe::machine::Pages;
-use fathom_probe::wire::{OrderKind, PatternKind, Trial};
+use fathom_probe::pattern::{OrderKind, PatternKind, Trial};
 
 use super::PAIR_STRIDE;
 use crate::common::scale::{At, Scale};
@@ -24,11 +24,11 @@ impl Scale {
 
     /// Is this trial a step of the latency curve?
     pub(crate) fn is_step(&self, trial: &Trial) -> bool {
-        trial.pattern == PatternKind::Chase
+        trial.kind() == PatternKind::Chase
             && trial.order == OrderKind::Window
             && trial.window == self.window()
-            && trial.page == self.pages()
-            && trial.with.is_empty()
+            && trial.memory.page == self.pages()
+            && trial.beside.streams.is_empty()
     }
 
     /// The latency curve, ascending in bytes.

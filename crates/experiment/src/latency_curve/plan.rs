@@ -2,8 +2,8 @@
 
 use fathom_analysis::tiers::Reading;
 use fathom_probe::machine::Pages;
+use fathom_probe::pattern::{OrderKind, PatternKind, Trial};
 use fathom_probe::splitmix::mix;
-use fathom_probe::wire::{OrderKind, PatternKind, Trial};
 
 use super::PAIR_STRIDE;
 use super::curves::{Curves, MAX_PAIR};
@@ -93,7 +93,8 @@ impl Planner<'_> {
         let shared = || self.record.int("memory.ceiling.bytes").map(|b| b / 2);
         let stated = self.record.int(name).or_else(shared).unwrap_or(SKETCH);
         // A refusal of a size is a ceiling too.
-        let refused = self.record.trials.iter().filter(|r| r.refusal.is_some() && r.trial.page == pages);
+        let refused =
+            self.record.trials.iter().filter(|r| r.refusal.is_some() && r.trial.memory.page == pages);
         let refused = refused.map(|r| r.trial.extent(self.scale.base)).min().unwrap_or(u64::MAX);
         stated.min(refused.saturating_sub(1)).min(LARGEST)
     }

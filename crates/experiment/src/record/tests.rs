@@ -2,14 +2,15 @@ use fathom_probe::load::{BlockMode, Load};
 use std::sync::LazyLock;
 
 use fathom_probe::machine::Watch;
-use fathom_probe::wire::{Sample, Value};
+use fathom_probe::rows::Sample;
+use fathom_probe::wire::Value;
 use proptest::prelude::*;
 
 use super::*;
 use crate::latency::ladder::Ladder;
 use crate::{budget::Budget, disturbance, survey};
+use fathom_probe::machine::dma::{self, Direction, Engine, Maintenance, Mistake};
 use fathom_probe::machine::{Attribute, Operation};
-use fathom_probe::transfer::{self, Direction, Engine, Maintenance, Mistake};
 
 /// A small whole session: facts (one in parts), a clock trial, a proven chase, a refusal, the end.
 fn session() -> Vec<String> {

@@ -1,8 +1,10 @@
 //! Transfers in a record.
 
+use fathom_probe::machine::dma::{Channel, Engine, Transferred};
+use fathom_probe::pattern::PatternKind;
 use fathom_probe::proof::unproven_transfers;
-use fathom_probe::transfer::{Channel, Engine, Transferred};
-use fathom_probe::wire::{Line, Moved, PatternKind, WireError};
+use fathom_probe::rows::Moved;
+use fathom_probe::wire::{Line, WireError};
 
 use super::{Record, TrialRun};
 
@@ -36,7 +38,7 @@ impl TrialRun {
     /// Keeps the transfers that prove their work. What arrived otherwise than it was sent is counted by itself: that is
     /// no fault of the probe.
     pub(super) fn keep_proven_transfers(&mut self) {
-        if self.trial.pattern != PatternKind::Transfer {
+        if self.trial.kind() != PatternKind::Transfer {
             return;
         }
         let mut bad = unproven_transfers(&self.trial, &self.transfers.rows);

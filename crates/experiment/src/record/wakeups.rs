@@ -2,8 +2,11 @@
 
 use fathom_probe::load::{LoadStats, Stalls};
 use fathom_probe::machine::ClockTrust;
+use fathom_probe::machine::Woke;
+use fathom_probe::pattern::PatternKind;
 use fathom_probe::proof::unproven_wakes;
-use fathom_probe::wire::{Around, Done, Line, PatternKind, WireError, Woke, Woken};
+use fathom_probe::rows::{Around, Done, Woken};
+use fathom_probe::wire::{Line, WireError};
 
 use super::{Record, TrialRun};
 
@@ -62,7 +65,7 @@ impl Record {
 impl TrialRun {
     /// Keeps the activations that prove their work. What is left out stays time that went by.
     pub(super) fn keep_proven_wakes(&mut self, done: &Done, trust: Option<ClockTrust>) {
-        if self.trial.pattern != PatternKind::Wake {
+        if self.trial.kind() != PatternKind::Wake {
             return;
         }
         // In a model no time goes by around a trial.

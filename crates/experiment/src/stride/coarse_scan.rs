@@ -7,7 +7,7 @@ use fathom_analysis::interval::median_interval;
 use fathom_analysis::metrics::{latency, stride as metrics};
 use fathom_analysis::tiers::{self, Options, Point, Tier};
 use fathom_probe::machine::Pages;
-use fathom_probe::wire::{OrderKind, PatternKind, Trial};
+use fathom_probe::pattern::{OrderKind, PatternKind, Trial};
 use fathom_units::size;
 
 use super::SIZES;

@@ -5,7 +5,7 @@ use fathom_analysis::findings::{Basis, Finding, Report};
 use fathom_analysis::interval::{Interval, grouped_interval, median_interval};
 use fathom_analysis::metrics::stride as metrics;
 use fathom_probe::machine::Operation;
-use fathom_probe::wire::{PatternKind, Trial};
+use fathom_probe::pattern::{PatternKind, Trial};
 
 use super::plan::{Request, SAMPLES};
 use super::reading::Point;
@@ -57,7 +57,8 @@ pub(super) fn rows(
     for &(bytes, step, operation) in requested {
         let of = |r: &&TrialRun| {
             r.trial.first_touch
-                && (r.trial.bytes, r.trial.stride, r.trial.operation) == (bytes, step, operation)
+                && (r.trial.memory.bytes, r.trial.memory.stride, r.trial.operation)
+                    == (bytes, step, operation)
         };
         let runs: Vec<&TrialRun> = record.of(PatternKind::Stride).filter(of).collect();
         let times: Vec<Vec<f64>> =

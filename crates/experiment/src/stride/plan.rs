@@ -2,7 +2,7 @@
 //! some rounds.
 
 use fathom_probe::machine::Operation;
-use fathom_probe::wire::{PatternKind, Trial};
+use fathom_probe::pattern::{PatternKind, Trial};
 
 use super::{SIZES, STRIDES, coarse_scan, first_touch, operations, prefetch};
 use crate::budget::Budget;

@@ -5,8 +5,8 @@ use fathom_analysis::findings::{Basis, Finding, Item, Key, Metric, Report, Warni
 use fathom_analysis::interval::{Interval, grouped_interval, median};
 use fathom_analysis::metrics::stride as metrics;
 use fathom_probe::machine::Operation;
-use fathom_probe::patterns::stride::UNROLL;
-use fathom_probe::wire::PatternKind;
+use fathom_probe::machine::batch::stride::UNROLL;
+use fathom_probe::pattern::PatternKind;
 use fathom_units::size;
 
 use super::coarse_scan::CoarseScan;
@@ -88,7 +88,7 @@ fn points(record: &Record, requested: &[Request], scale: &Scale) -> Vec<Point> {
         .iter()
         .filter_map(|&(bytes, step, operation)| {
             let of = |r: &&crate::record::TrialRun| {
-                let point = (r.trial.bytes, r.trial.stride, r.trial.operation);
+                let point = (r.trial.memory.bytes, r.trial.memory.stride, r.trial.operation);
                 point == (bytes, step, operation) && !r.trial.first_touch
             };
             let (mut trials, mut grain, mut lap) = (Vec::new(), 0.0f64, 0.0f64);
@@ -197,7 +197,9 @@ fn study_ratio(points: &[Point], report: &mut Report) {
 fn missing(record: &Record, requested: &[Request], points: &[Point], report: &mut Report) {
     let mut lost: Vec<String> = Vec::new();
     let refused = |point: Request| {
-        let of = |r: &crate::record::TrialRun| (r.trial.bytes, r.trial.stride, r.trial.operation) == point;
+        let of = |r: &crate::record::TrialRun| {
+            (r.trial.memory.bytes, r.trial.memory.stride, r.trial.operation) == point
+        };
         record.trials.iter().any(|r| r.contradicted.is_some() && of(r))
     };
     for &(bytes, step, operation) in requested {

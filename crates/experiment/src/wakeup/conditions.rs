@@ -3,7 +3,7 @@
 use fathom_analysis::claims::decode;
 use fathom_probe::load::{Load, Stress};
 use fathom_probe::machine::ClockTrust;
-use fathom_probe::wire::{PatternKind, Trial};
+use fathom_probe::pattern::{PatternKind, Trial};
 
 use crate::record::Record;
 
@@ -148,17 +148,18 @@ impl Case {
     pub(crate) fn onto(&self, mut trial: Trial, record: &Record) -> Trial {
         let work = if matches!(self.state, State::Idle | State::Confined) { NO_WORK } else { WORK };
         // One more than a lap: a whole one would end where it began, and prove nothing.
-        (trial.bytes, trial.loads) = (work, if work == NO_WORK { 1 } else { work / trial.stride + 1 });
+        (trial.memory.bytes, trial.loads) =
+            (work, if work == NO_WORK { 1 } else { work / trial.memory.stride + 1 });
         trial.wakes.flushed = self.state == State::Flushed;
         trial.wakes.confined = self.state == State::Confined;
         trial.wakes.evict = if self.state == State::Evicted { evict(record) } else { 0 };
-        trial.load = self.load.clone();
+        trial.beside.load = self.load.clone();
         trial
     }
 
     /// Is this what a trial ran under?
     pub(crate) fn is_of(&self, trial: &Trial) -> bool {
-        let state = match (trial.wakes.flushed, trial.wakes.evict > 0, trial.bytes > NO_WORK) {
+        let state = match (trial.wakes.flushed, trial.wakes.evict > 0, trial.memory.bytes > NO_WORK) {
             (true, _, _) => State::Flushed,
             (_, true, _) => State::Evicted,
             (_, _, true) => State::Warm,
@@ -166,8 +167,8 @@ impl Case {
             _ => State::Idle,
         };
         // Another thread's wake-ups are none of the task's, and a stream of a described machine is no condition's load.
-        let other = trial.wakes.timerlat || !trial.with.is_empty();
-        !other && (state, &self.load) == (self.state, &trial.load)
+        let other = trial.wakes.timerlat || !trial.beside.streams.is_empty();
+        !other && (state, &self.load) == (self.state, &trial.beside.load)
     }
 }
 
@@ -292,7 +293,7 @@ mod tests {
             let trials: Vec<Trial> = run.iter().map(|case| case.onto(Trial::default(), &record)).collect();
             for (i, trial) in trials.iter().enumerate() {
                 assert_eq!(trials.iter().position(|other| other == trial), Some(i), "{}", run[i].token);
-                assert!(trial.with.is_empty());
+                assert!(trial.beside.streams.is_empty());
             }
         }
     }

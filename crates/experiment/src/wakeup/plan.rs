@@ -3,8 +3,9 @@
 
 use fathom_analysis::wakeup::factorial::Design;
 use fathom_probe::machine::ClockTrust;
+use fathom_probe::machine::Wakes;
+use fathom_probe::pattern::{PatternKind, Trial};
 use fathom_probe::splitmix::mix;
-use fathom_probe::wire::{PatternKind, Trial, Wakes};
 
 use super::conditions::{self, Case, FACTORS, NO_WORK};
 use super::{EVERY_NS, PRIORITY, sweep};
@@ -66,7 +67,7 @@ pub(super) fn close(
 
 /// What the budget loses first is the design, then the factors alone, and last what all is compared with.
 fn rank(trial: &Trial) -> u8 {
-    match conditions::factors_of(&trial.load) {
+    match conditions::factors_of(&trial.beside.load) {
         _ if CORE.iter().any(|core| conditions::is_named(core, trial)) => 0,
         Some(on) if on.iter().filter(|on| **on).count() != 1 => 2,
         _ => 1,

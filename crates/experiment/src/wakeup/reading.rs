@@ -7,7 +7,7 @@ use fathom_analysis::metrics::wakeup as metrics;
 use fathom_analysis::wakeup::Activation;
 use fathom_analysis::wakeup::summary::{self, Percentile, Run, Summary};
 use fathom_probe::machine::ClockTrust;
-use fathom_probe::wire::PatternKind;
+use fathom_probe::pattern::PatternKind;
 
 use super::conditions::{self, Case};
 use super::series::{Place, Series};
@@ -152,7 +152,7 @@ const SEEN: f64 = 0.9;
 fn condition(token: &str, load: &str, series: &Series, unit: Unit, report: &mut Report) {
     let every_us = series.runs[0].trial.wakes.every_ns as f64 / 1000.0;
     let trials = series.trials();
-    let works = series.runs[0].trial.bytes > conditions::NO_WORK;
+    let works = series.runs[0].trial.memory.bytes > conditions::NO_WORK;
     for place in Place::ALL.into_iter().filter(|place| works || *place != Place::Work) {
         let latencies = series.at(place);
         let early = !matches!(place, Place::User | Place::Work);
@@ -175,7 +175,7 @@ fn condition(token: &str, load: &str, series: &Series, unit: Unit, report: &mut 
         let Some(run) = summary::summarise(&latencies, every_us) else { continue };
         let unseen = early.then(|| (all - seen) as u64);
         report.findings.extend(place_rows(spot, load, &run, &trials, unit, unseen));
-        report.histograms.push(histogram(spot, series.runs[0].trial.bytes, &run, unit));
+        report.histograms.push(histogram(spot, series.runs[0].trial.memory.bytes, &run, unit));
     }
     load_rows(token, series, report);
 }
@@ -260,7 +260,7 @@ fn kernels(record: &Record, unit: Unit, report: &mut Report) {
         let whose = record.text("wake.after.kernel").unwrap_or("SCHED_FIFO 95");
         let thread = format!("none; other wake-ups than the task's: a thread of the kernel's, {whose}");
         report.findings.extend(place_rows(spot, &thread, &run, &series.trials(), unit, None));
-        report.histograms.push(histogram(spot, first.trial.bytes, &run, unit));
+        report.histograms.push(histogram(spot, first.trial.memory.bytes, &run, unit));
     }
 }
 

@@ -3,7 +3,8 @@
 use fathom_analysis::wakeup::Activation;
 use fathom_analysis::wakeup::stages::Staged;
 use fathom_probe::load::Stalls;
-use fathom_probe::wire::{PatternKind, Woke};
+use fathom_probe::machine::Woke;
+use fathom_probe::pattern::PatternKind;
 
 use super::conditions::Case;
 use super::plan::PILOT_ROUND;

@@ -2,7 +2,9 @@
 
 use fathom_experiment::record::Record;
 use fathom_model::{Description, Model};
-use fathom_probe::wire::{Done, Line, MAX_LINE, Samples, Trial, WireError};
+use fathom_probe::pattern::Trial;
+use fathom_probe::rows::{Done, Samples};
+use fathom_probe::wire::{Line, MAX_LINE, WireError};
 
 use crate::scripted::answers;
 
@@ -122,7 +124,7 @@ fn short(text: &str) -> String {
     trial.samples = trial.samples.min(17);
     trial.warm = trial.warm.min(64);
     trial.timed = trial.timed.min(8);
-    trial.with.truncate(3);
+    trial.beside.streams.truncate(3);
     trial.line().render()
 }
 

@@ -6,13 +6,13 @@ use alloc::vec::Vec;
 use core::arch::asm;
 
 use fathom_probe::calibration::{Rate, resolution};
+use fathom_probe::machine::batch::chase;
+use fathom_probe::machine::batch::copy::Copying;
+use fathom_probe::machine::batch::stride::Sweep;
 use fathom_probe::machine::{
     Attribute, ClockTrust, Control, Controls, Count, Counters, Disturb, Dma, Fact, FaultInjection, Fresh,
     Machine, Maintain, MapRequest, Mapping, Pages, Refusal, Ticks, Translate, Translation, Wake, Watch,
 };
-use fathom_probe::patterns::chase;
-use fathom_probe::patterns::copy::Copying;
-use fathom_probe::patterns::stride::Sweep;
 
 use super::arena::{Arena, MetalCell};
 use super::identify::{self, int, text};

@@ -5,7 +5,7 @@
 use alloc::vec::Vec;
 
 use crate::chain::Chain;
-use crate::machine::{Controls, LoadReport, Machine, Refusal};
+use crate::machine::{Controls, LoadReport, Machine, Refusal, Watch};
 use crate::rows::{Done, Rows};
 use crate::tokens::token_names;
 use crate::wire::WireError;
@@ -260,6 +260,13 @@ impl TrialOutput {
     #[must_use]
     pub fn of(rows: Rows, page_bytes: u64, base: u64) -> TrialOutput {
         TrialOutput { rows, page_bytes, base, load_report: LoadReport::default() }
+    }
+
+    /// [`Trial::unproven`] of these rows, whatever time went by.
+    #[must_use]
+    pub fn unproven(&self, trial: &Trial) -> Vec<usize> {
+        let watch = Watch { wall_ns: u64::MAX, ..Watch::default() };
+        trial.unproven(&self.rows, &Done { page_bytes: self.page_bytes, watch, ..Done::default() })
     }
 }
 

@@ -7,7 +7,7 @@ use fathom_analysis::findings::{Basis, Refused, Report};
 use fathom_analysis::interval::Interval;
 use fathom_analysis::metrics::survey;
 use fathom_probe::machine::Pages;
-use fathom_probe::wire::{OrderKind, PatternKind, Trial};
+use fathom_probe::pattern::{OrderKind, PatternKind, Trial};
 use fathom_units::size;
 
 use super::scan;
@@ -41,7 +41,7 @@ fn most(record: &Record, huge: u64, curves: &Curves, budget: &Budget) -> u64 {
     let mappable = mappable.or_else(|| record.int("memory.ceiling.bytes").map(|bytes| bytes / 2));
     // What refused is a ceiling too.
     let refused = record.trials.iter().filter(|run| run.refusal.is_some() && is_spread(&run.trial));
-    let refused = refused.map(|run| run.trial.cells().saturating_sub(1)).min();
+    let refused = refused.map(|run| run.trial.memory.cells().saturating_sub(1)).min();
     let request = budget.ms().saturating_mul(BYTES_PER_MS) / huge;
     // A model's memory costs nothing.
     let request = if budget.modelled { MAX_PAIR } else { request.clamp(LEAST_PAGES, MAX_PAIR) };
@@ -51,7 +51,9 @@ fn most(record: &Record, huge: u64, curves: &Curves, budget: &Budget) -> u64 {
 }
 
 fn is_spread(trial: &Trial) -> bool {
-    trial.pattern == PatternKind::Pages && trial.page == Pages::Huge && trial.stride == PAIR_STRIDE
+    trial.kind() == PatternKind::Pages
+        && trial.memory.page == Pages::Huge
+        && trial.memory.stride == PAIR_STRIDE
 }
 
 /// The trials that are wanted next.
@@ -85,9 +87,9 @@ pub(crate) fn wanted(record: &Record, scale: &Scale, curves: &Curves, budget: &B
 
 /// Is it the packed half of a pair?
 fn is_packed(scale: &Scale, trial: &Trial, n: u64) -> bool {
-    trial.pattern == PatternKind::Chase
-        && (trial.order, trial.page) == scale.control()
-        && (trial.stride, trial.bytes) == (PAIR_STRIDE, n * PAIR_STRIDE)
+    trial.kind() == PatternKind::Chase
+        && (trial.order, trial.memory.page) == scale.control()
+        && (trial.memory.stride, trial.memory.bytes) == (PAIR_STRIDE, n * PAIR_STRIDE)
 }
 
 /// Both halves of a pair.
