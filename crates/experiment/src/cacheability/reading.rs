@@ -128,9 +128,9 @@ pub(super) fn point(
 ) -> Option<Point> {
     let of = |r: &&TrialRun| {
         let t = &r.trial;
-        matches!(t.pattern, PatternKind::Stride | PatternKind::Copy)
-            && (Means::of(t), t.operation, t.bytes) == key
-            && t.stride == step
+        matches!(t.kind(), PatternKind::Stride | PatternKind::Copy)
+            && (Means::of(t), t.pattern.operation(), t.memory.bytes) == key
+            && t.memory.stride == step
             && t.round > PILOT_ROUND
             && r.done.is_some()
             && !r.samples.is_empty()
@@ -342,7 +342,7 @@ fn missing(record: &Record, requested: &Request, all: &[Point], report: &mut Rep
         .points()
         .into_iter()
         .filter(|key| {
-            let of = |t: &Trial| (Means::of(t), t.operation, t.bytes) == *key;
+            let of = |t: &Trial| (Means::of(t), t.pattern.operation(), t.memory.bytes) == *key;
             let refused =
                 refused(record, key.0) || record.trials.iter().any(|r| r.refusal.is_some() && of(&r.trial));
             !refused && all.iter().all(|p| p.key != *key || p.stride != STRIDE)

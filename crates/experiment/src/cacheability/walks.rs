@@ -8,7 +8,7 @@ use fathom_analysis::findings::{Basis, Finding, Item, Report};
 use fathom_analysis::interval::{Interval, grouped_interval};
 use fathom_analysis::metrics::cacheability as metrics;
 use fathom_probe::machine::{Attribute, Controls};
-use fathom_probe::pattern::{OrderKind, PatternKind, Trial};
+use fathom_probe::pattern::{Chase, Memory, OrderKind, Pages, PatternKind, Trial, Walk};
 
 use crate::common::scale::Scale;
 use crate::common::{STRIDE, quotient};
@@ -18,6 +18,9 @@ use crate::record::{Record, TrialRun};
 /// Lines, each on a page of its own or packed: twice the entries of the largest second-level TLB of the machines that
 /// walk by other attributes here (1024: Cortex-A72), and their descriptors are 16 KiB, which a second level holds.
 const LINES: u64 = 2048;
+/// Bytes of the windows in which packed lines are walked: a TLB of ten entries holds them, so no walk but one in sixty
+/// loads.
+const WINDOW: u64 = 16 << 10;
 /// n: a prime.
 const LOADS: u64 = 8209;
 /// The tables' attributes.
@@ -34,19 +37,16 @@ pub(super) fn trials(record: &Record) -> Vec<Trial> {
     }
     let of = |tables| {
         let controls = Controls { tables, ..Controls::default() };
-        // Packed lines in windows that a TLB of ten entries holds: no walk but one in sixty loads.
         let packed = Trial {
             controls,
-            bytes: LINES * STRIDE,
-            stride: STRIDE,
-            order: OrderKind::Window,
-            window: 16 << 10,
+            memory: Memory::of(LINES * STRIDE, STRIDE),
             loads: LOADS,
             samples: 3,
             warm: 2 * LINES,
-            ..Trial::default()
+            ..Trial::of(Chase::over(Walk::windows(WINDOW)))
         };
-        let apart = Trial { pattern: PatternKind::Pages, order: OrderKind::Random, ..packed.clone() };
+        let walk = Walk { order: OrderKind::Random, window: WINDOW };
+        let apart = Trial { pattern: Pages { walk }.into(), ..packed.clone() };
         [packed, apart]
     };
     TABLES.into_iter().flat_map(of).collect()

@@ -11,7 +11,7 @@ use fathom_analysis::metrics::conflict as metrics;
 use fathom_analysis::sets::Geometry;
 use fathom_probe::divisor::gcd;
 use fathom_probe::machine::{COLOUR_SPAN, ClockTrust, Pages};
-use fathom_probe::pattern::{OrderKind, PatternKind, Trial};
+use fathom_probe::pattern::{Conflict, Groups, Memory, PatternKind, Single, Stride, Trial};
 use fathom_probe::splitmix::mix;
 use fathom_units::size;
 
@@ -149,9 +149,8 @@ impl Request {
         while pages > 2 && (2 * loads).is_multiple_of(pages) {
             loads += 1;
         }
+        let memory = Memory::of(pages * self.page, self.page);
         let trial = Trial {
-            bytes: pages * self.page,
-            stride: self.page,
             counted: self.tier as u64,
             loads,
             samples: if modelled { 1 } else { SAMPLES },
@@ -159,17 +158,11 @@ impl Request {
             ..Trial::default()
         };
         let Some(colours) = colours else {
-            return Trial { pattern: PatternKind::Stride, frames: 1, ..trial };
+            return Trial { memory, pattern: Stride { frames: 1, ..Stride::default() }.into(), ..trial };
         };
-        Trial {
-            pattern: PatternKind::Conflict,
-            group: colours,
-            period: self.period(colours),
-            offset: place(colours ^ mix(pages ^ mix(nth))),
-            order: OrderKind::Random,
-            page: self.kind,
-            ..trial
-        }
+        let offset = place(colours ^ mix(pages ^ mix(nth)));
+        let groups = Groups { period: self.period(colours), group: colours, offset };
+        Trial { memory: Memory { page: self.kind, ..memory }, pattern: Conflict::of(groups).into(), ..trial }
     }
 
     /// Single loads of the same pages. Their spacing, the timed one included, has no divisor with the lines or the
@@ -177,20 +170,18 @@ impl Request {
     fn single(&self, colours: u64, pages: u64, scale: &Scale, nth: u64) -> Trial {
         let prime_to = |n: u64| gcd(n, pages * self.one.ways) == 1;
         let spacing = (SPACING..).find(|&n| prime_to(n)).unwrap_or(SPACING);
-        Trial {
-            pattern: PatternKind::Single,
-            loads: spacing - 1,
-            samples: SINGLES,
-            ..self.trial(Some(colours), pages, scale, false, nth)
-        }
+        let many = self.trial(Some(colours), pages, scale, false, nth);
+        let single = Single::of(many.pattern.groups());
+        Trial { pattern: single.into(), loads: spacing - 1, samples: SINGLES, ..many }
     }
 
     fn is_of(&self, trial: &Trial, colours: Option<u64>, pages: u64) -> bool {
         let own = (trial.counted, trial.memory.stride, trial.memory.cells())
             == (self.tier as u64, self.page, pages);
+        let groups = trial.pattern.groups();
         own && match colours {
-            None => trial.frames == 1,
-            Some(k) => (trial.frames, trial.group, trial.period) == (0, k, self.period(k)),
+            None => trial.is::<Stride>(|stride| stride.frames == 1),
+            Some(k) => (groups.group, groups.period) == (k, self.period(k)),
         }
     }
 

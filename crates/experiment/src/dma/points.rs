@@ -4,7 +4,7 @@ use fathom_analysis::findings::{self, Metric};
 use fathom_analysis::interval::{Interval, grouped_interval};
 use fathom_analysis::metrics::dma as metrics;
 use fathom_probe::machine::dma::{Channel, Engine, Transferred, Transfers};
-use fathom_probe::pattern::{PatternKind, Trial};
+use fathom_probe::pattern::{PatternKind, Transfer, Trial};
 
 use super::Route;
 use crate::common::scale::Scale;
@@ -30,7 +30,7 @@ impl Key {
 
 /// The way of a trial.
 pub(super) fn route(trial: &Trial) -> Route {
-    let Transfers { strategy, direction, .. } = trial.transfers;
+    let Transfers { strategy, direction, .. } = trial.or_default::<Transfer>().transfers;
     (strategy, direction)
 }
 
@@ -89,9 +89,9 @@ pub(super) struct Point {
 
 /// Trials of transfers after the look that are done, in their order.
 fn timed(record: &Record, victim: bool) -> impl Iterator<Item = &TrialRun> {
-    record
-        .of(PatternKind::Transfer)
-        .filter(move |r| r.trial.round > PILOT_ROUND && (r.trial.transfers.victim > 0) == victim)
+    record.of(PatternKind::Transfer).filter(move |r| {
+        r.trial.round > PILOT_ROUND && r.trial.is::<Transfer>(|t| (t.transfers.victim > 0) == victim)
+    })
 }
 
 /// Every cell of a record, in no order.
@@ -200,7 +200,7 @@ fn loss(record: &Record, key: Key, scale: &Scale) -> Option<Loss> {
     };
     Some(Loss {
         key,
-        victim: runs.first()?.trial.transfers.victim,
+        victim: runs.first()?.trial.get::<Transfer>()?.transfers.victim,
         before: each(&|row| row.before as f64 * scale.tick_ns)?,
         lost: each(&|row| (row.after as f64 - row.before as f64) * scale.tick_ns)?,
         count: runs.iter().map(|r| r.transfers.rows.len()).sum(),

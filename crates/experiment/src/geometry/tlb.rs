@@ -284,7 +284,7 @@ fn trials(record: &Record, tlb: &Tlb) -> Vec<u64> {
             let Conflict { groups, group, stride: step, period, .. } = **c;
             cells == (Arrangement { groups, group, stride: step, period }, Pages::Base)
         };
-        trial.offset == 0 && tlb.conflicts.iter().any(|c| same(&c))
+        trial.pattern.groups().offset == 0 && tlb.conflicts.iter().any(|c| same(&c))
     };
     record.of(PatternKind::Conflict).filter(|run| of(&run.trial)).map(|run| run.trial.id).collect()
 }

@@ -1,6 +1,6 @@
 //! The plan: which trials, from the record so far.
 
-use fathom_probe::pattern::{OrderKind, PatternKind, Trial};
+use fathom_probe::pattern::{Chase, Memory, Single, Trial, Walk};
 
 use super::{REFERENCE, SIZES, STRIDE, ladder};
 use crate::budget::Budget;
@@ -70,11 +70,10 @@ fn at(bytes: u64, scale: &Scale, record: &Record) -> [Trial; 3] {
         timed += 2;
     }
     let warm = cells.saturating_mul(2).min(1 << 20);
-    let base = Trial { bytes, stride: STRIDE, warm, ..Trial::default() };
+    let base = Trial { memory: Memory::of(bytes, STRIDE), warm, ..Trial::default() };
     let single = Trial {
-        pattern: PatternKind::Single,
+        pattern: Single { timed, ..Single::default() }.into(),
         loads: apart(cells, timed),
-        timed,
         samples: SAMPLES,
         ..base.clone()
     };
@@ -83,7 +82,8 @@ fn at(bytes: u64, scale: &Scale, record: &Record) -> [Trial; 3] {
         loads += 1;
     }
     let random = Trial { loads, samples: 5, ..base };
-    let window = Trial { order: OrderKind::Window, window: WINDOW_PAGES * scale.base, ..random.clone() };
+    let windows = Chase::over(Walk::windows(WINDOW_PAGES * scale.base));
+    let window = Trial { pattern: windows.into(), ..random.clone() };
     [single, random, window]
 }
 

@@ -6,7 +6,7 @@ use fathom_analysis::histogram::{Group, bars, groups, main_group};
 use fathom_analysis::interval::{Interval, grouped_interval, median, median_interval};
 use fathom_analysis::metrics::{common, latency};
 use fathom_probe::machine::ClockTrust;
-use fathom_probe::pattern::{OrderKind, PatternKind};
+use fathom_probe::pattern::{OrderKind, PatternKind, Single};
 use fathom_units::size;
 
 use super::{NAME, REFERENCE, ladder};
@@ -155,9 +155,10 @@ impl<'a> Measure<'a> {
                 sets.len() - 1
             });
             let set = &mut sets[at];
-            match (single, run.trial.order) {
+            match (single, run.trial.pattern.walk().order) {
                 (true, _) => {
-                    (set.spacing, set.timed) = (run.trial.loads, run.trial.timed.max(1));
+                    (set.spacing, set.timed) =
+                        (run.trial.loads, run.trial.or_default::<Single>().timed.max(1));
                     set.single.push((run.trial.id, self.raw(run)));
                 }
                 (false, OrderKind::Window) => set.window.push((run.trial.id, self.times(run))),

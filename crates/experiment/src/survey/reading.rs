@@ -194,7 +194,7 @@ fn steps(at: &At, report: &mut Report) {
 
 #[cfg(test)]
 mod tests {
-    use fathom_probe::pattern::{PatternKind, Trial};
+    use fathom_probe::pattern::{Memory, Trial};
     use fathom_probe::rows::{Done, Sample};
 
     use super::*;
@@ -204,11 +204,7 @@ mod tests {
     fn chase(id: u64, page: Pages, ns: u64) -> TrialRun {
         let trial = Trial {
             id,
-            pattern: PatternKind::Chase,
-            order: OrderKind::Random,
-            page,
-            bytes: 64 << 20,
-            stride: crate::common::STRIDE,
+            memory: Memory { page, ..Memory::of(64 << 20, crate::common::STRIDE) },
             loads: 1000,
             ..Trial::default()
         };

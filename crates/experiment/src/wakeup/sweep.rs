@@ -5,7 +5,7 @@ use fathom_analysis::findings::{Key, Metric};
 use fathom_analysis::wakeup::inflection::{self, Inflection, REPEATS, Row};
 use fathom_probe::load::{BlockMode, Load, Stress, Stressor};
 use fathom_probe::machine::ClockTrust;
-use fathom_probe::pattern::{PatternKind, Trial};
+use fathom_probe::pattern::{PatternKind, Trial, Wake};
 
 use super::conditions::{Case, State};
 use super::plan::{WARM, an_activation, close, every_ns, seed_of, series, traced, within};
@@ -321,7 +321,9 @@ fn starting(record: &Record) -> u64 {
     let of = |run: &TrialRun| {
         let done = run.done.as_ref().filter(|_| !run.trial.beside.load.is_none())?;
         let wakes = run.trial.samples.saturating_add(run.trial.warm);
-        Some(done.spent_ns.saturating_sub(wakes.saturating_mul(run.trial.wakes.every_ns)))
+        Some(
+            done.spent_ns.saturating_sub(wakes.saturating_mul(run.trial.or_default::<Wake>().wakes.every_ns)),
+        )
     };
     let seen: Vec<u64> = record.of(PatternKind::Wake).filter_map(of).collect();
     let sum = seen.iter().fold(0, |sum: u64, ns| sum.saturating_add(*ns));

@@ -56,6 +56,10 @@ impl Definition for Chase {
         Some(Chain::new(base, cells, stride, Layout::Packed, self.walk.chain_order(), seed))
     }
 
+    fn walk(&self) -> Walk {
+        self.walk
+    }
+
     fn work(&self, trial: &Trial) -> Work {
         // What is walked once is laid and warmed for each sample.
         let anew = if self.walked_once() { trial.samples } else { 1 };

@@ -46,6 +46,14 @@ impl Definition for Conflict {
         Some(Chain::new(base, cells, stride, layout, self.walk.chain_order(), trial.seed))
     }
 
+    fn walk(&self) -> Walk {
+        self.walk
+    }
+
+    fn groups(&self) -> Groups {
+        self.groups
+    }
+
     fn work(&self, trial: &Trial) -> Work {
         Work::Loads(Loads::apart(trial.memory.cells(), trial.warm + 3 * trial.loads * trial.samples))
     }

@@ -63,6 +63,10 @@ impl Definition for Copy {
         half(trial.memory.cells())?.checked_mul(2)
     }
 
+    fn operation(&self) -> Operation {
+        self.operation
+    }
+
     fn work(&self, trial: &Trial) -> Work {
         Work::Sweep { timed: 3 * trial.loads * trial.samples, warm: trial.warm, each: 2, passes: 2 }
     }

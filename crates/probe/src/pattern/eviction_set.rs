@@ -28,10 +28,6 @@ pub struct EvictionSet {
 }
 
 impl EvictionSet {
-    fn groups(&self) -> Groups {
-        Groups { period: self.period, group: 1, offset: self.offset }
-    }
-
     /// Where the accesses lie, bytes from the first block; see [`Sequence::places`].
     fn places(&self, trial: &Trial) -> Option<Vec<u64>> {
         self.sequence.places(self.period, trial.memory.stride, trial.seed)
@@ -62,6 +58,10 @@ impl Definition for EvictionSet {
     fn extent(&self, trial: &Trial, _: u64) -> Option<u64> {
         let last = self.places(trial).unwrap_or_default().into_iter().max()?;
         last.checked_add(8)?.checked_add(self.offset)
+    }
+
+    fn groups(&self) -> Groups {
+        Groups { period: self.period, group: 1, offset: self.offset }
     }
 
     fn work(&self, trial: &Trial) -> Work {

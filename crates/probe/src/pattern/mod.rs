@@ -5,7 +5,7 @@
 use alloc::vec::Vec;
 
 use crate::chain::Chain;
-use crate::machine::{Controls, LoadReport, Machine, Refusal, Watch};
+use crate::machine::{Controls, LoadReport, Machine, Operation, Refusal, Watch};
 use crate::rows::{Done, Rows};
 use crate::tokens::token_names;
 use crate::wire::WireError;
@@ -133,6 +133,24 @@ macro_rules! patterns {
                 match self { $(Pattern::$name(pattern) => pattern.chain(trial, nth, base, page_bytes),)+ }
             }
 
+            /// [`Definition::walk`]
+            #[must_use]
+            pub fn walk(&self) -> Walk {
+                match self { $(Pattern::$name(pattern) => pattern.walk(),)+ }
+            }
+
+            /// [`Definition::groups`]
+            #[must_use]
+            pub fn groups(&self) -> Groups {
+                match self { $(Pattern::$name(pattern) => pattern.groups(),)+ }
+            }
+
+            /// [`Definition::operation`]
+            #[must_use]
+            pub fn operation(&self) -> Operation {
+                match self { $(Pattern::$name(pattern) => pattern.operation(),)+ }
+            }
+
             fn work(&self, trial: &Trial) -> Work {
                 match self { $(Pattern::$name(pattern) => pattern.work(trial),)+ }
             }
@@ -225,6 +243,21 @@ pub trait Definition: Clone + Default + PartialEq + core::fmt::Debug {
     fn chain(&self, trial: &Trial, nth: u64, base: u64, page_bytes: u64) -> Option<Chain> {
         let _ = (trial, nth, base, page_bytes);
         None
+    }
+
+    /// The order of its chain; the default of a pattern that has no other.
+    fn walk(&self) -> Walk {
+        Walk::default()
+    }
+
+    /// Where its cells lie; none a period apart by default.
+    fn groups(&self) -> Groups {
+        Groups::default()
+    }
+
+    /// What it does to each cell; loads it by default.
+    fn operation(&self) -> Operation {
+        Operation::Read
     }
 
     /// What it does, for an estimate of what that costs.

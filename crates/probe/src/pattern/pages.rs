@@ -45,6 +45,10 @@ impl Definition for Pages {
         Some(Chain::new(base, cells, stride, layout, self.walk.chain_order(), trial.seed))
     }
 
+    fn walk(&self) -> Walk {
+        self.walk
+    }
+
     fn work(&self, trial: &Trial) -> Work {
         let count = trial.warm + 3 * trial.loads * trial.samples;
         Work::Loads(Loads { one_a_page: true, ..Loads::packed(trial, count, 1) })

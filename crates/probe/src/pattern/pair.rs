@@ -19,12 +19,6 @@ pub struct Pair {
     pub offset: u64,
 }
 
-impl Pair {
-    fn groups(&self) -> Groups {
-        Groups { period: self.period, group: 2, offset: self.offset }
-    }
-}
-
 impl Definition for Pair {
     fn keys(&mut self, keys: &mut Keys<'_>) -> Result<(), WireError> {
         keys.int("period", &mut self.period)?;
@@ -50,6 +44,10 @@ impl Definition for Pair {
         let (cells, stride) = (trial.memory.cells(), trial.memory.stride);
         let layout = self.groups().layout();
         Some(Chain::new(base + self.offset, cells, stride, layout, Order::Groups(2), trial.seed))
+    }
+
+    fn groups(&self) -> Groups {
+        Groups { period: self.period, group: 2, offset: self.offset }
     }
 
     fn work(&self, trial: &Trial) -> Work {

@@ -80,6 +80,14 @@ impl Definition for Single {
         Some(Chain::new(base, cells, stride, layout, self.walk.chain_order(), trial.seed))
     }
 
+    fn walk(&self) -> Walk {
+        self.walk
+    }
+
+    fn groups(&self) -> Groups {
+        self.groups
+    }
+
     fn work(&self, trial: &Trial) -> Work {
         let count = trial.warm + (trial.loads + self.timed) * trial.samples;
         Work::Loads(match self.is_packed() {

@@ -75,6 +75,10 @@ impl Definition for Stride {
         Ok(())
     }
 
+    fn operation(&self) -> Operation {
+        self.operation
+    }
+
     fn work(&self, trial: &Trial) -> Work {
         let (timed, warm) = (3 * trial.loads * trial.samples, trial.warm);
         match (self.operation, self.first_touch) {

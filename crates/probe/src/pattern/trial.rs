@@ -173,7 +173,13 @@ impl Trial {
         D::of(&self.pattern)
     }
 
-    /// The same, to be changed.
+    /// The same; its defaults where it is another one.
+    #[must_use]
+    pub fn or_default<D: Variant + Clone + Default>(&self) -> D {
+        self.get().cloned().unwrap_or_default()
+    }
+
+    /// The pattern, if it is this one, to be changed.
     pub fn get_mut<D: Variant>(&mut self) -> Option<&mut D> {
         D::of_mut(&mut self.pattern)
     }

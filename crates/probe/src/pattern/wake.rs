@@ -111,6 +111,10 @@ impl Definition for Wake {
         Some(self.chain_at(trial, base))
     }
 
+    fn walk(&self) -> Walk {
+        self.walk
+    }
+
     fn work(&self, trial: &Trial) -> Work {
         let each = trial.loads + self.wakes.evict / trial.memory.stride;
         Work::Wakes { count: trial.samples + trial.warm, every_ns: self.wakes.every_ns, each }

@@ -7,7 +7,7 @@ use fathom_analysis::findings::{Basis, Refused, Report};
 use fathom_analysis::interval::Interval;
 use fathom_analysis::metrics::survey;
 use fathom_probe::machine::Pages;
-use fathom_probe::pattern::{OrderKind, PatternKind, Trial};
+use fathom_probe::pattern::{self, Chase, Memory, OrderKind, PatternKind, Trial, Walk};
 use fathom_units::size;
 
 use super::scan;
@@ -77,7 +77,7 @@ pub(crate) fn wanted(record: &Record, scale: &Scale, curves: &Curves, budget: &B
     for n in points {
         let requested = |of: &dyn Fn(&Trial) -> bool| record.trials.iter().filter(|r| of(&r.trial)).count();
         let (spread, packed) = pair(scale, n, modelled);
-        let had = requested(&|t| is_spread(t) && t.cells() == n);
+        let had = requested(&|t| is_spread(t) && t.memory.cells() == n);
         wanted.extend((had..times).map(|_| spread.clone()));
         let had = requested(&|t| is_packed(scale, t, n));
         wanted.extend((had..times).map(|_| packed.clone()));
@@ -88,27 +88,23 @@ pub(crate) fn wanted(record: &Record, scale: &Scale, curves: &Curves, budget: &B
 /// Is it the packed half of a pair?
 fn is_packed(scale: &Scale, trial: &Trial, n: u64) -> bool {
     trial.kind() == PatternKind::Chase
-        && (trial.order, trial.memory.page) == scale.control()
+        && (trial.pattern.walk().order, trial.memory.page) == scale.control()
         && (trial.memory.stride, trial.memory.bytes) == (PAIR_STRIDE, n * PAIR_STRIDE)
 }
 
 /// Both halves of a pair.
 fn pair(scale: &Scale, n: u64, modelled: bool) -> (Trial, Trial) {
     let cycle = scale.cycle().map_or(1.0, |ticks| ticks * scale.tick_ns);
+    let walk = Walk { order: OrderKind::Random, window: scale.base };
     let packed = Trial {
-        pattern: PatternKind::Chase,
-        bytes: n * PAIR_STRIDE,
-        stride: PAIR_STRIDE,
-        order: OrderKind::Random,
-        window: scale.base,
-        page: Pages::Huge,
+        memory: Memory { page: Pages::Huge, ..Memory::of(n * PAIR_STRIDE, PAIR_STRIDE) },
         loads: scan::loads(scale, CLOCK_ERROR * cycle, n),
         samples: if modelled { 2 } else { 5 },
         // Random replacement takes laps to settle.
         warm: (32 * n).min(1 << 14).max(n),
-        ..Trial::default()
+        ..Trial::of(Chase { walk })
     };
-    (Trial { pattern: PatternKind::Pages, ..packed.clone() }, packed)
+    (Trial { pattern: pattern::Pages { walk }.into(), ..packed.clone() }, packed)
 }
 
 /// The rows of huge pages.
