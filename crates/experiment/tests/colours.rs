@@ -11,7 +11,7 @@ use fathom_experiment::{conflict, option_differences};
 use fathom_model::description::{Description, Frames, Holds, Replacement, Time};
 use fathom_model::{Model, catalog};
 use fathom_probe::machine::{Attribute, Machine as _, MapRequest, Pages};
-use fathom_probe::pattern::PatternKind;
+use fathom_probe::pattern::{PatternKind, Stride};
 
 const PAGE: u64 = 4096;
 
@@ -184,6 +184,7 @@ fn nobody_who_does_not_ask_is_told() {
         record
             .trials
             .iter()
-            .all(|run| run.trial.frames == 0 && run.trial.group < 2 || run.trial.counted == 0)
+            .all(|run| run.trial.or_default::<Stride>().frames == 0 && run.trial.pattern.groups().group < 2
+                || run.trial.counted == 0)
     );
 }

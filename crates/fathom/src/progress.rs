@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use fathom_experiment::record::{Record, TrialRun};
 use fathom_experiment::session::Session;
-use fathom_probe::pattern::PatternKind;
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// Steps of the bar.
@@ -99,7 +98,7 @@ impl Progress {
             self.share = budget.spent as f64 / budget.total.max(1) as f64;
             self.points = format!("{} points", self.done);
             if let Some(last) = record.trials.last() {
-                self.bar.set_prefix(question(last.trial.kind()));
+                self.bar.set_prefix(last.trial.pattern.question());
             }
         }
         let (share, left) = left(
@@ -131,19 +130,6 @@ fn left(elapsed: Duration, spent: f64, until: Option<Duration>) -> (f64, Option<
     // Below a twentieth one dear point would make a guess of minutes.
     let known = share >= 0.05;
     (share, known.then(|| elapsed.mul_f64((1.0 - share) / share)))
-}
-
-/// The question that a pattern answers, in a word or two.
-fn question(pattern: PatternKind) -> &'static str {
-    match pattern {
-        PatternKind::Chase => "capacities",
-        PatternKind::Pages => "TLBs",
-        PatternKind::Clock | PatternKind::Alu => "clocks",
-        PatternKind::Single => "single loads",
-        PatternKind::Wake => "wake-ups",
-        #[allow(unreachable_patterns, reason = "a pattern more has a name, if no question yet")]
-        other => other.token(),
-    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use fathom_experiment::dma;
 use fathom_experiment::latency::ladder::Ladder;
 use fathom_experiment::wakeup::conditions::NAMED;
 use fathom_probe::load::{BlockMode, Load};
-use fathom_probe::machine::dma::{self, Direction, Engine, Maintenance, Mistake, Strategy};
+use fathom_probe::machine::dma::{self as transfer, Direction, Engine, Maintenance, Mistake, Strategy};
 use fathom_probe::machine::{Attribute, Operation};
 
 /// `3s`, `500ms`, `2m` or plain seconds, in ms.
