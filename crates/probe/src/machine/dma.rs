@@ -106,7 +106,7 @@ impl Strategy {
     }
 }
 
-/// What the pattern `transfer` asks for beside the bytes of a transfer.
+/// What is asked of transfers beside their bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Transfers {
     /// How.

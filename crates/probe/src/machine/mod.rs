@@ -100,7 +100,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// What the pattern `stride` does at any step.
+    /// What a sweep does at any stride.
     pub const STRIDES: &'static [Operation] = &[Operation::Read, Operation::Write, Operation::Rmw];
 
     /// Does it take a second buffer?

@@ -61,7 +61,7 @@ impl Definition for Chase {
     }
 
     fn work(&self, trial: &Trial) -> Work {
-        // What is walked once is laid and warmed for each sample.
+        // What is walked once is written and warmed for each sample.
         let anew = if self.walked_once() { trial.samples } else { 1 };
         Work::Loads(Loads::packed(trial, trial.warm * anew + 3 * trial.loads * trial.samples, anew))
     }

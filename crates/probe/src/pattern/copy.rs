@@ -1,7 +1,7 @@
 //! The copy: every cell of one buffer to the same cell of another, ascending and wrapping.
 //!
 //! One buffer has the trial's attribute, the other is in write-back memory. The work is proven by contents: the
-//! source is laid with words whose sum is known without adding it up, and no lap leaves what the one before left. The
+//! source is initialised with words whose sum is known without adding it up, and no lap leaves what the one before left. The
 //! last cell that a run copies to holds another word before it, and at the end all of the destination is summed
 //! up, when the clock is not running.
 
