@@ -2,7 +2,7 @@
 
 use crate::record::Record;
 use fathom_probe::machine::ClockTrust;
-use fathom_probe::wire::Done;
+use fathom_probe::rows::Done;
 
 /// Simulated accesses that stand for one millisecond of budget on a model. So the default ten seconds
 /// are 40 million accesses, a few seconds of computing; a model's plan depends on nothing else.

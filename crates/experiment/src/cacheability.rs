@@ -16,7 +16,7 @@ pub use plan::plan;
 pub use reading::read;
 
 use fathom_probe::machine::{Attribute, Controls, Operation};
-use fathom_probe::wire::Trial;
+use fathom_probe::pattern::Trial;
 
 use crate::record::Record;
 
@@ -64,7 +64,7 @@ impl Means {
         match trial.controls {
             Controls { mair: Some(byte), .. } => Means::Byte(byte),
             Controls { flush: true, .. } => Means::Flush,
-            _ => Means::Attribute(trial.attribute),
+            _ => Means::Attribute(trial.memory.attribute),
         }
     }
 }

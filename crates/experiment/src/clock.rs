@@ -1,7 +1,7 @@
 //! What a record says of its clock's own grain.
 
 use fathom_probe::divisor::gcd;
-use fathom_probe::wire::PatternKind;
+use fathom_probe::pattern::PatternKind;
 
 use crate::record::Record;
 

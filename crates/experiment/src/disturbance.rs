@@ -8,7 +8,7 @@
 use fathom_analysis::interval::median;
 
 use fathom_probe::machine::ClockTrust;
-use fathom_probe::transfer::Engine;
+use fathom_probe::machine::dma::Engine;
 
 use crate::environment;
 use crate::record::{Record, TrialRun};

@@ -16,7 +16,7 @@ mod study;
 pub use plan::plan;
 pub use reading::read;
 
-use fathom_probe::transfer::{BYTES, Direction, Strategy};
+use fathom_probe::machine::dma::{BYTES, Direction, Strategy};
 
 use crate::record::Record;
 

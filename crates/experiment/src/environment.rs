@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use fathom_analysis::findings::Warning;
 use fathom_analysis::interval::median;
-use fathom_probe::wire::PatternKind;
+use fathom_probe::pattern::PatternKind;
 use fathom_units::facts::{self, Grant};
 
 use crate::record::Record;

@@ -18,7 +18,7 @@ use fathom_analysis::pages::Fit;
 use fathom_analysis::replacement::{self, Observation, Policy};
 use fathom_analysis::sets::{Geometry, Verdict};
 use fathom_probe::machine::Pages;
-use fathom_probe::wire::{PatternKind, Trial};
+use fathom_probe::pattern::{PatternKind, Trial};
 
 use self::pair::Pairs;
 use self::policy::Request;
@@ -201,7 +201,7 @@ pub(crate) fn plan(
     share: f64,
     wanted: impl FnOnce(&GeometryRequest) -> Vec<Trial>,
 ) -> Vec<Trial> {
-    if !record.trials.iter().any(|run| is_own(run.trial.pattern)) {
+    if !record.trials.iter().any(|run| is_own(run.trial.kind())) {
         let first = latency_curve::plan(record, seed, (budget_ms as f64 * share) as u64);
         if !first.is_empty() {
             return first;

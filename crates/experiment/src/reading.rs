@@ -6,7 +6,7 @@ use fathom_analysis::findings::{Finding, Key, Refused, Report, Value, Warning};
 use fathom_analysis::interval::{Interval, median_interval};
 use fathom_analysis::metrics::common;
 use fathom_probe::machine::{Attribute, ClockTrust};
-use fathom_probe::wire::PatternKind;
+use fathom_probe::pattern::PatternKind;
 use fathom_units::facts;
 use fathom_units::size;
 
@@ -171,9 +171,9 @@ fn session(record: &Record, report: &mut Report) {
                 what: format!(
                     "trial {}: {} of {}{}",
                     run.trial.id,
-                    run.trial.pattern.token(),
-                    size(run.trial.bytes as f64),
-                    match run.trial.attribute {
+                    run.trial.kind().token(),
+                    size(run.trial.memory.bytes as f64),
+                    match run.trial.memory.attribute {
                         Attribute::WriteBack => String::new(),
                         other => format!(", {}", other.token()),
                     }
@@ -191,8 +191,11 @@ fn contradictions(record: &Record, report: &mut Report) {
     let tick_ns = Scale::of(record).tick_ns;
     let of = |run: &TrialRun| {
         let ns = run.contradicted? * tick_ns;
-        let (id, pattern) = (run.trial.id, run.trial.pattern.token());
-        Some(format!("trial {id} ({pattern} of {}, {ns:.1} ns an operation)", size(run.trial.bytes as f64)))
+        let (id, pattern) = (run.trial.id, run.trial.kind().token());
+        Some(format!(
+            "trial {id} ({pattern} of {}, {ns:.1} ns an operation)",
+            size(run.trial.memory.bytes as f64)
+        ))
     };
     let all: Vec<String> = record.trials.iter().filter_map(of).collect();
     let more = match all.len() {

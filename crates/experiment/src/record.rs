@@ -6,9 +6,10 @@
 
 use fathom_analysis::claims::{FactValue, Facts};
 use fathom_analysis::interval::median;
-use fathom_probe::machine::ClockTrust;
-use fathom_probe::proof::unproven;
-use fathom_probe::wire::{Done, Line, PatternKind, Sample, Samples, Trial, VERSION, WireError};
+use fathom_probe::machine::{ClockTrust, Watch};
+use fathom_probe::pattern::{PatternKind, Trial};
+use fathom_probe::rows::{Done, Rows, Sample, Samples};
+use fathom_probe::wire::{Line, VERSION, WireError};
 
 mod facts;
 mod harness_lines;
@@ -76,17 +77,57 @@ impl TrialRun {
         self.samples.iter().map(|s| s.ticks as f64 - s.ticks2 as f64)
     }
 
+    /// The word of the lines that brought its rows.
+    fn word_of_rows(&self) -> Option<&'static str> {
+        match (self.samples.is_empty(), self.wakeups.woken.is_empty(), self.transfers.rows.is_empty()) {
+            (false, ..) => Some("sample"),
+            (_, false, _) => Some("woken"),
+            (_, _, false) => Some("moved"),
+            _ => None,
+        }
+    }
+
+    /// Rows of one trial are of one kind.
+    fn takes(&mut self, word: &str) -> Result<&mut TrialRun, WireError> {
+        match self.word_of_rows() {
+            Some(had) if had != word => {
+                let id = self.trial.id;
+                Err(WireError::new(format!("trial {id}: '{word}' after '{had}': its rows are of one kind")))
+            }
+            _ => Ok(self),
+        }
+    }
+
+    /// Its rows; the record has them no more.
+    fn take_rows(&mut self) -> Rows {
+        let trial = self.trial.id;
+        match self.word_of_rows() {
+            Some("woken") => Rows::Wakes(self.wakeups.take_woken(trial), Vec::new()),
+            Some("moved") => Rows::Transfers(self.transfers.take_moved(trial)),
+            _ => Rows::samples(trial, std::mem::take(&mut self.samples)),
+        }
+    }
+
+    /// Keeps the rows that prove their work.
+    fn keep_proven(&mut self, done: &Done, trust: Option<ClockTrust>) {
+        // In a model no time goes by around a trial.
+        let wall_ns = if trust == Some(ClockTrust::Modelled) { u64::MAX } else { done.watch.wall_ns };
+        let done = Done { watch: Watch { wall_ns, ..done.watch }, ..*done };
+        let rows = self.take_rows();
+        let bad = self.trial.unproven(&rows, &done);
+        match rows {
+            Rows::Wakes(woken, _) => self.keep_proven_wakes(woken.list, &bad),
+            Rows::Transfers(moved) => self.keep_proven_transfers(moved.list, &bad),
+            Rows::Samples(samples) => {
+                self.unverified = bad.len();
+                self.samples = proven(samples.list, &bad).collect();
+            }
+        }
+    }
+
     /// Keeps no sample of a trial whose 2n operations took less time than its n, in the median.
     fn keep_possible_times(&mut self) {
-        let doubled = matches!(
-            self.trial.pattern,
-            PatternKind::Alu
-                | PatternKind::Chase
-                | PatternKind::Pages
-                | PatternKind::Stride
-                | PatternKind::Copy
-                | PatternKind::Alias
-        );
+        let doubled = self.trial.pattern.time_grows();
         let times: Vec<f64> = self.ticks_per_op().filter(|ticks| doubled && ticks.is_finite()).collect();
         self.contradicted = median(&times).filter(|ticks| *ticks < 0.0);
         if self.contradicted.is_some() {
@@ -305,7 +346,7 @@ impl Record {
             "sample" => {
                 let samples = Samples::read(line)?;
                 let bytes = size_of_val(samples.list.as_slice()) as u64;
-                self.running(samples.trial)?.samples.extend(samples.list);
+                self.running(samples.trial)?.takes("sample")?.samples.extend(samples.list);
                 self.held += bytes;
             }
             "moved" => self.take_moved(line)?,
@@ -396,17 +437,8 @@ impl Record {
     fn take_done(&mut self, done: Done) -> Result<(), WireError> {
         let trust = self.trust;
         let run = self.running(done.trial)?;
-        let bad = unproven(&run.trial, done.page_bytes, &run.samples);
-        run.unverified = bad.len();
-        let mut i = 0;
-        run.samples.retain(|_| {
-            i += 1;
-            // In ascending order: a hostile trial has a million of them.
-            bad.binary_search(&(i - 1)).is_err()
-        });
+        run.keep_proven(&done, trust);
         run.keep_possible_times();
-        run.keep_proven_wakes(&done, trust);
-        run.keep_proven_transfers();
         run.done = Some(done);
         Ok(())
     }
@@ -445,7 +477,7 @@ impl Record {
     pub fn of(&self, pattern: PatternKind) -> impl Iterator<Item = &TrialRun> + '_ {
         self.trials
             .iter()
-            .filter(move |r| r.trial.pattern == pattern && r.done.is_some() && r.has_left_something())
+            .filter(move |r| r.trial.kind() == pattern && r.done.is_some() && r.has_left_something())
     }
 
     /// The last round that was planned; 0 before the first.
@@ -453,6 +485,11 @@ impl Record {
     pub fn round(&self) -> u64 {
         self.trials.iter().map(|r| r.trial.round).max().unwrap_or(0)
     }
+}
+
+/// Rows without those of the numbers `bad`, which ascend: a hostile trial has a million of them.
+fn proven<T>(rows: Vec<T>, bad: &[usize]) -> impl Iterator<Item = T> {
+    rows.into_iter().enumerate().filter(|(i, _)| bad.binary_search(i).is_err()).map(|(_, row)| row)
 }
 
 /// Does the line end in a checksum, which parsing has then held it to?

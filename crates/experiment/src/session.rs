@@ -9,7 +9,8 @@
 
 use std::collections::VecDeque;
 
-use fathom_probe::wire::{Line, PatternKind, Trial};
+use fathom_probe::pattern::{PatternKind, Trial};
+use fathom_probe::wire::Line;
 use fathom_units::size;
 
 use crate::record::{End, Lost, Record, Run, TrialRun, again, hello};
@@ -62,7 +63,7 @@ struct PendingTrial {
 
 /// The line that says that a trial was given up.
 fn lost(trial: &Trial, reason: &str) -> Line {
-    let what = format!("trial {}: {} of {}", trial.id, trial.pattern.token(), size(trial.bytes as f64));
+    let what = format!("trial {}: {} of {}", trial.id, trial.kind().token(), size(trial.memory.bytes as f64));
     Lost { what, reason: reason.to_owned() }.line()
 }
 
@@ -434,7 +435,7 @@ impl Session {
     fn next_round(&mut self) -> Vec<Trial> {
         // Yardsticks alone are no progress: a probe that faults at all else would be asked for ever.
         let ended =
-            |r: &&TrialRun| r.trial.pattern != PatternKind::Alu && (r.done.is_some() || r.refusal.is_some());
+            |r: &&TrialRun| r.trial.kind() != PatternKind::Alu && (r.done.is_some() || r.refusal.is_some());
         let ended = self.record.trials.iter().filter(ended).count();
         if self.ended_before.replace(ended) == Some(ended) {
             return Vec::new();

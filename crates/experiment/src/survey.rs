@@ -9,7 +9,7 @@ mod claims;
 pub(crate) mod headline;
 mod reading;
 
-use fathom_probe::wire::Trial;
+use fathom_probe::pattern::Trial;
 
 use crate::budget::Budget;
 use crate::geometry;

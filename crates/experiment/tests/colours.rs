@@ -11,7 +11,7 @@ use fathom_experiment::{conflict, option_differences};
 use fathom_model::description::{Description, Frames, Holds, Replacement, Time};
 use fathom_model::{Model, catalog};
 use fathom_probe::machine::{Attribute, Machine as _, MapRequest, Pages};
-use fathom_probe::wire::PatternKind;
+use fathom_probe::pattern::{PatternKind, Stride};
 
 const PAGE: u64 = 4096;
 
@@ -151,9 +151,11 @@ fn pages_of_chosen_colours_are_asked_for_where_there_are_any() {
     assert_eq!(finding(&report, "tier.1.colour.help").value, Value::Text("yes".into()));
     // The second level's ways too, which nobody sees in scattered frames.
     assert_eq!(number(&report, "tier.2.ways"), 16.0);
-    let beyond = |run: &&TrialRun| run.trial.pattern == PatternKind::Conflict && run.trial.counted > 0;
-    assert!(record.trials.iter().filter(beyond).all(|run| run.trial.page == Pages::Coloured));
-    assert!(record.trials.iter().all(|run| run.trial.page != Pages::Coloured || run.refusal.is_none()));
+    let beyond = |run: &&TrialRun| run.trial.kind() == PatternKind::Conflict && run.trial.counted > 0;
+    assert!(record.trials.iter().filter(beyond).all(|run| run.trial.memory.page == Pages::Coloured));
+    assert!(
+        record.trials.iter().all(|run| run.trial.memory.page != Pages::Coloured || run.refusal.is_none())
+    );
 }
 
 /// Huge pages are colours enough: where there are some, what was promised beside them is left alone.
@@ -171,7 +173,7 @@ fn nobody_asks_for_coloured_pages_beside_huge_ones() {
     assert_eq!(refused, 1, "coloured pages only");
     let record = InProcess::new(promised()).run(&mut machine).1;
     // With huge pages nobody asks for others.
-    assert!(record.trials.iter().all(|run| run.trial.page != Pages::Coloured));
+    assert!(record.trials.iter().all(|run| run.trial.memory.page != Pages::Coloured));
 }
 
 #[test]
@@ -182,6 +184,7 @@ fn nobody_who_does_not_ask_is_told() {
         record
             .trials
             .iter()
-            .all(|run| run.trial.frames == 0 && run.trial.group < 2 || run.trial.counted == 0)
+            .all(|run| run.trial.or_default::<Stride>().frames == 0 && run.trial.pattern.groups().group < 2
+                || run.trial.counted == 0)
     );
 }

@@ -11,7 +11,7 @@ use fathom_experiment::record::{Record, Run};
 use fathom_model::Description;
 use fathom_model::catalog;
 use fathom_model::description::Time;
-use fathom_probe::transfer::{Channel, Direction, Engine, Maintenance, Mistake, Strategy, Transferred};
+use fathom_probe::machine::dma::{Channel, Direction, Engine, Maintenance, Mistake, Strategy, Transferred};
 
 fn machine(name: &str) -> Description {
     catalog::load(name).expect("it is committed").expect("and sound")

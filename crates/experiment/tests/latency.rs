@@ -220,8 +220,8 @@ fn the_ladder_of_placements_is_level_on_a_description() {
     let mut bases: Vec<(u64, u64)> = record
         .trials
         .iter()
-        .filter(|t| t.trial.pattern == fathom_probe::wire::PatternKind::Chase)
-        .filter_map(|t| Some((t.trial.place, t.done?.base)))
+        .filter(|t| t.trial.kind() == fathom_probe::pattern::PatternKind::Chase)
+        .filter_map(|t| Some((t.trial.memory.place, t.done?.base)))
         .collect();
     bases.sort_unstable();
     let often = bases.chunk_by(|a, b| a == b).filter(|same| same.len() == 3).count();

@@ -8,7 +8,7 @@ use fathom_experiment::record::{Run, TrialRun};
 use fathom_experiment::session::{InProcess, Session};
 use fathom_model::description::{Description, Holds, Replacement};
 use fathom_model::{Model, catalog};
-use fathom_probe::wire::PatternKind;
+use fathom_probe::pattern::{EvictionSet, PatternKind};
 
 /// Ticks a second: finer than a cycle of the core, and the counter of many arm64 boards.
 const FINE: f64 = 4e9;
@@ -49,9 +49,11 @@ fn policies(d: &Description) -> Option<Vec<Policy>> {
     let (_, record) = InProcess::new(Session::new(conflict::plan, run)).run(&mut Model::new(d, 1));
     let report = conflict::read(&record);
     assert!(record.trials.iter().all(|t| t.unverified == 0), "a sample without proof");
-    let evicts = |run: &TrialRun| run.trial.sequence.accesses().iter().any(|a| a.block.evicts);
-    let nearest = record.of(PatternKind::EvictionSet).filter(|run| !evicts(run) && run.trial.stride == 64);
-    let single = nearest.map(|run| !run.trial.sequence.timed().is_empty());
+    let sequence = |run: &TrialRun| run.trial.or_default::<EvictionSet>().sequence;
+    let evicts = |run: &TrialRun| sequence(run).accesses().iter().any(|a| a.block.evicts);
+    let nearest =
+        record.of(PatternKind::EvictionSet).filter(|run| !evicts(run) && run.trial.memory.stride == 64);
+    let single = nearest.map(|run| !sequence(run).timed().is_empty());
     let fine = d.timer.clock_hz == FINE;
     assert!(single.into_iter().all(|single| single == fine), "{}", d.name);
     let row = report.findings.iter().find(|f| f.name() == "tier.1.policies");

@@ -6,7 +6,8 @@ use fathom_experiment::record::{Record, Run};
 use fathom_experiment::session::{InProcess, Plan, Session};
 use fathom_experiment::survey;
 use fathom_model::{Model, catalog};
-use fathom_probe::wire::{Line, PatternKind, Trial};
+use fathom_probe::pattern::{Clock, Trial};
+use fathom_probe::wire::Line;
 
 fn run() -> Run {
     Run {
@@ -22,15 +23,7 @@ fn run() -> Run {
 /// Two rounds of one trial each.
 fn two_rounds(record: &Record, seed: u64, _: u64) -> Vec<Trial> {
     let round = record.round() + 1;
-    let trial = Trial {
-        id: round,
-        round,
-        seed,
-        pattern: PatternKind::Clock,
-        loads: 3,
-        samples: 2,
-        ..Trial::default()
-    };
+    let trial = Trial { id: round, round, seed, loads: 3, samples: 2, ..Trial::of(Clock) };
     if round > 2 { Vec::new() } else { vec![trial] }
 }
 

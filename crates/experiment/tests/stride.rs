@@ -190,7 +190,10 @@ fn a_hostile_run_line_plans_nothing_odd() {
     assert_eq!(record.problems, Vec::<String>::new());
     record.push("probe wire=1 trust=modelled").unwrap();
     for trial in stride::plan(&record, 1, 1000) {
-        assert!(trial.stride.is_power_of_two() && trial.stride <= trial.bytes, "{trial:?}");
+        assert!(
+            trial.memory.stride.is_power_of_two() && trial.memory.stride <= trial.memory.bytes,
+            "{trial:?}"
+        );
     }
     let _ = read(&record);
     record.push(&line.replace("rmw,read", "rmw,halve")).unwrap();

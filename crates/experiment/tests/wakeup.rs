@@ -14,7 +14,7 @@ use fathom_probe::machine::{
     Awake, ClockTrust, Control, Counters, Disturb, Dma, Event, Fact, FactValue, Fresh, LoadReport, Machine,
     Maintain, MapRequest, Mapping, Places, Refusal, Ticks, Traced, Translate, Wake, Watch,
 };
-use fathom_probe::wire::{Wakes, Woke};
+use fathom_probe::machine::{Wakes, Woke};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
@@ -515,7 +515,7 @@ fn a_record_that_asks_for_the_impossible_is_asked_nothing_of_it() {
         let mut run = Run { bytes, strides: steps, ..sweep(10_000) };
         run.wakeup.every_ns = every_ns;
         let (_, record) = session(&mut Paper::new(|_| 0), run);
-        assert!(!record.trials.iter().any(|r| !r.trial.load.is_none()), "{:?}", record.run);
+        assert!(!record.trials.iter().any(|r| !r.trial.beside.load.is_none()), "{:?}", record.run);
     }
 }
 
@@ -594,7 +594,12 @@ fn every_condition_that_is_asked_of_a_described_machine_is_measured_or_refused_b
     assert!(refused(&report, "condition load-2 (vm*2:64M copy*1)"), "{:?}", report.refusals);
     concludes_nothing_of_loads(&report);
     // Nothing at all ran beside the task.
-    assert!(record.trials.iter().all(|run| run.trial.with.is_empty() && run.trial.load.is_none()));
+    assert!(
+        record
+            .trials
+            .iter()
+            .all(|run| run.trial.beside.streams.is_empty() && run.trial.beside.load.is_none())
+    );
 }
 
 #[test]
@@ -616,5 +621,10 @@ fn a_sweep_on_a_described_machine_is_refused_curve_by_curve() {
         assert!(refused(&report, &format!("sweep {curve}")), "{curve}: {:?}", report.refusals);
     }
     concludes_nothing_of_loads(&report);
-    assert!(record.trials.iter().all(|run| run.trial.with.is_empty() && run.trial.load.is_none()));
+    assert!(
+        record
+            .trials
+            .iter()
+            .all(|run| run.trial.beside.streams.is_empty() && run.trial.beside.load.is_none())
+    );
 }

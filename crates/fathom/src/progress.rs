@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use fathom_experiment::record::{Record, TrialRun};
 use fathom_experiment::session::Session;
-use fathom_probe::wire::PatternKind;
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// Steps of the bar.
@@ -99,7 +98,7 @@ impl Progress {
             self.share = budget.spent as f64 / budget.total.max(1) as f64;
             self.points = format!("{} points", self.done);
             if let Some(last) = record.trials.last() {
-                self.bar.set_prefix(question(last.trial.pattern));
+                self.bar.set_prefix(last.trial.pattern.question());
             }
         }
         let (share, left) = left(
@@ -133,19 +132,6 @@ fn left(elapsed: Duration, spent: f64, until: Option<Duration>) -> (f64, Option<
     (share, known.then(|| elapsed.mul_f64((1.0 - share) / share)))
 }
 
-/// The question that a pattern answers, in a word or two.
-fn question(pattern: PatternKind) -> &'static str {
-    match pattern {
-        PatternKind::Chase => "capacities",
-        PatternKind::Pages => "TLBs",
-        PatternKind::Clock | PatternKind::Alu => "clocks",
-        PatternKind::Single => "single loads",
-        PatternKind::Wake => "wake-ups",
-        #[allow(unreachable_patterns, reason = "a pattern more has a name, if no question yet")]
-        other => other.token(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use fathom_experiment::record::Wakeups;
@@ -164,7 +150,7 @@ mod tests {
         let mut late = Late::default();
         assert_eq!(late.line(), None);
         let mut record = Record::default();
-        let woke = |us: u64| fathom_probe::wire::Woke { user_ns: us * 1000, ..Default::default() };
+        let woke = |us: u64| fathom_probe::machine::Woke { user_ns: us * 1000, ..Default::default() };
         let woken = vec![woke(1), woke(12), woke(12), woke(99_000)];
         let wakeups = Wakeups { woken, ..Wakeups::default() };
         let refusal = Some(<(String, String)>::default());

@@ -128,7 +128,7 @@ mod tests {
     use clap::Parser as _;
 
     use fathom_probe::load::Stress;
-    use fathom_probe::transfer::{Direction, Engine, Maintenance, Strategy};
+    use fathom_probe::machine::dma::{Direction, Engine, Maintenance, Strategy};
 
     use super::*;
     use crate::cli::Cli;

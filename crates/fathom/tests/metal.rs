@@ -12,8 +12,9 @@ use std::time::Duration;
 use fathom_analysis::claims::{Holds, Source};
 use fathom_experiment::record::Record;
 use fathom_metal::parameters::{Parameters, code_bytes, memory_bytes};
-use fathom_probe::proof::unproven;
-use fathom_probe::wire::{Done, Line, Sample, Samples, Trial, Value};
+use fathom_probe::pattern::Trial;
+use fathom_probe::rows::{Done, Rows, Sample, Samples};
+use fathom_probe::wire::{Line, Value};
 
 /// A start that boards know, as QEMU's arguments.
 struct Start {
@@ -150,7 +151,8 @@ impl Board {
                 "sample" => samples.extend(Samples::read(&line).unwrap().list),
                 "done" => {
                     let done = Done::read(&line).unwrap();
-                    assert_eq!(unproven(&trial, done.page_bytes, &samples), [0usize; 0], "{requested}");
+                    let rows = Rows::samples(trial.id, samples.clone());
+                    assert_eq!(trial.unproven(&rows, &done), [0usize; 0], "{requested}");
                     assert_eq!(samples.len() as u64, trial.samples);
                     return (samples, done);
                 }

@@ -8,8 +8,8 @@ use std::hint::black_box;
 
 use fathom_host::{Host, HostCell, Options};
 use fathom_probe::chain::{Chain, Layout, Order};
+use fathom_probe::machine::batch::stride::Sweep;
 use fathom_probe::machine::{Attribute, Machine, MapRequest, Operation, Pages, Refusal};
-use fathom_probe::patterns::stride::Sweep;
 
 /// The loop under test.
 #[inline(never)]

@@ -39,8 +39,8 @@ use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 
 use fathom_probe::machine::Operation;
-use fathom_probe::patterns::copy::{BEYOND, Copying};
-use fathom_probe::patterns::stride::{KEYS, Sweep};
+use fathom_probe::machine::batch::copy::{BEYOND, Copying};
+use fathom_probe::machine::batch::stride::{KEYS, Sweep};
 
 use crate::arch::{Architecture as _, Cpu};
 
@@ -167,7 +167,7 @@ impl Arena {
         unsafe { self.base.as_ptr().add(at.0 as usize).cast::<u64>().write_volatile(to.0) }
     }
 
-    /// The batch form of the stride, see [`fathom_probe::patterns::stride::body`]: the same accesses, the whole
+    /// The batch form of the stride, see [`fathom_probe::machine::batch::stride::body`]: the same accesses, the whole
     /// buffer checked once instead of each cell.
     ///
     /// Never inlined, so that it is compiled with this crate, optimised in every profile: what is inlined into
@@ -221,7 +221,7 @@ impl Arena {
         Some(())
     }
 
-    /// The batch form of the copy, see [`fathom_probe::patterns::copy::body`]: both buffers checked once.
+    /// The batch form of the copy, see [`fathom_probe::machine::batch::copy::body`]: both buffers checked once.
     #[inline(never)]
     pub(crate) fn copy_loops(&mut self, copying: &Copying, from: u64, n: u64) -> Option<()> {
         let bytes = copying.cells.checked_add(BEYOND)?.checked_mul(LINK)?;

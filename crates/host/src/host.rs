@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use fathom_probe::load::Load;
+use fathom_probe::machine::batch::copy::Copying;
+use fathom_probe::machine::batch::stride::Sweep;
 use fathom_probe::machine::{
     Attribute, Awake, ClockTrust, Control, Controls, Count, Counters, Disturb, Event, Fact, Fresh,
     LoadReport, Machine, Maintain, MapRequest, Mapping, Pages, Refusal, Ticks, Traced, Translate,
     Translation, Wake, Watch,
 };
-use fathom_probe::patterns::copy::Copying;
-use fathom_probe::patterns::stride::Sweep;
-use fathom_probe::wire::{Wakes, Woke};
+use fathom_probe::machine::{Wakes, Woke};
 use fathom_units::facts;
 
 use crate::arch::{Architecture as _, Cpu};

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use fathom_probe::machine::{Awake, Event, Places, Refusal, Traced};
-use fathom_probe::wire::{Wakes, Woke};
+use fathom_probe::machine::{Wakes, Woke};
 use fathom_units::facts::{self, Grant};
 
 use crate::arch::{Architecture as _, Cpu};

@@ -12,8 +12,8 @@ mod disassembly {
 use disassembly::check::{Instruction, Kind, Turn, hot_loop, sweep_loops};
 use disassembly::image::{Built, build};
 use fathom_probe::machine::Operation;
-use fathom_probe::patterns::chase::UNROLL;
-use fathom_probe::patterns::stride::{self, Sweep};
+use fathom_probe::machine::batch::chase::UNROLL;
+use fathom_probe::machine::batch::stride::{self, Sweep};
 
 const LOOP: &str = "fathom_chase_loop";
 const SPOILED: &str = "fathom_spoiled_loop";

@@ -4,9 +4,9 @@
 //! moved.
 
 use fathom_probe::machine::Operation;
-use fathom_probe::patterns::copy::Copying;
-use fathom_probe::patterns::stride::{Sweep, UNROLL};
-use fathom_probe::patterns::unrolled;
+use fathom_probe::machine::batch::copy::Copying;
+use fathom_probe::machine::batch::stride::{Sweep, UNROLL};
+use fathom_probe::machine::batch::unrolled;
 
 use crate::Instructions;
 
@@ -16,7 +16,7 @@ const CELL: u64 = 8;
 /// Pairs of cells in one turn of the loops of pairs.
 const PAIRS: u64 = UNROLL / 2;
 
-/// The batch form of the stride, see [`fathom_probe::patterns::stride::body`]: `n` accesses from position `from`, of
+/// The batch form of the stride, see [`fathom_probe::machine::batch::stride::body`]: `n` accesses from position `from`, of
 /// cells whose arena begins at `base`. Returns the sum of what was loaded (wraps), and `None` of an operation that
 /// copies, which is no sweep.
 ///
@@ -50,7 +50,7 @@ pub unsafe fn sweep<I: Instructions>(base: *mut u8, sweep: &Sweep, from: u64, n:
     Some(sum)
 }
 
-/// The batch form of the copy, see [`fathom_probe::patterns::copy::body`]: `n` cells from position `from`, in an arena
+/// The batch form of the copy, see [`fathom_probe::machine::batch::copy::body`]: `n` cells from position `from`, in an arena
 /// that begins at `base`. Where the buffers overlap, what is copied is what stands there by then.
 ///
 /// # Safety
@@ -66,7 +66,7 @@ pub unsafe fn copy<I: Instructions>(base: *mut u8, copying: &Copying, from: u64,
     }
 }
 
-/// Calls `one` for `count` cells from `at`, as [`fathom_probe::patterns::stride::body`] does: the odd ones first.
+/// Calls `one` for `count` cells from `at`, as [`fathom_probe::machine::batch::stride::body`] does: the odd ones first.
 ///
 /// The address of the next cell is computed and not read, and may wrap beyond the last one, where it is not used.
 #[inline(always)]

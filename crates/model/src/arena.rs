@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use fathom_probe::chain::{Chain, Layout};
+use fathom_probe::machine::batch::stride::{self, KEYS, Sweep};
 use fathom_probe::machine::{MapRequest, Mapping, Operation, Pages, Refusal};
-use fathom_probe::patterns::stride::{self, KEYS, Sweep};
 use fathom_probe::splitmix::mix;
 
 use crate::cache::MOST_NUMBERS;

@@ -1,13 +1,13 @@
 //! The model as a machine under the probe.
 
 use fathom_probe::chain::Chain;
+use fathom_probe::machine::batch::chase::{self, UNROLL};
+use fathom_probe::machine::batch::copy::Copying;
+use fathom_probe::machine::batch::stride::Sweep;
 use fathom_probe::machine::{
     Attribute, ClockTrust, Control, Controls, Count, Counters, Disturb, Fact, FactValue, Fresh, Machine,
     Maintain, MapRequest, Mapping, Ops, Refusal, Stream, Ticks, Translate, Translation, Watch,
 };
-use fathom_probe::patterns::chase::{self, UNROLL};
-use fathom_probe::patterns::copy::Copying;
-use fathom_probe::patterns::stride::Sweep;
 use fathom_units::facts;
 
 use crate::arena::Cursor;

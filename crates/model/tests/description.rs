@@ -5,7 +5,7 @@ mod common;
 use common::random_description;
 use fathom_model::description::{Coherence, Frames, Index, Replacement};
 use fathom_model::{Description, DescriptionError};
-use fathom_probe::transfer::Maintenance;
+use fathom_probe::machine::dma::Maintenance;
 use proptest::prelude::*;
 
 /// The example of the format's document, which is also its first test.

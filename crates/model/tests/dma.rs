@@ -5,10 +5,10 @@ mod common;
 use common::random_description;
 use fathom_model::Model;
 use fathom_model::description::{Coherence, Description};
-use fathom_probe::machine::{Attribute, Dma, Refusal};
-use fathom_probe::transfer::{
+use fathom_probe::machine::dma::{
     Batch, Direction, Engine, Maintenance, Mistake, Strategy, Transferred, Transfers,
 };
+use fathom_probe::machine::{Attribute, Dma, Refusal};
 
 fn machine(name: &str) -> Description {
     fathom_model::catalog::load(name).expect("it is embedded").unwrap_or_else(|e| panic!("{e}"))

@@ -6,11 +6,11 @@ use common::{Draw, random_description};
 use fathom_model::description::{Replacement, Time, Uncached};
 use fathom_model::{Description, Kind, Model, catalog};
 use fathom_probe::chain::{Chain, Layout, Order};
+use fathom_probe::machine::batch::chase;
+use fathom_probe::machine::batch::stride::{self, Sweep};
 use fathom_probe::machine::{
     Attribute, Counters, Disturb, FactValue, Machine, MapRequest, Operation, Ops, Pages, Stream,
 };
-use fathom_probe::patterns::chase;
-use fathom_probe::patterns::stride::{self, Sweep};
 use proptest::prelude::*;
 
 fn request(bytes: u64) -> MapRequest {

@@ -6,10 +6,9 @@ use fathom_model::description::Replacement::{
 use fathom_model::description::{Description, Level, Time};
 use fathom_model::{Model, catalog};
 use fathom_probe::machine::Pages;
-use fathom_probe::patterns;
-use fathom_probe::proof::unproven;
+use fathom_probe::pattern::{self, Conflict, EvictionSet, Groups, Memory, Single, Trial};
+use fathom_probe::rows::Sample;
 use fathom_probe::sequence::Sequence;
-use fathom_probe::wire::{PatternKind, Trial};
 
 /// bcm2837 with a clock that reads cycles.
 fn fine_clock() -> Description {
@@ -26,26 +25,25 @@ fn misses_a_round(replacement: Replacement, n: u64) -> (f64, f64) {
     let mut d = fine_clock();
     d.levels[0] = Level { ways: 8, replacement, ..d.levels[0].clone() };
     let mut model = Model::new(&d, 5);
+    let groups = Groups::apart(4096);
     let trial = Trial {
-        pattern: PatternKind::Conflict,
-        bytes: 64 * n,
-        period: 4096,
-        page: Pages::Huge,
+        memory: Memory { page: Pages::Huge, ..Memory::of(64 * n, 64) },
         loads: 10_000 * n + 1,
         samples: 3,
         counted: 1,
-        ..Trial::default()
+        ..Trial::of(Conflict::of(groups))
     };
-    let run = |model: &mut Model, trial: &Trial| {
-        let outcome = patterns::run(model, trial).unwrap();
-        assert_eq!(unproven(trial, outcome.page_bytes, &outcome.samples), []);
-        outcome.samples
+    let run = |model: &mut Model, trial: &Trial| -> Vec<Sample> {
+        let outcome = pattern::run(model, trial).unwrap();
+        assert_eq!(outcome.unproven(trial), []);
+        outcome.rows.sampled().to_vec()
     };
     let counted = run(&mut model, &trial).iter().map(|s| s.misses.unwrap().1 as f64).sum::<f64>();
     let a_round = counted / 3.0 / (2.0 * trial.loads as f64 / n as f64);
     // 50 n - 1 loads from one timed load to the next: prime to n, so that every line has its turn, and of nine to
     // eight, because under NRU random all bits are set again after exactly as many loads as there are ways.
-    let single = Trial { pattern: PatternKind::Single, loads: 50 * n - 2, samples: 1000, ..trial };
+    let pattern = Single::of(groups).into();
+    let single = Trial { pattern, loads: 50 * n - 2, samples: 1000, ..trial };
     // Whoever reads the clock reads its overhead too; a hit takes 3 cycles here and a miss 15.
     let slow = run(&mut model, &single).iter().filter(|s| s.ticks - s.ticks2 > 9).count();
     (a_round, slow as f64 / 1000.0 * n as f64)
@@ -71,17 +69,12 @@ fn a_probe_finds_the_line_that_left() {
     let mut model = Model::new(&d, 5);
     let mut left = |sequence: &str| {
         let sequence = Sequence::parse(sequence).unwrap();
-        let trial = Trial {
-            pattern: PatternKind::EvictionSet,
-            period: 8192,
-            page: Pages::Huge,
-            samples: 20,
-            sequence,
-            ..Trial::default()
-        };
-        let outcome = patterns::run(&mut model, &trial).unwrap();
-        assert_eq!(unproven(&trial, outcome.page_bytes, &outcome.samples), []);
-        outcome.samples.iter().filter(|s| s.ticks - s.ticks2 > 9).count()
+        let memory = Memory { page: Pages::Huge, ..Memory::default() };
+        let set = EvictionSet { sequence, period: 8192, offset: 0 };
+        let trial = Trial { memory, samples: 20, ..Trial::of(set) };
+        let outcome = pattern::run(&mut model, &trial).unwrap();
+        assert_eq!(outcome.unproven(&trial), []);
+        outcome.rows.sampled().iter().filter(|s| s.ticks - s.ticks2 > 9).count()
     };
     // Least recently used of A to D, A touched again, is B.
     assert_eq!(left("A-D A E A?"), 0);

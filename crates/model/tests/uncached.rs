@@ -6,12 +6,12 @@ use common::{Draw, random_description};
 use fathom_model::description::{DeviceCosts, Gathering, Mixed, Through, Time, Uncached};
 use fathom_model::{Cell, Description, Kind, Model, Translated, catalog};
 use fathom_probe::chain::{Chain, Layout, Order};
+use fathom_probe::machine::batch::copy::{self, BEYOND, Copying};
+use fathom_probe::machine::batch::stride::{self, Sweep, UNROLL};
 use fathom_probe::machine::{
     Attribute, Control, Controls, Counters, Machine, Maintain, MapRequest, Mapping, Operation, Pages,
     Translate,
 };
-use fathom_probe::patterns::copy::{self, BEYOND, Copying};
-use fathom_probe::patterns::stride::{self, Sweep, UNROLL};
 use proptest::prelude::*;
 
 /// 1 GHz, one level of 3 cycles, memory at 100, no TLB: costs can be added up by hand.

@@ -5,9 +5,8 @@ mod common;
 use common::random_description;
 use fathom_model::description::{Stage, Time, Wakeup};
 use fathom_model::{Description, Model, catalog};
-use fathom_probe::machine::{Machine, Stream, Wake};
-use fathom_probe::patterns;
-use fathom_probe::wire::{PatternKind, Trial, Wakes, Woke};
+use fathom_probe::machine::{Machine, Stream, Wake as _, Wakes, Woke};
+use fathom_probe::pattern::{self, Beside, Memory, Trial, Wake};
 
 fn machine(name: &str) -> Description {
     catalog::load(name).expect("embedded").expect("sound")
@@ -26,23 +25,25 @@ fn short(mut d: Description) -> Description {
 }
 
 fn trial(every_ns: u64, with: &[u64]) -> Trial {
-    let with = with.iter().zip(1..).map(|(&bytes, cpu)| Stream { cpu, bytes }).collect();
+    waiting(Wakes { every_ns, traced: true, ..Wakes::default() }, with)
+}
+
+fn waiting(wakes: Wakes, with: &[u64]) -> Trial {
+    let streams = with.iter().zip(1..).map(|(&bytes, cpu)| Stream { cpu, bytes }).collect();
     Trial {
-        pattern: PatternKind::Wake,
-        bytes: 64,
+        memory: Memory::of(64, 64),
         loads: 1,
         samples: 200,
         warm: 20,
-        wakes: Wakes { every_ns, traced: true, ..Wakes::default() },
-        with,
-        ..Trial::default()
+        beside: Beside { streams, ..Beside::default() },
+        ..Trial::of(Wake::of(wakes))
     }
 }
 
 fn woken(d: &Description, seed: u64, trial: &Trial) -> Vec<Woke> {
     let mut model = Model::new(d, seed);
     model.quiet_begin();
-    patterns::run(&mut model, trial).expect("woken").woken.list
+    pattern::run(&mut model, trial).expect("woken").rows.woken().to_vec()
 }
 
 /// The path with its lines scaled.
@@ -117,10 +118,10 @@ fn a_first_wake_up_finds_nothing_and_what_is_swept_between_drives_it_out_again()
     let warm = woken(&d, 1, &trial(1_000_000, &[]));
     // 4 MiB are twice the L2, and leave nothing there; 16 MiB ns at 1 ms.
     let wakes = Wakes { every_ns: 10_000_000, evict: 4 << 20, traced: true, ..Wakes::default() };
-    let spoilt = woken(&d, 1, &Trial { samples: 5, warm: 2, wakes, ..trial(1_000_000, &[]) });
+    let spoilt = woken(&d, 1, &Trial { samples: 5, warm: 2, ..waiting(wakes, &[]) });
     assert!(spoilt.iter().all(|w| w.user_ns > 2 * warm[0].user_ns), "{spoilt:?} {:?}", warm[0]);
     let wakes = Wakes { flushed: true, traced: true, ..Wakes::default() };
-    let flushed = woken(&d, 1, &Trial { wakes, ..trial(1_000_000, &[]) });
+    let flushed = woken(&d, 1, &waiting(wakes, &[]));
     let walk = |w: &Woke| w.work_ns - w.user_ns;
     assert!(walk(&flushed[9]) > walk(&warm[9]) + 90, "its own line comes from memory: {:?}", flushed[9]);
 }
@@ -137,7 +138,7 @@ fn places_follow_one_another_and_a_seed_gives_the_same() {
         }
         assert_eq!(rows, woken(&d, 3, &requested), "{name}");
         assert_ne!(rows, woken(&d, 4, &requested), "{name}: lines lie elsewhere");
-        let untraced = Trial { wakes: Wakes { traced: false, ..requested.wakes }, ..requested };
+        let untraced = waiting(Wakes { every_ns: 200_000, ..Wakes::default() }, &[8 << 20]);
         assert!(woken(&d, 3, &untraced).iter().zip(&rows).all(|(u, t)| {
             (u.irq_ns, u.wake_ns, u.switch_ns, u.user_ns) == (None, None, None, t.user_ns)
         }));
@@ -207,7 +208,7 @@ fn whatever_is_described_wakes_up_in_order() {
 #[test]
 fn a_description_without_a_path_refuses_with_the_remedy() {
     let mut model = Model::new(&machine("zen3"), 1);
-    let refusal = patterns::run(&mut model, &trial(1_000_000, &[])).expect_err("nothing is described");
+    let refusal = pattern::run(&mut model, &trial(1_000_000, &[])).expect_err("nothing is described");
     assert!(refusal.remedy.contains("[wakeup]") && refusal.remedy.contains("--on host"), "{refusal:?}");
     assert!(model.wake_at(1).is_err());
     assert!(model.wake_end().expect("nothing").places.is_empty());

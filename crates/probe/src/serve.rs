@@ -9,8 +9,9 @@ use alloc::format;
 use alloc::string::String;
 
 use crate::machine::{Fact, FactValue, FaultInjection, Machine, Refusal};
-use crate::patterns;
-use crate::wire::{Done, Line, MAX_LINE, Samples, Trial, VERSION};
+use crate::pattern::{self, Trial};
+use crate::rows::Done;
+use crate::wire::{Line, MAX_LINE, VERSION};
 
 /// A byte stream with lines in it.
 pub trait Lines {
@@ -199,7 +200,7 @@ impl<M: Machine, L: Lines> Server<'_, M, L> {
         let begun = self.machine.watch();
         self.machine.quiet_begin();
         let before = self.machine.watch();
-        let outcome = patterns::run(self.machine, trial);
+        let outcome = pattern::run(self.machine, trial);
         let after = self.machine.watch();
         let outcome = outcome.and_then(|result| self.machine.kept_time().map(|()| result));
         self.machine.quiet_end();
@@ -207,17 +208,8 @@ impl<M: Machine, L: Lines> Server<'_, M, L> {
         match outcome {
             Err(refusal) => self.refuse(trial, &refusal),
             Ok(result) => {
-                for line in (Samples { trial: trial.id, list: result.samples }).lines() {
+                for line in result.rows.lines() {
                     self.send(&line)?;
-                }
-                for line in result.woken.lines() {
-                    self.send(&line)?;
-                }
-                for line in result.moved.lines() {
-                    self.send(&line)?;
-                }
-                for around in result.around {
-                    self.send(&around.line(trial.id))?;
                 }
                 for load_stats in result.load_report.load_stats {
                     self.send(&load_stats.line(trial.id))?;

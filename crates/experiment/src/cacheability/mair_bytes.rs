@@ -7,10 +7,10 @@ use fathom_analysis::attribute::Memory;
 use fathom_analysis::findings::{Basis, Item, Key, Metric, Report};
 use fathom_analysis::metrics::cacheability as metrics;
 use fathom_probe::machine::{ClockTrust, Operation};
-use fathom_probe::wire::Trial;
+use fathom_probe::pattern::Trial;
 
 use super::behaviour::{Times, behaves};
-use super::plan::trial;
+use super::plan::{strided, trial};
 use super::reading::{DECISIVE, point, times};
 use super::{APART, Means};
 use crate::common::scale::Scale;
@@ -32,7 +32,7 @@ pub(super) fn trials(record: &Record, round: u64) -> Vec<Trial> {
         return Vec::new();
     }
     let of = |byte: u8| {
-        DECISIVE.map(|(op, bytes, step)| Trial { stride: step, ..trial(Means::Byte(byte), op, bytes, LOADS) })
+        DECISIVE.map(|(op, bytes, step)| strided(step, trial(Means::Byte(byte), op, bytes, LOADS)))
     };
     requested(record).flat_map(of).collect()
 }
@@ -49,7 +49,8 @@ pub(super) fn missing(record: &Record) -> Option<String> {
     let of = |byte: u8, (op, bytes, step): (Operation, u64, u64)| {
         record.trials.iter().any(|r| {
             let t = &r.trial;
-            (t.controls.mair, t.operation, t.bytes, t.stride) == (Some(byte), op, bytes, step)
+            (t.controls.mair, t.pattern.operation(), t.memory.bytes, t.memory.stride)
+                == (Some(byte), op, bytes, step)
                 && (r.done.is_some() || r.refusal.is_some())
         })
     };

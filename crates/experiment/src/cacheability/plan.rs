@@ -2,7 +2,7 @@
 //! rounds.
 
 use fathom_probe::machine::{Attribute, Controls, Operation};
-use fathom_probe::wire::{PatternKind, Trial};
+use fathom_probe::pattern::{Alias, Copy, Memory, Pattern, PatternKind, Stride, Trial};
 
 use super::reading::{DECISIVE, PILOT_ROUND};
 use super::{APART, Means, Request, STRIDE, STUDY_BYTES, mair_bytes, walks};
@@ -54,7 +54,7 @@ fn rank(trial: &Trial) -> u8 {
     if mair.is_some() || tables != Attribute::WriteBack {
         return 2;
     }
-    u8::from(!DECISIVE.contains(&(trial.operation, trial.bytes, trial.stride)))
+    u8::from(!DECISIVE.contains(&(trial.pattern.operation(), trial.memory.bytes, trial.memory.stride)))
 }
 
 /// One small trial of each attribute, which is granted or refused with its reason; and whether two mappings with
@@ -62,8 +62,11 @@ fn rank(trial: &Trial) -> u8 {
 fn look(requested: &Request) -> Vec<Trial> {
     let small = |means| trial(means, Operation::Read, STUDY_BYTES, FLUSHES);
     let mut all: Vec<Trial> = requested.means.iter().map(|&means| small(means)).collect();
-    let others = all.iter().filter(|t| t.attribute != Attribute::WriteBack);
-    let alias = |t: &Trial| Trial { pattern: PatternKind::Alias, bytes: ALIASES, samples: 2, ..t.clone() };
+    let others = all.iter().filter(|t| t.memory.attribute != Attribute::WriteBack);
+    let alias = |t: &Trial| {
+        let memory = Memory { bytes: ALIASES, ..t.memory };
+        Trial { pattern: Alias.into(), memory, samples: 2, ..t.clone() }
+    };
     let aliases: Vec<Trial> = others.map(alias).collect();
     all.extend(aliases);
     all.push(round::clock());
@@ -72,7 +75,8 @@ fn look(requested: &Request) -> Vec<Trial> {
 
 /// Was this refused, when it was looked at? That a working set is too large says nothing of the smaller ones.
 pub(super) fn refused(record: &Record, means: Means) -> bool {
-    let of = |t: &Trial| t.pattern == PatternKind::Stride && Means::of(t) == means && t.bytes == STUDY_BYTES;
+    let of =
+        |t: &Trial| t.kind() == PatternKind::Stride && Means::of(t) == means && t.memory.bytes == STUDY_BYTES;
     record.trials.iter().any(|r| r.trial.round == PILOT_ROUND && of(&r.trial) && r.refusal.is_some())
 }
 
@@ -84,7 +88,7 @@ fn all(record: &Record, requested: &Request) -> Vec<Trial> {
         points.map(|(means, op, bytes)| trial(means, op, bytes, loads(record, means))).collect();
     for &means in requested.means.iter().filter(|means| granted(means)) {
         let bytes = STUDY_BYTES / STRIDE * APART;
-        all.push(Trial { stride: APART, ..trial(means, Operation::Write, bytes, loads(record, means)) });
+        all.push(strided(APART, trial(means, Operation::Write, bytes, loads(record, means))));
         // What tells how it behaves, whatever was asked.
         for operation in [Operation::Read, Operation::Write] {
             if !(requested.operations.contains(&operation) && requested.sizes.contains(&STUDY_BYTES)) {
@@ -96,7 +100,8 @@ fn all(record: &Record, requested: &Request) -> Vec<Trial> {
 }
 
 pub(super) fn trial(means: Means, operation: Operation, bytes: u64, loads: u64) -> Trial {
-    let pattern = if operation.copies() { PatternKind::Copy } else { PatternKind::Stride };
+    let pattern: Pattern =
+        if operation.copies() { Copy { operation }.into() } else { Stride::of(operation).into() };
     let plain = Controls::default();
     let (attribute, controls) = match means {
         Means::Attribute(attribute) => (attribute, plain),
@@ -106,18 +111,13 @@ pub(super) fn trial(means: Means, operation: Operation, bytes: u64, loads: u64) 
     // Two laps of what may be cached; where nothing is, one shows the tables to the TLB.
     let laps = if attribute == Attribute::WriteBack && !controls.flush { 2 } else { 1 };
     let warm = laps * (bytes / STRIDE).min(1 << 20);
-    Trial {
-        pattern,
-        operation,
-        attribute,
-        controls,
-        bytes,
-        stride: STRIDE,
-        loads,
-        samples: SAMPLES,
-        warm,
-        ..Trial::default()
-    }
+    let memory = Memory { attribute, ..Memory::of(bytes, STRIDE) };
+    Trial { memory, controls, loads, samples: SAMPLES, warm, ..Trial::of(pattern) }
+}
+
+/// The same trial at another stride.
+pub(super) fn strided(stride: u64, trial: Trial) -> Trial {
+    Trial { memory: Memory { stride, ..trial.memory }, ..trial }
 }
 
 /// n: more where the clock is coarse.

@@ -7,7 +7,7 @@ use fathom_analysis::findings::{Basis, Finding, Item, Key, Metric, Refused, Repo
 use fathom_analysis::interval::{Interval, grouped_interval, median};
 use fathom_analysis::metrics::cacheability as metrics;
 use fathom_probe::machine::{Attribute, Operation, Translation};
-use fathom_probe::wire::{PatternKind, Trial};
+use fathom_probe::pattern::{PatternKind, Trial};
 use fathom_units::size;
 
 use super::behaviour::{Behaviour, Times, behaves};
@@ -128,9 +128,9 @@ pub(super) fn point(
 ) -> Option<Point> {
     let of = |r: &&TrialRun| {
         let t = &r.trial;
-        matches!(t.pattern, PatternKind::Stride | PatternKind::Copy)
-            && (Means::of(t), t.operation, t.bytes) == key
-            && t.stride == step
+        matches!(t.kind(), PatternKind::Stride | PatternKind::Copy)
+            && (Means::of(t), t.pattern.operation(), t.memory.bytes) == key
+            && t.memory.stride == step
             && t.round > PILOT_ROUND
             && r.done.is_some()
             && !r.samples.is_empty()
@@ -168,7 +168,7 @@ fn mapping_rows(record: &Record, means: Means, report: &mut Report) {
 
 /// Addresses of the mappings of a means, and what the tables say of them.
 fn translation_rows(record: &Record, means: Means, report: &mut Report) {
-    let of = |r: &&TrialRun| Means::of(&r.trial) == means && r.trial.pattern == PatternKind::Stride;
+    let of = |r: &&TrialRun| Means::of(&r.trial) == means && r.trial.kind() == PatternKind::Stride;
     let translated = |r: &TrialRun| Some((r.trial.id, r.done?.translation?));
     let seen: Vec<(u64, Translation)> = record.trials.iter().filter(of).filter_map(translated).collect();
     let Some((id, t)) = seen.first() else { return };
@@ -203,7 +203,7 @@ fn translation_rows(record: &Record, means: Means, report: &mut Report) {
 
 /// Whether write-back mappings and those of a means see each other's stores.
 fn alias_row(record: &Record, means: Means, report: &mut Report) {
-    let of = |r: &&TrialRun| r.trial.pattern == PatternKind::Alias && Means::of(&r.trial) == means;
+    let of = |r: &&TrialRun| r.trial.kind() == PatternKind::Alias && Means::of(&r.trial) == means;
     let aliases: Vec<&TrialRun> = record.trials.iter().filter(of).filter(|r| r.done.is_some()).collect();
     if !aliases.is_empty() {
         let lost: usize = aliases.iter().map(|r| r.unverified).sum();
@@ -342,7 +342,7 @@ fn missing(record: &Record, requested: &Request, all: &[Point], report: &mut Rep
         .points()
         .into_iter()
         .filter(|key| {
-            let of = |t: &Trial| (Means::of(t), t.operation, t.bytes) == *key;
+            let of = |t: &Trial| (Means::of(t), t.pattern.operation(), t.memory.bytes) == *key;
             let refused =
                 refused(record, key.0) || record.trials.iter().any(|r| r.refusal.is_some() && of(&r.trial));
             !refused && all.iter().all(|p| p.key != *key || p.stride != STRIDE)

@@ -8,7 +8,7 @@ use fathom_analysis::findings::{Basis, Finding, Item, Report};
 use fathom_analysis::interval::{Interval, grouped_interval};
 use fathom_analysis::metrics::cacheability as metrics;
 use fathom_probe::machine::{Attribute, Controls};
-use fathom_probe::wire::{OrderKind, PatternKind, Trial};
+use fathom_probe::pattern::{Chase, Memory, OrderKind, Pages, PatternKind, Trial, Walk};
 
 use crate::common::scale::Scale;
 use crate::common::{STRIDE, quotient};
@@ -18,6 +18,9 @@ use crate::record::{Record, TrialRun};
 /// Lines, each on a page of its own or packed: twice the entries of the largest second-level TLB of the machines that
 /// walk by other attributes here (1024: Cortex-A72), and their descriptors are 16 KiB, which a second level holds.
 const LINES: u64 = 2048;
+/// Bytes of the windows in which packed lines are walked: a TLB of ten entries holds them, so no walk but one in sixty
+/// loads.
+const WINDOW: u64 = 16 << 10;
 /// n: a prime.
 const LOADS: u64 = 8209;
 /// The tables' attributes.
@@ -34,19 +37,16 @@ pub(super) fn trials(record: &Record) -> Vec<Trial> {
     }
     let of = |tables| {
         let controls = Controls { tables, ..Controls::default() };
-        // Packed lines in windows that a TLB of ten entries holds: no walk but one in sixty loads.
         let packed = Trial {
             controls,
-            bytes: LINES * STRIDE,
-            stride: STRIDE,
-            order: OrderKind::Window,
-            window: 16 << 10,
+            memory: Memory::of(LINES * STRIDE, STRIDE),
             loads: LOADS,
             samples: 3,
             warm: 2 * LINES,
-            ..Trial::default()
+            ..Trial::of(Chase::over(Walk::windows(WINDOW)))
         };
-        let apart = Trial { pattern: PatternKind::Pages, order: OrderKind::Random, ..packed.clone() };
+        let walk = Walk { order: OrderKind::Random, window: WINDOW };
+        let apart = Trial { pattern: Pages { walk }.into(), ..packed.clone() };
         [packed, apart]
     };
     TABLES.into_iter().flat_map(of).collect()
@@ -54,10 +54,12 @@ pub(super) fn trials(record: &Record) -> Vec<Trial> {
 
 /// The tables whose walks were asked for and not measured, as a word for what is missing.
 pub(super) fn missing(record: &Record) -> Option<String> {
-    let refused = |r: &TrialRun| r.trial.bytes == LINES * STRIDE && r.refusal.is_some();
+    let refused = |r: &TrialRun| r.trial.memory.bytes == LINES * STRIDE && r.refusal.is_some();
     let done = |tables: &Attribute| {
         [PatternKind::Pages, PatternKind::Chase].into_iter().all(|pattern| {
-            record.of(pattern).any(|r| r.trial.controls.tables == *tables && r.trial.bytes == LINES * STRIDE)
+            record
+                .of(pattern)
+                .any(|r| r.trial.controls.tables == *tables && r.trial.memory.bytes == LINES * STRIDE)
         })
     };
     let lost = wanted(record) && !TABLES.iter().all(done) && !record.trials.iter().any(refused);
@@ -112,7 +114,7 @@ struct Times {
 }
 
 fn times(record: &Record, tables: Attribute, pattern: PatternKind, scale: &Scale) -> Option<Times> {
-    let of = |r: &&TrialRun| r.trial.controls.tables == tables && r.trial.bytes == LINES * STRIDE;
+    let of = |r: &&TrialRun| r.trial.controls.tables == tables && r.trial.memory.bytes == LINES * STRIDE;
     let runs: Vec<&TrialRun> = record.of(pattern).filter(of).collect();
     let ns = |r: &&TrialRun| r.ticks_per_op().map(|t| t * scale.tick_ns).collect::<Vec<f64>>();
     let groups: Vec<Vec<f64>> = runs.iter().map(ns).collect();

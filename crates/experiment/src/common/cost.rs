@@ -1,7 +1,7 @@
 //! What a trial will cost, so that a round never overruns its budget.
 
-use fathom_probe::machine::{Attribute, Operation};
-use fathom_probe::wire::{OrderKind, PatternKind, Trial};
+use fathom_probe::machine::Attribute;
+use fathom_probe::pattern::{Loads, Trial, Work};
 
 use super::scale::At;
 
@@ -33,6 +33,19 @@ const PAGE: u64 = 4096;
 /// What the pauses that the real-time throttle asks for add to a trial's time: 25 % there.
 const QUIET: f64 = 1.25;
 
+/// ns a reading of the clock: 20 to 40 where it is read in user space.
+const READING_NS: u64 = 40;
+
+/// What the engine of QEMU's edu device moves at a time, bytes: what an engine is reckoned to move whose limit is not
+/// known.
+const EDU_BYTES: u64 = 2048;
+/// A transfer beside its bytes, ns: a system call, and buffers that are made and given back.
+const TRANSFER_NS: f64 = 50_000.0;
+/// Making, overwriting, copying and comparing a byte, ns: some five passes of a 2 GHz core.
+const BYTE_NS: f64 = 5.0;
+/// A load of a victim's walk, ns: a second level's.
+const WALK_NS: f64 = 10.0;
+
 /// What starting and ending the load of a series of wake-ups takes, ns: processes, and their first round. Some 25
 /// workers on two 2 GHz CPUs are at work in 20 to 60 ms.
 pub(crate) const WAKE_START_NS: u64 = 60_000_000;
@@ -40,16 +53,6 @@ pub(crate) const WAKE_START_NS: u64 = 60_000_000;
 const WAKE_PATH: u64 = 600;
 
 impl Cost<'_> {
-    fn of_wakes(&self, trial: &Trial) -> u64 {
-        let wakes = trial.samples + trial.warm;
-        if self.modelled {
-            let evict = trial.wakes.evict / trial.stride;
-            return wakes.saturating_mul(trial.loads + evict + WAKE_PATH);
-        }
-        let start = if trial.load.is_none() { FIXED_NS as u64 } else { WAKE_START_NS };
-        wakes.saturating_mul(trial.wakes.every_ns).saturating_add(start)
-    }
-
     /// Latency at a working set, ns: the nearest larger point measured, or a pessimist's table.
     fn latency(&self, bytes: u64) -> f64 {
         if let Some(at) = self.latency_curve.iter().find(|a| a.bytes >= bytes) {
@@ -65,85 +68,76 @@ impl Cost<'_> {
 
     /// The cost of one trial.
     pub(crate) fn of(&self, trial: &Trial) -> u64 {
-        if matches!(trial.pattern, PatternKind::Stride | PatternKind::Copy) {
-            return self.of_sweep(trial);
-        }
-        if trial.pattern == PatternKind::Wake {
-            return self.of_wakes(trial);
-        }
-        let a_sample = match trial.pattern {
-            PatternKind::Single => trial.loads + trial.timed,
-            PatternKind::EvictionSet if !trial.sequence.timed().is_empty() => {
-                let (lap, timed) = (trial.sequence.accesses().len(), trial.sequence.timed().len());
-                lap as u64 / timed as u64
+        match trial.work() {
+            Work::Readings(_) | Work::Operations(_) | Work::FirstTouches { .. } if self.modelled => 0,
+            Work::Readings(count) => READING_NS * count,
+            Work::Operations(count) => count,
+            Work::Loads(loads) if self.modelled => loads.count,
+            Work::Loads(loads) => self.of_loads(&loads),
+            Work::Sweep { timed, warm, each, .. } if self.modelled => {
+                // A model warms line by line and neither pays for laying nor for the look at the end.
+                (each as f64 * (timed as f64 + warm as f64 * a_line(trial))) as u64
             }
-            _ => 3 * trial.loads,
-        };
-        // What is walked once is laid and warmed for each sample.
-        let anew = if trial.order == OrderKind::Repermuted { trial.samples } else { 1 };
-        let loads = trial.warm * anew + a_sample * trial.samples;
-        match trial.pattern {
-            PatternKind::Clock | PatternKind::Alu if self.modelled => 0,
-            _ if self.modelled => loads,
-            PatternKind::Clock => 40 * (trial.loads + 2) * trial.samples,
-            PatternKind::Alu => loads,
-            _ => {
-                let pages = if trial.pattern == PatternKind::Pages { 20.0 } else { 0.0 };
-                let lay = (trial.cells() * anew) as f64 * (LAY_NS + pages) + trial.bytes as f64 * TOUCH_NS;
-                // Cells far apart are few lines, and what lies between them is touched once for all trials.
-                let apart = trial.period > 0;
-                let (bytes, lay) = if apart {
-                    let cells = trial.cells().max(trial.sequence.accesses().len() as u64);
-                    (cells * LINE, cells as f64 * LAY_NS)
-                } else {
-                    (trial.bytes, lay)
-                };
-                (QUIET * (FIXED_NS + lay + loads as f64 * (self.latency(bytes) + pages))) as u64
+            Work::Sweep { timed, warm, passes, .. } => self.of_sweep(trial, timed + warm, passes),
+            Work::FirstTouches { faults, passes } => of_touches(trial, faults, passes),
+            Work::Wakes { count, each, .. } if self.modelled => count.saturating_mul(each + WAKE_PATH),
+            Work::Wakes { count, every_ns, .. } => {
+                let start = if trial.beside.load.is_none() { FIXED_NS as u64 } else { WAKE_START_NS };
+                count.saturating_mul(every_ns).saturating_add(start)
             }
+            Work::Transfers { .. } => self.of_transfers(trial, 0.0),
         }
     }
 
-    /// The same of a sweep. A model warms line by line and neither pays for laying nor for the look at the end.
-    fn of_sweep(&self, trial: &Trial) -> u64 {
-        let a_line = trial.stride.min(LINE) as f64 / LINE as f64;
-        let (timed, warm) = ((3 * trial.loads * trial.samples) as f64, trial.warm as f64);
-        let each = match trial.operation {
-            Operation::Rmw | Operation::CopyTo | Operation::CopyFrom => 2.0,
-            _ => 1.0,
-        };
-        if trial.first_touch {
-            return self.of_touches(trial);
-        }
-        if self.modelled {
-            return (each * (timed + warm * a_line)) as u64;
-        }
-        let looks = if trial.operation == Operation::Read { 1.0 } else { 2.0 };
-        let lay = looks * trial.cells() as f64 * SWEEP_NS + trial.bytes as f64 * TOUCH_NS;
+    fn of_loads(&self, loads: &Loads) -> u64 {
+        let pages = if loads.one_a_page { 20.0 } else { 0.0 };
+        let lay = loads.links as f64 * (LAY_NS + pages) + loads.fresh as f64 * TOUCH_NS;
+        (QUIET * (FIXED_NS + lay + loads.count as f64 * (self.latency(loads.bytes) + pages))) as u64
+    }
+
+    fn of_sweep(&self, trial: &Trial, accesses: u64, passes: u64) -> u64 {
+        let memory = &trial.memory;
+        let (cells, bytes) = (memory.cells() as f64, memory.bytes as f64);
+        let lay = passes as f64 * cells * SWEEP_NS + bytes * TOUCH_NS;
         // Half: what the next access brings is under way before this one is there.
-        let access = match (trial.controls.flush, trial.attribute) {
+        let access = match (trial.controls.flush, memory.attribute) {
             (true, _) => FLUSH_NS,
             (_, Attribute::WriteBack) if trial.controls.mair.is_none() => {
-                SWEEP_NS + a_line * self.latency(trial.bytes) / 2.0
+                SWEEP_NS + a_line(trial) * self.latency(memory.bytes) / 2.0
             }
             _ => SWEEP_NS + UNCACHED_NS,
         };
-        (QUIET * (FIXED_NS + lay + (timed + warm) * access)) as u64
+        (QUIET * (FIXED_NS + lay + accesses as f64 * access)) as u64
     }
 
-    /// The same of first touches: a lap a sample, twice as many faults where what is read is stored to, and a
-    /// look at what was left. A model refuses them.
-    fn of_touches(&self, trial: &Trial) -> u64 {
+    /// The same of a trial of transfers, whose engine takes `chunk_ns` for one of its own; 0 of any other.
+    pub(crate) fn of_transfers(&self, trial: &Trial, chunk_ns: f64) -> u64 {
+        let Work::Transfers { count, copies, walked } = trial.work() else { return 0 };
+        let bytes = trial.memory.bytes;
         if self.modelled {
-            return 0;
+            // Words made or taken, and half as many pairs loaded and as many stored.
+            let copy = if copies { bytes / 8 } else { 0 };
+            return count * (bytes / 8 + copy + walked);
         }
-        let (touches, looks) = match trial.operation {
-            Operation::Read => (1.0, 0.0),
-            Operation::Rmw => (2.0, 1.0),
-            _ => (1.0, 1.0),
-        };
-        let lap = trial.cells() as f64 * SWEEP_NS;
-        let touched = (trial.cells() * trial.stride.min(PAGE)) as f64;
-        let sample = (1.0 + looks) * lap + touches * touched * TOUCH_NS;
-        (QUIET * (FIXED_NS + trial.bytes as f64 * TOUCH_NS + trial.samples as f64 * sample)) as u64
+        let chunks = bytes.div_ceil(EDU_BYTES) as f64;
+        let lines = bytes.div_ceil(LINE) as f64;
+        let flushes = if trial.controls.flush { 2.0 * lines * FLUSH_NS } else { 0.0 };
+        // Each chunk is moved twice: what arrived is looked at.
+        let moved = bytes as f64 * BYTE_NS + 2.0 * chunks * chunk_ns;
+        (count as f64 * (TRANSFER_NS + moved + flushes + walked as f64 * WALK_NS)) as u64
     }
+}
+
+/// Lines that an access of a sweep touches.
+fn a_line(trial: &Trial) -> f64 {
+    trial.memory.stride.min(LINE) as f64 / LINE as f64
+}
+
+/// First touches: a lap a sample, its faults, and a look at what was left. A model refuses them.
+fn of_touches(trial: &Trial, faults: u64, passes: u64) -> u64 {
+    let memory = &trial.memory;
+    let lap = memory.cells() as f64 * SWEEP_NS;
+    let touched = (memory.cells() * memory.stride.min(PAGE)) as f64;
+    let sample = (1.0 + passes as f64) * lap + faults as f64 * touched * TOUCH_NS;
+    (QUIET * (FIXED_NS + memory.bytes as f64 * TOUCH_NS + trial.samples as f64 * sample)) as u64
 }

@@ -1,8 +1,8 @@
 //! A round of an experiment whose points stand from the start: what fits the budget, shuffled, between
 //! cycle calibrations.
 
+use fathom_probe::pattern::{Alu, Clock, Trial};
 use fathom_probe::splitmix::mix;
-use fathom_probe::wire::{PatternKind, Trial};
 
 use super::cost::Cost;
 use crate::budget::Budget;
@@ -20,7 +20,7 @@ const OPS_BETWEEN: u64 = 25_013;
 
 /// The trial that tells what reading the clock takes and in which steps it moves.
 pub(crate) fn clock() -> Trial {
-    Trial { pattern: PatternKind::Clock, loads: 200, samples: 200, warm: 0, ..Trial::default() }
+    Trial { loads: 200, samples: 200, warm: 0, ..Trial::of(Clock) }
 }
 
 /// The next round, numbered; empty when nothing fits into the budget any more. What does not fit is left out, the
@@ -59,8 +59,7 @@ pub(crate) fn close_at(
     }
     let seed = mix(seed ^ mix(round ^ salt));
     shuffle(&mut wanted, seed);
-    let cycle_calibration =
-        Trial { pattern: PatternKind::Alu, loads: OPS, samples: 5, warm: 1000, ..Trial::default() };
+    let cycle_calibration = Trial { loads: OPS, samples: 5, warm: 1000, ..Trial::of(Alu) };
     let mut all = vec![cycle_calibration.clone()];
     for (i, trial) in wanted.into_iter().enumerate() {
         if i > 0 && i.is_multiple_of(YARDSTICK_EVERY) && !budget.modelled {
@@ -75,8 +74,8 @@ pub(crate) fn close_at(
         // 48 bits of seed are plenty and keep the lines short.
         (trial.id, trial.round, trial.seed) = (first + 1 + i as u64, round, nth >> 16);
         // A place that a plan has chosen stays.
-        if trial.place == 0 {
-            trial.place = mix(nth) >> 40;
+        if trial.memory.place == 0 {
+            trial.memory.place = mix(nth) >> 40;
         }
     }
     all

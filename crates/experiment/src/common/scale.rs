@@ -2,7 +2,7 @@
 
 use fathom_analysis::interval::{median, robust_sigma};
 use fathom_probe::machine::{COLOUR_SPAN, ClockTrust, Pages};
-use fathom_probe::wire::{PatternKind, Trial};
+use fathom_probe::pattern::{PatternKind, Trial};
 use fathom_units::facts;
 
 use crate::common::STRIDE;
@@ -114,13 +114,13 @@ const ONE_HUGE_PAGE: u64 = 1 << 20;
 /// are refused says nothing of that.
 pub(crate) fn no_huge_pages(record: &Record) -> Option<&(String, String)> {
     let huge = page(record, facts::PAGE_HUGE).unwrap_or(2 << 20);
-    let single = |trial: &Trial| trial.page == Pages::Huge && trial.extent(huge) <= ONE_HUGE_PAGE;
+    let single = |trial: &Trial| trial.memory.page == Pages::Huge && trial.extent(huge) <= ONE_HUGE_PAGE;
     record.trials.iter().filter(|run| single(&run.trial)).find_map(|run| run.refusal.as_ref())
 }
 
 /// Were as few coloured pages refused as their unit has? That many are refused says nothing of that.
 fn no_coloured_pages(record: &Record) -> bool {
-    let few = |trial: &Trial| trial.page == Pages::Coloured && trial.extent(1) <= COLOUR_SPAN;
+    let few = |trial: &Trial| trial.memory.page == Pages::Coloured && trial.extent(1) <= COLOUR_SPAN;
     record.trials.iter().any(|run| few(&run.trial) && run.refusal.is_some())
 }
 
@@ -183,7 +183,7 @@ impl Scale {
 
     /// Adds what a trial measured to its point.
     pub(crate) fn add(&self, at: &mut Vec<At>, run: &TrialRun) {
-        let bytes = run.trial.bytes;
+        let bytes = run.trial.memory.bytes;
         let cycle = self.cycle_at(run.trial.id);
         let ticks: Vec<f64> = run.ticks_per_op().collect();
         let entry = match at.iter_mut().find(|a| a.bytes == bytes) {

@@ -11,8 +11,8 @@ use fathom_analysis::metrics::conflict as metrics;
 use fathom_analysis::sets::Geometry;
 use fathom_probe::divisor::gcd;
 use fathom_probe::machine::{COLOUR_SPAN, ClockTrust, Pages};
+use fathom_probe::pattern::{Conflict, Groups, Memory, PatternKind, Single, Stride, Trial};
 use fathom_probe::splitmix::mix;
-use fathom_probe::wire::{OrderKind, PatternKind, Trial};
 use fathom_units::facts;
 use fathom_units::size;
 
@@ -117,8 +117,9 @@ impl Request {
             let what = format!("pages are placed within {span}, of which a way of {way} is no part");
             return Some((what, "huge pages of the kernel's, where they are larger".to_owned()));
         }
-        let own =
-            |run: &&TrialRun| run.trial.page == Pages::Coloured && run.trial.counted == self.tier as u64;
+        let own = |run: &&TrialRun| {
+            run.trial.memory.page == Pages::Coloured && run.trial.counted == self.tier as u64
+        };
         record.trials.iter().filter(own).find_map(|run| run.refusal.clone())
     }
 
@@ -149,9 +150,8 @@ impl Request {
         while pages > 2 && (2 * loads).is_multiple_of(pages) {
             loads += 1;
         }
+        let memory = Memory::of(pages * self.page, self.page);
         let trial = Trial {
-            bytes: pages * self.page,
-            stride: self.page,
             counted: self.tier as u64,
             loads,
             samples: if modelled { 1 } else { SAMPLES },
@@ -159,17 +159,11 @@ impl Request {
             ..Trial::default()
         };
         let Some(colours) = colours else {
-            return Trial { pattern: PatternKind::Stride, frames: 1, ..trial };
+            return Trial { memory, pattern: Stride { frames: 1, ..Stride::default() }.into(), ..trial };
         };
-        Trial {
-            pattern: PatternKind::Conflict,
-            group: colours,
-            period: self.period(colours),
-            offset: place(colours ^ mix(pages ^ mix(nth))),
-            order: OrderKind::Random,
-            page: self.kind,
-            ..trial
-        }
+        let offset = place(colours ^ mix(pages ^ mix(nth)));
+        let groups = Groups { period: self.period(colours), group: colours, offset };
+        Trial { memory: Memory { page: self.kind, ..memory }, pattern: Conflict::of(groups).into(), ..trial }
     }
 
     /// Single loads of the same pages. Their spacing, the timed one included, has no divisor with the lines or the
@@ -177,19 +171,18 @@ impl Request {
     fn single(&self, colours: u64, pages: u64, scale: &Scale, nth: u64) -> Trial {
         let prime_to = |n: u64| gcd(n, pages * self.one.ways) == 1;
         let spacing = (SPACING..).find(|&n| prime_to(n)).unwrap_or(SPACING);
-        Trial {
-            pattern: PatternKind::Single,
-            loads: spacing - 1,
-            samples: SINGLES,
-            ..self.trial(Some(colours), pages, scale, false, nth)
-        }
+        let many = self.trial(Some(colours), pages, scale, false, nth);
+        let single = Single::of(many.pattern.groups());
+        Trial { pattern: single.into(), loads: spacing - 1, samples: SINGLES, ..many }
     }
 
     fn is_of(&self, trial: &Trial, colours: Option<u64>, pages: u64) -> bool {
-        let own = (trial.counted, trial.stride, trial.cells()) == (self.tier as u64, self.page, pages);
+        let own = (trial.counted, trial.memory.stride, trial.memory.cells())
+            == (self.tier as u64, self.page, pages);
+        let groups = trial.pattern.groups();
         own && match colours {
-            None => trial.frames == 1,
-            Some(k) => (trial.frames, trial.group, trial.period) == (0, k, self.period(k)),
+            None => trial.is::<Stride>(|stride| stride.frames == 1),
+            Some(k) => (groups.group, groups.period) == (k, self.period(k)),
         }
     }
 
@@ -232,7 +225,7 @@ pub(super) fn wanted(record: &Record, scale: &Scale, steps: &[Step], modelled: b
 
 /// How often it was asked, whatever came of it.
 fn had(record: &Record, one: &Request, patterns: &[PatternKind], colours: Option<u64>, pages: u64) -> u64 {
-    let of = |run: &&TrialRun| patterns.contains(&run.trial.pattern) && one.is_of(&run.trial, colours, pages);
+    let of = |run: &&TrialRun| patterns.contains(&run.trial.kind()) && one.is_of(&run.trial, colours, pages);
     record.trials.iter().filter(of).count() as u64
 }
 
@@ -303,7 +296,7 @@ impl Request {
         let counted = gather(pattern, &|run| {
             let loads = run.trial.loads as f64;
             // n and 2n loads, a few of them beside whole laps.
-            let of = |s: &fathom_probe::wire::Sample| {
+            let of = |s: &fathom_probe::rows::Sample| {
                 s.misses.map(|(n, twice)| (n as f64 + twice as f64) / (3.0 * loads) * a_round)
             };
             run.samples.iter().filter_map(of).collect()

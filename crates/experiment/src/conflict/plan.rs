@@ -1,7 +1,7 @@
 //! The plan: the latency curve first, as a survey of a share of the budget; then how each level is built, and the
 //! study's rounds.
 
-use fathom_probe::wire::Trial;
+use fathom_probe::pattern::Trial;
 
 use super::{colours, study};
 use crate::budget::Budget;

@@ -7,7 +7,7 @@ use fathom_analysis::replacement::{Policy, misses_per_round};
 use fathom_analysis::sets::Geometry;
 use fathom_probe::divisor::gcd;
 use fathom_probe::machine::{Operation, Pages};
-use fathom_probe::wire::{PatternKind, Trial};
+use fathom_probe::pattern::{Groups, Memory, PatternKind, Single, Stride, Trial};
 
 use crate::clock::step_ticks;
 use crate::common::scale::Scale;
@@ -32,13 +32,17 @@ fn reads(nearest: Option<Geometry>) -> impl Iterator<Item = u64> {
 }
 
 fn is_of(trial: &Trial, pattern: PatternKind, page: Pages, n: u64) -> bool {
-    let reads = trial.pattern == pattern && trial.page == page && trial.cells() == n;
+    let reads = trial.kind() == pattern && trial.memory.page == page && trial.memory.cells() == n;
     reads
         && match pattern {
             PatternKind::Stride => {
-                trial.stride == STRIDE && trial.operation == Operation::Read && trial.frames == 0
+                trial.memory.stride == STRIDE
+                    && trial.is::<Stride>(|stride| *stride == Stride::of(Operation::Read))
             }
-            _ => trial.period == STRIDE && trial.group == 1 && trial.stride == 64,
+            _ => {
+                let groups = trial.pattern.groups();
+                (groups.period, groups.group, trial.memory.stride) == (STRIDE, 1, 64)
+            }
         }
 }
 
@@ -63,27 +67,21 @@ pub(super) fn wanted(
                 wanted.extend((had..times).map(|_| trial.clone()));
             };
             let sweep = Trial {
-                pattern: PatternKind::Stride,
-                bytes: n * STRIDE,
-                stride: STRIDE,
-                page,
+                memory: Memory { page, ..Memory::of(n * STRIDE, STRIDE) },
                 loads: n * ROUNDS,
                 samples: 3,
                 warm: 16 * n,
                 counted: 1,
-                ..Trial::default()
+                ..Trial::of(Stride::of(Operation::Read))
             };
             one(PatternKind::Stride, sweep, times, &mut wanted);
             let single = Trial {
-                pattern: PatternKind::Single,
-                bytes: n * 64,
-                period: STRIDE,
-                page,
+                memory: Memory { page, ..Memory::of(n * 64, 64) },
                 // Prime to all up to 64 lines and ways, so that every line is timed in every state.
                 loads: 66 * n + 66,
                 samples: SINGLES,
                 warm: 64 * n,
-                ..Trial::default()
+                ..Trial::of(Single::of(Groups::apart(STRIDE)))
             };
             if nobody_counts(record) && page == pages(scale)[0] {
                 one(PatternKind::Single, spaced(single, n, nearest), times, &mut wanted);

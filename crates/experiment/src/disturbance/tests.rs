@@ -1,6 +1,7 @@
 use fathom_analysis::claims::FactValue;
 use fathom_probe::machine::Watch;
-use fathom_probe::wire::{Done, Trial};
+use fathom_probe::pattern::Trial;
+use fathom_probe::rows::Done;
 
 use super::*;
 use crate::record::TrialRun;

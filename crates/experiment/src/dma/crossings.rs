@@ -2,7 +2,7 @@
 
 use fathom_analysis::crossover::{self, Crossing};
 use fathom_analysis::interval::Interval;
-use fathom_probe::transfer::{Direction, Strategy};
+use fathom_probe::machine::dma::{Direction, Strategy};
 
 use super::points::{Part, Point};
 

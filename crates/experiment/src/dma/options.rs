@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use fathom_probe::transfer::{Direction, Engine, Maintenance, Mistake, Strategy, VICTIM};
+use fathom_probe::machine::dma::{Direction, Engine, Maintenance, Mistake, Strategy, VICTIM};
 use fathom_probe::wire::{Fields, Line, WireError};
 
 /// Bits a second of a link: from a slow serial line to more than any.

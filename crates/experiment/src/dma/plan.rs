@@ -1,14 +1,15 @@
 //! The plan: a look at each strategy; then every size of those that were granted, some rounds, with and without a
 //! victim; then sizes between those where two change places.
 
-use fathom_probe::machine::{Attribute, Controls};
-use fathom_probe::transfer::Transfers;
-use fathom_probe::wire::{PatternKind, Trial};
+use fathom_probe::machine::Controls;
+use fathom_probe::machine::dma::Transfers;
+use fathom_probe::pattern::{Memory, PatternKind, Transfer, Trial};
 
 use super::crossings::changes;
 use super::points::{self, PILOT_ROUND};
 use super::{Route, Wanted};
 use crate::budget::Budget;
+use crate::common::cost::Cost;
 use crate::common::round;
 use crate::record::{Record, TrialRun};
 
@@ -43,7 +44,8 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
         _ => return Vec::new(),
     };
     let chunk_ns = chunk_ns(record);
-    let price = |trial: &Trial| price(trial, budget.modelled, chunk_ns);
+    let cost = Cost { modelled: budget.modelled, latency_curve: &[] };
+    let price = |trial: &Trial| cost.of_transfers(trial, chunk_ns);
     round::close_at(record, &budget, trials, (rank, price), (seed, 0xd3a0))
 }
 
@@ -58,43 +60,9 @@ fn chunk_ns(record: &Record) -> f64 {
     looked.filter_map(of_run).fold(0.0, f64::max)
 }
 
-/// What a trial costs, in a budget's coin: accesses on a model, ns on hardware.
-fn price(trial: &Trial, modelled: bool, chunk_ns: f64) -> u64 {
-    if trial.pattern != PatternKind::Transfer {
-        return 0;
-    }
-    let count = trial.samples + trial.warm;
-    let (bytes, victim) = (trial.bytes, trial.transfers.victim);
-    // Two walks before each, one with the clock, and one after.
-    let walks = if victim > 0 { 4 * (victim / LINE + 1) } else { 0 };
-    if modelled {
-        // Words made or taken, and half as many pairs loaded and as many stored.
-        let copy = if trial.transfers.strategy.copies() { bytes / 8 } else { 0 };
-        return count * (bytes / 8 + copy + walks);
-    }
-    let chunks = bytes.div_ceil(EDU_BYTES) as f64;
-    let lines = bytes.div_ceil(LINE) as f64;
-    let flushes = if trial.controls.flush { 2.0 * lines * FLUSH_NS } else { 0.0 };
-    // Each chunk is moved twice: what arrived is looked at.
-    let each = FIXED_NS + bytes as f64 * BYTE_NS + 2.0 * chunks * chunk_ns + flushes + walks as f64 * WALK_NS;
-    (count as f64 * each) as u64
-}
-
-/// What the engine of QEMU's edu device moves at a time, bytes: what an engine is reckoned to move whose limit is not
-/// known.
-const EDU_BYTES: u64 = 2048;
-/// A transfer beside its bytes, ns: a system call, and buffers that are made and given back.
-const FIXED_NS: f64 = 50_000.0;
-/// Making, spoiling, copying and comparing a byte, ns: some five passes of a 2 GHz core.
-const BYTE_NS: f64 = 5.0;
-/// A flush of a line and a barrier, ns: 600 on a 2 GHz Sapphire Rapids guest.
-const FLUSH_NS: f64 = 600.0;
-/// A load of a victim's walk, ns: a second level's.
-const WALK_NS: f64 = 10.0;
-
 /// What the budget loses first are victims, then what is large: those are sorted by their cost.
 fn rank(trial: &Trial) -> u8 {
-    u8::from(trial.transfers.victim > 0)
+    u8::from(trial.is::<Transfer>(|t| t.transfers.victim > 0))
 }
 
 /// One small trial of each strategy, which is granted or refused with its reason.
@@ -107,7 +75,7 @@ fn look(record: &Record, wanted: &Wanted) -> Vec<Trial> {
 
 /// Was this refused, when it was looked at?
 pub(super) fn refused(record: &Record, route: Route) -> bool {
-    let of = |t: &Trial| t.pattern == PatternKind::Transfer && points::route(t) == route;
+    let of = |t: &Trial| t.kind() == PatternKind::Transfer && points::route(t) == route;
     record.trials.iter().any(|r| r.trial.round == PILOT_ROUND && of(&r.trial) && r.refusal.is_some())
 }
 
@@ -121,8 +89,9 @@ fn all(record: &Record, wanted: &Wanted, samples: u64) -> Vec<Trial> {
         all.extend(wanted.sizes.iter().map(|&bytes| trial(record, route, bytes, samples)));
         all.extend(wanted.polluting().map(|bytes| {
             let trial = trial(record, route, bytes, samples);
-            let transfers = Transfers { victim: wanted.victim / 64 * 64, ..trial.transfers };
-            Trial { transfers, samples: OF_VICTIM, ..trial }
+            let mut transfer: Transfer = trial.or_default();
+            transfer.transfers.victim = wanted.victim / 64 * 64;
+            Trial { pattern: transfer.into(), samples: OF_VICTIM, ..trial }
         }));
     }
     all
@@ -171,22 +140,19 @@ fn middle(low: u64, high: u64) -> u64 {
 fn trial(record: &Record, (strategy, direction): Route, bytes: u64, samples: u64) -> Trial {
     let run = record.run.clone().unwrap_or_default();
     let requested = &run.dma;
+    let transfers = Transfers {
+        strategy,
+        direction,
+        engine: requested.engine,
+        maintenance: requested.maintenance,
+        mistake: requested.mistake,
+        victim: 0,
+    };
     Trial {
-        pattern: PatternKind::Transfer,
-        bytes,
-        stride: 8,
-        attribute: Attribute::WriteBack,
+        memory: Memory::of(bytes, 8),
         controls: Controls { flush: run.flush, ..Controls::default() },
-        transfers: Transfers {
-            strategy,
-            direction,
-            engine: requested.engine,
-            maintenance: requested.maintenance,
-            mistake: requested.mistake,
-            victim: 0,
-        },
         samples,
         warm: WARM,
-        ..Trial::default()
+        ..Trial::of(Transfer { transfers })
     }
 }

@@ -3,8 +3,8 @@
 use fathom_analysis::findings::{self, Metric};
 use fathom_analysis::interval::{Interval, grouped_interval};
 use fathom_analysis::metrics::dma as metrics;
-use fathom_probe::transfer::{Channel, Engine, Transferred, Transfers};
-use fathom_probe::wire::{PatternKind, Trial};
+use fathom_probe::machine::dma::{Channel, Engine, Transferred, Transfers};
+use fathom_probe::pattern::{PatternKind, Transfer, Trial};
 
 use super::Route;
 use crate::common::scale::Scale;
@@ -30,7 +30,7 @@ impl Key {
 
 /// The way of a trial.
 pub(super) fn route(trial: &Trial) -> Route {
-    let Transfers { strategy, direction, .. } = trial.transfers;
+    let Transfers { strategy, direction, .. } = trial.or_default::<Transfer>().transfers;
     (strategy, direction)
 }
 
@@ -89,9 +89,9 @@ pub(super) struct Point {
 
 /// Trials of transfers after the look that are done, in their order.
 fn timed(record: &Record, victim: bool) -> impl Iterator<Item = &TrialRun> {
-    record
-        .of(PatternKind::Transfer)
-        .filter(move |r| r.trial.round > PILOT_ROUND && (r.trial.transfers.victim > 0) == victim)
+    record.of(PatternKind::Transfer).filter(move |r| {
+        r.trial.round > PILOT_ROUND && r.trial.is::<Transfer>(|t| (t.transfers.victim > 0) == victim)
+    })
 }
 
 /// Every cell of a record, in no order.
@@ -102,7 +102,7 @@ pub(super) fn all(record: &Record) -> Vec<Point> {
         // Without its clock a time is none.
         let Some(channel) = run.transfers.channel else { continue };
         let Some(tick_ns) = tick_ns(&channel, run.trial.id, &scale) else { continue };
-        let key = Key { route: route(&run.trial), bytes: run.trial.bytes };
+        let key = Key { route: route(&run.trial), bytes: run.trial.memory.bytes };
         let at = points.iter().position(|point| point.key == key);
         let at = at.unwrap_or_else(|| {
             points.push(Point { key, channel, runs: Vec::new(), ids: Vec::new() });
@@ -183,7 +183,7 @@ pub(super) struct Loss {
 pub(super) fn losses(record: &Record, scale: &Scale) -> Vec<Loss> {
     let mut keys: Vec<Key> = Vec::new();
     for run in timed(record, true) {
-        let key = Key { route: route(&run.trial), bytes: run.trial.bytes };
+        let key = Key { route: route(&run.trial), bytes: run.trial.memory.bytes };
         if !keys.contains(&key) {
             keys.push(key);
         }
@@ -192,7 +192,7 @@ pub(super) fn losses(record: &Record, scale: &Scale) -> Vec<Loss> {
 }
 
 fn loss(record: &Record, key: Key, scale: &Scale) -> Option<Loss> {
-    let of = |r: &&TrialRun| route(&r.trial) == key.route && r.trial.bytes == key.bytes;
+    let of = |r: &&TrialRun| route(&r.trial) == key.route && r.trial.memory.bytes == key.bytes;
     let runs: Vec<&TrialRun> = timed(record, true).filter(of).collect();
     let each = |number: &dyn Fn(&Transferred) -> f64| {
         let of_run = |r: &&TrialRun| r.transfers.rows.iter().map(number).collect::<Vec<f64>>();
@@ -200,7 +200,7 @@ fn loss(record: &Record, key: Key, scale: &Scale) -> Option<Loss> {
     };
     Some(Loss {
         key,
-        victim: runs.first()?.trial.transfers.victim,
+        victim: runs.first()?.trial.get::<Transfer>()?.transfers.victim,
         before: each(&|row| row.before as f64 * scale.tick_ns)?,
         lost: each(&|row| (row.after as f64 - row.before as f64) * scale.tick_ns)?,
         count: runs.iter().map(|r| r.transfers.rows.len()).sum(),

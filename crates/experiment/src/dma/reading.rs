@@ -4,9 +4,9 @@ use fathom_analysis::crossover::lowest;
 use fathom_analysis::findings::{Basis, Finding, Item, Metric, Refused, Report, Warning};
 use fathom_analysis::interval::Interval;
 use fathom_analysis::metrics::dma as metrics;
+use fathom_probe::machine::dma::{Channel, Direction, Engine, Strategy};
 use fathom_probe::machine::{Attribute, ClockTrust};
-use fathom_probe::transfer::{Channel, Direction, Engine, Strategy};
-use fathom_probe::wire::PatternKind;
+use fathom_probe::pattern::PatternKind;
 use fathom_units::size;
 
 use super::crossings::changes;
@@ -69,7 +69,7 @@ fn link(record: &Record, points: &[Point], report: &mut Report) -> Option<f64> {
     let requested = record.run.as_ref().map_or(0, |run| run.dma.link_bits);
     let engine = |point: &&Point| point.is_timed_engine();
     let reached = points.iter().filter(engine).max_by_key(|point| point.key.bytes).and_then(|point| {
-        let own = |row: &fathom_probe::transfer::Transferred, ns: f64| {
+        let own = |row: &fathom_probe::machine::dma::Transferred, ns: f64| {
             row.engine.saturating_sub(row.setup) as f64 * ns
         };
         let ns = point.of(own)?.value;
@@ -256,7 +256,7 @@ fn pollution(losses: &[Loss], report: &mut Report) {
 
 /// What moved the data of one strategy in one direction, and whether they arrived. No clock is needed for it.
 fn routes(record: &Record, route_of: Route, report: &mut Report) {
-    let of = |r: &&TrialRun| route(&r.trial) == route_of && r.trial.pattern == PatternKind::Transfer;
+    let of = |r: &&TrialRun| route(&r.trial) == route_of && r.trial.kind() == PatternKind::Transfer;
     let runs: Vec<&TrialRun> = record.trials.iter().filter(of).filter(|r| r.done.is_some()).collect();
     let Some(channel) = runs.iter().find_map(|r| r.transfers.channel) else { return };
     let ids: Vec<u64> = runs.iter().map(|r| r.trial.id).collect();
@@ -292,7 +292,7 @@ fn routes(record: &Record, route_of: Route, report: &mut Report) {
     for run in &runs {
         let rows = run.transfers.rows.len() as u64 + run.transfers.wrong as u64;
         transfers = transfers.saturating_add(rows);
-        moved = moved.saturating_add(rows.saturating_mul(run.trial.bytes));
+        moved = moved.saturating_add(rows.saturating_mul(run.trial.memory.bytes));
         wrong = wrong.saturating_add(run.transfers.wrong_bytes);
     }
     let mut row = number(metrics::DMA_WRONG.at(at), wrong as f64, "bytes");
@@ -343,7 +343,7 @@ fn missing(record: &Record, wanted: &Wanted, (points, losses): (&[Point], &[Loss
         .filter(|route| !refused(record, **route))
         .flat_map(|&route| wanted.sizes.iter().map(move |&bytes| Key { route, bytes }));
     let reported = |key: &Key| {
-        let of = |r: &&TrialRun| route(&r.trial) == key.route && r.trial.bytes == key.bytes;
+        let of = |r: &&TrialRun| route(&r.trial) == key.route && r.trial.memory.bytes == key.bytes;
         record.trials.iter().filter(of).any(|r| r.refusal.is_some() || r.transfers.wrong > 0)
     };
     let lost: Vec<Key> =

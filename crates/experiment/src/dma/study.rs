@@ -7,7 +7,7 @@
 use fathom_analysis::findings::{Basis, Report};
 use fathom_analysis::interval::Interval;
 use fathom_analysis::metrics::dma as metrics;
-use fathom_probe::transfer::{Direction, Strategy};
+use fathom_probe::machine::dma::{Direction, Strategy};
 
 use super::STUDY_BYTES;
 use super::points::{Key, Part, Point};

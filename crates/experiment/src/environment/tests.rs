@@ -1,5 +1,6 @@
 use fathom_analysis::claims::FactValue;
-use fathom_probe::wire::{Done, Sample, Trial};
+use fathom_probe::pattern::{Alu, Trial};
+use fathom_probe::rows::{Done, Sample};
 
 use super::*;
 use crate::record::{End, TrialRun};
@@ -19,7 +20,7 @@ fn record(facts: &[(&str, &str)]) -> Record {
 /// Adds a cycle calibration of so many ticks an operation in a round of its own.
 fn cycle_calibration(record: &mut Record, ticks: u64) {
     let id = record.trials.len() as u64 + 1;
-    let trial = Trial { id, round: id, pattern: PatternKind::Alu, loads: 1000, ..Trial::default() };
+    let trial = Trial { id, round: id, loads: 1000, ..Trial::of(Alu) };
     let sample = Sample { ticks: 50, ticks2: 50 + ticks, ..Sample::default() };
     let done = Done { trial: id, ..Done::default() };
     let samples = vec![sample; 5];

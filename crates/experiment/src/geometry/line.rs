@@ -5,7 +5,7 @@
 //! line is cached or pushed out again by the next.
 
 use fathom_analysis::sets::Geometry;
-use fathom_probe::wire::Trial;
+use fathom_probe::pattern::Trial;
 
 use super::Step;
 use super::scan::{Arrangement, Domain, Times, times, unrequested};

@@ -6,7 +6,7 @@
 //! seen; where they come from memory, an adjacent-line prefetcher as well.
 
 use fathom_analysis::interval::median;
-use fathom_probe::wire::{PatternKind, Trial};
+use fathom_probe::pattern::{Memory, Pair, PatternKind, Trial};
 
 use super::{Step, pages};
 use crate::common::scale::Scale;
@@ -39,9 +39,9 @@ fn pairs(step: &Step, next: Option<&Step>) -> u64 {
 }
 
 fn is_of(trial: &Trial, distance: u64, pairs: u64) -> bool {
-    trial.pattern == PatternKind::Pair
-        && (trial.stride, trial.period) == (distance, PERIOD)
-        && trial.cells() == 2 * pairs
+    trial.kind() == PatternKind::Pair
+        && (trial.memory.stride, trial.pattern.groups().period) == (distance, PERIOD)
+        && trial.memory.cells() == 2 * pairs
 }
 
 /// The trials that are wanted next.
@@ -69,17 +69,12 @@ pub(crate) fn wanted(
         let had = record.trials.iter().filter(|r| is_of(&r.trial, distance, pairs)).count();
         for _ in had..if modelled { 1 } else { 3 } {
             wanted.push(Trial {
-                pattern: PatternKind::Pair,
-                bytes: cells * distance,
-                stride: distance,
-                period: PERIOD,
-                page: pages(scale).0,
+                // One place for all: what differs between two distances is the distance.
+                memory: Memory { page: pages(scale).0, place: 1, ..Memory::of(cells * distance, distance) },
                 loads,
                 samples: if modelled { 2 } else { 3 },
                 warm: if cells <= loads { 3 * cells } else { loads },
-                // One place for all: what differs between two distances is the distance.
-                place: 1,
-                ..Trial::default()
+                ..Trial::of(Pair { period: PERIOD, offset: 0 })
             });
         }
     }

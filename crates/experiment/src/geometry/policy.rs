@@ -11,8 +11,8 @@ use fathom_analysis::replacement::{
 };
 use fathom_analysis::sets::Geometry;
 use fathom_probe::machine::Pages;
+use fathom_probe::pattern::{EvictionSet, Memory, PatternKind, Trial};
 use fathom_probe::sequence::Sequence;
-use fathom_probe::wire::{PatternKind, Trial};
 
 use super::scan::place;
 use super::{Step, pages};
@@ -152,9 +152,8 @@ impl Request<'_> {
     }
 
     fn is_of(&self, trial: &Trial, sequence: &Sequence) -> bool {
-        trial.pattern == PatternKind::EvictionSet
-            && (trial.period, trial.stride) == (self.period(), self.evictors())
-            && trial.sequence == *sequence
+        trial.memory.stride == self.evictors()
+            && trial.is::<EvictionSet>(|set| set.period == self.period() && set.sequence == *sequence)
     }
 }
 
@@ -188,17 +187,18 @@ pub(crate) fn wanted(record: &Record, scale: &Scale, requested: &Request<'_>, mo
         };
         for nth in had..if modelled { 1 } else { TIMES } {
             wanted.push(Trial {
-                pattern: PatternKind::EvictionSet,
-                bytes: accesses * requested.evictors(),
-                stride: requested.evictors(),
-                period: requested.period(),
-                offset: place(nth),
-                sequence: sequence.clone(),
-                page: pages(scale).0,
+                memory: Memory {
+                    page: pages(scale).0,
+                    ..Memory::of(accesses * requested.evictors(), requested.evictors())
+                },
                 loads,
                 samples,
                 warm: WARM_UP as u64 * accesses,
-                ..Trial::default()
+                ..Trial::of(EvictionSet {
+                    sequence: sequence.clone(),
+                    period: requested.period(),
+                    offset: place(nth),
+                })
             });
         }
     }
@@ -210,11 +210,11 @@ pub(crate) fn wanted(record: &Record, scale: &Scale, requested: &Request<'_>, mo
 /// need not be worked out in every round of the next one's.
 pub(crate) fn presumed(record: &Record, requested: &Request<'_>) -> Option<&'static [Policy]> {
     let evicts = |run: &&TrialRun| {
-        run.trial.stride == requested.geometry.way_bytes
-            && run.trial.sequence.accesses().iter().any(|a| a.block.evicts)
+        run.trial.memory.stride == requested.geometry.way_bytes
+            && run.trial.is::<EvictionSet>(|set| set.sequence.accesses().iter().any(|a| a.block.evicts))
     };
-    let trial = &record.of(PatternKind::EvictionSet).find(evicts)?.trial;
-    let accesses = trial.sequence.accesses().iter();
+    let set = record.of(PatternKind::EvictionSet).find(evicts)?.trial.get::<EvictionSet>()?;
+    let accesses = set.sequence.accesses().iter();
     let evictors = accesses.skip_while(|a| !a.block.evicts).take_while(|a| a.block.evicts).count();
     let steady = Evictors { ways: requested.geometry.ways as usize, random: false };
     Some(if evictors > steady.blocks() { Policy::ALL } else { &[Policy::Lru] })

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use fathom_analysis::interval::median;
 use fathom_analysis::sets::{self, Conflict, GRAIN, Geometry, Question, Verdict};
 use fathom_probe::machine::{COLOUR_SPAN, Pages};
+use fathom_probe::pattern::{self, Groups, Memory, PatternKind, Trial};
 use fathom_probe::splitmix::mix;
-use fathom_probe::wire::{OrderKind, PatternKind, Trial};
 
 use super::{Step, pages};
 use crate::common::scale::Scale;
@@ -128,10 +128,10 @@ impl Domain {
     fn has(&self, trial: &Trial) -> bool {
         // Which page a cell lies in must not depend on where in its page the first one does.
         // What counts refills asks other questions, later.
-        trial.pattern == PatternKind::Conflict
+        trial.kind() == PatternKind::Conflict
             && trial.counted == 0
-            && trial.page == self.pages.0
-            && (self.apart == 0 || trial.offset == 0)
+            && trial.memory.page == self.pages.0
+            && (self.apart == 0 || trial.pattern.groups().offset == 0)
     }
 }
 
@@ -161,8 +161,9 @@ impl Arrangement {
     }
 
     pub(super) fn of(trial: &Trial) -> Arrangement {
-        let group = trial.group.max(1);
-        Arrangement { groups: trial.cells() / group, group, stride: trial.stride, period: trial.period }
+        let Groups { period, group, .. } = trial.pattern.groups();
+        let group = group.max(1);
+        Arrangement { groups: trial.memory.cells() / group, group, stride: trial.memory.stride, period }
     }
 
     pub(super) fn cells(self) -> u64 {
@@ -173,20 +174,15 @@ impl Arrangement {
     fn trial(self, scale: &Scale, domain: &Domain, step: &Step, modelled: bool, nth: u64) -> Trial {
         let cells = self.cells();
         let place = place(self.period ^ mix(self.groups ^ mix(nth)));
+        let offset = if domain.apart == 0 { place } else { 0 };
+        let groups = Groups { period: self.period, group: self.group, offset };
         Trial {
-            pattern: PatternKind::Conflict,
-            bytes: cells * self.stride,
-            stride: self.stride,
-            group: self.group,
-            period: self.period,
-            offset: if domain.apart == 0 { place } else { 0 },
-            order: OrderKind::Random,
-            page: domain.pages.0,
+            memory: Memory { page: domain.pages.0, ..Memory::of(cells * self.stride, self.stride) },
             loads: loads(scale, domain.clock_share * (step.next - step.here), cells),
             samples: if modelled { 1 } else { 3 },
             // Random replacement takes laps to settle.
             warm: (32 * cells).min(1 << 14),
-            ..Trial::default()
+            ..Trial::of(pattern::Conflict::of(groups))
         }
     }
 }

@@ -9,7 +9,7 @@ use fathom_analysis::interval::median;
 use fathom_analysis::pages::{self, Fit, Geometry, Point};
 use fathom_analysis::replacement::Policy;
 use fathom_probe::machine::Pages;
-use fathom_probe::wire::{PatternKind, Trial};
+use fathom_probe::pattern::{Conflict, Groups, Memory, PatternKind, Trial};
 
 use super::scan;
 use super::{Level, Step};
@@ -95,25 +95,21 @@ impl<'a> Scattered<'a> {
     fn trial(&self, scale: &Scale, pages: u64, apart: u64, modelled: bool) -> Trial {
         let step = &self.steps[self.index];
         Trial {
-            pattern: PatternKind::Conflict,
-            bytes: pages * self.line,
-            stride: self.line,
-            group: 1,
-            period: self.base + apart,
-            page: Pages::Base,
+            memory: Memory::of(pages * self.line, self.line),
             counted: mark(self.index),
             loads: scan::loads(scale, CLOCK_SHARE * (step.next - step.here).max(0.1), pages),
             samples: if modelled { 1 } else { 3 },
             warm: WARM_LAPS * pages,
-            ..Trial::default()
+            ..Trial::of(Conflict::of(Groups::apart(self.base + apart)))
         }
     }
 
     fn is_of(&self, trial: &Trial, pages: u64, apart: u64) -> bool {
-        trial.pattern == PatternKind::Conflict
-            && (trial.counted, trial.page) == (mark(self.index), Pages::Base)
-            && (trial.group, trial.stride, trial.period) == (1, self.line, self.base + apart)
-            && trial.cells() == pages
+        let groups = trial.pattern.groups();
+        trial.kind() == PatternKind::Conflict
+            && (trial.counted, trial.memory.page) == (mark(self.index), Pages::Base)
+            && (groups.group, trial.memory.stride, groups.period) == (1, self.line, self.base + apart)
+            && trial.memory.cells() == pages
     }
 
     /// The trials that are wanted next.

@@ -11,7 +11,7 @@ use fathom_analysis::findings::{Basis, Refused, Report};
 use fathom_analysis::metrics::survey as metrics;
 use fathom_analysis::sets::{self, Conflict, Geometry, Verdict};
 use fathom_probe::machine::Pages;
-use fathom_probe::wire::{PatternKind, Trial};
+use fathom_probe::pattern::{PatternKind, Trial};
 use fathom_units::facts;
 use fathom_units::size;
 
@@ -280,12 +280,12 @@ fn refuse(report: &mut Report, n: usize, reason: String, remedy: String) {
 /// Trials that the conflicts of a TLB rest on.
 fn trials(record: &Record, tlb: &Tlb) -> Vec<u64> {
     let of = |trial: &Trial| {
-        let cells = (Arrangement::of(trial), trial.page);
+        let cells = (Arrangement::of(trial), trial.memory.page);
         let same = |c: &&Conflict| {
             let Conflict { groups, group, stride: step, period, .. } = **c;
             cells == (Arrangement { groups, group, stride: step, period }, Pages::Base)
         };
-        trial.offset == 0 && tlb.conflicts.iter().any(|c| same(&c))
+        trial.pattern.groups().offset == 0 && tlb.conflicts.iter().any(|c| same(&c))
     };
     record.of(PatternKind::Conflict).filter(|run| of(&run.trial)).map(|run| run.trial.id).collect()
 }

@@ -6,8 +6,8 @@ use fathom_analysis::histogram::{groups, main_group};
 use fathom_analysis::interval::grouped_interval;
 use fathom_analysis::metrics::latency;
 use fathom_probe::machine::{Controls, Pages};
+use fathom_probe::pattern::{Chase, Memory, OrderKind, PatternKind, Single, Trial, Walk};
 use fathom_probe::splitmix::mix;
-use fathom_probe::wire::{OrderKind, PatternKind, Trial};
 
 use super::plan::requested;
 use super::reading::{Bias, Measure, by_trial, ids, joined, peak};
@@ -115,7 +115,7 @@ pub(super) fn places(record: &Record) -> Vec<u64> {
 /// The trials of a working set's rungs that its own three (single loads, random, window) are not.
 pub(super) fn trials(base: &[Trial; 3], record: &Record) -> Vec<Trial> {
     let [single, random, window] = base;
-    if !requested(record).contains(&random.bytes) {
+    if !requested(record).contains(&random.memory.bytes) {
         return Vec::new();
     }
     let single = Trial { samples: SAMPLES, ..single.clone() };
@@ -124,14 +124,17 @@ pub(super) fn trials(base: &[Trial; 3], record: &Record) -> Vec<Trial> {
         match ladder {
             Ladder::Order => {
                 trials.extend(ascending(random, &single));
-                trials.push(Trial { order: window.order, window: window.window, ..single.clone() });
+                trials.push(walked(&single, window.pattern.walk()));
             }
             Ladder::Page => {
-                trials.push(Trial { page: Pages::Huge, ..random.clone() });
-                trials.push(Trial { page: Pages::Huge, ..single.clone() });
+                for trial in [random, &single] {
+                    let memory = Memory { page: Pages::Huge, ..trial.memory };
+                    trials.push(Trial { memory, ..trial.clone() });
+                }
             }
             Ladder::Placement => {
-                trials.extend(places(record).into_iter().map(|place| Trial { place, ..random.clone() }));
+                let at = |place| Trial { memory: Memory { place, ..random.memory }, ..random.clone() };
+                trials.extend(places(record).into_iter().map(at));
             }
             Ladder::Prefetch => {
                 let on = ascending(random, &single);
@@ -149,18 +152,28 @@ pub(super) fn trials(base: &[Trial; 3], record: &Record) -> Vec<Trial> {
 
 /// The same loads in ascending order.
 fn ascending(random: &Trial, single: &Trial) -> [Trial; 2] {
-    [random, single].map(|t| Trial { order: OrderKind::Sequential, ..t.clone() })
+    [random, single].map(|t| walked(t, OrderKind::Sequential.into()))
+}
+
+/// The same loads in another order.
+fn walked(trial: &Trial, walk: Walk) -> Trial {
+    let mut trial = trial.clone();
+    match trial.get_mut::<Single>() {
+        Some(single) => single.walk = walk,
+        None => trial.pattern = Chase { walk }.into(),
+    }
+    trial
 }
 
 /// The rung that a trial was run for; none where it is one of a working set's own.
 pub(super) fn ladder_step(trial: &Trial, places: &[u64]) -> Option<LadderStep> {
-    let single = trial.pattern == PatternKind::Single;
-    match (trial.page, trial.order) {
+    let single = trial.kind() == PatternKind::Single;
+    match (trial.memory.page, trial.pattern.walk().order) {
         _ if !trial.controls.prefetch => Some(LadderStep::Prefetch(false)),
         (Pages::Huge, _) => Some(LadderStep::Page(Pages::Huge)),
         (_, order @ OrderKind::Sequential) => Some(LadderStep::Order(order)),
         (_, order @ OrderKind::Window) if single => Some(LadderStep::Order(order)),
-        _ => places.iter().position(|p| *p == trial.place).map(|n| LadderStep::Placement(n + 1)),
+        _ => places.iter().position(|p| *p == trial.memory.place).map(|n| LadderStep::Placement(n + 1)),
     }
 }
 
@@ -169,8 +182,10 @@ fn belongs(trial: &Trial, of: LadderStep, places: &[u64]) -> bool {
     match (ladder_step(trial, places), of) {
         (Some(LadderStep::Order(order)), LadderStep::Prefetch(true)) => order == OrderKind::Sequential,
         (Some(own), of) => own == of,
-        (None, LadderStep::Order(order)) => trial.order == order,
-        (None, LadderStep::Page(page)) => trial.order == OrderKind::Random && page == Pages::Base,
+        (None, LadderStep::Order(order)) => trial.pattern.walk().order == order,
+        (None, LadderStep::Page(page)) => {
+            trial.pattern.walk().order == OrderKind::Random && page == Pages::Base
+        }
         (None, LadderStep::Placement(_) | LadderStep::Prefetch(_)) => false,
     }
 }
@@ -184,7 +199,8 @@ pub(super) fn rows(record: &Record, bias: Option<&Bias>, measure: &Measure<'_>, 
     for ladder in wanted(record) {
         for &bytes in &sizes {
             for ladder_step in rungs(ladder) {
-                let of = |r: &&TrialRun| r.trial.bytes == bytes && belongs(&r.trial, ladder_step, &places);
+                let of =
+                    |r: &&TrialRun| r.trial.memory.bytes == bytes && belongs(&r.trial, ladder_step, &places);
                 let runs: Vec<&TrialRun> = record.trials.iter().filter(of).collect();
                 report.findings.extend(one(ladder_step.keys(bytes), &runs, bias, measure));
             }
@@ -200,7 +216,7 @@ fn one(
     measure: &Measure<'_>,
 ) -> Vec<Finding> {
     let of = |pattern: PatternKind, values: &dyn Fn(&TrialRun) -> Vec<f64>| -> Vec<(u64, Vec<f64>)> {
-        let done = runs.iter().filter(|r| r.trial.pattern == pattern && !r.samples.is_empty());
+        let done = runs.iter().filter(|r| r.trial.kind() == pattern && !r.samples.is_empty());
         done.map(|r| (r.trial.id, values(r))).collect()
     };
     let times = of(PatternKind::Chase, &|r| measure.nanoseconds(r));
@@ -215,7 +231,7 @@ fn one(
         row.notes.push(format!("refused: {reason}{remedy}"));
         rows.push(row);
     }
-    let timed = runs.iter().find(|r| r.trial.pattern == PatternKind::Single).map_or(1, |r| r.trial.timed);
+    let timed = runs.iter().find_map(|r| r.trial.get::<Single>()).map_or(1, |single| single.timed);
     let raw = joined(&single);
     if let Some(((main, bias), key)) = main_group(&groups(&raw, measure.stride)).zip(bias).zip(peak_key) {
         let main = peak(main, timed.max(1), bias, measure);

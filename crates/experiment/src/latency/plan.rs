@@ -1,6 +1,6 @@
 //! The plan: which trials, from the record so far.
 
-use fathom_probe::wire::{OrderKind, PatternKind, Trial};
+use fathom_probe::pattern::{Chase, Memory, Single, Trial, Walk};
 
 use super::{REFERENCE, SIZES, STRIDE, ladder};
 use crate::budget::Budget;
@@ -42,7 +42,7 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
             .collect()
     };
     // Without the reference there is no bias, and without that no peak.
-    round::close(record, &budget, wanted, |trial| u8::from(trial.bytes != REFERENCE), (seed, 0x1a7e))
+    round::close(record, &budget, wanted, |trial| u8::from(trial.memory.bytes != REFERENCE), (seed, 0x1a7e))
 }
 
 /// The sizes asked for, whole cells.
@@ -70,11 +70,10 @@ fn at(bytes: u64, scale: &Scale, record: &Record) -> [Trial; 3] {
         timed += 2;
     }
     let warm = cells.saturating_mul(2).min(1 << 20);
-    let base = Trial { bytes, stride: STRIDE, warm, ..Trial::default() };
+    let base = Trial { memory: Memory::of(bytes, STRIDE), warm, ..Trial::default() };
     let single = Trial {
-        pattern: PatternKind::Single,
+        pattern: Single { timed, ..Single::default() }.into(),
         loads: apart(cells, timed),
-        timed,
         samples: SAMPLES,
         ..base.clone()
     };
@@ -83,7 +82,8 @@ fn at(bytes: u64, scale: &Scale, record: &Record) -> [Trial; 3] {
         loads += 1;
     }
     let random = Trial { loads, samples: 5, ..base };
-    let window = Trial { order: OrderKind::Window, window: WINDOW_PAGES * scale.base, ..random.clone() };
+    let windows = Chase::over(Walk::windows(WINDOW_PAGES * scale.base));
+    let window = Trial { pattern: windows.into(), ..random.clone() };
     [single, random, window]
 }
 

@@ -6,7 +6,7 @@ use fathom_analysis::histogram::{Group, bars, groups, main_group};
 use fathom_analysis::interval::{Interval, grouped_interval, median, median_interval};
 use fathom_analysis::metrics::{common, latency};
 use fathom_probe::machine::ClockTrust;
-use fathom_probe::wire::{OrderKind, PatternKind};
+use fathom_probe::pattern::{OrderKind, PatternKind, Single};
 use fathom_units::size;
 
 use super::{NAME, REFERENCE, ladder};
@@ -141,23 +141,24 @@ impl<'a> Measure<'a> {
         let mut sets: Vec<Set> = Vec::new();
         for run in &record.trials {
             let (single, chase) =
-                (run.trial.pattern == PatternKind::Single, run.trial.pattern == PatternKind::Chase);
+                (run.trial.kind() == PatternKind::Single, run.trial.kind() == PatternKind::Chase);
             if !(single || chase)
                 || run.samples.is_empty()
                 || ladder::ladder_step(&run.trial, &places).is_some()
             {
                 continue;
             }
-            let bytes = run.trial.bytes;
+            let bytes = run.trial.memory.bytes;
             let at = sets.iter().position(|s| s.bytes == bytes).unwrap_or_else(|| {
                 let (random, random_ns, window) = (Vec::new(), Vec::new(), Vec::new());
                 sets.push(Set { bytes, spacing: 0, timed: 1, single: Vec::new(), random, random_ns, window });
                 sets.len() - 1
             });
             let set = &mut sets[at];
-            match (single, run.trial.order) {
+            match (single, run.trial.pattern.walk().order) {
                 (true, _) => {
-                    (set.spacing, set.timed) = (run.trial.loads, run.trial.timed.max(1));
+                    (set.spacing, set.timed) =
+                        (run.trial.loads, run.trial.or_default::<Single>().timed.max(1));
                     set.single.push((run.trial.id, self.raw(run)));
                 }
                 (false, OrderKind::Window) => set.window.push((run.trial.id, self.times(run))),

@@ -4,7 +4,7 @@ use fathom_analysis::interval::{Interval, median};
 use fathom_analysis::tiers::shape::Shape;
 use fathom_analysis::tiers::{self, Capacity, Options, Point, Reading};
 use fathom_probe::machine::Pages;
-use fathom_probe::wire::{OrderKind, PatternKind, Trial};
+use fathom_probe::pattern::{OrderKind, PatternKind, Trial, Walk};
 
 use super::PAIR_STRIDE;
 use crate::common::scale::{At, Scale};
@@ -24,11 +24,10 @@ impl Scale {
 
     /// Is this trial a step of the latency curve?
     pub(crate) fn is_step(&self, trial: &Trial) -> bool {
-        trial.pattern == PatternKind::Chase
-            && trial.order == OrderKind::Window
-            && trial.window == self.window()
-            && trial.page == self.pages()
-            && trial.with.is_empty()
+        trial.kind() == PatternKind::Chase
+            && trial.pattern.walk() == Walk::windows(self.window())
+            && trial.memory.page == self.pages()
+            && trial.beside.streams.is_empty()
     }
 
     /// The latency curve, ascending in bytes.
@@ -39,7 +38,10 @@ impl Scale {
     /// Chases in one order and page size that are no steps of the latency curve.
     pub(crate) fn chases(&self, record: &Record, order: OrderKind, page: Pages) -> Vec<At> {
         self.gather(record, PatternKind::Chase, |t| {
-            t.order == order && t.page == page && t.stride == STRIDE && !self.is_step(t)
+            t.pattern.walk().order == order
+                && t.memory.page == page
+                && t.memory.stride == STRIDE
+                && !self.is_step(t)
         })
     }
 
@@ -52,13 +54,14 @@ impl Scale {
     pub(crate) fn packed(&self, record: &Record) -> Vec<At> {
         let (order, page) = self.control();
         self.gather(record, PatternKind::Chase, |t| {
-            t.order == order && t.page == page && t.stride == PAIR_STRIDE
+            t.pattern.walk().order == order && t.memory.page == page && t.memory.stride == PAIR_STRIDE
         })
     }
 
     /// The pairs of the TLB curve in pages of a kind, ascending.
     pub(crate) fn pairs_in(&self, record: &Record, page: Pages) -> Vec<Pair> {
-        let spread = self.gather(record, PatternKind::Pages, |t| t.stride == PAIR_STRIDE && t.page == page);
+        let spread = self
+            .gather(record, PatternKind::Pages, |t| t.memory.stride == PAIR_STRIDE && t.memory.page == page);
         let packed = self.packed(record);
         let pairs = spread.into_iter().filter_map(|s| {
             let p = packed.iter().find(|p| p.bytes == s.bytes)?.clone();

@@ -2,8 +2,8 @@
 
 use fathom_analysis::tiers::Reading;
 use fathom_probe::machine::Pages;
+use fathom_probe::pattern::{self, Alu, Chase, Clock, Memory, OrderKind, Pattern, Trial, Walk};
 use fathom_probe::splitmix::mix;
-use fathom_probe::wire::{OrderKind, PatternKind, Trial};
 use fathom_units::facts;
 
 use super::PAIR_STRIDE;
@@ -94,7 +94,8 @@ impl Planner<'_> {
         let shared = || self.record.int(facts::MEMORY_CEILING_BYTES).map(|b| b / 2);
         let stated = self.record.int(name).or_else(shared).unwrap_or(SKETCH);
         // A refusal of a size is a ceiling too.
-        let refused = self.record.trials.iter().filter(|r| r.refusal.is_some() && r.trial.page == pages);
+        let refused =
+            self.record.trials.iter().filter(|r| r.refusal.is_some() && r.trial.memory.page == pages);
         let refused = refused.map(|r| r.trial.extent(self.scale.base)).min().unwrap_or(u64::MAX);
         stated.min(refused.saturating_sub(1)).min(LARGEST)
     }
@@ -107,7 +108,8 @@ impl Planner<'_> {
         let nth = self.trials.len() as u64;
         let seed = mix(self.seed ^ mix(nth + 1));
         // 48 bits of seed are plenty and keep the lines short.
-        self.trials.push(Trial { round: self.round, seed: seed >> 16, place: mix(seed) >> 40, ..trial });
+        let memory = Memory { place: mix(seed) >> 40, ..trial.memory };
+        self.trials.push(Trial { round: self.round, seed: seed >> 16, memory, ..trial });
     }
 
     /// n for a chain of `cells`: whole laps and one load more (whole laps would prove nothing), enough
@@ -145,29 +147,17 @@ impl Planner<'_> {
     }
 
     fn chase(&mut self, bytes: u64, order: OrderKind, window: u64, page: Pages) {
-        self.chain(PatternKind::Chase, bytes / STRIDE, STRIDE, order, window, page);
+        let pattern = Chase { walk: Walk { order, window } };
+        self.chain(pattern.into(), bytes / STRIDE, STRIDE, page);
     }
 
-    fn chain(
-        &mut self,
-        pattern: PatternKind,
-        cells: u64,
-        step: u64,
-        order: OrderKind,
-        window: u64,
-        page: Pages,
-    ) {
+    fn chain(&mut self, pattern: Pattern, cells: u64, step: u64, page: Pages) {
         self.trial(Trial {
-            pattern,
-            bytes: cells * step,
-            stride: step,
-            order,
-            window,
-            page,
+            memory: Memory { page, ..Memory::of(cells * step, step) },
             loads: self.loads(cells),
             samples: self.samples(cells),
             warm: self.warm(cells),
-            ..Trial::default()
+            ..Trial::of(pattern)
         });
     }
 
@@ -180,8 +170,11 @@ impl Planner<'_> {
     fn pair(&mut self, n: u64) {
         // The packed half must not miss in a TLB itself: huge pages, or one base page after the other.
         let (order, page) = self.scale.control();
-        self.chain(PatternKind::Chase, n, PAIR_STRIDE, order, self.scale.base, page);
-        self.chain(PatternKind::Pages, n, PAIR_STRIDE, OrderKind::Random, self.scale.base, Pages::Base);
+        let window = self.scale.base;
+        let packed = Chase { walk: Walk { order, window } };
+        let spread = pattern::Pages { walk: Walk { order: OrderKind::Random, window } };
+        self.chain(packed.into(), n, PAIR_STRIDE, page);
+        self.chain(spread.into(), n, PAIR_STRIDE, Pages::Base);
     }
 
     fn most_pages(&self) -> u64 {
@@ -189,13 +182,7 @@ impl Planner<'_> {
     }
 
     fn calibrate(&mut self) {
-        self.trial(Trial {
-            pattern: PatternKind::Clock,
-            loads: 200,
-            samples: 200,
-            warm: 0,
-            ..Trial::default()
-        });
+        self.trial(Trial { loads: 200, samples: 200, warm: 0, ..Trial::of(Clock) });
     }
 
     /// `per` points an octave from `from` up to and with `to`.
@@ -372,14 +359,7 @@ impl Planner<'_> {
     fn with_yardsticks(&self, trials: Vec<Trial>) -> Vec<Trial> {
         let ops = if self.modelled() { 1 << 20 } else { 200_000 };
         let round = self.round;
-        let end = Trial {
-            pattern: PatternKind::Alu,
-            loads: ops,
-            samples: 5,
-            warm: 1000,
-            round,
-            ..Trial::default()
-        };
+        let end = Trial { loads: ops, samples: 5, warm: 1000, round, ..Trial::of(Alu) };
         let between = Trial { loads: ops / 8, samples: 5, ..end.clone() };
         let mut all = vec![end.clone()];
         for (i, trial) in trials.into_iter().enumerate() {

@@ -1,15 +1,16 @@
 use fathom_probe::load::{BlockMode, Load};
 use std::sync::LazyLock;
 
-use fathom_probe::machine::Watch;
-use fathom_probe::wire::{Sample, Value};
+use fathom_probe::pattern::{self, Clock, Memory};
+use fathom_probe::rows::Sample;
+use fathom_probe::wire::Value;
 use proptest::prelude::*;
 
 use super::*;
 use crate::latency::ladder::Ladder;
 use crate::{budget::Budget, disturbance, survey};
+use fathom_probe::machine::dma::{self, Direction, Engine, Maintenance, Mistake};
 use fathom_probe::machine::{Attribute, Operation};
-use fathom_probe::transfer::{self, Direction, Engine, Maintenance, Mistake};
 
 /// A small whole session: facts (one in parts), a clock trial, a proven chase, a refusal, the end.
 fn session() -> Vec<String> {
@@ -34,7 +35,7 @@ fn session() -> Vec<String> {
         walks: true,
         colours: vec![1, 4],
         dma: crate::dma::options::Options {
-            strategies: vec![transfer::Strategy::ZeroCopy, transfer::Strategy::Coherent],
+            strategies: vec![dma::Strategy::ZeroCopy, dma::Strategy::Coherent],
             directions: vec![Direction::FromDevice],
             link_bits: 18_670_000,
             engine: Some(Engine::Edu),
@@ -53,8 +54,8 @@ fn session() -> Vec<String> {
             untraced: true,
         },
     };
-    let chase = Trial { id: 2, round: 1, bytes: 8192, samples: 20, ..Trial::default() };
-    let chain = chase.chain(0, 4096);
+    let chase = Trial { id: 2, round: 1, memory: Memory::of(8192, 64), samples: 20, ..Trial::default() };
+    let chain = chase.pattern.chain(&chase, 0, 0, 4096).expect("a chain");
     let mut at = chase.warm;
     let list: Vec<Sample> = (0..chase.samples)
         .map(|i| {
@@ -69,8 +70,7 @@ fn session() -> Vec<String> {
             }
         })
         .collect();
-    let clock =
-        Trial { id: 1, round: 1, pattern: PatternKind::Clock, loads: 3, samples: 1, ..Trial::default() };
+    let clock = Trial { id: 1, round: 1, loads: 3, samples: 1, ..Trial::of(Clock) };
     let tick = Sample { ticks: 5, ticks2: 30, ..Sample::default() };
     let done = |trial| Done {
         trial,
@@ -327,11 +327,10 @@ fn huge_numbers_are_read_or_refused_and_sums_do_not_overflow() {
             Trial {
                 id,
                 round: 3,
-                pattern: PatternKind::Pages,
-                bytes: 1 << 40,
+                memory: Memory::of(1 << 40, 64),
                 loads: 1 << 32,
                 warm: 1 << 32,
-                ..Trial::default()
+                ..Trial::of(pattern::Pages::default())
             }
             .line(),
         );

@@ -1,9 +1,11 @@
 //! Wake-ups in a record, and the load that ran beside a trial.
 
 use fathom_probe::load::{LoadStats, Stalls};
-use fathom_probe::machine::ClockTrust;
-use fathom_probe::proof::unproven_wakes;
-use fathom_probe::wire::{Around, Done, Line, PatternKind, WireError, Woke, Woken};
+
+use fathom_probe::machine::Woke;
+use fathom_probe::pattern::Wake;
+use fathom_probe::rows::{Around, Woken};
+use fathom_probe::wire::{Line, WireError};
 
 use super::{Record, TrialRun};
 
@@ -31,7 +33,7 @@ impl Record {
             "woken" => {
                 let Woken { trial, first_ns, lost, list } = Woken::read(line)?;
                 let bytes = size_of_val(list.as_slice());
-                let wakeups = &mut self.running(trial)?.wakeups;
+                let wakeups = &mut self.running(trial)?.takes("woken")?.wakeups;
                 wakeups.first_ns = wakeups.first_ns.or(first_ns);
                 wakeups.lost = wakeups.lost.saturating_add(lost);
                 wakeups.woken.extend(list);
@@ -59,32 +61,33 @@ impl Record {
     }
 }
 
+impl Wakeups {
+    /// The activations; they are no more here.
+    pub(super) fn take_woken(&mut self, trial: u64) -> Woken {
+        let list = std::mem::take(&mut self.woken);
+        Woken { trial, first_ns: self.first_ns, lost: self.lost, list }
+    }
+}
+
 impl TrialRun {
     /// Keeps the activations that prove their work. What is left out stays time that went by.
-    pub(super) fn keep_proven_wakes(&mut self, done: &Done, trust: Option<ClockTrust>) {
-        if self.trial.pattern != PatternKind::Wake {
-            return;
-        }
-        // In a model no time goes by around a trial.
-        let wall_ns = if trust == Some(ClockTrust::Modelled) { u64::MAX } else { done.watch.wall_ns };
-        let bad = unproven_wakes(&self.trial, &self.wakeups.woken, wall_ns);
+    pub(super) fn keep_proven_wakes(&mut self, woken: Vec<Woke>, bad: &[usize]) {
+        let every_ns = self.trial.or_default::<Wake>().wakes.every_ns;
         self.unverified += bad.len();
-        let (mut i, mut passed, mut kept) =
-            (0, 0u64, Vec::with_capacity(self.wakeups.woken.len() - bad.len()));
-        for mut woke in std::mem::take(&mut self.wakeups.woken) {
+        let (mut passed, mut kept) = (0u64, Vec::with_capacity(woken.len() - bad.len()));
+        for (i, mut woke) in woken.into_iter().enumerate() {
             if bad.binary_search(&i).is_ok() {
                 passed = passed.saturating_add(woke.missed).saturating_add(woke.skipped).saturating_add(1);
             } else {
                 let before = std::mem::take(&mut passed);
                 if kept.is_empty() {
-                    let later = before.saturating_mul(self.trial.wakes.every_ns);
+                    let later = before.saturating_mul(every_ns);
                     self.wakeups.first_ns = self.wakeups.first_ns.map(|ns| ns.saturating_add(later));
                 } else {
                     woke.skipped = woke.skipped.saturating_add(before);
                 }
                 kept.push(woke);
             }
-            i += 1;
         }
         self.wakeups.woken = kept;
     }

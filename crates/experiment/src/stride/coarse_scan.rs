@@ -7,7 +7,7 @@ use fathom_analysis::interval::median_interval;
 use fathom_analysis::metrics::{latency, stride as metrics};
 use fathom_analysis::tiers::{self, Options, Point, Tier};
 use fathom_probe::machine::Pages;
-use fathom_probe::wire::{OrderKind, PatternKind, Trial};
+use fathom_probe::pattern::{Chase, Memory, PatternKind, Trial, Walk};
 use fathom_units::facts;
 use fathom_units::size;
 
@@ -63,14 +63,11 @@ pub(super) fn trials(record: &Record, budget: &Budget, loads: u64) -> Vec<Trial>
             // Laying warms hardware as a lap does; a model begins empty, and random replacement has to settle.
             let laps = if budget.modelled && cells <= 1 << 15 { 3 } else { 1 };
             Trial {
-                bytes,
-                stride: STRIDE,
-                order: OrderKind::Window,
-                window: WINDOW_PAGES * scale.base,
+                memory: Memory::of(bytes, STRIDE),
                 loads,
                 samples: SAMPLES,
                 warm: laps * cells,
-                ..Trial::default()
+                ..Trial::of(Chase::over(Walk::windows(WINDOW_PAGES * scale.base)))
             }
         })
         .take_while(|trial| {
@@ -124,8 +121,8 @@ impl CoarseScan {
             return None;
         }
         let at = scale.gather(record, PatternKind::Chase, |t| {
-            let window = t.order == OrderKind::Window && t.window == WINDOW_PAGES * scale.base;
-            window && t.page == Pages::Base && t.stride == STRIDE
+            let window = t.pattern.walk() == Walk::windows(WINDOW_PAGES * scale.base);
+            window && t.memory.page == Pages::Base && t.memory.stride == STRIDE
         });
         let points: Vec<Point> =
             at.iter().map(|a| Point { x: a.bytes as f64, y: a.time(), sigma: a.sigma() }).collect();

@@ -5,7 +5,7 @@ use fathom_analysis::findings::{Basis, Finding, Report};
 use fathom_analysis::interval::{Interval, grouped_interval, median_interval};
 use fathom_analysis::metrics::stride as metrics;
 use fathom_probe::machine::Operation;
-use fathom_probe::wire::{PatternKind, Trial};
+use fathom_probe::pattern::{Memory, PatternKind, Stride, Trial};
 
 use super::plan::{Request, SAMPLES};
 use super::reading::Point;
@@ -31,15 +31,11 @@ pub(super) fn trials(record: &Record, requested: &[Request]) -> Vec<Trial> {
         let loads = if step < page { bytes / page / 3 * (page / step) } else { cells / 3 };
         let pages = if step < page { loads * step / page } else { loads };
         (loads > 0).then(|| Trial {
-            pattern: PatternKind::Stride,
-            bytes,
-            stride: step,
-            operation,
-            first_touch: true,
+            memory: Memory::of(bytes, step),
             loads,
             samples: (PAGES / pages).clamp(SAMPLES, MOST_SAMPLES),
             warm: 0,
-            ..Trial::default()
+            ..Trial::of(Stride { first_touch: true, ..Stride::of(operation) })
         })
     };
     requested.iter().filter_map(one).collect()
@@ -56,8 +52,8 @@ pub(super) fn rows(
     let clock_ns = step_ticks(record) as f64 * scale.tick_ns;
     for &(bytes, step, operation) in requested {
         let of = |r: &&TrialRun| {
-            r.trial.first_touch
-                && (r.trial.bytes, r.trial.stride, r.trial.operation) == (bytes, step, operation)
+            (r.trial.memory.bytes, r.trial.memory.stride) == (bytes, step)
+                && r.trial.is::<Stride>(|stride| stride.first_touch && stride.operation == operation)
         };
         let runs: Vec<&TrialRun> = record.of(PatternKind::Stride).filter(of).collect();
         let times: Vec<Vec<f64>> =
@@ -91,7 +87,9 @@ pub(super) fn rows(
 
 /// Page faults a page of the first run of each sample, as the kernel counted them.
 fn faults(run: &TrialRun, page: u64) -> impl Iterator<Item = f64> + '_ {
-    let pages = run.trial.sweep(0).pages(run.trial.loads, page).max(1) as f64;
+    let pages =
+        run.trial.or_default::<Stride>().sweep(&run.trial.memory, 0).pages(run.trial.loads, page).max(1)
+            as f64;
     run.samples.iter().map(move |s| s.end as f64 / pages)
 }
 

@@ -2,7 +2,7 @@
 //! some rounds.
 
 use fathom_probe::machine::Operation;
-use fathom_probe::wire::{PatternKind, Trial};
+use fathom_probe::pattern::{Memory, Stride, Trial};
 
 use super::{SIZES, STRIDES, coarse_scan, first_touch, operations, prefetch};
 use crate::budget::Budget;
@@ -72,17 +72,8 @@ fn points(record: &Record, requested: &[Request]) -> Vec<Trial> {
         .map(|&(bytes, step, operation)| {
             let laps = if bytes <= TWO_LAPS { 2 } else { 1 };
             let warm = (bytes / step).saturating_mul(laps).min(1 << 32);
-            let pattern = PatternKind::Stride;
-            Trial {
-                pattern,
-                bytes,
-                stride: step,
-                operation,
-                loads,
-                samples: SAMPLES,
-                warm,
-                ..Trial::default()
-            }
+            let memory = Memory::of(bytes, step);
+            Trial { memory, loads, samples: SAMPLES, warm, ..Trial::of(Stride::of(operation)) }
         })
         .collect()
 }

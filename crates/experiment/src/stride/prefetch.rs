@@ -6,7 +6,7 @@ use fathom_analysis::findings::{Basis, Report};
 use fathom_analysis::interval::{Interval, grouped_interval};
 use fathom_analysis::metrics::survey as metrics;
 use fathom_probe::machine::Pages;
-use fathom_probe::wire::{OrderKind, PatternKind, Trial};
+use fathom_probe::pattern::{Chase, Memory, OrderKind, PatternKind, Trial, Walk};
 use fathom_units::size;
 
 use super::ASSUMED_LINE;
@@ -46,8 +46,7 @@ fn line(record: &Record) -> u64 {
 
 /// Is a trial one of the ladder's? The sketch's windows are of more pages.
 fn is_ladder_step(trial: &Trial, scale: &Scale) -> bool {
-    trial.pattern == PatternKind::Chase
-        && !(trial.order == OrderKind::Window && trial.window == WINDOW_PAGES * scale.base)
+    trial.kind() == PatternKind::Chase && trial.pattern.walk() != Walk::windows(WINDOW_PAGES * scale.base)
 }
 
 /// One trial of each order over `bytes`, where the ladder was asked for: in huge pages, unless they were refused.
@@ -56,7 +55,7 @@ pub(super) fn trials(record: &Record, bytes: u64) -> Vec<Trial> {
         return Vec::new();
     }
     let scale = Scale::of(record);
-    let refused = record.trials.iter().any(|r| r.refusal.is_some() && r.trial.page == Pages::Huge);
+    let refused = record.trials.iter().any(|r| r.refusal.is_some() && r.trial.memory.page == Pages::Huge);
     let page = if scale.huge.is_some() && !refused { Pages::Huge } else { Pages::Base };
     let step = line(record);
     let cells = bytes / step;
@@ -69,15 +68,11 @@ pub(super) fn trials(record: &Record, bytes: u64) -> Vec<Trial> {
         return Vec::new();
     }
     let one = |&order: &OrderKind| Trial {
-        bytes,
-        stride: step,
-        order,
-        window: scale.base.max(step),
-        page,
+        memory: Memory { page, ..Memory::of(bytes, step) },
         loads,
         samples: SAMPLES,
         warm,
-        ..Trial::default()
+        ..Trial::of(Chase { walk: Walk { order, window: scale.base.max(step) } })
     };
     OrderKind::ALL.iter().map(one).collect()
 }
@@ -97,7 +92,7 @@ pub(super) fn rows(record: &Record, scale: &Scale, report: &mut Report) {
     }
     let mut rungs = Vec::new();
     for &order in OrderKind::ALL {
-        let of = |r: &&TrialRun| r.trial.order == order && is_ladder_step(&r.trial, scale);
+        let of = |r: &&TrialRun| r.trial.pattern.walk().order == order && is_ladder_step(&r.trial, scale);
         let runs: Vec<&TrialRun> = record.of(PatternKind::Chase).filter(of).collect();
         let times: Vec<Vec<f64>> =
             runs.iter().map(|r| r.ticks_per_op().map(|t| t * scale.tick_ns).collect()).collect();
@@ -106,8 +101,8 @@ pub(super) fn rows(record: &Record, scale: &Scale, report: &mut Report) {
         let trial = &runs[0].trial;
         let mut row =
             measured(metrics::PREFETCH_ORDER_TIME.at([order.token().into()]), time, "ns", count, &ids);
-        let (bytes, page) = (size(trial.bytes as f64), trial.page.token());
-        row.notes.push(format!("{bytes} in {page} pages, lines of {} bytes", trial.stride));
+        let (bytes, page) = (size(trial.memory.bytes as f64), trial.memory.page.token());
+        row.notes.push(format!("{bytes} in {page} pages, lines of {} bytes", trial.memory.stride));
         report.findings.push(row);
         rungs.push(LadderStep { order, time, count, ids });
     }

@@ -5,8 +5,8 @@ use fathom_analysis::findings::{Basis, Finding, Item, Key, Metric, Report, Warni
 use fathom_analysis::interval::{Interval, grouped_interval, median};
 use fathom_analysis::metrics::stride as metrics;
 use fathom_probe::machine::Operation;
-use fathom_probe::patterns::stride::UNROLL;
-use fathom_probe::wire::PatternKind;
+use fathom_probe::machine::batch::stride::UNROLL;
+use fathom_probe::pattern::{PatternKind, Stride};
 use fathom_units::size;
 
 use super::coarse_scan::CoarseScan;
@@ -88,15 +88,15 @@ fn points(record: &Record, requested: &[Request], scale: &Scale) -> Vec<Point> {
         .iter()
         .filter_map(|&(bytes, step, operation)| {
             let of = |r: &&crate::record::TrialRun| {
-                let point = (r.trial.bytes, r.trial.stride, r.trial.operation);
-                point == (bytes, step, operation) && !r.trial.first_touch
+                (r.trial.memory.bytes, r.trial.memory.stride) == (bytes, step)
+                    && r.trial.is::<Stride>(|stride| !stride.first_touch && stride.operation == operation)
             };
             let (mut trials, mut grain, mut lap) = (Vec::new(), 0.0f64, 0.0f64);
             for run in record.of(PatternKind::Stride).filter(of) {
                 let t = &run.trial;
                 trials.push((t.id, run.ticks_per_op().map(|ticks| ticks * scale.tick_ns).collect()));
                 grain = grain.max(step_ns / t.loads as f64);
-                lap = lap.max(3.0 * t.loads as f64 * t.samples as f64 / t.cells() as f64);
+                lap = lap.max(3.0 * t.loads as f64 * t.samples as f64 / t.memory.cells() as f64);
             }
             let groups: Vec<Vec<f64>> = trials.iter().map(|t: &(u64, Vec<f64>)| t.1.clone()).collect();
             let i = grouped_interval(&groups)?;
@@ -197,7 +197,9 @@ fn study_ratio(points: &[Point], report: &mut Report) {
 fn missing(record: &Record, requested: &[Request], points: &[Point], report: &mut Report) {
     let mut lost: Vec<String> = Vec::new();
     let refused = |point: Request| {
-        let of = |r: &crate::record::TrialRun| (r.trial.bytes, r.trial.stride, r.trial.operation) == point;
+        let of = |r: &crate::record::TrialRun| {
+            (r.trial.memory.bytes, r.trial.memory.stride, r.trial.pattern.operation()) == point
+        };
         record.trials.iter().any(|r| r.contradicted.is_some() && of(r))
     };
     for &(bytes, step, operation) in requested {

@@ -6,7 +6,7 @@ use fathom_analysis::interval::median_interval;
 use fathom_analysis::metrics::{common, latency, survey};
 use fathom_analysis::tiers::Reading;
 use fathom_probe::machine::Pages;
-use fathom_probe::wire::OrderKind;
+use fathom_probe::pattern::OrderKind;
 use fathom_units::size;
 
 use super::{NAME, claims};
@@ -194,7 +194,8 @@ fn steps(at: &At, report: &mut Report) {
 
 #[cfg(test)]
 mod tests {
-    use fathom_probe::wire::{Done, PatternKind, Sample, Trial};
+    use fathom_probe::pattern::{Memory, Trial};
+    use fathom_probe::rows::{Done, Sample};
 
     use super::*;
     use crate::record::TrialRun;
@@ -203,11 +204,7 @@ mod tests {
     fn chase(id: u64, page: Pages, ns: u64) -> TrialRun {
         let trial = Trial {
             id,
-            pattern: PatternKind::Chase,
-            order: OrderKind::Random,
-            page,
-            bytes: 64 << 20,
-            stride: crate::common::STRIDE,
+            memory: Memory { page, ..Memory::of(64 << 20, crate::common::STRIDE) },
             loads: 1000,
             ..Trial::default()
         };

@@ -7,7 +7,7 @@ use fathom_analysis::metrics::wakeup as metrics;
 use fathom_analysis::wakeup::factorial::{self, Attribution, Design, Dose, Effects, Measured};
 use fathom_analysis::wakeup::summary::needed;
 use fathom_probe::load::Stress;
-use fathom_probe::wire::PatternKind;
+use fathom_probe::pattern::{PatternKind, Wake};
 
 use super::conditions::{self, Case, FACTORS};
 use super::plan::{PILOT_ROUND, traced};
@@ -83,12 +83,12 @@ pub(super) fn rows(record: &Record, unit: Unit, report: &mut Report) {
 fn cases<'a>(record: &'a Record, design: &Design) -> Vec<(usize, &'a TrialRun)> {
     let places = traced(record);
     let of = |run: &'a TrialRun| {
-        let wakes = run.trial.wakes;
-        let task = run.trial.bytes == conditions::NO_WORK && !wakes.timerlat && !wakes.confined;
-        let plain = task && run.trial.with.is_empty();
-        let wanted =
-            run.done.is_some() && run.trial.round > PILOT_ROUND && plain && run.trial.wakes.traced == places;
-        let on = conditions::factors_of(&run.trial.load).filter(|_| wanted)?;
+        let wakes = run.trial.or_default::<Wake>().wakes;
+        let task =
+            run.trial.memory.bytes == conditions::NO_WORK && !wakes.timerlat && !run.trial.beside.confined;
+        let plain = task && run.trial.beside.streams.is_empty();
+        let wanted = run.done.is_some() && run.trial.round > PILOT_ROUND && plain && wakes.traced == places;
+        let on = conditions::factors_of(&run.trial.beside.load).filter(|_| wanted)?;
         Some(((0..design.cases()).find(|&case| design.levels(case) == on)?, run))
     };
     record.of(PatternKind::Wake).filter_map(of).collect()

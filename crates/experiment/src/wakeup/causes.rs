@@ -6,7 +6,7 @@ use fathom_analysis::metrics::wakeup as metrics;
 use fathom_analysis::wakeup::cadence::{self, Candidate};
 use fathom_analysis::wakeup::extremes::{self, Request};
 use fathom_analysis::wakeup::stages::{self, Staged};
-use fathom_probe::wire::Around;
+use fathom_probe::rows::Around;
 use fathom_units::facts;
 
 use super::conditions::{Case, State};

@@ -3,7 +3,7 @@
 use fathom_analysis::claims::decode;
 use fathom_probe::load::{Load, Stress};
 use fathom_probe::machine::ClockTrust;
-use fathom_probe::wire::{PatternKind, Trial};
+use fathom_probe::pattern::{PatternKind, Trial, Wake};
 
 use crate::record::Record;
 
@@ -148,26 +148,30 @@ impl Case {
     pub(crate) fn onto(&self, mut trial: Trial, record: &Record) -> Trial {
         let work = if matches!(self.state, State::Idle | State::Confined) { NO_WORK } else { WORK };
         // One more than a lap: a whole one would end where it began, and prove nothing.
-        (trial.bytes, trial.loads) = (work, if work == NO_WORK { 1 } else { work / trial.stride + 1 });
-        trial.wakes.flushed = self.state == State::Flushed;
-        trial.wakes.confined = self.state == State::Confined;
-        trial.wakes.evict = if self.state == State::Evicted { evict(record) } else { 0 };
-        trial.load = self.load.clone();
+        (trial.memory.bytes, trial.loads) =
+            (work, if work == NO_WORK { 1 } else { work / trial.memory.stride + 1 });
+        let mut wake: Wake = trial.or_default();
+        wake.wakes.flushed = self.state == State::Flushed;
+        wake.wakes.evict = if self.state == State::Evicted { evict(record) } else { 0 };
+        trial.pattern = wake.into();
+        trial.beside.confined = self.state == State::Confined;
+        trial.beside.load = self.load.clone();
         trial
     }
 
     /// Is this what a trial ran under?
     pub(crate) fn is_of(&self, trial: &Trial) -> bool {
-        let state = match (trial.wakes.flushed, trial.wakes.evict > 0, trial.bytes > NO_WORK) {
+        let wakes = trial.or_default::<Wake>().wakes;
+        let state = match (wakes.flushed, wakes.evict > 0, trial.memory.bytes > NO_WORK) {
             (true, _, _) => State::Flushed,
             (_, true, _) => State::Evicted,
             (_, _, true) => State::Warm,
-            _ if trial.wakes.confined => State::Confined,
+            _ if trial.beside.confined => State::Confined,
             _ => State::Idle,
         };
         // Another thread's wake-ups are none of the task's, and a stream of a described machine is no condition's load.
-        let other = trial.wakes.timerlat || !trial.with.is_empty();
-        !other && (state, &self.load) == (self.state, &trial.load)
+        let other = wakes.timerlat || !trial.beside.streams.is_empty();
+        !other && (state, &self.load) == (self.state, &trial.beside.load)
     }
 }
 
@@ -230,7 +234,7 @@ pub(crate) fn confined_wanted(record: &Record) -> bool {
 
 /// Did it?
 fn confines(record: &Record) -> bool {
-    record.of(PatternKind::Wake).any(|run| run.trial.wakes.confined && run.done.is_some())
+    record.of(PatternKind::Wake).any(|run| run.trial.beside.confined && run.done.is_some())
 }
 
 /// Is the randomised design over the factors wanted too? Where nothing was chosen.
@@ -292,7 +296,7 @@ mod tests {
             let trials: Vec<Trial> = run.iter().map(|case| case.onto(Trial::default(), &record)).collect();
             for (i, trial) in trials.iter().enumerate() {
                 assert_eq!(trials.iter().position(|other| other == trial), Some(i), "{}", run[i].token);
-                assert!(trial.with.is_empty());
+                assert!(trial.beside.streams.is_empty());
             }
         }
     }

@@ -3,8 +3,9 @@
 
 use fathom_analysis::wakeup::factorial::Design;
 use fathom_probe::machine::ClockTrust;
+use fathom_probe::machine::Wakes;
+use fathom_probe::pattern::{MAX_SERIES_NS, Memory, PatternKind, Trial, Wake};
 use fathom_probe::splitmix::mix;
-use fathom_probe::wire::{PatternKind, Trial, Wakes};
 
 use super::conditions::{self, Case, FACTORS, NO_WORK};
 use super::{EVERY_NS, PRIORITY, sweep};
@@ -21,8 +22,6 @@ pub(super) const WARM: u64 = 50;
 pub(super) const FEWEST: u64 = 100;
 /// Longest series, ns: conditions have to be interleaved faster than the surroundings change, and ctrl-C waits.
 pub(super) const LONGEST_NS: u64 = 5_000_000_000;
-/// Longest that a probe takes, ns (`MAX_SERIES_NS`, crates/probe/src/wire/trial/check.rs).
-const LIMIT_NS: u64 = 1_000_000_000_000;
 /// Longest series of the plan's own choice, ns.
 const LONG_NS: u64 = 3_000_000_000;
 /// Rounds, at least. Of complete rounds the design's effects take two; three tell a bad one.
@@ -66,7 +65,7 @@ pub(super) fn close(
 
 /// What the budget loses first is the design, then the factors alone, and last what all is compared with.
 fn rank(trial: &Trial) -> u8 {
-    match conditions::factors_of(&trial.load) {
+    match conditions::factors_of(&trial.beside.load) {
         _ if CORE.iter().any(|core| conditions::is_named(core, trial)) => 0,
         Some(on) if on.iter().filter(|on| **on).count() != 1 => 2,
         _ => 1,
@@ -95,13 +94,13 @@ fn look(record: &Record) -> Vec<Trial> {
 fn timerlat(record: &Record, n: u64) -> Option<Trial> {
     let none = Case::of(conditions::named("none")?, record);
     let mut trial = series(record, &none, n, false);
-    trial.wakes.timerlat = true;
+    trial.get_mut::<Wake>()?.wakes.timerlat = true;
     Some(trial)
 }
 
 /// Was it granted?
 fn has_timerlat(record: &Record) -> bool {
-    record.of(PatternKind::Wake).any(|run| run.trial.wakes.timerlat)
+    record.of(PatternKind::Wake).any(|run| run.trial.is::<Wake>(|wake| wake.wakes.timerlat))
 }
 
 fn untraced(record: &Record) -> bool {
@@ -110,12 +109,13 @@ fn untraced(record: &Record) -> bool {
 
 /// Was the task ever woken?
 fn awake(record: &Record) -> bool {
-    record.of(PatternKind::Wake).any(|run| !run.trial.wakes.timerlat)
+    record.of(PatternKind::Wake).any(|run| run.trial.is::<Wake>(|wake| !wake.wakes.timerlat))
 }
 
 /// Are the earlier places granted?
 pub(super) fn traced(record: &Record) -> bool {
-    record.of(PatternKind::Wake).any(|run| run.trial.wakes.traced && run.done.is_some())
+    let traced = |run: &TrialRun| run.trial.is::<Wake>(|wake| wake.wakes.traced) && run.done.is_some();
+    record.of(PatternKind::Wake).any(traced)
 }
 
 /// Was this load refused?
@@ -136,12 +136,10 @@ pub(super) fn series(record: &Record, case: &Case, n: u64, traced: bool) -> Tria
         ..Wakes::default()
     };
     let trial = Trial {
-        pattern: PatternKind::Wake,
-        bytes: NO_WORK,
+        memory: Memory { bytes: NO_WORK, ..Memory::default() },
         samples: n,
         warm: WARM,
-        wakes,
-        ..Trial::default()
+        ..Trial::of(Wake::of(wakes))
     };
     case.onto(trial, record)
 }
@@ -194,12 +192,16 @@ fn shares(record: &Record, budget: &Budget, count: u64, number: u64) -> Option<(
 /// [`LONGEST_NS`], while the probe runs so long a trial.
 pub(super) fn within(record: &Record, n: u64) -> u64 {
     let most = |ns: u64| ns / every_ns(record);
-    n.min(most(LONGEST_NS)).max(FEWEST.min(most(LIMIT_NS).saturating_sub(WARM)))
+    n.min(most(LONGEST_NS)).max(FEWEST.min(most(MAX_SERIES_NS).saturating_sub(WARM)))
 }
 
 /// The period, ns; not 0.
 pub(super) fn every_ns(record: &Record) -> u64 {
-    record.of(PatternKind::Wake).next().map_or(EVERY_NS, |run| run.trial.wakes.every_ns).max(1)
+    record
+        .of(PatternKind::Wake)
+        .next()
+        .map_or(EVERY_NS, |run| run.trial.or_default::<Wake>().wakes.every_ns)
+        .max(1)
 }
 
 /// What an activation costs, in the budget's coin: the period; of a model what the dearest series so far took.
@@ -214,7 +216,7 @@ pub(super) fn an_activation(record: &Record, budget: &Budget) -> Option<u64> {
     let seen = record.of(PatternKind::Wake).filter_map(of).max()?;
     // The look is of a task with nothing to do: what a condition sweeps before each sleep costs more.
     let cost = Cost { modelled: true, latency_curve: &[] };
-    let one = Trial { pattern: PatternKind::Wake, samples: 1, ..Trial::default() };
+    let one = Trial { samples: 1, ..Trial::of(Wake::default()) };
     let price = |case: &Case| cost.of(&Trial { warm: 0, ..case.onto(one.clone(), record) });
     let dearest = conditions::cases(record).iter().map(price).max().unwrap_or(0);
     Some(seen.max(dearest).max(1))

@@ -7,7 +7,7 @@ use fathom_analysis::metrics::wakeup as metrics;
 use fathom_analysis::wakeup::Activation;
 use fathom_analysis::wakeup::summary::{self, Percentile, Run, Summary};
 use fathom_probe::machine::ClockTrust;
-use fathom_probe::wire::PatternKind;
+use fathom_probe::pattern::{PatternKind, Wake};
 use fathom_units::facts;
 
 use super::conditions::{self, Case};
@@ -151,13 +151,13 @@ const SEEN: f64 = 0.9;
 
 /// All rows of one condition.
 fn condition(token: &str, load: &str, series: &Series, unit: Unit, report: &mut Report) {
-    let every_us = series.runs[0].trial.wakes.every_ns as f64 / 1000.0;
+    let every_us = series.runs[0].trial.or_default::<Wake>().wakes.every_ns as f64 / 1000.0;
     let trials = series.trials();
-    let works = series.runs[0].trial.bytes > conditions::NO_WORK;
+    let works = series.runs[0].trial.memory.bytes > conditions::NO_WORK;
     for place in Place::ALL.into_iter().filter(|place| works || *place != Place::Work) {
         let latencies = series.at(place);
         let early = !matches!(place, Place::User | Place::Work);
-        if early && !series.runs[0].trial.wakes.traced {
+        if early && !series.runs[0].trial.is::<Wake>(|wake| wake.wakes.traced) {
             continue;
         }
         let spot = Spot { place: place.token(), condition: token };
@@ -176,7 +176,7 @@ fn condition(token: &str, load: &str, series: &Series, unit: Unit, report: &mut 
         let Some(run) = summary::summarise(&latencies, every_us) else { continue };
         let unseen = early.then(|| (all - seen) as u64);
         report.findings.extend(place_rows(spot, load, &run, &trials, unit, unseen));
-        report.histograms.push(histogram(spot, series.runs[0].trial.bytes, &run, unit));
+        report.histograms.push(histogram(spot, series.runs[0].trial.memory.bytes, &run, unit));
     }
     load_rows(token, series, report);
 }
@@ -254,14 +254,14 @@ fn percentile_rows(spot: Spot, seen: &Summary, trials: &[u64], unit: Unit) -> Ve
 fn kernels(record: &Record, unit: Unit, report: &mut Report) {
     let series = Series::of_kernel(record);
     let Some(first) = series.runs.first() else { return };
-    let every_us = first.trial.wakes.every_ns as f64 / 1000.0;
+    let every_us = first.trial.or_default::<Wake>().wakes.every_ns as f64 / 1000.0;
     for (token, place) in [("irq", Place::Irq), ("kernel", Place::User)] {
         let Some(run) = summary::summarise(&series.at(place), every_us) else { continue };
         let spot = Spot { place: token, condition: "timerlat" };
         let whose = record.text("wake.after.kernel").unwrap_or("SCHED_FIFO 95");
         let thread = format!("none; other wake-ups than the task's: a thread of the kernel's, {whose}");
         report.findings.extend(place_rows(spot, &thread, &run, &series.trials(), unit, None));
-        report.histograms.push(histogram(spot, first.trial.bytes, &run, unit));
+        report.histograms.push(histogram(spot, first.trial.memory.bytes, &run, unit));
     }
 }
 
@@ -316,7 +316,7 @@ fn setup(record: &Record, unit: Unit, report: &mut Report) {
     let mut warn = |text: String, remedy: &str| {
         report.warnings.push(Warning { token: "wakeup-setup", text, remedy: remedy.to_owned() });
     };
-    let first = record.of(PatternKind::Wake).next().map(|run| run.trial.wakes);
+    let first = record.of(PatternKind::Wake).next().map(|run| run.trial.or_default::<Wake>().wakes);
     if first.is_some_and(|wakes| wakes.priority == 0) {
         warn("the task is an ordinary one: it waits for its turn".into(), "leave --priority out, as root");
     }

@@ -3,7 +3,8 @@
 use fathom_analysis::wakeup::Activation;
 use fathom_analysis::wakeup::stages::Staged;
 use fathom_probe::load::Stalls;
-use fathom_probe::wire::{PatternKind, Woke};
+use fathom_probe::machine::Woke;
+use fathom_probe::pattern::{PatternKind, Wake};
 
 use super::conditions::Case;
 use super::plan::PILOT_ROUND;
@@ -69,7 +70,7 @@ impl<'a> Series<'a> {
         let of = |run: &&TrialRun| {
             run.done.is_some()
                 && run.trial.round > PILOT_ROUND
-                && run.trial.wakes.traced == traced
+                && run.trial.is::<Wake>(|wake| wake.wakes.traced == traced)
                 && case.is_of(&run.trial)
         };
         Series { runs: record.of(PatternKind::Wake).filter(of).collect() }
@@ -77,7 +78,9 @@ impl<'a> Series<'a> {
 
     /// Those of the kernel's own thread.
     pub(super) fn of_kernel(record: &'a Record) -> Series<'a> {
-        let of = |run: &&TrialRun| run.trial.round > PILOT_ROUND && run.trial.wakes.timerlat;
+        let of = |run: &&TrialRun| {
+            run.trial.round > PILOT_ROUND && run.trial.is::<Wake>(|wake| wake.wakes.timerlat)
+        };
         Series { runs: record.of(PatternKind::Wake).filter(of).collect() }
     }
 
@@ -89,7 +92,7 @@ impl<'a> Series<'a> {
     pub(super) fn due(&self) -> Vec<Due<'a>> {
         let mut all: Vec<Due<'a>> = Vec::new();
         for run in &self.runs {
-            let every = run.trial.wakes.every_ns;
+            let every = run.trial.or_default::<Wake>().wakes.every_ns;
             let mut at_ns = run.wakeups.first_ns.unwrap_or(0);
             let mut period = all.last().map_or(0, |due| due.period + 1);
             for (i, woke) in run.wakeups.woken.iter().enumerate() {

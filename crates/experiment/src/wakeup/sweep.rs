@@ -5,7 +5,7 @@ use fathom_analysis::findings::{Key, Metric};
 use fathom_analysis::wakeup::inflection::{self, Inflection, REPEATS, Row};
 use fathom_probe::load::{BlockMode, Load, Stress, Stressor};
 use fathom_probe::machine::ClockTrust;
-use fathom_probe::wire::{PatternKind, Trial};
+use fathom_probe::pattern::{PatternKind, Trial, Wake};
 
 use super::conditions::{Case, State};
 use super::plan::{WARM, an_activation, close, every_ns, seed_of, series, traced, within};
@@ -73,7 +73,7 @@ impl Curve {
 /// The curve and size that a trial belongs to. A record may have trials that no sweep asks for: what has no blocks, and
 /// so neither size nor stride, is on no curve.
 pub(super) fn of(trial: &Trial) -> Option<(Curve, u64)> {
-    let ([], [s]) = (&trial.with[..], &trial.load.stressors[..]) else { return None };
+    let ([], [s]) = (&trial.beside.streams[..], &trial.beside.load.stressors[..]) else { return None };
     let (curve, bytes) = (Curve { kind: s.kind, stride: s.stride, mode: s.mode }, s.bytes);
     (curve.stride > 0 && bytes > 0).then_some((curve, bytes))
 }
@@ -152,7 +152,7 @@ impl Statistic {
 
 /// Page faults of one worker in a second, where they were counted.
 pub(super) fn faults(run: &TrialRun) -> Option<f64> {
-    let workers = run.trial.load.stressors.first()?.workers.max(1);
+    let workers = run.trial.beside.load.stressors.first()?.workers.max(1);
     let load_stats = run.wakeups.load_stats.first().filter(|p| p.ns > 0)?;
     Some(load_stats.faults as f64 / workers as f64 / (load_stats.ns as f64 / 1e9))
 }
@@ -319,9 +319,11 @@ fn activations(record: &Record, budget: &Budget, share: u64, count: usize) -> u6
 /// settle before they count take seconds on a slow machine, and the sweep would run out of budget before its repeats.
 fn starting(record: &Record) -> u64 {
     let of = |run: &TrialRun| {
-        let done = run.done.as_ref().filter(|_| !run.trial.load.is_none())?;
+        let done = run.done.as_ref().filter(|_| !run.trial.beside.load.is_none())?;
         let wakes = run.trial.samples.saturating_add(run.trial.warm);
-        Some(done.spent_ns.saturating_sub(wakes.saturating_mul(run.trial.wakes.every_ns)))
+        Some(
+            done.spent_ns.saturating_sub(wakes.saturating_mul(run.trial.or_default::<Wake>().wakes.every_ns)),
+        )
     };
     let seen: Vec<u64> = record.of(PatternKind::Wake).filter_map(of).collect();
     let sum = seen.iter().fold(0, |sum: u64, ns| sum.saturating_add(*ns));

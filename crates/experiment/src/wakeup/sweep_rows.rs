@@ -4,7 +4,7 @@ use fathom_analysis::findings::{Basis, Finding, Item, Report};
 use fathom_analysis::interval::{median, median_interval};
 use fathom_analysis::metrics::wakeup as metrics;
 use fathom_analysis::wakeup::inflection::{self, Kind};
-use fathom_probe::wire::PatternKind;
+use fathom_probe::pattern::PatternKind;
 use fathom_units::size;
 
 use super::reading::{Unit, refuse, word};

@@ -7,8 +7,8 @@ use clap::builder::TypedValueParser;
 use fathom_experiment::latency::ladder::Ladder;
 use fathom_experiment::record;
 use fathom_probe::load::{BlockMode, Load};
+use fathom_probe::machine::dma::{Direction, Engine, Maintenance, Mistake, Strategy};
 use fathom_probe::machine::{Attribute, Operation};
-use fathom_probe::transfer::{Direction, Engine, Maintenance, Mistake, Strategy};
 
 use super::Output;
 use super::parse::{

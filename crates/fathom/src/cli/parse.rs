@@ -5,8 +5,8 @@ use fathom_experiment::dma;
 use fathom_experiment::latency::ladder::Ladder;
 use fathom_experiment::wakeup::conditions::NAMED;
 use fathom_probe::load::{BlockMode, Load};
+use fathom_probe::machine::dma::{self as transfer, Direction, Engine, Maintenance, Mistake, Strategy};
 use fathom_probe::machine::{Attribute, Operation};
-use fathom_probe::transfer::{self, Direction, Engine, Maintenance, Mistake, Strategy};
 
 /// `3s`, `500ms`, `2m` or plain seconds, in ms.
 pub(super) fn budget(text: &str) -> Result<u64, String> {

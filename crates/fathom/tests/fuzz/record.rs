@@ -7,7 +7,8 @@ use fathom_analysis::findings::Report;
 use fathom_analysis::hierarchy::Hierarchy;
 use fathom_experiment::record::Record;
 use fathom_experiment::{cacheability, conflict, dma, latency, stride, survey, wakeup};
-use fathom_probe::wire::{Line, Trial};
+use fathom_probe::pattern::Trial;
+use fathom_probe::wire::Line;
 use fathom_report::{Style, comparison, from_json, html, json, schema, terminal};
 
 use crate::{lines, mutate};

@@ -2,7 +2,9 @@
 
 use fathom_experiment::record::Record;
 use fathom_model::{Description, Model};
-use fathom_probe::wire::{Done, Line, MAX_LINE, Samples, Trial, WireError};
+use fathom_probe::pattern::{Single, Trial};
+use fathom_probe::rows::{Done, Samples};
+use fathom_probe::wire::{Line, MAX_LINE, WireError};
 
 use crate::scripted::answers;
 
@@ -121,8 +123,10 @@ fn short(text: &str) -> String {
     trial.loads = trial.loads.min(67);
     trial.samples = trial.samples.min(17);
     trial.warm = trial.warm.min(64);
-    trial.timed = trial.timed.min(8);
-    trial.with.truncate(3);
+    if let Some(single) = trial.get_mut::<Single>() {
+        single.timed = single.timed.min(8);
+    }
+    trial.beside.streams.truncate(3);
     trial.line().render()
 }
 
@@ -157,9 +161,11 @@ fn served(text: &str) {
     for run in &record.trials {
         let done = run.done.or_else(|| run.refusal.is_some().then(Done::default));
         let done = done.unwrap_or_else(|| panic!("{:?} did not end", run.trial));
-        let cells = run.trial.chain(0, done.page_bytes).cells();
-        let whole_laps = run.trial.loads.max(2 * run.trial.loads).is_multiple_of(cells)
-            || run.trial.timed.max(run.trial.loads).is_multiple_of(cells);
+        // Runs of whole laps prove nothing: of a chain's cells, or of a trial's without one.
+        let chain = run.trial.pattern.chain(&run.trial, 0, 0, done.page_bytes);
+        let cells = chain.map_or(run.trial.memory.cells(), |chain| chain.cells());
+        let longest = run.trial.or_default::<Single>().timed.max(run.trial.loads);
+        let whole_laps = [2 * run.trial.loads, longest].iter().any(|n| n.is_multiple_of(cells));
         assert!(run.unverified == 0 || whole_laps, "{} of {:?} are unproven", run.unverified, run.trial);
     }
 }

@@ -1,8 +1,8 @@
 //! Transfers by the driver: what each part of one costs, by strategy.
 
 use fathom_probe::machine::Refusal;
+use fathom_probe::machine::dma::{Batch, Channel, Direction, Engine, Strategy, Transferred, Transfers};
 use fathom_probe::splitmix::mix;
-use fathom_probe::transfer::{Batch, Channel, Direction, Engine, Strategy, Transferred, Transfers};
 
 use super::{Driver, attribute_of, refused, uapi};
 

@@ -4,7 +4,7 @@
 use std::io::Error;
 
 use fathom_probe::machine::FactValue;
-use fathom_probe::transfer::{Batch, Engine, Transfers};
+use fathom_probe::machine::dma::{Batch, Engine, Transfers};
 
 use super::*;
 use crate::fixture;

@@ -4,9 +4,7 @@
 use std::path::Path;
 
 use fathom_probe::machine::{Machine as _, Operation, Translate as _};
-use fathom_probe::patterns;
-use fathom_probe::proof::unproven;
-use fathom_probe::wire::{PatternKind, Trial};
+use fathom_probe::pattern::{self, Chase, Copy, Memory, Pattern, Stride, Trial};
 
 use super::*;
 use crate::host::Host;
@@ -80,26 +78,27 @@ fn memory_of_another_attribute_than_asked_for_is_refused_by_name() {
 fn what_is_lent_is_measured_in_and_proven() {
     let (_keep, root) = with("2\n");
     let mut host = host(&root);
-    let base =
-        Trial { attribute: Attribute::NormalNc, stride: 8, bytes: 2560, loads: 999, ..Trial::default() };
-    for (pattern, operation) in [
-        (PatternKind::Stride, Operation::Read),
-        (PatternKind::Stride, Operation::Rmw),
-        (PatternKind::Stride, Operation::Set),
-        (PatternKind::Copy, Operation::CopyTo),
-        (PatternKind::Copy, Operation::CopyFrom),
-        (PatternKind::Chase, Operation::Read),
-    ] {
-        let trial = Trial { pattern, operation, place: 7, ..base.clone() };
-        let yielded = patterns::run(&mut host, &trial).expect("lent");
-        assert_eq!(unproven(&trial, yielded.page_bytes, &yielded.samples), [], "{pattern:?} {operation:?}");
+    let memory = Memory { attribute: Attribute::NormalNc, ..Memory::of(2560, 8) };
+    let patterns: [Pattern; 6] = [
+        Stride::of(Operation::Read).into(),
+        Stride::of(Operation::Rmw).into(),
+        Stride::of(Operation::Set).into(),
+        Copy { operation: Operation::CopyTo }.into(),
+        Copy { operation: Operation::CopyFrom }.into(),
+        Chase::default().into(),
+    ];
+    for pattern in patterns {
+        let trial = Trial { memory: Memory { place: 7, ..memory }, loads: 999, ..Trial::of(pattern) };
+        let yielded = pattern::run(&mut host, &trial).expect("lent");
+        assert_eq!(yielded.unproven(&trial), [], "{trial:?}");
         let pa = host.translated(yielded.base).and_then(|t| t.pa).expect("told");
         assert!((0x1e90_0000..0x1ea0_0000).contains(&pa), "{pa:#x}");
     }
-    let refused = |host: &mut Host, trial: &Trial| patterns::run(host, trial).expect_err("refused").reason;
-    assert!(refused(&mut host, &Trial { bytes: 2 << 20, ..base.clone() }).contains("udmabuf0"));
-    let device = Trial { attribute: Attribute::Device, ..base.clone() };
-    assert!(refused(&mut host, &device).contains("mode 2"));
+    let refused = |host: &mut Host, trial: &Trial| pattern::run(host, trial).expect_err("refused").reason;
+    let with = |memory| Trial { memory, ..Trial::default() };
+    assert!(refused(&mut host, &with(Memory { bytes: 2 << 20, ..memory })).contains("udmabuf0"));
+    let device = Memory { attribute: Attribute::Device, ..memory };
+    assert!(refused(&mut host, &with(device)).contains("mode 2"));
     let mut facts = Vec::new();
     host.facts(&mut |fact| facts.push(fact));
     assert!(facts.iter().any(|f| f.name == "attribute.normal-nc"), "who lends stands in the record");
@@ -110,9 +109,10 @@ fn a_buffer_that_cannot_be_had_is_refused_with_the_reason() {
     let (keep, root) = with("2\n");
     let locked = File::open(root.path("/dev/udmabuf0")).expect("the file");
     rustix::fs::flock(&locked, rustix::fs::FlockOperation::NonBlockingLockExclusive).expect("a lock");
-    let trial = Trial { attribute: Attribute::NormalNc, bytes: 2560, ..Trial::default() };
-    let refusal = patterns::run(&mut host(&root), &trial).expect_err("somebody has it");
+    let memory = Memory { attribute: Attribute::NormalNc, ..Memory::of(2560, 64) };
+    let trial = Trial { memory, ..Trial::default() };
+    let refusal = pattern::run(&mut host(&root), &trial).expect_err("somebody has it");
     assert!(refusal.remedy.contains("another process has locked it"), "{refusal:?}");
     std::fs::remove_file(Path::new(keep.path()).join("dev/udmabuf0")).expect("unplugged");
-    assert!(patterns::run(&mut host(&root), &trial).expect_err("gone").reason.contains("udmabuf0"));
+    assert!(pattern::run(&mut host(&root), &trial).expect_err("gone").reason.contains("udmabuf0"));
 }

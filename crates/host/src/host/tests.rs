@@ -1,11 +1,10 @@
 use fathom_probe::chain::{Chain, Layout, Order};
+use fathom_probe::machine::batch::{copy, stride};
 use fathom_probe::machine::{Attribute, FactValue, Machine, MapRequest, Operation, Pages};
-use fathom_probe::patterns::{self, copy, stride};
-use fathom_probe::proof::unproven;
-use fathom_probe::wire::{PatternKind, Trial};
+use fathom_probe::pattern::{self, Copy, Memory, Stride, Trial};
 
 use super::*;
-use fathom_probe::patterns::copy::BEYOND;
+use fathom_probe::machine::batch::copy::BEYOND;
 
 /// A host for tests: it leaves the death signal of the test process alone and takes little memory.
 fn host() -> Host {
@@ -119,10 +118,9 @@ fn a_copy_does_what_the_generic_body_does() {
         }
     }
     for operation in [Operation::CopyTo, Operation::CopyFrom] {
-        let pattern = PatternKind::Copy;
-        let trial = Trial { pattern, operation, bytes: 2560, stride: 8, loads: 999, ..Trial::default() };
-        let yielded = patterns::run(&mut host, &trial).expect("memory");
-        assert_eq!(unproven(&trial, yielded.page_bytes, &yielded.samples), []);
+        let trial = Trial { memory: Memory::of(2560, 8), loads: 999, ..Trial::of(Copy { operation }) };
+        let yielded = pattern::run(&mut host, &trial).expect("memory");
+        assert_eq!(yielded.unproven(&trial), []);
     }
 }
 
@@ -134,28 +132,24 @@ fn first_touches_fault_and_are_proven() {
     for (nth, &(bytes, step)) in [(16 << 10, 8), (1 << 20, 64), (1 << 20, 8192)].iter().enumerate() {
         for &operation in Operation::STRIDES {
             let cells = bytes / step;
+            let stride = Stride { first_touch: true, ..Stride::of(operation) };
             let trial = Trial {
-                pattern: PatternKind::Stride,
-                bytes,
-                stride: step,
-                operation,
-                first_touch: true,
+                memory: Memory { place: nth as u64, ..Memory::of(bytes, step) },
                 loads: cells / 4,
                 samples: 3,
                 warm: 0,
-                place: nth as u64,
-                ..Trial::default()
+                ..Trial::of(stride)
             };
-            let yielded = match patterns::run(&mut host, &trial) {
+            let yielded = match pattern::run(&mut host, &trial) {
                 Err(refusal) if refusal.reason.contains("counts no page faults") => {
                     return eprintln!("SKIPPED: first touches: {}", refusal.reason);
                 }
                 other => other.expect("memory"),
             };
-            let bad = unproven(&trial, yielded.page_bytes, &yielded.samples);
-            assert_eq!(bad, [], "{trial:?}: {:?}", yielded.samples);
+            assert_eq!(yielded.unproven(&trial), [], "{trial:?}: {:?}", yielded.rows);
             // What is there does not fault: the same memory, mapped anew, is backed before it is swept.
-            let sweep = trial.sweep(host.map(&request(bytes, nth as u64)).expect("memory").base);
+            let base = host.map(&request(bytes, nth as u64)).expect("memory").base;
+            let sweep = stride.sweep(&trial.memory, base);
             let before = host.watch().faults;
             host.sweep(&sweep, 0, cells).expect("inside");
             let faults = host.watch().faults - before;

@@ -7,9 +7,9 @@
 
 use std::hint::black_box;
 
+use fathom_probe::machine::dma::{Batch, Channel, Direction, Engine, Strategy, Transferred, Transfers};
 use fathom_probe::machine::{Attribute, Dma, FactValue, Refusal};
 use fathom_probe::splitmix::mix;
-use fathom_probe::transfer::{Batch, Channel, Direction, Engine, Strategy, Transferred, Transfers};
 use fathom_units::facts;
 
 use super::Host;
@@ -286,7 +286,7 @@ mod tests {
 
     #[test]
     fn what_only_a_description_can_do_is_refused() {
-        use fathom_probe::transfer::{Maintenance, Mistake};
+        use fathom_probe::machine::dma::{Maintenance, Mistake};
         let mut host = host();
         let plain = requested(Strategy::PersistentCopy, Direction::ToDevice);
         for wrong in [

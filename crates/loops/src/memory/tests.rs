@@ -1,4 +1,4 @@
-use fathom_probe::patterns::stride::KEYS;
+use fathom_probe::machine::batch::stride::KEYS;
 
 use super::*;
 

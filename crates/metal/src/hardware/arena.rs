@@ -27,9 +27,9 @@
 
 use fathom_loops::Instructions as _;
 use fathom_loops::aarch64::Aarch64;
+use fathom_probe::machine::batch::copy::{BEYOND, Copying};
+use fathom_probe::machine::batch::stride::{KEYS, Sweep};
 use fathom_probe::machine::{MapRequest, Mapping, Refusal};
-use fathom_probe::patterns::copy::{BEYOND, Copying};
-use fathom_probe::patterns::stride::{KEYS, Sweep};
 
 use super::cache;
 use crate::tables::BLOCK;
@@ -152,7 +152,7 @@ impl Arena {
         (bytes >= LINK && bytes.is_multiple_of(LINK)).then_some(())
     }
 
-    /// The batch form of the stride, see `fathom_probe::patterns::stride::body`.
+    /// The batch form of the stride, see `fathom_probe::machine::batch::stride::body`.
     #[inline(never)]
     pub(super) fn sweep(&mut self, sweep: &Sweep, from: u64, n: u64) -> Option<u64> {
         let extent = sweep.cells.checked_sub(1)?.checked_mul(sweep.stride)?.checked_add(LINK)?;
@@ -163,7 +163,7 @@ impl Arena {
         unsafe { fathom_loops::sweep::<Aarch64>(at(0), sweep, from, n) }
     }
 
-    /// The batch form of the copy, see `fathom_probe::patterns::copy::body`.
+    /// The batch form of the copy, see `fathom_probe::machine::batch::copy::body`.
     #[inline(never)]
     pub(super) fn copy(&mut self, copying: &Copying, from: u64, n: u64) -> Option<()> {
         let bytes = copying.cells.checked_add(BEYOND)?.checked_mul(LINK)?;

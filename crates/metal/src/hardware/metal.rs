@@ -5,13 +5,13 @@ use alloc::vec::Vec;
 use core::arch::asm;
 
 use fathom_probe::calibration::{Rate, resolution};
+use fathom_probe::machine::batch::chase;
+use fathom_probe::machine::batch::copy::Copying;
+use fathom_probe::machine::batch::stride::Sweep;
 use fathom_probe::machine::{
     Attribute, ClockTrust, Control, Controls, Count, Counters, Disturb, Dma, Fact, FaultInjection, Fresh,
     Machine, Maintain, MapRequest, Mapping, Pages, Refusal, Ticks, Translate, Translation, Wake, Watch,
 };
-use fathom_probe::patterns::chase;
-use fathom_probe::patterns::copy::Copying;
-use fathom_probe::patterns::stride::Sweep;
 use fathom_units::facts::{self, Grant, PRIVILEGE_COUNTERS};
 
 use super::arena::{Arena, MetalCell};

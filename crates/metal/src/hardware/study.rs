@@ -2,8 +2,8 @@
 
 use alloc::string::String;
 
+use fathom_probe::machine::batch::stride::Sweep;
 use fathom_probe::machine::{Attribute, ClockTrust, Machine, MapRequest, Operation, Pages};
-use fathom_probe::patterns::stride::Sweep;
 
 use super::metal::Metal;
 use super::{clock, found, mrs, uart};

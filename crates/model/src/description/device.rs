@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use fathom_probe::transfer::Maintenance;
+use fathom_probe::machine::dma::Maintenance;
 use fathom_units::compact;
 
 use super::place::{At, Check};

@@ -1,8 +1,8 @@
 //! The batch forms of sweeps and copies.
 
+use fathom_probe::machine::batch::copy::{self, BEYOND, Copying};
+use fathom_probe::machine::batch::stride::{self, Part, Sweep, UNROLL};
 use fathom_probe::machine::{Operation, Refusal};
-use fathom_probe::patterns::copy::{self, BEYOND, Copying};
-use fathom_probe::patterns::stride::{self, Part, Sweep, UNROLL};
 
 use super::Model;
 use crate::uncached::{WINDOW, place};

@@ -8,12 +8,12 @@
 
 mod contents;
 
-use fathom_probe::machine::{Attribute, Dma, Refusal};
-use fathom_probe::patterns::copy::turns;
-use fathom_probe::splitmix::mix;
-use fathom_probe::transfer::{
+use fathom_probe::machine::batch::copy::turns;
+use fathom_probe::machine::dma::{
     Batch, Channel, Direction, Engine, Maintenance, Mistake, Strategy, Transferred, Transfers,
 };
+use fathom_probe::machine::{Attribute, Dma, Refusal};
+use fathom_probe::splitmix::mix;
 
 use self::contents::Contents;
 use super::Model;

@@ -1,8 +1,8 @@
 //! Co-running streams: chases on other CPUs that move while CPU 0 measures.
 
 use fathom_probe::chain::{Chain, Layout, Order};
+use fathom_probe::machine::batch::chase::UNROLL;
 use fathom_probe::machine::{Refusal, Stream};
-use fathom_probe::patterns::chase::UNROLL;
 
 use super::{Agent, Model};
 use crate::arena::Cursor;

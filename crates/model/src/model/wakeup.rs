@@ -8,8 +8,8 @@
 //! lie follows from the seed, as it follows from how a kernel was linked and from what it allocated at its start.
 
 use fathom_probe::chain::Bijection;
+use fathom_probe::machine::Wakes;
 use fathom_probe::machine::{Awake, Places, Refusal, Traced, Wake};
-use fathom_probe::wire::Wakes;
 
 use super::Model;
 use crate::description::Stage;

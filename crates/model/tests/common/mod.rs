@@ -6,8 +6,8 @@ use fathom_model::description::{
     Memory, Mixed, Refresh, Replacement, Rows, Stage, Through, Time, Timer, Tlb, Uncached, Wakeup, Walk,
     WalkFrom, Write,
 };
+use fathom_probe::machine::dma::Maintenance;
 use fathom_probe::splitmix::{SplitMix64, mix};
-use fathom_probe::transfer::Maintenance;
 
 /// A stream of draws from a seed.
 pub struct Draw(SplitMix64);

@@ -3,10 +3,9 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::{Controls, Mapping, Refusal, Translation};
+use super::dma::{Batch, Channel, Transferred, Transfers};
+use super::{Controls, Mapping, Refusal, Translation, Wakes, Woke};
 use crate::load::{Load, LoadStats, Stalls};
-use crate::transfer::{Batch, Channel, Transferred, Transfers};
-use crate::wire::{Wakes, Woke};
 
 /// One counter's name and its increase over a run.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,13 +1,15 @@
 //! The server over a machine that is plain memory, and over mutants of it that cheat.
 
 use super::*;
+use crate::machine::batch::chase;
+use crate::machine::batch::copy::{self, Copying};
+use crate::machine::batch::stride::{self, Sweep};
 use crate::machine::{
     ClockTrust, Control, Counters, Disturb, Dma, Fresh, Maintain, MapRequest, Mapping, Pages, Ticks,
     Translate, Wake, Watch,
 };
-use crate::patterns::copy::{self, Copying};
-use crate::patterns::stride::{self, Sweep};
-use crate::proof::unproven;
+use crate::pattern::{Copy, Memory, Pattern, Stride};
+use crate::rows::{Rows, Sample, Samples};
 use alloc::collections::VecDeque;
 use alloc::string::ToString;
 use alloc::vec;
@@ -142,7 +144,7 @@ impl Machine for Plain {
     }
     fn initialise(&mut self, chain: &crate::chain::Chain) -> Result<(), Refusal> {
         self.lap = chain.cells();
-        patterns::chase::initialise(self, chain)
+        chase::initialise(self, chain)
     }
     fn initialise_cells(&mut self, cells: &[usize]) {
         self.lap = cells.len() as u64;
@@ -158,7 +160,7 @@ impl Machine for Plain {
             _ => n,
         };
         self.in_batch = true;
-        let end = patterns::chase::body(self, start, n);
+        let end = chase::body(self, start, n);
         self.in_batch = false;
         end
     }
@@ -237,7 +239,7 @@ fn judged(lines: &[Line]) -> Vec<usize> {
     let done = Done::read(one("done")).unwrap();
     let samples = Samples::read(one("sample")).unwrap();
     assert_eq!(samples.list.len() as u64, trial.samples);
-    unproven(&trial, done.page_bytes, &samples.list)
+    trial.unproven(&Rows::Samples(samples), &done)
 }
 
 const ASKED: [&str; 17] = [
@@ -340,13 +342,13 @@ fn frames_are_for_reading_strides_alone() {
     for requested in ["trial bytes=8192 frames=1", "trial pattern=stride op=write bytes=8192 frames=1"] {
         assert_eq!(words(requested)[1..], ["fault"], "{requested}");
     }
-    let trial = Trial { pattern: crate::wire::PatternKind::Stride, frames: 1, ..Trial::default() };
+    let trial = Trial::of(Stride { frames: 1, ..Stride::default() });
     assert_eq!(Trial::read(&trial.line()), Ok(trial));
     assert!(!Trial::default().line().render().contains("frames"));
 }
 
 /// The samples of the one trial in an answer.
-fn samples_of(lines: &[Line]) -> Vec<crate::wire::Sample> {
+fn samples_of(lines: &[Line]) -> Vec<Sample> {
     Samples::read(lines.iter().find(|l| l.word == "sample").unwrap()).unwrap().list
 }
 
@@ -404,7 +406,7 @@ fn what_is_walked_once_has_room_for_it_and_the_right_pattern() {
     let trial = Trial::read(&Line::parse(requested).unwrap()).unwrap();
     assert_eq!(Trial::read(&trial.line()), Ok(trial.clone()));
     // Absent where it says nothing: what earlier versions wrote is written again.
-    assert!(!Trial { first_touch: false, ..trial }.line().render().contains("first_touch"));
+    assert!(!Trial { pattern: Stride::default().into(), ..trial }.line().render().contains("first_touch"));
 }
 
 #[test]
@@ -438,14 +440,14 @@ fn an_operation_is_the_strides_alone_and_old_lines_read() {
     assert_eq!(words("trial bytes=8192 pattern=stride op=halve")[1..], ["fault"]);
     let line = Line::parse("trial pattern=stride bytes=8192").unwrap();
     let trial = Trial::read(&line).unwrap();
-    assert_eq!(trial.operation, crate::machine::Operation::Read);
+    assert!(trial.is::<Stride>(|stride| stride.operation == crate::machine::Operation::Read));
     assert!(!trial.line().render().contains("op="), "{}", trial.line().render());
     for &operation in crate::machine::Operation::ALL {
-        let pattern = match operation.copies() {
-            true => crate::wire::PatternKind::Copy,
-            false => crate::wire::PatternKind::Stride,
+        let pattern: Pattern = match operation.copies() {
+            true => Copy { operation }.into(),
+            false => Stride::of(operation).into(),
         };
-        let requested = Trial { operation, pattern, stride: 8, ..Trial::default() };
+        let requested = Trial { memory: Memory::of(8192, 8), ..Trial::of(pattern) };
         assert_eq!(Trial::read(&requested.line()), Ok(requested));
     }
 }

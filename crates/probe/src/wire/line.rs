@@ -6,6 +6,8 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt::Write as _;
 
+use crate::tokens::Token;
+
 /// Longest line, in bytes without the newline. Long enough for 16 samples of four columns, short
 /// enough for a bare-metal receive buffer.
 pub const MAX_LINE: usize = 4096;
@@ -47,6 +49,30 @@ pub enum Value {
     Hex(Vec<u8>),
     /// Integers separated by commas (two or more; one alone is an `Int` and reads as a list too).
     List(Vec<i128>),
+}
+
+impl Value {
+    /// Appends the value as it stands on a line.
+    pub(crate) fn render(&self, out: &mut String) {
+        match self {
+            Value::Int(v) => {
+                let _ = write!(out, "{v}");
+            }
+            Value::Token(t) => out.push_str(t),
+            Value::Text(t) => quote(out, t),
+            Value::Hex(bytes) => {
+                out.push_str("0x");
+                for b in bytes {
+                    let _ = write!(out, "{b:02x}");
+                }
+            }
+            Value::List(items) => {
+                for (i, v) in items.iter().enumerate() {
+                    let _ = write!(out, "{}{v}", if i == 0 { "" } else { "," });
+                }
+            }
+        }
+    }
 }
 
 /// A parsed line: a word and its pairs, in order.
@@ -131,24 +157,7 @@ impl Line {
         let mut out = self.word.clone();
         for (key, value) in &self.pairs {
             let _ = write!(out, " {key}=");
-            match value {
-                Value::Int(v) => {
-                    let _ = write!(out, "{v}");
-                }
-                Value::Token(t) => out.push_str(t),
-                Value::Text(t) => quote(&mut out, t),
-                Value::Hex(bytes) => {
-                    out.push_str("0x");
-                    for b in bytes {
-                        let _ = write!(out, "{b:02x}");
-                    }
-                }
-                Value::List(items) => {
-                    for (i, v) in items.iter().enumerate() {
-                        let _ = write!(out, "{}{v}", if i == 0 { "" } else { "," });
-                    }
-                }
-            }
+            value.render(&mut out);
         }
         out
     }
@@ -414,6 +423,33 @@ impl<'a> Fields<'a> {
             Some(Value::Token(t)) => Ok(Some(t)),
             Some(_) => Err(self.wrong(key, "a lower-case token")),
         }
+    }
+
+    /// A word of a list, if the key is there.
+    ///
+    /// # Errors
+    /// When the value is of another kind, or none of the list.
+    pub fn one_of<T: Token>(&mut self, key: &str) -> Result<Option<T>, WireError> {
+        let Some(word) = self.token(key)? else { return Ok(None) };
+        match T::of_word(word) {
+            Some(value) => Ok(Some(value)),
+            None => Err(WireError::new(format!("{}: {key}={word} is not one of: {}", self.word, T::words()))),
+        }
+    }
+
+    /// Is the key there, and not taken?
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.left.iter().any(|(k, _)| *k == key)
+    }
+
+    /// Takes a pair, if it is there as it is here.
+    pub(crate) fn take_if(&mut self, key: &str, value: &Value) {
+        self.left.retain(|(k, v)| (*k, *v) != (key, value));
+    }
+
+    /// The pairs that nobody took, in order.
+    pub(crate) fn left(&self) -> impl Iterator<Item = (&'a str, &'a Value)> + '_ {
+        self.left.iter().copied()
     }
 
     /// Quoted text (a token will do), if the key is there.

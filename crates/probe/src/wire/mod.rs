@@ -1,4 +1,4 @@
-//! The words on the wire: `word key=value ...`, one line each.
+//! The lines on the wire: `word key=value ...`, one each.
 //!
 //! Every line that a probe sends ends in `seq=N crc=0x........`; a line that a human types may leave
 //! both out. Lines are at most [`MAX_LINE`] bytes; longer values are cut into numbered parts. This is
@@ -6,18 +6,8 @@
 //! and an error names what is wrong and where.
 
 pub mod line;
-pub mod moved;
-pub mod order;
-pub mod sample;
-pub mod trial;
-pub mod woken;
 
 pub use line::{Fields, Line, MAX_LINE, Value, WireError};
-pub use moved::Moved;
-pub use order::OrderKind;
-pub use sample::{Done, Sample, Samples};
-pub use trial::{PatternKind, Trial, Wakes};
-pub use woken::{Around, Woke, Woken};
 
 /// The version of the wire and of the record. Old keys keep their meaning and defaults for ever.
 pub const VERSION: u64 = 1;

@@ -7,7 +7,7 @@ use fathom_analysis::findings::{Basis, Refused, Report};
 use fathom_analysis::interval::Interval;
 use fathom_analysis::metrics::survey;
 use fathom_probe::machine::Pages;
-use fathom_probe::wire::{OrderKind, PatternKind, Trial};
+use fathom_probe::pattern::{self, Chase, Memory, OrderKind, PatternKind, Trial, Walk};
 use fathom_units::facts;
 use fathom_units::size;
 
@@ -42,7 +42,7 @@ fn most(record: &Record, huge: u64, curves: &Curves, budget: &Budget) -> u64 {
     let mappable = mappable.or_else(|| record.int(facts::MEMORY_CEILING_BYTES).map(|bytes| bytes / 2));
     // What refused is a ceiling too.
     let refused = record.trials.iter().filter(|run| run.refusal.is_some() && is_spread(&run.trial));
-    let refused = refused.map(|run| run.trial.cells().saturating_sub(1)).min();
+    let refused = refused.map(|run| run.trial.memory.cells().saturating_sub(1)).min();
     let request = budget.ms().saturating_mul(BYTES_PER_MS) / huge;
     // A model's memory costs nothing.
     let request = if budget.modelled { MAX_PAIR } else { request.clamp(LEAST_PAGES, MAX_PAIR) };
@@ -52,7 +52,9 @@ fn most(record: &Record, huge: u64, curves: &Curves, budget: &Budget) -> u64 {
 }
 
 fn is_spread(trial: &Trial) -> bool {
-    trial.pattern == PatternKind::Pages && trial.page == Pages::Huge && trial.stride == PAIR_STRIDE
+    trial.kind() == PatternKind::Pages
+        && trial.memory.page == Pages::Huge
+        && trial.memory.stride == PAIR_STRIDE
 }
 
 /// The trials that are wanted next.
@@ -76,7 +78,7 @@ pub(crate) fn wanted(record: &Record, scale: &Scale, curves: &Curves, budget: &B
     for n in points {
         let requested = |of: &dyn Fn(&Trial) -> bool| record.trials.iter().filter(|r| of(&r.trial)).count();
         let (spread, packed) = pair(scale, n, modelled);
-        let had = requested(&|t| is_spread(t) && t.cells() == n);
+        let had = requested(&|t| is_spread(t) && t.memory.cells() == n);
         wanted.extend((had..times).map(|_| spread.clone()));
         let had = requested(&|t| is_packed(scale, t, n));
         wanted.extend((had..times).map(|_| packed.clone()));
@@ -86,28 +88,24 @@ pub(crate) fn wanted(record: &Record, scale: &Scale, curves: &Curves, budget: &B
 
 /// Is it the packed half of a pair?
 fn is_packed(scale: &Scale, trial: &Trial, n: u64) -> bool {
-    trial.pattern == PatternKind::Chase
-        && (trial.order, trial.page) == scale.control()
-        && (trial.stride, trial.bytes) == (PAIR_STRIDE, n * PAIR_STRIDE)
+    trial.kind() == PatternKind::Chase
+        && (trial.pattern.walk().order, trial.memory.page) == scale.control()
+        && (trial.memory.stride, trial.memory.bytes) == (PAIR_STRIDE, n * PAIR_STRIDE)
 }
 
 /// Both halves of a pair.
 fn pair(scale: &Scale, n: u64, modelled: bool) -> (Trial, Trial) {
     let cycle = scale.cycle().map_or(1.0, |ticks| ticks * scale.tick_ns);
+    let walk = Walk { order: OrderKind::Random, window: scale.base };
     let packed = Trial {
-        pattern: PatternKind::Chase,
-        bytes: n * PAIR_STRIDE,
-        stride: PAIR_STRIDE,
-        order: OrderKind::Random,
-        window: scale.base,
-        page: Pages::Huge,
+        memory: Memory { page: Pages::Huge, ..Memory::of(n * PAIR_STRIDE, PAIR_STRIDE) },
         loads: scan::loads(scale, CLOCK_ERROR * cycle, n),
         samples: if modelled { 2 } else { 5 },
         // Random replacement takes laps to settle.
         warm: (32 * n).min(1 << 14).max(n),
-        ..Trial::default()
+        ..Trial::of(Chase { walk })
     };
-    (Trial { pattern: PatternKind::Pages, ..packed.clone() }, packed)
+    (Trial { pattern: pattern::Pages { walk }.into(), ..packed.clone() }, packed)
 }
 
 /// The rows of huge pages.

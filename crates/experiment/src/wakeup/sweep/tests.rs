@@ -1,7 +1,10 @@
+use fathom_probe::pattern::Beside;
+
 use super::*;
 
 fn under(load: &str) -> Trial {
-    Trial { pattern: PatternKind::Wake, load: Load::parse(load).expect("a load"), ..Trial::default() }
+    let load = Load::parse(load).expect("a load");
+    Trial { beside: Beside { load, ..Beside::default() }, ..Trial::of(Wake::default()) }
 }
 
 #[test]
@@ -13,12 +16,14 @@ fn what_has_no_blocks_is_on_no_curve() {
     assert_eq!((curve.token().as_str(), bytes), ("vm.hang2.4096", 8 << 20));
     // A trial that is put together, and not read, may have any stride.
     let mut none = under("vm*2:8M");
-    none.load.stressors[0].stride = 0;
+    none.beside.load.stressors[0].stride = 0;
     assert_eq!(of(&none), None);
     // Nor what ran beside a stream of a described machine: no worker of a sweep is one.
     let stream = fathom_probe::machine::Stream { cpu: 1, bytes: 1 << 20 };
     for load in ["none", "vm*2:8M:4K"] {
-        assert_eq!(of(&Trial { with: vec![stream], ..under(load) }), None, "{load}");
+        let mut streamed = under(load);
+        streamed.beside.streams.push(stream);
+        assert_eq!(of(&streamed), None, "{load}");
     }
 }
 

@@ -1,0 +1,76 @@
+//! The chase: dependent loads round a chain over packed lines.
+
+use alloc::format;
+use alloc::vec::Vec;
+
+use super::{Definition, Keys, Loads, OrderKind, Trial, TrialOutput, Walk, Work, dependent};
+use crate::chain::{Chain, Layout};
+use crate::machine::{Machine, Refusal};
+use crate::rows::{Done, Rows};
+use crate::splitmix::mix;
+use crate::wire::WireError;
+
+/// Dependent loads round a chain over packed lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Chase {
+    /// The chain's order.
+    pub walk: Walk,
+}
+
+impl Chase {
+    /// A chase in this order.
+    pub fn over(walk: impl Into<Walk>) -> Chase {
+        Chase { walk: walk.into() }
+    }
+
+    fn walked_once(&self) -> bool {
+        self.walk.order == OrderKind::Repermuted
+    }
+}
+
+impl Definition for Chase {
+    const QUESTION: Option<&'static str> = Some("capacities");
+    const TIME_GROWS: bool = true;
+
+    fn keys(&mut self, keys: &mut Keys<'_>) -> Result<(), WireError> {
+        self.walk.keys(keys)
+    }
+
+    /// What is walked once ends before it comes round again.
+    fn check(&self, trial: &Trial) -> Result<(), WireError> {
+        trial.memory.check_packed()?;
+        self.walk.check_window(&trial.memory)?;
+        let (needs, cells) = (trial.warm + 3 * trial.loads, trial.memory.cells());
+        if self.walked_once() && needs > cells {
+            return super::memory::wrong(format!(
+                "order=repermuted takes {needs} cells, warm and three times loads, and there are {cells}"
+            ));
+        }
+        Ok(())
+    }
+
+    /// In the order `repermuted` each sample has another chain, else all have the same.
+    fn chain(&self, trial: &Trial, nth: u64, base: u64, _: u64) -> Option<Chain> {
+        let seed = if self.walked_once() { mix(trial.seed ^ mix(nth)) } else { trial.seed };
+        let (cells, stride) = (trial.memory.cells(), trial.memory.stride);
+        Some(Chain::new(base, cells, stride, Layout::Packed, self.walk.chain_order(), seed))
+    }
+
+    fn walk(&self) -> Walk {
+        self.walk
+    }
+
+    fn work(&self, trial: &Trial) -> Work {
+        // What is walked once is written and warmed for each sample.
+        let anew = if self.walked_once() { trial.samples } else { 1 };
+        Work::Loads(Loads::packed(trial, trial.warm * anew + 3 * trial.loads * trial.samples, anew))
+    }
+
+    fn run<M: Machine>(&self, machine: &mut M, trial: &Trial) -> Result<TrialOutput, Refusal> {
+        dependent::run(machine, self, trial)
+    }
+
+    fn verify(&self, trial: &Trial, rows: &Rows, done: &Done) -> Vec<usize> {
+        dependent::verify(self, trial, rows, done, dependent::runs(trial))
+    }
+}

@@ -1,0 +1,198 @@
+//! The copy: every cell of one buffer to the same cell of another, ascending and wrapping.
+//!
+//! One buffer has the trial's attribute, the other is in write-back memory. The work is proven by contents: the
+//! source is initialised with words whose sum is known without adding it up, and no lap leaves what the one before left. The
+//! last cell that a run copies to holds another word before it, and at the end all of the destination is summed
+//! up, when the clock is not running.
+
+use alloc::format;
+use alloc::vec::Vec;
+
+use super::counters::counters;
+use super::memory::wrong;
+use super::{Definition, Keys, Trial, TrialOutput, Work};
+use crate::machine::batch::copy::{BEYOND, Copying};
+use crate::machine::{Attribute, Machine, MapRequest, Operation, Refusal};
+use crate::rows::{Done, Rows, Sample};
+use crate::wire::WireError;
+
+/// Lines of any granule of write-back here (64 bytes on the Cortex-A53 and A72, pairs of them on some servers): two
+/// buffers with different attributes share none.
+const APART: u64 = 128;
+
+/// Bytes from the beginning of a mapping to its second buffer, where each has `cells` cells and the source's more;
+/// `None` where that is more than a number holds.
+fn half(cells: u64) -> Option<u64> {
+    cells.checked_add(BEYOND)?.checked_mul(8)?.checked_next_multiple_of(APART)
+}
+
+/// Copies between a buffer of the attribute asked for and one in write-back memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copy {
+    /// Which way: to or from the buffer of the attribute.
+    pub operation: Operation,
+}
+
+impl Default for Copy {
+    /// None: a line has to say which way.
+    fn default() -> Copy {
+        Copy { operation: Operation::Read }
+    }
+}
+
+impl Definition for Copy {
+    const TIME_GROWS: bool = true;
+
+    fn keys(&mut self, keys: &mut Keys<'_>) -> Result<(), WireError> {
+        keys.token("op", &mut self.operation)
+    }
+
+    fn check(&self, trial: &Trial) -> Result<(), WireError> {
+        if self.operation.copies() && trial.memory.stride == 8 {
+            return Ok(());
+        }
+        wrong(format!(
+            "op={} stride={} does not go with pattern=copy: a copy has op=copy_to or copy_from and stride=8",
+            self.operation.token(),
+            trial.memory.stride
+        ))
+    }
+
+    /// With the half of each mapping that the other buffer, with another attribute, leaves alone.
+    fn extent(&self, trial: &Trial, _: u64) -> Option<u64> {
+        half(trial.memory.cells())?.checked_mul(2)
+    }
+
+    fn operation(&self) -> Operation {
+        self.operation
+    }
+
+    fn work(&self, trial: &Trial) -> Work {
+        Work::Sweep { timed: 3 * trial.loads * trial.samples, warm: trial.warm, each: 2, passes: 2 }
+    }
+
+    /// One lap untimed, more where the trial warms for longer, then n cells timed and 2n more, from where the last one
+    /// stopped.
+    ///
+    /// In each sample `end` and `end2` are the words, counted from the source's beginning, that the last cell of each
+    /// run then holds; `end2` of the last sample is the sum of all words of the destination.
+    fn run<M: Machine>(&self, machine: &mut M, trial: &Trial) -> Result<TrialOutput, Refusal> {
+        // Equal requests but for the attribute may share physical memory: the plain buffer is the second half of its
+        // own mapping, the other one the first half of its.
+        let request = trial.request(1);
+        let plain = machine.map(&MapRequest { attribute: Attribute::WriteBack, ..request })?;
+        let mapping = if trial.is_plain() { plain } else { machine.map(&request)? };
+        let cells = trial.memory.cells();
+        let second = plain.base + half(cells).ok_or_else(outside)?;
+        let copying = match self.operation {
+            Operation::CopyFrom => Copying { from: mapping.base, to: second, cells },
+            _ => Copying { from: second, to: mapping.base, cells },
+        };
+        machine.initialise_sweep(&copying.source(), trial.seed)?;
+        erase(machine, &copying).ok_or_else(outside)?;
+        let mut left = trial.warm.max(cells);
+        while left > 0 {
+            let n = left.min(cells);
+            machine.copy(&copying, cells - n, n).ok_or_else(outside)?;
+            left -= n;
+        }
+        let mut reached = cells;
+        let mut samples = Vec::with_capacity(trial.samples as usize);
+        for _ in 0..trial.samples {
+            samples.push(timed(machine, &copying, &mut reached, trial).ok_or_else(outside)?);
+        }
+        if let Some(last) = samples.last_mut() {
+            last.end2 = found(machine, &copying).ok_or_else(outside)?;
+        }
+        Ok(TrialOutput::of(Rows::samples(trial.id, samples), mapping.page_bytes, mapping.base))
+    }
+
+    /// What the last cell that each run copied to then held, which was another word before; and the sum of all that was
+    /// copied to, at the end.
+    fn verify(&self, trial: &Trial, rows: &Rows, _: &Done) -> Vec<usize> {
+        let Rows::Samples(samples) = rows else { return rows.all() };
+        let copying = Copying { from: 0, to: 0, cells: trial.memory.cells() };
+        let mut reached = copying.cells;
+        let mut run = |n: u64| {
+            reached = reached.wrapping_add(n);
+            (reached, copying.last(reached, trial.seed))
+        };
+        let mut bad = Vec::new();
+        for (i, sample) in samples.list.iter().enumerate() {
+            let ((_, end), (reached, end2)) = (run(trial.loads), run(2 * trial.loads));
+            let last = i + 1 == samples.list.len();
+            if last && sample.end2 % copying.prime() != copying.sum(reached, trial.seed) {
+                return rows.all();
+            }
+            if sample.end != end || (!last && sample.end2 != end2) {
+                bad.push(i);
+            }
+        }
+        bad
+    }
+}
+
+fn outside() -> Refusal {
+    Refusal::new("the copy reaches outside the mapped memory", "ask for fewer bytes")
+}
+
+/// Leaves the source's first cell in every cell of the destination, so that what was not copied is seen.
+fn erase<M: Machine>(machine: &mut M, copying: &Copying) -> Option<()> {
+    let first = machine.cell(copying.from)?;
+    for number in 0..copying.cells {
+        let at = machine.cell(copying.to + 8 * number)?;
+        machine.link(at, first);
+    }
+    Some(())
+}
+
+/// One sample: n cells, then 2n more.
+fn timed<M: Machine>(machine: &mut M, copying: &Copying, reached: &mut u64, trial: &Trial) -> Option<Sample> {
+    let (from, n) = (*reached, trial.loads);
+    let (middle, to) = (from.wrapping_add(n), from.wrapping_add(3 * n));
+    evict(machine, copying, middle, trial.seed)?;
+    let before = counters(machine, trial);
+    let a = machine.now();
+    machine.copy(copying, from, n)?;
+    let b = machine.now();
+    let between = counters(machine, trial);
+    let end = word(machine, copying, middle)?;
+    evict(machine, copying, to, trial.seed)?;
+    let b2 = machine.now();
+    machine.copy(copying, middle, 2 * n)?;
+    let c = machine.now();
+    let after = counters(machine, trial);
+    let end2 = word(machine, copying, to)?;
+    *reached = to;
+    let (cycles, misses) = before.since(between, after);
+    Some(Sample { ticks: b.since(a), ticks2: c.since(b2), end, end2, cycles, misses })
+}
+
+/// Stores another word than it will hold into the last cell that a run to position `to` copies to.
+fn evict<M: Machine>(machine: &mut M, copying: &Copying, to: u64, seed: u64) -> Option<()> {
+    let other = (copying.last(to, seed) + 1) % copying.prime().max(2);
+    let at = machine.cell(copying.to + 8 * (to.wrapping_sub(1) % copying.cells))?;
+    let wrong = machine.cell(copying.from + 8 * other)?;
+    machine.link(at, wrong);
+    Some(())
+}
+
+/// The word that the last cell of a run to position `to` holds.
+fn word<M: Machine>(machine: &mut M, copying: &Copying, to: u64) -> Option<u64> {
+    held(machine, copying, to.wrapping_sub(1) % copying.cells)
+}
+
+fn held<M: Machine>(machine: &mut M, copying: &Copying, number: u64) -> Option<u64> {
+    let cell = machine.cell(copying.to + 8 * number)?;
+    let held = machine.peek(cell);
+    Some(machine.offset(held).wrapping_sub(copying.from) / 8)
+}
+
+/// The sum of all words of the destination; wraps.
+fn found<M: Machine>(machine: &mut M, copying: &Copying) -> Option<u64> {
+    let mut sum = 0u64;
+    for number in 0..copying.cells {
+        sum = sum.wrapping_add(held(machine, copying, number)?);
+    }
+    Some(sum)
+}

@@ -1,0 +1,120 @@
+//! Dependent loads round a chain: what the patterns share that walk one.
+
+use alloc::vec::Vec;
+
+use super::counters::counters;
+use super::{Definition, Trial, TrialOutput};
+use crate::chain::Chain;
+use crate::machine::{Machine, MapRequest, Refusal};
+use crate::rows::{Done, Rows, Sample};
+
+fn lost() -> Refusal {
+    Refusal::new("a cell of the chain is outside the mapping", "")
+}
+
+/// Maps, initialises and warms a trial's chain and takes its samples, each by `one` from a cell on; it leaves the cell
+/// where it ended, and answers `None` when the loads led off the chain, which only a broken machine does.
+pub(super) fn on_chain<M: Machine>(
+    machine: &mut M,
+    pattern: &impl Definition,
+    trial: &Trial,
+    one: impl Fn(&mut M, &Chain, &mut M::Cell) -> Option<Sample>,
+) -> Result<TrialOutput, Refusal> {
+    // The page size decides how far a chain of one cell a page reaches, and only the mapping knows
+    // it: a first mapping of one page tells.
+    let page_bytes = machine.map(&MapRequest { bytes: 8, ..trial.request(1) })?.page_bytes;
+    let mapping = machine.map(&trial.request(page_bytes))?;
+    if mapping.page_bytes != page_bytes {
+        return Err(Refusal::new("the page size changed between two mappings", "run it again"));
+    }
+    let chain_of = |nth| pattern.chain(trial, nth, mapping.base, page_bytes).ok_or_else(lost);
+    let mut chain = chain_of(0)?;
+    let mut cell = begin(machine, &chain, trial)?.ok_or_else(lost)?;
+    let mut samples = Vec::with_capacity(trial.samples as usize);
+    for nth in 0..trial.samples {
+        if nth > 0 && chain.walked_once() {
+            chain = chain_of(nth)?;
+            cell = begin(machine, &chain, trial)?.ok_or_else(lost)?;
+        }
+        samples.push(one(machine, &chain, &mut cell).ok_or_else(lost)?);
+    }
+    Ok(TrialOutput::of(Rows::samples(trial.id, samples), page_bytes, mapping.base))
+}
+
+/// Initialises a chain and warms it; where the timed loads begin, `None` where that is outside of the mapping.
+fn begin<M: Machine>(machine: &mut M, chain: &Chain, trial: &Trial) -> Result<Option<M::Cell>, Refusal> {
+    machine.initialise(chain)?;
+    Ok(machine.cell(chain.at(0)).map(|start| machine.chase(start, trial.warm)))
+}
+
+/// Samples of n loads and then 2n more, from where the last one stopped; analysis takes the difference, in which every
+/// fixed cost cancels.
+pub(super) fn run<M: Machine>(
+    machine: &mut M,
+    pattern: &impl Definition,
+    trial: &Trial,
+) -> Result<TrialOutput, Refusal> {
+    on_chain(machine, pattern, trial, |machine, chain, cell| {
+        let (sample, middle, last) = timed(machine, cell, trial);
+        let number = |cell| chain.number_at(machine.offset(cell));
+        Some(Sample { end: number(middle)?, end2: number(last)?, ..sample })
+    })
+}
+
+/// One sample without the numbers of the cells where the two runs ended, and these cells. The clock is read between the
+/// two runs and, because reading a counter may cost far more than reading the clock, once more after it.
+pub(super) fn timed<M: Machine>(
+    machine: &mut M,
+    cell: &mut M::Cell,
+    trial: &Trial,
+) -> (Sample, M::Cell, M::Cell) {
+    let n = trial.loads;
+    let before = counters(machine, trial);
+    let a = machine.now();
+    let middle = machine.chase(*cell, n);
+    let b = machine.now();
+    let between = counters(machine, trial);
+    let b2 = machine.now();
+    let last = machine.chase(middle, 2 * n);
+    let c = machine.now();
+    let after = counters(machine, trial);
+    *cell = last;
+    let (cycles, misses) = before.since(between, after);
+    let sample = Sample { ticks: b.since(a), ticks2: c.since(b2), cycles, misses, ..Sample::default() };
+    (sample, middle, last)
+}
+
+/// Numbers of the samples whose end cells are not where the loads of their two runs lead. Runs of whole laps end where
+/// they began, so they prove nothing: such a trial is unproven from its first sample on, and no plan asks for one.
+pub(super) fn verify(
+    pattern: &impl Definition,
+    trial: &Trial,
+    rows: &Rows,
+    done: &Done,
+    (first_run, second_run): (u64, u64),
+) -> Vec<usize> {
+    let chain_of = |nth: usize| pattern.chain(trial, nth as u64, 0, done.page_bytes);
+    let (Rows::Samples(samples), Some(mut chain)) = (rows, chain_of(0)) else { return rows.all() };
+    let cells = chain.cells();
+    if cells > 2 && first_run.max(second_run).is_multiple_of(cells) {
+        return rows.all();
+    }
+    let mut position = trial.warm;
+    let mut bad = Vec::new();
+    for (i, sample) in samples.list.iter().enumerate() {
+        if i > 0 && chain.walked_once() {
+            (chain, position) = (chain_of(i).unwrap_or(chain), trial.warm);
+        }
+        let first = position.wrapping_add(first_run);
+        position = first.wrapping_add(second_run);
+        if sample.end != chain.cell_at(first) || sample.end2 != chain.cell_at(position) {
+            bad.push(i);
+        }
+    }
+    bad
+}
+
+/// The two runs of a sample that [`run`] takes, in loads.
+pub(super) fn runs(trial: &Trial) -> (u64, u64) {
+    (trial.loads, 2 * trial.loads)
+}

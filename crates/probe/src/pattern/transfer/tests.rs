@@ -1,0 +1,276 @@
+//! Transfers over a machine that says what it was asked, and whose walks are known.
+
+use alloc::string::ToString as _;
+use alloc::vec;
+
+use super::*;
+use crate::machine::dma::{Channel, Direction, Maintenance, Mistake, Strategy};
+use crate::machine::{
+    Attribute, ClockTrust, Control, Counters, Disturb, Dma, Fact, Fresh, Maintain, MapRequest, Mapping,
+    Ticks, Translate, Wake,
+};
+use crate::pattern::{self, Memory};
+use crate::serve::{Lines, serve};
+use crate::wire::Line;
+
+/// Plain memory; a load takes a tick, and one more for each transfer that was made.
+#[derive(Default)]
+struct Mover {
+    memory: Vec<u64>,
+    now: u64,
+    requested: Vec<(Transfers, Batch)>,
+    made: u64,
+    /// Bytes that arrive wrong, of every transfer.
+    wrong: u64,
+    /// Rows fewer than asked for.
+    short: u64,
+    /// Does it walk?
+    idle: bool,
+}
+
+impl Counters for Mover {}
+impl Maintain for Mover {}
+impl Fresh for Mover {}
+impl Wake for Mover {}
+impl Disturb for Mover {}
+impl Translate for Mover {}
+impl Control for Mover {}
+
+const CHANNEL: Channel = Channel {
+    hz: 1_000_000,
+    cycles: false,
+    engine: Engine::Edu,
+    coherent: true,
+    chunks: 2,
+    attribute: Some(Attribute::NormalNc),
+    maintenance: Some(Maintenance::CleanAndUnmap),
+    substitute: false,
+};
+
+impl Dma for Mover {
+    fn transfer(
+        &mut self,
+        requested: &Transfers,
+        batch: &Batch,
+    ) -> Result<(Channel, Vec<Transferred>), Refusal> {
+        self.requested.push((*requested, *batch));
+        self.made += batch.count;
+        let row = |nth: u64| Transferred { used: nth, copy: 2, wrong: self.wrong, ..Transferred::default() };
+        Ok((CHANNEL, (batch.first..batch.first + batch.count - self.short).map(row).collect()))
+    }
+}
+
+impl Machine for Mover {
+    type Cell = u64;
+    fn trust(&self) -> ClockTrust {
+        ClockTrust::Modelled
+    }
+    fn facts(&mut self, _: &mut dyn FnMut(Fact)) {}
+    fn map(&mut self, request: &MapRequest) -> Result<Mapping, Refusal> {
+        self.memory = vec![0; request.bytes as usize / 8];
+        Ok(Mapping { base: 0, bytes: request.bytes, page_bytes: 4096 })
+    }
+    fn cell(&self, offset: u64) -> Option<u64> {
+        (offset / 8 < self.memory.len() as u64).then_some(offset)
+    }
+    fn offset(&self, cell: u64) -> u64 {
+        cell
+    }
+    fn link(&mut self, at: u64, to: u64) {
+        self.memory[at as usize / 8] = to;
+    }
+    fn follow(&mut self, at: u64) -> u64 {
+        self.now += 1 + self.made;
+        if self.idle { at } else { self.memory[at as usize / 8] }
+    }
+    fn now(&mut self) -> Ticks {
+        Ticks(self.now)
+    }
+    fn alu(&mut self, _: u64) {}
+}
+
+fn trial(victim: u64) -> Trial {
+    moving(Transfers {
+        strategy: Strategy::ZeroCopy,
+        direction: Direction::FromDevice,
+        victim,
+        ..Transfers::default()
+    })
+}
+
+fn moving(transfers: Transfers) -> Trial {
+    let pattern = Transfer { transfers };
+    Trial { memory: Memory::of(1500, 8), samples: 3, warm: 2, seed: 5, ..Trial::of(pattern) }
+}
+
+/// Numbers of the transfers that prove nothing.
+fn unproven(trial: &Trial, rows: &Rows) -> Vec<usize> {
+    trial.unproven(rows, &Done::default())
+}
+
+fn channel(rows: &Rows) -> Option<Channel> {
+    let Rows::Transfers(moved) = rows else { panic!("{rows:?}") };
+    moved.channel
+}
+
+#[test]
+fn without_a_victim_one_batch_is_asked_and_the_warm_ones_do_not_count() {
+    let mut machine = Mover::default();
+    let result = pattern::run(&mut machine, &trial(0)).unwrap();
+    assert_eq!(machine.requested.len(), 1);
+    assert_eq!(machine.requested[0].1, Batch { bytes: 1500, seed: 5, first: 0, count: 5 });
+    assert_eq!(result.rows.transferred().iter().map(|r| r.used).collect::<Vec<_>>(), [2, 3, 4]);
+    assert_eq!(channel(&result.rows), Some(CHANNEL));
+    assert_eq!((result.page_bytes, machine.memory.len()), (0, 0), "nothing is mapped");
+    assert!(unproven(&trial(0), &result.rows).is_empty());
+}
+
+#[test]
+fn a_victim_is_walked_before_and_after_each_transfer() {
+    let mut machine = Mover::default();
+    let result = pattern::run(&mut machine, &trial(4096)).unwrap();
+    assert_eq!(
+        machine.requested.iter().map(|(_, b)| (b.first, b.count)).collect::<Vec<_>>(),
+        [(0, 1), (1, 1), (2, 1), (3, 1), (4, 1)]
+    );
+    // 64 cells and one more, each a tick longer after a transfer.
+    for (nth, row) in result.rows.transferred().iter().enumerate() {
+        let made = nth as u64 + 2;
+        assert_eq!((row.before, row.after), (65 * (1 + made), 65 * (2 + made)));
+    }
+    assert!(unproven(&trial(4096), &result.rows).is_empty());
+}
+
+#[test]
+fn a_victim_that_was_not_walked_and_data_that_did_not_arrive_prove_nothing() {
+    let mut machine = Mover { idle: true, ..Mover::default() };
+    let rows = pattern::run(&mut machine, &trial(4096)).unwrap().rows;
+    assert_eq!(unproven(&trial(4096), &rows), [0, 1, 2]);
+    let mut machine = Mover { wrong: 8, ..Mover::default() };
+    let rows = pattern::run(&mut machine, &trial(0)).unwrap().rows;
+    assert_eq!(unproven(&trial(0), &rows), [0, 1, 2]);
+}
+
+#[test]
+fn transfers_that_were_cut_off_are_no_trial() {
+    let mut machine = Mover { short: 1, ..Mover::default() };
+    let refusal = pattern::run(&mut machine, &trial(0)).expect_err("a row is missing");
+    assert!(refusal.reason.contains("cut off"), "{}", refusal.reason);
+}
+
+#[test]
+fn a_machine_without_a_device_refuses() {
+    struct None;
+    impl Dma for None {}
+    let batch = Batch { bytes: 64, seed: 0, first: 0, count: 1 };
+    let refusal = None.transfer(&Transfers::default(), &batch).expect_err("it has none");
+    assert!(refusal.remedy.contains("fathom dma --on"), "{}", refusal.remedy);
+}
+
+/// Everything that a trial can ask, there and back.
+#[test]
+fn a_trial_of_transfers_is_read_as_it_was_written() {
+    for &strategy in Strategy::ALL {
+        for &direction in Direction::ALL {
+            for engine in Engine::ALL.iter().copied().map(Some).chain([Option::None]) {
+                let transfers = Transfers {
+                    strategy,
+                    direction,
+                    engine,
+                    maintenance: Some(Maintenance::WholeCache),
+                    mistake: Some(Mistake::AsFromDevice),
+                    victim: 8192,
+                };
+                let requested = moving(transfers);
+                let line = Line::parse(&requested.line().render()).unwrap();
+                assert_eq!(Trial::read(&line).unwrap(), requested);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_no_machine_may_be_asked_is_named() {
+    let with = |words: &str| {
+        let line = Line::parse(&alloc::format!("trial stride=8 {words}")).unwrap();
+        Trial::read(&line).expect_err(words).what
+    };
+    for (words, says) in [
+        ("pattern=transfer bytes=2097152", "1048576"),
+        ("pattern=transfer bytes=64 victim=4100", "multiples of 64"),
+        ("pattern=transfer bytes=64 victim=256", "from 4096"),
+        ("pattern=transfer bytes=64 warm=4294967296", "2000 are the most"),
+        ("pattern=transfer bytes=64 samples=1000 victim=1073741824", "victims in all"),
+        ("pattern=transfer bytes=64 strategy=memcpy", "zero-copy"),
+        ("pattern=transfer bytes=64 direction=up", "from-device"),
+        ("pattern=transfer bytes=64 mistake=none", "as-from-device"),
+        ("pattern=chase bytes=64 strategy=coherent", "pattern=transfer"),
+        ("pattern=chase bytes=64 victim=4096", "pattern=transfer"),
+    ] {
+        assert!(with(words).contains(says), "{words}: {}", with(words));
+    }
+}
+
+struct Wire<'a>(&'a str, Vec<alloc::string::String>);
+
+impl Lines for Wire<'_> {
+    type Error = ();
+    fn read(&mut self, line: &mut alloc::string::String) -> Result<bool, ()> {
+        *line = core::mem::take(&mut self.0).to_string();
+        Ok(!line.is_empty())
+    }
+    fn write(&mut self, line: &str) -> Result<(), ()> {
+        self.1.push(line.to_string());
+        Ok(())
+    }
+}
+
+#[test]
+fn rows_and_what_moved_them_cross_the_wire() {
+    let mut requested = trial(0);
+    requested.samples = 30;
+    let text = requested.line().render();
+    let mut wire = Wire(&text, Vec::new());
+    serve(&mut Mover::default(), &mut wire).unwrap();
+    let lines: Vec<Line> = wire.1.iter().map(|line| Line::parse(line).unwrap()).collect();
+    let moved: Vec<Moved> =
+        lines.iter().filter(|l| l.word == "moved").map(|l| Moved::read(l).unwrap()).collect();
+    assert_eq!(moved.len(), 3, "twelve rows a line");
+    assert_eq!(
+        moved.iter().map(|m| m.channel).collect::<Vec<_>>(),
+        [Some(CHANNEL), Option::None, Option::None]
+    );
+    let rows: Vec<u64> = moved.iter().flat_map(|m| &m.list).map(|row| row.used).collect();
+    assert_eq!(rows, (2..32).collect::<Vec<_>>());
+}
+
+#[test]
+fn every_column_of_a_row_crosses_the_wire_and_unlike_ones_are_refused() {
+    let row = Transferred {
+        used: 1,
+        copy: 2,
+        map: 3,
+        engine: 4,
+        setup: 5,
+        unmap: 6,
+        before: 7,
+        after: 8,
+        end: 9,
+        wrong: 10,
+        unproven: true,
+        migrated: true,
+    };
+    let moved = Moved { trial: 4, channel: Some(CHANNEL), list: vec![row, Transferred::default()] };
+    let lines = moved.lines();
+    assert_eq!(lines.len(), 1);
+    assert_eq!(Moved::read(&Line::parse(&lines[0].render()).unwrap()).unwrap(), moved);
+    for (line, says) in [
+        ("moved trial=1 used=1,2 copy=1", "lengths"),
+        ("moved trial=1 used=1 speed=1", "speed"),
+        ("moved trial=1 used=1 by=magic", "described"),
+        ("moved used=1", "trial"),
+    ] {
+        let reported = Moved::read(&Line::parse(line).unwrap()).expect_err(line).what;
+        assert!(reported.contains(says), "{line}: {reported}");
+    }
+}

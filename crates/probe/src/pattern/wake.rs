@@ -1,0 +1,297 @@
+//! Wake-ups: a task that sleeps until the next period, says when it is awake, and walks its working set.
+
+use alloc::format;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::memory::{MAX_BYTES, within, wrong};
+use super::{Definition, Keys, Memory, Trial, TrialOutput, Walk, Work};
+use crate::chain::{Chain, Layout};
+use crate::machine::batch::stride::Sweep;
+use crate::machine::{Event, Machine, Operation, Places, Refusal, Traced, Wakes, Woke};
+use crate::rows::{Around, Done, Rows, Woken};
+use crate::wire::WireError;
+
+/// Periods from 10 us, which no kernel keeps, to 10 s.
+const EVERY_NS: (u64, u64) = (10_000, 10_000_000_000);
+/// Longest series, ns: whoever waits for its end must know that it comes.
+pub const MAX_SERIES_NS: u64 = 1_000_000_000_000;
+/// The real-time priorities of Linux (sched(7)).
+const MAX_PRIORITY: u64 = 99;
+/// Activations of which it is told what ran around them.
+const WORST: usize = 8;
+/// Events of each, at most: what matters of a late wake-up comes first, and a record is not a trace.
+const MOST_EVENTS: usize = 24;
+/// The first expiry is at least so far away, ns: what is still to be done before the first sleep takes less.
+const FIRST_NS: u64 = 1_000_000;
+
+/// What an activation does and what is prepared for the next one.
+struct Task {
+    chain: Chain,
+    /// What is swept so that it lies in the nearer caches.
+    evict: Option<Sweep>,
+    base: u64,
+}
+
+/// Periodic wake-ups of a task that then walks a chain over packed lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wake {
+    /// How the task waits.
+    pub wakes: Wakes,
+    /// The order of the chain.
+    pub walk: Walk,
+}
+
+impl Wake {
+    /// A task that waits like this, and walks in random order.
+    #[must_use]
+    pub fn of(wakes: Wakes) -> Wake {
+        Wake { wakes, ..Wake::default() }
+    }
+
+    fn chain_at(&self, trial: &Trial, base: u64) -> Chain {
+        let (cells, stride) = (trial.memory.cells(), trial.memory.stride);
+        Chain::new(base, cells, stride, Layout::Packed, self.walk.chain_order(), trial.seed)
+    }
+
+    fn check_series(&self, trial: &Trial) -> Result<(), WireError> {
+        let series = (trial.samples + trial.warm).checked_mul(self.wakes.every_ns);
+        if series.is_none_or(|ns| ns > MAX_SERIES_NS) {
+            return wrong(format!(
+                "samples={} and warm={} with every_ns={} take more than {} s",
+                trial.samples,
+                trial.warm,
+                self.wakes.every_ns,
+                MAX_SERIES_NS / 1_000_000_000
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Definition for Wake {
+    const QUESTION: Option<&'static str> = Some("wake-ups");
+
+    /// A quarter of an hour at 1 ms, and what a record of it takes is some 30 MB.
+    const MOST_SAMPLES: u64 = 1_000_000;
+
+    fn keys(&mut self, keys: &mut Keys<'_>) -> Result<(), WireError> {
+        self.walk.keys(keys)?;
+        keys.int("every_ns", &mut self.wakes.every_ns)?;
+        keys.int("priority", &mut self.wakes.priority)?;
+        keys.flag("traced", &mut self.wakes.traced)?;
+        keys.flag("flushed", &mut self.wakes.flushed)?;
+        keys.flag("timerlat", &mut self.wakes.timerlat)?;
+        keys.int("evict", &mut self.wakes.evict)
+    }
+
+    fn check(&self, trial: &Trial) -> Result<(), WireError> {
+        let (wakes, memory) = (&self.wakes, &trial.memory);
+        memory.check_packed()?;
+        self.walk.check(memory)?;
+        within("every_ns", wakes.every_ns, EVERY_NS.0, EVERY_NS.1)?;
+        within("priority", wakes.priority, 0, MAX_PRIORITY)?;
+        if wakes.timerlat && (wakes.traced || wakes.flushed || wakes.evict > 0) {
+            return wrong(
+                "timerlat=1 is a thread of the kernel's: without traced=, flushed= and evict=".into(),
+            );
+        }
+        if wakes.evict > MAX_BYTES || !wakes.evict.is_multiple_of(memory.stride) {
+            let (evict, stride) = (wakes.evict, memory.stride);
+            return wrong(format!("evict={evict} must be strides of {stride} up to {MAX_BYTES}"));
+        }
+        self.check_series(trial)
+    }
+
+    fn extent(&self, trial: &Trial, _: u64) -> Option<u64> {
+        trial.memory.cells().checked_mul(trial.memory.stride)?.checked_add(self.wakes.evict)
+    }
+
+    fn chain(&self, trial: &Trial, _: u64, base: u64, _: u64) -> Option<Chain> {
+        Some(self.chain_at(trial, base))
+    }
+
+    fn walk(&self) -> Walk {
+        self.walk
+    }
+
+    fn work(&self, trial: &Trial) -> Work {
+        let each = trial.loads + self.wakes.evict / trial.memory.stride;
+        Work::Wakes { count: trial.samples + trial.warm, every_ns: self.wakes.every_ns, each }
+    }
+
+    /// `warm` activations that do not count, then `samples` that do.
+    ///
+    /// Each sleeps until an absolute time on a grid of periods, so that no lateness adds up, reads the clock when it is
+    /// awake, walks `loads` cells of its working set and reads it again. The loop allocates nothing and writes nowhere
+    /// but into rows that were there before.
+    fn run<M: Machine>(&self, machine: &mut M, trial: &Trial) -> Result<TrialOutput, Refusal> {
+        let wakes = &self.wakes;
+        if wakes.timerlat {
+            return of_kernel(machine, wakes, trial);
+        }
+        let (task, page_bytes) = prepare(self, machine, trial)?;
+        // A row that is not 0 is in memory that has been written to.
+        let mut rows = vec![Woke { user_ns: 1, ..Woke::default() }; trial.samples as usize];
+        let now = machine.wake_begin(wakes, trial.warm + trial.samples)?;
+        let first = series(machine, (wakes, trial), &task, now, &mut rows);
+        let traced = machine.wake_end();
+        let first = first?;
+        let traced = traced?;
+        let times = join(&mut rows, first, wakes.every_ns, &traced);
+        let around = around(machine, &rows, &times);
+        let woken = Woken { trial: trial.id, first_ns: Some(first), lost: traced.lost, list: rows };
+        Ok(TrialOutput::of(Rows::Wakes(woken, around), page_bytes, task.base))
+    }
+
+    /// Of an activation its places are in their order, and its walk ended where its loads lead (the kernel's own thread
+    /// walks nothing); none is proven where the series took less than its periods (`wall_ns`, around the whole trial).
+    fn verify(&self, trial: &Trial, rows: &Rows, done: &Done) -> Vec<usize> {
+        let Rows::Wakes(woken, _) = rows else { return rows.all() };
+        let list = woken.list.as_slice();
+        let steps = |w: &Woke| w.missed.saturating_add(w.skipped).saturating_add(1);
+        let periods = list.iter().skip(1).fold(trial.warm, |sum, w| sum.saturating_add(steps(w)));
+        if done.watch.wall_ns < periods.saturating_mul(self.wakes.every_ns) {
+            return rows.all();
+        }
+        let chain = self.chain_at(trial, 0);
+        let ordered = |w: &Woke| {
+            let places = [w.irq_ns, w.wake_ns, w.switch_ns, Some(w.user_ns), Some(w.work_ns)];
+            places.into_iter().flatten().is_sorted()
+        };
+        let position = |i: usize| trial.loads.wrapping_mul(trial.warm.wrapping_add(i as u64 + 1));
+        let walked = |i: usize| self.wakes.timerlat || list[i].end == chain.cell_at(position(i));
+        let proven = |i: usize| ordered(&list[i]) && walked(i);
+        (0..list.len()).filter(|&i| !proven(i)).collect()
+    }
+}
+
+/// The same of the kernel's own thread: whoever waits is not this loop, and nothing is walked.
+fn of_kernel<M: Machine>(machine: &mut M, wakes: &Wakes, trial: &Trial) -> Result<TrialOutput, Refusal> {
+    let (rows, lost) = machine.timerlat(wakes, trial.warm + trial.samples)?;
+    let mut list: Vec<Woke> =
+        rows.into_iter().skip(trial.warm as usize).take(trial.samples as usize).collect();
+    if let Some(first) = list.first_mut() {
+        (first.missed, first.skipped) = (0, 0);
+    }
+    let woken = Woken { trial: trial.id, first_ns: None, lost, list };
+    Ok(TrialOutput::of(Rows::Wakes(woken, Vec::new()), 0, 0))
+}
+
+/// Maps and lays what an activation walks, and behind it what is swept.
+fn prepare<M: Machine>(wake: &Wake, machine: &mut M, trial: &Trial) -> Result<(Task, u64), Refusal> {
+    let Memory { stride, .. } = trial.memory;
+    let mapping = machine.map(&trial.request(1))?;
+    let chain = wake.chain_at(trial, mapping.base);
+    machine.initialise(&chain)?;
+    let sweep = Sweep {
+        base: mapping.base + trial.memory.cells() * stride,
+        stride,
+        cells: wake.wakes.evict / stride,
+        operation: Operation::Read,
+    };
+    let evict = (sweep.cells > 0).then_some(sweep);
+    if let Some(sweep) = &evict {
+        machine.initialise_sweep(sweep, trial.seed)?;
+    }
+    Ok((Task { chain, evict, base: mapping.base }, mapping.page_bytes))
+}
+
+/// The loop. Answers when the first activation that counts was to be.
+fn series<M: Machine>(
+    machine: &mut M,
+    (wakes, trial): (&Wakes, &Trial),
+    task: &Task,
+    now: u64,
+    rows: &mut [Woke],
+) -> Result<u64, Refusal> {
+    let lost = || Refusal::new("a cell of the chain is outside the mapping", "");
+    let every = wakes.every_ns;
+    let mut cell = machine.cell(task.chain.at(0)).ok_or_else(lost)?;
+    let mut at = now + every.max(FIRST_NS);
+    let (mut missed, mut skipped, mut involuntary) = (0, 0, 0);
+    let mut first = at;
+    for i in 0..trial.warm + trial.samples {
+        let awake = machine.wake_at(at)?;
+        cell = machine.chase(cell, trial.loads);
+        let done = machine.wake_now();
+        if let Some(row) = i.checked_sub(trial.warm).and_then(|i| rows.get_mut(i as usize)) {
+            *row = Woke {
+                missed,
+                skipped,
+                user_ns: awake.now_ns.saturating_sub(at),
+                work_ns: done.saturating_sub(at),
+                end: task.chain.number_at(machine.offset(cell)).ok_or_else(lost)?,
+                cpu: awake.cpu,
+                involuntary: awake.involuntary.saturating_sub(involuntary),
+                ..Woke::default()
+            };
+            if i == trial.warm {
+                (row.missed, row.skipped, first) = (0, 0, at);
+            }
+        }
+        involuntary = awake.involuntary;
+        missed = done.saturating_sub(at) / every;
+        at += (missed + 1) * every;
+        evict(machine, (wakes, trial), task)?;
+        // What was prepared may have taken longer than there was time: nobody was late for that.
+        skipped = machine.wake_now().checked_sub(at).map_or(0, |late| late / every + 1);
+        at += skipped * every;
+    }
+    Ok(first)
+}
+
+/// What is done to the caches before a sleep.
+#[inline(always)]
+fn evict<M: Machine>(machine: &mut M, (wakes, trial): (&Wakes, &Trial), task: &Task) -> Result<(), Refusal> {
+    if let Some(sweep) = &task.evict {
+        let outside =
+            || Refusal::new("what is swept reaches outside the mapped memory", "ask for fewer bytes");
+        machine.sweep(sweep, 0, sweep.cells).ok_or_else(outside)?;
+    }
+    if wakes.flushed {
+        machine.clean_invalidate(task.base, trial.memory.cells() * trial.memory.stride)?;
+    }
+    Ok(())
+}
+
+/// Gives each activation its earlier places, by the time for which it was set, and answers these times.
+fn join(rows: &mut [Woke], first: u64, every: u64, traced: &Traced) -> Vec<u64> {
+    let mut at = first;
+    let mut times = Vec::with_capacity(rows.len());
+    for (i, row) in rows.iter_mut().enumerate() {
+        if i > 0 {
+            at += (1 + row.missed + row.skipped) * every;
+        }
+        times.push(at);
+        if let Ok(found) = traced.places.binary_search_by_key(&at, |places| places.expires_ns) {
+            let Places { irq_ns, wake_ns, switch_ns, .. } = traced.places[found];
+            // Where a tracer missed the task's own switch, the next one is none of this activation's.
+            let late = row.user_ns;
+            let after = |place: Option<u64>| place.and_then(|ns| ns.checked_sub(at)).filter(|ns| *ns <= late);
+            (row.irq_ns, row.wake_ns, row.switch_ns) = (after(irq_ns), after(wake_ns), after(switch_ns));
+        }
+    }
+    times
+}
+
+/// What ran around the latest, between the timer's expiry and the task's awakening; what had the CPU before that is
+/// told as of the expiry.
+fn around<M: Machine>(machine: &mut M, rows: &[Woke], times: &[u64]) -> Vec<Around> {
+    let mut worst: Vec<usize> = (0..rows.len()).collect();
+    worst.sort_by_key(|&i| core::cmp::Reverse(rows[i].user_ns));
+    worst.truncate(WORST);
+    worst.sort_unstable();
+    let mut all = Vec::new();
+    for i in worst {
+        let at = times[i];
+        let events = machine.wake_around(at, at + rows[i].user_ns, MOST_EVENTS);
+        let one =
+            |event: Event| Around { nth: i as u64, at_ns: event.at_ns.saturating_sub(at), what: event.what };
+        all.extend(events.into_iter().map(one));
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests;

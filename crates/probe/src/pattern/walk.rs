@@ -1,0 +1,163 @@
+//! The order in which a chain is walked, as words: what the patterns of dependent loads share.
+
+use alloc::format;
+
+use super::keys::Keys;
+use super::memory::{MAX_BYTES, Memory, wrong};
+use crate::chain::Order;
+use crate::tokens::token_names;
+use crate::wire::WireError;
+
+/// The order of a chain, without its window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum OrderKind {
+    /// One random cycle.
+    #[default]
+    Random,
+    /// Random inside windows of `window` bytes.
+    Window,
+    /// Ascending.
+    Sequential,
+    /// Descending.
+    Reversed,
+    /// Every second, third, ... cell ascending, in passes side by side.
+    Forward2,
+    /// See [`OrderKind::Forward2`].
+    Forward3,
+    /// See [`OrderKind::Forward2`].
+    Forward4,
+    /// See [`OrderKind::Forward2`].
+    Forward5,
+    /// See [`OrderKind::Forward2`].
+    Forward6,
+    /// See [`OrderKind::Forward2`].
+    Forward7,
+    /// See [`OrderKind::Forward2`].
+    Forward8,
+    /// Every second, third, ... cell descending.
+    Backward2,
+    /// See [`OrderKind::Backward2`].
+    Backward3,
+    /// See [`OrderKind::Backward2`].
+    Backward4,
+    /// See [`OrderKind::Backward2`].
+    Backward5,
+    /// See [`OrderKind::Backward2`].
+    Backward6,
+    /// See [`OrderKind::Backward2`].
+    Backward7,
+    /// See [`OrderKind::Backward2`].
+    Backward8,
+    /// Random, and another cycle for each sample, of which no part is walked twice.
+    Repermuted,
+}
+
+token_names!(OrderKind {
+    Random = "random",
+    Window = "window",
+    Sequential = "sequential",
+    Reversed = "reversed",
+    Forward2 = "forward2",
+    Forward3 = "forward3",
+    Forward4 = "forward4",
+    Forward5 = "forward5",
+    Forward6 = "forward6",
+    Forward7 = "forward7",
+    Forward8 = "forward8",
+    Backward2 = "backward2",
+    Backward3 = "backward3",
+    Backward4 = "backward4",
+    Backward5 = "backward5",
+    Backward6 = "backward6",
+    Backward7 = "backward7",
+    Backward8 = "backward8",
+    Repermuted = "repermuted",
+});
+
+impl OrderKind {
+    /// The constant jump, in cells, of an order that has one: 1 of `sequential`, -3 of `backward3`.
+    #[must_use]
+    pub fn stride(self) -> Option<i8> {
+        Some(match self {
+            OrderKind::Random | OrderKind::Window | OrderKind::Repermuted => return None,
+            OrderKind::Sequential => 1,
+            OrderKind::Reversed => -1,
+            OrderKind::Forward2 => 2,
+            OrderKind::Forward3 => 3,
+            OrderKind::Forward4 => 4,
+            OrderKind::Forward5 => 5,
+            OrderKind::Forward6 => 6,
+            OrderKind::Forward7 => 7,
+            OrderKind::Forward8 => 8,
+            OrderKind::Backward2 => -2,
+            OrderKind::Backward3 => -3,
+            OrderKind::Backward4 => -4,
+            OrderKind::Backward5 => -5,
+            OrderKind::Backward6 => -6,
+            OrderKind::Backward7 => -7,
+            OrderKind::Backward8 => -8,
+        })
+    }
+}
+
+/// The order of a chain, with its window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Walk {
+    /// The order.
+    pub order: OrderKind,
+    /// Bytes of a window, of the order `window`.
+    pub window: u64,
+}
+
+impl Default for Walk {
+    fn default() -> Walk {
+        Walk { order: OrderKind::Random, window: 4096 }
+    }
+}
+
+impl Walk {
+    /// Random inside windows of so many bytes.
+    #[must_use]
+    pub fn windows(window: u64) -> Walk {
+        Walk { order: OrderKind::Window, window }
+    }
+
+    /// The order of a chain.
+    #[must_use]
+    pub fn chain_order(&self) -> Order {
+        match self.order {
+            OrderKind::Random => Order::Random,
+            OrderKind::Window => Order::Window(self.window),
+            OrderKind::Sequential => Order::Sequential,
+            OrderKind::Repermuted => Order::Once,
+            other => Order::Strided(other.stride().unwrap_or(1)),
+        }
+    }
+
+    pub(super) fn keys(&mut self, keys: &mut Keys<'_>) -> Result<(), WireError> {
+        keys.token("order", &mut self.order)?;
+        keys.int("window", &mut self.window)
+    }
+
+    /// Of the patterns that walk a chain round and round.
+    pub(super) fn check(&self, memory: &Memory) -> Result<(), WireError> {
+        if self.order == OrderKind::Repermuted {
+            return wrong("order=repermuted is for pattern=chase".into());
+        }
+        self.check_window(memory)
+    }
+
+    pub(super) fn check_window(&self, memory: &Memory) -> Result<(), WireError> {
+        let (window, least) = (self.window, memory.stride);
+        if self.order == OrderKind::Window && !(least..=MAX_BYTES).contains(&window) {
+            return wrong(format!("window={window} must be from {least} to {MAX_BYTES}"));
+        }
+        Ok(())
+    }
+}
+
+impl From<OrderKind> for Walk {
+    fn from(order: OrderKind) -> Walk {
+        Walk { order, ..Walk::default() }
+    }
+}

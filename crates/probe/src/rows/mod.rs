@@ -1,0 +1,91 @@
+//! What a trial returns: rows of samples, transfers or wake-ups, and how it ended.
+
+use alloc::vec::Vec;
+
+use crate::machine::Woke;
+use crate::machine::dma::Transferred;
+use crate::wire::Line;
+
+pub mod moved;
+pub mod sample;
+pub mod woken;
+
+pub use moved::Moved;
+pub use sample::{Done, Sample, Samples};
+pub use woken::{Around, Woken};
+
+/// The rows of one trial, in the order in which they were taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rows {
+    /// Timed runs.
+    Samples(Samples),
+    /// Transfers between a CPU and a device, and what moved them.
+    Transfers(Moved),
+    /// Activations of a task, and what ran around some of them.
+    Wakes(Woken, Vec<Around>),
+}
+
+impl Rows {
+    /// Samples of the trial of this number.
+    #[must_use]
+    pub fn samples(trial: u64, list: Vec<Sample>) -> Rows {
+        Rows::Samples(Samples { trial, list })
+    }
+
+    /// How many rows there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        match self {
+            Rows::Samples(samples) => samples.list.len(),
+            Rows::Transfers(moved) => moved.list.len(),
+            Rows::Wakes(woken, _) => woken.list.len(),
+        }
+    }
+
+    /// The number of every row: what a pattern answers that proves nothing by any of them.
+    #[must_use]
+    pub fn all(&self) -> Vec<usize> {
+        (0..self.count()).collect()
+    }
+
+    /// The transfers; none of rows of another kind.
+    #[must_use]
+    pub fn transferred(&self) -> &[Transferred] {
+        match self {
+            Rows::Transfers(moved) => &moved.list,
+            _ => &[],
+        }
+    }
+
+    /// The activations; none of rows of another kind.
+    #[must_use]
+    pub fn woken(&self) -> &[Woke] {
+        match self {
+            Rows::Wakes(woken, _) => &woken.list,
+            _ => &[],
+        }
+    }
+
+    /// The samples; none of rows of another kind.
+    #[must_use]
+    pub fn sampled(&self) -> &[Sample] {
+        match self {
+            Rows::Samples(samples) => &samples.list,
+            _ => &[],
+        }
+    }
+
+    /// The lines that carry them.
+    #[must_use]
+    pub fn lines(&self) -> Vec<Line> {
+        match self {
+            Rows::Samples(samples) => samples.lines(),
+            Rows::Transfers(moved) => moved.lines(),
+            Rows::Wakes(woken, around) => {
+                let mut lines = woken.lines();
+                lines.extend(around.iter().map(|around| around.line(woken.trial)));
+                lines
+            }
+        }
+    }
+}
