@@ -9,7 +9,7 @@ use fathom_probe::machine::{Attribute, ClockTrust};
 use fathom_probe::wire::PatternKind;
 use fathom_units::size;
 
-use crate::common::claims;
+use crate::claims;
 use crate::common::scale::Scale;
 use crate::disturbance::Disturbance;
 use crate::environment;

@@ -4,7 +4,7 @@ use std::io::{IsTerminal as _, Write as _};
 
 use fathom_analysis::findings::Report;
 use fathom_analysis::metrics::common;
-use fathom_report::{Style, json, terminal};
+use fathom_report::{ReportKind, Style, json, terminal};
 
 use crate::cli::{Colour, Output};
 use crate::failure::{BELOW_THE_BAR, DONE, Failure, REFUSED};
@@ -55,11 +55,17 @@ impl Out {
     }
 
     /// Prints a report and answers the exit status that it deserves.
-    pub fn report(&self, report: &Report, form: &Output, next: Option<&str>) -> Result<u8, Failure> {
+    pub fn report(
+        &self,
+        report: &Report,
+        kind: &ReportKind,
+        form: &Output,
+        next: Option<&str>,
+    ) -> Result<u8, Failure> {
         if form.json {
-            self.text(&json(report))?;
+            self.text(&json(report, kind))?;
         } else if form.html.as_deref().is_none_or(|file| file.as_os_str() != "-") {
-            self.text(&terminal(report, &self.style, next))?;
+            self.text(&terminal(report, kind, &self.style, next))?;
         }
         Ok(status(report))
     }

@@ -2,7 +2,6 @@
 
 use fathom_analysis::compare::{Comparison, Row, Verdict};
 use fathom_analysis::findings::Key;
-use fathom_analysis::metrics::conflict;
 
 use crate::number;
 use crate::page::{Block, INTERVAL, Page, TextRole, left, measured, right};
@@ -35,21 +34,13 @@ fn write(c: &Comparison, names: [&str; 2], beyond: Option<f64>, style: Style) ->
             page.text(TextRole::Warn, &clean(plan), "- ", "  ");
         }
     }
-    // Rounds of reads are many rows of long names: a table of their own keeps both within the width.
-    let of_rounds = |r: &&Row| conflict::is_round(r.key.metric);
-    let (rounds, others): (Vec<&Row>, Vec<&Row>) = c.rows.iter().partition(of_rounds);
-    for (heading, of) in
-        [("Change from A to B", others), ("Change of the rounds of reads: conflict.", rounds)]
-    {
-        if of.is_empty() {
-            continue;
-        }
-        page.heading(heading);
+    for (heading, prefix, of) in families(&c.rows) {
+        page.heading(&heading);
         let rows: Vec<Vec<String>> = of
             .iter()
             .map(|r| {
                 let name = r.key.name();
-                row(r, beyond, &clean(name.strip_prefix(ROUNDS).unwrap_or(&name)))
+                row(r, beyond, &clean(name.strip_prefix(&prefix).unwrap_or(&name)))
             })
             .collect();
         let columns =
@@ -81,8 +72,29 @@ fn write(c: &Comparison, names: [&str; 2], beyond: Option<f64>, style: Style) ->
     page
 }
 
-/// What the names of rounds of reads begin with; it stands in their heading.
-const ROUNDS: &str = "conflict.";
+/// So many rows whose names begin alike have a table of their own, which leaves the beginning to its heading.
+const FAMILY: usize = 12;
+
+/// The rows by tables: heading, what the names of its rows begin with and need not repeat, rows.
+fn families(rows: &[Row]) -> Vec<(String, String, Vec<&Row>)> {
+    let family = |row: &Row| row.key.metric.pattern.split('.').next().unwrap_or_default();
+    let mut large: Vec<&str> = Vec::new();
+    for row in rows {
+        let of = family(row);
+        if !large.contains(&of) && rows.iter().filter(|row| family(row) == of).count() >= FAMILY {
+            large.push(of);
+        }
+    }
+    let others: Vec<&Row> = rows.iter().filter(|row| !large.contains(&family(row))).collect();
+    let heading = "Change from A to B";
+    let mut tables = vec![(heading.to_owned(), String::new(), others)];
+    tables.extend(large.iter().map(|of| {
+        let rows = rows.iter().filter(|row| family(row) == *of).collect();
+        (format!("{heading}: {of}."), format!("{of}."), rows)
+    }));
+    tables.retain(|(_, _, rows)| !rows.is_empty());
+    tables
+}
 
 fn row(r: &Row, beyond: Option<f64>, name: &str) -> Vec<String> {
     let cell = |i: fathom_analysis::interval::Interval| match r.unit {

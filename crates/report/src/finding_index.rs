@@ -1,16 +1,20 @@
-//! The findings of a report, each taken once: what no section takes is printed as it is.
+//! The findings and histograms of a report, each taken once: what a view does not take is shown as it is.
 
 use std::collections::HashMap;
 
-use fathom_analysis::findings::{Axis, Coordinate, Finding, Key, Metric};
+use fathom_analysis::findings::{Axis, Coordinate, Finding, Histogram, Key, Metric, Report};
+use fathom_analysis::metrics::common::DISTURBED;
 
-/// The findings, and which of them have been taken.
+/// The findings and histograms of a report, and which of them have been taken.
+#[derive(Debug)]
 pub struct FindingIndex<'a> {
     findings: &'a [Finding],
     taken: Vec<bool>,
+    histograms: Vec<&'a Histogram>,
 }
 
 /// What is known at some coordinates: a place for each of the metrics that were asked for.
+#[derive(Debug)]
 pub struct Row<'a, const N: usize> {
     key: &'a Key,
     /// The findings, in the order of the metrics.
@@ -40,9 +44,16 @@ impl<'a, const N: usize> Row<'a, N> {
 }
 
 impl<'a> FindingIndex<'a> {
-    /// All findings, none taken.
-    pub fn new(findings: &'a [Finding]) -> FindingIndex<'a> {
-        FindingIndex { findings, taken: vec![false; findings.len()] }
+    /// All findings and histograms of a report, none taken but what the report's head shows ([`DISTURBED`]).
+    #[must_use]
+    pub fn new(report: &'a Report) -> FindingIndex<'a> {
+        let mut index = FindingIndex {
+            findings: &report.findings,
+            taken: vec![false; report.findings.len()],
+            histograms: report.histograms.iter().collect(),
+        };
+        index.one(&DISTURBED);
+        index
     }
 
     /// Takes the finding of this key.
@@ -102,8 +113,16 @@ impl<'a> FindingIndex<'a> {
         found
     }
 
-    /// What nobody took, in the report's order.
-    pub fn rest(self) -> Vec<&'a Finding> {
-        self.findings.iter().zip(self.taken).filter(|(_, taken)| !taken).map(|(f, _)| f).collect()
+    /// Takes the histograms that `wanted` holds for, in the report's order.
+    pub fn histograms(&mut self, wanted: impl Fn(&Histogram) -> bool) -> Vec<&'a Histogram> {
+        let (found, others) = self.histograms.iter().partition(|histogram| wanted(histogram));
+        self.histograms = others;
+        found
+    }
+
+    /// What was not taken, in the report's order.
+    pub(crate) fn rest(self) -> (Vec<&'a Finding>, Vec<&'a Histogram>) {
+        let taken = self.findings.iter().zip(self.taken);
+        (taken.filter(|(_, taken)| !taken).map(|(f, _)| f).collect(), self.histograms)
     }
 }

@@ -1,25 +1,35 @@
-//! Findings to terminal, JSON, HTML and their schema; drafts of descriptions to their format. Strings out, nothing else: no I/O, and no look at the
-//! environment. Width, colour and character set are arguments.
+//! The toolkit of reports: pages of tables, plots and charts, shown by a terminal, as HTML and as JSON; the schema of names;
+//! drafts of descriptions. Strings out, nothing else: no I/O, and no look at the environment. Width, colour and character
+//! set are arguments.
+//!
+//! It knows no experiment: what a report's findings mean and how they are shown is its [`ReportKind`], which is handed in.
 #![forbid(unsafe_code)]
 
+mod caution;
+mod comparison;
 pub mod draft;
+pub mod finding_index;
+mod head;
+pub mod heat_map;
 pub mod html;
 pub mod json;
-mod number;
-mod page;
+pub mod kind;
+mod notes;
+pub mod number;
+pub mod page;
+pub mod plot;
+pub mod rows;
 pub mod schema;
-mod sections;
 pub mod share;
 mod style;
 pub mod terminal;
-mod text;
+pub mod text;
 
-#[cfg(test)]
-mod samples;
-
+pub use comparison::comparison;
 pub use draft::draft;
 pub use html::html;
 pub use json::{from_json, json};
-pub use sections::compare::comparison;
+pub use kind::{Headline, ReportKind};
+pub use notes::notes;
 pub use style::Style;
 pub use terminal::{examination, terminal};

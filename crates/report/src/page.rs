@@ -159,6 +159,8 @@ pub enum Block {
     Heading(String),
     /// A table.
     Table(Table),
+    /// The few numbers that most readers came for; a terminal leaves them to the tables.
+    Tiles(Vec<Tile>),
     /// A picture, drawn in characters.
     Picture {
         /// What it shows.
@@ -166,6 +168,19 @@ pub enum Block {
         /// Its lines, which fit; none where only a table can be printed.
         lines: Vec<Pieces>,
     },
+}
+
+/// One of the few numbers that most readers came for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tile {
+    /// What it is of.
+    pub name: String,
+    /// The number with its unit.
+    pub value: String,
+    /// The same in another unit, or nothing.
+    pub under: String,
+    /// What else to know of it, or nothing.
+    pub more: String,
 }
 
 /// A table: columns in which no row has anything are left out.
@@ -195,6 +210,7 @@ impl Table {
 }
 
 /// What has been written so far.
+#[derive(Debug)]
 pub struct Page {
     blocks: Vec<Block>,
     style: Style,
@@ -252,6 +268,11 @@ impl Page {
         self.blocks.push(Block::Table(Table { columns, rows, colour }));
     }
 
+    /// The few numbers that most readers came for.
+    pub fn tiles(&mut self, tiles: Vec<Tile>) {
+        self.blocks.push(Block::Tiles(tiles));
+    }
+
     /// A picture, in lines that are known to fit.
     pub fn picture(&mut self, chart: Chart, lines: Vec<Pieces>) {
         self.blocks.push(Block::Picture { chart, lines });
@@ -274,6 +295,7 @@ impl Text {
                 self.text(TextRole::Bold, text, "", "  ");
             }
             Block::Table(table) => self.table(table),
+            Block::Tiles(_) => {}
             Block::Picture { lines, .. } => lines.iter().for_each(|line| self.pieces(line)),
         }
     }

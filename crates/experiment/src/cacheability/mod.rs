@@ -9,7 +9,11 @@ mod behaviour;
 mod mair_bytes;
 mod plan;
 mod reading;
+mod view;
 mod walks;
+
+use fathom_analysis::metrics;
+use fathom_report::{Headline, ReportKind};
 
 pub use plan::plan;
 pub use reading::read;
@@ -114,3 +118,11 @@ impl Request {
         all
     }
 }
+
+/// What reports of this experiment are.
+pub static KIND: ReportKind = ReportKind {
+    name: NAME,
+    metrics: &[metrics::common::ALL, metrics::cacheability::ALL, metrics::claims::ALL],
+    headline: |_| Headline::default(),
+    view: view::view,
+};

@@ -2,21 +2,26 @@
 //! sentence.
 
 use fathom_analysis::findings::words::{BEHAVIOUR, BYTE, MEMORY};
-use fathom_analysis::findings::{Axis, Finding};
+use fathom_analysis::findings::{Axis, Finding, Report};
 use fathom_analysis::metrics::cacheability as metrics;
+use fathom_report::finding_index::{FindingIndex, Row};
+use fathom_report::notes;
+use fathom_report::number;
+use fathom_report::page::{Chart, INTERVAL, Page, TextRole, left, measured, right};
+use fathom_report::rows::show_rest;
 
-use super::finding_index::{FindingIndex, Row};
-use super::notes;
-use crate::number;
-use crate::page::{Chart, INTERVAL, Page, TextRole, left, measured, right};
+use crate::claims;
 
-/// All of it, where there are attributes.
-pub fn section(page: &mut Page, finding_index: &mut FindingIndex) {
-    study(page, finding_index);
-    mappings(page, finding_index);
-    operations(page, finding_index);
-    bytes(page, finding_index);
-    walks(page, finding_index);
+/// The whole report.
+pub(crate) fn view(report: &Report, page: &mut Page) {
+    let mut index = FindingIndex::new(report);
+    study(page, &mut index);
+    mappings(page, &mut index);
+    operations(page, &mut index);
+    bytes(page, &mut index);
+    walks(page, &mut index);
+    claims::view::section(page, report, &mut index);
+    show_rest(page, index, &[]);
 }
 
 /// The study's sentence.

@@ -1,5 +1,7 @@
 //! What sources claim, as rows of any report.
 
+pub(crate) mod view;
+
 use fathom_analysis::claims::Decoded;
 use fathom_analysis::findings::{Basis, Finding, Metric};
 use fathom_analysis::metrics::claims;

@@ -1,12 +1,14 @@
-//! Claims beside measurements: who says what of which level, and what the measurement says of it.
+//! Claims beside measurements: who says what of which level, and what the measurement says of it; and a description
+//! beside them.
+
+mod against;
 
 use fathom_analysis::findings::{Axis, Finding, Metric, Report, Value};
 use fathom_analysis::metrics::claims;
-
-use super::finding_index::FindingIndex;
-use super::notes;
-use crate::number;
-use crate::page::{Page, TextRole, left, right};
+use fathom_report::finding_index::FindingIndex;
+use fathom_report::notes;
+use fathom_report::number;
+use fathom_report::page::{Page, TextRole, left, right};
 
 /// What a source may claim of a level, in the order of the table's columns.
 const CLAIMED: [&Metric; 4] = [
@@ -50,7 +52,7 @@ fn take_claims<'a>(finding_index: &mut FindingIndex<'a>) -> Vec<Claim<'a>> {
 }
 
 /// Inks of the words for verdicts.
-pub(super) const VERDICTS: &[(&str, TextRole)] = &[
+const VERDICTS: &[(&str, TextRole)] = &[
     (" disagrees", TextRole::Bad),
     (" behaves unlike it", TextRole::Bad),
     (" agrees", TextRole::Good),
@@ -58,7 +60,7 @@ pub(super) const VERDICTS: &[(&str, TextRole)] = &[
 ];
 
 /// A verdict as it is worded for the trust in the clock: a guest cannot say what a machine is.
-pub(super) fn worded(verdict: &str, trust: &str) -> String {
+fn worded(verdict: &str, trust: &str) -> String {
     match (verdict, trust) {
         ("agrees", "virtual") => "behaves like it",
         ("disagrees", "virtual") => "behaves unlike it",
@@ -68,15 +70,21 @@ pub(super) fn worded(verdict: &str, trust: &str) -> String {
 }
 
 /// A finding's word.
-pub(super) fn word(f: &Finding) -> String {
+fn word(f: &Finding) -> String {
     match &f.value {
         Value::Text(text) => text.clone(),
         Value::Number(_) => number::value(f).value,
     }
 }
 
+/// Claims beside measurements, and the check of a description, where there is any of them.
+pub(crate) fn section(page: &mut Page, report: &Report, finding_index: &mut FindingIndex) {
+    measured_claims(page, report, finding_index);
+    against::section(page, report, finding_index);
+}
+
 /// The claims and the verdicts.
-pub fn section(page: &mut Page, report: &Report, finding_index: &mut FindingIndex) {
+fn measured_claims(page: &mut Page, report: &Report, finding_index: &mut FindingIndex) {
     let claimed = take_claims(finding_index);
     let level = |f: &Finding| f.key.number(Axis::Level).unwrap_or_default();
     let of = |f| (level(f), f);

@@ -11,6 +11,10 @@ mod plan;
 mod points;
 mod reading;
 mod study;
+mod view;
+
+use fathom_analysis::metrics;
+use fathom_report::{Headline, ReportKind};
 
 pub use plan::plan;
 pub use reading::read;
@@ -82,3 +86,11 @@ impl Wanted {
         self.sizes.iter().copied().filter(move |&bytes| some && bytes <= POLLUTING)
     }
 }
+
+/// What reports of this experiment are.
+pub static KIND: ReportKind = ReportKind {
+    name: NAME,
+    metrics: &[metrics::common::ALL, metrics::dma::ALL, metrics::claims::ALL],
+    headline: |_| Headline::default(),
+    view: view::view,
+};

@@ -4,21 +4,31 @@
 use std::collections::BTreeSet;
 
 use fathom_analysis::findings::words::{DIRECTION, STRATEGY};
-use fathom_analysis::findings::{Axis, Coordinate, Finding, Metric};
+use fathom_analysis::findings::{Axis, Coordinate, Finding, Metric, Report};
 use fathom_analysis::metrics::dma as metrics;
+use fathom_report::finding_index::{FindingIndex, Row};
+use fathom_report::notes;
+use fathom_report::number;
+use fathom_report::page::{Chart, Column, INTERVAL, Page, TextRole, left, measured, right};
+use fathom_report::rows::show_rest;
 
-use super::finding_index::{FindingIndex, Row};
-use super::notes;
-use crate::number;
-use crate::page::{Chart, Column, INTERVAL, Page, TextRole, left, measured, right};
+use crate::claims;
 
-/// All of it, where there are transfers.
-pub fn section(page: &mut Page, finding_index: &mut FindingIndex) {
-    study(page, finding_index);
-    ways(page, finding_index);
-    times(page, finding_index);
-    crossovers(page, finding_index);
-    pollution(page, finding_index);
+/// The whole report.
+pub(crate) fn view(report: &Report, page: &mut Page) {
+    let mut index = FindingIndex::new(report);
+    study(page, &mut index);
+    ways(page, &mut index);
+    times(page, &mut index);
+    crossovers(page, &mut index);
+    pollution(page, &mut index);
+    link(page, &mut index);
+    claims::view::section(page, report, &mut index);
+    show_rest(page, index, &[]);
+}
+
+/// The rate of the link at which a CPU's load is told.
+fn link(page: &mut Page, finding_index: &mut FindingIndex) {
     // It is said where it was used.
     if let Some(f) = finding_index.one(&metrics::DMA_LINK) {
         let rate = number::value(f).value;

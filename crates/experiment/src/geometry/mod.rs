@@ -12,8 +12,11 @@ pub(crate) mod rows;
 pub(crate) mod scan;
 pub(crate) mod scattered;
 pub(crate) mod tlb;
+pub(crate) mod view;
 
+use fathom_analysis::findings::Metric;
 use fathom_analysis::findings::Report;
+use fathom_analysis::metrics::conflict;
 use fathom_analysis::pages::Fit;
 use fathom_analysis::replacement::{self, Observation, Policy};
 use fathom_analysis::sets::{Geometry, Verdict};
@@ -305,3 +308,14 @@ fn replacement(record: &Record, scale: &Scale, steps: &[Step], modelled: bool) -
     requested(steps, &levels, index, &policies)
         .map_or_else(Vec::new, |requested| policy::wanted(record, scale, &requested, modelled))
 }
+
+/// Metrics of how levels are built.
+pub(crate) static METRICS: &[&Metric] = &[
+    &conflict::TIER_LINE,
+    &conflict::TIER_WAYS,
+    &conflict::TIER_SETS,
+    &conflict::TIER_POLICIES,
+    &conflict::EVICTED_SHARE,
+    &conflict::PAIR_TIME,
+    &conflict::PAIR_REACH,
+];

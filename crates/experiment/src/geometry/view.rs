@@ -1,34 +1,26 @@
 //! How each level is built: ways, sets, line, replacement; which lines leave a set; pairs of loads.
 
-use fathom_analysis::findings::{Axis, Finding, Report};
-use fathom_analysis::metrics::{conflict as metrics, survey};
-
-use super::finding_index::FindingIndex;
-use super::notes;
-use crate::number;
-use crate::page::{Chart, INTERVAL, Page, TextRole, left, measured, right};
+use fathom_analysis::findings::{Axis, Finding};
+use fathom_analysis::metrics::conflict as metrics;
+use fathom_report::finding_index::FindingIndex;
+use fathom_report::notes;
+use fathom_report::number;
+use fathom_report::page::{Chart, INTERVAL, Page, TextRole, left, measured, right};
 
 /// Columns of the longest bar.
 const BAR: f64 = 20.0;
 
 /// The nearest level, as far as it is known.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Nearest {
+pub(crate) struct Nearest {
     /// Its ways.
-    pub ways: Option<f64>,
+    pub(crate) ways: Option<f64>,
     /// Bytes of one of its ways: its sets, a line each.
-    pub way_bytes: Option<f64>,
+    pub(crate) way_bytes: Option<f64>,
 }
 
 /// The tables, where any level was taken apart; and what was found of the nearest one.
-pub fn section(page: &mut Page, report: &Report, finding_index: &mut FindingIndex) -> Nearest {
-    let of_tiers =
-        |f: &Finding| f.is(&survey::TIER_LATENCY) || f.is(&metrics::TIER_LINE) || f.is(&metrics::TIER_WAYS);
-    let silent = report.refusals.is_empty() && !report.findings.iter().any(of_tiers);
-    if report.experiment == "conflict" && silent && !report.findings.is_empty() {
-        page.line(TextRole::Plain, "");
-        page.text(TextRole::Warn, "No tiers were found, so nothing says how levels are built.", "", "  ");
-    }
+pub(crate) fn section(page: &mut Page, finding_index: &mut FindingIndex) -> Nearest {
     let nearest = levels(page, finding_index);
     evicted(page, finding_index);
     pairs(page, finding_index);
@@ -161,7 +153,7 @@ fn evicted(page: &mut Page, finding_index: &mut FindingIndex) {
 const HEADS: [&str; 4] = ["tier 1, ns", "tier 2, ns", "tier 3, ns", "tier 4, ns"];
 
 fn pairs(page: &mut Page, finding_index: &mut FindingIndex) {
-    // What no column is for stays on the shelf.
+    // What no column is for is left to the rows of other findings.
     let headed = |f: &Finding| f.key.number(Axis::Level).is_some_and(|n| n <= HEADS.len() as u64);
     let mut found: Vec<((u64, u64), &Finding)> = finding_index
         .listed(|f| f.is(&metrics::PAIR_TIME) && headed(f))

@@ -7,8 +7,11 @@
 pub mod ladder;
 mod plan;
 mod reading;
+mod view;
 
 use crate::common::STRIDE;
+use fathom_analysis::metrics;
+use fathom_report::{Headline, ReportKind};
 
 pub use plan::plan;
 pub use reading::read;
@@ -21,3 +24,11 @@ pub const SIZES: [u64; 5] = [16 << 10, 256 << 10, 1 << 20, 16 << 20, 64 << 20];
 
 /// Working set whose single loads tell the bias, bytes: it lies in every first level.
 const REFERENCE: u64 = 4 << 10;
+
+/// What reports of this experiment are.
+pub static KIND: ReportKind = ReportKind {
+    name: NAME,
+    metrics: &[metrics::common::ALL, metrics::latency::ALL, metrics::claims::ALL],
+    headline: |_| Headline::default(),
+    view: view::view,
+};

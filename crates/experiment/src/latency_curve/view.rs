@@ -1,14 +1,14 @@
-//! The survey's sections: latency curve, translation, prefetch; and what every report has.
+//! The latency curve and its tiers; translation: what the TLBs reach, and what a load pays beyond.
 
-use fathom_analysis::findings::{Axis, Finding, Histogram, Metric, Refused, Report, Value, Warning};
+use fathom_analysis::findings::{Axis, Finding, Metric, Report};
 use fathom_analysis::metrics::latency::{LATENCY_CYCLES, LATENCY_TIME};
-use fathom_analysis::metrics::{common, survey as metrics, wakeup};
-
-use super::finding_index::FindingIndex;
-use super::notes;
-use super::picture::{Plateau, Plot, draw};
-use crate::number::{self, Shown};
-use crate::page::{Chart, INTERVAL, Page, TextRole, left, measured, right};
+use fathom_analysis::metrics::survey as metrics;
+use fathom_report::finding_index::FindingIndex;
+use fathom_report::notes;
+use fathom_report::number;
+use fathom_report::page::{Chart, INTERVAL, Page, TextRole, Tile, left, measured, right};
+use fathom_report::plot::{Plateau, Plot, draw};
+use fathom_report::rows::show_rows;
 
 /// Rows of text that the latency curve takes.
 const STAIRS: usize = 12;
@@ -57,10 +57,11 @@ fn on_log_axis(f: &Finding) -> Option<f64> {
 }
 
 /// The latency curve and the table of tiers.
-pub fn latency_curve(page: &mut Page, report: &Report, finding_index: &mut FindingIndex) {
+pub(crate) fn section(page: &mut Page, report: &Report, finding_index: &mut FindingIndex) {
     let points = finding_index.along(&LATENCY_TIME, Axis::Size);
     let cycles = finding_index.along(&LATENCY_CYCLES, Axis::Size);
     let tiers = take_tiers(finding_index);
+    page.tiles(tiers.iter().filter_map(tile).collect());
     let (drawn, other): (Vec<_>, Vec<_>) = points.iter().partition(|(_, f)| on_log_axis(f).is_some());
     if drawn.len() >= 2 {
         picture(page, &drawn, &tiers);
@@ -72,15 +73,32 @@ pub fn latency_curve(page: &mut Page, report: &Report, finding_index: &mut Findi
     let few: Vec<&Finding> = if drawn.len() >= 2 { &other } else { &points }.iter().map(|p| p.1).collect();
     if !few.is_empty() {
         page.heading("Latency by working set");
-        rows(page, &few);
+        show_rows(page, &few);
     }
     if drawn.len() < 2 && !cycles.is_empty() {
         page.heading("Latency by working set, core cycles");
-        rows(page, &cycles.iter().map(|p| p.1).collect::<Vec<_>>());
+        show_rows(page, &cycles.iter().map(|p| p.1).collect::<Vec<_>>());
     }
     if !tiers.is_empty() {
         table_of_tiers(page, report, &tiers);
     }
+}
+
+/// A tier for readers who only glance: cycles where they are known, time, capacity.
+fn tile(tier: &Tier) -> Option<Tile> {
+    let with_unit = |f: &Finding| {
+        let (shown, unit) = number::in_cells(f);
+        format!("{} {unit}", shown.value).trim().to_owned()
+    };
+    let is_number = |f: &&Finding| f.word().is_none();
+    let latency = with_unit(tier.latency.filter(is_number)?);
+    let cycles = tier.cycles.filter(is_number).map(with_unit);
+    Some(Tile {
+        name: format!("tier {}", tier.n),
+        under: if cycles.is_some() { latency.clone() } else { String::new() },
+        value: cycles.unwrap_or(latency),
+        more: tier.capacity.filter(is_number).map(|f| format!("up to {}", with_unit(f))).unwrap_or_default(),
+    })
 }
 
 fn label(bytes: u64) -> String {
@@ -155,7 +173,7 @@ fn table_of_tiers(page: &mut Page, report: &Report, tiers: &[Tier]) {
 }
 
 /// The TLBs, the walk, and the curve that they come from.
-pub fn translation(page: &mut Page, finding_index: &mut FindingIndex) {
+pub(crate) fn translation(page: &mut Page, finding_index: &mut FindingIndex) {
     let found = take_tlbs(finding_index);
     let none_huge = finding_index.one(&metrics::TLB_HUGE_PAGES);
     let walk = finding_index.one(&metrics::WALK_LATENCY);
@@ -266,7 +284,7 @@ fn curve_of_pages(page: &mut Page, pages: &[(u64, &Finding)], marks: Vec<(f64, S
         pages.iter().filter_map(|(n, f)| Some((*n as f64, f.finite().filter(|v| v.abs() < 1e15)?))).collect();
     if drawn.len() < 2 || drawn.len() < pages.len() {
         if !pages.is_empty() {
-            rows(page, &pages.iter().map(|p| p.1).collect::<Vec<_>>());
+            show_rows(page, &pages.iter().map(|p| p.1).collect::<Vec<_>>());
         }
         return;
     }
@@ -284,153 +302,4 @@ fn curve_of_pages(page: &mut Page, pages: &[(u64, &Finding)], marks: Vec<(f64, S
     page.picture(Chart::Pages, draw(&plot, page.style().width, page.style().unicode));
     let labelled: Vec<(String, &Finding)> = pages.iter().map(|(n, f)| (format!("{n} pages"), *f)).collect();
     notes(page, &labelled);
-}
-
-/// Columns of the longest bar.
-const BAR: f64 = 20.0;
-
-/// The ladder of orders.
-pub fn prefetch(page: &mut Page, finding_index: &mut FindingIndex) {
-    // The list of orders is from the kindest to the hardest.
-    let found = finding_index.of(&[&metrics::PREFETCH_ORDER_TIME]);
-    let steps: Vec<(String, &Finding)> =
-        found.into_iter().map(|f| (f.key.word(Axis::Order).unwrap_or_default(), f)).collect();
-    if steps.is_empty() {
-        return;
-    }
-    let positive = |f: &Finding| f.finite().filter(|v| *v > 0.0);
-    let random = steps.iter().find(|(order, _)| order == "random").and_then(|(_, f)| positive(f));
-    let most = steps.iter().filter_map(|(_, f)| positive(f)).fold(0.0, f64::max);
-    let block = if page.style().unicode { "\u{2588}" } else { "#" };
-    let row = |(order, f): &(String, &Finding)| {
-        let [value, interval] = number::cells(Some(f));
-        let ratio = match (random, positive(f)) {
-            (Some(random), Some(own)) => format!("{}x", number::shown_ratio(random / own)),
-            _ => String::new(),
-        };
-        let bar = positive(f).map_or(0.0, |v| (BAR * (v / most)).round().max(1.0));
-        vec![order.clone(), value, interval, ratio, block.repeat(bar as usize), count(Some(f))]
-    };
-    page.heading("What prefetch gains: time of one load by order");
-    let columns =
-        [left("order"), measured("ns"), INTERVAL, right("random takes"), left("ns to scale"), right("n")];
-    page.table(&columns, &steps.iter().map(row).collect::<Vec<_>>(), &[]);
-    notes(page, &steps);
-    // What follows from them: a sentence each.
-    for (key, says) in [
-        ((&metrics::PREFETCH_WORTH).into(), "Random over ascending"),
-        (metrics::PREFETCH_REACH.at(["forward".into()]), "Reach forward, lines"),
-        (metrics::PREFETCH_REACH.at(["backward".into()]), "Reach backward, lines"),
-        ((&metrics::PREFETCH_TEMPORAL).into(), "A new order each lap over one that comes again"),
-    ] {
-        if let Some(f) = finding_index.one(key) {
-            let Shown { value, interval } = number::value(f);
-            let text = format!("{says}: {}", format!("{value} {interval}").trim());
-            page.text(TextRole::Plain, &format!("{text}; {}", f.notes.join("; ")), "", "  ");
-        }
-    }
-}
-
-/// Findings as they are: numbers as rows (name, value, interval, unit, count), texts as lines,
-/// notes below.
-pub fn rows(page: &mut Page, findings: &[&Finding]) {
-    let (texts, numbers): (Vec<&Finding>, Vec<&Finding>) =
-        findings.iter().partition(|f| matches!(f.value, Value::Text(_)));
-    let row = |f: &&Finding| {
-        let (Shown { value, interval }, unit) = number::in_cells(f);
-        vec![f.name().clone(), value, interval, unit.to_string(), f.count.to_string()]
-    };
-    if !numbers.is_empty() {
-        let columns = [left("finding"), measured("value"), INTERVAL, left("unit"), right("n")];
-        page.table(&columns, &numbers.iter().map(row).collect::<Vec<_>>(), &[]);
-    }
-    for f in texts {
-        let (Shown { value, interval }, unit) = number::in_cells(f);
-        let all = format!("{}: {value} {interval} {unit}", f.name());
-        page.text(TextRole::Plain, &format!("{} (n {})", all.trim_end(), f.count), "", "  ");
-    }
-    let labelled: Vec<(String, &Finding)> = findings.iter().map(|f| (f.name().clone(), *f)).collect();
-    notes(page, &labelled);
-}
-
-/// Clocks, and what measuring adds.
-const CLOCKS: [&Metric; 6] = [
-    &common::BIAS_TIMER,
-    &common::BIAS_WALK,
-    &common::BIAS_SAMPLE,
-    &common::CLOCK_CORE_HZ,
-    &common::CLOCK_TICK_HZ,
-    &wakeup::BIAS_TRACE,
-];
-
-/// Whatever no section took: clocks, bias, and what no section shows.
-pub fn rest(page: &mut Page, findings: &[&Finding]) {
-    if findings.is_empty() {
-        return;
-    }
-    let known = |f: &&Finding| CLOCKS.contains(&f.key.metric);
-    page.heading(if findings.iter().all(known) { "Clocks and bias" } else { "Other findings" });
-    rows(page, findings);
-}
-
-/// Histograms by their ends; the counts themselves are in the JSON.
-pub fn histograms(page: &mut Page, histograms: &[&Histogram]) {
-    if histograms.is_empty() {
-        return;
-    }
-    page.heading("Histograms (every count with --json)");
-    let row = |h: &&Histogram| {
-        let end = |at: Option<&(f64, u64)>| {
-            at.map(|(v, _)| number::shown(*v, None, None).value).unwrap_or_default()
-        };
-        vec![
-            h.name(),
-            number::size(h.bytes as f64, None, None).value,
-            end(h.counts.first()),
-            end(h.counts.last()),
-            h.unit.to_string(),
-            h.loads_per_sample.to_string(),
-            h.counts.iter().fold(0u64, |sum, (_, n)| sum.saturating_add(*n)).to_string(),
-        ]
-    };
-    let columns = [
-        left("histogram"),
-        right("working set"),
-        right("least"),
-        right("most"),
-        left("unit"),
-        right("loads a sample"),
-        right("n"),
-    ];
-    page.table(&columns, &histograms.iter().map(row).collect::<Vec<_>>(), &[]);
-}
-
-/// A statement and, on a line of its own, what to do about it.
-fn item(page: &mut Page, mark: &str, text: &str, remedy: &str) {
-    page.text(TextRole::Warn, &format!("{mark}: {text}"), "- ", "  ");
-    if !remedy.is_empty() {
-        page.text(TextRole::Plain, &format!("remedy: {remedy}"), "  ", "    ");
-    }
-}
-
-/// Warnings with their remedies.
-pub fn warnings(page: &mut Page, warnings: &[Warning]) {
-    if warnings.is_empty() {
-        return;
-    }
-    page.heading("Warnings");
-    for w in warnings {
-        item(page, w.token, &w.text, &w.remedy);
-    }
-}
-
-/// What was refused, why, and what would help.
-pub fn refusals(page: &mut Page, refusals: &[Refused]) {
-    if refusals.is_empty() {
-        return;
-    }
-    page.heading("Refused");
-    for r in refusals {
-        item(page, &r.what, &r.reason, &r.remedy);
-    }
 }

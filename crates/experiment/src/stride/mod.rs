@@ -11,6 +11,10 @@ mod lines;
 mod plan;
 mod prefetch;
 mod reading;
+mod view;
+
+use fathom_analysis::metrics;
+use fathom_report::{Headline, ReportKind};
 
 pub use plan::plan;
 pub use reading::read;
@@ -37,3 +41,17 @@ const STUDY_STRIDE: u64 = 64;
 fn operations(requested: &[Operation]) -> &[Operation] {
     if requested.is_empty() { Operation::STRIDES } else { requested }
 }
+
+/// What reports of this experiment are.
+pub static KIND: ReportKind = ReportKind {
+    name: NAME,
+    metrics: &[
+        metrics::common::ALL,
+        metrics::stride::ALL,
+        crate::latency_curve::METRICS,
+        crate::prefetch::METRICS,
+        metrics::claims::ALL,
+    ],
+    headline: |_| Headline::default(),
+    view: view::view,
+};

@@ -1,13 +1,15 @@
 //! Strides: what answers at each size; a heat map and a table an operation, working sets by steps; first touches.
 
-use fathom_analysis::findings::{Axis, Finding};
+use fathom_analysis::findings::{Axis, Finding, Report};
 use fathom_analysis::metrics::stride as metrics;
+use fathom_report::finding_index::{FindingIndex, Row};
+use fathom_report::heat_map::HeatMap;
+use fathom_report::notes;
+use fathom_report::number::{self, Shown};
+use fathom_report::page::{Chart, INTERVAL, Page, TextRole, measured, right};
+use fathom_report::rows::show_rest;
 
-use super::finding_index::{FindingIndex, Row};
-use super::heat_map::HeatMap;
-use super::notes;
-use crate::number::{self, Shown};
-use crate::page::{Chart, INTERVAL, Page, TextRole, measured, right};
+use crate::{claims, latency_curve, prefetch};
 
 /// One working set at one step with one operation: time an access, time a line, and the ratio.
 type Point<'a> = Row<'a, 3>;
@@ -28,11 +30,16 @@ fn spoken(operation: &str) -> &str {
     }
 }
 
-/// All of it, where there are strides.
-pub fn section(page: &mut Page, finding_index: &mut FindingIndex) {
-    answers(page, finding_index);
-    sweeps(page, finding_index);
-    fresh(page, finding_index);
+/// The whole report: sweeps, the curve of the coarse scan, prefetch, claims.
+pub(crate) fn view(report: &Report, page: &mut Page) {
+    let mut index = FindingIndex::new(report);
+    answers(page, &mut index);
+    sweeps(page, &mut index);
+    fresh(page, &mut index);
+    latency_curve::view::section(page, report, &mut index);
+    prefetch::view::section(page, &mut index);
+    claims::view::section(page, report, &mut index);
+    show_rest(page, index, &[]);
 }
 
 /// What answers at each size, and the line: a sentence each.

@@ -7,8 +7,11 @@
 
 mod claims;
 mod reading;
+mod view;
 
+use fathom_analysis::metrics;
 use fathom_probe::wire::Trial;
+use fathom_report::{Headline, ReportKind};
 
 use crate::budget::Budget;
 use crate::geometry;
@@ -49,3 +52,17 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
 fn replacement(record: &Record) -> bool {
     record.run.as_ref().is_some_and(|run| run.replacement)
 }
+
+/// What reports of this experiment are.
+pub static KIND: ReportKind = ReportKind {
+    name: NAME,
+    metrics: &[
+        metrics::common::ALL,
+        crate::latency_curve::METRICS,
+        metrics::survey::ALL,
+        crate::geometry::METRICS,
+        metrics::claims::ALL,
+    ],
+    headline: |_| Headline::default(),
+    view: view::view,
+};

@@ -15,6 +15,10 @@ mod reading;
 mod series;
 mod sweep;
 mod sweep_rows;
+mod view;
+
+use fathom_analysis::metrics;
+use fathom_report::{Headline, ReportKind};
 
 pub use plan::plan;
 pub use reading::read;
@@ -28,3 +32,11 @@ pub const EVERY_NS: u64 = 1_000_000;
 pub const PRIORITY: u64 = 80;
 /// Budget where none is given, ms: a minute in all.
 pub const BUDGET_MS: u64 = 60_000;
+
+/// What reports of this experiment are.
+pub static KIND: ReportKind = ReportKind {
+    name: NAME,
+    metrics: &[metrics::common::ALL, metrics::wakeup::ALL, metrics::claims::ALL],
+    headline: |_| Headline::default(),
+    view: view::view,
+};

@@ -6,7 +6,7 @@ use crate::samples::{self, golden};
 
 fn drafted(report: &Report, name: &str) -> String {
     let h = Hierarchy::of(report).expect("tiers");
-    super::draft(&draft(&h, &Options { name, policies: &["lru"] }))
+    fathom_report::draft(&draft(&h, &Options { name, policies: &["lru"] }))
 }
 
 #[test]
@@ -44,14 +44,4 @@ fn lines_fit_and_numbers_that_are_none_are_not_there() {
     assert!(text.lines().all(|l| l.chars().count() <= 112), "{text}");
     assert!(!text.contains("NaN") && !text.contains("[[tlb]]"), "{text}");
     assert_eq!(text.matches("[[level]]").count(), 1, "what has no capacity is memory: {text}");
-}
-
-#[test]
-fn quantities_are_those_of_the_format() {
-    for (bytes, shown) in [(0, "0"), (64, "64"), (48 << 10, "48K"), (4352 << 10, "4352K"), (1 << 40, "1T")] {
-        assert_eq!(super::written(&super::Written::Size(bytes)), format!("\"{shown}\""));
-    }
-    for (hz, shown) in [(600e6, "600 MHz"), (1.5e9, "1.5 GHz"), (32768.0, "32.768 kHz"), (100.0, "100 Hz")] {
-        assert_eq!(super::frequency(hz), shown);
-    }
 }

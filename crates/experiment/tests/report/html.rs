@@ -1,19 +1,16 @@
-use std::collections::BTreeSet;
-
 use fathom_analysis::compare::compare;
 use fathom_analysis::findings::{Axis, Refused, Report, Warning};
-use fathom_analysis::metrics::REGISTRY;
 use fathom_analysis::metrics::latency::{LATENCY_PEAK, LATENCY_SINGLE};
 use proptest::prelude::*;
 
-use super::{Change, html, is_page, reports};
-use crate::json;
-use crate::samples::{self, WARNINGS, number, word};
-use crate::style::Style;
-use crate::terminal::terminal;
+use fathom_report::Style;
+use fathom_report::html::{Change, is_page};
+
+use crate::samples::{self, number, word};
+use crate::{json_of, page_of, read_page, text_of};
 
 fn page(report: &Report) -> String {
-    html(&[("a.fathom", report)], &[]).expect("the template renders")
+    page_of(&[("a.fathom", report)], &[])
 }
 
 /// The page without what every page has, and without the data: what a report made of it.
@@ -25,20 +22,20 @@ fn body(page: &str) -> &str {
 #[test]
 fn a_page_is_read_back_as_the_same_findings() {
     let (a, b) = (samples::survey(33), samples::latency());
-    let text = html(&[("a.fathom", &a), ("b.fathom", &b)], &[]).expect("a page");
+    let text = page_of(&[("a.fathom", &a), ("b.fathom", &b)], &[]);
     assert!(is_page(&text));
-    let back = reports(&text, WARNINGS).expect("its data");
+    let back = read_page(&text).expect("its data");
     assert_eq!(back.iter().map(|(n, _)| n.as_str()).collect::<Vec<_>>(), ["a.fathom", "b.fathom"]);
-    assert_eq!(json(&back[0].1), json(&a));
-    assert_eq!(json(&back[1].1), json(&b));
+    assert_eq!(json_of(&back[0].1), json_of(&a));
+    assert_eq!(json_of(&back[1].1), json_of(&b));
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..samples::config() })]
     #[test]
     fn any_report_is_read_back(report in samples::any_report()) {
-        let back = reports(&page(&report), WARNINGS).expect("its data");
-        prop_assert_eq!(json(&back[0].1), json(&report));
+        let back = read_page(&page(&report)).expect("its data");
+        prop_assert_eq!(json_of(&back[0].1), json_of(&report));
     }
 }
 
@@ -59,32 +56,16 @@ fn hostile() -> Report {
     report
 }
 
-/// A misspelt pattern would be a figure without data, in silence. One that a script completes is a beginning.
-#[test]
-fn scripts_ask_for_metrics_that_there_are() {
-    let in_a_pattern = |c: char| c.is_ascii_alphanumeric() || "_.{}".contains(c);
-    let requested: BTreeSet<&str> =
-        super::SCRIPT.split(|c| !in_a_pattern(c)).filter(|token| token.contains(".{")).collect();
-    for pattern in &requested {
-        let known = match pattern.ends_with('.') {
-            true => REGISTRY.metrics().any(|metric| metric.pattern.starts_with(pattern)),
-            false => REGISTRY.metric(pattern).is_some(),
-        };
-        assert!(known, "{pattern}");
-    }
-    assert!(requested.contains("dma.{strategy}.{direction}.{size}.cpu"), "{requested:?}");
-}
-
 #[test]
 fn a_page_carries_the_words_of_every_axis() {
     let text = page(&samples::survey(9));
     for axis in Axis::ALL {
-        let listed = axis.words().map(|words| format!("\"{}\":{}", axis.name(), json_of(words.values)));
+        let listed = axis.words().map(|words| format!("\"{}\":{}", axis.name(), json_list(words.values)));
         assert!(listed.is_none_or(|listed| text.contains(&listed)), "{axis:?}");
     }
 }
 
-fn json_of(words: &[&str]) -> String {
+fn json_list(words: &[&str]) -> String {
     serde_json::to_string(words).expect("words are JSON")
 }
 
@@ -95,13 +76,13 @@ fn nothing_in_a_record_becomes_markup_or_script() {
     other.findings[0].value = fathom_analysis::findings::Value::Text(HOSTILE.to_string());
     let comparison = compare(&report, &other, |_| true);
     let change = Change { names: [HOSTILE, HOSTILE], comparison: &comparison, beyond: Some(0.05) };
-    let text = html(&[(HOSTILE, &report), (HOSTILE, &other)], &[change]).expect("a page");
+    let text = page_of(&[(HOSTILE, &report), (HOSTILE, &other)], &[change]);
     let ours = page(&samples::survey(33));
     for tag in ["<script", "</script", "<img", "<style"] {
         assert_eq!(text.matches(tag).count(), ours.matches(tag).count(), "{tag}");
     }
     assert!(!body(&text).contains("onerror=alert(1)>"), "markup in the body");
-    assert!(reports(&text, WARNINGS).is_ok());
+    assert!(read_page(&text).is_ok());
 }
 
 #[test]
@@ -126,7 +107,7 @@ fn a_page_has_every_section_of_the_terminal_with_its_figures() {
     ];
     for report in all {
         let text = page(&report);
-        let shown = terminal(&report, &Style::default(), None);
+        let shown = text_of(&report, &Style::default(), None);
         let built = ["How each level", "Tier 1: which line", "Pairs of loads", "Rounds of", "Page colours"];
         let others = ["Tiers", "Translation", "What prefetch gains", "Access time", "Claims beside"];
         for heading in built.into_iter().chain(others) {
@@ -159,11 +140,11 @@ fn what_is_no_page_is_said_to_be_none() {
     let whole = page(&samples::latency());
     let island = whole.find("fathom-data\">").expect("an island");
     for cut in [15, island - 3, island + 40] {
-        let error = reports(&whole[..cut], WARNINGS).expect_err("cut off").to_string();
+        let error = read_page(&whole[..cut]).expect_err("cut off").to_string();
         assert!(error.contains("no data in this page"), "{error}");
     }
     let foreign = whole.replace("fathom.page", "other.page");
-    assert!(reports(&foreign, WARNINGS).expect_err("foreign").to_string().contains("other.page"));
+    assert!(read_page(&foreign).expect_err("foreign").to_string().contains("other.page"));
     let newer = whole.replace("\"fathom.page\", \"version\": 1", "\"fathom.page\", \"version\": 9");
-    assert!(reports(&newer, WARNINGS).expect_err("newer").to_string().contains("newer fathom"));
+    assert!(read_page(&newer).expect_err("newer").to_string().contains("newer fathom"));
 }

@@ -1,14 +1,17 @@
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::{matches, schema_json, schema_text};
-use crate::json::json;
+use fathom_experiment::report_kinds::REPORT_KINDS;
+use fathom_report::kind;
+use fathom_report::schema::{schema_json, schema_text};
+
+use crate::json_of;
 use crate::samples::{self, WARNINGS, golden};
 
 #[test]
 fn the_schema_changes_only_on_purpose() {
-    golden("schema.json", &schema_json(WARNINGS));
-    golden("schema.txt", &schema_text(WARNINGS));
+    golden("schema.json", &schema_json(REPORT_KINDS, WARNINGS));
+    golden("schema.txt", &schema_text(REPORT_KINDS, WARNINGS));
 }
 
 /// The keywords that only tell.
@@ -96,26 +99,27 @@ fn is_type(name: &Value, value: &Value) -> bool {
 }
 
 fn follows(text: &str) -> Result<(), String> {
-    let schema: Value = serde_json::from_str(&schema_json(WARNINGS)).map_err(|e| e.to_string())?;
+    let schema: Value =
+        serde_json::from_str(&schema_json(REPORT_KINDS, WARNINGS)).map_err(|e| e.to_string())?;
     check(&schema, &serde_json::from_str(text).map_err(|e| e.to_string())?, "document")
 }
 
 #[test]
 fn hand_built_reports_follow_the_schema() {
     for report in [samples::survey(60), samples::refused(), samples::disturbed()] {
-        follows(&json(&report)).expect("it follows");
+        follows(&json_of(&report)).expect("it follows");
     }
 }
 
 #[test]
 fn comparisons_follow_their_own_schema() {
-    let schema: Value = serde_json::from_str(&crate::json::comparison_schema()).expect("JSON");
+    let schema: Value = serde_json::from_str(&fathom_report::json::comparison_schema()).expect("JSON");
     let follows = |text: &str| check(&schema, &serde_json::from_str(text).expect("JSON"), "document");
     let (a, b) = (samples::survey(20), samples::disturbed());
     let with = |x, y| fathom_analysis::compare::compare(x, y, |_| true);
     let others = [("B".to_owned(), with(&a, &b)), ("A again".to_owned(), with(&a, &a))];
     for beyond in [None, Some(0.05)] {
-        let text = crate::json::comparison("survey", "A", &others, beyond);
+        let text = fathom_report::json::comparison("survey", "A", &others, beyond);
         follows(&text).expect("it follows");
         let document: Value = serde_json::from_str(&text).expect("JSON");
         let rows = document["comparisons"][1]["rows"].as_array().expect("rows");
@@ -135,7 +139,7 @@ fn comparisons_follow_their_own_schema() {
 
 #[test]
 fn documents_that_are_wrong_do_not_follow() {
-    let good = json(&samples::survey(3));
+    let good = json_of(&samples::survey(3));
     for (from, to) in [
         ("\"unit\":\"ticks\"", "\"unit\":\"ns\""),
         ("\"value\":\"no\"", "\"value\":\"perhaps\""),
@@ -159,18 +163,18 @@ proptest! {
 
     #[test]
     fn whatever_is_printed_follows_the_schema(report in samples::any_report()) {
-        let result = follows(&json(&report));
+        let result = follows(&json_of(&report));
         prop_assert!(result.is_ok(), "{:?}", result);
     }
 
     #[test]
     fn a_name_matches_exactly_when_the_published_expression_does(name in "(tier|latency|claim|prefetch|tlb)(\\.(0|[1-9][0-9]{0,4}|random|sysfs|level|time|latency|size)){1,4}") {
-        let schema: Value = serde_json::from_str(&schema_json(&[])).expect("JSON");
+        let schema: Value = serde_json::from_str(&schema_json(REPORT_KINDS, &[])).expect("JSON");
         let rows = &schema["properties"]["findings"]["items"]["anyOf"];
         let any = rows.as_array().expect("patterns").iter().any(|row| {
             let pattern = row["properties"]["name"]["pattern"].as_str().expect("a pattern");
             regex_lite::Regex::new(pattern).expect("a valid one").is_match(&name)
         });
-        prop_assert_eq!(any, matches(&name).is_some());
+        prop_assert_eq!(any, kind::key(REPORT_KINDS, &name).is_some());
     }
 }

@@ -1,9 +1,28 @@
 use fathom_analysis::metrics::wakeup as metrics;
 use proptest::prelude::*;
 
-use super::*;
-use crate::json::from_json;
+use fathom_analysis::findings::{Refused, Report, Warning};
+use fathom_experiment::MACHINE_COLUMNS;
+use fathom_report::share::{self, anonymous};
+
 use crate::samples::{self, WARNINGS};
+use crate::{kind_of, read};
+
+fn header() -> String {
+    share::header(MACHINE_COLUMNS)
+}
+
+fn row(report: &Report) -> String {
+    share::row(report, MACHINE_COLUMNS)
+}
+
+fn details(report: &Report) -> String {
+    share::details(report, kind_of(report))
+}
+
+fn json(report: &Report) -> String {
+    share::json(report, kind_of(report))
+}
 
 /// What must not be told, wherever a record has it.
 const SECRETS: [&str; 14] = [
@@ -75,15 +94,6 @@ fn nothing_that_names_anybody_is_shared() {
 }
 
 #[test]
-fn places_and_numbers_that_everybody_has_stay() {
-    for text in
-        ["n/2n at 16 MiB (0.5..0.7)", "see /proc/meminfo", "5.10.0 at 2.4 GHz", "page 4096 of 2097152"]
-    {
-        assert_eq!(without_names(text), text);
-    }
-}
-
-#[test]
 fn words_of_a_list_are_shared_and_texts_of_a_kernel_are_not() {
     let shared = anonymous(&samples::wakeup(), None, WARNINGS);
     let worst = shared.of(&metrics::WORST_LATENCY).next().expect("a row");
@@ -98,7 +108,7 @@ fn a_table_has_as_many_cells_as_columns() {
     let unescaped = |line: &str| line.replace("\\|", "").matches('|').count();
     let shared = anonymous(&samples::survey(20), Some("host"), WARNINGS);
     for line in header().lines().chain([row(&shared).trim_end()]) {
-        assert_eq!(unescaped(line), COLUMNS.len() + 1, "{line}");
+        assert_eq!(unescaped(line), MACHINE_COLUMNS.len() + 3, "{line}");
     }
     assert!(row(&anonymous(&samples::refused(), None, WARNINGS)).starts_with("| "));
 }
@@ -130,17 +140,17 @@ fn hostile_text_neither_ends_the_row_nor_the_block_nor_the_document() {
         let shared = anonymous(&report, None, WARNINGS);
         let line = row(&shared);
         assert_eq!(line.lines().count(), 1, "{line:?}");
-        assert_eq!(line.replace("\\|", "").matches('|').count(), COLUMNS.len() + 1, "{line}");
+        assert_eq!(line.replace("\\|", "").matches('|').count(), MACHINE_COLUMNS.len() + 3, "{line}");
         assert!(!line.contains('<') && !line.replace("\\`", "").contains('`'), "{line}");
         assert!(inside(&details(&shared)).is_some(), "{}", details(&shared));
-        assert!(from_json(&json(&shared), WARNINGS).is_ok(), "{}", json(&shared));
+        assert!(read(&json(&shared)).is_ok(), "{}", json(&shared));
     }
 }
 
 #[test]
 fn the_json_reads_back_as_what_was_measured() {
     let shared = anonymous(&samples::survey(20), Some("host"), WARNINGS);
-    let read = from_json(&json(&shared), WARNINGS).expect("findings");
+    let read = read(&json(&shared)).expect("findings");
     assert!(shared.findings.iter().any(|f| f.name().starts_with("tier.")));
     assert_eq!(read, shared);
 }
@@ -151,9 +161,9 @@ proptest! {
         let shared = anonymous(&report, None, WARNINGS);
         let [row, details, json] = forms(&shared);
         prop_assert_eq!(row.lines().count(), 1);
-        prop_assert_eq!(row.replace("\\\\", "").replace("\\|", "").matches('|').count(), COLUMNS.len() + 1);
+        prop_assert_eq!(row.replace("\\\\", "").replace("\\|", "").matches('|').count(), MACHINE_COLUMNS.len() + 3);
         prop_assert!(inside(&details).is_some(), "{}", details);
-        prop_assert!(from_json(&json, WARNINGS).is_ok(), "{}", json);
-        prop_assert_eq!(crate::text::clean(&json.replace('\n', " "), true), json.replace('\n', " "));
+        prop_assert!(read(&json).is_ok(), "{}", json);
+        prop_assert_eq!(fathom_report::text::clean(&json.replace('\n', " "), true), json.replace('\n', " "));
     }
 }

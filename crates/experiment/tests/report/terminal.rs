@@ -2,46 +2,44 @@ use fathom_analysis::findings::{Finding, Report, Value};
 use proptest::prelude::*;
 use unicode_width::UnicodeWidthStr;
 
-use super::terminal;
-use crate::number::{in_cells, short_size, shown, shown_ratio, size};
-use crate::samples::{self, golden};
-use crate::sections::compare::comparison;
-use crate::style::Style;
-use crate::text;
+use fathom_experiment::report_kinds::REPORT_KINDS;
+use fathom_report::number::{in_cells, short_size, shown, shown_ratio, size};
+use fathom_report::{Style, comparison, text};
 
-const ASCII: Style = Style { colour: false, unicode: false, width: 80 };
-const UNICODE: Style = Style { colour: false, unicode: true, width: 80 };
+use crate::samples::{self, golden};
+use crate::{ASCII, UNICODE, page_of, text_of, unwrapped};
+
 const NEXT: &str = "fathom report survey.fathom";
 
 #[test]
 fn a_survey_of_three_tiers() {
-    golden("survey-unicode.txt", &terminal(&samples::survey(33), &UNICODE, Some(NEXT)));
-    golden("survey-ascii.txt", &terminal(&samples::survey(33), &ASCII, Some(NEXT)));
+    golden("survey-unicode.txt", &text_of(&samples::survey(33), &UNICODE, Some(NEXT)));
+    golden("survey-ascii.txt", &text_of(&samples::survey(33), &ASCII, Some(NEXT)));
 }
 
 #[test]
 fn single_loads_are_drawn_as_histograms() {
-    golden("latency-unicode.txt", &terminal(&samples::latency(), &UNICODE, Some(NEXT)));
-    golden("latency-ascii.txt", &terminal(&samples::latency(), &ASCII, Some(NEXT)));
+    golden("latency-unicode.txt", &text_of(&samples::latency(), &UNICODE, Some(NEXT)));
+    golden("latency-ascii.txt", &text_of(&samples::latency(), &ASCII, Some(NEXT)));
 }
 
 #[test]
 fn how_levels_are_built_and_what_conflicts_cost() {
-    golden("conflict-unicode.txt", &terminal(&samples::conflict(), &UNICODE, Some(NEXT)));
-    golden("conflict-ascii.txt", &terminal(&samples::conflict(), &ASCII, Some(NEXT)));
+    golden("conflict-unicode.txt", &text_of(&samples::conflict(), &UNICODE, Some(NEXT)));
+    golden("conflict-ascii.txt", &text_of(&samples::conflict(), &ASCII, Some(NEXT)));
 }
 
 #[test]
 fn reads_that_fall_into_several_sets_are_not_set_beside_one_set() {
     let mut report = samples::conflict();
-    let one = unwrapped(&terminal(&report, &UNICODE, None));
+    let one = unwrapped(&text_of(&report, &UNICODE, None));
     assert!(one.contains("miss 5.14 times a round here") && one.contains("Study S1"), "{one}");
     let sets = report.findings.iter_mut().find(|f| f.name() == "tier.1.sets").expect("sets");
     sets.value = Value::Number(128.0);
-    let two = unwrapped(&terminal(&report, &UNICODE, None));
+    let two = unwrapped(&text_of(&report, &UNICODE, None));
     assert!(two.contains("A way is 8 KiB: these reads fall into 2 sets in turn"), "{two}");
     assert!(!two.contains("a round here") && !two.contains("Study S1"), "{two}");
-    let page = |report: &Report| crate::html(&[("A", report)], &[]).expect("a page");
+    let page = |report: &Report| page_of(&[("A", report)], &[]);
     assert!(page(&samples::conflict()).contains("data-expected=\"true\""));
     assert!(page(&report).contains("data-shown=\"misses\" data-expected=\"false\""));
 }
@@ -50,7 +48,7 @@ fn reads_that_fall_into_several_sets_are_not_set_beside_one_set() {
 fn a_column_without_intervals_has_one_number_of_digits() {
     let all = [1.816, 12.725, 0.0, 172.49]
         .map(|v| samples::number("walk.latency", v, "ns", Some((v - 0.1, v + 0.1)), 1));
-    let shown = |of: &[Option<&Finding>]| crate::number::column(of.iter().copied());
+    let shown = |of: &[Option<&Finding>]| fathom_report::number::column(of.iter().copied());
     assert_eq!(
         shown(&[Some(&all[0]), None, Some(&all[1]), Some(&all[2]), Some(&all[3])]),
         ["1.82", "-", "12.72", "0", "172.49"]
@@ -65,14 +63,14 @@ fn levels_without_tiers_are_not_passed_over_in_silence() {
     let mut report = samples::conflict();
     let none = "No tiers were found, so nothing says how levels are built.";
     report.findings.push(samples::number("tier.1.latency", 1.8, "ns", None, 9));
-    assert!(!terminal(&report, &UNICODE, None).contains(none));
+    assert!(!text_of(&report, &UNICODE, None).contains(none));
     report.findings.retain(|f| f.name().starts_with("conflict."));
-    let text = terminal(&report, &UNICODE, None);
+    let text = text_of(&report, &UNICODE, None);
     assert!(text.contains(none) && !text.contains("neither counted nor told"), "{text}");
     report.findings.retain(|f| f.name().contains("time_per_round"));
-    let text = terminal(&report, &UNICODE, None);
+    let text = text_of(&report, &UNICODE, None);
     assert!(text.contains("misses: neither counted nor told from single loads"), "{text}");
-    assert!(!terminal(&samples::survey(9), &UNICODE, None).contains(none));
+    assert!(!text_of(&samples::survey(9), &UNICODE, None).contains(none));
 }
 
 /// Two records of the latency sample: the second is slower in memory, asked of another machine.
@@ -137,14 +135,14 @@ fn checked() -> Report {
 
 #[test]
 fn a_description_stands_beside_what_was_measured() {
-    let text = terminal(&checked(), &UNICODE, None);
+    let text = text_of(&checked(), &UNICODE, None);
     let at = text.find("Against the description board").expect("its section");
     let end = text[at..].find("\n\n").map_or(text.len(), |end| at + end + 1);
     golden("against.txt", &text[at..end]);
     assert!(!text.contains("expected."), "every row is in the table: {text}");
-    let narrow = terminal(&checked(), &Style { width: 40, ..ASCII }, None);
+    let narrow = text_of(&checked(), &Style { width: 40, ..ASCII }, None);
     assert!(narrow.lines().all(|l| l.width() <= 40), "{narrow}");
-    let page = crate::html(&[("A", &checked())], &[]).expect("a page");
+    let page = page_of(&[("A", &checked())], &[]);
     assert!(page.contains("Against the description board") && page.contains("disagrees"));
 }
 
@@ -152,43 +150,43 @@ fn a_description_stands_beside_what_was_measured() {
 fn a_histogram_without_its_peak_is_still_shown() {
     let mut report = samples::latency();
     report.findings.clear();
-    assert!(terminal(&report, &UNICODE, None).contains("latency.8192.single"));
+    assert!(text_of(&report, &UNICODE, None).contains("latency.8192.single"));
 }
 
 #[test]
 fn a_survey_with_sixty_points() {
-    golden("sixty-points.txt", &terminal(&samples::survey(60), &UNICODE, Some(NEXT)));
+    golden("sixty-points.txt", &text_of(&samples::survey(60), &UNICODE, Some(NEXT)));
 }
 
 #[test]
 fn a_disturbed_guest() {
-    golden("disturbed.txt", &terminal(&samples::disturbed(), &UNICODE, Some(NEXT)));
+    golden("disturbed.txt", &text_of(&samples::disturbed(), &UNICODE, Some(NEXT)));
 }
 
 #[test]
 fn everything_refused() {
-    golden("refused.txt", &terminal(&samples::refused(), &ASCII, None));
+    golden("refused.txt", &text_of(&samples::refused(), &ASCII, None));
 }
 
 #[test]
 fn a_narrow_terminal() {
-    golden("narrow.txt", &terminal(&samples::disturbed(), &Style { width: 50, ..UNICODE }, Some(NEXT)));
+    golden("narrow.txt", &text_of(&samples::disturbed(), &Style { width: 50, ..UNICODE }, Some(NEXT)));
 }
 
 #[test]
 fn a_disturbance_stands_above_every_figure() {
-    let text = terminal(&samples::disturbed(), &UNICODE, None);
+    let text = text_of(&samples::disturbed(), &UNICODE, None);
     let (cause, picture) = (text.find("switched out 412 times"), text.find("Latency of one load"));
     assert!(text.find("DISTURBED") < cause && cause < picture && cause.is_some(), "{text}");
-    assert!(!terminal(&samples::survey(33), &UNICODE, None).contains("DISTURBED"));
+    assert!(!text_of(&samples::survey(33), &UNICODE, None).contains("DISTURBED"));
 }
 
 #[test]
 fn a_guest_behaves_like_and_a_real_machine_agrees() {
-    let guest = terminal(&samples::disturbed(), &UNICODE, None);
+    let guest = text_of(&samples::disturbed(), &UNICODE, None);
     assert!(guest.contains("behaves like it") && guest.contains("behaves unlike it"), "{guest}");
     assert!(!guest.contains("agrees"), "{guest}");
-    let real = terminal(&samples::survey(33), &UNICODE, None);
+    let real = text_of(&samples::survey(33), &UNICODE, None);
     assert!(real.contains("  agrees") && real.contains("  disagrees") && !real.contains("behaves"), "{real}");
 }
 
@@ -201,9 +199,9 @@ fn a_disagreement_without_a_sentence_gets_one() {
         }
     }
     let said = "level 4 is claimed to be 260 MiB by sysfs, 260 MiB by cpuid, and it measures otherwise";
-    assert!(unwrapped(&terminal(&report, &UNICODE, None)).contains(said));
+    assert!(unwrapped(&text_of(&report, &UNICODE, None)).contains(said));
     report.trust = "virtual".to_string();
-    assert!(unwrapped(&terminal(&report, &UNICODE, None)).contains("the machine behaves otherwise"));
+    assert!(unwrapped(&text_of(&report, &UNICODE, None)).contains("the machine behaves otherwise"));
 }
 
 #[test]
@@ -220,7 +218,7 @@ fn data_and_instructions_of_one_level_are_two_rows() {
         ],
         ..Report::default()
     };
-    let text = unwrapped(&terminal(&report, &UNICODE, None));
+    let text = unwrapped(&text_of(&report, &UNICODE, None));
     assert!(text.contains("1 data sysfs 48 KiB 12 instructions sysfs 32 KiB 8"), "{text}");
 }
 
@@ -228,7 +226,7 @@ fn data_and_instructions_of_one_level_are_two_rows() {
 fn a_second_finding_of_one_name_is_not_lost() {
     let mut report = samples::survey(33);
     report.findings.push(samples::number("tier.1.latency", 77.25, "ns", None, 1));
-    let text = terminal(&report, &UNICODE, None);
+    let text = text_of(&report, &UNICODE, None);
     assert!(text.contains("77.25"), "{text}");
 }
 
@@ -236,19 +234,19 @@ fn a_second_finding_of_one_name_is_not_lost() {
 fn points_that_no_logarithm_takes_become_rows() {
     let mut report = samples::survey(33);
     report.findings.push(samples::number("latency.1234.time", -0.125, "ns", None, 1));
-    let text = terminal(&report, &UNICODE, None);
+    let text = text_of(&report, &UNICODE, None);
     assert!(text.contains("33 points") && text.contains("latency.1234.time  -0.125"), "{text}");
     report.findings.retain(|f| !f.name().starts_with("latency.") || f.name() == "latency.4096.time");
-    let text = terminal(&report, &UNICODE, None);
+    let text = text_of(&report, &UNICODE, None);
     assert!(!text.contains("points") && text.contains("latency.4096.time"), "{text}");
 }
 
 #[test]
 fn colour_is_there_only_when_asked_for_and_changes_no_character() {
     let report = samples::disturbed();
-    let plain = terminal(&report, &UNICODE, Some(NEXT));
+    let plain = text_of(&report, &UNICODE, Some(NEXT));
     assert!(!plain.contains('\u{1b}'));
-    let coloured = terminal(&report, &Style { colour: true, ..UNICODE }, Some(NEXT));
+    let coloured = text_of(&report, &Style { colour: true, ..UNICODE }, Some(NEXT));
     assert!(coloured.contains("\u{1b}[1m") && coloured.contains("\u{1b}[32m"));
     assert_eq!(without_escapes(&coloured), plain);
 }
@@ -302,12 +300,8 @@ fn a_command_that_is_cut_can_still_be_pasted() {
     let lines = text::command(&long, 40);
     assert!(lines.len() > 3 && lines.iter().all(|l| l.len() <= 40), "{lines:?}");
     assert_eq!(lines.join("\n").replace("\\\n", ""), long);
-    let text = terminal(&samples::refused(), &Style { width: 40, ..ASCII }, Some(&long));
+    let text = text_of(&samples::refused(), &Style { width: 40, ..ASCII }, Some(&long));
     assert!(text.ends_with(&format!("Next:\n{}\n", lines.join("\n"))), "{text}");
-}
-
-fn unwrapped(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn without_escapes(text: &str) -> String {
@@ -326,7 +320,7 @@ fn says(text: &str, words: &str) -> bool {
 }
 
 fn check_width(report: &Report, style: &Style, next: Option<&str>) -> Result<(), TestCaseError> {
-    let text = terminal(report, style, next);
+    let text = text_of(report, style, next);
     for line in text.lines() {
         let width = UnicodeWidthStr::width(line);
         prop_assert!(width <= style.width, "{width} columns: {line:?}");
@@ -407,7 +401,7 @@ proptest! {
         report.refusals[0].remedy = format!("two {note}");
         report.findings.push(samples::word("verdict.level.9.size", &word, &[&note]));
         report.findings.push(samples::number("proven", value, "samples", None, 5));
-        let text = terminal(&report, &Style { width, ..UNICODE }, None);
+        let text = text_of(&report, &Style { width, ..UNICODE }, None);
         let lines = [note.clone(), ["one ", &note].concat(), ["two ", &note].concat()];
         for line in lines.iter().chain([&word]) {
             prop_assert!(says(&text, line), "{line}");
@@ -419,14 +413,17 @@ proptest! {
     fn every_finding_leaves_a_trace(report in samples::any_report()) {
         // Taken alone, no finding of the schema is silent, whatever it is.
         for f in &report.findings {
-            let text = terminal(&Report { findings: vec![f.clone()], ..Report::default() }, &UNICODE, None);
+            let alone = Report { findings: vec![f.clone()], ..Report::default() };
             let wanted = match &f.value {
                 Value::Text(word) if f.name() == "disturbed" && word == "yes" => "DISTURBED".to_string(),
                 Value::Text(word) if f.name() == "disturbed" && word == "no" => "Undisturbed".to_string(),
                 Value::Text(word) => word.clone(),
                 Value::Number(_) => in_cells(f).0.value,
             };
-            prop_assert!(says(&text, &wanted), "{f:?}\n{text}");
+            for kind in REPORT_KINDS {
+                let text = fathom_report::terminal(&alone, kind, &UNICODE, None);
+                prop_assert!(says(&text, &wanted), "{}, {f:?}\n{text}", kind.name);
+            }
         }
     }
 
@@ -445,14 +442,14 @@ proptest! {
 
 #[test]
 fn page_colours_are_tables_of_pages_by_colours() {
-    let mut report = Report::default();
+    let mut report = Report { experiment: "conflict".to_string(), ..Report::default() };
     for (which, misses) in [("shared", 0.0), ("1", 9.0), ("4", 0.0), ("77", 1.0)] {
         let name = |what: &str| format!("tier.1.colour.{which}.9.{what}");
         report.findings.push(samples::number(&name("misses_per_round"), misses, "", None, 3));
         report.findings.push(samples::number(&name("time_per_round"), 10.0 + misses, "ns", None, 3));
     }
     report.findings.push(samples::word("tier.1.colour.help", "yes", &["a way is 4 pages"]));
-    let text = terminal(&report, &ASCII, None);
+    let text = text_of(&report, &ASCII, None);
     for line in [
         "Page colours of tier 1: misses a round, a load in each page",
         "pages  shared  1 colour  4 colours",

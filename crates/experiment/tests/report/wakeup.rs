@@ -1,25 +1,19 @@
 use fathom_analysis::findings::{Finding, Item, Refused, Report, Value};
 use fathom_analysis::metrics::wakeup as metrics;
 
-use crate::json;
-use crate::samples::{self, golden};
-use crate::style::Style;
-use crate::terminal::terminal;
+use fathom_report::Style;
 
-const ASCII: Style = Style { colour: false, unicode: false, width: 80 };
+use crate::samples::{self, golden};
+use crate::{ASCII, json_of, page_of, text_of, unwrapped};
 
 fn text(report: &Report) -> String {
-    terminal(report, &Style::default(), None)
-}
-
-fn unwrapped(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    text_of(report, &Style::default(), None)
 }
 
 #[test]
 fn a_default_run() {
     golden("wakeup-unicode.txt", &text(&samples::wakeup()));
-    golden("wakeup-ascii.txt", &terminal(&samples::wakeup(), &ASCII, None));
+    golden("wakeup-ascii.txt", &text_of(&samples::wakeup(), &ASCII, None));
 }
 
 #[test]
@@ -29,8 +23,8 @@ fn a_sweep() {
 
 #[test]
 fn documents_for_the_pages_in_a_browser() {
-    golden("wakeup.json", &json(&samples::wakeup()));
-    golden("wakeup-sweep.json", &json(&samples::sweep()));
+    golden("wakeup.json", &json_of(&samples::wakeup()));
+    golden("wakeup-sweep.json", &json_of(&samples::sweep()));
 }
 
 fn without(report: &Report, gone: impl Fn(&str) -> bool) -> Report {
@@ -198,7 +192,7 @@ fn distributions_fit_whatever_their_conditions_are_called() {
         h.key = samples::key(&h.name().replace("study-vm", "imported-64"));
     }
     for width in [40, 57, 80, 120] {
-        let shown = terminal(&report, &Style { width, ..Style::default() }, None);
+        let shown = text_of(&report, &Style { width, ..Style::default() }, None);
         assert!(shown.lines().all(|line| line.chars().count() <= width), "{width}: {shown}");
         assert!(shown.lines().any(|line| line.starts_with("imported-64 ")), "{width}: {shown}");
     }
@@ -207,7 +201,7 @@ fn distributions_fit_whatever_their_conditions_are_called() {
 #[test]
 fn pages_have_a_figure_for_each_question() {
     let figures = |report: &Report| -> Vec<String> {
-        let page = crate::html(&[("A", report)], &[]).expect("a page");
+        let page = page_of(&[("A", report)], &[]);
         let parts = page.split("data-chart=\"").skip(1);
         parts.map(|p| p.split('"').next().unwrap_or_default().to_owned()).collect()
     };

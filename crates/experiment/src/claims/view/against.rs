@@ -1,23 +1,24 @@
 //! What was described beside what was measured, claim by claim.
 
-use fathom_analysis::against::FACT;
+use fathom_analysis::facts::AGAINST;
 use fathom_analysis::findings::{Finding, Key, Report, Value};
 use fathom_analysis::metrics::claims::{CHECKS, Check};
 
-use super::claims::{VERDICTS, word, worded};
-use super::finding_index::FindingIndex;
-use crate::number;
-use crate::page::{Page, TextRole, left, right};
+use super::{VERDICTS, word, worded};
+use fathom_report::finding_index::FindingIndex;
+use fathom_report::number;
+use fathom_report::page::{Page, TextRole, left, right};
 
 /// The check of a description, if there was one.
-pub fn section(page: &mut Page, report: &Report, finding_index: &mut FindingIndex) {
+pub(super) fn section(page: &mut Page, report: &Report, finding_index: &mut FindingIndex) {
     let check = |f: &Finding| CHECKS.iter().find(|check| f.is(check.verdict));
     let taken = finding_index.listed(|f| check(f).is_some());
     let rows: Vec<(&Check, &Finding)> = taken.into_iter().filter_map(|f| Some((check(f)?, f))).collect();
     if rows.is_empty() {
         return;
     }
-    let name = report.facts.iter().find(|(name, _)| name == FACT).map_or("a description", |f| f.1.as_str());
+    let name =
+        report.facts.iter().find(|(name, _)| name == AGAINST).map_or("a description", |f| f.1.as_str());
     page.heading(&format!("Against the description {name}"));
     let table: Vec<Vec<String>> = rows
         .iter()

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use fathom_analysis::findings::{Axis, Finding, Metric};
 use fathom_analysis::metrics::conflict as metrics;
 
-use super::finding_index::FindingIndex;
-use super::notes;
-use crate::number;
-use crate::page::{Chart, Column, Page, Shown, TextRole, right};
+use fathom_report::finding_index::FindingIndex;
+use fathom_report::notes;
+use fathom_report::number;
+use fathom_report::page::{Chart, Column, Page, Shown, TextRole, right};
 
 /// Heads of columns, by the number of colours. Others are printed as they are.
 const HEADS: [(u64, &str); 20] = [
@@ -72,7 +72,7 @@ fn colours(f: &Finding) -> Option<u64> {
 }
 
 /// The tables, where colours were asked for.
-pub fn section(page: &mut Page, finding_index: &mut FindingIndex) {
+pub(super) fn section(page: &mut Page, finding_index: &mut FindingIndex) {
     let wanted = |f: &Finding| SHOWN.iter().any(|(own, shared, ..)| f.is(own) || f.is(shared));
     let all = finding_index.listed(|f| wanted(f) && colours(f).is_some());
     let tiers: BTreeSet<u64> = all.iter().filter_map(|f| f.key.number(Axis::Level)).collect();

@@ -6,12 +6,12 @@ use fathom_analysis::metrics::conflict::{
     CONFLICT_MISSES_PER_ROUND, CONFLICT_TIME_PER_ROUND,
 };
 
-use super::finding_index::FindingIndex;
-use super::geometry::Nearest;
-use super::notes;
-use super::picture::{Plot, draw};
-use crate::number;
-use crate::page::{Chart, Column, Page, Shown, TextRole, right};
+use crate::geometry::view::Nearest;
+use fathom_report::finding_index::FindingIndex;
+use fathom_report::notes;
+use fathom_report::number;
+use fathom_report::page::{Chart, Column, Page, Shown, TextRole, right};
+use fathom_report::plot::{Plot, draw};
 
 /// Misses of study S1 in a million rounds, of eight reads and of nine, and its times in seconds.
 const STUDY: [(u64, u64, f64); 2] = [(8, 37_103, 0.217_522_515), (9, 4_687_932, 0.248_132_105)];
@@ -55,7 +55,7 @@ fn take_rounds<'a>(finding_index: &mut FindingIndex<'a>) -> Vec<Round<'a>> {
 }
 
 /// The rounds, where there are any; `nearest` is the nearest level, as far as it is known.
-pub fn section(page: &mut Page, nearest: Nearest, finding_index: &mut FindingIndex) {
+pub(super) fn section(page: &mut Page, nearest: Nearest, finding_index: &mut FindingIndex) {
     let rounds = take_rounds(finding_index);
     let expected = finding_index.along(&CONFLICT_EXPECTED, Axis::Lines);
     if rounds.is_empty() && expected.is_empty() {

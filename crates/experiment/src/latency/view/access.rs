@@ -5,10 +5,10 @@ use fathom_analysis::metrics::latency::{
     LATENCY_CYCLES, LATENCY_PEAK, LATENCY_SINGLE, LATENCY_TIME, LATENCY_TLB,
 };
 
-use super::finding_index::FindingIndex;
-use super::notes;
-use crate::number;
-use crate::page::{Chart, INTERVAL, Page, TextRole, measured, right};
+use fathom_report::finding_index::FindingIndex;
+use fathom_report::notes;
+use fathom_report::number;
+use fathom_report::page::{Chart, INTERVAL, Page, TextRole, measured, right};
 use unicode_width::UnicodeWidthStr as _;
 
 /// Most rows of one histogram; bars beyond are joined into wider ones.
@@ -22,7 +22,7 @@ const NARROWEST_BAR: usize = 6;
 const SHOWN: f64 = 0.95;
 
 /// Is this histogram drawn here?
-pub fn draws(h: &Histogram) -> bool {
+fn draws(h: &Histogram) -> bool {
     h.is(&LATENCY_SINGLE) && h.key.number(Axis::Size) == Some(h.bytes)
 }
 
@@ -36,11 +36,11 @@ struct Set<'a> {
     tlb: Option<&'a Finding>,
 }
 
-/// The table and the histograms, where there are peaks of single loads; were there any?
-pub fn section(page: &mut Page, histograms: &[Histogram], finding_index: &mut FindingIndex) -> bool {
+/// The table and the histograms, where there are peaks of single loads.
+pub(super) fn section(page: &mut Page, finding_index: &mut FindingIndex) {
     let peaks = finding_index.along(&LATENCY_PEAK, Axis::Size);
     if peaks.is_empty() {
-        return false;
+        return;
     }
     let mut sets: Vec<Set> =
         peaks.iter().map(|(bytes, f)| Set { bytes: *bytes, peak: Some(f), ..Set::default() }).collect();
@@ -62,10 +62,9 @@ pub fn section(page: &mut Page, histograms: &[Histogram], finding_index: &mut Fi
     let unit = sets.iter().find_map(|s| s.peak).map_or("", |f| f.unit);
     page.heading("Access time: mean of all loads (n/2n), and the main peak of single ones");
     table(page, &sets);
-    for h in histograms.iter().filter(|h| draws(h)) {
+    for h in finding_index.histograms(draws) {
         draw(page, h, unit);
     }
-    true
 }
 
 fn table(page: &mut Page, sets: &[Set]) {

@@ -3,10 +3,10 @@
 use fathom_analysis::findings::{Axis, Finding, Metric};
 use fathom_analysis::metrics::latency as metrics;
 
-use super::finding_index::FindingIndex;
-use super::notes;
-use crate::number;
-use crate::page::{INTERVAL, Page, measured, right};
+use fathom_report::finding_index::FindingIndex;
+use fathom_report::notes;
+use fathom_report::number;
+use fathom_report::page::{INTERVAL, Page, measured, right};
 
 /// A ladder: its heading, the axis along which its rungs lie, their means, and their peaks where they have any.
 type Ladder = (&'static str, Axis, &'static Metric, Option<&'static Metric>);
@@ -32,7 +32,7 @@ struct LadderStep<'a> {
 }
 
 /// The tables, where ladders were asked for.
-pub fn section(page: &mut Page, finding_index: &mut FindingIndex) {
+pub(super) fn section(page: &mut Page, finding_index: &mut FindingIndex) {
     for (what, axis, time, peak) in LADDERS {
         let rungs = rungs(finding_index, axis, time, peak);
         if !rungs.is_empty() {

@@ -5,8 +5,8 @@ use fathom_analysis::findings::Finding;
 
 use super::summary::furthest;
 use super::{MAX, MEAN, MIN, P50, P999, Statistic, Wakeups, said, study};
-use crate::number;
-use crate::page::{INTERVAL, Page, TextRole, left, measured, right};
+use fathom_report::number;
+use fathom_report::page::{INTERVAL, Page, TextRole, left, measured, right};
 
 /// The states, the warm one first.
 const STATES: [&str; 3] = ["warm", "flushed", "evicted"];

@@ -5,10 +5,10 @@ use fathom_analysis::metrics::wakeup as metrics;
 
 use super::summary::quantile;
 use super::{Wakeups, said, word};
-use crate::number;
-use crate::page::{Chart, INTERVAL, Page, TextRole, left, measured, right};
-use crate::sections::finding_index::FindingIndex;
-use crate::sections::notes;
+use fathom_report::finding_index::FindingIndex;
+use fathom_report::notes;
+use fathom_report::number;
+use fathom_report::page::{Chart, INTERVAL, Page, TextRole, left, measured, right};
 
 /// What a factor is, in words.
 fn spoken(factor: &str) -> &str {

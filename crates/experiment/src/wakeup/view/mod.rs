@@ -1,4 +1,4 @@
-//! Pressure: how late a periodic task is woken, under which load, and where that time goes.
+//! Wake-ups: how late a periodic task is woken, under which load, and where that time goes.
 
 mod cold;
 mod effects;
@@ -9,12 +9,14 @@ mod study;
 mod summary;
 mod sweep;
 
-use fathom_analysis::findings::{Axis, Finding, Histogram, Key, Metric, Report, Value};
+use fathom_analysis::findings::{Axis, Finding, Key, Metric, Report, Value};
 use fathom_analysis::metrics::wakeup as metrics;
+use fathom_report::finding_index::FindingIndex;
+use fathom_report::number::{self, Shown};
+use fathom_report::page::Page;
+use fathom_report::rows::show_rest;
 
-use super::finding_index::FindingIndex;
-use crate::number::{self, Shown};
-use crate::page::Page;
+use crate::claims;
 
 /// Conditions without a load beside the task.
 const UNLOADED: [&str; 5] = ["none", "warm", "flushed", "evicted", "timerlat"];
@@ -114,21 +116,19 @@ impl<'a> Wakeups<'a> {
     }
 }
 
-/// All of it, where there is any.
-pub fn section(page: &mut Page, report: &Report, finding_index: &mut FindingIndex) {
-    let wakeups = Wakeups::take(finding_index);
+/// The whole report.
+pub(crate) fn view(report: &Report, page: &mut Page) {
+    let mut index = FindingIndex::new(report);
+    let wakeups = Wakeups::take(&mut index);
     summary::section(page, &wakeups);
     study::section(page, &wakeups);
-    places::section(page, &wakeups, &report.histograms, finding_index);
+    places::section(page, &wakeups, &mut index);
     cold::section(page, &wakeups);
     stages::section(page, &wakeups);
-    effects::section(page, &wakeups, finding_index);
-    sweep::section(page, finding_index);
-}
-
-/// Is this histogram drawn here?
-pub fn draws(h: &Histogram) -> bool {
-    h.is(&metrics::WAKEUPS) && ridge::bars(h).next().is_some()
+    effects::section(page, &wakeups, &mut index);
+    sweep::section(page, &mut index);
+    claims::view::section(page, report, &mut index);
+    show_rest(page, index, &[&metrics::BIAS_TRACE]);
 }
 
 /// A coordinate as people read it; empty where there is none.
@@ -174,6 +174,3 @@ fn spoken(percentile: &str) -> &str {
         other => other,
     }
 }
-
-#[cfg(test)]
-mod tests;

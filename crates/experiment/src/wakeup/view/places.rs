@@ -1,14 +1,14 @@
 //! All conditions: how late the task is under each, every place by itself, and what the load really did.
 
-use fathom_analysis::findings::{Axis, Coordinate, Finding, Histogram, words};
+use fathom_analysis::findings::{Axis, Coordinate, Finding, words};
 use fathom_analysis::metrics::wakeup as metrics;
 
 use super::ridge;
 use super::{MAX, MEAN, MIN, P50, P90, P99, P999, STDDEV, Statistic, Wakeups, column};
-use crate::number;
-use crate::page::{Chart, Column, INTERVAL, Page, TextRole, left, measured, right};
-use crate::sections::finding_index::FindingIndex;
-use crate::sections::notes;
+use fathom_report::finding_index::FindingIndex;
+use fathom_report::notes;
+use fathom_report::number;
+use fathom_report::page::{Chart, Column, INTERVAL, Page, TextRole, left, measured, right};
 
 /// Periods that had no activation, and activations in which the trace does not show a place.
 const MISSED: (Statistic, &str) = (Statistic::Of(&metrics::WAKEUP_MISSED), "missed");
@@ -46,17 +46,12 @@ fn called(place: &str) -> &str {
 }
 
 /// The tables and figures.
-pub(super) fn section(
-    page: &mut Page,
-    wakeups: &Wakeups,
-    histograms: &[Histogram],
-    finding_index: &mut FindingIndex,
-) {
-    task(page, wakeups, histograms);
+pub(super) fn section(page: &mut Page, wakeups: &Wakeups, finding_index: &mut FindingIndex) {
+    task(page, wakeups, finding_index);
     did(page, finding_index);
     for place in ["kernel", "wake", "irq", "work"] {
         let conditions = wakeups.conditions(place);
-        let drawn = ridge::of(place, histograms);
+        let drawn = ridge::of(place, finding_index);
         if conditions.is_empty() && drawn.is_empty() {
             continue;
         }
@@ -68,9 +63,9 @@ pub(super) fn section(
 }
 
 /// The task: percentiles with the interval of the furthest that is usual, and the largest of so many.
-fn task(page: &mut Page, wakeups: &Wakeups, histograms: &[Histogram]) {
+fn task(page: &mut Page, wakeups: &Wakeups, finding_index: &mut FindingIndex) {
     let conditions = wakeups.conditions("user");
-    let drawn = ridge::of("user", histograms);
+    let drawn = ridge::of("user", finding_index);
     if conditions.is_empty() && drawn.is_empty() {
         return;
     }

@@ -3,8 +3,9 @@
 use fathom_analysis::findings::{Axis, Histogram};
 use fathom_analysis::metrics::wakeup as metrics;
 
-use crate::number::short_number;
-use crate::page::{Pieces, TextRole};
+use fathom_report::finding_index::FindingIndex;
+use fathom_report::number::short_number;
+use fathom_report::page::{Pieces, TextRole};
 
 /// One condition.
 pub(super) struct Line<'a> {
@@ -20,11 +21,10 @@ const SHADES: usize = 5;
 const APART: usize = 10;
 
 /// The distributions of a place, in the order of the words of conditions.
-pub(super) fn of<'a>(place: &str, histograms: &'a [Histogram]) -> Vec<Line<'a>> {
+pub(super) fn of<'a>(place: &str, finding_index: &mut FindingIndex<'a>) -> Vec<Line<'a>> {
     let here =
-        |h: &&Histogram| h.is(&metrics::WAKEUPS) && h.key.word(Axis::Place).is_some_and(|of| of == place);
-    let mut all: Vec<&Histogram> =
-        histograms.iter().filter(here).filter(|h| bars(h).next().is_some()).collect();
+        |h: &Histogram| h.is(&metrics::WAKEUPS) && h.key.word(Axis::Place).is_some_and(|of| of == place);
+    let mut all = finding_index.histograms(|h| here(h) && bars(h).next().is_some());
     all.sort_by(|a, b| a.key.at.cmp(&b.key.at));
     let line =
         |histogram: &'a Histogram| Some(Line { condition: histogram.key.word(Axis::Condition)?, histogram });

@@ -4,10 +4,10 @@ use fathom_analysis::findings::{Axis, Finding, words};
 use fathom_analysis::metrics::wakeup as metrics;
 
 use super::{Wakeups, word};
-use crate::number;
-use crate::page::{Chart, INTERVAL, Page, Pieces, TextRole, left, measured, right};
-use crate::sections::finding_index::FindingIndex;
-use crate::sections::notes;
+use fathom_report::finding_index::FindingIndex;
+use fathom_report::notes;
+use fathom_report::number;
+use fathom_report::page::{Chart, INTERVAL, Page, Pieces, TextRole, left, measured, right};
 
 /// What is known of a stage.
 pub(super) struct Row<'a> {

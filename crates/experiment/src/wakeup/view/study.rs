@@ -4,8 +4,8 @@ use fathom_analysis::foreign::Place;
 use fathom_analysis::foreign::study::{self, Column as Published, Load};
 
 use super::{MAX, MEAN, MIN, P50, P99, P999, STDDEV, Statistic, Wakeups};
-use crate::number;
-use crate::page::{Column, Page, TextRole, left, right};
+use fathom_report::number;
+use fathom_report::page::{Column, Page, TextRole, left, right};
 
 /// Columns: condition, place, head.
 const COLUMNS: [(&str, &str, &str); 9] = [

@@ -6,8 +6,8 @@ use fathom_analysis::metrics::wakeup as metrics;
 
 use super::stages::{Cause, condition, dominant, meaning};
 use super::{MAX, Statistic, Wakeups, percent, said, spoken};
-use crate::number;
-use crate::page::{Page, TextRole};
+use fathom_report::number;
+use fathom_report::page::{Page, TextRole};
 
 /// Percentiles by which two conditions are compared, the furthest first.
 const COMPARED: [&str; 6] = ["p99999", "p9999", "p999", "p99", "p90", "p50"];

@@ -4,12 +4,12 @@ use fathom_analysis::findings::{Axis, Finding, Key, Metric, words};
 use fathom_analysis::metrics::wakeup as metrics;
 
 use super::{column, word};
-use crate::number::{self, Shown, short_size};
-use crate::page::{Chart, INTERVAL, Page, Pieces, TextRole, measured, right};
-use crate::sections::finding_index::FindingIndex;
-use crate::sections::heat_map::HeatMap;
-use crate::sections::notes;
-use crate::sections::picture::{Plot, draw};
+use fathom_report::finding_index::FindingIndex;
+use fathom_report::heat_map::HeatMap;
+use fathom_report::notes;
+use fathom_report::number::{self, Shown, short_size};
+use fathom_report::page::{Chart, INTERVAL, Page, Pieces, TextRole, measured, right};
+use fathom_report::plot::{Plot, draw};
 
 /// Over the inflections.
 const HEADING: &str = "Where wake-ups change with the size of the blocks";

@@ -6,11 +6,13 @@ use fathom_analysis::findings::words::{self, Words};
 use fathom_analysis::findings::{
     Axis, Coordinate, Finding, Histogram, Item, Key, Kind, Metric, Refused, Report, Value, Warning,
 };
-use fathom_analysis::metrics::{self, REGISTRY};
+use fathom_analysis::metrics;
+use fathom_experiment::report_kinds::REPORT_KINDS;
+use fathom_report::kind;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-use crate::schema::WarningKind;
+use fathom_report::schema::WarningKind;
 pub use wakeup::{sweep, wakeup};
 
 /// Warnings as whoever makes them would list them.
@@ -21,7 +23,7 @@ pub const WARNINGS: &[WarningKind] = &[
 
 /// The key of a name of the schema.
 pub fn key(name: &str) -> Key {
-    REGISTRY.key(name).unwrap_or_else(|| panic!("no metric is called {name}"))
+    kind::key(REPORT_KINDS, name).unwrap_or_else(|| panic!("no metric is called {name}"))
 }
 
 pub fn number(name: &str, value: f64, unit: &'static str, ends: Option<(f64, f64)>, count: u64) -> Finding {
@@ -389,7 +391,7 @@ fn any_number() -> impl Strategy<Value = f64> {
 /// A key of some metric, with a unit and a word where its values are words.
 fn any_known() -> impl Strategy<Value = (Key, &'static str, Option<String>)> {
     let all: Vec<&'static Metric> =
-        REGISTRY.metrics().filter(|metric| metric.kind != Kind::Histogram).collect();
+        kind::metrics(REPORT_KINDS).into_iter().filter(|metric| metric.kind != Kind::Histogram).collect();
     any_of(all)
 }
 
@@ -445,7 +447,8 @@ fn any_finding() -> impl Strategy<Value = Finding> {
 }
 
 fn any_histogram() -> impl Strategy<Value = Histogram> {
-    let all = REGISTRY.metrics().filter(|metric| metric.kind == Kind::Histogram).collect();
+    let all =
+        kind::metrics(REPORT_KINDS).into_iter().filter(|metric| metric.kind == Kind::Histogram).collect();
     let counts = prop::collection::vec((any_number(), any::<u64>()), 0..4);
     (any_of(all), any::<u64>(), any::<u64>(), counts).prop_map(
         |((key, unit, _), bytes, loads_per_sample, counts)| Histogram {
@@ -505,10 +508,10 @@ pub fn any_report() -> impl Strategy<Value = Report> {
         )
 }
 
-/// Compares `text` with `tests/golden/NAME`. After a wanted change `FATHOM_BLESS=1 cargo test -p
-/// fathom-report` writes the files anew; the difference is reviewed like code.
+/// Compares `text` with `tests/report/golden/NAME`. After a wanted change `FATHOM_BLESS=1 cargo test -p
+/// fathom-experiment --test report` writes the files anew; the difference is reviewed like code.
 pub fn golden(name: &str, text: &str) {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/report/golden").join(name);
     if std::env::var_os("FATHOM_BLESS").is_some() {
         std::fs::write(&path, text).expect("the golden file can be written");
         return;

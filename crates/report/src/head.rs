@@ -1,62 +1,10 @@
-//! What a report says, section by section, on a page that a terminal or a browser may show.
-
-mod access;
-mod against;
-mod attributes;
-mod claims;
-mod colours;
-pub(crate) mod compare;
-pub(crate) mod finding_index;
-mod geometry;
-mod heat_map;
-mod ladders;
-mod notes;
-mod picture;
-mod rounds;
-mod strides;
-pub(crate) mod survey;
-mod transfers;
-mod wakeup;
+//! What every report begins with: subject, clock trust, disturbance.
 
 use fathom_analysis::findings::{Finding, Report};
-use fathom_analysis::metrics::common::{CLOCK_CORE_HZ, DISTURBED};
+use fathom_analysis::metrics::common::CLOCK_CORE_HZ;
 
 use crate::number;
-use crate::page::{Block, Page, TextRole};
-use crate::style::Style;
-use finding_index::FindingIndex;
-use notes::notes;
-
-/// What was found, section by section.
-pub(crate) fn body(page: &mut Page, report: &Report, mut finding_index: FindingIndex) {
-    wakeup::section(page, report, &mut finding_index);
-    let drawn = access::section(page, &report.histograms, &mut finding_index);
-    ladders::section(page, &mut finding_index);
-    strides::section(page, &mut finding_index);
-    attributes::section(page, &mut finding_index);
-    transfers::section(page, &mut finding_index);
-    survey::latency_curve(page, report, &mut finding_index);
-    let nearest = geometry::section(page, report, &mut finding_index);
-    rounds::section(page, nearest, &mut finding_index);
-    colours::section(page, &mut finding_index);
-    survey::translation(page, &mut finding_index);
-    survey::prefetch(page, &mut finding_index);
-    claims::section(page, report, &mut finding_index);
-    against::section(page, report, &mut finding_index);
-    survey::rest(page, &finding_index.rest());
-    let others: Vec<_> =
-        report.histograms.iter().filter(|h| !(drawn && access::draws(h) || wakeup::draws(h))).collect();
-    survey::histograms(page, &others);
-}
-
-/// The same sections as blocks, for a page in another form; without header, warnings and refusals.
-pub(crate) fn blocks(report: &Report) -> Vec<Block> {
-    let mut page = Page::new(Style::default());
-    let mut finding_index = FindingIndex::new(&report.findings);
-    finding_index.one(&DISTURBED);
-    body(&mut page, report, finding_index);
-    page.blocks()
-}
+use crate::page::TextRole;
 
 /// What a clock trust below `real` means for whoever reads the figures.
 pub(crate) fn caveat(trust: &str) -> Option<&'static str> {
@@ -80,7 +28,7 @@ pub(crate) fn identity(report: &Report) -> Option<usize> {
 }
 
 /// The first line: experiment, subject, its clock trust, what it is, its core clock, the time it took.
-pub(crate) fn headline(report: &Report) -> String {
+pub(crate) fn lead(report: &Report) -> String {
     // Its interval is among the clocks: here it has the digits of a number without one.
     let core = report.find(&CLOCK_CORE_HZ);
     let core = core.map(|f| number::in_cells(&Finding { low: None, high: None, ..f.clone() }));
