@@ -30,12 +30,15 @@ impl Out {
             Colour::Auto if force => true,
             Colour::Auto => terminal && !dumb,
         };
-        // A pipe is read by programs and files: eighty columns. Unicode where the locale says so.
+        // A pipe is read by programs and files: eighty columns, as where a terminal does not tell its width. Unicode where
+        // the locale says so.
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
             .iter()
             .find_map(|n| std::env::var(n).ok().filter(|v| !v.is_empty()));
+        let width =
+            terminal_size::terminal_size_of(std::io::stdout()).map_or(80, |(width, _)| width.0.into());
         let unicode = !dumb && locale.is_some_and(|l| l.to_ascii_lowercase().contains("utf"));
-        Out { style: Style { colour, unicode, width: 80 } }
+        Out { style: Style { colour, unicode, width } }
     }
 
     /// How text may look.

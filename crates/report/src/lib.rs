@@ -22,6 +22,7 @@ pub mod rows;
 pub mod schema;
 pub mod share;
 mod style;
+mod table;
 pub mod terminal;
 pub mod text;
 

@@ -87,19 +87,8 @@ fn nothing(page: &mut Page, report: &Report) {
     page.text(TextRole::Bad, &why, "", "  ");
 }
 
+/// The next command to type, whole in one line.
 fn next_command(page: &mut Page, next: &str) {
     page.line(TextRole::Plain, "");
-    let width = page.style().width;
-    let lines = text::command(next, width);
-    let label = "Next: ";
-    if let [only] = lines.as_slice()
-        && label.len() + unicode_width::UnicodeWidthStr::width(only.as_str()) <= width
-    {
-        page.pieces(&[(TextRole::Plain, label.to_string()), (TextRole::Bold, only.clone())]);
-        return;
-    }
-    page.line(TextRole::Plain, label);
-    for line in lines {
-        page.line(TextRole::Bold, &line);
-    }
+    page.pieces(&[(TextRole::Plain, "Next: ".to_owned()), (TextRole::Bold, next.to_owned())]);
 }

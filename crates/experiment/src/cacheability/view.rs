@@ -136,8 +136,8 @@ fn table(page: &mut Page, points: &[Point]) {
         rows.push(row);
     }
     let columns = [
-        right("size"),
-        left("attribute"),
+        right("size").key(),
+        left("attribute").key(),
         measured("ns"),
         INTERVAL,
         right("cycles"),

@@ -122,9 +122,9 @@ fn measured_claims(page: &mut Page, report: &Report, finding_index: &mut Finding
         }
     }
     let columns = [
-        right("level"),
-        left("holds"),
-        left("source"),
+        right("level").key(),
+        left("holds").key(),
+        left("source").key(),
         right("size"),
         right("line"),
         right("ways"),

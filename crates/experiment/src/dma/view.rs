@@ -105,8 +105,8 @@ fn ways(page: &mut Page, finding_index: &mut FindingIndex) {
         rows.push(row);
     }
     let columns = [
-        left("direction"),
-        left("strategy"),
+        left("direction").key(),
+        left("strategy").key(),
         left("device's memory"),
         left("engine"),
         right("wrong bytes"),
@@ -274,8 +274,8 @@ fn crossovers(page: &mut Page, finding_index: &mut FindingIndex) {
         })
         .collect();
     let columns = [
-        left("direction"),
-        left("cheaper below"),
+        left("direction").key(),
+        left("cheaper below").key(),
         measured("size"),
         left("between"),
         left("cheaper beyond"),

@@ -127,8 +127,8 @@ fn table(page: &mut Page, operation: &str, points: &[Point]) {
         rows.push(row);
     }
     let columns = [
-        right("size"),
-        right("stride"),
+        right("size").key(),
+        right("stride").key(),
         measured("ns"),
         INTERVAL,
         right("ratio"),
@@ -185,8 +185,8 @@ fn touched(page: &mut Page, touches: &[Touch]) {
         rows.push(row);
     }
     let columns = [
-        right("size"),
-        right("stride"),
+        right("size").key(),
+        right("stride").key(),
         measured("ns"),
         INTERVAL,
         right("faults a page"),

@@ -191,7 +191,7 @@ fn distributions_fit_whatever_their_conditions_are_called() {
     for h in &mut report.histograms {
         h.key = samples::key(&h.name().replace("study-vm", "imported-64"));
     }
-    for width in [40, 57, 80, 120] {
+    for width in [60, 80, 120, 200] {
         let shown = text_of(&report, &Style { width, ..Style::default() }, None);
         assert!(shown.lines().all(|line| line.chars().count() <= width), "{width}: {shown}");
         assert!(shown.lines().any(|line| line.starts_with("imported-64 ")), "{width}: {shown}");

@@ -142,11 +142,11 @@ fn planned(record: &Record) {
     }
 }
 
-/// Eighty columns of plain text.
+/// Eighty columns of plain text, but for commands, which are never wrapped.
 fn harmless(text: &str) {
     for line in text.lines() {
         let plain = line.chars().all(|c| c.is_ascii() && !c.is_ascii_control());
-        assert!(plain && line.len() <= 80, "{line:?}");
+        assert!(plain && (line.len() <= 80 || line.contains('`') || line.starts_with("Next: ")), "{line:?}");
     }
 }
 

@@ -84,8 +84,8 @@ fn table(page: &mut Page, rungs: &[LadderStep]) {
     let peak =
         rungs.iter().find_map(|r| r.peak).map_or("peak", |f| if f.unit == "ns" { "peak ns" } else { "peak" });
     let columns = [
-        right("working set"),
-        right("ladder step"),
+        right("working set").key(),
+        right("ladder step").key(),
         measured("ns"),
         INTERVAL,
         measured(peak),

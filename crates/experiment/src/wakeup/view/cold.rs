@@ -60,8 +60,8 @@ fn states(page: &mut Page, wakeups: &Wakeups) {
         }
     }
     let columns = [
-        left(""),
-        left(""),
+        left("").key(),
+        left("").key(),
         right("min"),
         right("mean"),
         measured("p50"),

@@ -167,7 +167,8 @@ fn rare(page: &mut Page, wakeups: &Wakeups) {
         return;
     }
     page.heading(&format!("The rare ones, {}", wakeups.unit()));
-    let columns = [left("place, condition"), left(""), measured("late"), INTERVAL, right("seen in")];
+    let columns =
+        [left("place, condition").key(), left("").key(), measured("late"), INTERVAL, right("seen in")];
     page.table(&columns, &rows, &[]);
     notes(page, &labelled);
 }

@@ -118,7 +118,7 @@ pub(super) fn disputed(page: &mut Page) {
         "",
         "  ",
     );
-    let columns = [left(""), left("stress"), right("min"), right("mean"), right("max")];
+    let columns = [left("").key(), left("stress").key(), right("min"), right("mean"), right("max")];
     page.table(&columns, &rows, &[("disputed", TextRole::Dim)]);
     page.text(TextRole::Dim, &format!("disputed: {}", study::WHY_DISPUTED), "  ", "    ");
 }

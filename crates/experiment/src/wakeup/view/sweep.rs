@@ -328,8 +328,8 @@ fn table(page: &mut Page, cells: &[&Cell]) {
         rows.push(row);
     }
     let columns = [
-        right("stride"),
-        right("size"),
+        right("stride").key(),
+        right("size").key(),
         right("p50"),
         measured("tail"),
         INTERVAL,
