@@ -7,6 +7,7 @@ mod child;
 mod cli;
 mod describe;
 mod doctor;
+mod explain;
 mod failure;
 mod image;
 mod import;
@@ -87,6 +88,7 @@ fn run(cli: &Cli, out: &Out) -> Result<u8, Failure> {
         Verb::Schema { json: false, .. } => {
             out.text(&fathom_report::schema::schema_text(REPORT_KINDS, fathom_experiment::WARNINGS))
         }
+        Verb::Explain { name } => explain::run(name, out),
         Verb::Generate { what: Generated::Completions { shell } } => {
             let mut text = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "fathom", &mut text);
