@@ -4,6 +4,7 @@
 //! numbers: this module knows no description, as it knows no probe. A description is a claim like any other,
 //! so a verdict says what the measurement says of it, and never the reverse.
 
+use crate::facts;
 use crate::findings::{Report, Value};
 use crate::hierarchy::{Hierarchy, Lacking, value};
 use crate::interval::Interval;
@@ -149,15 +150,12 @@ pub fn check(report: &Report, described: &Described) -> Result<Report, Lacking> 
     let hierarchy = Hierarchy::of(report)?;
     let rows = judge::rows(&hierarchy, described);
     let mut checked = report.clone();
-    checked.facts.retain(|(name, _)| name != FACT);
-    checked.facts.push((FACT.to_owned(), described.name.clone()));
+    checked.facts.retain(|(name, _)| name != facts::AGAINST);
+    checked.facts.push((facts::AGAINST.to_owned(), described.name.clone()));
     checked.findings.retain(|f| !claims::is_check(f.key.metric));
     checked.findings.extend(rows);
     Ok(checked)
 }
-
-/// The fact that names the description.
-pub const FACT: &str = "against";
 
 /// Does the report contradict the description that it was checked against?
 #[must_use]

@@ -31,6 +31,9 @@ const SETTINGS: [&str; 17] = [
     facts::PRIVILEGE_FIFO,
 ];
 
+/// The fact that names the description that a report was checked against.
+pub const AGAINST: &str = "against";
+
 /// Does the fact say what was measured, so that every report begins with it?
 #[must_use]
 pub fn is_head(name: &str) -> bool {

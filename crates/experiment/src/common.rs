@@ -1,6 +1,5 @@
-//! What experiments share: clocks and pages, what a trial will cost, rounds, rows of claims.
+//! What experiments share: clocks and pages, what a trial will cost, rounds.
 
-pub(crate) mod claims;
 pub(crate) mod cost;
 pub(crate) mod round;
 pub(crate) mod scale;

@@ -89,43 +89,82 @@ pub(crate) fn sentence(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::Headline;
     use crate::record::Record;
-    use crate::{cacheability, conflict, dma, latency, read, stride, survey, wakeup};
+    use crate::{read, report_kinds};
 
-    /// The headline of a kept record.
+    /// The headline of a kept record: answer, confidence, action.
     fn of(name: &str) -> [String; 3] {
         let file = format!("{}/../../records/{name}.fathom", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read_to_string(file).expect("a kept record");
         let report = read(&Record::parse(&text).expect("a record"));
-        let Headline { answer, confidence, action } = match report.experiment.as_str() {
-            "survey" => survey::headline::headline(&report),
-            "latency" => latency::headline::headline(&report),
-            "stride" => stride::headline::headline(&report),
-            "conflict" => conflict::headline::headline(&report),
-            "cacheability" => cacheability::headline::headline(&report),
-            "dma" => dma::headline::headline(&report),
-            _ => wakeup::headline::headline(&report),
-        };
-        [answer, confidence, action]
+        let kind = report_kinds::kind(&report.experiment).expect("a kind");
+        let headline = (kind.headline)(&report);
+        [headline.answer, headline.confidence, headline.action]
     }
 
     #[test]
     fn kept_records_are_answered_in_three_lines() {
-        for name in [
-            "v1-bcm2835-survey",
-            "v1-guest-survey",
-            "v1-bcm2835-latency",
-            "v1-bcm2835-ladder",
-            "v1-am5728-stride",
-            "v1-cortex-a8-conflict",
-            "v1-bcm2837-cacheability",
-            "v1-qemu-virt-cacheability",
-            "v1-omap3-sdio-dma",
-            "v1-guest-wakeup",
-            "v1-imported-wakeups",
+        let described = "calculated from the description, not measured on hardware.";
+        let sure = format!("95 % intervals within 1 % of the values; undisturbed; {described}");
+        for (name, headline) in [
+            (
+                "v1-bcm2835-latency",
+                [
+                    "A load takes 4.37 ns at 4 KiB and 79.0 ns at 64 KiB: 18.1 times as long.",
+                    &sure,
+                    "Where the curve steps up, and why, `fathom survey` says; the slowest here is 64 KiB.",
+                ],
+            ),
+            (
+                "v1-am5728-stride",
+                [
+                    "In 256 KiB a read takes 4.10 ns at a stride of 8 B and 22.0 ns at 4 KiB: 5.4 times as long.",
+                    &sure,
+                    "",
+                ],
+            ),
+            ("v1-cortex-a8-conflict", ["Tier 1 has 4 ways.", &format!("Undisturbed; {described}"), ""]),
+            (
+                "v1-bcm2837-cacheability",
+                [
+                    "Rmw of 2560 B device memory takes up to 36.0 times as long as of write-back memory: 303 ns against \
+                     8.44 ns for 8 bytes.",
+                    &sure,
+                    "Map what the CPU reads and writes often as write-back, and maintain it, before choosing device.",
+                ],
+            ),
+            (
+                "v1-omap3-sdio-dma",
+                [
+                    "To the device: coherent at every size; from the device: uncached-copy below 240 B, zero-copy above \
+                     (12 % between them at 1.5 KiB).",
+                    &sure,
+                    "Choose by the size of the transfer, as above.",
+                ],
+            ),
+            (
+                "v1-guest-wakeup",
+                [
+                    "The latest wake-up came 339 us late, with no load, of 400 activations; until it ran, other:24388 \
+                     had the CPU.",
+                    "Measured in a guest: how the guest behaves, not what the silicon is. A maximum is the largest that \
+                     was seen, not a bound.",
+                    "Give the task a CPU of its own (isolcpus, affinity) or a higher priority: it waited for the CPU.",
+                ],
+            ),
         ] {
-            println!("{name} {:#?}", of(name));
+            assert_eq!(of(name), headline, "{name}");
+        }
+    }
+
+    /// What was not answered says so, with the reason.
+    #[test]
+    fn a_record_without_an_answer_says_why() {
+        for (name, reason) in [("v1-bcm2835-survey", "tiers: "), ("v1-qemu-virt-cacheability", "every time")]
+        {
+            let [answer, _, action] = of(name);
+            assert!(answer.starts_with("This session does not answer its question: "), "{answer}");
+            assert!(answer.contains(reason) && !action.is_empty(), "{answer} {action}");
         }
     }
 }

@@ -8,6 +8,7 @@
 mod bounds;
 pub mod budget;
 pub mod cacheability;
+mod claims;
 mod clock;
 mod common;
 pub mod conflict;
@@ -19,14 +20,18 @@ mod geometry;
 mod headline;
 pub mod latency;
 mod latency_curve;
+mod machine_row;
 mod options;
+mod prefetch;
 mod reading;
 pub mod record;
+pub mod report_kinds;
 pub mod session;
 pub mod stride;
 pub mod survey;
 pub mod wakeup;
 
+pub use machine_row::MACHINE_COLUMNS;
 pub use options::option_differences;
 pub use reading::WARNINGS;
 

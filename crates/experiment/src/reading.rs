@@ -10,7 +10,7 @@ use fathom_probe::pattern::PatternKind;
 use fathom_units::facts;
 use fathom_units::size;
 
-use crate::common::claims;
+use crate::claims;
 use crate::common::scale::Scale;
 use crate::disturbance::Disturbance;
 use crate::environment;

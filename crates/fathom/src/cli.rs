@@ -216,6 +216,15 @@ command line, or a file that somebody else wrote is in the way")]
         #[arg(long, value_enum, default_value_t = Document::Findings, requires = "json")]
         of: Document,
     },
+    /// What a finding's name or a warning says: meaning, unit, bounds, and which verbs give it.
+    #[command(after_help = "Examples:
+  fathom explain tier.1.latency
+  fathom explain 'dma.{strategy}.{direction}.{size}.cpu'
+  fathom explain short-budget")]
+    Explain {
+        /// A name of a finding, with its coordinates or as `fathom schema` lists it, or a warning's.
+        name: String,
+    },
     /// Prints the completions of a shell, or writes all manual pages into a directory.
     #[command(after_help = "Examples:
   fathom generate completions bash > ~/.local/share/bash-completion/completions/fathom

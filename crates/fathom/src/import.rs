@@ -6,6 +6,7 @@ use std::path::Path;
 use fathom_analysis::foreign::{self, Foreign};
 use fathom_experiment::record::{End, Imported, MOST_SERIES, Record, Run};
 use fathom_experiment::wakeup;
+use fathom_report::html::Entry;
 
 use crate::cli::Import;
 use crate::failure::Failure;
@@ -45,9 +46,10 @@ pub fn run(options: &Import, out: &Out) -> Result<u8, Failure> {
     let record = Record::parse(&lines.join("\n")).map_err(|e| Failure::new(e, ""))?;
     let report = fathom_experiment::read(&record);
     let next = kept.map(|path| format!("fathom report {}", shell(&path)));
-    let status = out.report(&report, &options.out, next.as_deref())?;
+    let kind = crate::records::kind(&report.subject, &report)?;
+    let status = out.report(&report, kind, &options.out, next.as_deref())?;
     if let Some(page) = page {
-        page.write(&[(&report.subject, &report)], &[], out)?;
+        page.write(&[Entry { name: &report.subject, report: &report, kind }], &[], out)?;
     }
     lost.map_or(Ok(status), Err)
 }

@@ -7,6 +7,7 @@ mod child;
 mod cli;
 mod describe;
 mod doctor;
+mod explain;
 mod failure;
 mod image;
 mod import;
@@ -27,9 +28,10 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser as _};
 use cli::{Cli, Generated, Verb};
 use failure::Failure;
-use fathom_analysis::findings::{Compared, Key};
+use fathom_analysis::findings::{Compared, Key, Report};
+use fathom_experiment::report_kinds::REPORT_KINDS;
 use fathom_model::catalog;
-use fathom_report::html::Change;
+use fathom_report::html::{Change, Entry};
 use output::Out;
 use page::Target;
 use request::Request;
@@ -81,11 +83,12 @@ fn run(cli: &Cli, out: &Out) -> Result<u8, Failure> {
             out.text(&fathom_report::json::comparison_schema())
         }
         Verb::Schema { json: true, of: cli::Document::Findings } => {
-            out.text(&fathom_report::schema::schema_json(fathom_experiment::WARNINGS))
+            out.text(&fathom_report::schema::schema_json(REPORT_KINDS, fathom_experiment::WARNINGS))
         }
         Verb::Schema { json: false, .. } => {
-            out.text(&fathom_report::schema::schema_text(fathom_experiment::WARNINGS))
+            out.text(&fathom_report::schema::schema_text(REPORT_KINDS, fathom_experiment::WARNINGS))
         }
+        Verb::Explain { name } => explain::run(name, out),
         Verb::Generate { what: Generated::Completions { shell } } => {
             let mut text = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "fathom", &mut text);
@@ -141,9 +144,10 @@ fn run_experiment(requested: Request<'_>, quiet: bool, out: &Out) -> Result<u8, 
         return Err(failure);
     }
     let report = fathom_experiment::read(&measured.record);
-    let status = out.report(&report, form, next.as_deref())?;
+    let kind = records::kind(&report.subject, &report)?;
+    let status = out.report(&report, kind, form, next.as_deref())?;
     if let Some(page) = page {
-        page.write(&[(&report.subject, &report)], &[], out)?;
+        page.write(&[Entry { name: &report.subject, report: &report, kind }], &[], out)?;
     }
     match (measured.signal, measured.lost) {
         (Some(signal), _) => Ok(128u8.saturating_add(u8::try_from(signal).unwrap_or(0))),
@@ -174,21 +178,26 @@ fn report(options: &cli::Report, out: &Out) -> Result<u8, Failure> {
         return Err(Failure::usage("--json prints one report", "name one record, or use a loop"));
     }
     let page = Target::open(options.out.html.as_deref(), read(&options.files))?;
+    let entries = entries(named.iter().map(|(name, report)| (name.as_str(), report)))?;
     let mut worst = failure::DONE;
-    for (name, report) in &named {
-        if named.len() > 1 && !page.as_ref().is_some_and(Target::is_stdout) {
+    for Entry { name, report, kind } in &entries {
+        if entries.len() > 1 && !page.as_ref().is_some_and(Target::is_stdout) {
             out.text(&format!("==> {name} <==\n"))?;
         }
-        worst = worst.max(out.report(report, &options.out, None)?);
+        worst = worst.max(out.report(report, kind, &options.out, None)?);
         if options.against.is_some() && fathom_analysis::against::contradicted(report) {
             worst = worst.max(failure::DIFFERS);
         }
     }
     if let Some(page) = page {
-        let named: Vec<_> = named.iter().map(|(name, report)| (name.as_str(), report)).collect();
-        page.write(&named, &[], out)?;
+        page.write(&entries, &[], out)?;
     }
     Ok(worst)
+}
+
+/// Reports with their kinds.
+fn entries<'a>(named: impl Iterator<Item = (&'a str, &'a Report)>) -> Result<Vec<Entry<'a>>, Failure> {
+    named.map(|(name, report)| Ok(Entry { name, report, kind: records::kind(name, report)? })).collect()
 }
 
 /// The files among those named, without stdin.
@@ -205,23 +214,25 @@ fn one_stdin(files: &[std::path::PathBuf]) -> Result<(), Failure> {
 
 /// Prints a record for others.
 fn share(options: &cli::Share, out: &Out) -> Result<u8, Failure> {
+    use fathom_experiment::MACHINE_COLUMNS;
     use fathom_report::share;
     let report = fathom_experiment::read(&records::load(&options.file, 0)?);
     // A name that anybody has tells nothing of whoever typed it.
     let common = report.subject == "host" || catalog::names().any(|name| name == report.subject);
     let subject = common.then_some(report.subject.as_str());
+    let kind = records::kind(&options.file.display().to_string(), &report)?;
     let report = share::anonymous(&report, subject, fathom_experiment::WARNINGS);
-    let row =
-        || format!("{}{}", if options.header { share::header() } else { String::new() }, share::row(&report));
+    let header = if options.header { share::header(MACHINE_COLUMNS) } else { String::new() };
+    let row = || format!("{header}{}", share::row(&report, MACHINE_COLUMNS));
     out.text(&match options.form {
         Some(cli::Form::Row) => row(),
-        Some(cli::Form::Details) => share::details(&report),
-        Some(cli::Form::Json) => share::json(&report),
+        Some(cli::Form::Details) => share::details(&report, kind),
+        Some(cli::Form::Json) => share::json(&report, kind),
         None => format!(
             "<!-- a row for a table of machines (its header: --header) -->\n{}\n\
              <!-- a block for an issue or a forum -->\n{}",
             row(),
-            share::details(&report)
+            share::details(&report, kind)
         ),
     })
 }
@@ -267,7 +278,7 @@ fn compare(options: &cli::Compare, out: &Out) -> Result<u8, Failure> {
         out.text(&found.iter().map(text).collect::<String>())?;
     }
     if let Some(page) = page {
-        let named: Vec<_> = reports.iter().map(|(name, report, _)| (name.as_str(), report)).collect();
+        let entries = entries(reports.iter().map(|(name, report, _)| (name.as_str(), report)))?;
         let changes: Vec<_> = found
             .iter()
             .map(|(name, comparison)| Change {
@@ -276,7 +287,7 @@ fn compare(options: &cli::Compare, out: &Out) -> Result<u8, Failure> {
                 beyond: options.fail_if,
             })
             .collect();
-        page.write(&named, &changes, out)?;
+        page.write(&entries, &changes, out)?;
     }
     let beyond = |share| found.iter().any(|(_, c)| c.beyond(share).next().is_some());
     Ok(if options.fail_if.is_some_and(beyond) { failure::DIFFERS } else { failure::DONE })

@@ -4,7 +4,7 @@ use std::io::{IsTerminal as _, Write as _};
 
 use fathom_analysis::findings::Report;
 use fathom_analysis::metrics::common;
-use fathom_report::{Style, json, terminal};
+use fathom_report::{ReportKind, Style, json, terminal};
 
 use crate::cli::{Colour, Output};
 use crate::failure::{BELOW_THE_BAR, DONE, Failure, REFUSED};
@@ -30,12 +30,15 @@ impl Out {
             Colour::Auto if force => true,
             Colour::Auto => terminal && !dumb,
         };
-        // A pipe is read by programs and files: eighty columns. Unicode where the locale says so.
+        // A pipe is read by programs and files: eighty columns, as where a terminal does not tell its width. Unicode where
+        // the locale says so.
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
             .iter()
             .find_map(|n| std::env::var(n).ok().filter(|v| !v.is_empty()));
+        let width =
+            terminal_size::terminal_size_of(std::io::stdout()).map_or(80, |(width, _)| width.0.into());
         let unicode = !dumb && locale.is_some_and(|l| l.to_ascii_lowercase().contains("utf"));
-        Out { style: Style { colour, unicode, width: 80 } }
+        Out { style: Style { colour, unicode, width } }
     }
 
     /// How text may look.
@@ -55,11 +58,17 @@ impl Out {
     }
 
     /// Prints a report and answers the exit status that it deserves.
-    pub fn report(&self, report: &Report, form: &Output, next: Option<&str>) -> Result<u8, Failure> {
+    pub fn report(
+        &self,
+        report: &Report,
+        kind: &ReportKind,
+        form: &Output,
+        next: Option<&str>,
+    ) -> Result<u8, Failure> {
         if form.json {
-            self.text(&json(report))?;
+            self.text(&json(report, kind))?;
         } else if form.html.as_deref().is_none_or(|file| file.as_os_str() != "-") {
-            self.text(&terminal(report, &self.style, next))?;
+            self.text(&terminal(report, kind, &self.style, next))?;
         }
         Ok(status(report))
     }

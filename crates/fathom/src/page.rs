@@ -5,8 +5,7 @@ use std::io::{Read as _, Seek as _, Write as _};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use fathom_analysis::findings::Report;
-use fathom_report::html::Change;
+use fathom_report::html::{Change, Entry};
 
 use crate::failure::Failure;
 use crate::output::Out;
@@ -102,12 +101,13 @@ impl Target {
     }
 
     /// Writes the page.
-    pub fn write(self, named: &[(&str, &Report)], changes: &[Change], out: &Out) -> Result<(), Failure> {
-        let short = shortened(&named.iter().map(|(name, _)| *name).collect::<Vec<_>>());
-        let of = |name: &str| named.iter().position(|(n, _)| *n == name).map_or("?", |at| short[at]);
+    pub fn write(self, entries: &[Entry], changes: &[Change], out: &Out) -> Result<(), Failure> {
+        let short = shortened(&entries.iter().map(|entry| entry.name).collect::<Vec<_>>());
+        let of = |name: &str| entries.iter().position(|e| e.name == name).map_or("?", |at| short[at]);
         let changes: Vec<Change> = changes.iter().map(|c| Change { names: c.names.map(of), ..*c }).collect();
-        let named: Vec<(&str, &Report)> = named.iter().map(|(name, report)| (of(name), *report)).collect();
-        let page = fathom_report::html(&named, &changes)
+        let entries: Vec<Entry> =
+            entries.iter().map(|entry| Entry { name: of(entry.name), ..*entry }).collect();
+        let page = fathom_report::html(&entries, &changes)
             .map_err(|e| Failure::new(format!("the page cannot be made: {e}"), "--json has all of it"))?;
         match self {
             Target::Stdout => out.text(&page).map(|_| ()),

@@ -5,19 +5,30 @@ use std::path::Path;
 
 use fathom_analysis::findings::Report;
 use fathom_experiment::record::Record;
-use fathom_report::html;
+use fathom_experiment::report_kinds::{self, REPORT_KINDS};
+use fathom_report::{ReportKind, html};
 
 use crate::failure::Failure;
 use crate::memory_budget::MemoryBudget;
 
 mod lines;
 
+/// The kind of a report. One of an experiment that this program does not know, as a page may bring it, is refused.
+pub fn kind(name: &str, report: &Report) -> Result<&'static ReportKind, Failure> {
+    report_kinds::kind(&report.experiment).ok_or_else(|| {
+        Failure::usage(
+            format!("{name}: {:?} is no experiment that this fathom knows", report.experiment),
+            "read it with the fathom that made it",
+        )
+    })
+}
+
 /// The reports in a file, or on stdin for `-`: a record is judged, the findings of a page are taken as they are.
 pub fn reports(file: &Path) -> Result<Vec<(String, Report)>, Failure> {
     let name = file.display().to_string();
     match read(file, 0)? {
         Input::Record(record) => Ok(vec![(name, fathom_experiment::read(&record))]),
-        Input::Page(text) => html::reports(&text, fathom_experiment::WARNINGS)
+        Input::Page(text) => html::reports(&text, REPORT_KINDS, fathom_experiment::WARNINGS)
             .map_err(|e| Failure::usage(format!("{name}: {e}"), "make the page again from its record")),
     }
 }

@@ -100,4 +100,20 @@ fn quoted(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_are_those_of_the_format() {
+        for (bytes, shown) in
+            [(0, "0"), (64, "64"), (48 << 10, "48K"), (4352 << 10, "4352K"), (1 << 40, "1T")]
+        {
+            assert_eq!(written(&Written::Size(bytes)), format!("\"{shown}\""));
+        }
+        for (hz, shown) in
+            [(600e6, "600 MHz"), (1.5e9, "1.5 GHz"), (32768.0, "32.768 kHz"), (100.0, "100 Hz")]
+        {
+            assert_eq!(frequency(hz), shown);
+        }
+    }
+}

@@ -11,16 +11,27 @@ use std::io::Write as _;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use fathom_analysis::compare::Comparison;
 use fathom_analysis::facts;
-use fathom_analysis::findings::{Finding, Key, Report};
+use fathom_analysis::findings::{Finding, Report};
 use fathom_analysis::metrics::common::DISTURBED;
-use fathom_analysis::metrics::latency::LATENCY_TIME;
-use fathom_analysis::metrics::survey::{TIER_CAPACITY, TIER_LATENCY, TIER_LATENCY_CYCLES};
 use serde::Serialize;
 
-use crate::page::TextRole;
+use crate::kind::{Headline, ReportKind};
+use crate::page::{Block, Chart, Page, TextRole};
+use crate::style::Style;
 use crate::text::{clean, clean_report};
-use crate::{number, sections};
+use crate::{caution, comparison, head, number};
 pub use island::{is_page, reports};
+
+/// One report of a page.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry<'a> {
+    /// What it is called on the page.
+    pub name: &'a str,
+    /// What was found.
+    pub report: &'a Report,
+    /// How that is shown.
+    pub kind: &'a ReportKind,
+}
 
 /// A comparison of two of a page's reports.
 #[derive(Clone, Copy, Debug)]
@@ -74,11 +85,14 @@ struct ChangeView {
 struct Section {
     id: String,
     name: String,
+    /// The headline's lines.
+    headline: Vec<String>,
+    /// How many warnings and refusals there are, and of what.
+    folded: Option<String>,
     lead: String,
     caveat: Option<&'static str>,
     disturbed: Option<Banner>,
     cautions: Vec<Caution>,
-    tiles: Vec<Tile>,
     body: String,
     facts: Vec<(String, String)>,
     background: Vec<(String, String)>,
@@ -100,42 +114,32 @@ struct Caution {
     remedy: String,
 }
 
-/// One tier, for who only glances.
-#[derive(Serialize)]
-struct Tile {
-    name: String,
-    value: String,
-    under: String,
-    more: String,
-}
-
 /// The page of one report or several, under their names, and of what was found in comparing them.
 ///
 /// Nothing in a report, which may come from anywhere, can become markup or script.
 ///
 /// # Errors
 /// A template that does not render: a fault of this crate's, which its tests would meet.
-pub fn html(named: &[(&str, &Report)], changes: &[Change]) -> Result<String, minijinja::Error> {
-    let cleaned: Vec<Report> = named.iter().map(|(_, report)| clean_report(report, true)).collect();
+pub fn html(entries: &[Entry], changes: &[Change]) -> Result<String, minijinja::Error> {
     // Under the name of its record a section is a level deeper.
-    let level = if named.len() > 1 { 3 } else { 2 };
-    let curves = cleaned.iter().filter(|r| has_curve(r)).count();
-    let sections: Vec<Section> = cleaned
+    let level = if entries.len() > 1 { 3 } else { 2 };
+    let shown: Vec<Shown> = entries.iter().map(Shown::of).collect();
+    let sections: Vec<Section> = shown
         .iter()
-        .zip(named)
+        .zip(entries)
         .enumerate()
-        .map(|(at, (report, (name, _)))| section(at, name, report, level))
+        .map(|(at, (shown, entry))| section(at, entry.name, shown, level))
         .collect();
     let view = View {
-        title: title(named, changes),
+        title: title(entries, changes),
         level,
-        overlay: (curves > 1).then_some("All records in one picture: the access time of one load."),
+        overlay: (curves(&shown) > 1).then_some("All records in one picture: the access time of one load."),
         changes: changes
             .iter()
             .map(|c| ChangeView {
                 a: clean(c.names[0], true),
                 b: clean(c.names[1], true),
-                body: blocks::body(&sections::compare::blocks(c.comparison, c.names, c.beyond), 0, 3),
+                body: blocks::body(&comparison::blocks(c.comparison, c.names, c.beyond), 0, 3),
             })
             .collect(),
         sections,
@@ -143,7 +147,7 @@ pub fn html(named: &[(&str, &Report)], changes: &[Change]) -> Result<String, min
         script: SCRIPT,
         notice: NOTICE,
         charts: BASE64_STANDARD.encode(CHARTS),
-        data: island::write(named, changes),
+        data: island::write(entries, changes),
     };
     let mut env = minijinja::Environment::new();
     env.set_auto_escape_callback(|_| minijinja::AutoEscape::Html);
@@ -151,18 +155,35 @@ pub fn html(named: &[(&str, &Report)], changes: &[Change]) -> Result<String, min
     env.render_str(TEMPLATE, view)
 }
 
-fn title(named: &[(&str, &Report)], changes: &[Change]) -> String {
-    let text = match (named, changes) {
-        ([(_, only)], _) => format!("{} of {}", capital(&only.experiment), only.subject),
-        (_, []) => format!("{} records", named.len()),
+fn title(entries: &[Entry], changes: &[Change]) -> String {
+    let text = match (entries, changes) {
+        ([only], _) => format!("{} of {}", capital(&only.report.experiment), only.report.subject),
+        (_, []) => format!("{} records", entries.len()),
         (all, _) => format!("{} records compared", all.len()),
     };
     clean(&text, true)
 }
 
-/// Has it points that can be laid over another record's?
-fn has_curve(report: &Report) -> bool {
-    report.of(&LATENCY_TIME).next().is_some()
+/// How many of the reports have a latency curve?
+fn curves(shown: &[Shown]) -> usize {
+    let curve = |block: &Block| matches!(block, Block::Picture { chart: Chart::LatencyCurve, .. });
+    shown.iter().filter(|shown| shown.blocks.iter().any(curve)).count()
+}
+
+/// A report as it is shown: without what a terminal or a browser would obey.
+struct Shown {
+    report: Report,
+    headline: Headline,
+    blocks: Vec<Block>,
+}
+
+impl Shown {
+    fn of(entry: &Entry) -> Shown {
+        let report = clean_report(entry.report, true);
+        let mut page = Page::new(Style::default());
+        (entry.kind.view)(&report, &mut page);
+        Shown { headline: (entry.kind.headline)(&report), blocks: page.blocks(), report }
+    }
 }
 
 fn capital(word: &str) -> String {
@@ -170,7 +191,8 @@ fn capital(word: &str) -> String {
     chars.next().map(|c| c.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
 
-fn section(at: usize, name: &str, report: &Report, level: u8) -> Section {
+fn section(at: usize, name: &str, shown: &Shown, level: u8) -> Section {
+    let report = &shown.report;
     let caution = |token: &str, text: &str, remedy: &str| Caution {
         token: token.to_string(),
         text: text.to_string(),
@@ -185,8 +207,10 @@ fn section(at: usize, name: &str, report: &Report, level: u8) -> Section {
     Section {
         id: format!("record-{at}"),
         name: clean(name, true),
-        lead: sections::headline(report),
-        caveat: sections::caveat(&report.trust),
+        headline: shown.headline.lines().map(|line| clean(line, true)).collect(),
+        folded: caution::folded(report),
+        lead: head::lead(report),
+        caveat: head::caveat(&report.trust),
         disturbed: report.find(&DISTURBED).map(banner),
         cautions: report
             .warnings
@@ -199,8 +223,7 @@ fn section(at: usize, name: &str, report: &Report, level: u8) -> Section {
                     .map(|r| caution(&format!("refused: {}", r.what), &r.reason, &r.remedy)),
             )
             .collect(),
-        tiles: tiles(report),
-        body: blocks::body(&sections::blocks(report), at, level),
+        body: blocks::body(&shown.blocks, at, level),
         facts: head.into_iter().chain([("seed".to_string(), report.seed.to_string())]).collect(),
         background,
         rows: report.findings.iter().map(row).collect(),
@@ -208,36 +231,13 @@ fn section(at: usize, name: &str, report: &Report, level: u8) -> Section {
 }
 
 fn banner(f: &Finding) -> Banner {
-    let (role, text) = sections::disturbance(f);
+    let (role, text) = head::disturbance(f);
     Banner { bad: role == TextRole::Bad, text, notes: f.notes.clone() }
 }
 
 fn row(f: &Finding) -> [String; 6] {
     let (shown, unit) = number::in_cells(f);
     [f.name().clone(), shown.value, shown.interval, unit.to_string(), f.count.to_string(), f.notes.join("; ")]
-}
-
-/// The tiers of a survey: what most readers came for.
-fn tiles(report: &Report) -> Vec<Tile> {
-    let find = |key: Key| report.find(key).filter(|f| f.word().is_none());
-    let with_unit = |f: &Finding| {
-        let (shown, unit) = number::in_cells(f);
-        format!("{} {unit}", shown.value).trim().to_string()
-    };
-    (1_u64..)
-        .map_while(|n| Some((n, find(TIER_LATENCY.at([n.into()]))?)))
-        .map(|(n, latency)| {
-            let cycles = find(TIER_LATENCY_CYCLES.at([n.into()])).map(with_unit);
-            Tile {
-                name: format!("tier {n}"),
-                value: cycles.clone().unwrap_or_else(|| with_unit(latency)),
-                under: cycles.map(|_| with_unit(latency)).unwrap_or_default(),
-                more: find(TIER_CAPACITY.at([n.into()]))
-                    .map(|f| format!("up to {}", with_unit(f)))
-                    .unwrap_or_default(),
-            }
-        })
-        .collect()
 }
 
 /// Escapes text for an element or for an attribute in double quotes.
@@ -256,6 +256,3 @@ fn escaped(text: &str) -> String {
     }
     String::from_utf8(out).unwrap_or_default()
 }
-
-#[cfg(test)]
-mod tests;

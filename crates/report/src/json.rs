@@ -9,10 +9,10 @@ use fathom_analysis::examination::Row;
 use fathom_analysis::findings::{
     self, Basis, Coordinate, Detail, Finding, Histogram, Item, Key, Kind, Refused, Report, UNITS, Warning,
 };
-use fathom_analysis::metrics::REGISTRY;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use crate::kind::{self, ReportKind};
 use crate::schema::{self, FORMAT, VERSION};
 
 pub use comparison::{COMPARISON, COMPARISON_VERSION, comparison, comparison_schema};
@@ -192,12 +192,19 @@ fn rows<T>(items: &[T], row: impl Fn(&T) -> Value) -> String {
 ///
 /// A number that is not finite becomes null, with a note in its row.
 #[must_use]
-pub fn json(report: &Report) -> String {
+pub fn json(report: &Report, kind: &ReportKind) -> String {
+    let headline = (kind.headline)(report);
+    let headline = json!({
+        "answer": headline.answer,
+        "confidence": headline.confidence,
+        "action": headline.action,
+    });
     let subject = json!({"name": report.subject, "trust": report.trust, "facts": facts(report)});
     let keys = [
         ("format", json!(FORMAT).to_string()),
         ("version", json!(VERSION).to_string()),
         ("experiment", json!(report.experiment).to_string()),
+        ("headline", headline.to_string()),
         ("subject", subject.to_string()),
         ("seed", json!(report.seed).to_string()),
         ("elapsed_s", number(report.elapsed_s).to_string()),
@@ -245,6 +252,8 @@ struct Document {
     #[serde(rename = "version")]
     _version: u64,
     experiment: String,
+    #[serde(rename = "headline")]
+    _headline: HeadlineRow,
     subject: Subject,
     seed: u64,
     elapsed_s: Option<f64>,
@@ -252,6 +261,18 @@ struct Document {
     histograms: Vec<HistogramRow>,
     refusals: Vec<RefusalRow>,
     warnings: Vec<WarningRow>,
+}
+
+/// Follows from the findings, so that it is made anew and not read.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HeadlineRow {
+    #[serde(rename = "answer")]
+    _answer: String,
+    #[serde(rename = "confidence")]
+    _confidence: String,
+    #[serde(rename = "action")]
+    _action: String,
 }
 
 #[derive(Deserialize)]
@@ -323,13 +344,14 @@ fn unit(name: &str, unit: &str) -> Result<&'static str, ReadError> {
 /// The key of a row: its name, with which metric and coordinates must agree. A histogram has a metric of its kind, and
 /// a finding has another one.
 fn read_key(
+    kinds: &[&ReportKind],
     name: &str,
     metric: &str,
     coordinates: &Map<String, Value>,
     histogram: bool,
 ) -> Result<Key, ReadError> {
     let fits = |key: &Key| (key.metric.kind == Kind::Histogram) == histogram;
-    let key = REGISTRY.key(name).filter(fits).ok_or_else(|| ReadError::Name(name.to_owned()))?;
+    let key = kind::key(kinds, name).filter(fits).ok_or_else(|| ReadError::Name(name.to_owned()))?;
     if key.metric.pattern != metric || at(&key).as_object() != Some(coordinates) {
         return Err(ReadError::Key(name.to_owned()));
     }
@@ -370,8 +392,8 @@ fn read_detail(key: &Key, fields: &Map<String, Value>) -> Result<Detail, ReadErr
     Ok(detail)
 }
 
-fn read_finding(row: FindingRow) -> Result<Finding, ReadError> {
-    let key = read_key(&row.name, &row.metric, &row.at, false)?;
+fn read_finding(kinds: &[&ReportKind], row: FindingRow) -> Result<Finding, ReadError> {
+    let key = read_key(kinds, &row.name, &row.metric, &row.at, false)?;
     Ok(Finding {
         unit: unit(&row.name, &row.unit)?,
         value: match row.value {
@@ -390,9 +412,9 @@ fn read_finding(row: FindingRow) -> Result<Finding, ReadError> {
     })
 }
 
-fn read_histogram(row: HistogramRow) -> Result<Histogram, ReadError> {
+fn read_histogram(kinds: &[&ReportKind], row: HistogramRow) -> Result<Histogram, ReadError> {
     Ok(Histogram {
-        key: read_key(&row.name, &row.metric, &row.at, true)?,
+        key: read_key(kinds, &row.name, &row.metric, &row.at, true)?,
         unit: unit(&row.name, &row.unit)?,
         bytes: row.bytes,
         loads_per_sample: row.loads_per_sample,
@@ -409,14 +431,18 @@ fn read_fact((name, value): (String, Value)) -> Result<(String, String), ReadErr
     Ok((name, text))
 }
 
-/// Reads what [`json()`] printed. `warnings` are the warnings whose tokens may occur (the list is
-/// kept where warnings are made).
+/// Reads what [`json()`] printed. `kinds` are the kinds of report whose metrics may occur, `warnings` the warnings whose
+/// tokens may. The headline is not read: it follows from the findings.
 ///
 /// A null value reads as a number that is not one, which prints as null again.
 ///
 /// # Errors
 /// A [`ReadError`] that names the line and column, or the offending unit, token or version.
-pub fn from_json(text: &str, warnings: &[schema::WarningKind]) -> Result<Report, ReadError> {
+pub fn from_json(
+    text: &str,
+    kinds: &[&ReportKind],
+    warnings: &[schema::WarningKind],
+) -> Result<Report, ReadError> {
     let head: Head = serde_json::from_str(text)?;
     if head.format != FORMAT {
         return Err(ReadError::Format(head.format));
@@ -437,8 +463,12 @@ pub fn from_json(text: &str, warnings: &[schema::WarningKind]) -> Result<Report,
         facts: d.subject.facts.into_iter().map(read_fact).collect::<Result<_, _>>()?,
         seed: d.seed,
         elapsed_s: d.elapsed_s.unwrap_or(f64::NAN),
-        findings: d.findings.into_iter().map(read_finding).collect::<Result<_, _>>()?,
-        histograms: d.histograms.into_iter().map(read_histogram).collect::<Result<_, _>>()?,
+        findings: d.findings.into_iter().map(|row| read_finding(kinds, row)).collect::<Result<_, _>>()?,
+        histograms: d
+            .histograms
+            .into_iter()
+            .map(|row| read_histogram(kinds, row))
+            .collect::<Result<_, _>>()?,
         refusals: d
             .refusals
             .into_iter()
@@ -447,6 +477,3 @@ pub fn from_json(text: &str, warnings: &[schema::WarningKind]) -> Result<Report,
         warnings: d.warnings.into_iter().map(warning).collect::<Result<_, ReadError>>()?,
     })
 }
-
-#[cfg(test)]
-mod tests;

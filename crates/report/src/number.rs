@@ -133,7 +133,11 @@ pub fn value(f: &Finding) -> Shown {
         Value::Number(v) if f.unit == "bytes" => size(*v, f.low, f.high),
         Value::Number(v) if f.unit == "address" && v.is_finite() => Shown {
             // What is no address is none: it is printed as the number it is.
-            value: if *v < 0.0 || v.fract() != 0.0 { v.to_string() } else { format!("{:#04x}", *v as u64) },
+            value: if *v < 0.0 || v.fract() != 0.0 {
+                shown(*v, None, None).value
+            } else {
+                format!("{:#04x}", *v as u64)
+            },
             interval: shown(*v, f.low, f.high).interval,
         },
         Value::Number(v) => shown(*v, f.low, f.high),

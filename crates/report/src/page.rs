@@ -1,11 +1,11 @@
 //! The page that sections write on, and how a terminal shows it.
 
 use anstyle::{AnsiColor, Style as Ansi};
-use comfy_table::{CellAlignment, LineStyle, TableStyle};
-use unicode_width::UnicodeWidthStr;
 
 use crate::style::Style;
 use crate::text;
+
+pub use crate::table::{Column, INTERVAL, Table, left, measured, right};
 
 /// What a piece of text is, from which its colour follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,34 +49,6 @@ fn ansi(role: TextRole) -> Ansi {
         TextRole::Heat(n) => coloured(HEAT[n.min(HEAT.len() - 1)]),
     }
 }
-
-/// One column of a table.
-#[derive(Clone, Copy, Debug)]
-pub struct Column {
-    /// In as many lines as it has.
-    head: &'static str,
-    alignment: CellAlignment,
-    /// Blank columns to its right, beside the one that the table puts between any two.
-    gap: u16,
-}
-
-/// A column of words.
-pub const fn left(head: &'static str) -> Column {
-    Column { head, alignment: CellAlignment::Left, gap: 1 }
-}
-
-/// A column of numbers.
-pub const fn right(head: &'static str) -> Column {
-    Column { head, alignment: CellAlignment::Right, gap: 1 }
-}
-
-/// A column of numbers whose interval is the next column.
-pub const fn measured(head: &'static str) -> Column {
-    Column { head, alignment: CellAlignment::Right, gap: 0 }
-}
-
-/// The column of those intervals.
-pub const INTERVAL: Column = left("(95 %)");
 
 /// What a picture shows, for whoever draws it anew from the findings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -159,6 +131,8 @@ pub enum Block {
     Heading(String),
     /// A table.
     Table(Table),
+    /// The few numbers that most readers came for; a terminal leaves them to the tables.
+    Tiles(Vec<Tile>),
     /// A picture, drawn in characters.
     Picture {
         /// What it shows.
@@ -168,33 +142,21 @@ pub enum Block {
     },
 }
 
-/// A table: columns in which no row has anything are left out.
-#[derive(Clone, Debug)]
-pub struct Table {
-    columns: Vec<Column>,
-    rows: Vec<Vec<String>>,
-    colour: Vec<(&'static str, TextRole)>,
-}
-
-impl Table {
-    /// The columns that are shown: head, is it of numbers, and where its cells are in a row.
-    pub fn columns(&self) -> impl Iterator<Item = (&'static str, bool, usize)> {
-        let used = |c: &usize| self.rows.iter().any(|row| !row[*c].is_empty());
-        (0..self.columns.len())
-            .filter(used)
-            .map(|c| (self.columns[c].head, self.columns[c].alignment == CellAlignment::Right, c))
-    }
-
-    /// The rows, each with the ink that a text in it asks for.
-    pub fn rows(&self) -> impl Iterator<Item = (TextRole, &[String])> {
-        self.rows.iter().map(|row| {
-            let line: String = row.iter().map(|cell| format!(" {cell}")).collect();
-            (role_of(&line, &self.colour), row.as_slice())
-        })
-    }
+/// One of the few numbers that most readers came for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tile {
+    /// What it is of.
+    pub name: String,
+    /// The number with its unit.
+    pub value: String,
+    /// The same in another unit, or nothing.
+    pub under: String,
+    /// What else to know of it, or nothing.
+    pub more: String,
 }
 
 /// What has been written so far.
+#[derive(Debug)]
 pub struct Page {
     blocks: Vec<Block>,
     style: Style,
@@ -249,7 +211,12 @@ impl Page {
     /// A table. `colour` says what a line that contains a text is.
     pub fn table(&mut self, columns: &[Column], rows: &[Vec<String>], colour: &[(&'static str, TextRole)]) {
         let (columns, rows, colour) = (columns.to_vec(), rows.to_vec(), colour.to_vec());
-        self.blocks.push(Block::Table(Table { columns, rows, colour }));
+        self.blocks.push(Block::Table(Table::new(columns, rows, colour)));
+    }
+
+    /// The few numbers that most readers came for.
+    pub fn tiles(&mut self, tiles: Vec<Tile>) {
+        self.blocks.push(Block::Tiles(tiles));
     }
 
     /// A picture, in lines that are known to fit.
@@ -273,7 +240,10 @@ impl Text {
                 self.out.push('\n');
                 self.text(TextRole::Bold, text, "", "  ");
             }
-            Block::Table(table) => self.table(table),
+            Block::Table(table) => {
+                table.lines(&self.style).iter().for_each(|(role, line)| self.line(*role, line))
+            }
+            Block::Tiles(_) => {}
             Block::Picture { lines, .. } => lines.iter().for_each(|line| self.pieces(line)),
         }
     }
@@ -299,62 +269,4 @@ impl Text {
             self.line(role, &line);
         }
     }
-
-    /// Where the whole would be too wide, each row becomes a sentence instead: a number that is broken in
-    /// two misleads.
-    fn table(&mut self, shown: &Table) {
-        // Closer together before they are taken apart.
-        let Some(lines) = [1, 0].into_iter().find_map(|gap| self.lines_of(shown, gap)) else {
-            return self.sentences(shown);
-        };
-        let head = shown.columns().map(|(head, _, _)| head.lines().count()).max().unwrap_or(1);
-        for (at, line) in lines.iter().enumerate() {
-            // The head and the rule under it.
-            let role = if at <= head { TextRole::Dim } else { role_of(line, &shown.colour) };
-            self.line(role, line);
-        }
-    }
-
-    /// A table's lines, with gaps of at most so many columns between groups; none where they do not fit.
-    fn lines_of(&self, shown: &Table, most: u16) -> Option<Vec<String>> {
-        let used: Vec<usize> = shown.columns().map(|(_, _, c)| c).collect();
-        let rule = if self.style.unicode { '\u{2500}' } else { '-' };
-        let mut table = comfy_table::Table::new();
-        table
-            .load_style(TableStyle::new().header_separator(LineStyle::none().fill(rule).junction(rule)))
-            .set_header(used.iter().map(|&c| shown.columns[c].head));
-        for row in &shown.rows {
-            table.add_row(used.iter().map(|&c| row[c].clone()));
-        }
-        for (at, &c) in used.iter().enumerate() {
-            if let Some(column) = table.column_mut(at) {
-                let gap = if at + 1 == used.len() { 0 } else { shown.columns[c].gap.min(most) };
-                column.set_padding((0, gap)).set_cell_alignment(shown.columns[c].alignment);
-            }
-        }
-        let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_string()).collect();
-        lines.iter().all(|line| line.width() <= self.style.width).then_some(lines)
-    }
-
-    /// A table's rows as sentences: `tier 1, capacity 48 KiB (47..49), ...`.
-    fn sentences(&mut self, table: &Table) {
-        for row in &table.rows {
-            let mut text = String::new();
-            for (column, cell) in table.columns.iter().zip(row).filter(|(_, cell)| !cell.is_empty()) {
-                if column.head == INTERVAL.head {
-                    text += &format!(" {cell}");
-                } else {
-                    let comma = if text.is_empty() { "" } else { ", " };
-                    let head = column.head.replace('\n', " ");
-                    text += &format!("{comma}{}", format!("{head} {cell}").trim_start());
-                }
-            }
-            self.text(role_of(&text, &table.colour), text.trim_start(), "", "  ");
-        }
-    }
-}
-
-/// The ink of a line by the first text that it contains.
-fn role_of(line: &str, colour: &[(&str, TextRole)]) -> TextRole {
-    colour.iter().find(|(text, _)| line.contains(text)).map_or(TextRole::Plain, |(_, role)| *role)
 }

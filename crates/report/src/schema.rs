@@ -1,10 +1,8 @@
-//! What findings are called, as text and as a JSON Schema: printed from the list of metrics.
+//! What findings are called, as text and as a JSON Schema: printed from the metrics of the kinds of report.
 
 mod document;
 
-use fathom_analysis::findings::Key;
 use fathom_analysis::findings::words::{self, Words};
-use fathom_analysis::metrics::REGISTRY;
 
 pub(crate) use document::closed;
 pub use document::{schema_json, schema_text};
@@ -20,14 +18,5 @@ pub const VERSION: u64 = 1;
 /// in a crate that does not know this one; so it is handed in, as plain text.
 pub type WarningKind = (&'static str, &'static str);
 
-/// The key of a name, if a metric has such names.
-#[must_use]
-pub fn matches(name: &str) -> Option<Key> {
-    REGISTRY.key(name)
-}
-
 /// How far a subject's clock may be believed.
 pub(crate) static WORTH: &Words = &words::WORTH;
-
-#[cfg(test)]
-mod tests;

@@ -13,7 +13,7 @@ use fathom_units::facts;
 
 use fathom_analysis::metrics::latency::REFUSED;
 
-use crate::number;
+use crate::kind::ReportKind;
 use crate::schema::{WORTH, WarningKind};
 use crate::style::Style;
 use crate::terminal::terminal;
@@ -201,42 +201,29 @@ fn machine(report: &Report) -> &str {
     known.filter(|name| !name.is_empty()).unwrap_or("unnamed")
 }
 
-/// A number of the report with its unit, as in a cell.
-fn cell(report: &Report, name: &str) -> Option<String> {
-    let f = report.findings.iter().find(|f| f.name() == name)?;
-    let (shown, unit) = number::in_cells(f);
-    Some(format!("{} {unit}", shown.value).trim_end().to_owned())
+/// A column of the table of machines that experiments add to what every report has.
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    /// Its head.
+    pub head: &'static str,
+    /// What stands in it of a report; empty where nothing was found.
+    pub cell: fn(&Report) -> String,
 }
-
-/// The columns of a row.
-const COLUMNS: [&str; 7] =
-    ["machine", "trust", "core", "tiers (capacity, latency)", "TLBs", "walk", "disturbed"];
 
 /// The two lines above the rows of a Markdown table.
 #[must_use]
-pub fn header() -> String {
-    format!("| {} |\n|{}\n", COLUMNS.join(" | "), " --- |".repeat(COLUMNS.len()))
+pub fn header(columns: &[Column]) -> String {
+    let heads: Vec<&str> =
+        ["machine", "trust"].into_iter().chain(columns.iter().map(|column| column.head)).collect();
+    format!("| {} |\n|{}\n", heads.join(" | "), " --- |".repeat(heads.len()))
 }
 
 /// One row of that table, of an [`anonymous`] report.
 #[must_use]
-pub fn row(report: &Report) -> String {
-    let tiers = (1..).map_while(|n| {
-        let latency = cell(report, &format!("tier.{n}.latency"))?;
-        let capacity = cell(report, &format!("tier.{n}.capacity")).unwrap_or_else(|| "beyond".to_owned());
-        Some(format!("{capacity} {latency}"))
-    });
-    let tlbs = (1..).map_while(|n| cell(report, &format!("tlb.{n}.entries")));
-    let cells = [
-        machine(report).to_owned(),
-        report.trust.clone(),
-        cell(report, "clock.core_hz").unwrap_or_default(),
-        tiers.collect::<Vec<_>>().join("; "),
-        tlbs.collect::<Vec<_>>().join(", "),
-        cell(report, "walk.latency").unwrap_or_default(),
-        cell(report, "disturbed").unwrap_or_default(),
-    ];
-    format!("| {} |\n", cells.map(|cell| markdown(&cell)).join(" | "))
+pub fn row(report: &Report, columns: &[Column]) -> String {
+    let own = [machine(report).to_owned(), report.trust.clone()];
+    let cells = own.into_iter().chain(columns.iter().map(|column| (column.cell)(report)));
+    format!("| {} |\n", cells.map(|cell| markdown(&cell)).collect::<Vec<_>>().join(" | "))
 }
 
 /// Text inside a Markdown table: nothing in it is markup or ends the cell.
@@ -259,8 +246,8 @@ fn markdown(text: &str) -> String {
 
 /// A collapsible block with the whole report, of an [`anonymous`] report.
 #[must_use]
-pub fn details(report: &Report) -> String {
-    let text = terminal(report, &Style::default(), None);
+pub fn details(report: &Report, kind: &ReportKind) -> String {
+    let text = terminal(report, kind, &Style::default(), None);
     // Longer than any run of backticks in it, so that no line of it closes the fence.
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
@@ -270,9 +257,20 @@ pub fn details(report: &Report) -> String {
 
 /// The findings of an [`anonymous`] report as JSON: the document that `--json` prints, with plain text only.
 #[must_use]
-pub fn json(report: &Report) -> String {
-    crate::json::json(&crate::text::clean_report(report, true))
+pub fn json(report: &Report, kind: &ReportKind) -> String {
+    crate::json::json(&crate::text::clean_report(report, true), kind)
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::without_names;
+
+    #[test]
+    fn places_and_numbers_that_everybody_has_stay() {
+        for text in
+            ["n/2n at 16 MiB (0.5..0.7)", "see /proc/meminfo", "5.10.0 at 2.4 GHz", "page 4096 of 2097152"]
+        {
+            assert_eq!(without_names(text), text);
+        }
+    }
+}

@@ -7,16 +7,17 @@ pub struct Style {
     pub colour: bool,
     /// May characters beyond ASCII be used?
     pub unicode: bool,
-    /// Columns that no line exceeds; fewer than [`Style::NARROWEST`] count as that many.
+    /// Columns that no line exceeds, but for a command; fewer than [`Style::NARROWEST`] count as that many, and more than
+    /// [`Style::WIDEST`] as that many.
     pub width: usize,
 }
 
 impl Style {
-    /// The narrowest width, in columns, that a table of numbers can still be read in.
-    pub const NARROWEST: usize = 40;
+    /// The narrowest width that output is fitted to, in columns.
+    pub const NARROWEST: usize = 60;
 
-    /// The widest line, in columns: what is wider than this is hard to read, however wide the terminal.
-    pub const WIDEST: usize = 120;
+    /// The widest width that output is fitted to, in columns.
+    pub const WIDEST: usize = 200;
 }
 
 impl Default for Style {

@@ -6,41 +6,56 @@ use fathom_analysis::facts;
 use fathom_analysis::findings::Report;
 use fathom_analysis::metrics::common::DISTURBED;
 
+use crate::caution;
+use crate::head::{caveat, disturbance, identity, lead};
+use crate::kind::ReportKind;
 use crate::page::{Page, TextRole};
-use crate::sections::finding_index::FindingIndex;
-use crate::sections::{body, caveat, disturbance, headline, identity, survey};
 use crate::style::Style;
 use crate::text;
 pub use doctor::examination;
 
-/// The whole report as text: no line is wider than `style.width`, and every line ends in a newline.
+/// The whole report as text, of the kind that its experiment declares: the headline first, then in one line how many warnings
+/// and refusals there are, then what was found; warnings and refusals in full at the end. No line is wider than
+/// `style.width`, but for commands, which are never cut; every line ends in a newline.
 ///
-/// `next` is the next command to type, printed last; where it must be cut, it is cut with
-/// backslashes, so that it can still be pasted.
-///
-/// A finding that no section knows is printed as a row, so nothing is lost.
+/// `next` is the next command to type, printed last.
 #[must_use]
-pub fn terminal(report: &Report, style: &Style, next: Option<&str>) -> String {
+pub fn terminal(report: &Report, kind: &ReportKind, style: &Style, next: Option<&str>) -> String {
     let style = Style { width: style.width.clamp(Style::NARROWEST, Style::WIDEST), ..*style };
     let report = text::clean_report(report, style.unicode);
     let mut page = Page::new(style);
-    let mut finding_index = FindingIndex::new(&report.findings);
+    answer(&mut page, &report, kind);
     header(&mut page, &report);
-    disturbed(&mut page, &mut finding_index);
+    disturbed(&mut page, &report);
     if report.findings.is_empty() {
         nothing(&mut page, &report);
     }
-    body(&mut page, &report, finding_index);
-    survey::warnings(&mut page, &report.warnings);
-    survey::refusals(&mut page, &report.refusals);
+    (kind.view)(&report, &mut page);
+    caution::warnings(&mut page, &report.warnings);
+    caution::refusals(&mut page, &report.refusals);
     if let Some(next) = next {
         next_command(&mut page, &text::clean(next, style.unicode));
     }
     page.finish()
 }
 
+/// The headline, and the line of warnings and refusals.
+fn answer(page: &mut Page, report: &Report, kind: &ReportKind) {
+    let headline = (kind.headline)(report);
+    for (nth, line) in headline.lines().enumerate() {
+        page.text(if nth == 0 { TextRole::Bold } else { TextRole::Plain }, line, "", "  ");
+    }
+    let folded = caution::folded(report);
+    if let Some(text) = &folded {
+        page.text(TextRole::Warn, &format!("{text} (at the end)"), "", "  ");
+    }
+    if folded.is_some() || headline.lines().next().is_some() {
+        page.line(TextRole::Plain, "");
+    }
+}
+
 fn header(page: &mut Page, report: &Report) {
-    page.text(TextRole::Bold, &headline(report), "", "  ");
+    page.text(TextRole::Bold, &lead(report), "", "  ");
     if let Some(caveat) = caveat(&report.trust) {
         page.text(TextRole::Plain, caveat, "", "  ");
     }
@@ -53,8 +68,8 @@ fn header(page: &mut Page, report: &Report) {
 }
 
 /// A disturbance stands on top, with its causes; its absence is one quiet line.
-fn disturbed(page: &mut Page, finding_index: &mut FindingIndex) {
-    let Some(f) = finding_index.one(&DISTURBED) else { return };
+fn disturbed(page: &mut Page, report: &Report) {
+    let Some(f) = report.find(&DISTURBED) else { return };
     let (role, text) = disturbance(f);
     page.text(role, &text, "", "  ");
     for note in &f.notes {
@@ -72,22 +87,8 @@ fn nothing(page: &mut Page, report: &Report) {
     page.text(TextRole::Bad, &why, "", "  ");
 }
 
+/// The next command to type, whole in one line.
 fn next_command(page: &mut Page, next: &str) {
     page.line(TextRole::Plain, "");
-    let width = page.style().width;
-    let lines = text::command(next, width);
-    let label = "Next: ";
-    if let [only] = lines.as_slice()
-        && label.len() + unicode_width::UnicodeWidthStr::width(only.as_str()) <= width
-    {
-        page.pieces(&[(TextRole::Plain, label.to_string()), (TextRole::Bold, only.clone())]);
-        return;
-    }
-    page.line(TextRole::Plain, label);
-    for line in lines {
-        page.line(TextRole::Bold, &line);
-    }
+    page.pieces(&[(TextRole::Plain, "Next: ".to_owned()), (TextRole::Bold, next.to_owned())]);
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,8 +1,10 @@
 //! Text that is fit for a terminal: nothing in it moves the cursor, and every column is counted.
 
 use fathom_analysis::findings::{Finding, Refused, Report, Value, Warning};
-use textwrap::{Options, WordSplitter};
-use unicode_width::UnicodeWidthChar;
+use textwrap::WordSeparator;
+use textwrap::core::{Word, break_words};
+use textwrap::wrap_algorithms::wrap_first_fit;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// What stands for a character where only ASCII may be printed; `None` where there is no such habit.
 fn plain(c: char) -> Option<&'static str> {
@@ -90,45 +92,37 @@ pub fn clean_report(report: &Report, unicode: bool) -> Report {
 }
 
 /// `text` in lines of at most `width` columns: broken between words, and inside a word only where
-/// it is longer than a line. The first line begins with `first`, the others with `under`.
+/// it is longer than a line. What stands between backticks is a command: it is never broken, whatever its length, so that
+/// it can be pasted. The first line begins with `first`, the others with `under`.
 pub fn wrap(text: &str, width: usize, first: &str, under: &str) -> Vec<String> {
-    let options = Options::new(width)
-        .initial_indent(first)
-        .subsequent_indent(under)
-        .word_splitter(WordSplitter::NoHyphenation);
-    textwrap::wrap(text, options).into_iter().map(|line| line.trim_end().to_string()).collect()
+    let room = |indent: &str| width.saturating_sub(indent.width()).max(1);
+    let words = words(text).into_iter().flat_map(|word| match word.contains(['`']) {
+        true => vec![word],
+        false => break_words([word], room(under).min(room(first))),
+    });
+    let words: Vec<Word> = words.collect();
+    let lines = wrap_first_fit(&words, &[room(first) as f64, room(under) as f64]);
+    let line = |(at, words): (usize, &&[Word])| {
+        let text: String = words.iter().flat_map(|word| [word.word, word.whitespace]).collect();
+        format!("{}{text}", if at == 0 { first } else { under }).trim_end().to_owned()
+    };
+    lines.iter().enumerate().map(line).collect()
 }
 
-/// A shell command in lines of at most `width` columns that can still be pasted: a line that is
-/// cut ends in a backslash, and the next one begins in the first column, because a shell joins the
-/// two without a blank.
-pub fn command(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    let mut used = 0;
-    for word in text.split_inclusive(' ') {
-        let columns: usize = word.trim_end().chars().filter_map(UnicodeWidthChar::width).sum();
-        // One column stays free for the backslash.
-        if used > 0 && used + columns >= width {
-            start_line(&mut lines, &mut used);
-        }
-        for c in word.chars() {
-            let columns = c.width().unwrap_or(0);
-            if used + columns >= width {
-                start_line(&mut lines, &mut used);
-            }
-            if let Some(line) = lines.last_mut() {
-                line.push(c);
-            }
-            used += columns;
+/// The words of a text, each with the blanks behind it; a command between backticks is one word, with what it touches.
+fn words(text: &str) -> Vec<Word<'_>> {
+    let mut words = Vec::new();
+    let mut start = 0;
+    let mut end = 0;
+    let mut open = false;
+    let plain = text.matches('`').count() % 2 == 1;
+    for word in WordSeparator::AsciiSpace.find_words(text) {
+        open ^= !plain && word.word.matches('`').count() % 2 == 1;
+        end += word.word.len() + word.whitespace.len();
+        if !open {
+            words.push(Word::from(&text[start..end]));
+            start = end;
         }
     }
-    lines
-}
-
-fn start_line(lines: &mut Vec<String>, used: &mut usize) {
-    if let Some(line) = lines.last_mut() {
-        line.push('\\');
-    }
-    lines.push(String::new());
-    *used = 0;
+    words
 }

@@ -17,7 +17,7 @@ macro_rules! axes {
 
             /// Its name in patterns (`{level}`) and in JSON.
             #[must_use]
-            pub fn name(self) -> &'static str {
+            pub const fn name(self) -> &'static str {
                 match self { $(Axis::$variant => $name,)* }
             }
 

@@ -122,6 +122,21 @@ impl Metric {
         });
         Key { metric: self, at: at.collect() }
     }
+
+    /// The key of a name, where it is one of this metric's: the inverse of [`Key::name`].
+    #[must_use]
+    pub fn key(&'static self, name: &str) -> Option<Key> {
+        let mut at = Vec::new();
+        let (mut patterns, mut parts) = (self.parts(), name.split('.'));
+        loop {
+            match (patterns.next(), parts.next()) {
+                (None, None) => return Some(Key { metric: self, at }),
+                (Some(Ok(word)), Some(part)) if word == part => {}
+                (Some(Err(axis)), Some(part)) => at.push((axis, Coordinate::read(axis, part)?)),
+                _ => return None,
+            }
+        }
+    }
 }
 
 impl Key {
@@ -184,19 +199,6 @@ impl Registry {
     /// The inverse of [`Key::name`].
     #[must_use]
     pub fn key(self, name: &str) -> Option<Key> {
-        self.metrics().find_map(|metric| read(metric, name))
-    }
-}
-
-fn read(metric: &'static Metric, name: &str) -> Option<Key> {
-    let mut at = Vec::new();
-    let (mut patterns, mut parts) = (metric.parts(), name.split('.'));
-    loop {
-        match (patterns.next(), parts.next()) {
-            (None, None) => return Some(Key { metric, at }),
-            (Some(Ok(word)), Some(part)) if word == part => {}
-            (Some(Err(axis)), Some(part)) => at.push((axis, Coordinate::read(axis, part)?)),
-            _ => return None,
-        }
+        self.metrics().find_map(|metric| metric.key(name))
     }
 }

@@ -211,7 +211,7 @@ impl Metric {
 
     /// The parts of the name: a word, or an axis. A part in braces that names no axis is taken for a word; a test
     /// holds that there is none.
-    pub(super) fn parts(&self) -> impl Iterator<Item = Result<&'static str, Axis>> {
+    pub fn parts(&self) -> impl Iterator<Item = Result<&'static str, Axis>> {
         self.pattern.split('.').map(|part| {
             let name = part.strip_prefix('{').and_then(|part| part.strip_suffix('}'));
             match name.and_then(Axis::of) {

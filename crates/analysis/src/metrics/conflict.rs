@@ -1,6 +1,6 @@
 //! What `fathom conflict` finds: how each level is built, and what lines that compete for a set cost.
 
-use crate::findings::{Field, Metric, metrics, words};
+use crate::findings::{Field, metrics, words};
 
 /// How far each of the nearest policies is from what was seen.
 pub const DEVIANCE: Field = Field::new(
@@ -55,10 +55,4 @@ metrics! {
     TIER_COLOUR_SHARED_TIME_PER_ROUND "tier.{level}.colour.shared.{pages}.time_per_round" ["ns"]
         "time of that round"
         .less_is_better().timed();
-}
-
-/// Is it a row of the rounds of reads?
-#[must_use]
-pub fn is_round(metric: &Metric) -> bool {
-    metric.pattern.starts_with("conflict.")
 }

@@ -4,7 +4,7 @@ use fathom_analysis::claims::decode;
 use fathom_analysis::findings::{Refused, Report};
 
 use super::{NAME, colours, study};
-use crate::common::claims;
+use crate::claims;
 use crate::common::scale::{Scale, believable};
 use crate::disturbance;
 use crate::geometry::{self, Level};

@@ -49,7 +49,7 @@ pub fn read(record: &Record) -> Report {
         });
     }
     missing(record, &sets, &mut report);
-    report.findings.extend(crate::common::claims::rows(&decode(&record.facts)));
+    report.findings.extend(crate::claims::rows(&decode(&record.facts)));
     report
 }
 

@@ -10,7 +10,7 @@ use fathom_probe::pattern::OrderKind;
 use fathom_units::size;
 
 use super::{NAME, claims};
-use crate::common::claims::rows;
+use crate::claims::rows;
 use crate::common::scale::{At, Scale, believable, no_huge_pages};
 use crate::common::{STRIDE, WINDOW_PAGES};
 use crate::disturbance;

@@ -155,7 +155,11 @@ fn judge(what: &str, all: &[Description]) -> (usize, Vec<String>) {
                         wrong.push(format!("{spent} accesses are more than the budget"));
                     }
                     if std::env::var("ORACLE_SHOW").is_ok_and(|name| name == d.name) {
-                        println!("{}\n{}", d.to_toml(), fathom_report::json(report));
+                        println!(
+                            "{}\n{}",
+                            d.to_toml(),
+                            fathom_report::json(report, &fathom_experiment::survey::KIND)
+                        );
                     }
                     if !wrong.is_empty() {
                         failures.lock().unwrap().push(format!("{}: {}", d.name, wrong.join("; ")));

@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use fathom_analysis::findings::Kind;
+use fathom_experiment::report_kinds::REPORT_KINDS;
 use fathom_report::schema;
 use serde_json::Value;
 
@@ -123,7 +124,8 @@ fn every_finding_is_in_the_schema_with_its_unit() {
         assert!(findings.len() > 20, "{machine}: {} findings", findings.len());
         for finding in findings {
             let name = finding["name"].as_str().expect("a name");
-            let key = schema::matches(name).unwrap_or_else(|| panic!("{machine}: {name} is in no schema"));
+            let key = fathom_report::kind::key(REPORT_KINDS, name)
+                .unwrap_or_else(|| panic!("{machine}: {name} is in no schema"));
             let unit = finding["unit"].as_str().expect("a unit");
             let metric = key.metric;
             assert!(metric.units.contains(&unit), "{machine}: {name} in '{unit}', not {:?}", metric.units);

@@ -2,8 +2,9 @@
 
 use fathom_analysis::foreign::read;
 use fathom_experiment::record::{End, Imported, MOST_SERIES, Record, Run};
+use fathom_experiment::report_kinds::REPORT_KINDS;
 use fathom_experiment::wakeup;
-use fathom_report::{json, schema};
+use fathom_report::{json, kind};
 
 /// Holds any text against what is promised of every result: it adds up, and the record says the same.
 pub fn run(data: &[u8]) {
@@ -30,11 +31,11 @@ pub fn run(data: &[u8]) {
     assert_eq!(record.imported, series);
     let report = fathom_experiment::read(&record);
     for finding in &report.findings {
-        let known = schema::matches(&finding.name());
+        let known = kind::key(REPORT_KINDS, &finding.name());
         let known = known.unwrap_or_else(|| panic!("{} is in no schema", finding.name()));
         assert!(known.metric.units.contains(&finding.unit), "{} in '{}'", finding.name(), finding.unit);
         let ordered = finding.low.zip(finding.high).is_none_or(|(low, high)| low <= high);
         assert!(ordered, "{finding:?}");
     }
-    assert!(json(&report).is_ascii() || !text.is_ascii());
+    assert!(json(&report, &wakeup::KIND).is_ascii() || !text.is_ascii());
 }

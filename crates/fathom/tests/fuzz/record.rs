@@ -6,10 +6,12 @@ use fathom_analysis::draft::{Options, draft};
 use fathom_analysis::findings::Report;
 use fathom_analysis::hierarchy::Hierarchy;
 use fathom_experiment::record::Record;
+use fathom_experiment::report_kinds::{self, REPORT_KINDS};
 use fathom_experiment::{cacheability, conflict, dma, latency, stride, survey, wakeup};
 use fathom_probe::pattern::Trial;
 use fathom_probe::wire::Line;
-use fathom_report::{Style, comparison, from_json, html, json, schema, terminal};
+use fathom_report::html::{self, Entry};
+use fathom_report::{ReportKind, Style, comparison, from_json, kind};
 
 use crate::{lines, mutate};
 
@@ -26,6 +28,18 @@ fn style(colour: bool) -> Style {
     Style { colour, unicode: colour, width: 80 }
 }
 
+fn kind_of(report: &Report) -> &'static ReportKind {
+    report_kinds::kind(&report.experiment).unwrap_or_else(|| panic!("{:?} is of no kind", report.experiment))
+}
+
+fn terminal(report: &Report, style: &Style, next: Option<&str>) -> String {
+    fathom_report::terminal(report, kind_of(report), style, next)
+}
+
+fn json(report: &Report) -> String {
+    fathom_report::json(report, kind_of(report))
+}
+
 /// Reads and judges; nothing where the first line is none of a record.
 pub fn judged(data: &[u8]) -> Option<Report> {
     let record = match lines::read(data, |record| record.excess().map(str::to_owned)) {
@@ -38,7 +52,7 @@ pub fn judged(data: &[u8]) -> Option<Report> {
     planned(&record);
     let report = fathom_experiment::read(&record);
     for finding in &report.findings {
-        let known = schema::matches(&finding.name());
+        let known = kind::key(REPORT_KINDS, &finding.name());
         let known = known.unwrap_or_else(|| panic!("{} is in no schema", finding.name()));
         assert!(known.metric.units.contains(&finding.unit), "{} in '{}'", finding.name(), finding.unit);
     }
@@ -46,8 +60,8 @@ pub fn judged(data: &[u8]) -> Option<Report> {
     harmless(&text);
     assert!(terminal(&report, &style(true), None).contains("\x1b["));
     let document = json(&report);
-    let again =
-        from_json(&document, fathom_experiment::WARNINGS).unwrap_or_else(|e| panic!("{e}\n{document}"));
+    let again = from_json(&document, REPORT_KINDS, fathom_experiment::WARNINGS)
+        .unwrap_or_else(|e| panic!("{e}\n{document}"));
     // What is not finite is null in JSON, so that the text and not the report is what comes back.
     assert_eq!(json(&again), document);
     carried(&report, &document);
@@ -94,18 +108,21 @@ fn checked(report: &Report) {
     };
     let Ok(checked) = against::check(report, &described) else { return };
     for finding in &checked.findings {
-        let known = schema::matches(&finding.name()).unwrap_or_else(|| panic!("{}", finding.name()));
+        let known = kind::key(REPORT_KINDS, &finding.name()).unwrap_or_else(|| panic!("{}", finding.name()));
         assert!(known.metric.units.contains(&finding.unit), "{} in '{}'", finding.name(), finding.unit);
     }
     harmless(&terminal(&checked, &style(false), None));
-    assert_eq!(json(&against::check(&checked, &described).unwrap_or_default()), json(&checked));
+    let again =
+        against::check(&checked, &described).unwrap_or_else(|_| panic!("what was checked can be checked"));
+    assert_eq!(json(&again), json(&checked));
 }
 
 /// A page carries the findings, and nothing in them ends an element of it.
 fn carried(report: &Report, document: &str) {
-    let page = html(&[("A", report)], &[]).unwrap_or_else(|e| panic!("{e}"));
-    let back =
-        html::reports(&page, fathom_experiment::WARNINGS).unwrap_or_else(|e| panic!("{e}\n{document}"));
+    let entry = Entry { name: "A", report, kind: kind_of(report) };
+    let page = fathom_report::html(&[entry], &[]).unwrap_or_else(|e| panic!("{e}"));
+    let back = html::reports(&page, REPORT_KINDS, fathom_experiment::WARNINGS)
+        .unwrap_or_else(|e| panic!("{e}\n{document}"));
     assert_eq!(json(&back[0].1), document);
     assert_eq!(page.matches("</script").count(), 3, "{document}");
 }
@@ -126,11 +143,11 @@ fn planned(record: &Record) {
     }
 }
 
-/// Eighty columns of plain text.
+/// Eighty columns of plain text, but for commands, which are never wrapped.
 fn harmless(text: &str) {
     for line in text.lines() {
         let plain = line.chars().all(|c| c.is_ascii() && !c.is_ascii_control());
-        assert!(plain && line.len() <= 80, "{line:?}");
+        assert!(plain && (line.len() <= 80 || line.contains('`') || line.starts_with("Next: ")), "{line:?}");
     }
 }
 

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use browser::{Browser, chromium};
+use fathom_experiment::report_kinds::{REPORT_KINDS, kind};
+use fathom_report::html::Entry;
 use serde_json::{Value, json};
 
 const DESK: u64 = 1280;
@@ -65,11 +67,13 @@ fn pages(dir: &Path) -> Vec<(&'static str, Vec<&'static str>)> {
 /// Pages of reports that were built by hand, whose measurement takes a machine and minutes.
 fn documents(dir: &Path) {
     for name in ["wakeup", "wakeup-sweep"] {
-        let file = format!("../report/tests/golden/{name}.json");
+        let file = format!("../experiment/tests/report/golden/{name}.json");
         let text =
             std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).expect("a document");
-        let report = fathom_report::from_json(&text, fathom_experiment::WARNINGS).expect("findings");
-        let page = fathom_report::html(&[(name, &report)], &[]).expect("a page");
+        let report =
+            fathom_report::from_json(&text, REPORT_KINDS, fathom_experiment::WARNINGS).expect("findings");
+        let entry = Entry { name, report: &report, kind: kind(&report.experiment).expect("a kind") };
+        let page = fathom_report::html(&[entry], &[]).expect("a page");
         std::fs::write(dir.join(format!("{name}.html")), page).expect("a file");
     }
 }

@@ -1,7 +1,7 @@
 //! The terminal's sections as HTML.
 
 use super::escaped;
-use crate::page::{Block, Chart, Pieces, Shown, Table, TextRole};
+use crate::page::{Block, Chart, Pieces, Shown, Table, TextRole, Tile};
 
 fn class(role: TextRole) -> &'static str {
     match role {
@@ -34,6 +34,7 @@ pub fn body(blocks: &[Block], report: usize, level: u8) -> String {
                 }
             }
             Block::Table(table) => out += &self::table(table, &about),
+            Block::Tiles(tiles) => out += &self::tiles(tiles),
             Block::Picture { chart, lines } => out += &figure(chart, lines, report, &about),
         }
     }
@@ -76,6 +77,15 @@ fn table(table: &Table, about: &str) -> String {
         out += "</tr>\n";
     }
     out + "</tbody></table></div>\n"
+}
+
+fn tiles(tiles: &[Tile]) -> String {
+    let tile = |tile: &Tile| {
+        let [name, value, under, more] =
+            [&tile.name, &tile.value, &tile.under, &tile.more].map(|text| escaped(text));
+        format!("<li><span>{name}</span><b>{value}</b><span>{under}</span><span>{more}</span></li>")
+    };
+    format!("<ul class=\"tiles\">{}</ul>\n", tiles.iter().map(tile).collect::<String>())
 }
 
 /// Width of one block of a bar, in the page's unit of type.

@@ -5,8 +5,9 @@ use fathom_analysis::findings::{Axis, Report};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::Change;
+use super::{Change, Entry};
 use crate::json::{ReadError, from_json, json as findings};
+use crate::kind::ReportKind;
 use crate::schema::{VERSION, WarningKind};
 
 /// The `format` of the data in a page.
@@ -19,11 +20,11 @@ const CLOSE: &str = "</script>";
 /// The island: `{format, version, axes: {axis: [word]}, reports: [{name, findings}], changes: [{a, b, rows}]}`.
 ///
 /// Every `<` is written as an escape of JSON's own, so that nothing in it can end the element.
-pub fn write(named: &[(&str, &Report)], changes: &[Change]) -> String {
-    let reports: Vec<String> = named
+pub fn write(entries: &[Entry], changes: &[Change]) -> String {
+    let reports: Vec<String> = entries
         .iter()
-        .map(|(name, report)| {
-            format!("{{\"name\": {}, \"findings\": {}}}", json!(name), findings(report).trim_end())
+        .map(|Entry { name, report, kind }| {
+            format!("{{\"name\": {}, \"findings\": {}}}", json!(name), findings(report, kind).trim_end())
         })
         .collect();
     let changes: Vec<Value> = changes.iter().map(change).collect();
@@ -75,11 +76,15 @@ struct Named {
     findings: Box<serde_json::value::RawValue>,
 }
 
-/// The reports of a page that [`html`](super::html()) made, with their names. `warnings` as in [`from_json`].
+/// The reports of a page that [`html`](super::html()) made, with their names. `kinds` and `warnings` as in [`from_json`].
 ///
 /// # Errors
 /// A [`ReadError`]: no data in the page, another format or version, or findings that cannot be read.
-pub fn reports(page: &str, warnings: &[WarningKind]) -> Result<Vec<(String, Report)>, ReadError> {
+pub fn reports(
+    page: &str,
+    kinds: &[&ReportKind],
+    warnings: &[WarningKind],
+) -> Result<Vec<(String, Report)>, ReadError> {
     let data = page
         .split_once(OPEN)
         .and_then(|(_, rest)| rest.split_once(CLOSE))
@@ -95,6 +100,6 @@ pub fn reports(page: &str, warnings: &[WarningKind]) -> Result<Vec<(String, Repo
     island
         .reports
         .into_iter()
-        .map(|named| Ok((named.name, from_json(named.findings.get(), warnings)?)))
+        .map(|named| Ok((named.name, from_json(named.findings.get(), kinds, warnings)?)))
         .collect()
 }

@@ -4,15 +4,16 @@ use serde_json::{Value, json};
 
 use fathom_analysis::findings::words::{self, Words};
 use fathom_analysis::findings::{Axis, Basis, Kind, Metric, UNITS};
-use fathom_analysis::metrics::REGISTRY;
 
 use super::{FORMAT, VERSION, WORTH, WarningKind};
+use crate::kind::{self, ReportKind};
 
-/// The list for people, within 100 columns: names with unit and meaning, then axes and words.
+/// The list for people, within 100 columns: the names of these kinds of report with unit and meaning, then axes and words.
 #[must_use]
-pub fn schema_text(warnings: &[WarningKind]) -> String {
+pub fn schema_text(kinds: &[&ReportKind], warnings: &[WarningKind]) -> String {
+    let metrics = kind::metrics(kinds);
     let mut out = format!("format {FORMAT}, version {VERSION}\n\nNames of findings and of histograms\n");
-    for metric in REGISTRY.metrics() {
+    for metric in &metrics {
         let kind = match metric.kind {
             Kind::Word(words) => format!("word of {}", words.name),
             Kind::Words(words) => format!("words of {}, separated by commas, or none", words.name),
@@ -35,7 +36,7 @@ pub fn schema_text(warnings: &[WarningKind]) -> String {
         out += &entry(axis.name(), &format!("{}: {of}", axis.about()));
     }
     out += "\nWords\n";
-    for words in word_lists() {
+    for words in word_lists(&metrics) {
         out += &entry(words.name, &format!("{}: {}", words.about, list(words)));
     }
     let units: Vec<&str> = UNITS.iter().map(|unit| if unit.is_empty() { "(none)" } else { unit }).collect();
@@ -60,8 +61,8 @@ fn list(words: &Words) -> String {
 }
 
 /// Every list of words that is not told with its axis, once.
-fn word_lists() -> Vec<&'static Words> {
-    let values = REGISTRY.metrics().filter_map(|metric| match metric.kind {
+fn word_lists(metrics: &[&'static Metric]) -> Vec<&'static Words> {
+    let values = metrics.iter().filter_map(|metric| match metric.kind {
         Kind::Word(words) | Kind::Words(words) => Some(words),
         Kind::Number | Kind::Text | Kind::Histogram => None,
     });
@@ -159,7 +160,7 @@ pub(crate) fn closed(about: &str, properties: Value) -> Value {
     })
 }
 
-fn finding_schema() -> Value {
+fn finding_schema(metrics: &[&'static Metric]) -> Value {
     let mut row = closed(
         "One finding: a flat row.",
         json!({
@@ -188,8 +189,8 @@ fn finding_schema() -> Value {
             },
         }),
     );
-    row["anyOf"] = REGISTRY
-        .metrics()
+    row["anyOf"] = metrics
+        .iter()
         .filter_map(|metric| {
             let value = match metric.kind {
                 Kind::Histogram => return None,
@@ -223,7 +224,7 @@ fn of_metric(metric: &Metric) -> Value {
     })
 }
 
-fn histogram_schema() -> Value {
+fn histogram_schema(metrics: &[&'static Metric]) -> Value {
     let mut row = closed(
         "A histogram of raw samples, each divided by the loads that it timed.",
         json!({
@@ -245,21 +246,31 @@ fn histogram_schema() -> Value {
             },
         }),
     );
-    let histograms = REGISTRY.metrics().filter(|metric| metric.kind == Kind::Histogram);
-    row["anyOf"] = histograms.map(of_metric).collect();
+    let histograms = metrics.iter().filter(|metric| metric.kind == Kind::Histogram);
+    row["anyOf"] = histograms.map(|metric| of_metric(metric)).collect();
     row
 }
 
 /// The JSON Schema (draft 2020-12) of the document that `--json` prints, indented.
 ///
-/// `warnings` is the list of warnings that this build may give; an empty one allows any token.
+/// `kinds` are the kinds of report that this build makes; `warnings` is the list of warnings that it may give: an empty one
+/// allows any token.
 #[must_use]
-pub fn schema_json(warnings: &[WarningKind]) -> String {
+pub fn schema_json(kinds: &[&ReportKind], warnings: &[WarningKind]) -> String {
+    let metrics = kind::metrics(kinds);
     let token = if warnings.is_empty() {
         json!({"type": "string"})
     } else {
         json!({"enum": warnings.iter().map(|w| w.0).collect::<Vec<_>>()})
     };
+    let headline = closed(
+        "What the findings amount to, a sentence or none each; for people.",
+        json!({
+            "answer": {"description": "What was found.", "type": "string"},
+            "confidence": {"description": "How sure that is.", "type": "string"},
+            "action": {"description": "What to do.", "type": "string"},
+        }),
+    );
     let subject = closed(
         "What was measured.",
         json!({
@@ -282,11 +293,12 @@ pub fn schema_json(warnings: &[WarningKind]) -> String {
             "format": {"const": FORMAT},
             "version": {"const": VERSION},
             "experiment": {"type": "string"},
+            "headline": headline,
             "subject": subject,
             "seed": {"description": "The plan's seed, 64 bits.", "type": "integer", "minimum": 0},
             "elapsed_s": {"description": "Wall time that the measurement took, seconds.", "type": ["number", "null"]},
-            "findings": {"type": "array", "items": finding_schema()},
-            "histograms": {"type": "array", "items": histogram_schema()},
+            "findings": {"type": "array", "items": finding_schema(&metrics)},
+            "histograms": {"type": "array", "items": histogram_schema(&metrics)},
             "refusals": {"type": "array", "items": refusal},
             "warnings": {"type": "array", "items": warning},
         }),

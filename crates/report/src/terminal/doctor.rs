@@ -6,8 +6,8 @@ use crate::page::{Page, TextRole};
 use crate::style::Style;
 use crate::text;
 
-/// The rows as text under `title`, `closing` below them, and the next command to type. A line to type stands alone, so that it can be
-/// pasted; where it must be cut, it is cut with backslashes.
+/// The rows as text under `title`, `closing` below them, and the next command to type. A line to type stands alone and whole,
+/// so that it can be pasted.
 #[must_use]
 pub fn examination(title: &str, rows: &[Row], closing: &str, next: &str, style: &Style) -> String {
     let style = Style { width: style.width.clamp(Style::NARROWEST, Style::WIDEST), ..*style };
@@ -29,20 +29,11 @@ pub fn examination(title: &str, rows: &[Row], closing: &str, next: &str, style: 
             page.text(TextRole::Dim, &clean(&row.cost), &under, &under);
         }
         if !row.line.is_empty() {
-            type_it(&mut page, &clean(&row.line));
+            page.pieces(&[(TextRole::Plain, "    ".to_owned()), (TextRole::Bold, clean(&row.line))]);
         }
     }
     page.line(TextRole::Plain, "");
     page.text(TextRole::Plain, &clean(closing), "", "  ");
     super::next_command(&mut page, &clean(next));
     page.finish()
-}
-
-fn type_it(page: &mut Page, line: &str) {
-    let indent = "    ";
-    let lines = text::command(line, page.style().width - indent.len());
-    match lines.as_slice() {
-        [only] => page.pieces(&[(TextRole::Plain, indent.to_owned()), (TextRole::Bold, only.clone())]),
-        _ => text::command(line, page.style().width).iter().for_each(|line| page.line(TextRole::Bold, line)),
-    }
 }

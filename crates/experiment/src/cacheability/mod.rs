@@ -1,0 +1,129 @@
+//! Cacheability: the same memory through different attributes, and what each operation on it then takes.
+//!
+//! Every operation on small working sets, through every attribute that the machine supplies: write-back, which every
+//! program gets, write-through, non-cacheable and device. What the tables say is read back where the machine can tell
+//! ("translated as"), and stands beside what the times say ("behaves as"): a core may treat an attribute as another
+//! one, and a hypervisor may overrule it. Study S0 compared two of them, by one loop.
+
+mod behaviour;
+mod headline;
+mod mair_bytes;
+mod plan;
+mod reading;
+mod view;
+mod walks;
+
+use fathom_analysis::metrics;
+use fathom_report::ReportKind;
+
+pub use plan::plan;
+pub use reading::read;
+
+use fathom_probe::machine::{Attribute, Controls, Operation};
+use fathom_probe::pattern::Trial;
+
+use crate::record::Record;
+
+/// The experiment's name.
+pub const NAME: &str = "cacheability";
+
+/// Working sets when none are asked for, bytes: the study's text, the study's code, and a sweep beyond first and
+/// second levels.
+pub const SIZES: [u64; 5] = [320, STUDY_BYTES, 16 << 10, 128 << 10, 1 << 20];
+
+/// What the published code of study S0 really walked: 320 words of 8 bytes, which its text calls 5 lines.
+const STUDY_BYTES: u64 = 2560;
+
+/// Rounds over the working set that totals are of when none are asked for: the study's.
+pub const ROUNDS: u64 = 20_000;
+
+/// Bytes from a cell to the next: the study's words.
+const STRIDE: u64 = 8;
+
+/// A step of whole lines, of most machines: no two stores can gather.
+const APART: u64 = 64;
+
+/// How memory that is not cached was had: an attribute, or a flush after each access in its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Means {
+    /// Mapped so.
+    Attribute(Attribute),
+    /// Write-back memory, each access followed by a clean and invalidate of its line.
+    Flush,
+    /// Mapped with this byte of MAIR_EL1, whatever it says.
+    Byte(u8),
+}
+
+impl Means {
+    /// The word for it in findings.
+    pub(crate) fn token(self) -> &'static str {
+        match self {
+            Means::Attribute(attribute) => attribute.token(),
+            Means::Flush => "flush",
+            Means::Byte(_) => "mair",
+        }
+    }
+
+    fn of(trial: &Trial) -> Means {
+        match trial.controls {
+            Controls { mair: Some(byte), .. } => Means::Byte(byte),
+            Controls { flush: true, .. } => Means::Flush,
+            _ => Means::Attribute(trial.memory.attribute),
+        }
+    }
+}
+
+/// Attributes, operations, working sets and rounds that a record asks for, each list once and in order.
+struct Request {
+    means: Vec<Means>,
+    operations: Vec<Operation>,
+    sizes: Vec<u64>,
+    rounds: u64,
+}
+
+/// Whether the working set of a point is one: pairs of words at least.
+fn sound(bytes: u64) -> bool {
+    bytes >= 2 * STRIDE && bytes.is_multiple_of(2 * STRIDE) && bytes <= 1 << 40
+}
+
+impl Request {
+    fn of(record: &Record) -> Request {
+        let run = record.run.clone().unwrap_or_default();
+        let has = |a: Attribute| run.attributes.is_empty() || run.attributes.contains(&a);
+        // All others are compared with it.
+        let kept = |&a: &Attribute| a == Attribute::WriteBack || has(a);
+        let mut means: Vec<Means> =
+            Attribute::ALL.iter().copied().filter(kept).map(Means::Attribute).collect();
+        if run.flush {
+            means.push(Means::Flush);
+        }
+        let wanted = |o: &Operation| run.operations.is_empty() || run.operations.contains(o);
+        let operations = Operation::ALL.iter().copied().filter(wanted).collect();
+        let mut sizes = if run.bytes.is_empty() { SIZES.to_vec() } else { run.bytes };
+        sizes.retain(|&bytes| sound(bytes));
+        sizes.sort_unstable();
+        sizes.dedup();
+        Request { means, operations, sizes, rounds: if run.rounds == 0 { ROUNDS } else { run.rounds } }
+    }
+
+    /// Every point: means, operation, working set. Where each access is flushed nothing is copied, which has two lines to
+    /// flush, and nothing set, whose accesses are of 16 bytes on one machine and of 8 on another.
+    fn points(&self) -> Vec<(Means, Operation, u64)> {
+        let mut all = Vec::new();
+        for &means in &self.means {
+            let plain = |o: &&Operation| Operation::STRIDES.contains(o);
+            for &operation in self.operations.iter().filter(|o| means != Means::Flush || plain(o)) {
+                all.extend(self.sizes.iter().map(|&bytes| (means, operation, bytes)));
+            }
+        }
+        all
+    }
+}
+
+/// What reports of this experiment are.
+pub static KIND: ReportKind = ReportKind {
+    name: NAME,
+    metrics: &[metrics::common::ALL, metrics::cacheability::ALL, metrics::claims::ALL],
+    headline: headline::headline,
+    view: view::view,
+};

@@ -1,0 +1,232 @@
+//! Rounds of reads that compete for a set, as study S1 has them: misses and time, and what policies would do.
+
+use fathom_analysis::findings::{Axis, Finding, Value};
+use fathom_analysis::metrics::conflict::{
+    CONFLICT_BASE_MISSES_PER_ROUND, CONFLICT_BASE_TIME_PER_ROUND, CONFLICT_EXPECTED,
+    CONFLICT_MISSES_PER_ROUND, CONFLICT_TIME_PER_ROUND,
+};
+
+use crate::geometry::view::Nearest;
+use fathom_report::finding_index::FindingIndex;
+use fathom_report::notes;
+use fathom_report::number;
+use fathom_report::page::{Chart, Column, Page, Shown, TextRole, right};
+use fathom_report::plot::{Plot, draw};
+
+/// Misses of study S1 in a million rounds, of eight reads and of nine, and its times in seconds.
+const STUDY: [(u64, u64, f64); 2] = [(8, 37_103, 0.217_522_515), (9, 4_687_932, 0.248_132_105)];
+/// From read to read, bytes: the study's step.
+const STEP: f64 = 4096.0;
+/// Rows of text that the curve of misses takes.
+const ROWS: usize = 6;
+
+/// What is known of so many reads a round.
+#[derive(Default)]
+struct Round<'a> {
+    reads: u64,
+    misses: Option<&'a Finding>,
+    time: Option<&'a Finding>,
+    base_misses: Option<&'a Finding>,
+    base_time: Option<&'a Finding>,
+}
+
+fn take_rounds<'a>(finding_index: &mut FindingIndex<'a>) -> Vec<Round<'a>> {
+    let found = finding_index.of(&[
+        &CONFLICT_MISSES_PER_ROUND,
+        &CONFLICT_TIME_PER_ROUND,
+        &CONFLICT_BASE_MISSES_PER_ROUND,
+        &CONFLICT_BASE_TIME_PER_ROUND,
+    ]);
+    let mut all: Vec<Round> = Vec::new();
+    for f in found {
+        let Some(reads) = f.key.number(Axis::Lines) else { continue };
+        if all.last().is_none_or(|last| last.reads != reads) {
+            all.push(Round { reads, ..Round::default() });
+        }
+        let Some(round) = all.last_mut() else { continue };
+        *(match f.key.metric {
+            m if *m == CONFLICT_MISSES_PER_ROUND => &mut round.misses,
+            m if *m == CONFLICT_TIME_PER_ROUND => &mut round.time,
+            m if *m == CONFLICT_BASE_MISSES_PER_ROUND => &mut round.base_misses,
+            _ => &mut round.base_time,
+        }) = Some(f);
+    }
+    all
+}
+
+/// The rounds, where there are any; `nearest` is the nearest level, as far as it is known.
+pub(super) fn section(page: &mut Page, nearest: Nearest, finding_index: &mut FindingIndex) {
+    let rounds = take_rounds(finding_index);
+    let expected = finding_index.along(&CONFLICT_EXPECTED, Axis::Lines);
+    if rounds.is_empty() && expected.is_empty() {
+        return;
+    }
+    page.heading("Rounds of independent reads 4 KiB apart: misses of the nearest level, and time");
+    // A way larger than the step holds the reads in several sets, and one more than ways of them in none.
+    let apart = nearest.way_bytes.map_or(1.0, |way| way / STEP);
+    figures(page, nearest, &rounds, (!expected.is_empty(), apart));
+    if !rounds.is_empty() {
+        table(page, &rounds);
+    }
+    if apart > 1.0 {
+        let way = number::size(apart * STEP, None, None).value;
+        let sets = number::shown(apart, None, None).value;
+        let text =
+            format!("A way is {way}: these reads fall into {sets} sets in turn, so that more of them fit.");
+        page.text(TextRole::Plain, &text, "", "  ");
+    }
+    by_policy(page, &rounds, &expected, apart <= 1.0);
+}
+
+/// Misses as a curve in characters, and both as figures on a page.
+fn figures(page: &mut Page, nearest: Nearest, rounds: &[Round], (expected, apart): (bool, f64)) {
+    let finite = |f: Option<&Finding>| match f?.value {
+        Value::Number(v) if v.is_finite() && v.abs() < 1e15 => Some(v),
+        _ => None,
+    };
+    let points: Vec<(f64, f64)> =
+        rounds.iter().filter_map(|r| Some((r.reads as f64, finite(r.misses)?))).collect();
+    if let [first, .., last] = points.as_slice() {
+        let within = |(reads, _): &(f64, String)| (first.0..=last.0).contains(reads);
+        let plain = |v: f64| number::shown(v, None, None).value;
+        let marks = nearest.ways.map(|ways| match apart {
+            apart if apart > 1.0 => (apart * ways, format!("{} sets of {} ways", plain(apart), plain(ways))),
+            _ => (ways, format!("{} ways", plain(ways))),
+        });
+        let plot = Plot {
+            marks: marks.into_iter().filter(within).collect(),
+            points,
+            plateaus: Vec::new(),
+            log_y: false,
+            rows: ROWS,
+            x_label: |v| number::shown(v.round(), None, None).value,
+            y_label: number::height,
+        };
+        page.text(TextRole::Plain, "Misses a round by the number of its reads:", "", "  ");
+        let drawn = draw(&plot, page.style().width, page.style().unicode);
+        let beside = expected && apart <= 1.0;
+        page.picture(Chart::Rounds(Shown::Misses { expected: beside }), drawn);
+        page.line(TextRole::Plain, "");
+    }
+    if rounds.iter().filter(|r| finite(r.time).is_some()).count() > 1 {
+        page.picture(Chart::Rounds(Shown::Time), Vec::new());
+    }
+}
+
+fn table(page: &mut Page, rounds: &[Round]) {
+    let per_read: Vec<Option<Finding>> = rounds
+        .iter()
+        .map(|r| match r.time?.value {
+            Value::Number(ns) => {
+                Some(Finding { value: Value::Number(ns / r.reads as f64), ..r.time?.clone() })
+            }
+            Value::Text(_) => None,
+        })
+        .collect();
+    let mut columns: Vec<Column> = vec![right("reads")];
+    let mut cells: Vec<Vec<String>> = Vec::new();
+    let mut add = |head: &'static str, values: Vec<Option<&Finding>>| {
+        if values.iter().any(Option::is_some) {
+            columns.push(right(head));
+            cells.push(number::column(values.into_iter()));
+        }
+    };
+    let both = rounds.iter().any(|r| r.base_misses.or(r.base_time).is_some());
+    add(if both { "misses (huge)" } else { "misses" }, rounds.iter().map(|r| r.misses).collect());
+    add(if both { "(base)" } else { "" }, rounds.iter().map(|r| r.base_misses).collect());
+    add(if both { "ns a round (huge)" } else { "ns a round" }, rounds.iter().map(|r| r.time).collect());
+    add(if both { "(base)" } else { "" }, rounds.iter().map(|r| r.base_time).collect());
+    add(if both { "ns a read (huge)" } else { "ns a read" }, per_read.iter().map(Option::as_ref).collect());
+    let rows: Vec<Vec<String>> = rounds
+        .iter()
+        .enumerate()
+        .map(|(at, r)| {
+            std::iter::once(r.reads.to_string()).chain(cells.iter().map(|c| c[at].clone())).collect()
+        })
+        .collect();
+    page.table(&columns, &rows, &[]);
+    if both {
+        page.text(TextRole::Dim, "(huge), (base): kind of the pages that the reads are in", "  ", "    ");
+    }
+    let label = |r: &Round| format!("misses of {} reads", r.reads);
+    let labelled: Vec<(String, &Finding)> = rounds
+        .iter()
+        .flat_map(|r| [r.misses, r.base_misses].map(|f| Some((label(r), f?))))
+        .flatten()
+        .collect();
+    // How misses were told is mostly one sentence about all of them.
+    match labelled.first().map(|(_, f)| f.notes.as_slice()) {
+        None => page.text(TextRole::Dim, "misses: neither counted nor told from single loads", "  ", "    "),
+        Some([note]) if labelled.iter().all(|(_, f)| f.notes == [note.as_str()]) => {
+            page.text(TextRole::Dim, &format!("misses: {note}"), "  ", "    ");
+        }
+        _ => notes(page, &labelled),
+    }
+}
+
+/// One line more than ways: what policies would do, and what the study printed.
+fn by_policy(page: &mut Page, rounds: &[Round], expected: &[(u64, &Finding)], comparable: bool) {
+    let Some(&(n, _)) = expected.first() else { return };
+    let of = |n: u64| rounds.iter().find(|r| r.reads == n);
+    let seen = of(n).and_then(|r| r.misses).filter(|_| comparable);
+    let did = match seen {
+        Some(f) => {
+            format!("miss {} times a round here; under each policy it would be", number::value(f).value)
+        }
+        None => "would miss so often a round under each policy".to_owned(),
+    };
+    let text =
+        format!("{n} lines of one set of {} ways, loaded in turn, {did}: {}.", n - 1, policies(expected));
+    page.text(TextRole::Plain, &text, "", "  ");
+    if !comparable {
+        return;
+    }
+    let time = |n: u64| match of(n)?.time?.value {
+        Value::Number(ns) => Some(ns),
+        Value::Text(_) => None,
+    };
+    if let (Some(fits), Some(over)) = (time(n - 1), time(n))
+        && n > 1
+    {
+        let text = format!(
+            "A round of {n} reads takes {:+.1} % against one of {}; one read more is {:+.1} % by itself.",
+            100.0 * (over / fits - 1.0),
+            n - 1,
+            100.0 / (n - 1) as f64
+        );
+        page.text(TextRole::Plain, &text, "", "  ");
+    }
+    if n == STUDY[1].0 {
+        study(page);
+    }
+}
+
+/// Policies by what they expect, the fewest misses first, those of one number together.
+fn policies(expected: &[(u64, &Finding)]) -> String {
+    let mut groups: Vec<(f64, String, Vec<String>)> = Vec::new();
+    for (_, f) in expected {
+        let name = f.key.word(Axis::Policy).unwrap_or_default();
+        let shown = number::value(f).value;
+        let at = groups.iter().position(|g| g.1 == shown).unwrap_or_else(|| {
+            let value = if let Value::Number(v) = f.value { v } else { f64::INFINITY };
+            groups.push((value, shown, Vec::new()));
+            groups.len() - 1
+        });
+        groups[at].2.push(name);
+    }
+    groups.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let said: Vec<String> =
+        groups.iter().map(|(_, value, names)| format!("{} {value}", names.join(", "))).collect();
+    said.join("; ")
+}
+
+fn study(page: &mut Page) {
+    let [(_, few, short), (_, many, long)] = STUDY;
+    let text = format!(
+        "Study S1, on an L1 of 8 ways and 64 sets, a million rounds: {few} misses of 8 reads and {many} of 9 ({:.0} times), {:+.1} % time (published as +14.2 %); {:.2} misses a round, which no textbook policy gives.",
+        many as f64 / few as f64,
+        100.0 * (long / short - 1.0),
+        many as f64 / 1e6
+    );
+    page.text(TextRole::Dim, &text, "", "  ");
+}

@@ -1,0 +1,314 @@
+//! Transfers: who moves what through which memory, CPU time by strategy, where strategies change places, the parts of
+//! one size, what others lose, and study S2 beside.
+
+use std::collections::BTreeSet;
+
+use fathom_analysis::findings::words::{DIRECTION, STRATEGY};
+use fathom_analysis::findings::{Axis, Coordinate, Finding, Metric, Report};
+use fathom_analysis::metrics::dma as metrics;
+use fathom_report::finding_index::{FindingIndex, Row};
+use fathom_report::notes;
+use fathom_report::number;
+use fathom_report::page::{Chart, Column, INTERVAL, Page, TextRole, left, measured, right};
+use fathom_report::rows::show_rest;
+
+use crate::claims;
+
+/// The whole report.
+pub(crate) fn view(report: &Report, page: &mut Page) {
+    let mut index = FindingIndex::new(report);
+    study(page, &mut index);
+    ways(page, &mut index);
+    times(page, &mut index);
+    crossovers(page, &mut index);
+    pollution(page, &mut index);
+    link(page, &mut index);
+    claims::view::section(page, report, &mut index);
+    show_rest(page, index, &[]);
+}
+
+/// The rate of the link at which a CPU's load is told.
+fn link(page: &mut Page, finding_index: &mut FindingIndex) {
+    // It is said where it was used.
+    if let Some(f) = finding_index.one(&metrics::DMA_LINK) {
+        let rate = number::value(f).value;
+        page.text(
+            TextRole::Dim,
+            &format!("{} {rate} {}: {}", f.name(), f.unit, f.notes.join("; ")),
+            "  ",
+            "    ",
+        );
+    }
+}
+
+/// Columns of strategies in the order of their list, two words under one another.
+const STRATEGIES: [Column; STRATEGY.values.len()] = [
+    right("streaming\n+ copy"),
+    right("uncached\n+ copy"),
+    right("zero copy\n"),
+    right("persistent\n+ copy"),
+    right("coherent\n"),
+];
+
+/// A direction as headings say it.
+fn spoken(direction: &str) -> String {
+    direction.replace('-', " the ")
+}
+
+/// The study's result, and what is like it here.
+fn study(page: &mut Page, finding_index: &mut FindingIndex) {
+    const ROWS: [(&Metric, &str); 4] = [
+        (&metrics::DMA_STUDY_SAVED, "CPU time saved by uncached-copy, a packet"),
+        (&metrics::DMA_STUDY_NEEDED, "the same in study S2, by its rates"),
+        (&metrics::DMA_STUDY_GAIN, "throughput of uncached-copy, more"),
+        (&metrics::DMA_STUDY_POINTS, "points of a CPU saved at the link's rate"),
+    ];
+    let labelled: Vec<(String, &Finding)> = ROWS
+        .iter()
+        .filter_map(|(metric, about)| Some(((*about).to_owned(), finding_index.one(*metric)?)))
+        .collect();
+    if labelled.is_empty() {
+        return;
+    }
+    page.heading("Study S2: uncached buffer against streaming mapping, packets that come in");
+    let rows: Vec<Vec<String>> = labelled
+        .iter()
+        .map(|(about, f)| {
+            let mut row = vec![about.clone()];
+            row.extend(number::cells(Some(f)));
+            row.extend([f.unit.to_owned(), f.count.to_string()]);
+            row
+        })
+        .collect();
+    page.table(&[left("what"), measured("here"), INTERVAL, left("unit"), right("n")], &rows, &[]);
+    notes(page, &labelled);
+}
+
+/// One line a strategy and direction: what moved the data, through which memory, and whether they arrived.
+fn ways(page: &mut Page, finding_index: &mut FindingIndex) {
+    let wanted = [&metrics::DMA_ATTRIBUTE, &metrics::DMA_ENGINE_USED, &metrics::DMA_WRONG];
+    let all = finding_index.rows(wanted, &[Axis::Direction, Axis::Strategy]);
+    if all.is_empty() {
+        return;
+    }
+    page.heading("What moved the data, and did they arrive");
+    let mut rows = Vec::new();
+    let mut labelled = Vec::new();
+    for way in &all {
+        let (direction, strategy) = (way.word(Axis::Direction), way.word(Axis::Strategy));
+        let label = format!("{strategy} {direction}");
+        labelled.extend(way.findings().map(|f| (label.clone(), f)));
+        let [_, engine, wrong] = way.of;
+        let mut row = vec![direction, strategy];
+        row.extend(way.of.iter().map(|f| f.map(|f| number::value(f).value).unwrap_or_default()));
+        row.push(wrong.or(engine).map(|f| f.count.to_string()).unwrap_or_default());
+        rows.push(row);
+    }
+    let columns = [
+        left("direction").key(),
+        left("strategy").key(),
+        left("device's memory"),
+        left("engine"),
+        right("wrong bytes"),
+        right("n"),
+    ];
+    page.table(&columns, &rows, &[]);
+    notes(page, &labelled);
+}
+
+/// What is measured of one strategy, direction and size: the parts' metrics, in the order of the parts' table, of
+/// which the first is CPU time.
+const PARTS: [&Metric; 9] = [
+    &metrics::DMA_CPU,
+    &metrics::DMA_USE,
+    &metrics::DMA_COPY,
+    &metrics::DMA_MAP,
+    &metrics::DMA_UNMAP,
+    &metrics::DMA_SETUP,
+    &metrics::DMA_ENGINE,
+    &metrics::DMA_THROUGHPUT,
+    &metrics::DMA_UTILISATION,
+];
+type Parts<'a> = Row<'a, 9>;
+
+/// The order of tables: one a direction, a line a size, a column a strategy.
+const BY: [Axis; 3] = [Axis::Direction, Axis::Size, Axis::Strategy];
+
+/// The tables of times, one a direction, each with the parts of one size under it.
+fn times(page: &mut Page, finding_index: &mut FindingIndex) {
+    let all = finding_index.rows(PARTS, &BY);
+    for of in all.chunk_by(|a, b| a.at(Axis::Direction) == b.at(Axis::Direction)) {
+        let direction = of[0].word(Axis::Direction);
+        cpu(page, finding_index, of, &direction);
+        parts(page, of, &direction);
+    }
+}
+
+/// A number of a table of strategies by sizes.
+struct Cell<'a> {
+    size: u64,
+    strategy: Option<&'a Coordinate>,
+    finding: &'a Finding,
+    /// Behind the number.
+    mark: &'static str,
+}
+
+impl<'a> Cell<'a> {
+    fn new<const N: usize>(row: &Row<'a, N>, finding: &'a Finding, mark: &'static str) -> Cell<'a> {
+        Cell { size: row.number(Axis::Size), strategy: row.at(Axis::Strategy), finding, mark }
+    }
+
+    fn label(&self) -> String {
+        self.strategy.map(|strategy| strategy.write(Axis::Strategy)).unwrap_or_default()
+    }
+}
+
+/// CPU time, a line a size. The winner of a size is a mark at its time.
+fn cpu(page: &mut Page, finding_index: &mut FindingIndex, of: &[Parts], direction: &str) {
+    let timed: Vec<(&Parts, &Finding)> = of.iter().filter_map(|row| Some((row, row.of[0]?))).collect();
+    if timed.is_empty() {
+        return;
+    }
+    page.heading(&format!("Transfers {}: ns of CPU time, by strategy", spoken(direction)));
+    page.picture(Chart::Transfers(direction.to_owned()), Vec::new());
+    let mut cells = Vec::new();
+    for same in timed.chunk_by(|a, b| a.0.at(Axis::Size) == b.0.at(Axis::Size)) {
+        let size = same[0].0.number(Axis::Size);
+        let winner = finding_index.one(metrics::DMA_WINNER.at([direction.into(), size.into()]));
+        cells.extend(same.iter().map(|(row, finding)| {
+            let strategy = row.word(Axis::Strategy);
+            let mark = match winner {
+                Some(f) if f.word() == Some(&strategy) => "*",
+                Some(f) if f.detail.words(metrics::TIES).contains(&strategy) => "=",
+                _ => " ",
+            };
+            Cell::new(row, finding, mark)
+        }));
+    }
+    table(page, &cells);
+    page.text(TextRole::Dim, "*: the least; =: not surely more. Intervals: --json, --html.", "  ", "    ");
+}
+
+/// A line a size, a column a strategy, a mark behind each number; and the notes below.
+fn table(page: &mut Page, cells: &[Cell]) {
+    let mut sizes: Vec<u64> = cells.iter().map(|cell| cell.size).collect();
+    sizes.dedup();
+    let mut rows: Vec<Vec<String>> =
+        sizes.iter().map(|&bytes| vec![number::size(bytes as f64, None, None).value]).collect();
+    for nth in 0..STRATEGIES.len() {
+        let strategy = Coordinate::Word(nth, 0);
+        let of =
+            |bytes: &u64| cells.iter().find(|cell| cell.size == *bytes && cell.strategy == Some(&strategy));
+        let found: Vec<Option<&Cell>> = sizes.iter().map(of).collect();
+        let shown = number::column(found.iter().map(|cell| cell.map(|cell| cell.finding)));
+        for ((row, cell), shown) in rows.iter_mut().zip(&found).zip(shown) {
+            row.push(cell.map(|cell| format!("{shown}{}", cell.mark)).unwrap_or_default());
+        }
+    }
+    let mut columns = vec![right("size")];
+    columns.extend(STRATEGIES);
+    page.table(&columns, &rows, &[]);
+    let labelled: Vec<(String, &Finding)> = cells.iter().map(|cell| (cell.label(), cell.finding)).collect();
+    notes(page, &labelled);
+}
+
+/// The parts of the size that most strategies were measured at, nearest to an Ethernet frame.
+fn parts(page: &mut Page, of: &[Parts], direction: &str) {
+    const FRAME: f64 = 1536.0;
+    let at = |row: &&Parts, bytes: u64| row.number(Axis::Size) == bytes;
+    let timed = |bytes: u64| of.iter().filter(|row| at(row, bytes) && row.of[0].is_some()).count();
+    let sizes: BTreeSet<u64> = of.iter().map(|row| row.number(Axis::Size)).collect();
+    let off = |bytes: u64| (bytes as f64 / FRAME).ln().abs();
+    let nearer = |a: u64, b: u64| off(b).total_cmp(&off(a));
+    let best = sizes.into_iter().max_by(|&a, &b| timed(a).cmp(&timed(b)).then_with(|| nearer(a, b)));
+    let Some(bytes) = best else { return };
+    let drawn: Vec<&Parts> = of.iter().filter(|row| at(row, bytes)).collect();
+    page.heading(&format!(
+        "Parts of {} {}, ns",
+        number::size(bytes as f64, None, None).value,
+        spoken(direction)
+    ));
+    page.picture(Chart::TransferParts { direction: direction.to_owned(), size: bytes }, Vec::new());
+    let mut rows: Vec<Vec<String>> = drawn.iter().map(|row| vec![row.word(Axis::Strategy)]).collect();
+    for what in 0..PARTS.len() {
+        let shown = number::column(drawn.iter().map(|row| row.of[what]));
+        for ((row, own), shown) in rows.iter_mut().zip(&drawn).zip(shown) {
+            row.push(if own.of[what].is_some() { shown } else { String::new() });
+        }
+    }
+    let columns = [
+        left("strategy"),
+        right("CPU"),
+        right("use"),
+        right("copy"),
+        right("map"),
+        right("unmap"),
+        right("setup"),
+        right("engine"),
+        right("MB/s"),
+        right("CPU %"),
+    ];
+    page.table(&columns, &rows, &[]);
+    // What is said of CPU time stands under the table of all sizes.
+    let said = drawn.iter().flat_map(|row| {
+        row.of[1..].iter().flatten().map(|f| (row.word(Axis::Strategy), *f)).collect::<Vec<_>>()
+    });
+    notes(page, &said.collect::<Vec<_>>());
+}
+
+/// Where two strategies change places.
+fn crossovers(page: &mut Page, finding_index: &mut FindingIndex) {
+    let all = finding_index.of(&[&metrics::DMA_CROSSOVER]);
+    if all.is_empty() {
+        return;
+    }
+    page.heading("Where two strategies change places, by CPU time");
+    let rows: Vec<Vec<String>> = all
+        .iter()
+        .map(|f| {
+            let word = |axis| f.key.word(axis).unwrap_or_default();
+            let mut row = vec![word(Axis::Direction), word(Axis::Strategy)];
+            row.extend(number::cells(Some(f)));
+            row.extend([word(Axis::Versus), f.count.to_string()]);
+            row
+        })
+        .collect();
+    let columns = [
+        left("direction").key(),
+        left("cheaper below").key(),
+        measured("size"),
+        left("between"),
+        left("cheaper beyond"),
+        right("n"),
+    ];
+    page.table(&columns, &rows, &[]);
+}
+
+/// What a victim's walk took longer after a transfer.
+fn pollution(page: &mut Page, finding_index: &mut FindingIndex) {
+    let all = finding_index.rows([&metrics::POLLUTION], &BY);
+    for of in all.chunk_by(|a, b| a.at(Axis::Direction) == b.at(Axis::Direction)) {
+        let direction = of[0].word(Axis::Direction);
+        page.heading(&format!("What another working set lost by a transfer {}, ns", spoken(&direction)));
+        page.picture(Chart::Pollution(direction), Vec::new());
+        let mark = |f: &Finding| if f.detail.flag(metrics::UNSURE) { "~" } else { " " };
+        let cells: Vec<Cell> =
+            of.iter().flat_map(|row| row.findings().map(|f| Cell::new(row, f, mark(f)))).collect();
+        table(page, &cells);
+    }
+    if all.is_empty() {
+        return;
+    }
+    // The sums of both tables have names of their own, for scripts.
+    let mut both = "";
+    for row in &all {
+        let same = |other: &&Row<1>| [Axis::Strategy, Axis::Size].iter().all(|a| other.at(*a) == row.at(*a));
+        let each = all.iter().filter(same).count();
+        let strategy = row.word(Axis::Strategy);
+        let sum = metrics::POLLUTION_ROUND_TRIP.at([(&strategy).into(), row.number(Axis::Size).into()]);
+        if each == DIRECTION.values.len() && finding_index.one(sum).is_some() {
+            both = "; of a transfer each way: the sum of both tables";
+        }
+    }
+    page.text(TextRole::Dim, &format!("~: not surely a loss{both}"), "  ", "    ");
+}

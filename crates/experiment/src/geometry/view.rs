@@ -1,0 +1,194 @@
+//! How each level is built: ways, sets, line, replacement; which lines leave a set; pairs of loads.
+
+use fathom_analysis::findings::{Axis, Finding};
+use fathom_analysis::metrics::conflict as metrics;
+use fathom_report::finding_index::FindingIndex;
+use fathom_report::notes;
+use fathom_report::number;
+use fathom_report::page::{Chart, INTERVAL, Page, TextRole, left, measured, right};
+
+/// Columns of the longest bar.
+const BAR: f64 = 20.0;
+
+/// The nearest level, as far as it is known.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Nearest {
+    /// Its ways.
+    pub(crate) ways: Option<f64>,
+    /// Bytes of one of its ways: its sets, a line each.
+    pub(crate) way_bytes: Option<f64>,
+}
+
+/// The tables, where any level was taken apart; and what was found of the nearest one.
+pub(crate) fn section(page: &mut Page, finding_index: &mut FindingIndex) -> Nearest {
+    let nearest = levels(page, finding_index);
+    evicted(page, finding_index);
+    pairs(page, finding_index);
+    nearest
+}
+
+/// A number or a word as it stands in a cell; a dash where it was not found.
+fn cell(finding: Option<&Finding>) -> String {
+    finding.map_or_else(|| "-".to_owned(), |f| number::value(f).value)
+}
+
+/// What is known of how one level is built.
+#[derive(Default)]
+struct Level<'a> {
+    n: u64,
+    line: Option<&'a Finding>,
+    policies: Option<&'a Finding>,
+    sets: Option<&'a Finding>,
+    ways: Option<&'a Finding>,
+}
+
+impl<'a> Level<'a> {
+    /// What there is of it, each with what it is called.
+    fn named(&self) -> impl Iterator<Item = (&'static str, &'a Finding)> {
+        let all =
+            [("line", self.line), ("replacement", self.policies), ("sets", self.sets), ("ways", self.ways)];
+        all.into_iter().filter_map(|(name, f)| Some((name, f?)))
+    }
+}
+
+fn take_levels<'a>(finding_index: &mut FindingIndex<'a>) -> Vec<Level<'a>> {
+    use metrics::{TIER_LINE, TIER_POLICIES, TIER_SETS, TIER_WAYS};
+    let mut levels: Vec<Level> = Vec::new();
+    for f in finding_index.of(&[&TIER_LINE, &TIER_POLICIES, &TIER_SETS, &TIER_WAYS]) {
+        let Some(n) = f.key.number(Axis::Level) else { continue };
+        if levels.last().is_none_or(|level| level.n != n) {
+            levels.push(Level { n, ..Level::default() });
+        }
+        let Some(level) = levels.last_mut() else { continue };
+        match f.key.metric {
+            m if *m == TIER_POLICIES => level.policies = Some(f),
+            m if *m == TIER_SETS => level.sets = Some(f),
+            m if *m == TIER_WAYS => level.ways = Some(f),
+            _ => level.line = Some(f),
+        }
+    }
+    levels
+}
+
+fn levels(page: &mut Page, finding_index: &mut FindingIndex) -> Nearest {
+    let found = take_levels(finding_index);
+    if found.is_empty() {
+        return Nearest::default();
+    }
+    page.heading("How each level is built, from what conflicts in it");
+    let rows: Vec<Vec<String>> = found
+        .iter()
+        .map(|level| {
+            let mut row = vec![level.n.to_string()];
+            row.extend([level.ways, level.sets, level.line, level.policies].map(cell));
+            row
+        })
+        .collect();
+    page.table(
+        &[right("tier"), right("ways"), right("sets"), right("line"), left("replacement")],
+        &rows,
+        &[],
+    );
+    let labelled: Vec<(String, &Finding)> = found
+        .iter()
+        .flat_map(|level| level.named().map(|(what, f)| (format!("tier {} {what}", level.n), f)))
+        .collect();
+    notes(page, &labelled);
+    misfits(page, &found);
+    let Some(nearest) = found.first().filter(|level| level.n == 1) else { return Nearest::default() };
+    let value = |f: Option<&Finding>| f.and_then(Finding::finite).filter(|v| *v > 0.0);
+    Nearest {
+        ways: value(nearest.ways),
+        way_bytes: value(nearest.sets).zip(value(nearest.line)).map(|(sets, line)| sets * line),
+    }
+}
+
+/// How far policies are from what was seen, a line a tier, and what the number means once.
+fn misfits(page: &mut Page, found: &[Level]) {
+    let mut explained = false;
+    for level in found {
+        let said = level.policies.map_or(&[][..], |f| f.detail.numbers(metrics::DEVIANCE));
+        if said.is_empty() {
+            continue;
+        }
+        if !explained {
+            let text = "deviance: how far a policy is from what the lines of a set did; about 1 or less where it \
+                        explains that, and the larger the worse";
+            page.text(TextRole::Dim, text, "  ", "    ");
+            explained = true;
+        }
+        let said: Vec<String> = said.iter().map(|(policy, d)| format!("{policy} {d:.1}")).collect();
+        page.text(TextRole::Dim, &format!("tier {} deviance: {}", level.n, said.join(", ")), "  ", "    ");
+    }
+}
+
+fn evicted(page: &mut Page, finding_index: &mut FindingIndex) {
+    let found = finding_index.along(&metrics::EVICTED_SHARE, Axis::Level);
+    let mut tiers: Vec<u64> = found.iter().map(|(tier, _)| *tier).collect();
+    tiers.dedup();
+    let block = if page.style().unicode { "\u{2588}" } else { "#" };
+    for tier in tiers {
+        page.heading(&format!("Tier {tier}: which line is gone after fresh ones were loaded"));
+        let text = "Lines of one set were loaded, fresh ones and each once: so often was the line gone \
+                    that was loaded so many loads before the last.";
+        page.text(TextRole::Plain, text, "", "  ");
+        page.picture(Chart::Evicted(tier), Vec::new());
+        let of = found.iter().filter(|(of, _)| *of == tier);
+        let rows: Vec<Vec<String>> = of
+            .map(|(_, f)| {
+                let share = f.finite().map_or(0.0, |v| v.clamp(0.0, 1.0));
+                let mut row = vec![f.key.word(Axis::Distance).unwrap_or_default()];
+                row.extend(number::cells(Some(f)));
+                row.extend([block.repeat((BAR * share).round() as usize), f.count.to_string()]);
+                row
+            })
+            .collect();
+        let columns =
+            [right("loads ago"), measured("share gone"), INTERVAL, left("share to scale"), right("n")];
+        page.table(&columns, &rows, &[]);
+    }
+}
+
+/// Heads of columns; more tiers no machine here has.
+const HEADS: [&str; 4] = ["tier 1, ns", "tier 2, ns", "tier 3, ns", "tier 4, ns"];
+
+fn pairs(page: &mut Page, finding_index: &mut FindingIndex) {
+    // What no column is for is left to the rows of other findings.
+    let headed = |f: &Finding| f.key.number(Axis::Level).is_some_and(|n| n <= HEADS.len() as u64);
+    let mut found: Vec<((u64, u64), &Finding)> = finding_index
+        .listed(|f| f.is(&metrics::PAIR_TIME) && headed(f))
+        .into_iter()
+        .filter_map(|f| Some((f.key.number(Axis::Level).zip(f.key.number(Axis::Distance))?, f)))
+        .collect();
+    found.sort_by_key(|(key, _)| *key);
+    let reach = finding_index.along(&metrics::PAIR_REACH, Axis::Level);
+    if found.is_empty() && reach.is_empty() {
+        return;
+    }
+    page.heading("Pairs of loads: time of the second by its distance from the first");
+    let text =
+        "In working sets beyond each tier. Where the second is fast, it finds what the first one brought.";
+    page.text(TextRole::Plain, text, "", "  ");
+    page.picture(Chart::Pairs, Vec::new());
+    let mut tiers: Vec<u64> = found.iter().map(|(key, _)| key.0).collect();
+    tiers.dedup();
+    let mut distances: Vec<u64> = found.iter().map(|(key, _)| key.1).collect();
+    distances.sort_unstable();
+    distances.dedup();
+    let mut columns = vec![right("bytes apart")];
+    columns.extend(tiers.iter().filter_map(|n| Some(right(HEADS.get(*n as usize - 1)?))));
+    let mut rows: Vec<Vec<String>> = distances.iter().map(|bytes| vec![bytes.to_string()]).collect();
+    for &n in &tiers {
+        let at = |bytes: &u64| found.iter().find(|(key, _)| *key == (n, *bytes)).map(|(_, f)| *f);
+        for (row, value) in rows.iter_mut().zip(number::column(distances.iter().map(at))) {
+            row.push(value);
+        }
+    }
+    page.table(&columns, &rows, &[]);
+    for (n, f) in &reach {
+        let text = format!("Tier {n}: a load brings {} along.", number::value(f).value);
+        page.text(TextRole::Plain, &text, "  ", "    ");
+    }
+    let labelled: Vec<(String, &Finding)> = reach.iter().map(|(n, f)| (format!("tier {n}"), *f)).collect();
+    notes(page, &labelled);
+}

@@ -1,0 +1,104 @@
+//! Ladders: the same loads under other orders, pages and placements, and with prefetchers off.
+
+use fathom_analysis::findings::{Axis, Finding, Metric};
+use fathom_analysis::metrics::latency as metrics;
+
+use fathom_report::finding_index::FindingIndex;
+use fathom_report::notes;
+use fathom_report::number;
+use fathom_report::page::{INTERVAL, Page, measured, right};
+
+/// A ladder: its heading, the axis along which its rungs lie, their means, and their peaks where they have any.
+type Ladder = (&'static str, Axis, &'static Metric, Option<&'static Metric>);
+
+const LADDERS: [Ladder; 4] = [
+    ("orders", Axis::Order, &metrics::LATENCY_ORDER_TIME, Some(&metrics::LATENCY_ORDER_PEAK)),
+    ("pages", Axis::Page, &metrics::LATENCY_PAGE_TIME, Some(&metrics::LATENCY_PAGE_PEAK)),
+    ("placements", Axis::Placement, &metrics::LATENCY_PLACEMENT_TIME, None),
+    (
+        "prefetch, ascending",
+        Axis::Prefetch,
+        &metrics::LATENCY_PREFETCH_TIME,
+        Some(&metrics::LATENCY_PREFETCH_PEAK),
+    ),
+];
+
+/// One rung: its place in the table, its word, the mean and the peak.
+struct LadderStep<'a> {
+    bytes: u64,
+    word: String,
+    time: Option<&'a Finding>,
+    peak: Option<&'a Finding>,
+}
+
+/// The tables, where ladders were asked for.
+pub(super) fn section(page: &mut Page, finding_index: &mut FindingIndex) {
+    for (what, axis, time, peak) in LADDERS {
+        let rungs = rungs(finding_index, axis, time, peak);
+        if !rungs.is_empty() {
+            page.heading(&format!("Ladder of {what}: mean of all loads, and the main peak of single ones"));
+            table(page, &rungs);
+        }
+    }
+}
+
+/// The rungs of a ladder, in the order of the findings.
+fn rungs<'a>(
+    finding_index: &mut FindingIndex<'a>,
+    axis: Axis,
+    time: &'static Metric,
+    peak: Option<&'static Metric>,
+) -> Vec<LadderStep<'a>> {
+    let mut rungs: Vec<LadderStep> = Vec::new();
+    for f in finding_index.listed(|f| f.is(time) || peak.is_some_and(|peak| f.is(peak))) {
+        let Some((bytes, word)) = f.key.number(Axis::Size).zip(f.key.word(axis)) else { continue };
+        if !rungs.last().is_some_and(|ladder_step| ladder_step.bytes == bytes && ladder_step.word == word) {
+            rungs.push(LadderStep { bytes, word, time: None, peak: None });
+        }
+        let Some(ladder_step) = rungs.last_mut() else { continue };
+        if f.is(time) { ladder_step.time = Some(f) } else { ladder_step.peak = Some(f) }
+    }
+    rungs
+}
+
+fn table(page: &mut Page, rungs: &[LadderStep]) {
+    let refused = |f: &Finding| f.detail.flag(metrics::REFUSED);
+    let mut before = None;
+    let mut rows = Vec::new();
+    for ladder_step in rungs {
+        let size = number::size(ladder_step.bytes as f64, None, None).value;
+        // The size once, so that the eye finds the groups.
+        let mut row = vec![
+            if before == Some(ladder_step.bytes) { String::new() } else { size },
+            ladder_step.word.clone(),
+        ];
+        before = Some(ladder_step.bytes);
+        row.extend(match ladder_step.time {
+            Some(f) if refused(f) => ["refused".to_owned(), String::new()],
+            f => number::cells(f),
+        });
+        row.extend(number::cells(ladder_step.peak));
+        row.push(ladder_step.time.filter(|f| !refused(f)).map(|f| f.count.to_string()).unwrap_or_default());
+        rows.push(row);
+    }
+    let peak =
+        rungs.iter().find_map(|r| r.peak).map_or("peak", |f| if f.unit == "ns" { "peak ns" } else { "peak" });
+    let columns = [
+        right("working set").key(),
+        right("ladder step").key(),
+        measured("ns"),
+        INTERVAL,
+        measured(peak),
+        INTERVAL,
+        right("n"),
+    ];
+    page.table(&columns, &rows, &[]);
+    let labelled: Vec<(String, &Finding)> = rungs
+        .iter()
+        .flat_map(|r| {
+            let label = format!("{}, {}", number::size(r.bytes as f64, None, None).value, r.word);
+            [r.time, r.peak].into_iter().flatten().map(move |f| (label.clone(), f))
+        })
+        .collect();
+    notes(page, &labelled);
+}

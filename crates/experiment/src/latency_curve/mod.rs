@@ -1,0 +1,40 @@
+//! The latency curve: latency over growing working sets, and the translation that the TLB pairs show.
+//!
+//! The survey and the conflict study begin with it, and the geometry of levels and TLBs builds on it; it knows none of
+//! them.
+
+mod curves;
+mod plan;
+mod rows;
+pub(crate) mod view;
+
+use fathom_analysis::findings::Metric;
+use fathom_analysis::metrics::latency::{LATENCY_CYCLES, LATENCY_TIME};
+use fathom_analysis::metrics::survey;
+
+pub(crate) use curves::{Curves, MAX_PAIR, Step, read_pairs, tlb_steps};
+pub(crate) use plan::plan;
+pub(crate) use rows::{leaves_a_tier, maybe_tables, repeats, tier_rows, tlb_rows};
+
+/// Bytes from line to line in the TLB pairs: no line is longer, so that a pair's halves touch equally many
+/// lines whatever the line is.
+pub(crate) const PAIR_STRIDE: u64 = 128;
+
+/// Metrics of the curve's points.
+pub(crate) static METRICS: &[&Metric] = &[&LATENCY_TIME, &LATENCY_CYCLES];
+
+/// Metrics of what the curve and the TLB pairs show.
+pub(crate) static TIERS: &[&Metric] = &[
+    &survey::TIER_LATENCY,
+    &survey::TIER_LATENCY_CYCLES,
+    &survey::TIER_CAPACITY,
+    &survey::TLB_ENTRIES,
+    &survey::TLB_PENALTY,
+    &survey::TLB_WAYS,
+    &survey::TLB_SETS,
+    &survey::TLB_HUGE_ENTRIES,
+    &survey::TLB_HUGE_PENALTY,
+    &survey::TLB_HUGE_PAGES,
+    &survey::WALK_LATENCY,
+    &survey::WALK_SHARE,
+];

@@ -1,0 +1,305 @@
+//! The latency curve and its tiers; translation: what the TLBs reach, and what a load pays beyond.
+
+use fathom_analysis::findings::{Axis, Finding, Metric, Report};
+use fathom_analysis::metrics::latency::{LATENCY_CYCLES, LATENCY_TIME};
+use fathom_analysis::metrics::survey as metrics;
+use fathom_report::finding_index::FindingIndex;
+use fathom_report::notes;
+use fathom_report::number;
+use fathom_report::page::{Chart, INTERVAL, Page, TextRole, Tile, left, measured, right};
+use fathom_report::plot::{Plateau, Plot, draw};
+use fathom_report::rows::show_rows;
+
+/// Rows of text that the latency curve takes.
+const STAIRS: usize = 12;
+
+/// Rows of text of the smaller curve of what translation adds.
+const SMALL: usize = 6;
+
+fn count(f: Option<&Finding>) -> String {
+    f.map(|f| f.count.to_string()).unwrap_or_default()
+}
+
+/// What is known of one tier.
+#[derive(Default)]
+struct Tier<'a> {
+    n: u64,
+    latency: Option<&'a Finding>,
+    cycles: Option<&'a Finding>,
+    capacity: Option<&'a Finding>,
+}
+
+fn take_tiers<'a>(finding_index: &mut FindingIndex<'a>) -> Vec<Tier<'a>> {
+    let mut tiers: Vec<Tier> = Vec::new();
+    for f in
+        finding_index.of(&[&metrics::TIER_LATENCY, &metrics::TIER_LATENCY_CYCLES, &metrics::TIER_CAPACITY])
+    {
+        let Some(n) = f.key.number(Axis::Level) else { continue };
+        if tiers.last().is_none_or(|t| t.n != n) {
+            tiers.push(Tier { n, ..Tier::default() });
+        }
+        let Some(tier) = tiers.last_mut() else { continue };
+        if f.is(&metrics::TIER_LATENCY) {
+            tier.latency = Some(f);
+        } else if f.is(&metrics::TIER_CAPACITY) {
+            tier.capacity = Some(f);
+        } else {
+            tier.cycles = Some(f);
+        }
+    }
+    tiers
+}
+
+/// Can it stand on a logarithmic axis?
+fn on_log_axis(f: &Finding) -> Option<f64> {
+    // Outside of these a double's logarithm still is exact, but no time is meant.
+    f.finite().filter(|v| (1e-12..1e15).contains(v))
+}
+
+/// The latency curve and the table of tiers.
+pub(crate) fn section(page: &mut Page, report: &Report, finding_index: &mut FindingIndex) {
+    let points = finding_index.along(&LATENCY_TIME, Axis::Size);
+    let cycles = finding_index.along(&LATENCY_CYCLES, Axis::Size);
+    let tiers = take_tiers(finding_index);
+    page.tiles(tiers.iter().filter_map(tile).collect());
+    let (drawn, other): (Vec<_>, Vec<_>) = points.iter().partition(|(_, f)| on_log_axis(f).is_some());
+    if drawn.len() >= 2 {
+        picture(page, &drawn, &tiers);
+        let labelled: Vec<(String, &Finding)> =
+            points.iter().chain(&cycles).map(|(bytes, f)| (label(*bytes), *f)).collect();
+        notes(page, &labelled);
+    }
+    // What the picture cannot show is shown in rows.
+    let few: Vec<&Finding> = if drawn.len() >= 2 { &other } else { &points }.iter().map(|p| p.1).collect();
+    if !few.is_empty() {
+        page.heading("Latency by working set");
+        show_rows(page, &few);
+    }
+    if drawn.len() < 2 && !cycles.is_empty() {
+        page.heading("Latency by working set, core cycles");
+        show_rows(page, &cycles.iter().map(|p| p.1).collect::<Vec<_>>());
+    }
+    if !tiers.is_empty() {
+        table_of_tiers(page, report, &tiers);
+    }
+}
+
+/// A tier for readers who only glance: cycles where they are known, time, capacity.
+fn tile(tier: &Tier) -> Option<Tile> {
+    let with_unit = |f: &Finding| {
+        let (shown, unit) = number::in_cells(f);
+        format!("{} {unit}", shown.value).trim().to_owned()
+    };
+    let is_number = |f: &&Finding| f.word().is_none();
+    let latency = with_unit(tier.latency.filter(is_number)?);
+    let cycles = tier.cycles.filter(is_number).map(with_unit);
+    Some(Tile {
+        name: format!("tier {}", tier.n),
+        under: if cycles.is_some() { latency.clone() } else { String::new() },
+        value: cycles.unwrap_or(latency),
+        more: tier.capacity.filter(is_number).map(|f| format!("up to {}", with_unit(f))).unwrap_or_default(),
+    })
+}
+
+fn label(bytes: u64) -> String {
+    number::size(bytes as f64, None, None).value
+}
+
+fn picture(page: &mut Page, drawn: &[(u64, &Finding)], tiers: &[Tier]) {
+    let capacity = |t: &Tier| t.capacity.and_then(Finding::finite).filter(|v| *v >= 1.0);
+    let mut plateaus = Vec::new();
+    let mut from = None;
+    for t in tiers {
+        if let Some(f) = t.latency
+            && let Some(y) = on_log_axis(f)
+        {
+            plateaus.push(Plateau { y, label: number::value(f).value, from, to: capacity(t) });
+        }
+        from = capacity(t);
+    }
+    let marks = tiers
+        .iter()
+        .filter_map(|t| Some((capacity(t)?, t.capacity.map(|f| number::value(f).value).unwrap_or_default())));
+    let plot = Plot {
+        points: drawn.iter().filter_map(|(bytes, f)| Some((*bytes as f64, f.finite()?))).collect(),
+        plateaus,
+        marks: marks.collect(),
+        log_y: true,
+        rows: STAIRS,
+        x_label: number::short_size,
+        y_label: |v| number::shown(v, None, None).value,
+    };
+    page.heading(&format!(
+        "Latency of one load (ns) by working set, {} points, both axes logarithmic",
+        drawn.len()
+    ));
+    page.picture(Chart::LatencyCurve, draw(&plot, page.style().width, page.style().unicode));
+}
+
+fn table_of_tiers(page: &mut Page, report: &Report, tiers: &[Tier]) {
+    page.heading(match report.trust.as_str() {
+        "virtual" => "Tiers: the machine behaves like one with these",
+        _ => "Tiers",
+    });
+    let row = |t: &Tier| {
+        let mut row = vec![t.n.to_string()];
+        row.extend(number::cells(t.capacity));
+        if t.capacity.is_none() {
+            row[1] = "-".to_string();
+        }
+        row.extend(number::cells(t.latency));
+        row.extend(number::cells(t.cycles));
+        row.push(count(t.latency.or(t.capacity).or(t.cycles)));
+        row
+    };
+    let columns = [
+        right("tier"),
+        measured("capacity"),
+        INTERVAL,
+        measured("ns"),
+        INTERVAL,
+        measured("cycles"),
+        INTERVAL,
+        right("n"),
+    ];
+    page.table(&columns, &tiers.iter().map(row).collect::<Vec<_>>(), &[]);
+    let mut labelled = Vec::new();
+    for t in tiers {
+        labelled.extend(
+            [t.capacity, t.latency, t.cycles].into_iter().flatten().map(|f| (format!("tier {}", t.n), f)),
+        );
+    }
+    notes(page, &labelled);
+}
+
+/// The TLBs, the walk, and the curve that they come from.
+pub(crate) fn translation(page: &mut Page, finding_index: &mut FindingIndex) {
+    let found = take_tlbs(finding_index);
+    let none_huge = finding_index.one(&metrics::TLB_HUGE_PAGES);
+    let walk = finding_index.one(&metrics::WALK_LATENCY);
+    let share = finding_index.one(&metrics::WALK_SHARE);
+    let pages = finding_index.along(&metrics::PAGES_EXTRA, Axis::Pages);
+    let alone = [walk, share, none_huge].iter().all(Option::is_none);
+    if found.is_empty() && pages.is_empty() && alone {
+        return;
+    }
+    page.heading("Translation: what the TLBs reach, and what a load pays beyond");
+    let Tlbs { mut table, mut labelled, marks } = tlbs(&found);
+    if let Some(walk) = walk {
+        let [cost, cost_95] = number::cells(Some(walk));
+        let mut row = vec!["walk".to_string()];
+        row.resize(5, String::new());
+        row.extend([cost, cost_95, count(Some(walk))]);
+        table.push(row);
+        labelled.push(("walk".to_string(), walk));
+    }
+    if !table.is_empty() {
+        let columns = [
+            left(""),
+            measured("entries"),
+            INTERVAL,
+            right("ways"),
+            right("sets"),
+            measured("penalty ns"),
+            INTERVAL,
+            right("n"),
+        ];
+        page.table(&columns, &table, &[]);
+    }
+    if let Some(f) = none_huge {
+        let text = format!("No rise was seen up to {} huge pages.", number::value(f).value);
+        page.text(TextRole::Plain, &text, "", "  ");
+        labelled.push(("huge pages".to_string(), f));
+    }
+    if let Some(share) = share {
+        let [value, interval] = number::cells(Some(share));
+        let text = format!("Share of a far random load that is translation: {value} {interval}");
+        page.text(TextRole::Plain, &text, "", "  ");
+        labelled.push(("share".to_string(), share));
+    }
+    notes(page, &labelled);
+    curve_of_pages(page, &pages, marks);
+}
+
+/// Rows of the TLBs, what their notes are about, and where they end on the curve of pages.
+struct Tlbs<'a> {
+    table: Vec<Vec<String>>,
+    labelled: Vec<(String, &'a Finding)>,
+    marks: Vec<(f64, String)>,
+}
+
+/// What is known of one TLB.
+struct Tlb<'a> {
+    huge: bool,
+    n: u64,
+    entries: Option<&'a Finding>,
+    ways: Option<&'a Finding>,
+    sets: Option<&'a Finding>,
+    penalty: Option<&'a Finding>,
+}
+
+/// The TLBs, those for base pages first.
+fn take_tlbs<'a>(finding_index: &mut FindingIndex<'a>) -> Vec<Tlb<'a>> {
+    use metrics::{TLB_ENTRIES, TLB_HUGE_ENTRIES, TLB_HUGE_PENALTY, TLB_PENALTY, TLB_SETS, TLB_WAYS};
+    let base: &[&Metric] = &[&TLB_ENTRIES, &TLB_WAYS, &TLB_SETS, &TLB_PENALTY];
+    let mut all: Vec<Tlb> = Vec::new();
+    for (huge, of) in [(false, base), (true, &[&TLB_HUGE_ENTRIES, &TLB_HUGE_PENALTY])] {
+        for f in finding_index.of(of) {
+            let Some(n) = f.key.number(Axis::Tlb) else { continue };
+            if all.last().is_none_or(|tlb| (tlb.huge, tlb.n) != (huge, n)) {
+                all.push(Tlb { huge, n, entries: None, ways: None, sets: None, penalty: None });
+            }
+            let Some(tlb) = all.last_mut() else { continue };
+            let field = match f.key.metric {
+                m if *m == TLB_WAYS => &mut tlb.ways,
+                m if *m == TLB_SETS => &mut tlb.sets,
+                m if *m == TLB_ENTRIES || *m == TLB_HUGE_ENTRIES => &mut tlb.entries,
+                _ => &mut tlb.penalty,
+            };
+            *field = Some(f);
+        }
+    }
+    all
+}
+
+fn tlbs<'a>(found: &[Tlb<'a>]) -> Tlbs<'a> {
+    let mut table: Vec<Vec<String>> = Vec::new();
+    let mut labelled: Vec<(String, &Finding)> = Vec::new();
+    let mut marks = Vec::new();
+    for &Tlb { huge, n, entries, ways, sets, penalty } in found {
+        let name = if huge { format!("huge TLB {n}") } else { format!("TLB {n}") };
+        let [[reach, reach_95], [cost, cost_95]] = [number::cells(entries), number::cells(penalty)];
+        let [by, sets_of] = [ways, sets].map(|f| number::cells(f)[0].clone());
+        let n = count(penalty.or(entries));
+        table.push(vec![name.clone(), reach.clone(), reach_95, by, sets_of, cost, cost_95, n]);
+        labelled.extend([entries, penalty].into_iter().flatten().map(|f| (name.clone(), f)));
+        labelled.extend([ways, sets].into_iter().flatten().map(|f| (format!("{name} ways"), f)));
+        marks.extend(entries.and_then(Finding::finite).filter(|v| *v >= 1.0 && !huge).map(|v| (v, reach)));
+    }
+    Tlbs { table, labelled, marks }
+}
+
+fn curve_of_pages(page: &mut Page, pages: &[(u64, &Finding)], marks: Vec<(f64, String)>) {
+    let drawn: Vec<(f64, f64)> =
+        pages.iter().filter_map(|(n, f)| Some((*n as f64, f.finite().filter(|v| v.abs() < 1e15)?))).collect();
+    if drawn.len() < 2 || drawn.len() < pages.len() {
+        if !pages.is_empty() {
+            show_rows(page, &pages.iter().map(|p| p.1).collect::<Vec<_>>());
+        }
+        return;
+    }
+    let within = |x: f64| drawn[0].0 <= x && drawn.last().is_some_and(|last| x <= last.0);
+    let plot = Plot {
+        marks: marks.into_iter().filter(|(x, _)| within(*x)).collect(),
+        points: drawn,
+        plateaus: Vec::new(),
+        log_y: false,
+        rows: SMALL,
+        x_label: |v| number::shown(v.round(), None, None).value,
+        y_label: number::height,
+    };
+    page.text(TextRole::Plain, "Added to a load (ns) by the number of pages it is spread over:", "", "  ");
+    page.picture(Chart::Pages, draw(&plot, page.style().width, page.style().unicode));
+    let labelled: Vec<(String, &Finding)> = pages.iter().map(|(n, f)| (format!("{n} pages"), *f)).collect();
+    notes(page, &labelled);
+}

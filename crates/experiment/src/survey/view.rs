@@ -1,0 +1,19 @@
+//! What a survey found: the latency curve, how levels are built, translation, prefetch, and what is claimed.
+
+use fathom_analysis::findings::Report;
+use fathom_report::finding_index::FindingIndex;
+use fathom_report::page::Page;
+use fathom_report::rows::show_rest;
+
+use crate::{claims, geometry, latency_curve, prefetch};
+
+/// The whole report.
+pub(crate) fn view(report: &Report, page: &mut Page) {
+    let mut index = FindingIndex::new(report);
+    latency_curve::view::section(page, report, &mut index);
+    geometry::view::section(page, &mut index);
+    latency_curve::view::translation(page, &mut index);
+    prefetch::view::section(page, &mut index);
+    claims::view::section(page, report, &mut index);
+    show_rest(page, index, &[]);
+}

@@ -1,0 +1,43 @@
+//! Pressure: how late a periodic real-time task is woken, what co-running load adds, and where that time goes.
+//!
+//! Study S3 compared no load, a load, and the load with two memory workers, in three places of a wake-up, and found
+//! the cause by leaving things out one by one. Here every place is seen of the same activation, the study's load
+//! stands beside pure factors, and a randomised design says which of them costs how much. "Memory pressure" is the
+//! study's word; reclaim, which is what Linux calls so, is seen in the stalls of each cell.
+
+mod attribution;
+mod causes;
+pub mod conditions;
+mod headline;
+mod imported;
+pub mod options;
+mod plan;
+mod reading;
+mod series;
+mod sweep;
+mod sweep_rows;
+mod view;
+
+use fathom_analysis::metrics;
+use fathom_report::ReportKind;
+
+pub use plan::plan;
+pub use reading::read;
+
+/// The experiment's name.
+pub const NAME: &str = "wakeup";
+
+/// Period where none is asked for, ns: cyclictest's default, and ten of the study's.
+pub const EVERY_NS: u64 = 1_000_000;
+/// Priority where none is asked for: above interrupt threads (50), below the kernel's own (99); cyclictest's usual.
+pub const PRIORITY: u64 = 80;
+/// Budget where none is given, ms: a minute in all.
+pub const BUDGET_MS: u64 = 60_000;
+
+/// What reports of this experiment are.
+pub static KIND: ReportKind = ReportKind {
+    name: NAME,
+    metrics: &[metrics::common::ALL, metrics::wakeup::ALL, metrics::claims::ALL],
+    headline: headline::headline,
+    view: view::view,
+};

@@ -1,0 +1,85 @@
+//! What each pure factor costs, and how much of what the study's memory workers add that explains.
+
+use fathom_analysis::findings::{Axis, Finding};
+use fathom_analysis::metrics::wakeup as metrics;
+
+use super::summary::quantile;
+use super::{Wakeups, said, word};
+use fathom_report::finding_index::FindingIndex;
+use fathom_report::notes;
+use fathom_report::number;
+use fathom_report::page::{Chart, INTERVAL, Page, TextRole, left, measured, right};
+
+/// What a factor is, in words.
+fn spoken(factor: &str) -> &str {
+    match factor {
+        "copy" => "bandwidth",
+        "chase" => "a footprint in caches",
+        "pages" => "page walks",
+        "fault" => "page faults",
+        "unmap" => "TLB shoot-downs",
+        other => other,
+    }
+}
+
+/// The figure, the tables and the sentence.
+pub(super) fn section(page: &mut Page, wakeups: &Wakeups, finding_index: &mut FindingIndex) {
+    let none = finding_index.one(&metrics::EFFECT_NONE);
+    let explained = finding_index.of(&[&metrics::EXPLAINED]);
+    let rest = finding_index.one(&metrics::EXPLAINED_REST);
+    let factor = |f: &Finding| word(f, Axis::Factor);
+    let mut rows: Vec<(String, &Finding)> = none.into_iter().map(|f| ("none".to_owned(), f)).collect();
+    let effects = finding_index.of(&[&metrics::EFFECT]).into_iter();
+    rows.extend(effects.map(|f| (format!("{} ({})", factor(f), spoken(&factor(f))), f)));
+    let pairs = finding_index.of(&[&metrics::INTERACTION]).into_iter();
+    rows.extend(pairs.map(|f| (format!("{} with {}", factor(f), word(f, Axis::With)), f)));
+    if let Some((_, first)) = rows.first() {
+        page.heading(&format!("What each factor adds by itself, {}", first.unit));
+        page.picture(Chart::Effects("effect"), Vec::new());
+        table(page, &rows);
+    }
+    let mut shares: Vec<(String, &Finding)> =
+        wakeups.increase.into_iter().map(|f| ("the study's memory workers add".to_owned(), f)).collect();
+    shares.extend(explained.iter().map(|f| (spoken(&factor(f)).to_owned(), *f)));
+    shares.extend(rest.map(|f| ("unexplained".to_owned(), f)));
+    if let Some((_, first)) = shares.first() {
+        page.heading(&format!(
+            "Of what the study's memory workers add, what explains how much, {}",
+            first.unit
+        ));
+        if let Some(text) = wakeups.increase.map(|f| sentence(f, explained, rest)) {
+            page.text(TextRole::Plain, &text, "", "  ");
+        }
+        page.picture(Chart::Effects("explained"), Vec::new());
+        table(page, &shares);
+    }
+}
+
+fn table(page: &mut Page, labelled: &[(String, &Finding)]) {
+    let rows: Vec<Vec<String>> = labelled
+        .iter()
+        .map(|(label, f)| {
+            let [value, interval] = number::cells(Some(f));
+            vec![label.clone(), value, interval, f.count.to_string()]
+        })
+        .collect();
+    page.table(&[left(""), measured("adds"), INTERVAL, right("n")], &rows, &[]);
+    notes(page, labelled);
+}
+
+/// "Of the +14.8 us at p99.9, 11.0 (9..13) us with page faults, ..., unexplained ...".
+fn sentence(increase: &Finding, mut explained: Vec<&Finding>, rest: Option<&Finding>) -> String {
+    let at = quantile(increase);
+    let sign = if increase.finite().is_some_and(|v| v > 0.0) { "+" } else { "" };
+    let size = |f: &Finding| f.finite().unwrap_or(0.0).abs();
+    explained.sort_by(|a, b| size(b).total_cmp(&size(a)));
+    let factor = |f: &Finding| spoken(&word(f, Axis::Factor)).to_owned();
+    let mut parts: Vec<String> =
+        explained.iter().map(|f| format!("{} with {}", said(f), factor(f))).collect();
+    match rest {
+        Some(f) => parts.push(format!("unexplained {}", said(f))),
+        None if parts.is_empty() => parts.push("nothing is explained".to_owned()),
+        None => {}
+    }
+    format!("Of the {sign}{}{at}: {}.", said(increase), parts.join(", "))
+}

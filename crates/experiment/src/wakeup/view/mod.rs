@@ -1,0 +1,176 @@
+//! Wake-ups: how late a periodic task is woken, under which load, and where that time goes.
+
+mod cold;
+mod effects;
+mod places;
+mod ridge;
+mod stages;
+mod study;
+mod summary;
+mod sweep;
+
+use fathom_analysis::findings::{Axis, Finding, Key, Metric, Report, Value};
+use fathom_analysis::metrics::wakeup as metrics;
+use fathom_report::finding_index::FindingIndex;
+use fathom_report::number::{self, Shown};
+use fathom_report::page::Page;
+use fathom_report::rows::show_rest;
+
+use crate::claims;
+
+/// Conditions without a load beside the task.
+const UNLOADED: [&str; 5] = ["none", "warm", "flushed", "evicted", "timerlat"];
+
+/// Everything that is known of wake-ups.
+struct Wakeups<'a> {
+    /// By place, then by condition, in the order of the words.
+    latencies: Vec<&'a Finding>,
+    stages: Vec<stages::Row<'a>>,
+    /// The latest first.
+    worst: Vec<&'a Finding>,
+    causes: Vec<stages::Cause<'a>>,
+    increase: Option<&'a Finding>,
+}
+
+/// A statistic of the latencies at a place under a condition.
+#[derive(Clone, Copy)]
+enum Statistic {
+    /// The only value of this metric.
+    Of(&'static Metric),
+    /// The percentile of this word.
+    Quantile(&'static str),
+}
+
+/// Least, mean, spread and largest.
+const MIN: Statistic = Statistic::Of(&metrics::WAKEUP_MIN);
+const MEAN: Statistic = Statistic::Of(&metrics::WAKEUP_MEAN);
+const STDDEV: Statistic = Statistic::Of(&metrics::WAKEUP_STDDEV);
+const MAX: Statistic = Statistic::Of(&metrics::WAKEUP_MAX);
+/// Percentiles that most tables have.
+const P50: Statistic = Statistic::Quantile("p50");
+const P90: Statistic = Statistic::Quantile("p90");
+const P99: Statistic = Statistic::Quantile("p99");
+const P999: Statistic = Statistic::Quantile("p999");
+
+impl Statistic {
+    fn key(self, place: &str, condition: &str) -> Key {
+        match self {
+            Statistic::Of(metric) => metric.at([place.into(), condition.into()]),
+            Statistic::Quantile(word) => {
+                metrics::WAKEUP_QUANTILE.at([place.into(), condition.into(), word.into()])
+            }
+        }
+    }
+}
+
+impl<'a> Wakeups<'a> {
+    fn take(finding_index: &mut FindingIndex<'a>) -> Wakeups<'a> {
+        Wakeups {
+            latencies: finding_index.of(&[
+                &metrics::WAKEUP_MIN,
+                &metrics::WAKEUP_MEAN,
+                &metrics::WAKEUP_STDDEV,
+                &metrics::WAKEUP_QUANTILE,
+                &metrics::WAKEUP_MAX,
+                &metrics::WAKEUP_MISSED,
+                &metrics::WAKEUP_UNSEEN,
+                &metrics::WAKEUP_P999_CORRECTED,
+                &metrics::WAKEUP_HOURLY,
+            ]),
+            stages: stages::take(finding_index),
+            worst: finding_index.of(&[&metrics::WORST_LATENCY]),
+            causes: stages::take_causes(finding_index),
+            increase: finding_index.one(&metrics::EXPLAINED_INCREASE),
+        }
+    }
+
+    /// A statistic of the latencies at a place under a condition.
+    fn at(&self, place: &str, condition: &str, what: Statistic) -> Option<&'a Finding> {
+        let key = what.key(place, condition);
+        self.latencies.iter().find(|f| f.key == key).copied()
+    }
+
+    /// The conditions of which anything is known at a place, in the order of the words.
+    fn conditions(&self, place: &str) -> Vec<String> {
+        let here = |f: &&&Finding| f.key.word(Axis::Place).is_some_and(|of| of == place);
+        let mut all: Vec<String> =
+            self.latencies.iter().filter(here).filter_map(|f| f.key.word(Axis::Condition)).collect();
+        all.dedup();
+        all
+    }
+
+    /// Was anything measured beside a load? Without, nothing is said of what a load's memory does, nor compared with
+    /// the study's loads.
+    fn loaded(&self) -> bool {
+        self.conditions("user").iter().any(|condition| !UNLOADED.contains(&condition.as_str()))
+    }
+
+    /// Was the study's load measured, with or without its memory workers?
+    fn studied(&self) -> bool {
+        self.conditions("user").iter().any(|condition| matches!(condition.as_str(), "study" | "study-vm"))
+    }
+
+    /// What latencies are told in.
+    fn unit(&self) -> &'static str {
+        self.latencies.first().map_or("us", |f| f.unit)
+    }
+}
+
+/// The whole report.
+pub(crate) fn view(report: &Report, page: &mut Page) {
+    let mut index = FindingIndex::new(report);
+    let wakeups = Wakeups::take(&mut index);
+    summary::section(page, &wakeups);
+    study::section(page, &wakeups);
+    places::section(page, &wakeups, &mut index);
+    cold::section(page, &wakeups);
+    stages::section(page, &wakeups);
+    effects::section(page, &wakeups, &mut index);
+    sweep::section(page, &mut index);
+    claims::view::section(page, report, &mut index);
+    show_rest(page, index, &[&metrics::BIAS_TRACE]);
+}
+
+/// A coordinate as people read it; empty where there is none.
+fn word(f: &Finding, axis: Axis) -> String {
+    f.key.word(axis).unwrap_or_default()
+}
+
+/// A value with its interval and unit, for a sentence.
+fn said(f: &Finding) -> String {
+    let Shown { value, interval } = number::value(f);
+    let mut text = value;
+    for part in [interval.as_str(), f.unit] {
+        if !part.is_empty() {
+            text += " ";
+            text += part;
+        }
+    }
+    text
+}
+
+/// A share as a percentage, with its interval.
+fn percent(f: &Finding) -> Shown {
+    let scaled = |v: f64| 100.0 * v;
+    match f.value {
+        Value::Number(v) => number::shown(scaled(v), f.low.map(scaled), f.high.map(scaled)),
+        Value::Text(_) => number::value(f),
+    }
+}
+
+/// A column whose numbers can be compared; empty where there is no finding.
+fn column(findings: &[Option<&Finding>]) -> Vec<String> {
+    let cells = number::column(findings.iter().copied());
+    let empty = |(f, cell): (&Option<&Finding>, String)| if f.is_some() { cell } else { String::new() };
+    findings.iter().zip(cells).map(empty).collect()
+}
+
+/// A percentile's word as people write it: `p99.9` for `p999`.
+fn spoken(percentile: &str) -> &str {
+    match percentile {
+        "p999" => "p99.9",
+        "p9999" => "p99.99",
+        "p99999" => "p99.999",
+        other => other,
+    }
+}

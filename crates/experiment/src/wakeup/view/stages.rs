@@ -1,0 +1,233 @@
+//! Where the late ones went: the worst with their stages and what ran, stages of all against the worst, cadences.
+
+use fathom_analysis::findings::{Axis, Finding, words};
+use fathom_analysis::metrics::wakeup as metrics;
+
+use super::{Wakeups, word};
+use fathom_report::finding_index::FindingIndex;
+use fathom_report::notes;
+use fathom_report::number;
+use fathom_report::page::{Chart, INTERVAL, Page, Pieces, TextRole, left, measured, right};
+
+/// What is known of a stage.
+pub(super) struct Row<'a> {
+    stage: String,
+    all: Option<&'a Finding>,
+    worst: Option<&'a Finding>,
+}
+
+/// What comes back periodically.
+pub(super) struct Cause<'a> {
+    pub(super) name: String,
+    pub(super) period: Option<&'a Finding>,
+    pub(super) share: Option<&'a Finding>,
+}
+
+/// Lines of what ran that a worst activation gets here; all are in the JSON.
+const RAN: usize = 6;
+/// Columns of the longest bar of stages, where there is room, and of a number before it.
+const BAR: usize = 40;
+const NUMBER: usize = 5;
+/// How many stages there are.
+const STAGES: usize = words::STAGE.values.len();
+/// A stage each.
+const UNICODE: [char; STAGES] = ['\u{2591}', '\u{2592}', '\u{2588}', '\u{2593}', '\u{2586}'];
+const ASCII: [char; STAGES] = ['.', ':', '#', 'o', '%'];
+
+pub(super) fn take<'a>(finding_index: &mut FindingIndex<'a>) -> Vec<Row<'a>> {
+    let mut rows: Vec<Row> = Vec::new();
+    for f in finding_index.of(&[&metrics::STAGE_ALL, &metrics::STAGE_WORST]) {
+        let stage = word(f, Axis::Stage);
+        if rows.last().is_none_or(|row| row.stage != stage) {
+            rows.push(Row { stage, all: None, worst: None });
+        }
+        let Some(row) = rows.last_mut() else { continue };
+        *(if f.is(&metrics::STAGE_WORST) { &mut row.worst } else { &mut row.all }) = Some(f);
+    }
+    rows
+}
+
+pub(super) fn take_causes<'a>(finding_index: &mut FindingIndex<'a>) -> Vec<Cause<'a>> {
+    let mut causes: Vec<Cause> = Vec::new();
+    for f in finding_index.of(&[&metrics::CAUSE_PERIOD, &metrics::CAUSE_SHARE]) {
+        let name = word(f, Axis::Cause);
+        if causes.last().is_none_or(|cause| cause.name != name) {
+            causes.push(Cause { name, period: None, share: None });
+        }
+        let Some(cause) = causes.last_mut() else { continue };
+        *(if f.is(&metrics::CAUSE_SHARE) { &mut cause.share } else { &mut cause.period }) = Some(f);
+    }
+    causes
+}
+
+/// What a stage is, after "lost most time".
+pub(super) fn meaning(stage: &str) -> &'static str {
+    match stage {
+        "before-irq" => "before the timer's interrupt: interrupts were off, or the CPU was taken away",
+        "irq-to-wakeup" => "in the timer's interrupt, before the task was made runnable",
+        "wakeup-to-switch" => "between the wake-up and the switch to the task: waiting for the CPU",
+        "wakeup-to-user" => {
+            "between the wake-up and the task's first own instruction, whose switch was not seen"
+        }
+        _ => "between the hand-over of the CPU and the task's first own instruction",
+    }
+}
+
+/// The condition that a worst activation came under.
+pub(super) fn condition(f: &Finding) -> Option<&str> {
+    f.detail.word(metrics::CONDITION)
+}
+
+/// The stages of a worst activation, in the order of the words; 0 for one that it does not have.
+fn parts(f: &Finding) -> Option<[f64; STAGES]> {
+    let stages = f.detail.numbers(metrics::STAGES);
+    let mut parts = [0.0; STAGES];
+    for (stage, value) in stages.iter().filter(|(_, value)| value.is_finite()) {
+        let (place, _) = words::STAGE.find(stage)?;
+        parts[place] = value.max(0.0);
+    }
+    (!stages.is_empty()).then_some(parts)
+}
+
+/// The stage in which most of the worst lost most of their time, and how many did.
+pub(super) fn dominant(wakeups: &Wakeups) -> Option<(&'static str, usize)> {
+    let mut counts = [0usize; STAGES];
+    for parts in wakeups.worst.iter().filter_map(|f| parts(f)) {
+        let most = (0..parts.len()).max_by(|a, b| parts[*a].total_cmp(&parts[*b])).unwrap_or(0);
+        counts[most] += 1;
+    }
+    let most = (0..counts.len()).max_by_key(|at| counts[*at])?;
+    (counts[most] > 0).then(|| (words::STAGE.values[most], counts[most]))
+}
+
+/// What is known of a worst activation beyond its latency, as far as it fits a line.
+fn reported(f: &Finding) -> String {
+    let mut said: Vec<String> = condition(f).map(|word| format!("under {word}")).into_iter().collect();
+    let count = |field| f.detail.number(field).unwrap_or(0.0);
+    let (slept, preempted) = (count(metrics::SLEPT), count(metrics::PREEMPTED));
+    if slept > 0.0 || preempted > 0.0 {
+        said.push(format!("{slept} periods slept through before it, {preempted} involuntary switches"));
+    }
+    let stages = f.detail.numbers(metrics::STAGES).iter();
+    let stages: Vec<String> = stages.map(|(stage, value)| format!("{stage} {value:.1}")).collect();
+    if !stages.is_empty() {
+        said.push(format!("{}, in {}", stages.join(", "), f.unit));
+    }
+    said.extend(f.notes.iter().cloned());
+    said.join("; ")
+}
+
+/// The worst, the stages and the cadences.
+pub(super) fn section(page: &mut Page, wakeups: &Wakeups) {
+    worst(page, wakeups);
+    table(page, &wakeups.stages);
+    cadences(page, &wakeups.causes);
+}
+
+fn worst(page: &mut Page, wakeups: &Wakeups) {
+    let Some(first) = wakeups.worst.first() else { return };
+    page.heading(&format!("The worst activations: their stages, and what ran then, {}", first.unit));
+    let bars = bars(wakeups, page.style().width, page.style().unicode);
+    if !bars.is_empty() {
+        page.picture(Chart::Stages, bars);
+        page.line(TextRole::Plain, "");
+    }
+    for f in &wakeups.worst {
+        let rank = word(f, Axis::Rank);
+        page.text(
+            TextRole::Plain,
+            &format!("{rank}: {} {}", number::value(f).value, reported(f)),
+            "- ",
+            "    ",
+        );
+        let events = f.detail.numbers(metrics::EVENTS);
+        for (what, us) in events.iter().take(RAN) {
+            page.text(TextRole::Dim, &format!("+{us:.1} us {what}"), "    ", "      ");
+        }
+        if events.len() > RAN {
+            page.text(TextRole::Dim, &format!("and {} more (--json)", events.len() - RAN), "    ", "      ");
+        }
+    }
+}
+
+/// Each of the worst as a bar of its stages, all on the scale of the worst.
+fn bars(wakeups: &Wakeups, width: usize, unicode: bool) -> Vec<Pieces> {
+    let room = BAR.min(width - NUMBER);
+    let pens = if unicode { UNICODE } else { ASCII };
+    let staged: Vec<(String, [f64; STAGES])> =
+        wakeups.worst.iter().filter_map(|f| Some((word(f, Axis::Rank), parts(f)?))).take(99).collect();
+    let longest = staged.iter().map(|(_, parts)| parts.iter().sum::<f64>()).fold(0.0, f64::max);
+    if !(longest > 0.0 && longest.is_finite()) {
+        return Vec::new();
+    }
+    let mut lines: Vec<Pieces> = Vec::new();
+    for (n, parts) in &staged {
+        let label: String = n.chars().take(4).collect();
+        let mut line = vec![(TextRole::Plain, format!("{label:>4} "))];
+        let (mut sum, mut drawn) = (0.0, 0);
+        for (stage, part) in parts.iter().enumerate() {
+            sum += part;
+            let to = ((sum / longest * room as f64).round() as usize).min(room);
+            line.push((TextRole::Tier(stage + 1), pens[stage].to_string().repeat(to - drawn)));
+            drawn = to;
+        }
+        line.retain(|(_, text)| !text.is_empty());
+        lines.push(line);
+    }
+    // Two in a line of a key, so that it fits forty columns.
+    let drawn: Vec<usize> = (0..pens.len()).filter(|s| staged.iter().any(|(_, p)| p[*s] > 0.0)).collect();
+    for pair in drawn.chunks(2) {
+        let mut key = vec![(TextRole::Plain, " ".to_owned())];
+        for (at, stage) in pair.iter().enumerate() {
+            key.push((TextRole::Tier(stage + 1), pens[*stage].to_string().repeat(2)));
+            let gap = if at + 1 < pair.len() { "  " } else { "" };
+            key.push((TextRole::Dim, format!(" {}{gap}", words::STAGE.values[*stage])));
+        }
+        lines.push(key);
+    }
+    lines
+}
+
+fn table(page: &mut Page, stages: &[Row]) {
+    let Some(unit) = stages.iter().find_map(|row| row.all.or(row.worst)).map(|f| f.unit) else { return };
+    page.heading(&format!("Stages of a wake-up: all activations against the worst, {unit}"));
+    let rows: Vec<Vec<String>> = stages
+        .iter()
+        .map(|row| {
+            let mut cells = vec![row.stage.clone()];
+            cells.extend(number::cells(row.all));
+            cells.extend(number::cells(row.worst));
+            cells
+        })
+        .collect();
+    page.table(&[left("stage"), measured("all"), INTERVAL, measured("worst"), INTERVAL], &rows, &[]);
+    let labelled: Vec<(String, &Finding)> = stages
+        .iter()
+        .flat_map(|row| [row.all, row.worst].into_iter().flatten().map(|f| (row.stage.clone(), f)))
+        .collect();
+    notes(page, &labelled);
+}
+
+fn cadences(page: &mut Page, causes: &[Cause]) {
+    if causes.is_empty() {
+        return;
+    }
+    page.heading("What comes back: periods of the late activations");
+    let rows: Vec<Vec<String>> = causes
+        .iter()
+        .map(|cause| {
+            let mut row = vec![cause.name.clone()];
+            row.extend(number::cells(cause.period));
+            row.extend(number::cells(cause.share));
+            row.push(cause.share.or(cause.period).map(|f| f.count.to_string()).unwrap_or_default());
+            row
+        })
+        .collect();
+    let columns = [left("cause"), measured("every ms"), INTERVAL, measured("share"), INTERVAL, right("n")];
+    page.table(&columns, &rows, &[]);
+    let labelled: Vec<(String, &Finding)> = causes
+        .iter()
+        .flat_map(|cause| [cause.period, cause.share].into_iter().flatten().map(|f| (cause.name.clone(), f)))
+        .collect();
+    notes(page, &labelled);
+}

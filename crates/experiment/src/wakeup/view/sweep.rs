@@ -1,0 +1,349 @@
+//! The sweep: the tail by block size, stride and what becomes of a block, and where it changes.
+
+use fathom_analysis::findings::{Axis, Finding, Key, Metric, words};
+use fathom_analysis::metrics::wakeup as metrics;
+
+use super::{column, word};
+use fathom_report::finding_index::FindingIndex;
+use fathom_report::heat_map::HeatMap;
+use fathom_report::notes;
+use fathom_report::number::{self, Shown, short_size};
+use fathom_report::page::{Chart, INTERVAL, Page, Pieces, TextRole, measured, right};
+use fathom_report::plot::{Plot, draw};
+
+/// Over the inflections.
+const HEADING: &str = "Where wake-ups change with the size of the blocks";
+/// Rows of text that a curve takes.
+const ROWS: usize = 8;
+
+/// What changes where nothing else is said.
+const TAIL: &str = words::STATISTIC.values[0];
+
+/// What a worker does and what becomes of its block: the curves that are shown together.
+#[derive(Clone, PartialEq)]
+struct Group {
+    stressor: String,
+    mode: String,
+}
+
+impl Group {
+    fn name(&self) -> String {
+        format!("{}.{}", self.stressor, self.mode)
+    }
+}
+
+/// One block size of a curve.
+struct Cell<'a> {
+    group: Group,
+    stride: u64,
+    bytes: u64,
+    p50: Option<&'a Finding>,
+    tail: Option<&'a Finding>,
+    max: Option<&'a Finding>,
+    faults: Option<&'a Finding>,
+}
+
+/// Where a curve changes.
+struct Break<'a> {
+    nth: String,
+    /// The curve, where the findings say it.
+    group: Option<Group>,
+    stride: u64,
+    bytes: Option<&'a Finding>,
+    effect: Option<&'a Finding>,
+    kind: Option<&'a Finding>,
+    statistic: Option<&'a Finding>,
+    /// Page faults, where those change.
+    before: Option<&'a Finding>,
+    behind: Option<&'a Finding>,
+    /// What latencies do there.
+    across: Vec<&'a Finding>,
+}
+
+impl Break<'_> {
+    /// What of the latencies changes: the tail, where nothing else is said.
+    fn of(&self) -> &str {
+        self.statistic.and_then(|f| f.word()).unwrap_or(TAIL)
+    }
+
+    /// Is it a change of this curve?
+    fn is_of(&self, group: &Group, stride: u64) -> bool {
+        self.group.as_ref() == Some(group) && self.stride == stride
+    }
+}
+
+/// All of it, where there is a sweep.
+pub(super) fn section(page: &mut Page, finding_index: &mut FindingIndex) {
+    let cells = take_cells(finding_index);
+    let breaks = take_breaks(finding_index);
+    let mut curves: Vec<Key> = cells.iter().map(curve_key).collect();
+    curves.dedup();
+    // Taken where the curve is shown: it says whether changes could be told at all.
+    let counted =
+        curves.into_iter().filter_map(|curve| finding_index.one(curve)).map(|f| &f.key).collect::<Vec<_>>();
+    if !cells.is_empty() && breaks.is_empty() {
+        page.heading(HEADING);
+        let reported = |cell: &Cell| counted.contains(&&curve_key(cell));
+        let text = match cells.iter().all(reported) {
+            true => "Nowhere.",
+            false => "None was found where it could be told: see what is refused.",
+        };
+        page.text(TextRole::Plain, text, "", "  ");
+    }
+    inflections(page, &breaks);
+    let mut groups: Vec<&Group> = cells.iter().map(|c| &c.group).collect();
+    groups.dedup();
+    for group in groups {
+        let of: Vec<&Cell> = cells.iter().filter(|c| c.group == *group).collect();
+        mode(page, group, &of, &breaks);
+    }
+}
+
+/// The key under which the changes of a cell's curve are counted.
+fn curve_key(cell: &Cell) -> Key {
+    let Group { stressor, mode } = &cell.group;
+    metrics::INFLECTIONS.at([stressor.into(), mode.into(), cell.stride.into()])
+}
+
+fn take_cells<'a>(finding_index: &mut FindingIndex<'a>) -> Vec<Cell<'a>> {
+    let found = finding_index.of(&[
+        &metrics::SWEEP_P50,
+        &metrics::SWEEP_TAIL,
+        &metrics::SWEEP_MAX,
+        &metrics::SWEEP_FAULTS,
+    ]);
+    let mut cells: Vec<Cell> = Vec::new();
+    for f in found {
+        let group = Group { stressor: word(f, Axis::Stressor), mode: word(f, Axis::Mode) };
+        let (Some(stride), Some(bytes)) = (f.key.number(Axis::Stride), f.key.number(Axis::Size)) else {
+            continue;
+        };
+        let same = |cell: &Cell| cell.group == group && (cell.stride, cell.bytes) == (stride, bytes);
+        if !cells.last().is_some_and(same) {
+            cells.push(Cell { group, stride, bytes, p50: None, tail: None, max: None, faults: None });
+        }
+        let Some(cell) = cells.last_mut() else { continue };
+        let slots: [(&Metric, &mut Option<&'a Finding>); 4] = [
+            (&metrics::SWEEP_P50, &mut cell.p50),
+            (&metrics::SWEEP_TAIL, &mut cell.tail),
+            (&metrics::SWEEP_MAX, &mut cell.max),
+            (&metrics::SWEEP_FAULTS, &mut cell.faults),
+        ];
+        put(slots, f);
+    }
+    cells
+}
+
+/// Puts a finding where its metric belongs.
+fn put<'a, const N: usize>(slots: [(&Metric, &mut Option<&'a Finding>); N], f: &'a Finding) {
+    for (metric, slot) in slots {
+        if f.is(metric) {
+            *slot = Some(f);
+        }
+    }
+}
+
+fn take_breaks<'a>(finding_index: &mut FindingIndex<'a>) -> Vec<Break<'a>> {
+    let found = finding_index.of(&[
+        &metrics::INFLECTION_BYTES,
+        &metrics::INFLECTION_EFFECT,
+        &metrics::INFLECTION_KIND,
+        &metrics::INFLECTION_STATISTIC,
+        &metrics::INFLECTION_BEFORE,
+        &metrics::INFLECTION_BEHIND,
+        &metrics::INFLECTION_ACROSS,
+    ]);
+    let mut breaks: Vec<Break> = Vec::new();
+    for f in found {
+        let nth = word(f, Axis::Index);
+        if breaks.last().is_none_or(|b| b.nth != nth) {
+            breaks.push(begun(nth, f));
+        }
+        let Some(b) = breaks.last_mut() else { continue };
+        let slots: [(&Metric, &mut Option<&'a Finding>); 6] = [
+            (&metrics::INFLECTION_BYTES, &mut b.bytes),
+            (&metrics::INFLECTION_EFFECT, &mut b.effect),
+            (&metrics::INFLECTION_KIND, &mut b.kind),
+            (&metrics::INFLECTION_STATISTIC, &mut b.statistic),
+            (&metrics::INFLECTION_BEFORE, &mut b.before),
+            (&metrics::INFLECTION_BEHIND, &mut b.behind),
+        ];
+        put(slots, f);
+        if f.is(&metrics::INFLECTION_ACROSS) {
+            b.across.push(f);
+        }
+    }
+    breaks
+}
+
+/// A change of which the first finding is known; each of its findings says on which curve it lies.
+fn begun<'a>(nth: String, f: &Finding) -> Break<'a> {
+    let of = |field| f.detail.word(field).map(str::to_owned);
+    let group = of(metrics::STRESSOR).zip(of(metrics::MODE)).map(|(stressor, mode)| Group { stressor, mode });
+    let stride = f.detail.number(metrics::STRIDE).unwrap_or(0.0) as u64;
+    let (bytes, effect, kind, statistic, before, behind) = (None, None, None, None, None, None);
+    Break { nth, group, stride, bytes, effect, kind, statistic, before, behind, across: Vec::new() }
+}
+
+/// A sentence each.
+fn inflections(page: &mut Page, breaks: &[Break]) {
+    if breaks.is_empty() {
+        return;
+    }
+    page.heading(HEADING);
+    let value = |f: &Finding| {
+        let Shown { value, interval } = number::value(f);
+        format!("{value} {interval}").trim_end().to_owned()
+    };
+    for b in breaks {
+        let mut text = format!("{}:", b.nth);
+        if let Some(group) = &b.group {
+            text += &format!(" {}.{}:", group.name(), b.stride);
+        }
+        if let Some(f) = b.statistic {
+            text += &format!(" {}:", value(f));
+        }
+        text += &format!(" a {}", b.kind.map_or_else(|| "change".to_owned(), value));
+        if let Some(f) = b.bytes {
+            text += &format!(" at {}", value(f));
+        }
+        if let Some(f) = b.effect {
+            text += &format!(", by {} of what it was before", value(f));
+        }
+        if let Some(f) = b.before {
+            text += &format!(", from {} a second", value(f));
+        }
+        if let Some(f) = b.behind {
+            text += &format!(", to {} a second", value(f));
+        }
+        let across = b.across.iter();
+        let latencies: Vec<String> =
+            across.map(|f| format!("{} by {}", word(f, Axis::Statistic), value(f))).collect();
+        if !latencies.is_empty() {
+            text += &format!("; there latencies change, of what they were: {}", latencies.join(", "));
+        }
+        let all = [b.bytes, b.effect, b.kind, b.statistic].into_iter().flatten();
+        for note in all.flat_map(|f| &f.notes) {
+            text += &format!("; {note}");
+        }
+        page.text(TextRole::Plain, &text, "- ", "  ");
+    }
+}
+
+/// A worker and a mode: its map, its curves that change, its table.
+fn mode(page: &mut Page, group: &Group, cells: &[&Cell], breaks: &[Break]) {
+    let Some(unit) = cells.iter().find_map(|c| c.tail.or(c.p50).or(c.max)).map(|f| f.unit) else {
+        return table(page, cells);
+    };
+    page.heading(&format!("Sweep of {}: wake-up latency by block size and stride, {unit}", group.name()));
+    let mut strides: Vec<u64> = cells.iter().map(|c| c.stride).collect();
+    strides.dedup();
+    let chart = |kind: fn(String, String) -> Chart| kind(group.stressor.clone(), group.mode.clone());
+    let mut curves: Vec<Pieces> = Vec::new();
+    for stride in strides {
+        let of: Vec<&Cell> = cells.iter().copied().filter(|c| c.stride == stride).collect();
+        let its: Vec<&Break> = breaks.iter().filter(|b| b.is_of(group, stride)).collect();
+        for (tail, what) in [(true, "the tail"), (false, "p50")] {
+            let Some(plot) = curve(&of, &its, tail) else { continue };
+            let stride = short_size(stride as f64);
+            curves.push(vec![(
+                TextRole::Plain,
+                format!("Stride {stride}: {what} by block size, both axes logarithmic:"),
+            )]);
+            curves.extend(draw(&plot, page.style().width, page.style().unicode));
+            curves.push(Vec::new());
+        }
+    }
+    page.picture(chart(Chart::Sweep), curves);
+    let map = heat(cells).draw(page.style().width, page.style().unicode);
+    if !map.is_empty() {
+        page.text(
+            TextRole::Plain,
+            &format!("The tail ({unit}), sizes by strides; shades are logarithmic:"),
+            "",
+            "  ",
+        );
+        page.picture(chart(Chart::SweepHeat), map);
+        page.line(TextRole::Plain, "");
+    }
+    table(page, cells);
+}
+
+/// The tail by size, or p50, where it changes; what changes p90 is marked on p50.
+fn curve(cells: &[&Cell], breaks: &[&Break], tail: bool) -> Option<Plot> {
+    let marks: Vec<(f64, String)> = breaks
+        .iter()
+        .filter(|b| tail == (b.of() == TAIL))
+        .filter_map(|b| Some((b.bytes?.finite()?, format!("{}: {}", b.nth, b.of()))))
+        .collect();
+    let late = |c: &&Cell| if tail { c.tail } else { c.p50 }?.finite().filter(|us| *us > 0.0);
+    let points: Vec<(f64, f64)> = cells.iter().filter_map(|c| Some((c.bytes as f64, late(c)?))).collect();
+    let [first, .., last] = points.as_slice() else { return None };
+    let within: Vec<(f64, String)> =
+        marks.into_iter().filter(|(bytes, _)| (first.0..=last.0).contains(bytes)).collect();
+    if within.is_empty() || points.iter().any(|(_, us)| *us > 1e15) {
+        return None;
+    }
+    Some(Plot {
+        marks: within,
+        points,
+        plateaus: Vec::new(),
+        log_y: true,
+        rows: ROWS,
+        x_label: short_size,
+        y_label: number::height,
+    })
+}
+
+/// The tail by size and stride.
+fn heat(cells: &[&Cell]) -> HeatMap {
+    let ascending = |of: fn(&Cell) -> u64| {
+        let all: std::collections::BTreeSet<u64> = cells.iter().map(|c| of(c)).collect();
+        all.into_iter().collect::<Vec<u64>>()
+    };
+    let (rows, columns) = (ascending(|c| c.bytes), ascending(|c| c.stride));
+    let cell = |bytes: u64, stride: u64| {
+        let of = |c: &&&Cell| (c.bytes, c.stride) == (bytes, stride);
+        cells.iter().find(of)?.tail?.finite().filter(|us| *us > 0.0)
+    };
+    let cells = rows.iter().map(|b| columns.iter().map(|s| cell(*b, *s)).collect()).collect();
+    HeatMap { rows, columns, cells }
+}
+
+fn table(page: &mut Page, cells: &[&Cell]) {
+    let mut before = None;
+    let mut rows = Vec::new();
+    let p50 = column(&cells.iter().map(|c| c.p50).collect::<Vec<_>>());
+    let max = column(&cells.iter().map(|c| c.max).collect::<Vec<_>>());
+    let faults = column(&cells.iter().map(|c| c.faults).collect::<Vec<_>>());
+    for (at, cell) in cells.iter().enumerate() {
+        let (stride, bytes) = (cell.stride, cell.bytes);
+        // The stride once, so that the eye finds the groups.
+        let named = if before == Some(stride) { String::new() } else { stride.to_string() };
+        before = Some(stride);
+        let mut row = vec![named, number::size(bytes as f64, None, None).value, p50[at].clone()];
+        row.extend(number::cells(cell.tail));
+        let seen = cell.max.map(|f| f.count.to_string()).unwrap_or_default();
+        row.extend([max[at].clone(), seen, faults[at].clone()]);
+        rows.push(row);
+    }
+    let columns = [
+        right("stride").key(),
+        right("size").key(),
+        right("p50"),
+        measured("tail"),
+        INTERVAL,
+        right("max"),
+        right("seen in"),
+        right("faults/s"),
+    ];
+    page.table(&columns, &rows, &[]);
+    let labelled: Vec<(String, &Finding)> = cells
+        .iter()
+        .filter_map(|c| {
+            let label = format!("{} at {}", number::size(c.bytes as f64, None, None).value, c.stride);
+            Some((label, c.tail?))
+        })
+        .collect();
+    notes(page, &labelled);
+}

@@ -1,0 +1,47 @@
+//! What is true of every kind of report.
+
+use std::path::Path;
+
+use fathom_analysis::metrics::REGISTRY;
+use fathom_experiment::record::Record;
+use fathom_experiment::report_kinds::{REPORT_KINDS, kind};
+use fathom_report::kind::metrics;
+
+#[test]
+fn every_metric_is_of_some_kind_and_every_kind_has_its_own_name() {
+    let declared = metrics(REPORT_KINDS);
+    for metric in REGISTRY.metrics() {
+        assert!(declared.contains(&metric), "{} is of no kind", metric.pattern);
+    }
+    for of in REPORT_KINDS {
+        assert!(kind(of.name).is_some_and(|found| std::ptr::eq(found, *of)), "{}", of.name);
+    }
+    assert!(kind("rumour").is_none());
+}
+
+/// What records are judged to hold is what the kind of their experiment declares.
+#[test]
+fn reports_have_the_metrics_of_their_kind() {
+    let records = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../records");
+    let mut judged = 0;
+    for entry in std::fs::read_dir(records).expect("the committed records") {
+        let path = entry.expect("a file").path();
+        if path.extension().is_none_or(|extension| extension != "fathom") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).expect("a record");
+        let record = Record::parse(&text).expect("it is one");
+        let report = fathom_experiment::read(&record);
+        let of = kind(&report.experiment).expect("a kind");
+        for (what, metric) in report
+            .findings
+            .iter()
+            .map(|f| (f.name(), f.key.metric))
+            .chain(report.histograms.iter().map(|h| (h.name(), h.key.metric)))
+        {
+            assert!(of.metrics().any(|own| *own == *metric), "{}: {what} in {}", of.name, path.display());
+        }
+        judged += 1;
+    }
+    assert!(judged > 8, "{judged} records");
+}

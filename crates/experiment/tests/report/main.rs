@@ -1,0 +1,56 @@
+//! Reports that were built by hand, as text, pages, JSON and in every other form: views and toolkit together.
+
+mod draft;
+mod html;
+mod json;
+mod kinds;
+mod samples;
+mod schema;
+mod share;
+mod terminal;
+mod wakeup;
+
+use fathom_analysis::findings::Report;
+use fathom_experiment::report_kinds::{REPORT_KINDS, kind};
+use fathom_experiment::survey;
+use fathom_report::html::{Change, Entry};
+use fathom_report::json::ReadError;
+use fathom_report::{ReportKind, Style};
+use samples::WARNINGS;
+
+/// Without colour, in ASCII, 80 columns.
+const ASCII: Style = Style { colour: false, unicode: false, width: 80 };
+/// Without colour, in Unicode, 80 columns.
+const UNICODE: Style = Style { colour: false, unicode: true, width: 80 };
+
+/// The kind of a report; of one whose experiment is a random text, a survey's.
+fn kind_of(report: &Report) -> &'static ReportKind {
+    kind(&report.experiment).unwrap_or(&survey::KIND)
+}
+
+fn text_of(report: &Report, style: &Style, next: Option<&str>) -> String {
+    fathom_report::terminal(report, kind_of(report), style, next)
+}
+
+fn json_of(report: &Report) -> String {
+    fathom_report::json(report, kind_of(report))
+}
+
+fn read(text: &str) -> Result<Report, ReadError> {
+    fathom_report::from_json(text, REPORT_KINDS, WARNINGS)
+}
+
+fn page_of(named: &[(&str, &Report)], changes: &[Change]) -> String {
+    let entries: Vec<Entry> =
+        named.iter().map(|(name, report)| Entry { name, report, kind: kind_of(report) }).collect();
+    fathom_report::html(&entries, changes).expect("the template renders")
+}
+
+fn read_page(page: &str) -> Result<Vec<(String, Report)>, ReadError> {
+    fathom_report::html::reports(page, REPORT_KINDS, WARNINGS)
+}
+
+/// The text in one line, with one blank between words.
+fn unwrapped(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

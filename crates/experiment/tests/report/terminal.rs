@@ -1,0 +1,525 @@
+use fathom_analysis::findings::{Finding, Report, Value};
+use proptest::prelude::*;
+use unicode_width::UnicodeWidthStr;
+
+use fathom_experiment::report_kinds::REPORT_KINDS;
+use fathom_report::number::{in_cells, short_size, shown, shown_ratio, size};
+use fathom_report::{Style, comparison, text};
+
+use crate::samples::{self, golden};
+use crate::{ASCII, UNICODE, page_of, text_of, unwrapped};
+
+const NEXT: &str = "fathom report survey.fathom";
+
+#[test]
+fn a_survey_of_three_tiers() {
+    golden("survey-unicode.txt", &text_of(&samples::survey(33), &UNICODE, Some(NEXT)));
+    golden("survey-ascii.txt", &text_of(&samples::survey(33), &ASCII, Some(NEXT)));
+}
+
+#[test]
+fn single_loads_are_drawn_as_histograms() {
+    golden("latency-unicode.txt", &text_of(&samples::latency(), &UNICODE, Some(NEXT)));
+    golden("latency-ascii.txt", &text_of(&samples::latency(), &ASCII, Some(NEXT)));
+}
+
+#[test]
+fn how_levels_are_built_and_what_conflicts_cost() {
+    golden("conflict-unicode.txt", &text_of(&samples::conflict(), &UNICODE, Some(NEXT)));
+    golden("conflict-ascii.txt", &text_of(&samples::conflict(), &ASCII, Some(NEXT)));
+}
+
+#[test]
+fn reads_that_fall_into_several_sets_are_not_set_beside_one_set() {
+    let mut report = samples::conflict();
+    let one = unwrapped(&text_of(&report, &UNICODE, None));
+    assert!(one.contains("miss 5.14 times a round here") && one.contains("Study S1"), "{one}");
+    let sets = report.findings.iter_mut().find(|f| f.name() == "tier.1.sets").expect("sets");
+    sets.value = Value::Number(128.0);
+    let two = unwrapped(&text_of(&report, &UNICODE, None));
+    assert!(two.contains("A way is 8 KiB: these reads fall into 2 sets in turn"), "{two}");
+    assert!(!two.contains("a round here") && !two.contains("Study S1"), "{two}");
+    let page = |report: &Report| page_of(&[("A", report)], &[]);
+    assert!(page(&samples::conflict()).contains("data-expected=\"true\""));
+    assert!(page(&report).contains("data-shown=\"misses\" data-expected=\"false\""));
+}
+
+#[test]
+fn a_column_without_intervals_has_one_number_of_digits() {
+    let all = [1.816, 12.725, 0.0, 172.49]
+        .map(|v| samples::number("walk.latency", v, "ns", Some((v - 0.1, v + 0.1)), 1));
+    let shown = |of: &[Option<&Finding>]| fathom_report::number::column(of.iter().copied());
+    assert_eq!(
+        shown(&[Some(&all[0]), None, Some(&all[1]), Some(&all[2]), Some(&all[3])]),
+        ["1.82", "-", "12.72", "0", "172.49"]
+    );
+    assert_eq!(shown(&[Some(&all[1])]), ["12.72"]);
+    let whole = [3.0, 12.0].map(|v| samples::number("walk.share", v, "", None, 1));
+    assert_eq!(shown(&[Some(&whole[0]), Some(&whole[1])]), ["3", "12"]);
+}
+
+#[test]
+fn levels_without_tiers_are_not_passed_over_in_silence() {
+    let mut report = samples::conflict();
+    let none = "No tiers were found, so nothing says how levels are built.";
+    report.findings.push(samples::number("tier.1.latency", 1.8, "ns", None, 9));
+    assert!(!text_of(&report, &UNICODE, None).contains(none));
+    report.findings.retain(|f| f.name().starts_with("conflict."));
+    let text = text_of(&report, &UNICODE, None);
+    assert!(text.contains(none) && !text.contains("neither counted nor told"), "{text}");
+    report.findings.retain(|f| f.name().contains("time_per_round"));
+    let text = text_of(&report, &UNICODE, None);
+    assert!(text.contains("misses: neither counted nor told from single loads"), "{text}");
+    assert!(!text_of(&samples::survey(9), &UNICODE, None).contains(none));
+}
+
+/// Two records of the latency sample: the second is slower in memory, asked of another machine.
+fn compared() -> fathom_analysis::compare::Comparison {
+    let (a, mut b) = (samples::latency(), samples::latency());
+    b.subject = "pi2".to_string();
+    for f in b.findings.iter_mut().filter(|f| f.name().contains("1048576")) {
+        match &mut f.value {
+            Value::Number(v) => *v *= 1.3,
+            Value::Text(word) => *word = "hit".to_string(),
+        }
+        (f.low, f.high) = (f.low.map(|v| v * 1.3), f.high.map(|v| v * 1.3));
+    }
+    b.findings.push(samples::number("tier.1.capacity", 4096.0, "bytes", None, 9));
+    fathom_analysis::compare::compare(&a, &b, |_| true)
+}
+
+#[test]
+fn two_reports_stand_side_by_side() {
+    let names = ["here.fathom", "there.fathom"];
+    golden("compare-unicode.txt", &comparison(&compared(), names, Some(0.05), &UNICODE));
+    golden("compare-ascii.txt", &comparison(&compared(), names, None, &ASCII));
+    let (a, c) = (samples::latency(), compared());
+    let none = comparison(&fathom_analysis::compare::compare(&a, &a, |_| true), names, None, &UNICODE);
+    assert!(none.contains("Asked alike.") && none.contains("No difference in any of"), "{none}");
+    assert_eq!(c.beyond(0.05).count(), 2, "{c:#?}");
+    assert_eq!(c.beyond(0.5).count(), 0);
+}
+
+/// The survey checked against a description that has its second level at half the size and no second TLB.
+fn checked() -> Report {
+    use fathom_analysis::against::{Described, Level, Tlb, check};
+    let level = |name: &str, cycles: f64, kib: f64, ways| Level {
+        name: name.to_string(),
+        latency: (cycles, cycles),
+        size: (kib * 1024.0, kib * 1024.0),
+        line: 64,
+        ways,
+        sets: 64,
+        replacement: "lru".to_string(),
+    };
+    let described = Described {
+        name: "board".to_string(),
+        core_hz: 2.96e9,
+        hz: 2.96e9,
+        levels: vec![level("L1D", 5.0, 48.0, 12), level("L2", 16.6, 1024.0, 16)],
+        memory: (390.0, 400.0),
+        tlbs: vec![Tlb {
+            nth: 1,
+            name: "dTLB".to_string(),
+            entries: 64,
+            ways: 4,
+            penalty: (6.0, 8.0),
+            merged: false,
+        }],
+    };
+    let mut report = samples::survey(9);
+    report.findings.push(samples::number("tlb.2.penalty", 30.7, "ns", None, 9));
+    report.findings.push(samples::word("tier.1.policies", "fifo, random", &[]));
+    check(&report, &described).expect("it has tiers")
+}
+
+#[test]
+fn a_description_stands_beside_what_was_measured() {
+    let text = text_of(&checked(), &UNICODE, None);
+    let at = text.find("Against the description board").expect("its section");
+    let end = text[at..].find("\n\n").map_or(text.len(), |end| at + end + 1);
+    golden("against.txt", &text[at..end]);
+    assert!(!text.contains("expected."), "every row is in the table: {text}");
+    let narrow = text_of(&checked(), &Style { width: 60, ..ASCII }, None);
+    assert!(narrow.lines().all(|l| l.width() <= 60), "{narrow}");
+    let page = page_of(&[("A", &checked())], &[]);
+    assert!(page.contains("Against the description board") && page.contains("disagrees"));
+}
+
+#[test]
+fn a_histogram_without_its_peak_is_still_shown() {
+    let mut report = samples::latency();
+    report.findings.clear();
+    assert!(text_of(&report, &UNICODE, None).contains("latency.8192.single"));
+}
+
+#[test]
+fn a_survey_with_sixty_points() {
+    golden("sixty-points.txt", &text_of(&samples::survey(60), &UNICODE, Some(NEXT)));
+}
+
+#[test]
+fn a_disturbed_guest() {
+    golden("disturbed.txt", &text_of(&samples::disturbed(), &UNICODE, Some(NEXT)));
+}
+
+#[test]
+fn everything_refused() {
+    golden("refused.txt", &text_of(&samples::refused(), &ASCII, None));
+}
+
+#[test]
+fn a_narrow_terminal() {
+    golden("narrow.txt", &text_of(&samples::disturbed(), &Style { width: 60, ..UNICODE }, Some(NEXT)));
+}
+
+#[test]
+fn a_disturbance_stands_above_every_figure() {
+    let text = text_of(&samples::disturbed(), &UNICODE, None);
+    let (cause, picture) = (text.find("switched out 412 times"), text.find("Latency of one load"));
+    assert!(text.find("DISTURBED") < cause && cause < picture && cause.is_some(), "{text}");
+    assert!(!text_of(&samples::survey(33), &UNICODE, None).contains("DISTURBED"));
+}
+
+#[test]
+fn a_guest_behaves_like_and_a_real_machine_agrees() {
+    let guest = text_of(&samples::disturbed(), &UNICODE, None);
+    assert!(guest.contains("behaves like it") && guest.contains("behaves unlike it"), "{guest}");
+    assert!(!guest.contains("agrees"), "{guest}");
+    let real = text_of(&samples::survey(33), &UNICODE, None);
+    assert!(real.contains("  agrees") && real.contains("  disagrees") && !real.contains("behaves"), "{real}");
+}
+
+#[test]
+fn a_disagreement_without_a_sentence_gets_one() {
+    let mut report = samples::survey(33);
+    for f in &mut report.findings {
+        if f.name().starts_with("verdict.") {
+            f.notes.clear();
+        }
+    }
+    let said = "level 4 is claimed to be 260 MiB by sysfs, 260 MiB by cpuid, and it measures otherwise";
+    assert!(unwrapped(&text_of(&report, &UNICODE, None)).contains(said));
+    report.trust = "virtual".to_string();
+    assert!(unwrapped(&text_of(&report, &UNICODE, None)).contains("the machine behaves otherwise"));
+}
+
+#[test]
+fn data_and_instructions_of_one_level_are_two_rows() {
+    let claim = |what: &str, v: f64, unit, holds: &str| {
+        samples::number(&format!("claim.sysfs.level.1.{holds}.{what}"), v, unit, None, 1)
+    };
+    let report = Report {
+        findings: vec![
+            claim("size", 49152.0, "bytes", "data"),
+            claim("ways", 12.0, "", "data"),
+            claim("size", 32768.0, "bytes", "instructions"),
+            claim("ways", 8.0, "", "instructions"),
+        ],
+        ..Report::default()
+    };
+    let text = unwrapped(&text_of(&report, &UNICODE, None));
+    assert!(text.contains("1 data sysfs 48 KiB 12 instructions sysfs 32 KiB 8"), "{text}");
+}
+
+#[test]
+fn a_second_finding_of_one_name_is_not_lost() {
+    let mut report = samples::survey(33);
+    report.findings.push(samples::number("tier.1.latency", 77.25, "ns", None, 1));
+    let text = text_of(&report, &UNICODE, None);
+    assert!(text.contains("77.25"), "{text}");
+}
+
+#[test]
+fn points_that_no_logarithm_takes_become_rows() {
+    let mut report = samples::survey(33);
+    report.findings.push(samples::number("latency.1234.time", -0.125, "ns", None, 1));
+    let text = text_of(&report, &UNICODE, None);
+    assert!(text.contains("33 points") && text.contains("latency.1234.time  -0.125"), "{text}");
+    report.findings.retain(|f| !f.name().starts_with("latency.") || f.name() == "latency.4096.time");
+    let text = text_of(&report, &UNICODE, None);
+    assert!(!text.contains("points") && text.contains("latency.4096.time"), "{text}");
+}
+
+#[test]
+fn colour_is_there_only_when_asked_for_and_changes_no_character() {
+    let report = samples::disturbed();
+    let plain = text_of(&report, &UNICODE, Some(NEXT));
+    assert!(!plain.contains('\u{1b}'));
+    let coloured = text_of(&report, &Style { colour: true, ..UNICODE }, Some(NEXT));
+    assert!(coloured.contains("\u{1b}[1m") && coloured.contains("\u{1b}[32m"));
+    assert_eq!(without_escapes(&coloured), plain);
+}
+
+#[test]
+fn text_from_a_record_cannot_move_the_cursor() {
+    let evil = "a\u{1b}[2Jb\rc\u{202e}d\u{200b}e\u{9b}f\tg\nh";
+    assert_eq!(text::clean(evil, true), "a\\u{1b}[2Jb c\\u{202e}d\\u{200b}e\\u{9b}f g h");
+    assert_eq!(text::clean("3 µs ± 1 – 漢", false), "3 us +- 1 - \\u{6f22}");
+    assert_eq!(text::clean("3 µs ± 1 – 漢", true), "3 µs ± 1 – 漢");
+}
+
+#[test]
+fn digits_follow_the_interval() {
+    let both = |v: f64, low: f64, high: f64| {
+        let s = shown(v, Some(low), Some(high));
+        format!("{} {}", s.value, s.interval)
+    };
+    assert_eq!(both(1.687_34, 1.684, 1.69), "1.687 (1.684..1.690)");
+    assert_eq!(both(5.59, 5.4, 6.1), "5.6 (5.4..6.1)");
+    assert_eq!(both(146.23, 139.1, 158.3), "146 (139..158)");
+    assert_eq!(both(1463.2, 1300.0, 1600.0), "1463 (1300..1600)");
+    // Half-widths that begin with 1 earn one digit more.
+    assert_eq!(both(10.04, 9.88, 10.2), "10.04 (9.88..10.20)");
+    // An exact value shows no zeros that nobody measured.
+    assert_eq!(both(3.0, 3.0, 3.0), "3 (3..3)");
+    assert_eq!(both(-0.0001, -0.4, 0.4), "0.0 (-0.4..0.4)");
+    assert_eq!(both(2e15, 1e15, 3e15), "2.000e15 (1.000e15..3.000e15)");
+    assert_eq!(shown(215.8333, None, None).value, "215.8");
+    assert_eq!(shown(f64::NAN, None, None).value, "none");
+    assert_eq!(shown(2.0, None, Some(3.0)).interval, "(?..3)");
+    assert_eq!(shown(2.0, Some(1.0), Some(f64::INFINITY)).interval, "(1..?)");
+}
+
+#[test]
+fn sizes_are_in_their_binary_unit() {
+    let both = |v: f64, low: f64, high: f64| {
+        let s = size(v, Some(low), Some(high));
+        format!("{} {}", s.value, s.interval)
+    };
+    assert_eq!(both(49152.0, 48128.0, 50176.0), "48 KiB (47..49)");
+    assert_eq!(both(2097152.0, 2044723.0, 2149580.0), "2.00 MiB (1.95..2.05)");
+    assert_eq!(size(64.0, None, None).value, "64 B");
+    assert_eq!(short_size(1_572_864.0), "1.5M");
+    assert_eq!([shown_ratio(75.36), shown_ratio(2.386)], ["75", "2.4"]);
+}
+
+#[test]
+fn commands_are_never_wrapped() {
+    let long = format!("fathom report /data/{}/survey.fathom --json", "x".repeat(100));
+    let text = text_of(&samples::refused(), &Style { width: 60, ..ASCII }, Some(&long));
+    assert!(text.ends_with(&format!("Next: {long}\n")), "{text}");
+    let remedy = "allow it: `sudo sysctl kernel.perf_event_paranoid=1 kernel.kptr_restrict=0`, then again";
+    let mut report = samples::refused();
+    report.refusals[0].remedy = remedy.to_owned();
+    for width in [60, 80] {
+        let text = text_of(&report, &Style { width, ..ASCII }, None);
+        let command = "`sudo sysctl kernel.perf_event_paranoid=1 kernel.kptr_restrict=0`,";
+        assert!(text.lines().any(|line| line.contains(command)), "{text}");
+    }
+    // One of more columns than there are stands whole all the same, and ends where it ends.
+    let lines = text::wrap(&format!("try `{long}` or wait"), 60, "- ", "  ");
+    assert_eq!(lines, ["- try".to_owned(), format!("  `{long}`"), "  or wait".to_owned()]);
+    // A backtick alone is no command.
+    let alone = format!("a` {}", "b ".repeat(80));
+    assert!(text::wrap(&alone, 60, "", "").iter().all(|line| line.len() <= 60));
+}
+
+/// Samples of every kind of report, with tables of every width.
+fn all_samples() -> Vec<Report> {
+    vec![
+        samples::survey(33),
+        samples::latency(),
+        samples::conflict(),
+        samples::disturbed(),
+        samples::refused(),
+        samples::wakeup(),
+        samples::sweep(),
+        checked(),
+    ]
+}
+
+#[test]
+fn reports_fit_terminals_of_every_width() {
+    for report in all_samples() {
+        let mut heights = Vec::new();
+        for width in [60, 80, 120, 200] {
+            for style in [Style { width, ..UNICODE }, Style { width, ..ASCII }] {
+                let text = text_of(&report, &style, Some(NEXT));
+                for line in text.lines() {
+                    assert!(line.width() <= width, "{} columns of {width}: {line:?}", line.width());
+                }
+            }
+            heights.push(text_of(&report, &Style { width, ..UNICODE }, Some(NEXT)).lines().count());
+        }
+        assert!(heights.is_sorted_by(|a, b| a >= b), "{}: {heights:?}", report.experiment);
+    }
+}
+
+/// The numbers of a table, in the order of its rows, however its columns are laid out.
+#[test]
+fn a_table_that_is_too_wide_is_divided_and_says_of_what_each_row_is() {
+    let wide = text_of(&samples::conflict(), &Style { width: 200, ..ASCII }, None);
+    let narrow = text_of(&samples::wakeup(), &Style { width: 60, ..ASCII }, None);
+    golden("wakeup-60.txt", &narrow);
+    golden("conflict-200.txt", &wide);
+    // Every part of the task's table begins with the condition.
+    let heads: Vec<&str> =
+        narrow.lines().filter(|line| line.contains("p99.9") && line.contains("(95 %)")).collect();
+    assert!(!heads.is_empty(), "{narrow}");
+    let rows = narrow.lines().filter(|line| line.starts_with("study-vm ")).count();
+    assert!(rows > 8, "{rows}\n{narrow}");
+}
+
+fn without_escapes(text: &str) -> String {
+    let mut parts = text.split('\u{1b}');
+    let mut out = parts.next().unwrap_or("").to_string();
+    for part in parts {
+        out += part.split_once('m').expect("an SGR sequence ends in m").1;
+    }
+    out
+}
+
+/// Does `text` say `words`, whatever was wrapped? Blanks and the line's own furniture are ignored.
+fn says(text: &str, words: &str) -> bool {
+    let squeeze = |t: &str| t.chars().filter(|c| !c.is_whitespace()).collect::<String>();
+    squeeze(text).contains(&squeeze(words))
+}
+
+fn check_width(report: &Report, style: &Style, next: Option<&str>) -> Result<(), TestCaseError> {
+    let text = text_of(report, style, next);
+    for line in text.lines() {
+        // A command stands whole, whatever its length.
+        if line.starts_with("Next: ") || line.contains('`') {
+            continue;
+        }
+        let width = UnicodeWidthStr::width(line);
+        prop_assert!(width <= style.width, "{width} columns: {line:?}");
+    }
+    prop_assert!(text.ends_with('\n'));
+    prop_assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "control characters");
+    prop_assert!(style.unicode || text.is_ascii(), "beyond ASCII");
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(samples::config())]
+
+    #[test]
+    fn no_line_is_wider_than_asked(
+        report in samples::any_report(),
+        width in prop_oneof![Just(80usize), 60usize..=200],
+        unicode in any::<bool>(),
+        next in prop::option::of(samples::any_text()),
+    ) {
+        check_width(&report, &Style { colour: false, unicode, width }, next.as_deref())?;
+    }
+
+    #[test]
+    fn any_comparison_fits(
+        a in samples::any_report(),
+        b in samples::any_report(),
+        width in 60usize..=200,
+        unicode in any::<bool>(),
+    ) {
+        let style = Style { colour: false, unicode, width };
+        let c = fathom_analysis::compare::compare(&a, &b, |_| true);
+        let text = comparison(&c, [&a.subject, &b.subject], Some(0.01), &style);
+        for line in text.lines().filter(|line| !line.contains('`')) {
+            prop_assert!(UnicodeWidthStr::width(line) <= width, "{line:?}");
+        }
+        prop_assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "control characters");
+    }
+
+    #[test]
+    fn any_histogram_fits(
+        counts in prop::collection::vec((any::<f64>(), any::<u64>()), 0..60),
+        width in 60usize..=200,
+        unicode in any::<bool>(),
+    ) {
+        let mut report = samples::latency();
+        report.histograms[1].counts = counts;
+        check_width(&report, &Style { colour: false, unicode, width }, None)?;
+    }
+
+    #[test]
+    fn a_survey_with_long_texts_fits_too(
+        texts in prop::collection::vec(samples::any_text(), 8..9),
+        width in 60usize..=200,
+        unicode in any::<bool>(),
+    ) {
+        let mut report = samples::disturbed();
+        report.subject = texts[0].clone();
+        report.facts = vec![(texts[1].clone(), texts[2].clone()), (texts[3].clone(), texts[4].clone())];
+        for (i, f) in report.findings.iter_mut().enumerate() {
+            f.notes.push(texts[i % texts.len()].clone());
+        }
+        report.warnings[0].text = texts[5].clone();
+        report.refusals[0].what = texts[6].clone();
+        check_width(&report, &Style { colour: false, unicode, width }, Some(&texts[0]))?;
+    }
+
+    #[test]
+    fn notes_warnings_and_unknown_findings_are_never_cut(
+        note in "[a-zA-Z0-9 ,.]{1,300}",
+        word in "[a-z]{1,20}",
+        width in 60usize..=200,
+        value in -1e6f64..1e6,
+    ) {
+        let mut report = samples::disturbed();
+        report.findings[10].notes.push(note.clone());
+        report.warnings[0].text = format!("one {note}");
+        report.refusals[0].remedy = format!("two {note}");
+        report.findings.push(samples::word("verdict.level.9.size", &word, &[&note]));
+        report.findings.push(samples::number("proven", value, "samples", None, 5));
+        let text = text_of(&report, &Style { width, ..UNICODE }, None);
+        let lines = [note.clone(), ["one ", &note].concat(), ["two ", &note].concat()];
+        for line in lines.iter().chain([&word]) {
+            prop_assert!(says(&text, line), "{line}");
+        }
+        prop_assert!(says(&text, &shown(value, None, None).value));
+    }
+
+    #[test]
+    fn every_finding_leaves_a_trace(report in samples::any_report()) {
+        // Taken alone, no finding of the schema is silent, whatever it is.
+        for f in &report.findings {
+            let alone = Report { findings: vec![f.clone()], ..Report::default() };
+            let wanted = match &f.value {
+                Value::Text(word) if f.name() == "disturbed" && word == "yes" => "DISTURBED".to_string(),
+                Value::Text(word) if f.name() == "disturbed" && word == "no" => "Undisturbed".to_string(),
+                Value::Text(word) => word.clone(),
+                Value::Number(_) => in_cells(f).0.value,
+            };
+            for kind in REPORT_KINDS {
+                let text = fathom_report::terminal(&alone, kind, &UNICODE, None);
+                prop_assert!(says(&text, &wanted), "{}, {f:?}\n{text}", kind.name);
+            }
+        }
+    }
+
+    #[test]
+    fn printed_ends_stay_in_order(value in -1e9f64..1e9, below in 0.0f64..1e6, above in 0.0f64..1e6) {
+        let s = shown(value, Some(value - below), Some(value + above));
+        let inner = s.interval.trim_matches(['(', ')']).to_string();
+        let (low, high) = inner.split_once("..").expect("an interval");
+        let read = |t: &str| t.parse::<f64>().expect("a number");
+        prop_assert!(read(low) <= read(&s.value) && read(&s.value) <= read(high), "{s:?}");
+        // Printing moves no end by more than a quarter of the half-width (integers aside).
+        let half = (below + above) / 2.0;
+        prop_assert!((read(high) - (value + above)).abs() <= f64::max(half / 4.0, 0.5) + 1e-6);
+    }
+}
+
+#[test]
+fn page_colours_are_tables_of_pages_by_colours() {
+    let mut report = Report { experiment: "conflict".to_string(), ..Report::default() };
+    for (which, misses) in [("shared", 0.0), ("1", 9.0), ("4", 0.0), ("77", 1.0)] {
+        let name = |what: &str| format!("tier.1.colour.{which}.9.{what}");
+        report.findings.push(samples::number(&name("misses_per_round"), misses, "", None, 3));
+        report.findings.push(samples::number(&name("time_per_round"), 10.0 + misses, "ns", None, 3));
+    }
+    report.findings.push(samples::word("tier.1.colour.help", "yes", &["a way is 4 pages"]));
+    let text = text_of(&report, &ASCII, None);
+    for line in [
+        "Page colours of tier 1: misses a round, a load in each page",
+        "pages  shared  1 colour  4 colours",
+        "    9       0         9          0",
+        "    9      10        19         10",
+        "Can colour help in tier 1? yes: a way is 4 pages",
+        // No column is for so many: it is printed as it is.
+        "tier.1.colour.77.9.misses_per_round",
+    ] {
+        assert!(text.contains(line), "no '{line}' in:\n{text}");
+    }
+}

@@ -1,0 +1,212 @@
+use fathom_analysis::findings::{Finding, Item, Refused, Report, Value};
+use fathom_analysis::metrics::wakeup as metrics;
+
+use fathom_report::Style;
+
+use crate::samples::{self, golden};
+use crate::{ASCII, json_of, page_of, text_of, unwrapped};
+
+fn text(report: &Report) -> String {
+    text_of(report, &Style::default(), None)
+}
+
+#[test]
+fn a_default_run() {
+    golden("wakeup-unicode.txt", &text(&samples::wakeup()));
+    golden("wakeup-ascii.txt", &text_of(&samples::wakeup(), &ASCII, None));
+}
+
+#[test]
+fn a_sweep() {
+    golden("wakeup-sweep.txt", &text(&samples::sweep()));
+}
+
+#[test]
+fn documents_for_the_pages_in_a_browser() {
+    golden("wakeup.json", &json_of(&samples::wakeup()));
+    golden("wakeup-sweep.json", &json_of(&samples::sweep()));
+}
+
+fn without(report: &Report, gone: impl Fn(&str) -> bool) -> Report {
+    let mut report = report.clone();
+    report.findings.retain(|f| !gone(&f.name()));
+    report
+}
+
+#[test]
+fn the_answer_comes_from_what_there_is() {
+    let whole = samples::wakeup();
+    let said = unwrapped(&text(&whole));
+    assert!(said.contains("The study's memory workers add 15 (13..17) us at p99.9."), "{said}");
+    assert!(said.contains("of the 8 worst, 8 lost most time between the wake-up and the switch to the task: waiting for the CPU. Until the latest had the CPU, stress ran."), "{said}");
+    assert!(said.contains("Not the load's memory: it came with no load beside it. Of"), "{said}");
+    assert!(said.contains("62 % every 1000 ms (fair-server or throttle)"), "{said}");
+    let compared = unwrapped(&text(&without(&whole, |name| name.starts_with("explained."))));
+    assert!(
+        compared.contains("At p99.9 the task is 37 (30..45) us late under the study's load"),
+        "{compared}"
+    );
+    let alone =
+        unwrapped(&text(&without(&whole, |name| name.contains("study") || name.starts_with("explained"))));
+    assert!(alone.contains("With no load beside it, the task is 29 (23..34) us late at p99.9"), "{alone}");
+}
+
+fn halved(f: &Finding) -> Finding {
+    let half = |v: Option<f64>| v.map(|v| v / 2.0);
+    match f.value {
+        Value::Number(v) => {
+            Finding { value: Value::Number(v / 2.0), low: half(f.low), high: half(f.high), ..f.clone() }
+        }
+        _ => f.clone(),
+    }
+}
+
+#[test]
+fn what_goes_with_the_caches_stands_beside_the_whole_load_and_none() {
+    let mut report = samples::wakeup();
+    assert!(!text(&report).contains("resctrl"));
+    let confined: Vec<Finding> = report
+        .findings
+        .iter()
+        .filter(|f| f.name().starts_with("wakeup.user.study-vm."))
+        // Half as late, so that the two cannot be taken for each other.
+        .map(|f| Finding {
+            key: samples::key(&f.name().replace("study-vm", "study-vm-confined")),
+            ..halved(f)
+        })
+        .collect();
+    report.findings.extend(confined);
+    let said = unwrapped(&text(&report));
+    let expected = "At p99.9 the task is 46 (37..55) us late beside it with all of the caches, and 23 (18..27) us with that share";
+    assert!(said.contains("kept to the least share of the caches"), "{said}");
+    assert!(said.contains(expected), "{said}");
+}
+
+#[test]
+fn memory_is_only_excluded_where_something_says_so() {
+    let mut report = samples::wakeup();
+    for f in report.findings.iter_mut().filter(|f| f.name() == "worst.1.latency") {
+        f.detail.set(metrics::CONDITION, Item::Word("study-vm".to_owned()));
+    }
+    // As late with nothing beside.
+    assert!(
+        unwrapped(&text(&report))
+            .contains("Not the load's memory: with no load beside it, the latest came 53991 us")
+    );
+    for f in report.findings.iter_mut().filter(|f| f.name() == "wakeup.user.none.max") {
+        f.value = Value::Number(90.0);
+    }
+    assert!(!text(&report).contains("load's memory"));
+    for f in report.findings.iter_mut().filter(|f| f.name() == "worst.1.latency") {
+        f.detail.set(metrics::CONDITION, Item::Word("io".to_owned()));
+    }
+    assert!(unwrapped(&text(&report)).contains("it came with no memory workers beside it"));
+}
+
+#[test]
+fn an_increase_that_may_be_nothing_is_said_to_be() {
+    let mut report = samples::wakeup();
+    for f in report.findings.iter_mut().filter(|f| f.name() == "explained.increase") {
+        f.low = Some(-1.0);
+    }
+    assert!(text(&report).contains("which may be nothing"));
+}
+
+#[test]
+fn the_study_stands_beside_times_alone() {
+    let mut report = samples::wakeup();
+    let shown = text(&report);
+    let row = |text: &str, label: &str| text.lines().find(|l| l.starts_with(label)).map(str::to_owned);
+    let max = row(&shown, "S3 max").expect("the study's maxima");
+    for us in ["16.133", "12.966", "7.736", "30.918", "25.303", "8.240"] {
+        assert!(max.contains(us), "{max}");
+    }
+    assert!(unwrapped(&shown).contains("as reference, another machine: TI AM5728"), "{shown}");
+    assert_eq!(shown.matches("(disputed)").count(), 4, "{shown}");
+    // A guest whose clock counts instructions has no times to set the study's beside.
+    for f in report.findings.iter_mut().filter(|f| f.unit == "us") {
+        f.unit = "instructions";
+    }
+    let counted = text(&report);
+    assert!(counted.contains("53991 instructions late") && !counted.contains("S3 max"), "{counted}");
+    assert!(!counted.contains("(disputed)"), "{counted}");
+    // Without the study's load there is nothing to set beside.
+    let alone = text(&without(&samples::wakeup(), |name| name.contains("study")));
+    assert!(!alone.contains("S3") && !alone.contains("(disputed)"), "{alone}");
+}
+
+/// As of a described machine, which runs no load: nothing is concluded from what did not run.
+#[test]
+fn without_any_load_nothing_is_said_of_one() {
+    let loads = ["none", "warm", "flushed", "evicted"].map(|state| format!(".{state}."));
+    let alone = without(&samples::wakeup(), |name| {
+        let loaded = name.starts_with("wakeup.") && !loads.iter().any(|state| name.contains(state));
+        let of_loads = ["effect.", "interaction.", "explained.", "pressure.", "stall."];
+        loaded || of_loads.iter().any(|prefix| name.starts_with(prefix))
+    });
+    let mut alone = Report { histograms: Vec::new(), ..alone };
+    for f in alone.findings.iter_mut().filter(|f| f.name().starts_with("worst.")) {
+        f.detail.set(metrics::CONDITION, Item::Word("none".to_owned()));
+    }
+    let said = unwrapped(&text(&alone));
+    assert!(said.contains("With no load beside it, the task is"), "{said}");
+    for wrong in ["load's memory", "memory has no period", "S3", "disputed", "memory workers"] {
+        assert!(!said.contains(wrong), "{wrong}: {said}");
+    }
+    // Beside any load both are said.
+    let whole = unwrapped(&text(&samples::wakeup()));
+    assert!(whole.contains("load's memory") && whole.contains("memory has no period"), "{whole}");
+}
+
+#[test]
+fn a_curve_that_changes_is_drawn_and_another_one_is_not() {
+    let shown = text(&samples::sweep());
+    // The tail and the middle each have a break; the other three curves have none.
+    assert_eq!(shown.matches("by block size, both axes").count(), 2, "{shown}");
+    assert!(shown.contains("Stride 4K: the tail by"), "{shown}");
+    let said = unwrapped(&shown);
+    assert!(said.contains("malloc.free.4096: p50: a step at 31.5 MiB (31.0..32.0)"), "{shown}");
+    // Page faults are of the load, so they are told with what latencies do there.
+    let faults =
+        "malloc.free.4096: faults: a step at 31.5 MiB (31.0..32.0), from 0 (0..0) a second, to 106000";
+    assert!(said.contains(faults) && said.contains("p50 by 0.16 (0.12..0.20)"), "{shown}");
+}
+
+#[test]
+fn a_sweep_without_inflections_says_so() {
+    let mut flat = without(&samples::sweep(), |name| name.starts_with("inflection."));
+    assert!(text(&flat).contains("with the size of the blocks\nNowhere."));
+    flat.findings.retain(|f| f.name() != "sweep.malloc.free.64.inflections");
+    flat.refusals.push(Refused {
+        what: "inflections of malloc.free.64".to_owned(),
+        reason: "too few".to_owned(),
+        remedy: String::new(),
+    });
+    assert!(text(&flat).contains("None was found where it could be told"));
+}
+
+#[test]
+fn distributions_fit_whatever_their_conditions_are_called() {
+    let mut report = samples::wakeup();
+    for h in &mut report.histograms {
+        h.key = samples::key(&h.name().replace("study-vm", "imported-64"));
+    }
+    for width in [60, 80, 120, 200] {
+        let shown = text_of(&report, &Style { width, ..Style::default() }, None);
+        assert!(shown.lines().all(|line| line.chars().count() <= width), "{width}: {shown}");
+        assert!(shown.lines().any(|line| line.starts_with("imported-64 ")), "{width}: {shown}");
+    }
+}
+
+#[test]
+fn pages_have_a_figure_for_each_question() {
+    let figures = |report: &Report| -> Vec<String> {
+        let page = page_of(&[("A", report)], &[]);
+        let parts = page.split("data-chart=\"").skip(1);
+        parts.map(|p| p.split('"').next().unwrap_or_default().to_owned()).collect()
+    };
+    let [wakeups, effects] = ["wakeups", "effects"].map(|s| s.to_owned());
+    let wanted = [vec![wakeups; 5], vec!["stages".to_owned()], vec![effects; 2]].concat();
+    assert_eq!(figures(&samples::wakeup()), wanted);
+    assert_eq!(figures(&samples::sweep()), ["sweep", "sweepheat", "sweep", "sweepheat"]);
+}

@@ -1,0 +1,132 @@
+//! Views see what was found and nothing else: no record, no sample, no reading. So they cannot judge.
+//!
+//! Held by their text: a view names metrics, the toolkit of reports, and other views.
+
+use std::path::{Path, PathBuf};
+
+/// What paths in a view may begin with, besides `super` and `self`.
+const ALLOWED: [&str; 8] = [
+    "std::",
+    "unicode_width::",
+    "fathom_report::",
+    "fathom_analysis::findings",
+    "fathom_analysis::metrics",
+    "fathom_analysis::facts",
+    // Constants: what another tool or a study published.
+    "fathom_analysis::foreign::study",
+    "fathom_analysis::foreign::Place",
+];
+
+/// Modules of this crate that more than one view uses, by their views.
+const SHARED: [&str; 4] = ["claims", "geometry", "latency_curve", "prefetch"];
+
+/// Crates that there are no other paths to.
+const CRATES: [&str; 8] = [
+    "crate",
+    "std",
+    "unicode_width",
+    "fathom_analysis",
+    "fathom_experiment",
+    "fathom_probe",
+    "fathom_report",
+    "fathom_units",
+];
+
+/// Every file of a view below `directory`: `view.rs`, and all in a folder `view`.
+fn views(directory: &Path, inside: bool, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(directory).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        let is_view = path.file_stem().is_some_and(|stem| stem == "view");
+        if path.is_dir() {
+            views(&path, inside || is_view, found);
+        } else if inside || is_view {
+            found.push(path);
+        }
+    }
+}
+
+/// The paths in a text that begin with a crate's name, those of a `use` of several taken apart.
+fn paths(text: &str) -> Vec<String> {
+    let code: String =
+        text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join(" ");
+    let in_a_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+    let mut found = Vec::new();
+    for name in CRATES {
+        for (at, _) in code.match_indices(&format!("{name}::")) {
+            if code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':') {
+                continue;
+            }
+            let rest = &code[at..];
+            let path = &rest[..rest.find(|c| !in_a_path(c)).unwrap_or(rest.len())];
+            let group = rest[path.len()..].strip_prefix('{').filter(|_| path.ends_with("::"));
+            match group.and_then(|group| group.split_once('}')) {
+                None => found.push(path.to_owned()),
+                Some((group, _)) => {
+                    found.extend(
+                        group
+                            .split([',', '{'])
+                            .map(|one| format!("{path}{}", one.trim()))
+                            .filter(|one| one != path),
+                    );
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Why a path may not stand in the view of `of`.
+fn wrong(of: &str, path: &str) -> Option<String> {
+    if let Some(metrics) = path.strip_prefix("fathom_analysis::metrics::") {
+        let own = metrics.split([':', ' ']).next().unwrap_or_default();
+        let shared = ["common", of].contains(&own) || SHARED.contains(&of);
+        // How levels are built begins with what a survey found.
+        return (!shared && (of, own) != ("conflict", "survey"))
+            .then(|| format!("{path} is another experiment's"));
+    }
+    if let Some(own) = path.strip_prefix("crate::") {
+        let module = own.split("::").next().unwrap_or_default();
+        let view = own.strip_prefix(module).is_some_and(|rest| rest.is_empty() || rest.starts_with("::view"));
+        return (!SHARED.contains(&module) || !view).then(|| format!("{path} is no view"));
+    }
+    (!ALLOWED.iter().any(|allowed| path.starts_with(allowed)))
+        .then(|| format!("{path} is neither metrics nor toolkit"))
+}
+
+#[test]
+fn a_view_imports_metrics_and_the_toolkit_only() {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    views(&sources, false, &mut files);
+    assert!(files.len() > 20, "{files:?}");
+    for file in files {
+        let of = file.strip_prefix(&sources).expect("below").components().next().expect("a module");
+        let of = of.as_os_str().to_string_lossy().into_owned();
+        let text = std::fs::read_to_string(&file).expect("a source");
+        let paths = paths(&text);
+        assert!(!paths.is_empty(), "{}", file.display());
+        let wrong: Vec<String> = paths.iter().filter_map(|path| wrong(&of, path)).collect();
+        assert!(wrong.is_empty(), "{}: {wrong:?}", file.display());
+    }
+}
+
+#[test]
+fn what_no_view_may_name_is_found() {
+    let text = "use crate::record::{Record, Run};\nuse fathom_probe::wire;\nuse fathom_analysis::{findings::Axis, tiers};\n\
+                fn f(a: &crate::survey::reading::A) { crate::claims::rows(a) }\nuse fathom_analysis::metrics::{common, dma};\n\
+                use crate::{claims, latency_curve, session};\nuse fathom_report::{notes, number};";
+    let found: Vec<String> = paths(text).iter().filter_map(|path| wrong("survey", path)).collect();
+    for name in [
+        "crate::record::Record",
+        "crate::record::Run",
+        "fathom_probe::wire",
+        "fathom_analysis::tiers",
+        "crate::survey::reading::A",
+        "crate::claims::rows",
+        "fathom_analysis::metrics::dma",
+        "crate::session",
+    ] {
+        assert!(found.iter().any(|wrong| wrong.split(' ').next() == Some(name)), "{name} in {found:?}");
+    }
+    assert_eq!(found.len(), 8, "{found:?}");
+}

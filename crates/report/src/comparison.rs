@@ -1,0 +1,163 @@
+//! Two reports side by side.
+
+use fathom_analysis::compare::{Comparison, Row, Verdict};
+use fathom_analysis::findings::Key;
+
+use crate::number;
+use crate::page::{Block, INTERVAL, Page, TextRole, left, measured, right};
+use crate::style::Style;
+use crate::text;
+
+/// The comparison as text under the names of the two records. `beyond` is the share from which on a difference
+/// counts for the exit status.
+#[must_use]
+pub fn comparison(c: &Comparison, names: [&str; 2], beyond: Option<f64>, style: &Style) -> String {
+    let style = Style { width: style.width.clamp(Style::NARROWEST, Style::WIDEST), ..*style };
+    write(c, names, beyond, style).finish()
+}
+
+/// The same as blocks, for a page in another form.
+pub(crate) fn blocks(c: &Comparison, names: [&str; 2], beyond: Option<f64>) -> Vec<Block> {
+    write(c, names, beyond, Style::default()).blocks()
+}
+
+fn write(c: &Comparison, names: [&str; 2], beyond: Option<f64>, style: Style) -> Page {
+    let clean = |t: &str| text::clean(t, style.unicode);
+    let mut page = Page::new(style);
+    page.text(TextRole::Bold, &format!("A: {}", clean(names[0])), "", "   ");
+    page.text(TextRole::Bold, &format!("B: {}", clean(names[1])), "", "   ");
+    if c.plans.is_empty() {
+        page.line(TextRole::Dim, "Asked alike.");
+    } else {
+        page.text(TextRole::Bad, "Not asked alike: what follows may be that and nothing else.", "", "  ");
+        for plan in &c.plans {
+            page.text(TextRole::Warn, &clean(plan), "- ", "  ");
+        }
+    }
+    for (heading, prefix, of) in families(&c.rows) {
+        page.heading(&heading);
+        let rows: Vec<Vec<String>> = of
+            .iter()
+            .map(|r| {
+                let name = r.key.name();
+                row(r, beyond, &clean(name.strip_prefix(&prefix).unwrap_or(&name)))
+            })
+            .collect();
+        let columns =
+            [left("finding"), right("A"), right("B"), measured("change %"), INTERVAL, left("differs")];
+        page.table(&columns, &rows, &[("BEYOND", TextRole::Bad), (" yes", TextRole::Warn)]);
+    }
+    for (key, a, b) in &c.words {
+        page.text(
+            TextRole::Warn,
+            &format!("{}: {} in A, {} in B", clean(&key.name()), clean(a), clean(b)),
+            "",
+            "  ",
+        );
+    }
+    for (which, only) in ["A", "B"].iter().zip(&c.only) {
+        if !only.is_empty() {
+            page.text(
+                TextRole::Plain,
+                &format!(
+                    "only in {which}: {}",
+                    clean(&only.iter().map(Key::name).collect::<Vec<_>>().join(", "))
+                ),
+                "",
+                "  ",
+            );
+        }
+    }
+    summary(&mut page, c, beyond);
+    page
+}
+
+/// So many rows whose names begin alike have a table of their own, which leaves the beginning to its heading.
+const FAMILY: usize = 12;
+
+/// The rows by tables: heading, what the names of its rows begin with and need not repeat, rows.
+fn families(rows: &[Row]) -> Vec<(String, String, Vec<&Row>)> {
+    let family = |row: &Row| row.key.metric.pattern.split('.').next().unwrap_or_default();
+    let mut large: Vec<&str> = Vec::new();
+    for row in rows {
+        let of = family(row);
+        if !large.contains(&of) && rows.iter().filter(|row| family(row) == of).count() >= FAMILY {
+            large.push(of);
+        }
+    }
+    let others: Vec<&Row> = rows.iter().filter(|row| !large.contains(&family(row))).collect();
+    let heading = "Change from A to B";
+    let mut tables = vec![(heading.to_owned(), String::new(), others)];
+    tables.extend(large.iter().map(|of| {
+        let rows = rows.iter().filter(|row| family(row) == *of).collect();
+        (format!("{heading}: {of}."), format!("{of}."), rows)
+    }));
+    tables.retain(|(_, _, rows)| !rows.is_empty());
+    tables
+}
+
+fn row(r: &Row, beyond: Option<f64>, name: &str) -> Vec<String> {
+    let cell = |i: fathom_analysis::interval::Interval| match r.unit {
+        "bytes" => number::size(i.value, None, None).value,
+        _ => number::shown(i.value, None, None).value,
+    };
+    let far = beyond.is_some_and(|share| r.change.low > share || r.change.high < -share);
+    let verdict = match r.verdict {
+        Verdict::Differs if far => "BEYOND",
+        other => other.token(),
+    };
+    // Hundredths of a percent where they mean something; nobody reads more, and no tenths beside hundreds.
+    let [value, low, high] = [r.change.value, r.change.low, r.change.high].map(|v| 100.0 * v);
+    let digits = match high - low {
+        width if width < 0.2 => 2,
+        width if width < 100.0 => 1,
+        _ => 0,
+    };
+    // What rounds to nothing has no sign.
+    let unsigned =
+        |t: String| if t.bytes().any(|b| (b'1'..=b'9').contains(&b)) { t } else { t.replace('-', "") };
+    let of_nothing = !value.is_finite();
+    let shown = |v: f64| {
+        if of_nothing {
+            "-".into()
+        } else if v.abs() < 1e5 {
+            unsigned(format!("{v:.digits$}"))
+        } else {
+            format!("{v:.1e}")
+        }
+    };
+    let interval = match r.verdict {
+        Verdict::Untested => String::new(),
+        _ if of_nothing => String::new(),
+        _ => format!("({}..{})", shown(low), shown(high)),
+    };
+    let unit = if r.unit == "bytes" || name.ends_with(r.unit) { "" } else { r.unit };
+    let [a, b] = r.values.map(cell);
+    vec![
+        name.to_string(),
+        format!("{a} {unit}").trim_end().to_string(),
+        b,
+        shown(value),
+        interval,
+        verdict.to_string(),
+    ]
+}
+
+fn summary(page: &mut Page, c: &Comparison, beyond: Option<f64>) {
+    let of = |verdict: Verdict| c.rows.iter().filter(|r| r.verdict == verdict).count();
+    let (differ, same) = (of(Verdict::Differs), of(Verdict::Same));
+    page.line(TextRole::Plain, "");
+    let mut text = match (differ, same) {
+        (0, 0) => "Nothing that could be tested.".to_string(),
+        (0, n) => format!("No difference in any of {n}: the intervals say how large a one could hide."),
+        (d, n) => format!("{d} of {} differ; 5 % is the chance that among equals even one would.", d + n),
+    };
+    if let Some(share) = beyond {
+        let far = c.beyond(share).count();
+        text += &format!(
+            " Surely beyond {}: {far}.",
+            format_args!("{} %", number::shown(100.0 * share, None, None).value)
+        );
+    }
+    page.text(TextRole::Bold, &text, "", "  ");
+}
