@@ -40,8 +40,9 @@ fn reads_that_fall_into_several_sets_are_not_set_beside_one_set() {
     assert!(two.contains("A way is 8 KiB: these reads fall into 2 sets in turn"), "{two}");
     assert!(!two.contains("a round here") && !two.contains("Study S1"), "{two}");
     let page = |report: &Report| page_of(&[("A", report)], &[]);
-    assert!(page(&samples::conflict()).contains("data-expected=\"true\""));
-    assert!(page(&report).contains("data-shown=\"misses\" data-expected=\"false\""));
+    let policies = "what textbook policies would do";
+    assert!(page(&samples::conflict()).contains(policies) && !page(&report).contains(policies));
+    assert!(page(&report).contains("data-chart=\"rounds.misses\""));
 }
 
 #[test]
