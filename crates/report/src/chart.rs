@@ -122,7 +122,8 @@ pub struct Series {
     /// What tells it from another series of the same name.
     what: &'static str,
     line: Line,
-    /// By how much x is multiplied.
+    /// The coordinate that x is, where it is not the axis's own, and by how much it is multiplied.
+    along: Option<&'static str>,
     times: f64,
     /// Shown only where the other series are.
     within: bool,
@@ -141,6 +142,7 @@ impl Series {
             name: name.into(),
             what: "",
             line: Line::Solid,
+            along: None,
             times: 1.0,
             within: false,
             part: None,
@@ -172,10 +174,10 @@ impl Series {
         Series { line, ..self }
     }
 
-    /// At x times this, and only where the others are.
+    /// At another coordinate than the axis's own, times this, and only where the other series are.
     #[must_use]
-    pub fn scaled_within(self, times: f64) -> Series {
-        Series { times, within: true, ..self }
+    pub fn scaled_within(self, along: Axis, times: f64) -> Series {
+        Series { along: Some(along.name()), times, within: true, ..self }
     }
 
     /// The number beside a word in a field of detail, and not the value.

@@ -46,7 +46,7 @@ function curvesOf(page, report, chart, series) {
   return (series.by ? grouped(page, list, series.by) : [list])
     .map((rows) => ({
       series, name: rows.length ? filled(series.name, rows[0]) : "",
-      list: rows.map((f) => pointOf(f, f.at[chart.x.of] * series.times)).filter((p) => Number.isFinite(p.x) && (!chart.y.log || p.y > 0)).sort((a, b) => a.x - b.x),
+      list: rows.map((f) => pointOf(f, f.at[series.along ?? chart.x.of] * series.times)).filter((p) => Number.isFinite(p.x) && (!chart.y.log || p.y > 0)).sort((a, b) => a.x - b.x),
     }))
     .filter((s) => s.list.length);
 }

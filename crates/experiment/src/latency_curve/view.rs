@@ -165,7 +165,7 @@ fn chart(report: &Report, drawn: &[(u64, &Finding)], tiers: &[Tier]) -> Chart {
         Some(base) => chart.with(
             Series::of(&metrics::PAGES_EXTRA, "TLB: what translation adds, by pages")
                 .line(Line::Dashed)
-                .scaled_within(base),
+                .scaled_within(Axis::Pages, base),
         ),
         None => chart,
     }

@@ -51,7 +51,7 @@ fn the_study_stands_beside_its_machine() {
     user.run(&[&ASK[..], &["--html", "P", "--record", "A"]].concat()).ended(0);
     let page = user.read("P");
     for chart in ["evicted", "pairs", "rounds"] {
-        assert!(page.contains(&format!("data-chart=\"{chart}\"")), "{chart}");
+        assert!(page.contains(&format!("data-chart=\"{chart}")), "{chart}");
     }
     let [page, record] = ["P", "A"].map(|file| user.run(&["report", file, "--json"]));
     assert_eq!(page.ended(0), record.ended(0));
