@@ -15,8 +15,9 @@ use fathom_analysis::findings::{Finding, Report};
 use fathom_analysis::metrics::common::DISTURBED;
 use serde::Serialize;
 
+use crate::chart::Chart;
 use crate::kind::{Headline, ReportKind};
-use crate::page::{Block, Chart, Page, TextRole};
+use crate::page::{Block, Page, TextRole};
 use crate::style::Style;
 use crate::text::{clean, clean_report};
 use crate::{caution, comparison, head, number};
@@ -48,9 +49,8 @@ const TEMPLATE: &str = include_str!("../web/page.html");
 const STYLE: &str = include_str!("../web/style.css");
 const SCRIPT: &str = concat!(
     include_str!("../web/page.js"),
-    include_str!("../web/conflict.js"),
-    include_str!("../web/wakeup.js"),
-    include_str!("../web/dma.js"),
+    include_str!("../web/charts.js"),
+    include_str!("../web/rows.js"),
     include_str!("../web/figure.js")
 );
 const NOTICE: &str = include_str!("../web/NOTICE");
@@ -124,6 +124,7 @@ pub fn html(entries: &[Entry], changes: &[Change]) -> Result<String, minijinja::
     // Under the name of its record a section is a level deeper.
     let level = if entries.len() > 1 { 3 } else { 2 };
     let shown: Vec<Shown> = entries.iter().map(Shown::of).collect();
+    let overlays = shown.iter().filter(|shown| shown.charts().any(Chart::is_overlay)).count();
     let sections: Vec<Section> = shown
         .iter()
         .zip(entries)
@@ -133,7 +134,7 @@ pub fn html(entries: &[Entry], changes: &[Change]) -> Result<String, minijinja::
     let view = View {
         title: title(entries, changes),
         level,
-        overlay: (curves(&shown) > 1).then_some("All records in one picture: the access time of one load."),
+        overlay: (overlays > 1).then_some("All records in one picture."),
         changes: changes
             .iter()
             .map(|c| ChangeView {
@@ -147,7 +148,7 @@ pub fn html(entries: &[Entry], changes: &[Change]) -> Result<String, minijinja::
         script: SCRIPT,
         notice: NOTICE,
         charts: BASE64_STANDARD.encode(CHARTS),
-        data: island::write(entries, changes),
+        data: island::write(entries, &shown, changes),
     };
     let mut env = minijinja::Environment::new();
     env.set_auto_escape_callback(|_| minijinja::AutoEscape::Html);
@@ -164,12 +165,6 @@ fn title(entries: &[Entry], changes: &[Change]) -> String {
     clean(&text, true)
 }
 
-/// How many of the reports have a latency curve?
-fn curves(shown: &[Shown]) -> usize {
-    let curve = |block: &Block| matches!(block, Block::Picture { chart: Chart::LatencyCurve, .. });
-    shown.iter().filter(|shown| shown.blocks.iter().any(curve)).count()
-}
-
 /// A report as it is shown: without what a terminal or a browser would obey.
 struct Shown {
     report: Report,
@@ -183,6 +178,14 @@ impl Shown {
         let mut page = Page::new(Style::default());
         (entry.kind.view)(&report, &mut page);
         Shown { headline: (entry.kind.headline)(&report), blocks: page.blocks(), report }
+    }
+
+    /// Its charts, in the order of its figures.
+    fn charts(&self) -> impl Iterator<Item = &Chart> {
+        self.blocks.iter().filter_map(|block| match block {
+            Block::Picture { chart, .. } => Some(chart.as_ref()),
+            _ => None,
+        })
     }
 }
 
@@ -255,4 +258,17 @@ fn escaped(text: &str) -> String {
         };
     }
     String::from_utf8(out).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SCRIPT;
+
+    /// A figure is declared by the view that has it: no script names a metric or takes a name apart.
+    #[test]
+    fn scripts_know_no_metric() {
+        for pattern in [".{", "startsWith(", "tier", "wakeup", "dma", "latency", "stride", "conflict"] {
+            assert!(!SCRIPT.contains(pattern), "{pattern}");
+        }
+    }
 }

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod caution;
+pub mod chart;
 mod comparison;
 pub mod draft;
 pub mod finding_index;

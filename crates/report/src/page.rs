@@ -2,6 +2,7 @@
 
 use anstyle::{AnsiColor, Style as Ansi};
 
+use crate::chart::Chart;
 use crate::style::Style;
 use crate::text;
 
@@ -50,64 +51,6 @@ fn ansi(role: TextRole) -> Ansi {
     }
 }
 
-/// What a picture shows, for whoever draws it anew from the findings.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Chart {
-    /// Latency by working set.
-    LatencyCurve,
-    /// What translation adds by the number of pages.
-    Pages,
-    /// The histogram of single loads at this working set, bytes.
-    Histogram(u64),
-    /// Time an access by step, with this operation.
-    Stride(String),
-    /// Time of 8 bytes by working set and attribute, with this operation.
-    Attributes(String),
-    /// CPU time of a transfer by size and strategy, in this direction.
-    Transfers(String),
-    /// Its parts by strategy, of one direction and size.
-    TransferParts {
-        /// Which way data go.
-        direction: String,
-        /// Bytes of the transfer.
-        size: u64,
-    },
-    /// What a victim lost by a transfer in this direction, by size and strategy.
-    Pollution(String),
-    /// Time a line by working set and step, with this operation.
-    Heat(String),
-    /// Rounds of reads: their misses or their time.
-    Rounds(Shown),
-    /// Which line of this tier is gone.
-    Evicted(u64),
-    /// Time of a pair's second load by its distance.
-    Pairs,
-    /// Distributions of wake-up latency at this place, by condition.
-    Wakeups(String),
-    /// The worst activations by their stages.
-    Stages,
-    /// What factors add (`effect`), or explain of what memory workers add (`explained`).
-    Effects(&'static str),
-    /// The tail and the maximum by block size, of this stressor and mode.
-    Sweep(String, String),
-    /// The tail by block size and stride, of this stressor and mode.
-    SweepHeat(String, String),
-    /// Page colours of a tier: what is shown of each round, by pages.
-    Colours(u64, Shown),
-}
-
-/// What is shown of rounds of loads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shown {
-    /// Their misses.
-    Misses {
-        /// Also what replacement policies would do?
-        expected: bool,
-    },
-    /// Their time.
-    Time,
-}
-
 /// A line in pieces of one ink each.
 pub type Pieces = Vec<(TextRole, String)>;
 
@@ -135,8 +78,8 @@ pub enum Block {
     Tiles(Vec<Tile>),
     /// A picture, drawn in characters.
     Picture {
-        /// What it shows.
-        chart: Chart,
+        /// The same for a page that can draw; boxed, because it is larger than other blocks.
+        chart: Box<Chart>,
         /// Its lines, which fit; none where only a table can be printed.
         lines: Vec<Pieces>,
     },
@@ -219,9 +162,9 @@ impl Page {
         self.blocks.push(Block::Tiles(tiles));
     }
 
-    /// A picture, in lines that are known to fit.
+    /// A chart, and the same in lines that are known to fit; none where only a table can be printed.
     pub fn picture(&mut self, chart: Chart, lines: Vec<Pieces>) {
-        self.blocks.push(Block::Picture { chart, lines });
+        self.blocks.push(Block::Picture { chart: Box::new(chart), lines });
     }
 }
 

@@ -1,4 +1,4 @@
-// One figure: its chart, its legend and tools, its keys. What it shows comes from page.js.
+// One figure: its chart, its legend and tools, its keys. What it shows comes from charts.js and rows.js.
 
 // Width of a figure on paper, CSS pixels: A4 and Letter less their margins.
 const PAPER = 680;

@@ -4,10 +4,11 @@
 use fathom_analysis::findings::words::{BEHAVIOUR, BYTE, MEMORY};
 use fathom_analysis::findings::{Axis, Finding, Report};
 use fathom_analysis::metrics::cacheability as metrics;
+use fathom_report::chart::{Chart, Kind, Scale, Series};
 use fathom_report::finding_index::{FindingIndex, Row};
 use fathom_report::notes;
 use fathom_report::number;
-use fathom_report::page::{Chart, INTERVAL, Page, TextRole, left, measured, right};
+use fathom_report::page::{INTERVAL, Page, TextRole, left, measured, right};
 use fathom_report::rows::show_rest;
 
 use crate::claims;
@@ -115,7 +116,14 @@ fn spoken(operation: &str) -> &str {
 fn table(page: &mut Page, points: &[Point]) {
     let operation = points[0].word(Axis::Operation);
     page.heading(&format!("{}: time of 8 bytes", spoken(&operation)));
-    page.picture(Chart::Attributes(operation), Vec::new());
+    let x = Scale::of(Axis::Size, "working set").log().sizes();
+    let y = Scale::values("ns for 8 bytes").log();
+    let caption = "Time of 8 bytes by working set, one curve an attribute; both axes logarithmic.";
+    let series = Series::of(&metrics::CACHEABILITY_TIME, "{attribute}")
+        .at(Axis::Operation, &operation)
+        .by(Axis::Attribute);
+    let chart = Chart::new(format!("attributes.{operation}"), Kind::Lines, x, y, caption).with(series);
+    page.picture(chart, Vec::new());
     let ratios = number::column(points.iter().map(|p| p.of[3]));
     let cycles = number::column(points.iter().map(|p| p.of[1]));
     let mut before = None;

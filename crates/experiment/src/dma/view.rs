@@ -6,10 +6,11 @@ use std::collections::BTreeSet;
 use fathom_analysis::findings::words::{DIRECTION, STRATEGY};
 use fathom_analysis::findings::{Axis, Coordinate, Finding, Metric, Report};
 use fathom_analysis::metrics::dma as metrics;
+use fathom_report::chart::{Chart, Kind, Scale, Series};
 use fathom_report::finding_index::{FindingIndex, Row};
 use fathom_report::notes;
 use fathom_report::number;
-use fathom_report::page::{Chart, Column, INTERVAL, Page, TextRole, left, measured, right};
+use fathom_report::page::{Column, INTERVAL, Page, TextRole, left, measured, right};
 use fathom_report::rows::show_rest;
 
 use crate::claims;
@@ -170,7 +171,9 @@ fn cpu(page: &mut Page, finding_index: &mut FindingIndex, of: &[Parts], directio
         return;
     }
     page.heading(&format!("Transfers {}: ns of CPU time, by strategy", spoken(direction)));
-    page.picture(Chart::Transfers(direction.to_owned()), Vec::new());
+    let caption = "CPU time of a transfer by its size, one curve a strategy; both axes logarithmic.";
+    let y = Scale::values("ns of CPU").log();
+    page.picture(by_size("transfers", &metrics::DMA_CPU, direction, y, caption), Vec::new());
     let mut cells = Vec::new();
     for same in timed.chunk_by(|a, b| a.0.at(Axis::Size) == b.0.at(Axis::Size)) {
         let size = same[0].0.number(Axis::Size);
@@ -212,6 +215,31 @@ fn table(page: &mut Page, cells: &[Cell]) {
     notes(page, &labelled);
 }
 
+/// A metric by the size of transfers in a direction, one curve a strategy.
+fn by_size(name: &str, metric: &'static Metric, direction: &str, y: Scale, caption: &str) -> Chart {
+    let x = Scale::of(Axis::Size, "transfer").log().sizes();
+    let series = Series::of(metric, "{strategy}").at(Axis::Direction, direction).by(Axis::Strategy);
+    Chart::new(format!("{name}.{direction}"), Kind::Lines, x, y, caption).with(series)
+}
+
+/// CPU time of one size by its parts, one row a strategy.
+fn parts_chart(direction: &str, bytes: u64) -> Chart {
+    let caption =
+        format!("CPU time of {} {direction}, by its parts.", number::size(bytes as f64, None, None).value);
+    let parts: [(&str, &'static Metric); 5] = [
+        ("use", &metrics::DMA_USE),
+        ("copy", &metrics::DMA_COPY),
+        ("map", &metrics::DMA_MAP),
+        ("unmap", &metrics::DMA_UNMAP),
+        ("setup", &metrics::DMA_SETUP),
+    ];
+    let x = Scale::values("ns").zero();
+    let chart = Chart::new(format!("transferparts.{direction}"), Kind::Stacked, x.clone(), x, caption);
+    parts.into_iter().fold(chart.rows(Axis::Strategy, "{strategy}"), |chart, (name, metric)| {
+        chart.with(Series::of(metric, name).at(Axis::Direction, direction).at(Axis::Size, bytes))
+    })
+}
+
 /// The parts of the size that most strategies were measured at, nearest to an Ethernet frame.
 fn parts(page: &mut Page, of: &[Parts], direction: &str) {
     const FRAME: f64 = 1536.0;
@@ -228,7 +256,7 @@ fn parts(page: &mut Page, of: &[Parts], direction: &str) {
         number::size(bytes as f64, None, None).value,
         spoken(direction)
     ));
-    page.picture(Chart::TransferParts { direction: direction.to_owned(), size: bytes }, Vec::new());
+    page.picture(parts_chart(direction, bytes), Vec::new());
     let mut rows: Vec<Vec<String>> = drawn.iter().map(|row| vec![row.word(Axis::Strategy)]).collect();
     for what in 0..PARTS.len() {
         let shown = number::column(drawn.iter().map(|row| row.of[what]));
@@ -290,7 +318,9 @@ fn pollution(page: &mut Page, finding_index: &mut FindingIndex) {
     for of in all.chunk_by(|a, b| a.at(Axis::Direction) == b.at(Axis::Direction)) {
         let direction = of[0].word(Axis::Direction);
         page.heading(&format!("What another working set lost by a transfer {}, ns", spoken(&direction)));
-        page.picture(Chart::Pollution(direction), Vec::new());
+        let caption = "What a walk through the victim's working set took longer after a transfer, by the transfer's size.";
+        let y = Scale::values("ns lost").zero();
+        page.picture(by_size("pollution", &metrics::POLLUTION, &direction, y, caption), Vec::new());
         let mark = |f: &Finding| if f.detail.flag(metrics::UNSURE) { "~" } else { " " };
         let cells: Vec<Cell> =
             of.iter().flat_map(|row| row.findings().map(|f| Cell::new(row, f, mark(f)))).collect();

@@ -2,10 +2,11 @@
 
 use fathom_analysis::findings::{Axis, Finding};
 use fathom_analysis::metrics::conflict as metrics;
+use fathom_report::chart::{Chart, Kind, Mark, Scale, Series};
 use fathom_report::finding_index::FindingIndex;
 use fathom_report::notes;
 use fathom_report::number;
-use fathom_report::page::{Chart, INTERVAL, Page, TextRole, left, measured, right};
+use fathom_report::page::{INTERVAL, Page, TextRole, left, measured, right};
 
 /// Columns of the longest bar.
 const BAR: f64 = 20.0;
@@ -21,9 +22,9 @@ pub(crate) struct Nearest {
 
 /// The tables, where any level was taken apart; and what was found of the nearest one.
 pub(crate) fn section(page: &mut Page, finding_index: &mut FindingIndex) -> Nearest {
-    let nearest = levels(page, finding_index);
+    let (nearest, lines) = levels(page, finding_index);
     evicted(page, finding_index);
-    pairs(page, finding_index);
+    pairs(page, &lines, finding_index);
     nearest
 }
 
@@ -70,10 +71,12 @@ fn take_levels<'a>(finding_index: &mut FindingIndex<'a>) -> Vec<Level<'a>> {
     levels
 }
 
-fn levels(page: &mut Page, finding_index: &mut FindingIndex) -> Nearest {
+/// The table of levels; what was found of the nearest one, and every line.
+fn levels(page: &mut Page, finding_index: &mut FindingIndex) -> (Nearest, Vec<f64>) {
     let found = take_levels(finding_index);
+    let lines: Vec<f64> = found.iter().filter_map(|level| level.line?.finite()).collect();
     if found.is_empty() {
-        return Nearest::default();
+        return (Nearest::default(), lines);
     }
     page.heading("How each level is built, from what conflicts in it");
     let rows: Vec<Vec<String>> = found
@@ -95,12 +98,15 @@ fn levels(page: &mut Page, finding_index: &mut FindingIndex) -> Nearest {
         .collect();
     notes(page, &labelled);
     misfits(page, &found);
-    let Some(nearest) = found.first().filter(|level| level.n == 1) else { return Nearest::default() };
+    let Some(nearest) = found.first().filter(|level| level.n == 1) else {
+        return (Nearest::default(), lines);
+    };
     let value = |f: Option<&Finding>| f.and_then(Finding::finite).filter(|v| *v > 0.0);
-    Nearest {
+    let nearest = Nearest {
         ways: value(nearest.ways),
         way_bytes: value(nearest.sets).zip(value(nearest.line)).map(|(sets, line)| sets * line),
-    }
+    };
+    (nearest, lines)
 }
 
 /// How far policies are from what was seen, a line a tier, and what the number means once.
@@ -132,7 +138,12 @@ fn evicted(page: &mut Page, finding_index: &mut FindingIndex) {
         let text = "Lines of one set were loaded, fresh ones and each once: so often was the line gone \
                     that was loaded so many loads before the last.";
         page.text(TextRole::Plain, text, "", "  ");
-        page.picture(Chart::Evicted(tier), Vec::new());
+        let caption = "How often the line was gone that had been loaded so many loads before the last, with 95 % intervals.";
+        let x = Scale::of(Axis::Distance, "loads ago").whole();
+        let y = Scale::values("share gone").up_to(1.0);
+        let series = Series::of(&metrics::EVICTED_SHARE, "share gone").at(Axis::Level, tier);
+        let chart = Chart::new(format!("evicted.{tier}"), Kind::Bars, x, y, caption).small().with(series);
+        page.picture(chart, Vec::new());
         let of = found.iter().filter(|(of, _)| *of == tier);
         let rows: Vec<Vec<String>> = of
             .map(|(_, f)| {
@@ -152,7 +163,23 @@ fn evicted(page: &mut Page, finding_index: &mut FindingIndex) {
 /// Heads of columns; more tiers no machine here has.
 const HEADS: [&str; 4] = ["tier 1, ns", "tier 2, ns", "tier 3, ns", "tier 4, ns"];
 
-fn pairs(page: &mut Page, finding_index: &mut FindingIndex) {
+/// Time of a pair's second load by its distance, one curve a tier, with the lines that were found.
+fn pairs_chart(distances: impl Iterator<Item = u64> + Clone, lines: &[f64]) -> Chart {
+    let caption = "Time of the second load of a pair; both axes logarithmic. It rises where the second no longer finds \
+                   what the first one brought.";
+    let x = Scale::of(Axis::Distance, "bytes apart").log().whole();
+    let (least, most) = (distances.clone().min().unwrap_or(0) as f64, distances.max().unwrap_or(0) as f64);
+    let mut within: Vec<f64> = lines.iter().copied().filter(|line| (least..=most).contains(line)).collect();
+    within.sort_by(f64::total_cmp);
+    within.dedup();
+    let mark = |x: f64| Mark { x, label: format!("line {}", number::size(x, None, None).value) };
+    Chart::new("pairs", Kind::Nested, x, Scale::values("ns").log(), caption)
+        .small()
+        .with(Series::of(&metrics::PAIR_TIME, "beyond tier {level}").by(Axis::Level))
+        .marks("line", within.into_iter().map(mark).collect())
+}
+
+fn pairs(page: &mut Page, lines: &[f64], finding_index: &mut FindingIndex) {
     // What no column is for is left to the rows of other findings.
     let headed = |f: &Finding| f.key.number(Axis::Level).is_some_and(|n| n <= HEADS.len() as u64);
     let mut found: Vec<((u64, u64), &Finding)> = finding_index
@@ -169,7 +196,7 @@ fn pairs(page: &mut Page, finding_index: &mut FindingIndex) {
     let text =
         "In working sets beyond each tier. Where the second is fast, it finds what the first one brought.";
     page.text(TextRole::Plain, text, "", "  ");
-    page.picture(Chart::Pairs, Vec::new());
+    page.picture(pairs_chart(found.iter().map(|((_, bytes), _)| *bytes), lines), Vec::new());
     let mut tiers: Vec<u64> = found.iter().map(|(key, _)| key.0).collect();
     tiers.dedup();
     let mut distances: Vec<u64> = found.iter().map(|(key, _)| key.1).collect();

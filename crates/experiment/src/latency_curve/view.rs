@@ -1,12 +1,14 @@
 //! The latency curve and its tiers; translation: what the TLBs reach, and what a load pays beyond.
 
 use fathom_analysis::findings::{Axis, Finding, Metric, Report};
+use fathom_analysis::metrics::claims::CLAIM_LEVEL_SIZE;
 use fathom_analysis::metrics::latency::{LATENCY_CYCLES, LATENCY_TIME};
 use fathom_analysis::metrics::survey as metrics;
+use fathom_report::chart::{Band, Chart, Kind, Line, Mark, Scale, Series};
 use fathom_report::finding_index::FindingIndex;
 use fathom_report::notes;
 use fathom_report::number;
-use fathom_report::page::{Chart, INTERVAL, Page, TextRole, Tile, left, measured, right};
+use fathom_report::page::{INTERVAL, Page, TextRole, Tile, left, measured, right};
 use fathom_report::plot::{Plateau, Plot, draw};
 use fathom_report::rows::show_rows;
 
@@ -64,7 +66,7 @@ pub(crate) fn section(page: &mut Page, report: &Report, finding_index: &mut Find
     page.tiles(tiers.iter().filter_map(tile).collect());
     let (drawn, other): (Vec<_>, Vec<_>) = points.iter().partition(|(_, f)| on_log_axis(f).is_some());
     if drawn.len() >= 2 {
-        picture(page, &drawn, &tiers);
+        picture(page, report, &drawn, &tiers);
         let labelled: Vec<(String, &Finding)> =
             points.iter().chain(&cycles).map(|(bytes, f)| (label(*bytes), *f)).collect();
         notes(page, &labelled);
@@ -105,7 +107,7 @@ fn label(bytes: u64) -> String {
     number::size(bytes as f64, None, None).value
 }
 
-fn picture(page: &mut Page, drawn: &[(u64, &Finding)], tiers: &[Tier]) {
+fn picture(page: &mut Page, report: &Report, drawn: &[(u64, &Finding)], tiers: &[Tier]) {
     let capacity = |t: &Tier| t.capacity.and_then(Finding::finite).filter(|v| *v >= 1.0);
     let mut plateaus = Vec::new();
     let mut from = None;
@@ -133,7 +135,54 @@ fn picture(page: &mut Page, drawn: &[(u64, &Finding)], tiers: &[Tier]) {
         "Latency of one load (ns) by working set, {} points, both axes logarithmic",
         drawn.len()
     ));
-    page.picture(Chart::LatencyCurve, draw(&plot, page.style().width, page.style().unicode));
+    page.picture(chart(report, drawn, tiers), draw(&plot, page.style().width, page.style().unicode));
+}
+
+/// The curve with the tiers as bands, their capacities, what translation adds, and the sizes that are claimed.
+fn chart(report: &Report, drawn: &[(u64, &Finding)], tiers: &[Tier]) -> Chart {
+    let mut bands = Vec::new();
+    let mut from = None;
+    for tier in tiers {
+        let to = tier.capacity.and_then(Finding::finite);
+        bands.push(Band { from, to, label: format!("tier {}", tier.n), strong: false });
+        if let Some(f) = tier.capacity.filter(|f| f.low.is_some()) {
+            bands.push(Band { from: f.low, to: f.high, label: String::new(), strong: true });
+        }
+        from = to;
+    }
+    let ends = [drawn.first(), drawn.last()].map(|point| point.map_or(0.0, |(bytes, _)| *bytes as f64));
+    let claimed = claimed(report).into_iter().filter(|mark| (ends[0]..=ends[1]).contains(&mark.x)).collect();
+    let caption =
+        "Both axes logarithmic. Bands are tiers, their borders the capacities with their 95 % intervals.";
+    let x = Scale::of(Axis::Size, "working set").log().sizes();
+    let chart = Chart::new("latency_curve", Kind::Lines, x, Scale::values("ns a load").log(), caption)
+        .with(Series::of(&LATENCY_TIME, "cache: random loads"))
+        .bands("", bands)
+        .marks("claimed sizes", claimed)
+        .overlay();
+    let base = report.facts.iter().find(|(name, _)| name == "page.base");
+    match base.and_then(|(_, bytes)| bytes.parse::<f64>().ok()).filter(|bytes| *bytes > 0.0) {
+        Some(base) => chart.with(
+            Series::of(&metrics::PAGES_EXTRA, "TLB: what translation adds, by pages")
+                .line(Line::Dashed)
+                .scaled_within(Axis::Pages, base),
+        ),
+        None => chart,
+    }
+}
+
+/// Sizes of levels that sources claim, each once.
+fn claimed(report: &Report) -> Vec<Mark> {
+    let mut marks: Vec<Mark> = Vec::new();
+    for f in report.of(&CLAIM_LEVEL_SIZE) {
+        let data = f.key.word(Axis::Side).is_some_and(|side| side != "instructions");
+        let (Some(level), Some(x), true) = (f.key.number(Axis::Level), f.finite(), data) else { continue };
+        let label = format!("L{level} {}", number::size(x, None, None).value);
+        if !marks.iter().any(|mark| mark.label == label) {
+            marks.push(Mark { x, label });
+        }
+    }
+    marks
 }
 
 fn table_of_tiers(page: &mut Page, report: &Report, tiers: &[Tier]) {
@@ -218,7 +267,12 @@ pub(crate) fn translation(page: &mut Page, finding_index: &mut FindingIndex) {
         labelled.push(("share".to_string(), share));
     }
     notes(page, &labelled);
-    curve_of_pages(page, &pages, marks);
+    let reach: Vec<(u64, f64)> = found
+        .iter()
+        .filter(|tlb| !tlb.huge)
+        .filter_map(|tlb| Some((tlb.n, tlb.entries?.finite()?)))
+        .collect();
+    curve_of_pages(page, &pages, marks, &reach);
 }
 
 /// Rows of the TLBs, what their notes are about, and where they end on the curve of pages.
@@ -279,7 +333,12 @@ fn tlbs<'a>(found: &[Tlb<'a>]) -> Tlbs<'a> {
     Tlbs { table, labelled, marks }
 }
 
-fn curve_of_pages(page: &mut Page, pages: &[(u64, &Finding)], marks: Vec<(f64, String)>) {
+fn curve_of_pages(
+    page: &mut Page,
+    pages: &[(u64, &Finding)],
+    marks: Vec<(f64, String)>,
+    reach: &[(u64, f64)],
+) {
     let drawn: Vec<(f64, f64)> =
         pages.iter().filter_map(|(n, f)| Some((*n as f64, f.finite().filter(|v| v.abs() < 1e15)?))).collect();
     if drawn.len() < 2 || drawn.len() < pages.len() {
@@ -288,7 +347,8 @@ fn curve_of_pages(page: &mut Page, pages: &[(u64, &Finding)], marks: Vec<(f64, S
         }
         return;
     }
-    let within = |x: f64| drawn[0].0 <= x && drawn.last().is_some_and(|last| x <= last.0);
+    let (first, last) = (drawn[0].0, drawn[drawn.len() - 1].0);
+    let within = |x: f64| (first..=last).contains(&x);
     let plot = Plot {
         marks: marks.into_iter().filter(|(x, _)| within(*x)).collect(),
         points: drawn,
@@ -299,7 +359,18 @@ fn curve_of_pages(page: &mut Page, pages: &[(u64, &Finding)], marks: Vec<(f64, S
         y_label: number::height,
     };
     page.text(TextRole::Plain, "Added to a load (ns) by the number of pages it is spread over:", "", "  ");
-    page.picture(Chart::Pages, draw(&plot, page.style().width, page.style().unicode));
+    let marks = reach.iter().filter(|(_, entries)| within(*entries)).map(|(n, entries)| Mark {
+        x: *entries,
+        label: format!("TLB {n}: {} entries", number::shown(*entries, None, None).value),
+    });
+    let caption =
+        "What a load pays more on that many pages, one line in each, than on as many lines packed together.";
+    let x = Scale::of(Axis::Pages, "pages").log();
+    let chart = Chart::new("pages", Kind::Lines, x, Scale::values("ns more"), caption)
+        .small()
+        .with(Series::of(&metrics::PAGES_EXTRA, "translation"))
+        .marks("TLB entries", marks.collect());
+    page.picture(chart, draw(&plot, page.style().width, page.style().unicode));
     let labelled: Vec<(String, &Finding)> = pages.iter().map(|(n, f)| (format!("{n} pages"), *f)).collect();
     notes(page, &labelled);
 }

@@ -2,11 +2,12 @@
 
 use fathom_analysis::findings::{Axis, Finding, Report};
 use fathom_analysis::metrics::stride as metrics;
+use fathom_report::chart::{Chart, Kind, Scale, Series};
 use fathom_report::finding_index::{FindingIndex, Row};
 use fathom_report::heat_map::HeatMap;
 use fathom_report::notes;
 use fathom_report::number::{self, Shown};
-use fathom_report::page::{Chart, INTERVAL, Page, TextRole, measured, right};
+use fathom_report::page::{INTERVAL, Page, TextRole, measured, right};
 use fathom_report::rows::show_rest;
 
 use crate::{claims, latency_curve, prefetch};
@@ -101,14 +102,36 @@ fn labelled<'a>(rows: &[Row<'a, 3>]) -> Vec<(String, &'a Finding)> {
     rows.iter().flat_map(of).collect()
 }
 
+/// Time an access by stride, one curve a working set.
+fn by_stride(operation: &str) -> Chart {
+    let x = Scale::of(Axis::Stride, "step").log().sizes();
+    let caption = "Time an access by step, one curve a working set; both axes logarithmic. It stops growing where each \
+                   access brings a line of its own.";
+    let y = Scale::values("ns an access").log();
+    Chart::new(format!("stride.{operation}"), Kind::Lines, x, y, caption).with(
+        Series::of(&metrics::STRIDE_TIME_PER_ACCESS, "{size}").at(Axis::Operation, operation).by(Axis::Size),
+    )
+}
+
+/// Time a line, working sets by strides.
+fn heat_chart(operation: &str) -> Chart {
+    let x = Scale::of(Axis::Stride, "step").sizes();
+    let y = Scale::of(Axis::Size, "ns a line").sizes();
+    let caption =
+        "Time a line touched (ns), working sets by steps: the darker, the slower; colours are logarithmic.";
+    Chart::new(format!("heat.{operation}"), Kind::HeatMap, x, y, caption)
+        .label("{size} at a stride of {stride} B")
+        .with(Series::of(&metrics::STRIDE_TIME_PER_LINE, "time a line").at(Axis::Operation, operation))
+}
+
 fn table(page: &mut Page, operation: &str, points: &[Point]) {
     page.heading(&format!("{} at a stride: time an access, and all accesses to a line", spoken(operation)));
     // The map and the table are the pictures that characters can give.
-    page.picture(Chart::Stride(operation.to_string()), Vec::new());
+    page.picture(by_stride(operation), Vec::new());
     let map = heat(points).draw(page.style().width, page.style().unicode);
     if !map.is_empty() {
         page.text(TextRole::Plain, "ns a line touched, sizes by steps; shades are logarithmic:", "", "  ");
-        page.picture(Chart::Heat(operation.to_string()), map);
+        page.picture(heat_chart(operation), map);
         page.line(TextRole::Plain, "");
     }
     let mut rows = Vec::new();

@@ -116,13 +116,13 @@ fn a_page_has_every_section_of_the_terminal_with_its_figures() {
         // A histogram has a figure where its peak is in the table.
         let shown_here = report.of(&LATENCY_PEAK).next().is_some();
         for h in report.histograms.iter().filter(|h| shown_here && h.is(&LATENCY_SINGLE)) {
-            assert!(text.contains(&format!("data-size=\"{}\"", h.bytes)), "{}", h.name());
+            assert!(text.contains(&format!("data-chart=\"histogram.{}\"", h.bytes)), "{}", h.name());
         }
         assert_eq!(text.contains("data-chart=\"latency_curve\""), shown.contains("both axes logarithmic"));
         for (chart, heading) in
             [("evicted", built[1]), ("pairs", built[2]), ("rounds", built[3]), ("colours", built[4])]
         {
-            assert_eq!(text.contains(&format!("data-chart=\"{chart}\"")), shown.contains(heading), "{chart}");
+            assert_eq!(text.contains(&format!("data-chart=\"{chart}")), shown.contains(heading), "{chart}");
         }
         for f in &report.findings {
             assert!(text.contains(&format!("<tr><td>{}</td>", f.name())), "{}", f.name());

@@ -4,6 +4,7 @@ mod draft;
 mod html;
 mod json;
 mod kinds;
+mod numbers;
 mod samples;
 mod schema;
 mod share;

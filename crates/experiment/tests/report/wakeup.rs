@@ -205,8 +205,11 @@ fn pages_have_a_figure_for_each_question() {
         let parts = page.split("data-chart=\"").skip(1);
         parts.map(|p| p.split('"').next().unwrap_or_default().to_owned()).collect()
     };
-    let [wakeups, effects] = ["wakeups", "effects"].map(|s| s.to_owned());
-    let wanted = [vec![wakeups; 5], vec!["stages".to_owned()], vec![effects; 2]].concat();
-    assert_eq!(figures(&samples::wakeup()), wanted);
-    assert_eq!(figures(&samples::sweep()), ["sweep", "sweepheat", "sweep", "sweepheat"]);
+    let places = ["user", "kernel", "wake", "irq", "work"].map(|place| format!("wakeups.{place}"));
+    let others = ["stages", "effects.effect", "effects.explained"].map(str::to_owned);
+    assert_eq!(figures(&samples::wakeup()), [&places[..], &others[..]].concat());
+    let modes = ["free", "keep"];
+    let wanted =
+        modes.map(|mode| ["sweep", "sweepheat"].map(|figure| format!("{figure}.malloc.{mode}"))).concat();
+    assert_eq!(figures(&samples::sweep()), wanted);
 }

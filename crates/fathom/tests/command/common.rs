@@ -255,3 +255,16 @@ pub fn wait(child: Child) -> Did {
     }
     ended.join().expect("the waiter")
 }
+
+/// Fits the text eighty columns? A command stands whole, however long it is.
+#[track_caller]
+pub fn fits(text: &str) {
+    for line in text.lines().filter(|line| !line.starts_with("Next: ") && !line.contains('`')) {
+        assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
+    }
+}
+
+/// Has the text the line that says of what the report is? What it amounts to stands above it.
+pub fn is_of(text: &str, what: &str) -> bool {
+    text.lines().any(|line| line.starts_with(what))
+}

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use rustix::process::Signal;
 
-use crate::common::{Did, User, kill, wait};
+use crate::common::{Did, User, is_of, kill, wait};
 
 /// A survey that lasts: an hour's budget.
 const LONG: [&str; 5] = ["survey", "--budget", "60m", "--record", "A"];
@@ -87,7 +87,7 @@ fn the_harness_is_killed() {
 /// What a signal leaves: the report of what is there, the record with its end, and nothing else.
 fn interrupted(user: &User, did: &Did, status: i32) {
     assert_eq!(did.status, status, "{did:?}");
-    assert!(did.out.starts_with("survey: ") && did.out.contains("interrupted"), "{}", did.out);
+    assert!(is_of(&did.out, "survey: ") && did.out.contains("interrupted"), "{}", did.out);
     assert!(did.out.ends_with("Next: fathom report A\n"), "{}", did.out);
     assert_eq!(did.err, "");
     assert!(last_line(user).starts_with("end status=interrupted elapsed_ms="), "{}", last_line(user));

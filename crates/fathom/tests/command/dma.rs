@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::common::User;
+use crate::common::{User, fits};
 
 const ASK: [&str; 11] = [
     "dma",
@@ -37,7 +37,7 @@ fn a_described_machine_shows_its_tables_and_the_record_says_what_was_asked() {
     ] {
         assert!(text.contains(wanted), "{wanted} is not in\n{text}");
     }
-    assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
+    fits(text);
     let json = user.run(&[&ASK[..], &["--json", "--record", "A"]].concat());
     let found: Value = serde_json::from_str(json.ended(0)).expect("JSON");
     let rows = names(&found);

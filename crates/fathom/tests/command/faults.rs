@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use fathom_probe::wire::Line;
 
-use crate::common::{Did, User};
+use crate::common::{Did, User, is_of};
 
 /// A short survey of a small model.
 const SURVEY: &str = "fathom survey --on s1-8way --budget 300ms";
@@ -36,7 +36,7 @@ fn sealed<'a>(lines: impl IntoIterator<Item = &'a str>) -> String {
 /// The report is whole although the record is not.
 #[track_caller]
 fn reported(did: &Did) {
-    assert!(did.out.starts_with("survey: s1-8way") && did.out.contains("Clocks and bias"), "{did:?}");
+    assert!(is_of(&did.out, "survey: s1-8way") && did.out.contains("Clocks and bias"), "{did:?}");
     assert!(!did.err.contains("panicked"), "{did:?}");
 }
 
@@ -64,7 +64,7 @@ fn a_full_disk_of_ones_own_leaves_the_copy_whole() {
     let user = User::new();
     let line = "mkdir -p full && mount -t tmpfs -o size=16k none full || exit 99; ";
     let did = user.shell(&format!("exec unshare -m sh -c '{line}{SURVEY} --record full/A'"));
-    if !did.out.starts_with("survey: ") {
+    if !is_of(&did.out, "survey: ") {
         return println!("SKIPPED: no file system can be mounted here: {}", did.err);
     }
     reported(&did);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::common::User;
+use crate::common::{User, fits};
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../analysis/tests/foreign/fixtures").join(name)
@@ -50,7 +50,7 @@ fn results_become_a_record_that_is_judged_like_one() {
     assert_eq!(again.ended(0), did.out);
     let text = user.run(&["report", "A.fathom"]);
     assert!(text.ended(0).contains("imported-2"), "{}", text.out);
-    assert!(text.out.lines().all(|line| line.chars().count() <= 80), "{}", text.out);
+    fits(&text.out);
     // It is kept too, compared, and drawn.
     let kept = std::fs::read_dir(user.path(".local/share/fathom/records")).expect("copies");
     assert_eq!(kept.flatten().count(), 1);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::common::{Did, GONE, SOON, User, in_tracefs, kill, wait};
+use crate::common::{Did, GONE, SOON, User, in_tracefs, is_of, kill, wait};
 
 /// Two conditions of three have this beside: every kind of worker that leaves something if it can.
 const LOAD: &str = "vm*2:8M cpu unmap disk:4M";
@@ -247,7 +247,7 @@ fn signals_end_it_with_what_is_there() {
             session.readable();
             let did = wait(session.harness);
             assert_eq!(did.status, status, "{did:?}");
-            assert!(did.out.starts_with("wakeup: ") && did.out.contains("interrupted"), "{}", did.out);
+            assert!(is_of(&did.out, "wakeup: ") && did.out.contains("interrupted"), "{}", did.out);
             assert!(did.err.is_empty() || name == "to every process", "{}", did.err);
         }
     }

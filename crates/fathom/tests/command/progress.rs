@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::process::Stdio;
 
-use crate::common::{SOON, User};
+use crate::common::{SOON, User, is_of};
 
 /// A survey on a pseudo-terminal: all three streams are it.
 fn on_a_terminal(user: &User, arguments: &[&str], term: &str) -> rexpect::session::PtySession {
@@ -39,7 +39,7 @@ fn who_wants_none_or_cannot_show_any_sees_none() {
     let ask = ["survey", "--on", "bcm2835", "--budget", "500ms", "--color", "never"];
     for (more, term) in [(&["--quiet"][..], "xterm"), (&["-q"], "xterm"), (&[], "dumb")] {
         let shown = on_a_terminal(&user, &[&ask[..], more].concat(), term).exp_eof().expect("its end");
-        assert!(shown.starts_with("survey: "), "{more:?} {term}: {shown:?}");
+        assert!(is_of(&shown, "survey: "), "{more:?} {term}: {shown:?}");
         assert!(
             !shown.contains("at most") && !shown.contains("capacities") && !shown.contains('\x1b'),
             "{more:?} {term}: {shown:?}"

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::common::User;
+use crate::common::{User, fits};
 
 const ASK: [&str; 11] = [
     "stride",
@@ -37,7 +37,7 @@ fn a_described_machine_shows_its_tables() {
         assert!(text.contains(wanted), "{wanted} is not in\n{text}");
     }
     assert!(!text.contains("Writes at a stride"), "{text}");
-    assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
+    fits(text);
     let json = user.run(&[&ASK[..], &["--json", "--record", "A"]].concat());
     let found = document(json.ended(0));
     assert_eq!(found["experiment"], "stride");
@@ -85,7 +85,7 @@ fn ladders_are_shown_where_they_are_asked_for() {
     for wanted in ["Ladder of orders", "sequential", "Ladder of pages", "refused", "Ladder of placements"] {
         assert!(text.contains(wanted), "{wanted} is not in\n{text}");
     }
-    assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
+    fits(text);
     assert!(user.read("A").contains("ladders=\"order,page,placement\""));
     let found = document(user.run(&["report", "A", "--json"]).ended(0));
     let huge = found["findings"].as_array().expect("a list");
@@ -100,7 +100,7 @@ fn a_described_machine_says_whether_its_second_level_is_on() {
     let ask = |machine: &str| {
         let did = user.run(&["stride", "--on", machine, "--op", "read", "--strides", "8,64"]);
         let text = did.ended(0).to_owned();
-        assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
+        fits(&text);
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let (on, off) = (ask("am5728"), ask("am5728-l2-off"));
@@ -130,7 +130,7 @@ fn first_touches_and_the_ladder_are_shown_where_they_are_asked_for() {
     for wanted in ["forward8", "repermuted", "Reach forward", "nothing is fetched ahead", "nothing faults"] {
         assert!(text.contains(wanted), "{wanted} is not in\n{text}");
     }
-    assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
+    fits(text);
     let head = user.read("A").lines().nth(1).unwrap_or_default().to_owned();
     assert!(head.contains("first_touch=1 prefetch=1") && head.contains("--first-touch --prefetch"), "{head}");
     assert_eq!(user.run(&["report", "A"]).ended(0).lines().nth(3), text.lines().nth(3));

@@ -121,7 +121,7 @@ fn drawn(browser: &mut Browser, figures: &[&str], width: u64, about: &str) {
          f.querySelector('.plot > div')?.getAttribute('aria-label') ?? f.querySelector('.plot').getAttribute('aria-label')])",
     );
     let found: Vec<Value> = found.as_array().expect("a list").clone();
-    let kinds: Vec<&str> = found.iter().filter_map(|f| f[0].as_str()).collect();
+    let kinds: Vec<&str> = found.iter().filter_map(|f| f[0].as_str()?.split('.').next()).collect();
     assert_eq!(kinds, figures, "{about}");
     for f in &found {
         assert!(f[1].as_u64() > Some(3), "{about}: an empty drawing: {f}");
@@ -216,7 +216,7 @@ fn answers(browser: &mut Browser, about: &str) {
 
 /// A heat map has a rectangle a cell, in more than one colour, its numbers in them, and is read by keys and mouse.
 fn heat(browser: &mut Browser) {
-    let first = "document.querySelector('figure[data-chart=heat]')";
+    let first = "document.querySelector('figure[data-chart^=heat]')";
     let cells = browser.value(&format!("Number({first}.dataset.items)")).as_u64().expect("cells");
     assert_eq!(cells, 2 * 8, "two sizes by eight steps");
     let colours = browser.value(&format!(
@@ -243,7 +243,7 @@ fn heat(browser: &mut Browser) {
 
 /// Conditions can be switched, the worst are bars of their stages, and effects are read with their intervals.
 fn wakeups(browser: &mut Browser) {
-    let user = "document.querySelector('figure[data-chart=wakeups][data-place=user]')";
+    let user = "document.querySelector('figure[data-chart=\"wakeups.user\"]')";
     let shown = browser.value(&format!(
         "[...{user}.querySelectorAll('.legend button[aria-pressed=true]')].map((b) => b.textContent)"
     ));
@@ -258,10 +258,10 @@ fn wakeups(browser: &mut Browser) {
     });
     assert!(more, "a condition that was hidden does not appear");
     for (figure, key, expected) in [
-        ("figure[data-chart=wakeups][data-place=user]", "ArrowRight", "of 6000 activations"),
+        (r#"figure[data-chart="wakeups.user"]"#, "ArrowRight", "of 6000 activations"),
         ("figure[data-chart=stages]", "ArrowRight", "1, under none: 53990 us: before-irq 17.2"),
-        ("figure[data-chart=effects][data-name=effect]", "End", "copy with fault: 0.8 (-0.6..2.2) us"),
-        ("figure[data-chart=effects][data-name=explained]", "ArrowRight", "increase: 14.8 (12.6..17) us"),
+        (r#"figure[data-chart="effects.effect"]"#, "End", "copy with fault: 0.8 (-0.6..2.2) us"),
+        (r#"figure[data-chart="effects.explained"]"#, "ArrowRight", "increase: 14.8 (12.6..17) us"),
     ] {
         let read = read(browser, figure, key);
         assert!(read.contains(expected), "{figure}: {read}");
@@ -285,14 +285,14 @@ fn read(browser: &mut Browser, figure: &str, key: &str) -> String {
 fn sweep(browser: &mut Browser) {
     let words = |browser: &mut Browser, mode: &str| {
         let all = browser.value(&format!(
-            "[...document.querySelectorAll('figure[data-stressor=malloc][data-mode={mode}] svg text')].map((t) => t.textContent).join('; ')"
+            "[...document.querySelectorAll('figure[data-chart$=\"malloc.{mode}\"] svg text')].map((t) => t.textContent).join('; ')"
         ));
         all.as_str().expect("text").to_owned()
     };
     let changes = words(browser, "free");
     assert!(changes.contains("1: step, tail") && changes.contains("25.7"), "{changes}");
     assert!(!words(browser, "keep").contains("step"));
-    let at = "figure[data-chart=sweepheat]";
+    let at = r#"figure[data-chart^="sweepheat"]"#;
     let cells = browser.value(&format!("Number(document.querySelector('{at}').dataset.items)"));
     assert_eq!(cells, json!(20), "ten sizes by two strides");
     let read = read(browser, at, "End");
@@ -301,7 +301,7 @@ fn sweep(browser: &mut Browser) {
 
 /// Textbook policies are named beside the measured misses, those of one number together, and read by keys.
 fn policies(browser: &mut Browser) {
-    let first = "document.querySelector('figure[data-shown=misses][data-expected=true]')";
+    let first = "document.querySelector('figure[data-chart=\"rounds.misses\"]')";
     let all = browser
         .value(&format!("[...{first}.querySelectorAll('svg text')].map((t) => t.textContent).join('; ')"));
     let all = all.as_str().expect("text");

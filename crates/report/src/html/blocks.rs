@@ -1,7 +1,8 @@
 //! The terminal's sections as HTML.
 
 use super::escaped;
-use crate::page::{Block, Chart, Pieces, Shown, Table, TextRole, Tile};
+use crate::chart::Chart;
+use crate::page::{Block, Pieces, Table, TextRole, Tile};
 
 fn class(role: TextRole) -> &'static str {
     match role {
@@ -19,6 +20,7 @@ pub fn body(blocks: &[Block], report: usize, level: u8) -> String {
     let mut out = String::new();
     // What a table or a figure is about: the text before it.
     let mut about = String::new();
+    let mut charts = 0;
     for block in blocks {
         match block {
             Block::Heading(text) => {
@@ -35,7 +37,10 @@ pub fn body(blocks: &[Block], report: usize, level: u8) -> String {
             }
             Block::Table(table) => out += &self::table(table, &about),
             Block::Tiles(tiles) => out += &self::tiles(tiles),
-            Block::Picture { chart, lines } => out += &figure(chart, lines, report, &about),
+            Block::Picture { chart, lines } => {
+                out += &figure(chart, lines, report, charts, &about);
+                charts += 1;
+            }
         }
     }
     out
@@ -97,47 +102,8 @@ fn bar(cell: &str) -> Option<usize> {
     (length > 0 && cell.chars().all(|c| c == '\u{2588}')).then_some(length)
 }
 
-/// What a chart is called in the page's script, and what it is of: attributes `data-...` of its figure.
-fn drawn_by(chart: &Chart) -> (&'static str, Vec<(&'static str, String)>) {
-    let named = |name: &str| vec![("name", name.to_owned())];
-    let by_operation = |operation: &str| vec![("operation", operation.to_owned())];
-    let going = |direction: &str| vec![("direction", direction.to_owned())];
-    let group =
-        |stressor: &str, mode: &str| vec![("stressor", stressor.to_owned()), ("mode", mode.to_owned())];
-    let tier = |tier: u64| ("tier", tier.to_string());
-    let shown = |shown: Shown| match shown {
-        Shown::Misses { expected } => {
-            vec![("shown", "misses".to_owned()), ("expected", expected.to_string())]
-        }
-        Shown::Time => vec![("shown", "time".to_owned())],
-    };
-    match chart {
-        Chart::LatencyCurve => ("latency_curve", Vec::new()),
-        Chart::Pages => ("pages", Vec::new()),
-        Chart::Histogram(size) => ("histogram", vec![("size", size.to_string())]),
-        Chart::Stride(operation) => ("stride", by_operation(operation)),
-        Chart::Attributes(operation) => ("attributes", by_operation(operation)),
-        Chart::Transfers(direction) => ("transfers", going(direction)),
-        Chart::TransferParts { direction, size } => {
-            ("transferparts", [going(direction), vec![("size", size.to_string())]].concat())
-        }
-        Chart::Pollution(direction) => ("pollution", going(direction)),
-        Chart::Heat(operation) => ("heat", by_operation(operation)),
-        Chart::Rounds(what) => ("rounds", shown(*what)),
-        Chart::Evicted(level) => ("evicted", vec![tier(*level)]),
-        Chart::Pairs => ("pairs", Vec::new()),
-        Chart::Wakeups(place) => ("wakeups", vec![("place", place.clone())]),
-        Chart::Stages => ("stages", Vec::new()),
-        Chart::Effects(what) => ("effects", named(what)),
-        Chart::Sweep(stressor, mode) => ("sweep", group(stressor, mode)),
-        Chart::SweepHeat(stressor, mode) => ("sweepheat", group(stressor, mode)),
-        Chart::Colours(level, what) => ("colours", [vec![tier(*level)], shown(*what)].concat()),
-    }
-}
-
-fn figure(chart: &Chart, lines: &[Pieces], report: usize, about: &str) -> String {
-    let (kind, of) = drawn_by(chart);
-    let of: String = of.iter().map(|(name, value)| format!(" data-{name}=\"{}\"", escaped(value))).collect();
+/// The figure of a chart: the page's script finds what to draw by the numbers of report and chart.
+fn figure(chart: &Chart, lines: &[Pieces], report: usize, nth: usize, about: &str) -> String {
     let text: String =
         lines.iter().flat_map(|line| line.iter().map(|(_, t)| t.as_str()).chain(["\n"])).collect();
     let drawn = if lines.is_empty() {
@@ -146,8 +112,9 @@ fn figure(chart: &Chart, lines: &[Pieces], report: usize, about: &str) -> String
         format!("<pre aria-hidden=\"true\">{}</pre>", escaped(&text))
     };
     format!(
-        "<figure class=\"chart\" data-chart=\"{kind}\" data-report=\"{report}\"{of} tabindex=\"0\" \
+        "<figure class=\"chart\" data-chart=\"{}\" data-report=\"{report}\" data-nth=\"{nth}\" tabindex=\"0\" \
          aria-label=\"{}\">{drawn}<figcaption></figcaption></figure>\n",
+        escaped(chart.name()),
         escaped(about)
     )
 }

@@ -5,7 +5,7 @@ use fathom_analysis::findings::{Axis, Report};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Change, Entry};
+use super::{Change, Entry, Shown};
 use crate::json::{ReadError, from_json, json as findings};
 use crate::kind::ReportKind;
 use crate::schema::{VERSION, WarningKind};
@@ -17,14 +17,20 @@ const FORMAT: &str = "fathom.page";
 const OPEN: &str = "<script type=\"application/json\" id=\"fathom-data\">";
 const CLOSE: &str = "</script>";
 
-/// The island: `{format, version, axes: {axis: [word]}, reports: [{name, findings}], changes: [{a, b, rows}]}`.
+/// The island: `{format, version, axes: {axis: [word]}, reports: [{name, charts, findings}], changes: [{a, b, rows}]}`.
 ///
 /// Every `<` is written as an escape of JSON's own, so that nothing in it can end the element.
-pub fn write(entries: &[Entry], changes: &[Change]) -> String {
+pub fn write(entries: &[Entry], shown: &[Shown], changes: &[Change]) -> String {
     let reports: Vec<String> = entries
         .iter()
-        .map(|Entry { name, report, kind }| {
-            format!("{{\"name\": {}, \"findings\": {}}}", json!(name), findings(report, kind).trim_end())
+        .zip(shown)
+        .map(|(Entry { name, report, kind }, shown)| {
+            let charts = json!(shown.charts().collect::<Vec<_>>());
+            format!(
+                "{{\"name\": {}, \"charts\": {charts}, \"findings\": {}}}",
+                json!(name),
+                findings(report, kind).trim_end()
+            )
         })
         .collect();
     let changes: Vec<Value> = changes.iter().map(change).collect();

@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use fathom_analysis::findings::{Axis, Finding, Metric};
 use fathom_analysis::metrics::conflict as metrics;
 
+use fathom_report::chart::{Chart, Kind, Scale, Series};
 use fathom_report::finding_index::FindingIndex;
 use fathom_report::notes;
 use fathom_report::number;
-use fathom_report::page::{Chart, Column, Page, Shown, TextRole, right};
+use fathom_report::page::{Column, Page, TextRole, right};
 
 /// Heads of columns, by the number of colours. Others are printed as they are.
 const HEADS: [(u64, &str); 20] = [
@@ -48,20 +49,10 @@ fn head(colours: u64) -> Option<&'static str> {
 /// A finding with its pages and colours.
 type Cell<'a> = (u64, u64, &'a Finding);
 
-/// What rounds are shown by: the metric of colours, that of a shared frame, how a heading says it, and the chart.
-const SHOWN: [(&Metric, &Metric, &str, Shown); 2] = [
-    (
-        &metrics::TIER_COLOUR_MISSES_PER_ROUND,
-        &metrics::TIER_COLOUR_SHARED_MISSES_PER_ROUND,
-        "misses a round",
-        Shown::Misses { expected: false },
-    ),
-    (
-        &metrics::TIER_COLOUR_TIME_PER_ROUND,
-        &metrics::TIER_COLOUR_SHARED_TIME_PER_ROUND,
-        "ns a round",
-        Shown::Time,
-    ),
+/// What rounds are shown by: the metric of colours, that of a shared frame, and how a heading says it.
+const SHOWN: [(&Metric, &Metric, &str); 2] = [
+    (&metrics::TIER_COLOUR_MISSES_PER_ROUND, &metrics::TIER_COLOUR_SHARED_MISSES_PER_ROUND, "misses a round"),
+    (&metrics::TIER_COLOUR_TIME_PER_ROUND, &metrics::TIER_COLOUR_SHARED_TIME_PER_ROUND, "ns a round"),
 ];
 
 /// The number of colours of a row that a column is for.
@@ -77,7 +68,7 @@ pub(super) fn section(page: &mut Page, finding_index: &mut FindingIndex) {
     let all = finding_index.listed(|f| wanted(f) && colours(f).is_some());
     let tiers: BTreeSet<u64> = all.iter().filter_map(|f| f.key.number(Axis::Level)).collect();
     for tier in tiers {
-        for (own, shared, spoken, shown) in SHOWN {
+        for (own, shared, spoken) in SHOWN {
             let of = |f: &&&Finding| f.key.number(Axis::Level) == Some(tier) && (f.is(own) || f.is(shared));
             let mut cells: Vec<Cell> = all
                 .iter()
@@ -87,7 +78,7 @@ pub(super) fn section(page: &mut Page, finding_index: &mut FindingIndex) {
             cells.sort_by_key(|cell| (cell.0, cell.1));
             if !cells.is_empty() {
                 page.heading(&format!("Page colours of tier {tier}: {spoken}, a load in each page"));
-                page.picture(Chart::Colours(tier, shown), Vec::new());
+                page.picture(chart(tier, [own, shared], spoken), Vec::new());
                 table(page, &cells);
             }
         }
@@ -101,6 +92,24 @@ pub(super) fn section(page: &mut Page, finding_index: &mut FindingIndex) {
             }
         }
     }
+}
+
+/// Something of a round by its pages, one curve a number of colours.
+fn chart(tier: u64, [own, shared]: [&'static Metric; 2], unit: &'static str) -> Chart {
+    let caption = format!(
+        "A round loads from each of so many pages once, one curve a number of colours; {unit}. Wider curves lie below \
+         narrower ones."
+    );
+    let x = Scale::of(Axis::Pages, "pages").whole();
+    Chart::new(
+        format!("colours.{tier}.{}", unit.replace(' ', "-")),
+        Kind::Nested,
+        x,
+        Scale::values(unit).zero(),
+        caption,
+    )
+    .with(Series::of(shared, "one shared frame").at(Axis::Level, tier))
+    .with(Series::of(own, "colours: {colours}").at(Axis::Level, tier).by(Axis::Colours))
 }
 
 fn table(page: &mut Page, cells: &[Cell]) {

@@ -1,16 +1,17 @@
 //! Rounds of reads that compete for a set, as study S1 has them: misses and time, and what policies would do.
 
-use fathom_analysis::findings::{Axis, Finding, Value};
+use fathom_analysis::findings::{Axis, Finding, Metric, Value};
 use fathom_analysis::metrics::conflict::{
     CONFLICT_BASE_MISSES_PER_ROUND, CONFLICT_BASE_TIME_PER_ROUND, CONFLICT_EXPECTED,
     CONFLICT_MISSES_PER_ROUND, CONFLICT_TIME_PER_ROUND,
 };
 
 use crate::geometry::view::Nearest;
+use fathom_report::chart::{Chart, Kind, Level, Scale, Series};
 use fathom_report::finding_index::FindingIndex;
 use fathom_report::notes;
 use fathom_report::number;
-use fathom_report::page::{Chart, Column, Page, Shown, TextRole, right};
+use fathom_report::page::{Column, Page, TextRole, right};
 use fathom_report::plot::{Plot, draw};
 
 /// Misses of study S1 in a million rounds, of eight reads and of nine, and its times in seconds.
@@ -64,7 +65,7 @@ pub(super) fn section(page: &mut Page, nearest: Nearest, finding_index: &mut Fin
     page.heading("Rounds of independent reads 4 KiB apart: misses of the nearest level, and time");
     // A way larger than the step holds the reads in several sets, and one more than ways of them in none.
     let apart = nearest.way_bytes.map_or(1.0, |way| way / STEP);
-    figures(page, nearest, &rounds, (!expected.is_empty(), apart));
+    figures(page, nearest, &rounds, (&expected, apart));
     if !rounds.is_empty() {
         table(page, &rounds);
     }
@@ -79,7 +80,12 @@ pub(super) fn section(page: &mut Page, nearest: Nearest, finding_index: &mut Fin
 }
 
 /// Misses as a curve in characters, and both as figures on a page.
-fn figures(page: &mut Page, nearest: Nearest, rounds: &[Round], (expected, apart): (bool, f64)) {
+fn figures(
+    page: &mut Page,
+    nearest: Nearest,
+    rounds: &[Round],
+    (expected, apart): (&[(u64, &Finding)], f64),
+) {
     let finite = |f: Option<&Finding>| match f?.value {
         Value::Number(v) if v.is_finite() && v.abs() < 1e15 => Some(v),
         _ => None,
@@ -104,13 +110,48 @@ fn figures(page: &mut Page, nearest: Nearest, rounds: &[Round], (expected, apart
         };
         page.text(TextRole::Plain, "Misses a round by the number of its reads:", "", "  ");
         let drawn = draw(&plot, page.style().width, page.style().unicode);
-        let beside = expected && apart <= 1.0;
-        page.picture(Chart::Rounds(Shown::Misses { expected: beside }), drawn);
+        let beside = if apart <= 1.0 { expected } else { &[] };
+        page.picture(misses_chart(beside), drawn);
         page.line(TextRole::Plain, "");
     }
     if rounds.iter().filter(|r| finite(r.time).is_some()).count() > 1 {
-        page.picture(Chart::Rounds(Shown::Time), Vec::new());
+        let caption = "Time of a round. Each read more takes time by itself; beyond the ways it takes more, where reads miss.";
+        let series = [&CONFLICT_TIME_PER_ROUND, &CONFLICT_BASE_TIME_PER_ROUND];
+        page.picture(chart("rounds.time", series, "ns a round", caption), Vec::new());
     }
+}
+
+/// Something of the rounds by the number of their reads, in huge pages and in base pages.
+fn chart(name: &str, [own, base]: [&'static Metric; 2], unit: &'static str, caption: &str) -> Chart {
+    let x = Scale::of(Axis::Lines, "reads a round").whole();
+    Chart::new(name, Kind::Nested, x, Scale::values(unit).zero(), caption)
+        .with(Series::of(own, "measured"))
+        .with(Series::of(base, "in base pages"))
+}
+
+/// Misses, and what policies would do beside them.
+fn misses_chart(expected: &[(u64, &Finding)]) -> Chart {
+    let reads = expected.iter().map(|(reads, _)| *reads).min().unwrap_or_default();
+    let mut levels: Vec<Level> = Vec::new();
+    for (_, f) in expected.iter().filter(|(of, _)| *of == reads) {
+        let (Some(y), Some(policy)) = (f.finite(), f.key.word(Axis::Policy)) else { continue };
+        match levels.iter_mut().find(|level| (level.y - y).abs() < 0.005) {
+            Some(level) => level.names.push(policy),
+            None => levels.push(Level { x: reads as f64, y, names: vec![policy], text: String::new() }),
+        }
+    }
+    levels.sort_by(|a, b| a.y.total_cmp(&b.y));
+    for level in &mut levels {
+        let misses = number::shown(level.y, None, None).value;
+        level.text = format!("{reads} reads, as {} would: {misses} misses a round", level.names.join(", "));
+    }
+    let mut caption = "Misses of the nearest level a round".to_owned();
+    if !levels.is_empty() {
+        caption += &format!("; at {reads} reads, what textbook policies would do");
+    }
+    let series = [&CONFLICT_MISSES_PER_ROUND, &CONFLICT_BASE_MISSES_PER_ROUND];
+    chart("rounds.misses", series, "misses a round", &format!("{caption}."))
+        .levels("textbook policies", levels)
 }
 
 fn table(page: &mut Page, rounds: &[Round]) {

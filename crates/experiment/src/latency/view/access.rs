@@ -1,14 +1,16 @@
 //! Access times: the table of single loads, and a histogram of each working set.
 
-use fathom_analysis::findings::{Axis, Finding, Histogram};
+use fathom_analysis::findings::{Axis, Finding, Histogram, Report};
+use fathom_analysis::metrics::common::BIAS_SAMPLE;
 use fathom_analysis::metrics::latency::{
     LATENCY_CYCLES, LATENCY_PEAK, LATENCY_SINGLE, LATENCY_TIME, LATENCY_TLB,
 };
 
+use fathom_report::chart::{Chart, Kind, Mark, Scale, Series};
 use fathom_report::finding_index::FindingIndex;
 use fathom_report::notes;
 use fathom_report::number;
-use fathom_report::page::{Chart, INTERVAL, Page, TextRole, measured, right};
+use fathom_report::page::{INTERVAL, Page, TextRole, measured, right};
 use unicode_width::UnicodeWidthStr as _;
 
 /// Most rows of one histogram; bars beyond are joined into wider ones.
@@ -37,7 +39,7 @@ struct Set<'a> {
 }
 
 /// The table and the histograms, where there are peaks of single loads.
-pub(super) fn section(page: &mut Page, finding_index: &mut FindingIndex) {
+pub(super) fn section(page: &mut Page, report: &Report, finding_index: &mut FindingIndex) {
     let peaks = finding_index.along(&LATENCY_PEAK, Axis::Size);
     if peaks.is_empty() {
         return;
@@ -63,7 +65,7 @@ pub(super) fn section(page: &mut Page, finding_index: &mut FindingIndex) {
     page.heading("Access time: mean of all loads (n/2n), and the main peak of single ones");
     table(page, &sets);
     for h in finding_index.histograms(draws) {
-        draw(page, h, unit);
+        draw(page, report, h, unit);
     }
 }
 
@@ -101,7 +103,7 @@ fn table(page: &mut Page, sets: &[Set]) {
 }
 
 /// One histogram: a bar a line, the share of the samples beside it.
-fn draw(page: &mut Page, h: &Histogram, unit: &str) {
+fn draw(page: &mut Page, report: &Report, h: &Histogram, unit: &str) {
     let total: u64 = h.counts.iter().map(|c| c.1).fold(0, u64::saturating_add);
     if total == 0 {
         return;
@@ -140,7 +142,25 @@ fn draw(page: &mut Page, h: &Histogram, unit: &str) {
     if rest > 0 {
         lines.push(vec![(TextRole::Dim, format!("{:>14} {rest:>6}", "the rest"))]);
     }
-    page.picture(Chart::Histogram(h.bytes), lines);
+    page.picture(chart(report, h, &format!("{total} {what}, {unit} with the bias")), lines);
+}
+
+/// The histogram, with the main peak where a sample of such loads shows it: with the bias.
+fn chart(report: &Report, h: &Histogram, caption: &str) -> Chart {
+    let peak = report.find(LATENCY_PEAK.at([h.bytes.into()])).and_then(Finding::finite);
+    let bias = report.find(&BIAS_SAMPLE).and_then(Finding::finite).unwrap_or(0.0);
+    let mark = peak.map(|peak| {
+        let shared =
+            if h.loads_per_sample > 1 { format!(" / {}", h.loads_per_sample) } else { String::new() };
+        let shown = number::shown(peak, None, None).value;
+        Mark { x: peak + bias / h.loads_per_sample.max(1) as f64, label: format!("{shown} + bias{shared}") }
+    });
+    let series = Series::of(&LATENCY_SINGLE, "samples").at(Axis::Size, h.bytes);
+    let (x, y) = (Scale::values(h.unit), Scale::values("samples"));
+    Chart::new(format!("histogram.{}", h.bytes), Kind::Histogram, x, y, caption)
+        .small()
+        .with(series)
+        .marks("main peak", mark.into_iter().collect())
 }
 
 fn short(v: f64) -> String {

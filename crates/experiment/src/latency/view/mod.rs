@@ -13,7 +13,7 @@ use crate::{claims, latency_curve};
 /// The whole report.
 pub(crate) fn view(report: &Report, page: &mut Page) {
     let mut index = FindingIndex::new(report);
-    access::section(page, &mut index);
+    access::section(page, report, &mut index);
     ladders::section(page, &mut index);
     latency_curve::view::section(page, report, &mut index);
     claims::view::section(page, report, &mut index);

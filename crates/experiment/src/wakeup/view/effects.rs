@@ -5,10 +5,11 @@ use fathom_analysis::metrics::wakeup as metrics;
 
 use super::summary::quantile;
 use super::{Wakeups, said, word};
+use fathom_report::chart::{Chart, Kind, Scale, Series};
 use fathom_report::finding_index::FindingIndex;
 use fathom_report::notes;
 use fathom_report::number;
-use fathom_report::page::{Chart, INTERVAL, Page, TextRole, left, measured, right};
+use fathom_report::page::{INTERVAL, Page, TextRole, left, measured, right};
 
 /// What a factor is, in words.
 fn spoken(factor: &str) -> &str {
@@ -35,7 +36,12 @@ pub(super) fn section(page: &mut Page, wakeups: &Wakeups, finding_index: &mut Fi
     rows.extend(pairs.map(|f| (format!("{} with {}", factor(f), word(f, Axis::With)), f)));
     if let Some((_, first)) = rows.first() {
         page.heading(&format!("What each factor adds by itself, {}", first.unit));
-        page.picture(Chart::Effects("effect"), Vec::new());
+        let caption =
+            "What each factor adds by itself, with 95 % intervals; filled where they leave zero out.";
+        let chart = intervals("effects.effect", first.unit, caption)
+            .with(Series::of(&metrics::EFFECT, "{factor}"))
+            .with(Series::of(&metrics::INTERACTION, "{factor} with {with}"));
+        page.picture(chart, Vec::new());
         table(page, &rows);
     }
     let mut shares: Vec<(String, &Finding)> =
@@ -50,9 +56,21 @@ pub(super) fn section(page: &mut Page, wakeups: &Wakeups, finding_index: &mut Fi
         if let Some(text) = wakeups.increase.map(|f| sentence(f, explained, rest)) {
             page.text(TextRole::Plain, &text, "", "  ");
         }
-        page.picture(Chart::Effects("explained"), Vec::new());
+        let caption = "What the study's memory workers add, and what of it each factor explains, with 95 % intervals; \
+                       filled where they leave zero out.";
+        let chart = intervals("effects.explained", first.unit, caption)
+            .with(Series::of(&metrics::EXPLAINED_INCREASE, "increase"))
+            .with(Series::of(&metrics::EXPLAINED, "{factor}"))
+            .with(Series::of(&metrics::EXPLAINED_REST, "rest"));
+        page.picture(chart, Vec::new());
         table(page, &shares);
     }
+}
+
+/// Rows with a point and its interval.
+fn intervals(name: &str, unit: &'static str, caption: &str) -> Chart {
+    let x = Scale::values(unit).zero();
+    Chart::new(name, Kind::Intervals, x.clone(), x, caption)
 }
 
 fn table(page: &mut Page, labelled: &[(String, &Finding)]) {

@@ -5,10 +5,11 @@ use fathom_analysis::metrics::wakeup as metrics;
 
 use super::ridge;
 use super::{MAX, MEAN, MIN, P50, P90, P99, P999, STDDEV, Statistic, Wakeups, column};
+use fathom_report::chart::{Chart, Kind, Scale, Series};
 use fathom_report::finding_index::FindingIndex;
 use fathom_report::notes;
 use fathom_report::number;
-use fathom_report::page::{Chart, Column, INTERVAL, Page, TextRole, left, measured, right};
+use fathom_report::page::{Column, INTERVAL, Page, TextRole, left, measured, right};
 
 /// Periods that had no activation, and activations in which the trace does not show a place.
 const MISSED: (Statistic, &str) = (Statistic::Of(&metrics::WAKEUP_MISSED), "missed");
@@ -56,7 +57,7 @@ pub(super) fn section(page: &mut Page, wakeups: &Wakeups, finding_index: &mut Fi
             continue;
         }
         page.heading(&format!("Wake-up latency {}, {}", called(place), wakeups.unit()));
-        picture(page, place, &drawn);
+        picture(page, wakeups, place, &drawn);
         moments(page, wakeups, place, &conditions, &MOMENTS, &[MISSED, UNSEEN]);
     }
     rare(page, wakeups);
@@ -70,7 +71,7 @@ fn task(page: &mut Page, wakeups: &Wakeups, finding_index: &mut FindingIndex) {
         return;
     }
     page.heading(&format!("Wake-up latency {} under each condition, {}", called("user"), wakeups.unit()));
-    picture(page, "user", &drawn);
+    picture(page, wakeups, "user", &drawn);
     let of = |what: Statistic| conditions.iter().map(|c| wakeups.at("user", c, what)).collect::<Vec<_>>();
     let all = |what: Statistic| column(&of(what));
     let (p50, p99, max, missed) = (all(P50), all(P99), all(MAX), all(MISSED.0));
@@ -102,17 +103,31 @@ fn task(page: &mut Page, wakeups: &Wakeups, finding_index: &mut FindingIndex) {
     moments(page, wakeups, "user", &conditions, &TASK, &[UNSEEN]);
 }
 
+/// Conditions that are compared first; the others are behind their names.
+const FIRST_SEEN: [&str; 3] = ["none", "study", "study-vm"];
+
+/// Distributions at a place, one curve a condition.
+fn distributions(place: &str, unit: &'static str) -> Chart {
+    let caption = "Activations by wake-up latency, one curve a condition; both axes logarithmic. A name in the legend shows \
+                   or hides its condition.";
+    let series = Series::of(&metrics::WAKEUPS, "{condition}").at(Axis::Place, place).by(Axis::Condition);
+    let (x, y) = (Scale::values(unit).log(), Scale::values("activations").log());
+    Chart::new(format!("wakeups.{place}"), Kind::Distributions, x, y, caption)
+        .with(series)
+        .shown(FIRST_SEEN.map(str::to_owned))
+}
+
 /// Distributions, a line a condition.
-fn picture(page: &mut Page, place: &str, drawn: &[ridge::Line]) {
+fn picture(page: &mut Page, wakeups: &Wakeups, place: &str, drawn: &[ridge::Line]) {
     if drawn.is_empty() {
         return;
     }
     // A terminal shows the task's alone: the others' tables say enough.
     if place != "user" {
-        return page.picture(Chart::Wakeups(place.to_owned()), Vec::new());
+        return page.picture(distributions(place, wakeups.unit()), Vec::new());
     }
     let lines = ridge::draw(drawn, page.style().width, page.style().unicode);
-    page.picture(Chart::Wakeups(place.to_owned()), lines);
+    page.picture(distributions(place, wakeups.unit()), lines);
     page.line(TextRole::Plain, "");
 }
 

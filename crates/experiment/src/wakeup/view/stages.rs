@@ -4,10 +4,11 @@ use fathom_analysis::findings::{Axis, Finding, words};
 use fathom_analysis::metrics::wakeup as metrics;
 
 use super::{Wakeups, word};
+use fathom_report::chart::{Chart, Kind, Scale, Series};
 use fathom_report::finding_index::FindingIndex;
 use fathom_report::notes;
 use fathom_report::number;
-use fathom_report::page::{Chart, INTERVAL, Page, Pieces, TextRole, left, measured, right};
+use fathom_report::page::{INTERVAL, Page, Pieces, TextRole, left, measured, right};
 
 /// What is known of a stage.
 pub(super) struct Row<'a> {
@@ -124,12 +125,24 @@ pub(super) fn section(page: &mut Page, wakeups: &Wakeups) {
     cadences(page, &wakeups.causes);
 }
 
+/// The worst, each by the stages that its time went into.
+fn chart(unit: &'static str) -> Chart {
+    let caption =
+        "The worst activations, each by the stages that its time went into. What ran then stands below.";
+    let x = Scale::values(unit).zero();
+    let chart = Chart::new("stages", Kind::Stacked, x.clone(), x, caption)
+        .rows(Axis::Rank, "{rank}, under {detail.condition}");
+    words::STAGE.values.iter().fold(chart, |chart, stage| {
+        chart.with(Series::of(&metrics::WORST_LATENCY, *stage).part(metrics::STAGES, stage))
+    })
+}
+
 fn worst(page: &mut Page, wakeups: &Wakeups) {
     let Some(first) = wakeups.worst.first() else { return };
     page.heading(&format!("The worst activations: their stages, and what ran then, {}", first.unit));
     let bars = bars(wakeups, page.style().width, page.style().unicode);
     if !bars.is_empty() {
-        page.picture(Chart::Stages, bars);
+        page.picture(chart(first.unit), bars);
         page.line(TextRole::Plain, "");
     }
     for f in &wakeups.worst {

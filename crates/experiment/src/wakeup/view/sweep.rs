@@ -4,11 +4,12 @@ use fathom_analysis::findings::{Axis, Finding, Key, Metric, words};
 use fathom_analysis::metrics::wakeup as metrics;
 
 use super::{column, word};
+use fathom_report::chart::{Band, Chart, Kind, Line, Scale, Series};
 use fathom_report::finding_index::FindingIndex;
 use fathom_report::heat_map::HeatMap;
 use fathom_report::notes;
 use fathom_report::number::{self, Shown, short_size};
-use fathom_report::page::{Chart, INTERVAL, Page, Pieces, TextRole, measured, right};
+use fathom_report::page::{INTERVAL, Page, Pieces, TextRole, measured, right};
 use fathom_report::plot::{Plot, draw};
 
 /// Over the inflections.
@@ -230,6 +231,61 @@ fn inflections(page: &mut Page, breaks: &[Break]) {
     }
 }
 
+/// So many strides are shown at first; of more those that change and the ends are.
+const SHOWN: usize = 4;
+
+/// The tail, the maximum and the median by block size, one colour a stride, and where they change.
+fn sweep_chart(group: &Group, strides: &[u64], breaks: &[Break], unit: &'static str) -> Chart {
+    let of: Vec<&Break> = breaks.iter().filter(|b| b.group.as_ref() == Some(group)).collect();
+    let band = |b: &&Break| {
+        let bytes = b.bytes?;
+        let kind = b.kind.and_then(|f| f.word()).unwrap_or("change");
+        let label = format!("{}: {kind}, {}", b.nth, b.of());
+        Some(Band { from: bytes.low, to: bytes.high, label, strong: true })
+    };
+    let bands: Vec<Band> = of.iter().filter_map(band).collect();
+    let mut caption = "Wake-up latency by block size, one colour a stride; both axes logarithmic. Solid: the tail (p99.9, or \
+                       p99) with 95 % intervals; dotted: the maximum; dashed: the median."
+        .to_owned();
+    if !bands.is_empty() {
+        caption += " Bands: inflections, between the sizes where they lie.";
+    }
+    let series = |metric: &'static Metric, what: &'static str, line: Line| {
+        Series::of(metric, "stride {stride} B")
+            .what(what)
+            .at(Axis::Stressor, &group.stressor)
+            .at(Axis::Mode, &group.mode)
+            .by(Axis::Stride)
+            .line(line)
+    };
+    let x = Scale::of(Axis::Size, "block size").log().sizes();
+    let ends = [strides.first(), strides.last()];
+    let first = |stride: &&u64| {
+        strides.len() <= SHOWN || ends.contains(&Some(*stride)) || of.iter().any(|b| b.stride == **stride)
+    };
+    Chart::new(format!("sweep.{}", group.name()), Kind::Lines, x, Scale::values(unit).log(), caption)
+        .with(series(&metrics::SWEEP_TAIL, "tail", Line::Solid))
+        .with(series(&metrics::SWEEP_MAX, "maximum", Line::Dotted))
+        .with(series(&metrics::SWEEP_P50, "median", Line::Dashed))
+        .bands("inflections", bands)
+        .shown(strides.iter().filter(first).map(|stride| format!("stride {stride} B")))
+}
+
+/// The tail, block sizes by strides.
+fn heat_chart(group: &Group, unit: &'static str) -> Chart {
+    let caption = format!(
+        "The tail of wake-up latency ({unit}), block sizes by strides: the darker, the later; colours are logarithmic."
+    );
+    let x = Scale::of(Axis::Stride, "stride").sizes();
+    let y = Scale::of(Axis::Size, unit).sizes();
+    let series = Series::of(&metrics::SWEEP_TAIL, "tail")
+        .at(Axis::Stressor, &group.stressor)
+        .at(Axis::Mode, &group.mode);
+    Chart::new(format!("sweepheat.{}", group.name()), Kind::HeatMap, x, y, caption)
+        .label("{size} at a stride of {stride} B")
+        .with(series)
+}
+
 /// A worker and a mode: its map, its curves that change, its table.
 fn mode(page: &mut Page, group: &Group, cells: &[&Cell], breaks: &[Break]) {
     let Some(unit) = cells.iter().find_map(|c| c.tail.or(c.p50).or(c.max)).map(|f| f.unit) else {
@@ -238,7 +294,7 @@ fn mode(page: &mut Page, group: &Group, cells: &[&Cell], breaks: &[Break]) {
     page.heading(&format!("Sweep of {}: wake-up latency by block size and stride, {unit}", group.name()));
     let mut strides: Vec<u64> = cells.iter().map(|c| c.stride).collect();
     strides.dedup();
-    let chart = |kind: fn(String, String) -> Chart| kind(group.stressor.clone(), group.mode.clone());
+    let chart = sweep_chart(group, &strides, breaks, unit);
     let mut curves: Vec<Pieces> = Vec::new();
     for stride in strides {
         let of: Vec<&Cell> = cells.iter().copied().filter(|c| c.stride == stride).collect();
@@ -254,7 +310,7 @@ fn mode(page: &mut Page, group: &Group, cells: &[&Cell], breaks: &[Break]) {
             curves.push(Vec::new());
         }
     }
-    page.picture(chart(Chart::Sweep), curves);
+    page.picture(chart, curves);
     let map = heat(cells).draw(page.style().width, page.style().unicode);
     if !map.is_empty() {
         page.text(
@@ -263,7 +319,7 @@ fn mode(page: &mut Page, group: &Group, cells: &[&Cell], breaks: &[Break]) {
             "",
             "  ",
         );
-        page.picture(chart(Chart::SweepHeat), map);
+        page.picture(heat_chart(group, unit), map);
         page.line(TextRole::Plain, "");
     }
     table(page, cells);

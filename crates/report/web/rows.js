@@ -1,0 +1,123 @@
+// Charts of rows: intervals beside a zero, parts behind each other, and what changed between two records.
+
+// Rows with a point and its interval on one axis with a zero.
+function intervals(rows, unit, caption) {
+  const ends = rows.flatMap((r) => [r.value, r.low ?? r.value, r.high ?? r.value]);
+  const room = Math.max((Math.max(0, ...ends) - Math.min(0, ...ends)) * 0.1, 0.01);
+  return {
+    rows: rows.length, caption,
+    items: rows.map((r, i) => ({ p: { x: r.value, y: i }, text: `${r.label}: ${digits(r.value)}${span(r.low, r.high)} ${unit}, n ${r.count}` })),
+    x: LINEAR(Math.min(0, ...ends) - room, Math.max(0, ...ends) + room, unit), xLabel: digits,
+    y: { type: "category", inverse: true, data: rows.map((r) => r.label) },
+    series: (c) => [{
+      name: unit, type: "custom", clip: true, color: c.series[0], encode: { x: [1, 2, 3], y: 0 },
+      data: rows.map((r, i) => [i, r.low ?? r.value, r.value, r.high ?? r.value]),
+      renderItem: (_, api) => {
+        const [low, y] = api.coord([api.value(1), api.value(0)]);
+        const mid = api.coord([api.value(2), api.value(0)])[0];
+        const high = api.coord([api.value(3), api.value(0)])[0];
+        // Filled where the interval leaves zero out.
+        const sure = api.value(1) > 0 || api.value(3) < 0;
+        const colour = sure ? c.series[1] : c.series[0];
+        return { type: "group", children: [
+          { type: "line", shape: { x1: low, y1: y, x2: high, y2: y }, style: { stroke: colour, lineWidth: 2 } },
+          { type: "circle", shape: { cx: mid, cy: y, r: 5 }, style: { fill: sure ? colour : c.ground, stroke: colour, lineWidth: 2 } },
+        ] };
+      },
+      markLine: { symbol: "none", silent: true, animation: false, label: { show: false }, lineStyle: { color: c.quiet, type: "solid" }, data: [{ xAxis: 0 }] },
+    }],
+  };
+}
+
+// Rows as bars of parts, one behind the other.
+function stacked(rows, names, unit, caption) {
+  const whole = (parts) => parts.reduce((a, b) => a + b, 0);
+  const longest = Math.max(...rows.map((r) => whole(r.parts)));
+  if (!(longest > 0)) return null;
+  const drawn = names.map((name, k) => ({ name, k })).filter(({ k }) => rows.some((r) => r.parts[k] > 0));
+  return {
+    rows: rows.length, caption,
+    items: rows.map((r, i) => ({
+      p: { x: whole(r.parts) / 2, y: i },
+      text: `${r.label}: ${digits(whole(r.parts))} ${unit}: ${drawn.filter(({ k }) => r.parts[k] > 0).map(({ name, k }) => `${name} ${digits(r.parts[k])}`).join(", ")}`,
+    })),
+    x: LINEAR(0, longest * 1.02, unit), xLabel: digits,
+    y: { type: "category", inverse: true, data: rows.map((r) => r.label) },
+    series: (c) => drawn.map(({ name, k }) => ({
+      name, type: "custom", clip: true, color: c.series[k % c.series.length], encode: { x: [1, 2], y: 0 },
+      data: rows.map((r, i) => [i, whole(r.parts.slice(0, k)), whole(r.parts.slice(0, k + 1))]),
+      renderItem: (_, api) => {
+        const [x1, y] = api.coord([api.value(1), api.value(0)]);
+        const x2 = api.coord([api.value(2), api.value(0)])[0];
+        const height = api.size([0, 1])[1] * 0.6;
+        return { type: "rect", shape: { x: x1, y: y - height / 2, width: x2 - x1, height }, style: { fill: c.series[k % c.series.length] } };
+      },
+    })),
+  };
+}
+
+function intervalRows(page, report, chart) {
+  const rows = chart.series.flatMap((series) => chosen(report, series).map((f) => ({ ...f, label: filled(series.name, f) })));
+  return rows.length ? intervals(rows, rows[0].unit, chart.caption) : null;
+}
+
+// The value of a finding, or the number beside a word in a field of its detail.
+function partOf(series, f) {
+  if (!series.part) return f.value;
+  const [field, word] = series.part;
+  return new Map(f.detail[field] ?? []).get(word) ?? 0;
+}
+
+function stackedRows(page, report, chart) {
+  const by = new Map();
+  for (const [nth, series] of chart.series.entries()) {
+    for (const f of chosen(report, series)) {
+      const row = by.get(f.at[chart.rows]) ?? { label: filled(chart.label, f), parts: chart.series.map(() => 0) };
+      row.parts[nth] = Math.max(partOf(series, f), 0);
+      by.set(f.at[chart.rows], row);
+    }
+  }
+  const rows = [...by].sort((a, b) => rank(page, chart.rows, a[0]) - rank(page, chart.rows, b[0])).map(([, row]) => row);
+  return stacked(rows.filter((row) => row.parts.some((part) => part > 0)), chart.series.map((series) => series.name), chart.x.name, chart.caption);
+}
+
+function changes(page, data) {
+  const rows = page.changes[data.change].rows.filter((r) => Number.isFinite(r.change));
+  if (!rows.length) return null;
+  const ends = rows.flatMap((r) => [r.change, r.low ?? r.change, r.high ?? r.change]);
+  const room = Math.max((Math.max(...ends) - Math.min(...ends)) * 0.1, 0.1);
+  return {
+    rows: rows.length,
+    caption: "Change in percent with its 95 % interval; filled: differs by the corrected test.",
+    items: rows.map((r, i) => ({ p: { x: r.change, y: i }, text: `${r.name}: ${digits(r.change)} %${span(r.low, r.high)}, differs: ${r.differs}` })),
+    x: LINEAR(Math.min(0, ...ends) - room, Math.max(0, ...ends) + room, "%"), xLabel: digits,
+    y: { type: "category", inverse: true, data: rows.map((r) => r.name) },
+    series: (c) => [{
+      name: "change", type: "custom", clip: true, color: c.series[0], encode: { x: [1, 2, 3], y: 0 },
+      data: rows.map((r, i) => [i, r.low ?? r.change, r.change, r.high ?? r.change, r.differs === "yes" ? 1 : 0]),
+      renderItem: (_, api) => {
+        const [low, y] = api.coord([api.value(1), api.value(0)]);
+        const mid = api.coord([api.value(2), api.value(0)])[0];
+        const high = api.coord([api.value(3), api.value(0)])[0];
+        const sure = api.value(4) === 1;
+        const colour = sure ? c.series[1] : c.series[0];
+        return { type: "group", children: [
+          { type: "line", shape: { x1: low, y1: y, x2: high, y2: y }, style: { stroke: colour, lineWidth: 2 } },
+          { type: "circle", shape: { cx: mid, cy: y, r: 5 }, style: { fill: sure ? colour : c.ground, stroke: colour, lineWidth: 2 } },
+        ] };
+      },
+      markLine: { symbol: "none", silent: true, animation: false, label: { show: false }, lineStyle: { color: c.quiet, type: "solid" }, data: [{ xAxis: 0 }] },
+    }],
+  };
+}
+
+const KINDS = { lines, nested: lines, heatmap: heatMap, bars, stacked: stackedRows, intervals: intervalRows, distributions, histogram };
+
+// What a figure draws: the chart of its report, or one of the page's own.
+function specOf(page, data) {
+  if (data.chart === "overlay") return overlay(page);
+  if (data.chart === "change") return changes(page, data);
+  const report = page.reports[data.report];
+  const chart = report.charts[data.nth];
+  return KINDS[chart.kind](page, report, chart);
+}
