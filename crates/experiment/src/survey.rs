@@ -6,18 +6,41 @@
 //! share of translation. Claims are decoded from raw facts and stand beside what was measured.
 
 mod claims;
+pub mod options;
 mod reading;
 
 use fathom_probe::wire::Trial;
 
 use crate::budget::Budget;
+use crate::experiment::{DefaultBudget, Experiment};
 use crate::geometry;
 use crate::record::Record;
 
+use options::Options;
 pub use reading::read;
 
 /// The experiment's name.
 pub const NAME: &str = "survey";
+
+/// The experiment.
+pub static EXPERIMENT: Experiment = Experiment {
+    name: NAME,
+    about: "The whole memory hierarchy of a subject, in seconds: tiers, TLBs, prefetch, claims",
+    help: "Examples:
+  fathom survey                                   this machine, ten seconds
+  fathom survey --budget 3s --record here.fathom  less time, and keep the record
+  fathom survey --on bcm2711 --json               a described machine, for a script
+
+Exit status: 0 done, 1 failed, 2 wrong command line or file, 3 done below the
+quality bar (disturbed, cut short, less certain than promised), 5 all refused,
+130 or 143 interrupted (the record and the report hold what there is)",
+    options: options::ALL,
+    default_budget: DefaultBudget::both(10_000),
+    plan,
+    read,
+    progress: None,
+    resumes: false,
+};
 
 /// Share of the budget that finds the latency curve, the TLBs' reach and the orders; the rest asks how levels are built. On
 /// hardware that takes some tenths of a second, and the plans between its rounds as long again.
@@ -33,7 +56,7 @@ const STAIRCASE_DEEP: f64 = 0.6;
 /// and stands for accesses on a model (see [`crate::budget`]).
 #[must_use]
 pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
-    let replacement = replacement(record);
+    let replacement = Options::of(record).replacement;
     let share = match (replacement, Budget::of(record, budget_ms).modelled) {
         (true, _) => STAIRCASE_DEEP,
         (false, true) => STAIRCASE_MODELLED,
@@ -43,9 +66,4 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
         let geometry::GeometryRequest { record, scale, curves, budget } = *request;
         geometry::wanted(record, scale, curves, budget, replacement)
     })
-}
-
-/// Is the levels' replacement asked too?
-fn replacement(record: &Record) -> bool {
-    record.run.as_ref().is_some_and(|run| run.replacement)
 }

@@ -6,6 +6,7 @@ use fathom_probe::transfer::Transfers;
 use fathom_probe::wire::{PatternKind, Trial};
 
 use super::crossings::changes;
+use super::options::Options;
 use super::points::{self, PILOT_ROUND};
 use super::{Route, Wanted};
 use crate::budget::Budget;
@@ -131,7 +132,7 @@ fn all(record: &Record, wanted: &Wanted, samples: u64) -> Vec<Trial> {
 /// A size between those where two strategies change places, for both of them, as often as any other.
 fn between(record: &Record, wanted: &Wanted, samples: u64, rounds: u64) -> Vec<Trial> {
     // Who asks for sizes wants those.
-    if record.run.as_ref().is_some_and(|run| !run.bytes.is_empty()) {
+    if !Options::of(record).bytes.is_empty() {
         return Vec::new();
     }
     let points = points::all(record);
@@ -169,14 +170,13 @@ fn middle(low: u64, high: u64) -> u64 {
 }
 
 fn trial(record: &Record, (strategy, direction): Route, bytes: u64, samples: u64) -> Trial {
-    let run = record.run.clone().unwrap_or_default();
-    let requested = &run.dma;
+    let requested = Options::of(record);
     Trial {
         pattern: PatternKind::Transfer,
         bytes,
         stride: 8,
         attribute: Attribute::WriteBack,
-        controls: Controls { flush: run.flush, ..Controls::default() },
+        controls: Controls { flush: requested.flush, ..Controls::default() },
         transfers: Transfers {
             strategy,
             direction,

@@ -9,6 +9,7 @@ use fathom_probe::machine::{Controls, Pages};
 use fathom_probe::splitmix::mix;
 use fathom_probe::wire::{OrderKind, PatternKind, Trial};
 
+use super::options::Options;
 use super::plan::requested;
 use super::reading::{Bias, Measure, by_trial, ids, joined, peak};
 use crate::reading::{measured, number};
@@ -98,14 +99,14 @@ fn rungs(ladder: Ladder) -> Vec<LadderStep> {
 }
 
 fn wanted(record: &Record) -> Vec<Ladder> {
-    let requested = record.run.as_ref().map_or(&[][..], |r| &r.ladders);
+    let requested = Options::of(record).ladders;
     Ladder::ALL.into_iter().filter(|l| requested.contains(l)).collect()
 }
 
 /// The places of the ladder of placements: the same in every round, so that what differs from place to place is
 /// told from what differs from round to round. None where it was not asked for.
 pub(super) fn places(record: &Record) -> Vec<u64> {
-    let Some(run) = record.run.as_ref().filter(|r| r.ladders.contains(&Ladder::Placement)) else {
+    let Some(run) = record.run.as_ref().filter(|_| wanted(record).contains(&Ladder::Placement)) else {
         return Vec::new();
     };
     // As long as those that rounds draw, and never 0, which stands for none.

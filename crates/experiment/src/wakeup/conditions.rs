@@ -5,6 +5,7 @@ use fathom_probe::load::{Load, Stress};
 use fathom_probe::machine::ClockTrust;
 use fathom_probe::wire::{PatternKind, Trial};
 
+use super::options::Options;
 use crate::record::Record;
 
 /// The study's load (S3): `stress -c 16 -i 4 -d 2 --hdd-bytes 256M`.
@@ -129,7 +130,7 @@ pub(crate) struct Case {
 impl Case {
     /// The condition of a word, for the machine of a record.
     pub(crate) fn of(condition: &Condition, record: &Record) -> Case {
-        let requested = record.run.as_ref().is_some_and(|run| run.wakeup.like_stress);
+        let requested = Options::of(record).like_stress;
         let text = match condition.load {
             STUDY_VM if requested => STUDY_MALLOC,
             load => load,
@@ -196,7 +197,7 @@ fn runs(record: &Record, case: &Case) -> bool {
 
 /// All cells that a record asks for, or the experiment's own.
 fn requested(record: &Record) -> Vec<Case> {
-    let requested = record.run.as_ref().map(|run| run.wakeup.clone()).unwrap_or_default();
+    let requested = Options::of(record);
     let own = requested.loads.iter().enumerate().map(|(nth, load)| Case::own(nth, load));
     let words: Vec<&str> = match (requested.conditions.is_empty(), requested.loads.is_empty()) {
         (false, _) => requested.conditions.iter().map(String::as_str).collect(),
@@ -222,9 +223,8 @@ pub(crate) fn confined(record: &Record) -> Option<Case> {
 
 /// Is it asked for, or nothing chosen?
 pub(crate) fn confined_wanted(record: &Record) -> bool {
-    let sweep = record.run.as_ref().is_some_and(|run| run.wakeup.sweep);
-    let requested =
-        record.run.as_ref().is_some_and(|run| run.wakeup.conditions.iter().any(|c| c == CONFINED));
+    let sweep = Options::of(record).sweep;
+    let requested = Options::of(record).conditions.iter().any(|c| c == CONFINED);
     requested || !sweep && design_wanted(record)
 }
 
@@ -235,7 +235,7 @@ fn confines(record: &Record) -> bool {
 
 /// Is the randomised design over the factors wanted too? Where nothing was chosen.
 pub(crate) fn design_wanted(record: &Record) -> bool {
-    let requested = record.run.as_ref().map(|run| run.wakeup.clone()).unwrap_or_default();
+    let requested = Options::of(record);
     requested.conditions.is_empty() && requested.loads.is_empty()
 }
 
@@ -260,7 +260,9 @@ pub(crate) fn factors_of(load: &Load) -> Option<Vec<bool>> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::options::{CONDITIONS, LIKE_STRESS};
     use super::*;
+    use crate::options::Asked;
 
     #[test]
     fn every_word_has_a_load_that_parses_and_no_two_are_alike() {
@@ -282,11 +284,13 @@ mod tests {
             (ClockTrust::Real, false, NAMED.len()),
             (ClockTrust::Real, true, NAMED.len()),
         ] {
-            let wakeup =
-                super::super::options::Options { conditions: all.clone(), like_stress, ..Default::default() };
+            let mut asked = Asked::default().with(&CONDITIONS, &all).expect("words");
+            if like_stress {
+                asked = asked.switched_on(&LIKE_STRESS);
+            }
             let mut record = Record::default();
             record.trust.replace(trust);
-            record.run.replace(crate::record::Run { wakeup, ..Default::default() });
+            record.run.replace(crate::record::Run { asked, ..Default::default() });
             let (run, refused) = (cases(&record), not_run(&record));
             assert_eq!((run.len(), run.len() + refused.len()), (count, NAMED.len()));
             let trials: Vec<Trial> = run.iter().map(|case| case.onto(Trial::default(), &record)).collect();

@@ -28,7 +28,7 @@ pub fn run(data: &[u8]) {
     let record = Record::parse(&lines.join("\n")).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(record.problems, Vec::<String>::new());
     assert_eq!(record.imported, series);
-    let report = fathom_experiment::read(&record);
+    let report = fathom_experiment::read(&record).unwrap_or_else(|e| panic!("{e}"));
     for finding in &report.findings {
         let known = schema::matches(&finding.name());
         let known = known.unwrap_or_else(|| panic!("{} is in no schema", finding.name()));

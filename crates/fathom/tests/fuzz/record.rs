@@ -6,7 +6,7 @@ use fathom_analysis::draft::{Options, draft};
 use fathom_analysis::findings::Report;
 use fathom_analysis::hierarchy::Hierarchy;
 use fathom_experiment::record::Record;
-use fathom_experiment::{cacheability, conflict, dma, latency, stride, survey, wakeup};
+use fathom_experiment::{EXPERIMENTS, wakeup};
 use fathom_probe::wire::{Line, Trial};
 use fathom_report::{Style, comparison, from_json, html, json, schema, terminal};
 
@@ -25,7 +25,7 @@ fn style(colour: bool) -> Style {
     Style { colour, unicode: colour, width: 80 }
 }
 
-/// Reads and judges; nothing where the first line is none of a record.
+/// Reads and judges; nothing where the first line is none of a record, or no experiment is asked so.
 pub fn judged(data: &[u8]) -> Option<Report> {
     let record = match lines::read(data, |record| record.excess().map(str::to_owned)) {
         Ok(record) => record,
@@ -35,7 +35,14 @@ pub fn judged(data: &[u8]) -> Option<Report> {
         }
     };
     planned(&record);
-    let report = fathom_experiment::read(&record);
+    let report = match fathom_experiment::read(&record) {
+        Ok(report) => report,
+        // Of another experiment, or asked for what that cannot be asked: refused before anything is judged.
+        Err(why) => {
+            assert!(why.starts_with("line "), "{why}");
+            return None;
+        }
+    };
     for finding in &report.findings {
         let known = schema::matches(&finding.name());
         let known = known.unwrap_or_else(|| panic!("{} is in no schema", finding.name()));
@@ -109,15 +116,11 @@ fn carried(report: &Report, document: &str) {
     assert_eq!(page.matches("</script").count(), 3, "{document}");
 }
 
-type Plan = fn(&Record, u64, u64) -> Vec<Trial>;
-
 /// A probe that is hostile shapes the record that the plans go on from: what they ask is still a trial.
 fn planned(record: &Record) {
     // What a record that is gone on with was asked stands in it; a minute has room for all of that.
-    let all =
-        [survey::plan as Plan, latency::plan, stride::plan, conflict::plan, cacheability::plan, dma::plan]
-            .map(|plan| (plan, 1000));
-    for (plan, budget_ms) in all.into_iter().chain([(wakeup::plan as Plan, 1000), (wakeup::plan, 60_000)]) {
+    let all = EXPERIMENTS.iter().map(|experiment| (experiment.plan, 1000));
+    for (plan, budget_ms) in all.chain([(wakeup::EXPERIMENT.plan, 60_000)]) {
         for trial in plan(record, 1, budget_ms) {
             let line = Line::parse(&trial.line().render()).unwrap_or_else(|e| panic!("{e}: {trial:?}"));
             assert_eq!(Trial::read(&line).unwrap_or_else(|e| panic!("{e}")), trial);
