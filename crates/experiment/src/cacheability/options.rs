@@ -44,7 +44,7 @@ pub static ATTRIBUTES: Opt = Opt {
 pub static ROUNDS: Opt = Opt {
     name: "rounds",
     value: "N",
-    help: "Rounds over the working set that totals are of; the study had as many as the default",
+    help: "Rounds over the working set that totals are of; the study had 20000",
     default: "20000",
     many: Many::One,
     values: Values::Number {

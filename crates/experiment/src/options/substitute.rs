@@ -12,7 +12,7 @@ pub(crate) const fn option(help: &'static str) -> Opt {
         name: "substitute",
         value: "WHAT",
         help,
-        default: "none",
+        default: "",
         many: Many::One,
         values: Values::Word(|| vec![FLUSH]),
         requires: None,
