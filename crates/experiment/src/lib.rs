@@ -28,7 +28,6 @@ pub mod survey;
 pub mod wakeup;
 
 pub use experiment::{DefaultBudget, Experiment, ProgressLine};
-pub use options::option_differences;
 pub use reading::WARNINGS;
 
 /// Every experiment, in the order of help.
@@ -65,6 +64,16 @@ pub fn check(record: &record::Record) -> Result<&'static Experiment, String> {
         ));
     };
     experiment.check(record).map(|()| experiment)
+}
+
+/// What two records of one experiment were asked differently, a sentence each. Seeds may differ: that is a repetition.
+#[must_use]
+pub fn option_differences(a: &record::Record, b: &record::Record) -> Vec<String> {
+    let budget_ms = |record: &record::Record| record.run.as_ref().map_or(0, |run| run.budget_ms);
+    let (of_a, of_b) = (budget_ms(a), budget_ms(b));
+    let budget = (of_a != of_b).then(|| format!("budget: {of_a} ms against {of_b} ms"));
+    let options = check(a).map_or(&[][..], |experiment| experiment.options);
+    budget.into_iter().chain(options::differences(options, a.asked(), b.asked())).collect()
 }
 
 /// Reads a record by the experiment that made it. A time below zero and a share outside of 0 to 1 are refused.

@@ -136,7 +136,8 @@ fn session(record: &Record, report: &mut Report) {
             "this is a fault of the probe or the machine: please report it with the record",
         );
     }
-    if record.run.is_none() {
+    // What ends before its second line has nothing that could be read as anything.
+    if record.run.is_none() && (record.trust.is_some() || !record.trials.is_empty()) {
         warn(
             "damaged-record",
             "no line says which experiment made the record: it was read as one of a survey".into(),

@@ -9,6 +9,7 @@ mod attribution;
 mod causes;
 pub mod conditions;
 mod imported;
+mod named;
 pub mod options;
 mod plan;
 mod progress;

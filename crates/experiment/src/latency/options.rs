@@ -1,6 +1,5 @@
 //! Options of the latency histograms.
 
-use super::ladder::Ladder;
 use crate::options::{LIST, Many, Opt, Values, size, tokens, working_set};
 use crate::record::Record;
 
@@ -26,6 +25,42 @@ pub static LADDER: Opt = Opt {
     values: Values::Word(|| tokens(&Ladder::ALL, Ladder::token)),
     requires: None,
 };
+
+/// What is changed from rung to rung.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ladder {
+    /// The order of the loads: random, window, sequential. What prefetch, lines and rows are worth.
+    Order,
+    /// The page size: base, huge. What translation costs.
+    Page,
+    /// Where the memory lies, some places: what colliding physical pages cost.
+    Placement,
+    /// Prefetchers on and off, in the order that they foresee best: what they are worth, and not what another order
+    /// is worth besides.
+    Prefetch,
+}
+
+impl Ladder {
+    /// Every ladder.
+    pub const ALL: [Ladder; 4] = [Ladder::Order, Ladder::Page, Ladder::Placement, Ladder::Prefetch];
+
+    /// The word for it, in findings and on the command line.
+    #[must_use]
+    pub fn token(self) -> &'static str {
+        match self {
+            Ladder::Order => "order",
+            Ladder::Page => "page",
+            Ladder::Placement => "placement",
+            Ladder::Prefetch => "prefetch",
+        }
+    }
+
+    /// The ladder that a word stands for.
+    #[must_use]
+    pub fn from_token(word: &str) -> Option<Ladder> {
+        Ladder::ALL.into_iter().find(|l| l.token() == word)
+    }
+}
 
 /// Every option, in the order of help.
 pub static ALL: &[&Opt] = &[&BYTES, &LADDER];

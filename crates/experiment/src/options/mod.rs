@@ -13,8 +13,6 @@ pub use given::Given;
 pub use values::{LIST, Many, Values, Word, number, size, tokens};
 pub(crate) use values::{number_and_unit, within, working_set};
 
-use crate::record::Record;
-
 /// One option of an experiment.
 #[derive(Debug)]
 pub struct Opt {
@@ -236,21 +234,13 @@ fn quoted(value: &str) -> String {
     if value.bytes().all(plain) { value.to_owned() } else { format!("'{}'", value.replace('\'', r"'\''")) }
 }
 
-/// What two records of one experiment were asked differently, an option a sentence. Seeds may differ: that is a
-/// repetition.
+/// What was asked differently of one experiment, an option a sentence.
 #[must_use]
-pub fn option_differences(a: &Record, b: &Record) -> Vec<String> {
-    let [a, b] = [a, b].map(|record| record.run.clone().unwrap_or_default());
-    let mut all = Vec::new();
-    if a.budget_ms != b.budget_ms {
-        all.push(format!("budget: {} ms against {} ms", a.budget_ms, b.budget_ms));
-    }
-    let options = crate::experiment(&a.experiment).map_or(&[][..], |experiment| experiment.options);
-    let differ = options.iter().filter(|option| a.asked.effective(option) != b.asked.effective(option));
-    all.extend(differ.map(|option| {
-        format!("--{}: {} against {}", option.name, a.asked.shown(option), b.asked.shown(option))
-    }));
-    all
+pub fn differences(options: &[&Opt], a: &Asked, b: &Asked) -> Vec<String> {
+    let differ = options.iter().filter(|option| a.effective(option) != b.effective(option));
+    differ
+        .map(|option| format!("--{}: {} against {}", option.name, a.shown(option), b.shown(option)))
+        .collect()
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 use fathom_probe::wire::Line;
 
 use super::*;
-use crate::record::Run;
-use crate::{EXPERIMENTS, check, conflict, dma, experiment, latency, stride, wakeup};
+use crate::record::{Record, Run};
+use crate::{EXPERIMENTS, check, conflict, dma, experiment, latency, option_differences, stride, wakeup};
 
 /// A record of an experiment whose `run` line has these pairs.
 fn record(experiment: &str, pairs: &str) -> Record {
@@ -134,7 +134,9 @@ fn a_plan_that_meets_what_is_wrong_goes_on_as_if_it_was_not_given() {
 
 #[test]
 fn a_record_that_says_of_no_experiment_is_read_as_a_survey_and_says_so() {
-    let report = crate::read(&Record::parse(&Record::first_line()).expect("a record")).expect("a report");
+    let mut record = Record::parse(&Record::first_line()).expect("a record");
+    record.push(&Line::new("probe").int("wire", 1u64).token("trust", "real").seal(1)).expect("a line");
+    let report = crate::read(&record).expect("a report");
     assert_eq!(report.experiment, "survey");
     assert!(report.warnings.iter().any(|w| w.text.contains("no line says which experiment")), "{report:?}");
 }

@@ -2,7 +2,7 @@
 
 use fathom_probe::load::{BlockMode, Load};
 
-use super::conditions::{LOADS, NAMED};
+use super::named::{LOADS, NAMED};
 use crate::options::{LIST, Many, Opt, Values, Word, number, number_and_unit, size, within};
 use crate::record::Record;
 

@@ -52,8 +52,11 @@ pub struct Verb {
     /// Adds its options.
     pub options: Box<dyn Fn(Command) -> Command>,
     /// Does it, and says how this program ends.
-    pub run: Box<dyn Fn(&ArgMatches, &Context) -> Result<Exit, Failure>>,
+    pub run: Run,
 }
+
+/// What a verb does with what was typed.
+type Run = Box<dyn Fn(&ArgMatches, &Context) -> Result<Exit, Failure>>;
 
 /// What every verb has from the command line's beginning.
 pub struct Context {

@@ -132,7 +132,10 @@ fn first_touches_and_the_ladder_are_shown_where_they_are_asked_for() {
     }
     assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
     let head = user.read("A").lines().nth(1).unwrap_or_default().to_owned();
-    assert!(head.contains("first_touch=1 prefetch=1") && head.contains("--first-touch --prefetch"), "{head}");
+    assert!(
+        head.contains("first_touch=\"yes\" prefetch=\"yes\"") && head.contains("--first-touch --prefetch"),
+        "{head}"
+    );
     assert_eq!(user.run(&["report", "A"]).ended(0).lines().nth(3), text.lines().nth(3));
     assert!(!user.run(&ask).ended(0).contains("repermuted"));
 }
