@@ -5,13 +5,12 @@ mod parse;
 
 use std::path::PathBuf;
 
-use clap::{Args, Command, CommandFactory as _, Parser, ValueEnum};
+use clap::{Args, Parser, ValueEnum};
 
 pub use experiments::RecordFile;
 pub use parse::percent;
 
 use crate::subjects;
-use crate::verbs::Verb;
 
 /// What memory does to code: measured, with its uncertainty.
 #[derive(Debug, Parser)]
@@ -24,11 +23,6 @@ pub struct Cli {
     /// No progress on stderr.
     #[arg(long, short, global = true)]
     pub quiet: bool,
-}
-
-/// The whole command line.
-pub fn command(verbs: &[Verb]) -> Command {
-    Cli::command().subcommands(verbs.iter().map(Verb::command))
 }
 
 /// When to use colour.
@@ -57,14 +51,4 @@ pub struct Output {
 pub fn baud() -> clap::builder::RangedI64ValueParser<u32> {
     let all = subjects::serial::BAUDS;
     clap::value_parser!(u32).range(i64::from(*all.start())..=i64::from(*all.end()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_definition_is_sound() {
-        command(&crate::verbs::all()).debug_assert();
-    }
 }

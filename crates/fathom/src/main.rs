@@ -43,7 +43,7 @@ fn main() -> ExitCode {
 /// Runs the verb that was typed.
 fn run() -> Result<Exit, Failure> {
     let verbs = verbs::all();
-    let matches = cli::command(&verbs).get_matches();
+    let matches = verbs::command(&verbs).get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
     let context = Context { out: Out::new(cli.color), quiet: cli.quiet };
     let typed = matches.subcommand();

@@ -141,7 +141,6 @@ mod tests {
     use fathom_probe::transfer::{Direction, Engine, Maintenance, Strategy};
 
     use super::*;
-    use crate::{cli, verbs};
 
     /// The schema knows no experiment, and the experiment no schema: here both can be seen.
     #[test]
@@ -168,11 +167,10 @@ mod tests {
 
     /// What a command line asks an experiment for.
     fn requested(line: &[&str]) -> (&'static Experiment, Asked) {
-        let matches = cli::command(&verbs::all()).try_get_matches_from([&["fathom"], line].concat());
-        let matches = matches.unwrap_or_else(|e| panic!("{line:?}: {e}"));
-        let (verb, matches) = matches.subcommand().expect("a verb");
-        let experiment = experiment(verb).expect("an experiment");
-        (experiment, asked(experiment, matches).expect("options"))
+        let experiment = experiment(line[0]).expect("an experiment");
+        let command = arguments(experiment, Command::new(experiment.name));
+        let matches = command.try_get_matches_from(line).unwrap_or_else(|e| panic!("{line:?}: {e}"));
+        (experiment, asked(experiment, &matches).expect("options"))
     }
 
     /// A record's command line asks for what the record was asked for, whatever that was.

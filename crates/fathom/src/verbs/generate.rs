@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 
 use super::{Context, Verb};
-use crate::cli;
 use crate::failure::{Exit, Failure};
 
 /// Options of the generation.
@@ -48,7 +47,7 @@ fn run(options: &Generate, context: &Context) -> Result<Exit, Failure> {
     match &options.what {
         Generated::Completions { shell } => {
             let mut text = Vec::new();
-            clap_complete::generate(*shell, &mut cli::command(&super::all()), "fathom", &mut text);
+            clap_complete::generate(*shell, &mut super::command(&super::all()), "fathom", &mut text);
             context.out.text(&String::from_utf8_lossy(&text))
         }
         Generated::Man { directory } => man(directory),
@@ -57,7 +56,7 @@ fn run(options: &Generate, context: &Context) -> Result<Exit, Failure> {
 
 /// Writes the manual pages.
 fn man(directory: &Path) -> Result<Exit, Failure> {
-    let command = cli::command(&super::all()).disable_help_subcommand(true);
+    let command = super::command(&super::all()).disable_help_subcommand(true);
     std::fs::create_dir_all(directory).and_then(|()| clap_mangen::generate_to(command, directory)).map_err(
         |e| Failure::usage(format!("{}: {e}", directory.display()), "name a directory that can be written"),
     )?;

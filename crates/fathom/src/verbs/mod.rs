@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{ArgMatches, Args, Command};
+use clap::{ArgMatches, Args, Command, CommandFactory as _};
 use fathom_experiment::EXPERIMENTS;
 
+use crate::cli::Cli;
 use crate::failure::{Exit, Failure};
 use crate::output::Out;
 
@@ -39,6 +40,11 @@ pub fn all() -> Vec<Verb> {
         serve::verb,
     ];
     EXPERIMENTS.iter().copied().map(session::verb).chain(others.map(|verb| verb())).collect()
+}
+
+/// The whole command line.
+pub fn command(verbs: &[Verb]) -> Command {
+    Cli::command().subcommands(verbs.iter().map(Verb::command))
 }
 
 /// A verb.
@@ -114,4 +120,14 @@ fn one_stdin(files: &[PathBuf]) -> Result<(), Failure> {
         return Err(Failure::usage("stdin is there only once", "name a file in the place of one -"));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_is_sound() {
+        command(&all()).debug_assert();
+    }
 }
