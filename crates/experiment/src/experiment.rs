@@ -17,13 +17,13 @@ pub struct Experiment {
     pub help: &'static str,
     /// Its own options, in the order of help. What every session takes is not among them.
     pub options: &'static [&'static Opt],
-    /// What it spends where nobody says how much.
+    /// What it spends without `--budget`.
     pub default_budget: DefaultBudget,
     /// Which trials, from the record so far.
     pub plan: Plan,
     /// What a record of it says.
     pub read: fn(&Record) -> Report,
-    /// What of the record is shown while it is measured, beside points and time; nothing of most.
+    /// A line of its own that is shown while it measures, in addition to points and time; most have none.
     pub progress: Option<fn() -> Box<dyn ProgressLine>>,
     /// May a record of it be gone on with?
     pub resumes: bool,

@@ -136,7 +136,7 @@ fn session(record: &Record, report: &mut Report) {
             "this is a fault of the probe or the machine: please report it with the record",
         );
     }
-    // What ends before its second line has nothing that could be read as anything.
+    // A record that ends before its second line has nothing to read.
     if record.run.is_none() && (record.trust.is_some() || !record.trials.is_empty()) {
         warn(
             "damaged-record",

@@ -428,7 +428,7 @@ impl Record {
         Ok(())
     }
 
-    /// The options that the experiment was asked with, which nobody has checked unless [`crate::check`] has.
+    /// The options that the experiment was asked with. Keys and values are checked by [`crate::check`], not here.
     #[must_use]
     pub fn asked(&self) -> &Asked {
         static NOTHING: Asked = Asked::nothing();

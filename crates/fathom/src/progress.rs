@@ -1,5 +1,5 @@
 //! Progress on a terminal: the question being asked, points done, the time that is left by what they cost, and what the
-//! experiment shows beside.
+//! experiment adds.
 
 use std::time::{Duration, Instant};
 
@@ -21,13 +21,13 @@ pub struct Progress {
     /// Share of the budget that is spent, by what the points cost.
     share: f64,
     points: String,
-    /// What the experiment shows beside.
-    beside: Option<Box<dyn ProgressLine>>,
+    /// What the experiment shows in a line of its own.
+    own: Option<Box<dyn ProgressLine>>,
 }
 
 impl Progress {
     /// A bar, unless it is not wanted or stderr is no terminal that can draw one.
-    pub fn new(quiet: bool, start: Instant, beside: Option<fn() -> Box<dyn ProgressLine>>) -> Progress {
+    pub fn new(quiet: bool, start: Instant, own: Option<fn() -> Box<dyn ProgressLine>>) -> Progress {
         // indicatif draws on a terminal only, but on a dumb one it would print line after line.
         let dumb = std::env::var_os("TERM").is_some_and(|t| t == "dumb");
         let bar = if quiet || dumb { ProgressBar::hidden() } else { ProgressBar::new(STEPS) };
@@ -36,14 +36,7 @@ impl Progress {
             bar.set_style(style.progress_chars("=> "));
         }
         bar.set_prefix("starting");
-        Progress {
-            bar,
-            start,
-            done: 0,
-            share: 0.0,
-            points: String::new(),
-            beside: beside.map(|begin| begin()),
-        }
+        Progress { bar, start, done: 0, share: 0.0, points: String::new(), own: own.map(|begin| begin()) }
     }
 
     /// Brings the bar up to date. Called between lines, never while the probe is being written to.
@@ -69,9 +62,9 @@ impl Progress {
         );
         self.bar.set_position((share * STEPS as f64) as u64);
         let left = left.map_or(String::new(), |left| format!(", about {} s left", left.as_secs_f64().ceil()));
-        let beside = self.beside.as_mut().and_then(|beside| beside.line(record));
-        let beside = beside.map_or(String::new(), |line| format!("\n{line}"));
-        self.bar.set_message(format!("{}{left}{beside}", self.points));
+        let own = self.own.as_mut().and_then(|own| own.line(record));
+        let own = own.map_or(String::new(), |line| format!("\n{line}"));
+        self.bar.set_message(format!("{}{left}{own}", self.points));
     }
 
     /// Takes the bar away.

@@ -73,7 +73,7 @@ impl Opt {
         Ok(Given::Text(items.join(between)))
     }
 
-    /// The values of a record, of which nobody knows who wrote it, as the command line would have given them.
+    /// Checks the values of a record, and returns them as the command line would have given them.
     ///
     /// # Errors
     /// What is wrong, and which values the option takes.
@@ -104,7 +104,7 @@ impl Asked {
         Asked { given: Vec::new() }
     }
 
-    /// Adds an option with its values as they are typed, none of which gives nothing.
+    /// Adds an option with its values as they are typed. Without a value it is not given.
     ///
     /// # Errors
     /// The option, what is wrong with a value, and which values it takes.
@@ -149,7 +149,7 @@ impl Asked {
         Ok(())
     }
 
-    /// What was given for an option; nothing where that is wrong. A plan may meet a record before it is checked.
+    /// What was given for an option. A wrong value counts as none: a plan may see a record that was not checked.
     fn given(&self, option: &Opt) -> Option<Given> {
         let key = option.key();
         let (_, given) = self.given.iter().find(|(k, _)| *k == key)?;

@@ -58,7 +58,7 @@ impl ProgressLine for Late {
     }
 }
 
-/// Before the first wake-up.
+/// The line of an experiment that has not woken anything yet.
 pub(super) fn latest() -> Box<dyn ProgressLine> {
     Box::new(Late::default())
 }

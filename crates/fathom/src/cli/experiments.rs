@@ -1,4 +1,4 @@
-//! The command lines of experiments, made of their declared options, and what every session takes beside them.
+//! The command lines of experiments, made of their declared options, and the options that every session has.
 
 use std::path::{Path, PathBuf};
 
