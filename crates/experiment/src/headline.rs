@@ -96,7 +96,7 @@ mod tests {
     fn of(name: &str) -> [String; 3] {
         let file = format!("{}/../../records/{name}.fathom", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read_to_string(file).expect("a kept record");
-        let report = read(&Record::parse(&text).expect("a record"));
+        let report = read(&Record::parse(&text).expect("a record")).expect("an experiment");
         let kind = report_kinds::kind(&report.experiment).expect("a kind");
         let headline = (kind.headline)(&report);
         [headline.answer, headline.confidence, headline.action]

@@ -142,6 +142,14 @@ fn session(record: &Record, report: &mut Report) {
             "this is a fault of the probe or the machine: please report it with the record",
         );
     }
+    // A record that ends before its second line has nothing to read.
+    if record.run.is_none() && (record.trust.is_some() || !record.trials.is_empty()) {
+        warn(
+            "damaged-record",
+            "no line says which experiment made the record: it was read as one of a survey".into(),
+            "look at its second line, which begins with run",
+        );
+    }
     if !record.problems.is_empty() {
         warn(
             "damaged-record",

@@ -11,6 +11,8 @@ use fathom_probe::pattern::{PatternKind, Trial};
 use fathom_probe::rows::{Done, Rows, Sample, Samples};
 use fathom_probe::wire::{Line, VERSION, WireError};
 
+use crate::options::Asked;
+
 mod facts;
 mod harness_lines;
 mod imported;
@@ -18,7 +20,7 @@ mod losses;
 mod transfers;
 mod wakeups;
 
-pub use harness_lines::{End, MOST_COLOURS, Run, attribute_words, ladder_words, words};
+pub use harness_lines::{End, Run};
 pub use imported::{Imported, MOST_SERIES};
 pub use losses::{Losses, Lost};
 pub(crate) use losses::{again, hello};
@@ -164,6 +166,8 @@ pub struct Record {
     pub losses: Losses,
     /// Series that another tool measured.
     pub imported: Vec<Imported>,
+    /// The number of the `run` line, from 1; 0 without one.
+    run_line: u64,
     lines: u64,
     last_seq: Option<u64>,
     /// Trials that were begun, with those that do not count any more.
@@ -295,11 +299,12 @@ impl Record {
         }
         match word.as_str() {
             "run" => {
-                let run = Run::read(line)?;
+                let run = Run::of_line(line)?;
                 if self.run.is_some() {
                     return Err(WireError::new("a second 'run': the first one counts"));
                 }
                 self.run = Some(run);
+                self.run_line = self.lines;
                 return Ok(());
             }
             "hello" | "again" | "lost" => return self.take_loss(line),
@@ -453,6 +458,19 @@ impl Record {
         self.running(id)?.refusal = Some((reason, remedy));
         self.held += bytes;
         Ok(())
+    }
+
+    /// The options that the experiment was asked with. Keys and values are checked by [`crate::check`], not here.
+    #[must_use]
+    pub fn asked(&self) -> &Asked {
+        static NOTHING: Asked = Asked::nothing();
+        self.run.as_ref().map_or(&NOTHING, |run| &run.asked)
+    }
+
+    /// The number of the `run` line, from 1; 0 without one.
+    #[must_use]
+    pub fn run_line(&self) -> u64 {
+        self.run_line
     }
 
     /// An integer fact.

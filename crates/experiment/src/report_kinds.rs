@@ -1,19 +1,14 @@
-//! Every kind of report, listed once.
+//! Every kind of report: one of each experiment.
+
+use std::sync::LazyLock;
 
 use fathom_report::ReportKind;
 
-use crate::{cacheability, conflict, dma, latency, stride, survey, wakeup};
+use crate::EXPERIMENTS;
 
 /// Every kind of report, in display order.
-pub static REPORT_KINDS: &[&ReportKind] = &[
-    &survey::KIND,
-    &latency::KIND,
-    &stride::KIND,
-    &conflict::KIND,
-    &cacheability::KIND,
-    &dma::KIND,
-    &wakeup::KIND,
-];
+pub static REPORT_KINDS: LazyLock<Vec<&ReportKind>> =
+    LazyLock::new(|| EXPERIMENTS.iter().map(|experiment| experiment.report).collect());
 
 /// The kind of the reports of this experiment.
 #[must_use]

@@ -1,6 +1,10 @@
 //! Cacheability on models, whose attributes are described: study S0, what each attribute behaves as, and what is told
 //! where an attribute changes nothing.
 
+#[path = "common/asked.rs"]
+mod asked;
+
+use asked::asked;
 use fathom_analysis::attribute::Memory;
 use fathom_analysis::findings::{Report, Value};
 use fathom_experiment::cacheability;
@@ -8,7 +12,6 @@ use fathom_experiment::record::{Record, Run};
 use fathom_experiment::session::{InProcess, Session};
 use fathom_model::description::{Time, Uncached};
 use fathom_model::{Description, Model, catalog};
-use fathom_probe::machine::{Attribute, Operation};
 use fathom_probe::wire::Line;
 
 /// A session's transcript and its record.
@@ -43,14 +46,19 @@ fn word<'a>(report: &'a Report, name: &str) -> &'a str {
     }
 }
 
-/// What the study asked, at both of its sizes.
-fn study() -> Run {
-    Run { bytes: vec![320, 2560], operations: vec![Operation::Rmw], budget_ms: 2000, ..Run::default() }
+/// These options, within a budget.
+fn run(budget_ms: u64, typed: &[(&str, &str)]) -> Run {
+    Run { asked: asked(cacheability::options::ALL, typed), budget_ms, ..Run::default() }
+}
+
+/// What the study asked, at both of its sizes, with more options.
+fn study(budget_ms: u64, more: &[(&str, &str)]) -> Run {
+    run(budget_ms, &[&[("bytes", "320,2560"), ("op", "rmw")], more].concat())
 }
 
 #[test]
 fn the_studys_loop_takes_what_the_study_measured() {
-    let report = measure(&pi3(), study());
+    let report = measure(&pi3(), study(2000, &[]));
     let total = |attribute: &str| number(&report, &format!("cacheability.rmw.{attribute}.2560.total"));
     let (nc, wb) = (total("normal-nc"), total("write-back"));
     let ratio = number(&report, "cacheability.rmw.normal-nc.2560.ratio");
@@ -71,7 +79,7 @@ fn what_the_studys_figures_exclude() {
     let totals = |change: fn(&mut Description)| {
         let mut description = pi3();
         change(&mut description);
-        let report = measure(&description, study());
+        let report = measure(&description, study(2000, &[]));
         ["normal-nc", "write-back"].map(|a| number(&report, &format!("cacheability.rmw.{a}.2560.total")))
     };
     let near = |found: f64, ms: f64| assert!((found - ms).abs() < 0.02 * ms, "{found} and not {ms} ms");
@@ -90,7 +98,7 @@ fn the_studys_loop_does_not_hang_on_one_latency() {
     for (ns, ms, ratio) in [(130.0, 929.0, 17.2), (140.0, 993.0, 18.4), (150.0, 1057.0, 19.6)] {
         let mut description = pi3();
         description.uncached.load = Some(Time::ns(ns));
-        let report = measure(&description, study());
+        let report = measure(&description, study(2000, &[]));
         let total = number(&report, "cacheability.rmw.normal-nc.2560.total");
         let found = number(&report, "cacheability.rmw.normal-nc.2560.ratio");
         assert!((total - ms).abs() < 2.0 && (found - ratio).abs() < 0.1, "{ns} ns: {total} ms, {found}");
@@ -100,7 +108,7 @@ fn the_studys_loop_does_not_hang_on_one_latency() {
 
 #[test]
 fn each_attribute_is_translated_and_behaves_as_described() {
-    let report = measure(&pi3(), study());
+    let report = measure(&pi3(), study(2000, &[]));
     for (attribute, translated, behaves) in [
         ("write-back", "write-back", "cached"),
         // The core takes it for non-cacheable.
@@ -123,7 +131,7 @@ fn an_attribute_that_changes_nothing_is_no_result() {
     description.uncached.load = Some(description.levels[0].latency);
     let gathering = description.uncached.gathering.as_mut().expect("described");
     (gathering.store, gathering.drain) = (Time::cycles(0.0), Time::cycles(0.0));
-    let report = measure(&description, study());
+    let report = measure(&description, study(2000, &[]));
     let of = |what: &str| report.findings.iter().filter(|f| f.name().ends_with(what)).count();
     assert_eq!(word(&report, "cacheability.normal-nc.behaves_as"), "cached");
     assert!(report.findings.iter().all(|f| f.name() != "cacheability.rmw.normal-nc.2560.ratio"));
@@ -138,7 +146,7 @@ fn an_attribute_that_changes_nothing_is_no_result() {
 fn a_machine_that_describes_no_other_attribute_refuses_and_says_which_key_to_add() {
     let mut description = pi3();
     description.uncached = Uncached::default();
-    let report = measure(&description, study());
+    let report = measure(&description, study(2000, &[]));
     assert!(report.findings.iter().any(|f| f.name() == "cacheability.rmw.write-back.2560.time"));
     let refused: Vec<_> = report.refusals.iter().filter(|r| r.remedy.contains("[uncached]")).collect();
     assert!(!refused.is_empty(), "{:?}", report.refusals);
@@ -148,8 +156,10 @@ fn a_machine_that_describes_no_other_attribute_refuses_and_says_which_key_to_add
 #[test]
 fn a_small_budget_costs_points_and_not_the_truth() {
     let mut ratios = 0;
-    for (budget_ms, every_mair) in [(150, false), (500, false), (1000, true), (5000, true)] {
-        let report = measure(&pi3(), Run { budget_ms, every_mair, ..Run::default() });
+    for (budget_ms, beside) in
+        [(150, &[][..]), (500, &[]), (1000, &[("every-mair", "")]), (5000, &[("every-mair", "")])]
+    {
+        let report = measure(&pi3(), run(budget_ms, beside));
         let known = report.findings.iter().any(|f| f.name() == "cacheability.normal-nc.behaves_as");
         let some = report
             .findings
@@ -166,7 +176,7 @@ fn a_small_budget_costs_points_and_not_the_truth() {
 #[test]
 fn what_was_asked_for_beside_and_not_measured_is_told() {
     let reported = |budget_ms| {
-        let run = Run { every_mair: true, walks: true, budget_ms, ..study() };
+        let run = study(budget_ms, &[("every-mair", ""), ("walks", "")]);
         measure(&pi3(), run).warnings.into_iter().map(|w| w.text).collect::<Vec<_>>().join("; ")
     };
     let (little, enough) = (reported(600), reported(20_000));
@@ -176,20 +186,19 @@ fn what_was_asked_for_beside_and_not_measured_is_told() {
 
 #[test]
 fn a_size_that_is_refused_costs_the_others_nothing() {
-    let of = |bytes: &[u64]| {
-        let run = Run { bytes: bytes.to_vec(), operations: vec![Operation::Read], ..study() };
-        let report = measure(&pi3(), run);
+    let of = |bytes: &str| {
+        let report = measure(&pi3(), run(2000, &[("bytes", bytes), ("op", "read")]));
         let row = report.findings.iter().find(|f| f.name() == "cacheability.read.normal-nc.2560.time");
         (row.expect("measured").count, report.refusals.len(), report.warnings.len())
     };
-    let (alone, with) = (of(&[2560]), of(&[2560, 1 << 30]));
+    let (alone, with) = (of("2560"), of("2560,1G"));
     assert_eq!(alone.0, with.0, "as many samples beside a size that does not fit");
     assert!(with.1 > alone.1 && with.2 == alone.2, "{with:?}");
 }
 
 #[test]
 fn only_what_is_asked_for_is_measured() {
-    let run = Run { attributes: vec![Attribute::Device], ..study() };
+    let run = study(2000, &[("attributes", "device")]);
     let report = measure(&pi3(), run);
     let of = |attribute: &str| {
         report
@@ -203,7 +212,7 @@ fn only_what_is_asked_for_is_measured() {
 
 #[test]
 fn every_byte_behaves_as_the_description_has_it() {
-    let run = Run { every_mair: true, budget_ms: 10_000, ..study() };
+    let run = study(10_000, &[("every-mair", "")]);
     let report = measure(&pi3(), run);
     for byte in 0..=u8::MAX {
         if Memory::of(byte) == Memory::Reserved {
@@ -226,7 +235,7 @@ fn every_byte_behaves_as_the_description_has_it() {
 #[test]
 fn a_walk_past_the_caches_costs_what_memory_does() {
     let description = pi3();
-    let run = Run { walks: true, budget_ms: 10_000, ..study() };
+    let run = study(10_000, &[("walks", "")]);
     let report = measure(&description, run);
     let walk = |tables: &str| number(&report, &format!("walk.{tables}.cycles"));
     // Described: 7 cycles and a fetch, which the second level answers in 15, or memory in 140 ns (84 cycles at
@@ -239,7 +248,7 @@ fn a_walk_past_the_caches_costs_what_memory_does() {
 /// What an emulator's clock says is shown of no attribute; how each is translated, and that its work was done, is.
 #[test]
 fn an_emulators_times_are_refused_and_its_mappings_shown() {
-    let (transcript, _) = session(&pi3(), study());
+    let (transcript, _) = session(&pi3(), study(2000, &[]));
     let emulated = |line: &String| match Line::parse(line) {
         Ok(parsed) if parsed.word == "probe" => {
             Line::new("probe").int("wire", 1).token("trust", "emulated").seal(1)

@@ -1,10 +1,14 @@
 //! Page colours on described machines: what a way's length and its policy say comes back out.
 
+#[path = "common/asked.rs"]
+mod asked;
 mod common;
 
+use asked::asked;
 use common::{finding, number};
 use fathom_analysis::claims::FactValue;
 use fathom_analysis::findings::{Report, Value};
+use fathom_experiment::options::Asked;
 use fathom_experiment::record::{Record, Run, TrialRun};
 use fathom_experiment::session::{InProcess, Session};
 use fathom_experiment::{conflict, option_differences};
@@ -28,11 +32,12 @@ fn machine(pages_a_way: u64) -> Description {
 }
 
 fn measured(d: &Description, colours: &[u64]) -> (Record, Report) {
+    let list = colours.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
     let run = Run {
         experiment: conflict::NAME.into(),
         seed: 1,
         budget_ms: 10_000,
-        colours: colours.to_vec(),
+        asked: asked(conflict::options::ALL, &[("colours", &list)]),
         ..Run::default()
     };
     common::measured(d, conflict::plan, run)
@@ -83,8 +88,8 @@ fn more_colours_conflict_later_where_a_way_is_four_pages() {
     let time = |which: &str| number(&report, &format!("tier.1.colour.{which}.16.time_per_round"));
     assert!(time("1") > 1.5 * time("2") && (time("2") / time("4") - 1.0).abs() < 0.02);
     let mut other = record.clone();
-    other.run.as_mut().unwrap().colours.clear();
-    assert_eq!(option_differences(&record, &other), ["page colours: 1, 2, 4 against none"]);
+    other.run.as_mut().unwrap().asked = Asked::default();
+    assert_eq!(option_differences(&record, &other), ["--colours: 1, 2, 4 against not given"]);
 }
 
 #[test]
@@ -129,7 +134,7 @@ fn promised() -> Session {
         experiment: conflict::NAME.into(),
         seed: 1,
         budget_ms: 10_000,
-        colours: vec![2],
+        asked: asked(conflict::options::ALL, &[("colours", "2")]),
         ..Run::default()
     };
     let mut session = Session::new(conflict::plan, run);

@@ -1,12 +1,15 @@
 //! Transfers on described machines: who is cheapest where, what study S2's result would need, and that data which
 //! arrive otherwise than they were sent leave no time.
 
+#[path = "common/asked.rs"]
+mod asked;
 mod common;
 
+use asked::asked;
 use common::{finding, measured, number};
 use fathom_analysis::findings::{Report, Value};
 use fathom_analysis::metrics::dma as metrics;
-use fathom_experiment::dma::{self, options::Options};
+use fathom_experiment::dma;
 use fathom_experiment::record::{Record, Run};
 use fathom_model::Description;
 use fathom_model::catalog;
@@ -23,14 +26,21 @@ fn measure(d: &Description, run: Run) -> (Record, Report) {
 }
 
 /// The two strategies of the study and its packet, coming in; no victim.
-fn study(requested: Options) -> Run {
-    let dma = Options {
-        strategies: vec![Strategy::StreamingCopy, Strategy::UncachedCopy],
-        directions: vec![Direction::FromDevice],
-        victim: Some(0),
-        ..requested
-    };
-    Run { bytes: vec![1536], dma, ..Run::default() }
+fn study(more: Typed<'_>) -> Run {
+    let study = [
+        ("strategy", "streaming-copy,uncached-copy"),
+        ("direction", "from-device"),
+        ("victim", "0"),
+        ("bytes", "1536"),
+    ];
+    run(&[&study[..], more].concat())
+}
+
+/// Options by name and value.
+type Typed<'a> = &'a [(&'a str, &'a str)];
+
+fn run(typed: Typed<'_>) -> Run {
+    Run { asked: asked(dma::options::ALL, typed), ..Run::default() }
 }
 
 fn word<'a>(report: &'a Report, name: &str) -> &'a str {
@@ -99,7 +109,7 @@ fn where_caches_see_the_device_in_place_is_cheapest_and_uncached_is_refused() {
 #[test]
 fn the_studys_result_does_not_follow_from_cited_latencies() {
     for (name, loses) in [("omap3-sdio", 1_000.0), ("am5728", 3_000.0), ("bcm2711", 7_000.0)] {
-        let (_, report) = measure(&machine(name), study(Options::default()));
+        let (_, report) = measure(&machine(name), study(&[]));
         let saved = number(&report, "dma.study.saved");
         assert!(saved < -loses, "{name}: {saved}");
         assert!((number(&report, "dma.study.needed") - 60_428.0).abs() < 1.0);
@@ -108,7 +118,7 @@ fn the_studys_result_does_not_follow_from_cited_latencies() {
 }
 
 /// One assumption changed.
-type Change = (&'static str, fn(&mut Description), Options);
+type Change = (&'static str, fn(&mut Description), Typed<'static>);
 
 fn device(d: &mut Description) -> &mut fathom_model::description::Device {
     d.dma.as_mut().expect("it has one")
@@ -116,37 +126,35 @@ fn device(d: &mut Description) -> &mut fathom_model::description::Device {
 
 /// Every number of omap3-sdio that the answer could hang on, at both ends of what it may be.
 fn changes() -> Vec<Change> {
-    let none = Options::default;
-    let policy = |m| Options { maintenance: Some(m), ..none() };
     vec![
-        ("as described", |_| (), none()),
-        ("memory and uncached load 150 ns", |d| set_memory(d, 150.0), none()),
-        ("memory and uncached load 200 ns", |d| set_memory(d, 200.0), none()),
-        ("uncached load 100 ns", |d| d.uncached.load = Some(Time::ns(100.0)), none()),
-        ("uncached load 350 ns", |d| d.uncached.load = Some(Time::ns(350.0)), none()),
-        ("widest load 16 bytes", |d| device(d).widest = 16, none()),
-        ("widest load 64 bytes", |d| device(d).widest = 64, none()),
-        ("a line maintained 5 cycles", |d| d.core.maintain = Some(Time::cycles(5.0)), none()),
-        ("a line maintained 100 cycles", |d| d.core.maintain = Some(Time::cycles(100.0)), none()),
-        ("map and unmap 100 ns each", |d| device(d).map = Time::ns(100.0), none()),
-        ("map and unmap 2000 ns each", |d| device(d).map = Time::ns(2000.0), none()),
-        ("a copy that reads ahead, 48 ns a line", |d| device(d).stream = Some(Time::ns(48.0)), none()),
+        ("as described", |_| (), &[]),
+        ("memory and uncached load 150 ns", |d| set_memory(d, 150.0), &[]),
+        ("memory and uncached load 200 ns", |d| set_memory(d, 200.0), &[]),
+        ("uncached load 100 ns", |d| d.uncached.load = Some(Time::ns(100.0)), &[]),
+        ("uncached load 350 ns", |d| d.uncached.load = Some(Time::ns(350.0)), &[]),
+        ("widest load 16 bytes", |d| device(d).widest = 16, &[]),
+        ("widest load 64 bytes", |d| device(d).widest = 64, &[]),
+        ("a line maintained 5 cycles", |d| d.core.maintain = Some(Time::cycles(5.0)), &[]),
+        ("a line maintained 100 cycles", |d| d.core.maintain = Some(Time::cycles(100.0)), &[]),
+        ("map and unmap 100 ns each", |d| device(d).map = Time::ns(100.0), &[]),
+        ("map and unmap 2000 ns each", |d| device(d).map = Time::ns(2000.0), &[]),
+        ("a copy that reads ahead, 48 ns a line", |d| device(d).stream = Some(Time::ns(48.0)), &[]),
         (
             "the same, and widest load 16 bytes",
             |d| (device(d).stream, device(d).widest) = (Some(Time::ns(48.0)), 16),
-            none(),
+            &[],
         ),
-        ("setup and interrupt 3 us in all", |d| set_fixed(d, 1000.0, 2000.0), none()),
-        ("setup and interrupt 50 us in all", |d| set_fixed(d, 10_000.0, 40_000.0), none()),
-        ("link 2.33 MB/s (18.67 Mbit/s)", |d| device(d).rate = 2.333e6, none()),
-        ("maintenance: map", |_| (), policy(Maintenance::Map)),
-        ("maintenance: clean-and-unmap", |_| (), policy(Maintenance::CleanAndUnmap)),
-        ("maintenance: whole-cache", |_| (), policy(Maintenance::WholeCache)),
-        ("maintenance: whole-cache, no L2", |d| d.levels.truncate(2), policy(Maintenance::WholeCache)),
-        ("all four that favour it most, at once", favour, none()),
-        ("all four, on a link of 2.33 MB/s", favour_on_the_studys_link, none()),
-        ("a line maintained 800 cycles", |d| d.core.maintain = Some(Time::cycles(800.0)), none()),
-        ("map and unmap 31 us each", |d| device(d).map = Time::ns(31_000.0), none()),
+        ("setup and interrupt 3 us in all", |d| set_fixed(d, 1000.0, 2000.0), &[]),
+        ("setup and interrupt 50 us in all", |d| set_fixed(d, 10_000.0, 40_000.0), &[]),
+        ("link 2.33 MB/s (18.67 Mbit/s)", |d| device(d).rate = 2.333e6, &[]),
+        ("maintenance: map", |_| (), &[("maintenance", "map")]),
+        ("maintenance: clean-and-unmap", |_| (), &[("maintenance", "clean-and-unmap")]),
+        ("maintenance: whole-cache", |_| (), &[("maintenance", "whole-cache")]),
+        ("maintenance: whole-cache, no L2", |d| d.levels.truncate(2), &[("maintenance", "whole-cache")]),
+        ("all four that favour it most, at once", favour, &[]),
+        ("all four, on a link of 2.33 MB/s", favour_on_the_studys_link, &[]),
+        ("a line maintained 800 cycles", |d| d.core.maintain = Some(Time::cycles(800.0)), &[]),
+        ("map and unmap 31 us each", |d| device(d).map = Time::ns(31_000.0), &[]),
     ]
 }
 
@@ -202,17 +210,17 @@ fn what_the_answer_hangs_on() {
 
 #[test]
 fn whole_caches_take_from_others_what_by_line_they_keep() {
-    let run = |maintenance| {
-        let dma = Options {
-            strategies: vec![Strategy::StreamingCopy, Strategy::UncachedCopy],
-            directions: vec![Direction::FromDevice],
-            maintenance: Some(maintenance),
-            ..Options::default()
-        };
-        measure(&machine("omap3-sdio"), Run { bytes: vec![1536], dma, ..Run::default() }).1
+    let of = |maintenance| {
+        let typed = [
+            ("strategy", "streaming-copy,uncached-copy"),
+            ("direction", "from-device"),
+            ("maintenance", Maintenance::token(maintenance)),
+            ("bytes", "1536"),
+        ];
+        measure(&machine("omap3-sdio"), run(&typed)).1
     };
     let lost = |report: &Report, s: &str| number(report, &format!("pollution.{s}.from-device.1536"));
-    let (lines, whole) = (run(Maintenance::MapAndUnmap), run(Maintenance::WholeCache));
+    let (lines, whole) = (of(Maintenance::MapAndUnmap), of(Maintenance::WholeCache));
     // 32 KiB are 512 lines, each from memory: 175 ns.
     assert!(lost(&whole, "streaming-copy") > 50_000.0, "{}", lost(&whole, "streaming-copy"));
     assert!(lost(&lines, "streaming-copy") < 2_000.0, "{}", lost(&lines, "streaming-copy"));
@@ -222,14 +230,14 @@ fn whole_caches_take_from_others_what_by_line_they_keep() {
 #[test]
 fn data_that_arrive_wrong_are_told_and_leave_no_time() {
     let wrong = |mistake, direction, maintenance| {
-        let dma = Options {
-            strategies: vec![Strategy::StreamingCopy, Strategy::Coherent],
-            directions: vec![direction],
-            mistake: Some(mistake),
-            maintenance: Some(maintenance),
-            ..Options::default()
-        };
-        measure(&machine("omap3-sdio"), Run { bytes: vec![1536, 4096], dma, ..Run::default() })
+        let typed = [
+            ("strategy", "streaming-copy,coherent"),
+            ("direction", Direction::token(direction)),
+            ("mistake", Mistake::token(mistake)),
+            ("maintenance", Maintenance::token(maintenance)),
+            ("bytes", "1536,4096"),
+        ];
+        measure(&machine("omap3-sdio"), run(&typed))
     };
     for (mistake, direction, policy) in [
         // Stale lines of the transfer before; a driver that maps what it sends as what comes in (the published snippet).
@@ -255,8 +263,8 @@ fn data_that_arrive_wrong_are_told_and_leave_no_time() {
 
 #[test]
 fn maintenance_and_copies_alone_have_no_throughput() {
-    let dma = Options { engine: Some(Engine::Nothing), victim: Some(0), ..Options::default() };
-    let (_, report) = measure(&machine("bcm2711"), Run { bytes: vec![1536], dma, ..Run::default() });
+    let run = run(&[("engine", "none"), ("victim", "0"), ("bytes", "1536")]);
+    let (_, report) = measure(&machine("bcm2711"), run);
     assert!(!has(&report, "throughput") && !has(&report, "utilisation") && !has(&report, ".wrong"));
     assert!(has(&report, "dma.streaming-copy.from-device.1536.cpu"));
     assert_eq!(word(&report, "dma.streaming-copy.from-device.engine"), "none");
@@ -264,14 +272,13 @@ fn maintenance_and_copies_alone_have_no_throughput() {
 
 #[test]
 fn a_link_has_its_rate_and_a_cpu_its_share_of_it() {
-    let dma = Options { link_bits: 18_670_000, ..Options::default() };
-    let (_, report) = measure(&machine("omap3-sdio"), study(dma));
+    let (_, report) = measure(&machine("omap3-sdio"), study(&[("link", "18.67Mbit")]));
     assert_eq!(number(&report, "dma.link"), 18.67);
     let [cpu, load] = ["cpu", "utilisation"]
         .map(|what| number(&report, &format!("dma.streaming-copy.from-device.1536.{what}")));
     assert!((load - 100.0 * cpu / (1536.0 * 8.0 / 18.67e6 * 1e9)).abs() < 1e-6);
     // Without one, what the engine itself reached: 24 MB/s, but for memory's first answer.
-    let (_, report) = measure(&machine("omap3-sdio"), study(Options::default()));
+    let (_, report) = measure(&machine("omap3-sdio"), study(&[]));
     assert!((190.0..192.0).contains(&number(&report, "dma.link")), "{}", number(&report, "dma.link"));
 }
 
@@ -293,7 +300,7 @@ fn a_small_budget_loses_victims_first_and_says_what_it_lost() {
 
 /// A record as another machine would have left it.
 fn altered(change: impl Fn(&mut Channel, &mut Transferred)) -> (Report, Report) {
-    let (mut record, report) = measure(&machine("omap3-sdio"), study(Options::default()));
+    let (mut record, report) = measure(&machine("omap3-sdio"), study(&[]));
     for moves in record.trials.iter_mut().map(|run| &mut run.transfers) {
         if let Some(channel) = &mut moves.channel {
             moves.rows.iter_mut().for_each(|row| change(channel, row));

@@ -1,10 +1,14 @@
 //! Latency on described machines: what the description says comes back out of single loads.
 
+#[path = "common/asked.rs"]
+mod asked;
 mod common;
 
+use asked::asked;
 use common::{finding, number};
 use fathom_analysis::findings::{Report, Value};
-use fathom_experiment::latency::ladder::{Ladder, PLACES};
+use fathom_experiment::latency::ladder::PLACES;
+use fathom_experiment::latency::options::Ladder;
 use fathom_experiment::record::{Record, Run};
 use fathom_experiment::{latency, read};
 use fathom_model::catalog;
@@ -23,13 +27,14 @@ fn climbed(
     budget_ms: u64,
     seed: u64,
 ) -> (Record, Report) {
+    let sizes = bytes.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
+    let ladders = ladders.iter().map(|ladder| ladder.token()).collect::<Vec<_>>().join(",");
     let run = Run {
-        ladders: ladders.to_vec(),
+        asked: asked(latency::options::ALL, &[("bytes", &sizes), ("ladder", &ladders)]),
         experiment: latency::NAME.into(),
         seed,
         // 4 s are sixteen million accesses: one round and more of every size here.
         budget_ms,
-        bytes: bytes.to_vec(),
         ..Run::default()
     };
     common::measured(d, latency::plan, run)
@@ -242,7 +247,7 @@ fn cycles_are_those_of_the_clock_of_their_time() {
             (sample.ticks, sample.ticks2) = (sample.ticks * 6 / 5, sample.ticks2 * 6 / 5);
         }
     }
-    let moved = read(&record);
+    let moved = read(&record).expect("a report");
     for name in ["latency.8192.cycles", "latency.65536.cycles", "latency.8192.peak", "latency.65536.peak"] {
         // Whole ticks: a fifth more of 9 is 10.
         near(name, number(&moved, name), number(&still, name), 1.0);

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use fathom_analysis::findings::{Report, Value};
+use fathom_experiment::options::Asked;
 use fathom_experiment::record::{Record, Run, TrialRun};
 use fathom_experiment::session::{Plan, Session};
 use fathom_experiment::{latency, read, survey};
@@ -200,8 +201,16 @@ fn converse(description: &Description, plan: Plan, run: Run, noise: Noise, seed:
 }
 
 fn run(experiment: &str, bytes: &[u64], budget_ms: u64) -> Run {
-    let (experiment, bytes) = (experiment.to_owned(), bytes.to_vec());
-    Run { experiment, subject: "board".into(), seed: 1, budget_ms, bytes, ..Run::default() }
+    let sizes: Vec<String> = bytes.iter().map(u64::to_string).collect();
+    let asked = Asked::default().with(&latency::options::BYTES, &sizes).expect("sizes");
+    Run {
+        experiment: experiment.into(),
+        subject: "board".into(),
+        seed: 1,
+        budget_ms,
+        asked,
+        ..Run::default()
+    }
 }
 
 /// What holds of every session, however bad its line.
@@ -210,8 +219,8 @@ fn judged(was: &Was, good: &Was, truth: &mut HashMap<String, TrialRun>, why: &st
     let again = Record::parse(&was.transcript.join("\n")).unwrap();
     assert!((&again.trials, &again.facts) == (&was.record.trials, &was.record.facts), "{why}");
     assert_eq!((&again.losses, &again.end), (&was.record.losses, &was.record.end), "{why}");
-    let report = read(&was.record);
-    assert!(format!("{report:?}") == format!("{:?}", read(&again)), "{why}");
+    let report = read(&was.record).expect("a report");
+    assert!(format!("{report:?}") == format!("{:?}", read(&again).expect("a report")), "{why}");
     // Every trial that counts is what the same trial gives where nothing is lost.
     for run in was.record.trials.iter().filter(|run| run.done.is_some() || run.refusal.is_some()) {
         let key = run.trial.line().render();
@@ -230,7 +239,7 @@ fn judged(was: &Was, good: &Was, truth: &mut HashMap<String, TrialRun>, why: &st
     assert!(was.record.facts == good.record.facts, "{why}");
     if was.record.losses.lost.is_empty() {
         assert!(was.record.trials == good.record.trials, "{why}");
-        let good = read(&good.record);
+        let good = read(&good.record).expect("a report");
         // As text, because what was refused has no number, which equals nothing.
         assert!(format!("{:?}", report.findings) == format!("{:?}", good.findings), "{why}");
     } else {
@@ -301,7 +310,8 @@ fn a_survey_over_a_bad_line_finds_what_it_finds_over_a_good_one_or_says_why_not(
 fn what_remains_where_trials_were_given_up_is_what_would_have_been_found() {
     let description = catalog::load("s1-8way").expect("embedded").expect("a description");
     let run = run(latency::NAME, &[8192, 1 << 16, 1 << 20], 200);
-    let good = read(&converse(&description, latency::plan, run.clone(), Noise::default(), 0).record);
+    let good = converse(&description, latency::plan, run.clone(), Noise::default(), 0);
+    let good = read(&good.record).expect("a report");
     let mut seen = 0;
     for seed in 1..=60 {
         let noise = Noise { bytes: 1_000, lines: 30_000, runs: 0, resets: 0 };
@@ -310,7 +320,9 @@ fn what_remains_where_trials_were_given_up_is_what_would_have_been_found() {
             continue;
         }
         seen += 1;
-        for found in read(&was.record).findings.iter().filter(|f| f.name().ends_with(".latency")) {
+        for found in
+            read(&was.record).expect("a report").findings.iter().filter(|f| f.name().ends_with(".latency"))
+        {
             let (Value::Number(value), Some(low), Some(high)) = (&found.value, found.low, found.high) else {
                 continue;
             };
@@ -341,5 +353,5 @@ fn a_greeting_that_comes_twice_at_the_start_does_no_harm() {
     board.serve(Some(facts)).iter().for_each(|line| session.take(line));
     assert_eq!(Line::parse(&session.next_line()).unwrap().word, "bye");
     assert_eq!((session.record.problems.len(), session.record.losses.restarts), (0, 0));
-    assert!(read(&session.record).warnings.iter().all(|w| w.token == "interrupted"));
+    assert!(read(&session.record).expect("a report").warnings.iter().all(|w| w.token == "interrupted"));
 }

@@ -1,7 +1,10 @@
 //! Strides on described machines: what the description says comes back out of them.
 
+#[path = "common/asked.rs"]
+mod asked;
 mod common;
 
+use asked::asked;
 use common::{finding, number};
 use fathom_analysis::findings::{Axis, Detail, Report};
 use fathom_analysis::metrics::stride as metrics;
@@ -17,14 +20,9 @@ use fathom_probe::wire::Line;
 const K: u64 = 1 << 10;
 
 fn measured(d: &Description, bytes: &[u64], steps: &[u64], budget_ms: u64, seed: u64) -> (Record, Report) {
-    let run = Run {
-        experiment: stride::NAME.into(),
-        seed,
-        budget_ms,
-        bytes: bytes.to_vec(),
-        strides: steps.to_vec(),
-        ..Run::default()
-    };
+    let list = |all: &[u64]| all.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
+    let asked = asked(stride::options::ALL, &[("bytes", &list(bytes)), ("strides", &list(steps))]);
+    let run = Run { experiment: stride::NAME.into(), seed, budget_ms, asked, ..Run::default() };
     common::measured(d, stride::plan, run)
 }
 
@@ -177,13 +175,13 @@ fn what_was_not_measured_is_told_and_what_was_asked_is_compared() {
     assert!(few.iter().any(|n| n.contains("fewer than 32 accesses")), "{few:?}");
     assert!(report.findings.iter().all(|f| f.name() != "stride.ratio"), "no smaller step, no ratio");
     let (b, _) = measured(&d, &[K, 1 << 39], &[64], 1_000, 1);
-    assert_eq!(option_differences(&a, &b), ["strides in bytes: 64, 4096 against 64"]);
+    assert_eq!(option_differences(&a, &b), ["--strides: 64, 4096 against 64"]);
 }
 
 #[test]
 fn a_hostile_run_line_plans_nothing_odd() {
     let line = "run experiment=\"stride\" subject=\"x\" seed=1 budget_ms=1000 build=\"\" command=\"\" \
-                bytes=0,1,18446744073709551615 strides=0,3,7,8,18446744073709551615 ops=\"rmw,read\"";
+                bytes=0,1,18446744073709551615 strides=0,3,7,8,18446744073709551615 op=\"rmw,read\"";
     let mut record = Record::default();
     record.push(&Record::first_line()).unwrap();
     record.push(line).unwrap();
@@ -195,9 +193,8 @@ fn a_hostile_run_line_plans_nothing_odd() {
             "{trial:?}"
         );
     }
-    let _ = read(&record);
-    record.push(&line.replace("rmw,read", "rmw,halve")).unwrap();
-    assert!(record.problems.iter().any(|p| p.contains("'halve'")), "{:?}", record.problems);
+    let why = read(&record).expect_err("it asks for what nobody can ask for");
+    assert!(why.contains("line 2") && why.contains("bytes: 0 must be from 128 bytes"), "{why}");
 }
 
 /// What answers at a working set by the description: `nearest`, `level` or `memory`; none where a part of it may be
@@ -230,14 +227,9 @@ fn what_answers_at_each_size_is_what_is_described() {
         if d.levels.iter().any(|l| l.size > 8 << 20) {
             continue;
         }
-        let run = Run {
-            experiment: stride::NAME.into(),
-            seed: 1,
-            budget_ms: 10_000,
-            strides: vec![64],
-            operations: vec![Operation::Read],
-            ..Run::default()
-        };
+        let asked = asked(stride::options::ALL, &[("strides", "64"), ("op", "read")]);
+        let run =
+            Run { experiment: stride::NAME.into(), seed: 1, budget_ms: 10_000, asked, ..Run::default() };
         let (_, report) = common::measured(&d, stride::plan, run);
         let mut reported = 0;
         for f in report.of(&metrics::STRIDE_ANSWER) {
@@ -258,18 +250,16 @@ fn what_answers_at_each_size_is_what_is_described() {
     assert!(right >= 3 * open && right > 30, "{right} right and {open} undecidable");
 }
 
-fn requested(d: &Description, run: Run) -> Report {
-    let run = Run { experiment: stride::NAME.into(), seed: 1, ..run };
+fn requested(d: &Description, budget_ms: u64, typed: &[(&str, &str)]) -> Report {
+    let asked = asked(stride::options::ALL, typed);
+    let run = Run { experiment: stride::NAME.into(), seed: 1, budget_ms, asked, ..Run::default() };
     common::measured(d, stride::plan, run).1
 }
 
 /// The study's question by default: sizes that nobody named, and a sentence at each.
 #[test]
 fn the_default_sizes_tell_whether_the_second_level_is_on() {
-    let ask = |name| {
-        let (steps, operations) = (vec![8, 64], vec![Operation::Read]);
-        requested(&machine(name), Run { budget_ms: 10_000, strides: steps, operations, ..Run::default() })
-    };
+    let ask = |name| requested(&machine(name), 10_000, &[("strides", "8,64"), ("op", "read")]);
     let (on, off) = (ask("am5728"), ask("am5728-l2-off"));
     fn says(r: &Report, bytes: u64) -> (Option<&str>, &Detail) {
         let f = r.find(metrics::STRIDE_ANSWER.at([bytes.into()])).expect("it is told");
@@ -298,14 +288,8 @@ fn the_default_sizes_tell_whether_the_second_level_is_on() {
 #[test]
 fn a_claim_that_nothing_answers_is_named() {
     let d = machine("am5728-l2-off");
-    let run = Run {
-        experiment: stride::NAME.into(),
-        seed: 1,
-        budget_ms: 10_000,
-        strides: vec![64],
-        operations: vec![Operation::Read],
-        ..Run::default()
-    };
+    let asked = asked(stride::options::ALL, &[("strides", "64"), ("op", "read")]);
+    let run = Run { experiment: stride::NAME.into(), seed: 1, budget_ms: 10_000, asked, ..Run::default() };
     let (text, _) = InProcess::new(Session::new(stride::plan, run)).run(&mut Model::new(&d, 1));
     let mut record = Record::default();
     let mut shift = 0;
@@ -326,7 +310,7 @@ fn a_claim_that_nothing_answers_is_named() {
         }
     }
     assert_eq!(record.problems, Vec::<String>::new());
-    let report = read(&record);
+    let report = read(&record).expect("a report");
     let detail = &finding(&report, "stride.262144.served_by").detail;
     assert_eq!(detail.number(metrics::ABSENT_LEVEL), Some(2.0), "{detail:?}");
     assert_eq!(detail.number(metrics::ABSENT_BYTES), Some(2048.0 * 1024.0), "{detail:?}");
@@ -339,16 +323,8 @@ fn a_claim_that_nothing_answers_is_named() {
 #[test]
 fn the_ladder_shows_no_prefetch_where_none_is_described() {
     for name in ["am5728", "gr712rc", "bcm2835", "imx6q", "alpha21164"] {
-        let (steps, operations) = (vec![64], vec![Operation::Read]);
-        let run = Run {
-            budget_ms: 20_000,
-            bytes: vec![8 << 20],
-            strides: steps,
-            operations,
-            prefetch: true,
-            ..Run::default()
-        };
-        let report = requested(&machine(name), run);
+        let typed = [("bytes", "8M"), ("strides", "64"), ("op", "read"), ("prefetch", "")];
+        let report = requested(&machine(name), 20_000, &typed);
         let time = |order: &str| number(&report, &format!("prefetch.{order}.time"));
         for way in ["forward", "backward"] {
             assert_eq!(number(&report, &format!("prefetch.reach.{way}")), 0.0, "{name}");
@@ -365,9 +341,8 @@ fn the_ladder_shows_no_prefetch_where_none_is_described() {
 
 #[test]
 fn a_described_machine_refuses_first_touches_and_shows_the_rest() {
-    let run =
-        Run { budget_ms: 2_000, bytes: vec![64 * K], strides: vec![64], first_touch: true, ..Run::default() };
-    let report = requested(&machine("am5728"), run);
+    let typed = [("bytes", "64K"), ("strides", "64"), ("first-touch", "")];
+    let report = requested(&machine("am5728"), 2_000, &typed);
     let refused: Vec<_> = report.refusals.iter().filter(|r| r.reason.contains("nothing faults")).collect();
     assert_eq!(refused.len(), 1, "{:?}", report.refusals);
     assert!(number(&report, "stride.65536.64.read.time_per_access") > 0.0);
@@ -377,8 +352,8 @@ fn a_described_machine_refuses_first_touches_and_shows_the_rest() {
 /// Records of before there was a sketch keep their sizes, and say nothing of what answers.
 #[test]
 fn a_record_without_a_sketch_keeps_the_sizes_it_had() {
-    let run = Run { experiment: stride::NAME.into(), seed: 1, budget_ms: 5_000, ..Run::default() };
-    let named = Run { bytes: stride::SIZES.to_vec(), strides: vec![8, 64], ..run.clone() };
+    let asked = asked(stride::options::ALL, &[("bytes", "16K,256K,1M,16M"), ("strides", "8,64")]);
+    let named = Run { experiment: stride::NAME.into(), seed: 1, budget_ms: 5_000, asked, ..Run::default() };
     let (text, _) =
         InProcess::new(Session::new(stride::plan, named)).run(&mut Model::new(&machine("am5728"), 1));
     let mut record = Record::default();
@@ -390,8 +365,8 @@ fn a_record_without_a_sketch_keeps_the_sizes_it_had() {
         };
         record.push(&line).unwrap();
     }
-    assert!(record.run.as_ref().is_some_and(|r| r.bytes.is_empty()));
-    let report = read(&record);
+    assert!(record.run.is_some() && !record.asked().has(&stride::options::BYTES));
+    let report = read(&record).expect("a report");
     for bytes in stride::SIZES {
         assert!(number(&report, &format!("stride.{bytes}.64.read.time_per_access")) > 0.0);
     }

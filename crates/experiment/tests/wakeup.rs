@@ -1,13 +1,16 @@
 //! Pressure on a machine whose wake-ups are drawn from known distributions: what was planted is found, and what was not
 //! is not.
 
+#[path = "common/asked.rs"]
+mod asked;
+
+use asked::asked;
 use fathom_analysis::findings::{Report, Value};
 use fathom_analysis::metrics::wakeup as metrics;
 use fathom_experiment::record::{Record, Run};
 use fathom_experiment::session::{InProcess, Session};
 use fathom_experiment::wakeup;
 use fathom_experiment::wakeup::conditions::NAMED;
-use fathom_experiment::wakeup::options::Options;
 use fathom_model::{Model, catalog};
 use fathom_probe::load::{Load, LoadStats, Stalls, Stress};
 use fathom_probe::machine::{
@@ -15,6 +18,7 @@ use fathom_probe::machine::{
     Maintain, MapRequest, Mapping, Places, Refusal, Ticks, Traced, Translate, Wake, Watch,
 };
 use fathom_probe::machine::{Wakes, Woke};
+use fathom_probe::wire::Line;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
@@ -230,8 +234,13 @@ fn measure(machine: &mut Paper, run: Run) -> Report {
     report
 }
 
+/// These options, within a budget.
+fn run(budget_ms: u64, typed: &[(&str, &str)]) -> Run {
+    Run { asked: asked(wakeup::options::ALL, typed), budget_ms, ..Run::default() }
+}
+
 fn minute() -> Run {
-    Run { budget_ms: 60_000, ..Run::default() }
+    run(60_000, &[])
 }
 
 fn row<'a>(report: &'a Report, name: &str) -> Option<&'a fathom_analysis::findings::Finding> {
@@ -304,9 +313,8 @@ fn a_load_that_is_kept_to_a_share_of_the_caches_stands_beside_the_whole_one() {
     assert!(row(&without, "wakeup.user.study-vm-confined.p50").is_none());
     assert!(row(&without, "effect.none").is_some());
     // Who asks for it by name gets the refusal, too.
-    let conditions = vec!["none".to_owned(), "study-vm-confined".to_owned()];
-    let wakeup = wakeup::options::Options { conditions, ..Default::default() };
-    let named = measure(&mut Paper::new(planted), Run { budget_ms: 5_000, wakeup, ..Run::default() });
+    let typed = [("conditions", "none,study-vm-confined")];
+    let named = measure(&mut Paper::new(planted), run(5_000, &typed));
     assert!(
         named.refusals.iter().any(|r| r.reason == "nothing here can be partitioned"),
         "{:?}",
@@ -351,7 +359,7 @@ fn what_comes_back_every_100_ms_is_named() {
 fn without_a_tracer_the_task_itself_is_what_there_is() {
     let mut machine = Paper::new(|_| 0);
     machine.blind = true;
-    let report = measure(&mut machine, Run { budget_ms: 5_000, ..Run::default() });
+    let report = measure(&mut machine, run(5_000, &[]));
     assert!(row(&report, "wakeup.user.none.p50").is_some());
     assert!(row(&report, "wakeup.irq.none.p50").is_none());
     assert!(report.refusals.iter().any(|r| r.reason.contains("tracepoints")), "{:?}", report.refusals);
@@ -389,28 +397,21 @@ fn without_a_priority_nothing_is_measured_but_what_is_asked_for() {
     let report = measure(&mut machine, minute());
     assert!(!report.findings.iter().any(|f| f.name().starts_with("wakeup.")), "{:?}", report.findings);
     assert!(report.refusals.iter().any(|r| r.remedy == "run as root"));
-    let mut run = Run { budget_ms: 3_000, ..Run::default() };
-    run.wakeup.priority = Some(0);
-    let report = measure(&mut machine, run);
+    let report = measure(&mut machine, run(3_000, &[("priority", "0")]));
     assert!(row(&report, "wakeup.user.none.p50").is_some());
     assert!(report.warnings.iter().any(|w| w.token == "wakeup-setup"), "{:?}", report.warnings);
 }
 
 #[test]
 fn a_load_that_is_refused_costs_the_others_nothing() {
-    let mut run = Run { budget_ms: 5_000, ..Run::default() };
-    run.wakeup.loads = ["vm*1:2G", "vm*2:8M"].map(|l| Load::parse(l).expect("a load")).to_vec();
-    let report = measure(&mut Paper::new(planted), run);
+    let report = measure(&mut Paper::new(planted), run(5_000, &[("load", "vm*1:2G;vm*2:8M")]));
     assert!(row(&report, "wakeup.user.load-1.p50").is_none());
     assert!(number(&report, "wakeup.user.load-2.p50") > number(&report, "wakeup.user.none.p50") + 19.0);
     assert!(report.refusals.iter().any(|r| r.reason.contains("so much memory")), "{:?}", report.refusals);
 }
 
 fn sweep(budget_ms: u64) -> Run {
-    let mut run = Run { budget_ms, ..Run::default() };
-    run.wakeup.sweep = true;
-    run.wakeup.modes = vec![fathom_probe::load::BlockMode::Free];
-    run
+    run(budget_ms, &[("sweep", ""), ("modes", "free")])
 }
 
 /// A step of 2 us at 32 MiB.
@@ -449,9 +450,8 @@ fn slight(s: &fathom_probe::load::Stressor) -> u64 {
 
 #[test]
 fn a_sweep_finds_where_the_load_begins_to_fault_and_what_latencies_do_there() {
-    let mut run = sweep(300_000);
-    run.wakeup.like_stress = true;
-    let report = measure(&mut Paper::new(slight), run);
+    let typed = [("sweep", ""), ("modes", "free"), ("like-stress", "")];
+    let report = measure(&mut Paper::new(slight), run(300_000, &typed));
     let words: Vec<&str> = report.of(&metrics::INFLECTION_STATISTIC).filter_map(|f| f.word()).collect();
     assert_eq!(words, ["faults"]);
     let place = row(&report, "inflection.1.bytes").expect("a row");
@@ -472,10 +472,8 @@ fn a_sweep_finds_where_the_load_begins_to_fault_and_what_latencies_do_there() {
 
 #[test]
 fn two_hangs_share_no_row() {
-    let mut run = sweep(60_000);
-    run.bytes = vec![1 << 20, 2 << 20];
-    run.wakeup.modes = vec![fathom_probe::load::BlockMode::Hang(2), fathom_probe::load::BlockMode::Hang(4)];
-    let report = measure(&mut Paper::new(|_| 0), run);
+    let typed = [("sweep", ""), ("modes", "hang2,hang4"), ("bytes", "1M,2M")];
+    let report = measure(&mut Paper::new(|_| 0), run(60_000, &typed));
     let mut names: Vec<String> =
         report.findings.iter().map(|f| f.name()).filter(|n| n.starts_with("sweep.")).collect();
     let count = names.len();
@@ -488,34 +486,36 @@ fn two_hangs_share_no_row() {
 
 #[test]
 fn of_a_long_period_there_are_few_activations_and_no_panic() {
-    for (every_ms, at_least) in [(60, 100), (1000, 100), (10_000, 50)] {
+    for (period, at_least) in [("60ms", 100), ("250ms", 100)] {
         for swept in [false, true] {
-            let mut run =
-                if swept { sweep(7_200_000) } else { Run { budget_ms: 7_200_000, ..Run::default() } };
-            run.wakeup.every_ns = every_ms * 1_000_000;
-            (run.wakeup.conditions, run.bytes) =
-                (vec!["none".into()], if swept { vec![1 << 20] } else { Vec::new() });
-            let (_, record) = session(&mut Paper::new(|_| 0), run);
+            let typed = [("period", period), ("conditions", "none")];
+            let of_sweep = [("sweep", ""), ("modes", "free"), ("bytes", "1M")];
+            let typed = [&typed[..], if swept { &of_sweep } else { &[] }].concat();
+            let (_, record) = session(&mut Paper::new(|_| 0), run(7_200_000, &typed));
             let series = |r: &&fathom_experiment::record::TrialRun| r.done.is_some() && r.trial.round > 1;
             let wakes = record.trials.iter().filter(series).filter(|r| r.trial.loads == 1);
             let all: Vec<u64> = wakes.map(|r| r.trial.samples).collect();
-            assert!(!all.is_empty() && all.iter().all(|n| *n >= at_least), "{every_ms} ms: {all:?}");
+            assert!(!all.is_empty() && all.iter().all(|n| *n >= at_least), "{period}: {all:?}");
         }
     }
 }
 
 #[test]
-fn a_record_that_asks_for_the_impossible_is_asked_nothing_of_it() {
-    for (bytes, steps, every_ns) in [
-        (vec![0], vec![], 0),
-        (vec![1 << 20], vec![0], 0),
-        (vec![4096], vec![1 << 20], 0),
-        (vec![], vec![], u64::MAX),
+fn a_record_that_asks_for_the_impossible_is_refused_and_a_plan_goes_on_without_it() {
+    for (key, wrong, allowed) in [
+        ("bytes", "0", "from 4K to 1024G"),
+        ("strides", "0", "from 1 to 4K"),
+        ("strides", "1048576", "from 1 to 4K"),
+        ("period", "\"18446744073709551615ms\"", "from 10us to 250ms"),
+        ("period", "\"10s\"", "from 10us to 250ms"),
     ] {
-        let mut run = Run { bytes, strides: steps, ..sweep(10_000) };
-        run.wakeup.every_ns = every_ns;
+        let text = format!(
+            "run experiment=\"wakeup\" subject=\"paper\" seed=1 budget_ms=10000 sweep=\"yes\" {key}={wrong}"
+        );
+        let run = Run::of_line(&Line::parse(&text).expect("a line")).expect("a run");
         let (_, record) = session(&mut Paper::new(|_| 0), run);
-        assert!(!record.trials.iter().any(|r| !r.trial.beside.load.is_none()), "{:?}", record.run);
+        let why = fathom_experiment::check(&record).map(|e| e.name).expect_err(wrong);
+        assert!(why.contains(key) && why.contains(allowed), "{why}");
     }
 }
 
@@ -541,10 +541,9 @@ fn a_record_that_was_cut_off_is_gone_on_with() {
 }
 
 /// The record and the report of a described machine.
-fn described(name: &str, wakeup: Options, bytes: Vec<u64>) -> (Record, Report) {
+fn described(name: &str, typed: &[(&str, &str)]) -> (Record, Report) {
     let description = catalog::load(name).expect("committed").expect("sound");
-    let run = Run { budget_ms: 12_000, wakeup, bytes, ..Run::default() };
-    let (_, record) = session(&mut Model::new(&description, 1), run);
+    let (_, record) = session(&mut Model::new(&description, 1), run(12_000, typed));
     assert_eq!(record.problems, Vec::<String>::new());
     let report = wakeup::read(&record);
     (record, report)
@@ -565,7 +564,7 @@ fn concludes_nothing_of_loads(report: &Report) {
 
 #[test]
 fn a_described_machine_says_what_an_absent_level_costs() {
-    let of = |name: &str| described(name, Options::default(), Vec::new()).1;
+    let of = |name: &str| described(name, &[]).1;
     let (on, off) = (of("am5728"), of("am5728-l2-off"));
     let p50 = |report: &Report, what: &str| number(report, &format!("wakeup.{what}.p50"));
     assert!(p50(&on, "user.none") > 0.0);
@@ -576,16 +575,15 @@ fn a_described_machine_says_what_an_absent_level_costs() {
 
 #[test]
 fn every_condition_that_is_asked_of_a_described_machine_is_measured_or_refused_by_its_name() {
-    let all: Vec<String> = NAMED.iter().map(|condition| condition.token.to_owned()).collect();
-    let loads = ["cpu*2", "vm*2:64M copy*1"].map(|load| Load::parse(load).expect("a load")).to_vec();
-    let (record, report) =
-        described("am5728", Options { conditions: all.clone(), loads, ..Options::default() }, Vec::new());
+    let all: Vec<&str> = NAMED.iter().map(|condition| condition.token).collect();
+    let typed = [("conditions", all.join(",")), ("load", "cpu*2;vm*2:64M copy*1".to_owned())];
+    let (record, report) = described("am5728", &typed.each_ref().map(|(name, text)| (*name, text.as_str())));
     let mut named = 0;
     for condition in &all {
         let measured = row(&report, &format!("wakeup.user.{condition}.p50")).is_some();
         let refused = refused(&report, &format!("condition {condition}"));
         assert!(measured != refused, "{condition}: measured {measured}, refused {refused}");
-        let carried_out = ["none", "warm", "flushed", "evicted"].contains(&condition.as_str());
+        let carried_out = ["none", "warm", "flushed", "evicted"].contains(condition);
         assert_eq!(measured, carried_out, "{condition}");
         named += 1;
     }
@@ -604,7 +602,7 @@ fn every_condition_that_is_asked_of_a_described_machine_is_measured_or_refused_b
 
 #[test]
 fn what_a_described_machine_measures_by_default_has_its_loads_refused_too() {
-    let (_, report) = described("am5728", Options::default(), Vec::new());
+    let (_, report) = described("am5728", &[]);
     for condition in ["study", "study-vm", "read", "write", "copy", "chase", "pages", "fault", "unmap"] {
         assert!(refused(&report, &format!("condition {condition}")), "{condition}: {:?}", report.refusals);
         assert!(row(&report, &format!("wakeup.user.{condition}.p50")).is_none(), "{condition}");
@@ -615,8 +613,7 @@ fn what_a_described_machine_measures_by_default_has_its_loads_refused_too() {
 
 #[test]
 fn a_sweep_on_a_described_machine_is_refused_curve_by_curve() {
-    let requested = Options { sweep: true, ..Options::default() };
-    let (record, report) = described("am5728", requested, vec![64 << 10, 1 << 20]);
+    let (record, report) = described("am5728", &[("sweep", ""), ("bytes", "64K,1M")]);
     for curve in ["vm.free.4096", "vm.keep.4096", "vm.hang2.4096"] {
         assert!(refused(&report, &format!("sweep {curve}")), "{curve}: {:?}", report.refusals);
     }

@@ -1,25 +1,48 @@
 //! Why the command ends, and with which status.
 
 use std::fmt;
+use std::process::ExitCode;
 
-/// Everything done.
-pub const DONE: u8 = 0;
-/// It failed.
-pub const FAILED: u8 = 1;
-/// The command line or a file that it names is wrong.
-pub const USAGE: u8 = 2;
-/// Done below the quality bar: disturbed, or less certain than promised.
-pub const BELOW_THE_BAR: u8 = 3;
-/// A comparison found a difference beyond what was allowed, or a check a claim that is contradicted.
-pub const DIFFERS: u8 = 4;
-/// Nothing could be measured: everything was refused.
-pub const REFUSED: u8 = 5;
+/// How this program ends, from good to bad. It is never the status of a child: what a child's status means for ours, its
+/// verb says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Exit {
+    /// Everything done.
+    Done,
+    /// It failed.
+    Failed,
+    /// The command line or a file that it names is wrong.
+    Usage,
+    /// Done below the quality bar: disturbed, or less certain than promised.
+    BelowTheBar,
+    /// A comparison found a difference beyond what was allowed, or a check a claim that is contradicted.
+    Differs,
+    /// Nothing could be measured: everything was refused.
+    Refused,
+    /// A signal of this number asked for the end.
+    Signal(i32),
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(match exit {
+            Exit::Done => 0,
+            Exit::Failed => 1,
+            Exit::Usage => 2,
+            Exit::BelowTheBar => 3,
+            Exit::Differs => 4,
+            Exit::Refused => 5,
+            // As shells say it.
+            Exit::Signal(signal) => 128u8.saturating_add(u8::try_from(signal).unwrap_or(0)),
+        })
+    }
+}
 
 /// A failure with its exit status and what can be done about it.
 #[derive(Debug)]
 pub struct Failure {
-    /// Exit status.
-    pub status: u8,
+    /// How the program ends for it.
+    pub exit: Exit,
     /// What went wrong: one sentence that names the file, line or flag.
     pub what: String,
     /// What to do about it; may be empty.
@@ -29,12 +52,12 @@ pub struct Failure {
 impl Failure {
     /// A failure of the work itself.
     pub fn new(what: impl Into<String>, remedy: impl Into<String>) -> Failure {
-        Failure { status: FAILED, what: what.into(), remedy: remedy.into() }
+        Failure { exit: Exit::Failed, what: what.into(), remedy: remedy.into() }
     }
 
     /// A wrong command line or input file.
     pub fn usage(what: impl Into<String>, remedy: impl Into<String>) -> Failure {
-        Failure { status: USAGE, ..Failure::new(what, remedy) }
+        Failure { exit: Exit::Usage, ..Failure::new(what, remedy) }
     }
 }
 

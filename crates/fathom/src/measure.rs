@@ -5,19 +5,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use fathom_experiment::Experiment;
+use fathom_experiment::options::Asked;
 use fathom_experiment::record::{Record, Run};
-use fathom_experiment::session::{Plan, Session};
-use fathom_experiment::{conflict, dma, wakeup};
+use fathom_experiment::session::Session;
 use fathom_units::facts;
 
 use crate::child::{Probe, Received};
-use crate::cli::RunOptions;
-use crate::failure::{Failure, tell};
+use crate::cli::experiments::RunOptions;
+use crate::failure::{Exit, Failure, tell};
 use crate::memory_budget::MemoryBudget;
 use crate::page::Target;
 use crate::progress::Progress;
 use crate::record_writer::RecordWriter;
-use crate::request;
 use crate::subjects::{self, Subject};
 
 mod noise;
@@ -99,17 +99,24 @@ fn ignored() -> u64 {
     mask.and_then(|m| u64::from_str_radix(m.trim(), 16).ok()).unwrap_or(0)
 }
 
-/// Runs an experiment on the subject that the options name. Of `requested` the experiment is taken and what it is to
-/// measure; the rest is filled in. Fails before anything is measured where `page` would replace the record.
-pub fn measure(
-    options: &RunOptions,
-    requested: Run,
-    plan: Plan,
-    resumed: Option<&Path>,
-    page: Option<&mut Target>,
-    quiet: bool,
-) -> Result<Measured, Failure> {
-    let resumed = resumed.map(|file| resume::read(file, &requested.experiment)).transpose()?;
+/// A session that is asked for.
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// What measures.
+    pub experiment: &'static Experiment,
+    /// Its own options.
+    pub asked: Asked,
+    /// The options of every session.
+    pub options: &'a RunOptions,
+    /// The record that is gone on with, in the place of a new one.
+    pub resume: Option<&'a Path>,
+}
+
+/// Runs an experiment on the subject that the options name. Fails before anything is measured where `page` would replace
+/// the record.
+pub fn measure(request: Request<'_>, page: Option<&mut Target>, quiet: bool) -> Result<Measured, Failure> {
+    let Request { experiment, asked, options, resume } = request;
+    let resumed = resume.map(|file| resume::read(file, experiment.name)).transpose()?;
     let subject = match &resumed {
         Some(resumed) => again(options, &resumed.run)?,
         None => find(options)?,
@@ -119,24 +126,23 @@ pub fn measure(
             let budget_ms = options.budget.unwrap_or(run.budget_ms);
             (Run { budget_ms, ..run }, Some(lines), elapsed_ms)
         }
-        None => (begun(options, &subject, requested), None, 0),
+        None => (begun(experiment, asked, options, &subject), None, 0),
     };
     readable(&run)?;
     let (budget, seed) = (run.budget_ms, run.seed);
-    let experiment = run.experiment.clone();
     let stop = Stop::listen()?;
     // The probe first: a subject that cannot be started leaves an earlier record of that name alone.
     let probe = Probe::start(&subject, &arguments(&subject, options, seed))?;
     let session = match lines {
-        Some(lines) => Session::resumed(plan, run, lines),
-        None => Session::new(plan, run),
+        Some(lines) => Session::resumed(experiment.plan, run, lines),
+        None => Session::new(experiment.plan, run),
     };
-    let keep = RecordWriter::open(options.record.as_deref(), &experiment, &subject.name, session.head())?;
+    let keep = RecordWriter::open(options.record.as_deref(), experiment.name, &subject.name, session.head())?;
     if let Some(page) = page {
         page.spare(keep.files()).inspect_err(|_| keep.remove_copy())?;
     }
     let start = Instant::now();
-    let progress = Progress::new(quiet, start);
+    let progress = Progress::new(quiet, start, experiment.progress);
     let patience = Duration::from_millis(options.patience);
     // The plan reckons with what the trials cost; only here it shows what the whole took.
     let asking = (!subject.modelled).then(|| asking_time(budget.saturating_sub(before_ms)));
@@ -168,32 +174,36 @@ fn again(options: &RunOptions, run: &Run) -> Result<Subject, Failure> {
 fn readable(run: &Run) -> Result<(), Failure> {
     let text = [Record::first_line(), run.line().render()].join("\n");
     let why = match Record::parse(&text) {
-        Ok(record) if record.run.is_some() => return Ok(()),
-        Ok(record) => record.problems.join("; "),
-        Err(why) => why.to_string(),
+        Ok(record) if record.run.is_none() => record.problems.join("; "),
+        Ok(record) => match fathom_experiment::check(&record) {
+            Ok(_) => return Ok(()),
+            Err(why) => why,
+        },
+        Err(why) => why,
     };
     Err(Failure::usage(format!("no record can say what is asked: {why}"), "ask for less at once"))
 }
 
 /// What a new record is asked.
-fn begun(options: &RunOptions, subject: &Subject, requested: Run) -> Run {
-    let budget = options.budget.unwrap_or_else(|| default_budget(&requested.experiment, subject.modelled));
+fn begun(experiment: &Experiment, asked: Asked, options: &RunOptions, subject: &Subject) -> Run {
+    let budget = options.budget.unwrap_or_else(|| experiment.default_budget.ms(subject.modelled));
     let seed = options.seed.unwrap_or_else(|| if subject.modelled { 1 } else { clock_seed() });
     let command = format!(
         "fathom {} --on {} --seed {seed} --budget {}ms{}{}",
-        requested.experiment,
+        experiment.name,
         subject.name,
         budget,
         options.cpu.map_or(String::new(), |cpu| format!(" --cpu {cpu}")),
-        request::words(&requested)
+        asked.command(experiment.options)
     );
     Run {
+        experiment: experiment.name.to_owned(),
         subject: subject.name.clone(),
         seed,
         budget_ms: budget,
         build: crate::build::id(),
         command,
-        ..requested
+        asked,
     }
 }
 
@@ -207,15 +217,14 @@ pub fn facts(on: Option<&str>, cpu: Option<u32>) -> Result<(Subject, Record), Fa
     let probe = Probe::start(&subject, &arguments(&subject, &options, 1))?;
     let run = Run { experiment: "doctor".into(), subject: subject.name.clone(), ..Run::default() };
     let session = Session::new(|_, _, _| Vec::new(), run);
-    let progress = Progress::new(true, Instant::now());
+    let progress = Progress::new(true, Instant::now(), None);
     let mut talk = Talk::new(session, probe, subject, stop, progress, patience);
     match talk.converse() {
         Outcome::Complete => Ok((talk.subject, talk.session.record)),
         Outcome::Failed(failure) => Err(failure),
-        Outcome::Stopped(signal) => Err(Failure {
-            status: 128u8.saturating_add(u8::try_from(signal).unwrap_or(0)),
-            ..Failure::new("interrupted", "")
-        }),
+        Outcome::Stopped(signal) => {
+            Err(Failure { exit: Exit::Signal(signal), ..Failure::new("interrupted", "") })
+        }
     }
 }
 
@@ -227,18 +236,6 @@ fn find(options: &RunOptions) -> Result<Subject, Failure> {
         return Err(Failure::usage(what, "leave --cpu out, or say it in the subject's command"));
     }
     Ok(subject)
-}
-
-/// Time to spend where nobody says how much, ms. On hardware conflicts ask what takes a second beside their latency curve;
-/// on a model that is counted in accesses, and the latency curve of a large machine with a coarse clock takes most of them.
-fn default_budget(experiment: &str, modelled: bool) -> u64 {
-    match experiment {
-        conflict::NAME if !modelled => 5_000,
-        // A mebibyte in both directions by five strategies, some rounds: 60 million accesses.
-        dma::NAME if modelled => 20_000,
-        wakeup::NAME => wakeup::BUDGET_MS,
-        _ => 10_000,
-    }
 }
 
 /// How long a session may ask on hardware: the budget less a last trial and the reading, 0.6 s and 6 %

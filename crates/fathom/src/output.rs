@@ -7,7 +7,7 @@ use fathom_analysis::metrics::common;
 use fathom_report::{ReportKind, Style, json, terminal};
 
 use crate::cli::{Colour, Output};
-use crate::failure::{BELOW_THE_BAR, DONE, Failure, REFUSED};
+use crate::failure::{Exit, Failure};
 
 /// Where results go, and how they may look.
 #[derive(Debug)]
@@ -47,13 +47,13 @@ impl Out {
     }
 
     /// Prints text. A reader that closed the pipe has had enough: that is no failure.
-    pub fn text(&self, text: &str) -> Result<u8, Failure> {
+    pub fn text(&self, text: &str) -> Result<Exit, Failure> {
         let mut stdout = std::io::stdout().lock();
         match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
             Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
                 Err(Failure::new(format!("cannot write to stdout: {e}"), "is the disk full?"))
             }
-            _ => Ok(DONE),
+            _ => Ok(Exit::Done),
         }
     }
 
@@ -64,7 +64,7 @@ impl Out {
         kind: &ReportKind,
         form: &Output,
         next: Option<&str>,
-    ) -> Result<u8, Failure> {
+    ) -> Result<Exit, Failure> {
         if form.json {
             self.text(&json(report, kind))?;
         } else if form.html.as_deref().is_none_or(|file| file.as_os_str() != "-") {
@@ -76,13 +76,13 @@ impl Out {
 
 /// The exit status of a report: 5 when nothing was measured and the session was whole, 3 below the
 /// quality bar.
-fn status(report: &Report) -> u8 {
+fn status(report: &Report) -> Exit {
     // What was refused may have a row, without a number.
     let measured = report.findings.iter().any(|f| f.key.metric.timed && f.finite().is_some());
     let cut = report.warnings.iter().any(|w| matches!(w.token, "interrupted" | "wrong-data"));
     if !measured {
         // What was cut off before its first figure was not refused, nor what moved and arrived wrong.
-        return if cut { BELOW_THE_BAR } else { REFUSED };
+        return if cut { Exit::BelowTheBar } else { Exit::Refused };
     }
     let disturbed = report.find(&common::DISTURBED).is_some_and(|f| f.word() == Some("yes"));
     let poor = [
@@ -94,7 +94,11 @@ fn status(report: &Report) -> u8 {
         "interrupted",
         "lossy-line",
     ];
-    if disturbed || report.warnings.iter().any(|w| poor.contains(&w.token)) { BELOW_THE_BAR } else { DONE }
+    if disturbed || report.warnings.iter().any(|w| poor.contains(&w.token)) {
+        Exit::BelowTheBar
+    } else {
+        Exit::Done
+    }
 }
 
 /// Names and what they are, in two columns.

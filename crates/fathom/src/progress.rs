@@ -1,9 +1,9 @@
-//! Progress on a terminal: the question being asked, points done, the time that is left by what they cost, and how late
-//! wake-ups were so far.
+//! Progress on a terminal: the question being asked, points done, the time that is left by what they cost, and what the
+//! experiment adds.
 
 use std::time::{Duration, Instant};
 
-use fathom_experiment::record::{Record, TrialRun};
+use fathom_experiment::ProgressLine;
 use fathom_experiment::session::Session;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -20,60 +20,13 @@ pub struct Progress {
     /// Share of the budget that is spent, by what the points cost.
     share: f64,
     points: String,
-    late: Late,
-}
-
-/// How late wake-ups were so far, of all trials that are done.
-#[derive(Debug, Default)]
-struct Late {
-    /// Trials of the record that are in it.
-    trials: usize,
-    /// Activations by bars of the third of a decade, from 1 us on.
-    bars: [u64; BARS],
-    count: u64,
-    most_ns: u64,
-}
-
-/// Bars to a decade, and bars in all: from 1 us to 100 ms.
-const A_DECADE: f64 = 3.0;
-const BARS: usize = 15;
-/// From none to most.
-const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-
-impl Late {
-    /// Takes the trials that are new and done.
-    fn take(&mut self, record: &Record) {
-        let done = |run: &&TrialRun| run.done.is_some() || run.refusal.is_some();
-        while let Some(run) = record.trials.get(self.trials).filter(done) {
-            self.trials += 1;
-            for woke in &run.wakeups.woken {
-                let decades = (woke.user_ns.max(1) as f64 / 1000.0).log10().max(0.0);
-                self.bars[((decades * A_DECADE) as usize).min(BARS - 1)] += 1;
-                self.count += 1;
-                self.most_ns = self.most_ns.max(woke.user_ns);
-            }
-        }
-    }
-
-    /// A line of bars, each by the logarithm of its count; nothing before the first wake-up.
-    fn line(&self) -> Option<String> {
-        if self.count == 0 {
-            return None;
-        }
-        let most = (self.bars.iter().copied().max().unwrap_or(0) as f64 + 1.0).ln();
-        let height = |count: &u64| match count {
-            0 => ' ',
-            count => HEIGHTS[(((*count as f64 + 1.0).ln() / most * 8.0) as usize).clamp(1, 8) - 1],
-        };
-        let bars: String = self.bars.iter().map(height).collect();
-        let us = self.most_ns as f64 / 1000.0;
-        Some(format!("1us [{bars}] 100ms  {} wake-ups, the latest {us:.0} us", self.count))
-    }
+    /// What the experiment shows in a line of its own.
+    own: Option<Box<dyn ProgressLine>>,
 }
 
 impl Progress {
     /// A bar, unless it is not wanted or stderr is no terminal that can draw one.
-    pub fn new(quiet: bool, start: Instant) -> Progress {
+    pub fn new(quiet: bool, start: Instant, own: Option<fn() -> Box<dyn ProgressLine>>) -> Progress {
         // indicatif draws on a terminal only, but on a dumb one it would print line after line.
         let dumb = std::env::var_os("TERM").is_some_and(|t| t == "dumb");
         let bar = if quiet || dumb { ProgressBar::hidden() } else { ProgressBar::new(STEPS) };
@@ -82,7 +35,7 @@ impl Progress {
             bar.set_style(style.progress_chars("=> "));
         }
         bar.set_prefix("starting");
-        Progress { bar, start, done: 0, share: 0.0, points: String::new(), late: Late::default() }
+        Progress { bar, start, done: 0, share: 0.0, points: String::new(), own: own.map(|begin| begin()) }
     }
 
     /// Brings the bar up to date. Called between lines, never while the probe is being written to.
@@ -108,9 +61,9 @@ impl Progress {
         );
         self.bar.set_position((share * STEPS as f64) as u64);
         let left = left.map_or(String::new(), |left| format!(", about {} s left", left.as_secs_f64().ceil()));
-        self.late.take(record);
-        let late = self.late.line().map_or(String::new(), |line| format!("\n{line}"));
-        self.bar.set_message(format!("{}{left}{late}", self.points));
+        let own = self.own.as_mut().and_then(|own| own.line(record));
+        let own = own.map_or(String::new(), |line| format!("\n{line}"));
+        self.bar.set_message(format!("{}{left}{own}", self.points));
     }
 
     /// Takes the bar away.
@@ -134,8 +87,6 @@ fn left(elapsed: Duration, spent: f64, until: Option<Duration>) -> (f64, Option<
 
 #[cfg(test)]
 mod tests {
-    use fathom_experiment::record::Wakeups;
-
     use super::*;
 
     #[test]
@@ -143,23 +94,6 @@ mod tests {
         let (share, rest) = left(Duration::from_secs(2), 0.9, Some(Duration::from_secs(6)));
         assert_eq!((share, rest), (0.25, Some(Duration::from_secs(6))));
         assert_eq!(left(Duration::from_secs(2), 0.0, Some(Duration::ZERO)).0, 1.0);
-    }
-
-    #[test]
-    fn wake_ups_so_far_are_a_line_of_bars() {
-        let mut late = Late::default();
-        assert_eq!(late.line(), None);
-        let mut record = Record::default();
-        let woke = |us: u64| fathom_probe::machine::Woke { user_ns: us * 1000, ..Default::default() };
-        let woken = vec![woke(1), woke(12), woke(12), woke(99_000)];
-        let wakeups = Wakeups { woken, ..Wakeups::default() };
-        let refusal = Some(<(String, String)>::default());
-        record.trials = vec![TrialRun { refusal, wakeups, ..TrialRun::default() }];
-        late.take(&record);
-        let line = late.line().expect("bars");
-        assert!(line.starts_with("1us [") && line.ends_with("4 wake-ups, the latest 99000 us"), "{line}");
-        let bars: Vec<char> = line.chars().skip(5).take(BARS).collect();
-        assert!(bars[0] != ' ' && bars[1] == ' ' && bars[3] == '█' && bars[BARS - 1] != ' ', "{line}");
     }
 
     #[test]

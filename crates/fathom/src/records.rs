@@ -27,8 +27,8 @@ pub fn kind(name: &str, report: &Report) -> Result<&'static ReportKind, Failure>
 pub fn reports(file: &Path) -> Result<Vec<(String, Report)>, Failure> {
     let name = file.display().to_string();
     match read(file, 0)? {
-        Input::Record(record) => Ok(vec![(name, fathom_experiment::read(&record))]),
-        Input::Page(text) => html::reports(&text, REPORT_KINDS, fathom_experiment::WARNINGS)
+        Input::Record(record) => Ok(vec![(name, judged(&record)?)]),
+        Input::Page(text) => html::reports(&text, &REPORT_KINDS, fathom_experiment::WARNINGS)
             .map_err(|e| Failure::usage(format!("{name}: {e}"), "make the page again from its record")),
     }
 }
@@ -43,6 +43,14 @@ pub fn load(file: &Path, taken: u64) -> Result<Record, Failure> {
         )),
     }
 }
+
+/// What a record says.
+pub fn judged(record: &Record) -> Result<Report, Failure> {
+    fathom_experiment::read(record).map_err(|why| Failure::usage(why, ANOTHER_VERSION))
+}
+
+/// What to try where a record asks for what no experiment of this version can be asked.
+const ANOTHER_VERSION: &str = "read it with the version of fathom that made it";
 
 enum Input {
     Record(Box<Record>),
@@ -68,6 +76,10 @@ fn read(file: &Path, taken: u64) -> Result<Input, Failure> {
             }
         }
     };
+    if let Ok(Input::Record(record)) = &input {
+        fathom_experiment::check(record)
+            .map_err(|why| Failure::usage(format!("{shown}: {why}"), ANOTHER_VERSION))?;
+    }
     input.map_err(|what| {
         let remedy = match lacking {
             true => "judge it on a machine with more memory",

@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn a_wrong_name_gets_a_suggestion() {
         let e = find(Some("bcm2385")).unwrap_err();
-        assert_eq!(e.status, crate::failure::USAGE);
+        assert_eq!(e.exit, crate::failure::Exit::Usage);
         assert!(e.remedy.contains("bcm28"), "{}", e.remedy);
     }
 }

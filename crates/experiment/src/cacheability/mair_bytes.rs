@@ -23,7 +23,7 @@ const ROUND: u64 = 2;
 const LOADS: u64 = 2 * 1031;
 
 fn wanted(record: &Record) -> bool {
-    record.run.as_ref().is_some_and(|run| run.every_mair)
+    super::options::Options::of(record).every_mair
 }
 
 /// The trials of all bytes, where they are asked for and this is their round.

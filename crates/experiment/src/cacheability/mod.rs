@@ -8,6 +8,7 @@
 mod behaviour;
 mod headline;
 mod mair_bytes;
+pub mod options;
 mod plan;
 mod reading;
 mod view;
@@ -19,13 +20,39 @@ use fathom_report::ReportKind;
 pub use plan::plan;
 pub use reading::read;
 
+use crate::experiment::{DefaultBudget, Experiment};
+
 use fathom_probe::machine::{Attribute, Controls, Operation};
 use fathom_probe::pattern::Trial;
 
 use crate::record::Record;
+use options::Options;
 
 /// The experiment's name.
 pub const NAME: &str = "cacheability";
+
+/// The experiment.
+pub static EXPERIMENT: Experiment = Experiment {
+    name: NAME,
+    about: "The same memory through different attributes: what each operation takes when it is not cached",
+    help: "Examples:
+  fathom cacheability --on bcm2837                 a described machine, all attributes
+  fathom cacheability --on bcm2837 --op rmw --bytes 2560 --rounds 20000
+  fathom cacheability --substitute flush             this machine, without a driver
+
+Beside what the page tables say of each mapping (translated as) stands what its
+times say (behaves as): a core may treat an attribute as another one, and a
+hypervisor may overrule it; then there is no ratio. Where a subject supplies no
+other attribute than write-back it says so, and what would. Exit status: as of
+the survey.",
+    options: options::ALL,
+    default_budget: DefaultBudget::both(10_000),
+    plan,
+    read,
+    report: &KIND,
+    progress: None,
+    resumes: false,
+};
 
 /// Working sets when none are asked for, bytes: the study's text, the study's code, and a sweep beyond first and
 /// second levels.
@@ -81,29 +108,23 @@ struct Request {
     rounds: u64,
 }
 
-/// Whether the working set of a point is one: pairs of words at least.
-fn sound(bytes: u64) -> bool {
-    bytes >= 2 * STRIDE && bytes.is_multiple_of(2 * STRIDE) && bytes <= 1 << 40
-}
-
 impl Request {
     fn of(record: &Record) -> Request {
-        let run = record.run.clone().unwrap_or_default();
-        let has = |a: Attribute| run.attributes.is_empty() || run.attributes.contains(&a);
+        let asked = Options::of(record);
+        let has = |a: Attribute| asked.attributes.is_empty() || asked.attributes.contains(&a);
         // All others are compared with it.
         let kept = |&a: &Attribute| a == Attribute::WriteBack || has(a);
         let mut means: Vec<Means> =
             Attribute::ALL.iter().copied().filter(kept).map(Means::Attribute).collect();
-        if run.flush {
+        if asked.flush {
             means.push(Means::Flush);
         }
-        let wanted = |o: &Operation| run.operations.is_empty() || run.operations.contains(o);
+        let wanted = |o: &Operation| asked.operations.is_empty() || asked.operations.contains(o);
         let operations = Operation::ALL.iter().copied().filter(wanted).collect();
-        let mut sizes = if run.bytes.is_empty() { SIZES.to_vec() } else { run.bytes };
-        sizes.retain(|&bytes| sound(bytes));
+        let mut sizes = if asked.bytes.is_empty() { SIZES.to_vec() } else { asked.bytes };
         sizes.sort_unstable();
         sizes.dedup();
-        Request { means, operations, sizes, rounds: if run.rounds == 0 { ROUNDS } else { run.rounds } }
+        Request { means, operations, sizes, rounds: asked.rounds.unwrap_or(ROUNDS) }
     }
 
     /// Every point: means, operation, working set. Where each access is flushed nothing is copied, which has two lines to
@@ -120,7 +141,7 @@ impl Request {
     }
 }
 
-/// What reports of this experiment are.
+/// What its reports are.
 pub static KIND: ReportKind = ReportKind {
     name: NAME,
     metrics: &[metrics::common::ALL, metrics::cacheability::ALL, metrics::claims::ALL],

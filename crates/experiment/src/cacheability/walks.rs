@@ -27,7 +27,7 @@ const LOADS: u64 = 8209;
 const TABLES: [Attribute; 2] = [Attribute::WriteBack, Attribute::NormalNc];
 
 fn wanted(record: &Record) -> bool {
-    record.run.as_ref().is_some_and(|run| run.walks)
+    super::options::Options::of(record).walks
 }
 
 /// The trials of a round, where they are asked for.

@@ -16,6 +16,7 @@ use fathom_probe::splitmix::mix;
 use fathom_units::facts;
 use fathom_units::size;
 
+use super::options::Options;
 use crate::clock::step_ticks;
 use crate::common::scale::Scale;
 use crate::geometry::scan::place;
@@ -72,7 +73,7 @@ fn requested(
     steps: &[Step],
     levels: &[Level],
 ) -> Result<Vec<Request>, String> {
-    let mut colours = record.run.as_ref().map(|run| run.colours.clone()).unwrap_or_default();
+    let mut colours = Options::of(record).colours;
     colours.push(1);
     colours.sort_unstable();
     colours.dedup();
@@ -195,7 +196,7 @@ impl Request {
 
 /// The trials that are wanted next: none where no colours are asked for, or all has been asked.
 pub(super) fn wanted(record: &Record, scale: &Scale, steps: &[Step], modelled: bool) -> Vec<Trial> {
-    if record.run.as_ref().is_none_or(|run| run.colours.is_empty()) {
+    if Options::of(record).colours.is_empty() {
         return Vec::new();
     }
     let levels = geometry::levels(record, scale, steps);
@@ -354,7 +355,7 @@ impl Request {
 
 /// Adds what is known of colours to the report, where they were asked for.
 pub(super) fn read(record: &Record, scale: &Scale, steps: &[Step], levels: &[Level], report: &mut Report) {
-    if record.run.as_ref().is_none_or(|run| run.colours.is_empty()) {
+    if Options::of(record).colours.is_empty() {
         return;
     }
     let mut refuse = |what: String, reason: String, remedy: &str| {

@@ -20,12 +20,41 @@ use fathom_report::ReportKind;
 pub use plan::plan;
 pub use reading::read;
 
-use fathom_probe::machine::dma::{BYTES, Direction, Strategy};
+use fathom_probe::machine::dma::{Direction, Strategy};
+
+use crate::experiment::{DefaultBudget, Experiment};
 
 use crate::record::Record;
+use options::Options;
 
 /// The experiment's name.
 pub const NAME: &str = "dma";
+
+/// The experiment.
+pub static EXPERIMENT: Experiment = Experiment {
+    name: NAME,
+    about: "What a driver pays to give data to a device and to get it back: five strategies, by size and direction",
+    help: "Examples:
+  fathom dma                                       this machine, through the driver
+  fathom dma --on omap3-sdio --link 18.67Mbit      the study's board, described
+  fathom dma --on omap3-sdio --maintenance whole-cache --bytes 1536
+  fathom dma --on bcm2711 --mistake no-unmap       what that bug does to the data
+  fathom dma --substitute flush                      without the driver
+
+streaming-copy maps a cached buffer for each transfer, uncached-copy copies
+through one that is never mapped again, zero-copy maps the packet itself,
+persistent-copy synchronises a buffer that stays mapped, coherent uses the
+device's memory in place. Data are compared at the far end; where they differ
+there is no time. Exit status: as of the survey.",
+    options: options::ALL,
+    // On a model a mebibyte in both directions by five strategies, some rounds: 60 million accesses.
+    default_budget: DefaultBudget { hardware_ms: 10_000, modelled_ms: 20_000 },
+    plan,
+    read,
+    report: &KIND,
+    progress: None,
+    resumes: false,
+};
 
 /// Bytes of a transfer when none are asked for: powers of two, and a full Ethernet frame in three SDIO blocks.
 pub const SIZES: [u64; 14] = [
@@ -67,18 +96,16 @@ pub(crate) struct Wanted {
 
 impl Wanted {
     pub(crate) fn of(record: &Record) -> Wanted {
-        let run = record.run.clone().unwrap_or_default();
-        let dma = run.dma;
-        let has = |s: &Strategy| dma.strategies.is_empty() || dma.strategies.contains(s);
-        let goes = |d: &Direction| dma.directions.is_empty() || dma.directions.contains(d);
+        let asked = Options::of(record);
+        let has = |s: &Strategy| asked.strategies.is_empty() || asked.strategies.contains(s);
+        let goes = |d: &Direction| asked.directions.is_empty() || asked.directions.contains(d);
         let directions = Direction::ALL.iter().copied().filter(goes);
         let strategies = || Strategy::ALL.iter().copied().filter(has);
         let routes = directions.flat_map(|d| strategies().map(move |s| (s, d))).collect();
-        let mut sizes = if run.bytes.is_empty() { SIZES.to_vec() } else { run.bytes };
-        sizes.retain(|bytes| BYTES.contains(bytes));
+        let mut sizes = if asked.bytes.is_empty() { SIZES.to_vec() } else { asked.bytes };
         sizes.sort_unstable();
         sizes.dedup();
-        Wanted { routes, sizes, victim: dma.victim.unwrap_or(VICTIM) }
+        Wanted { routes, sizes, victim: asked.victim.unwrap_or(VICTIM) }
     }
 
     /// Sizes at which the victim is asked too.
@@ -88,7 +115,7 @@ impl Wanted {
     }
 }
 
-/// What reports of this experiment are.
+/// What its reports are.
 pub static KIND: ReportKind = ReportKind {
     name: NAME,
     metrics: &[metrics::common::ALL, metrics::dma::ALL, metrics::claims::ALL],

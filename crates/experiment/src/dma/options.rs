@@ -1,129 +1,197 @@
-//! What the DMA experiment was asked for, as it stands on the `run` line.
+//! Options of the DMA buffers.
 
-use std::ops::RangeInclusive;
+use fathom_probe::machine::dma::{
+    self as transfer, Direction, Engine, Maintenance, Mistake, Strategy, VICTIM as VICTIMS,
+};
 
-use fathom_probe::machine::dma::{Direction, Engine, Maintenance, Mistake, Strategy, VICTIM};
-use fathom_probe::wire::{Fields, Line, WireError};
+use crate::options::{LIST, Many, Opt, Values, number_and_unit, size, substitute, tokens, within};
+use crate::record::Record;
 
-/// Bits a second of a link: from a slow serial line to more than any.
-pub const LINK: RangeInclusive<u64> = 1_000..=10_000_000_000_000;
+/// Strategies.
+pub static STRATEGY: Opt = Opt {
+    name: "strategy",
+    value: "STRATEGY",
+    help: "Strategies, separated by commas",
+    default: "all five",
+    many: Many::List(LIST),
+    values: Values::Word(|| tokens(Strategy::ALL, Strategy::token)),
+    requires: None,
+};
 
-/// The options of the experiment; sizes and substitute are [`crate::record::Run`]'s.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Options {
+/// Directions.
+pub static DIRECTION: Opt = Opt {
+    name: "direction",
+    value: "DIRECTION",
+    help: "Which way data go",
+    default: "both",
+    many: Many::List(LIST),
+    values: Values::Word(|| tokens(Direction::ALL, Direction::token)),
+    requires: None,
+};
+
+/// Sizes of transfers, bytes.
+pub static BYTES: Opt = Opt {
+    name: "bytes",
+    value: "SIZES",
+    help: "Bytes of a transfer, separated by commas: bytes or K, M (binary), from 8 to 1M",
+    default: "64 to 1M, and sizes between those where two strategies change places",
+    many: Many::List(LIST),
+    values: Values::Number {
+        read: size,
+        check: |bytes| within(bytes, &transfer::BYTES, "from 8 bytes to 1M"),
+    },
+    requires: None,
+};
+
+/// Rate of a link.
+pub static LINK: Opt = Opt {
+    name: "link",
+    value: "RATE",
+    help: "Rate of the link at which a CPU's load is told: bits a second with bit, kbit, Mbit, Gbit, or bytes with B, \
+           kB, MB, GB (all decimal), as in 18.67Mbit",
+    default: "what the engine itself reaches",
+    many: Many::One,
+    values: Values::Text(|text| link(text).map(|bits| format!("{bits}bit"))),
+    requires: None,
+};
+
+/// Working set of the victim, bytes.
+pub static VICTIM: Opt = Opt {
+    name: "victim",
+    value: "SIZE",
+    help: "Working set that is walked before and after each transfer, to see what it lost: a multiple of 64 bytes from \
+           4K on, or 0 for none",
+    default: "32K",
+    many: Many::One,
+    values: Values::Number { read: size, check: victim },
+    requires: None,
+};
+
+/// What moves the data.
+pub static ENGINE: Opt = Opt {
+    name: "engine",
+    value: "ENGINE",
+    help: "What moves the data: none is maintenance and copies alone",
+    default: "what the machine has",
+    many: Many::One,
+    values: Values::Word(|| tokens(Engine::ALL, Engine::token)),
+    requires: None,
+};
+
+/// How buffers are maintained.
+pub static MAINTENANCE: Opt = Opt {
+    name: "maintenance",
+    value: "MAINTENANCE",
+    help: "How buffers are maintained, on a described machine in the place of its own way: all when they are mapped, \
+           once more when they are unmapped, cleaned whatever the direction, or the whole cache both times",
+    default: "",
+    many: Many::One,
+    values: Values::Word(|| tokens(Maintenance::ALL, Maintenance::token)),
+    requires: None,
+};
+
+/// What a driver does wrong.
+pub static MISTAKE: Opt = Opt {
+    name: "mistake",
+    value: "MISTAKE",
+    help: "What a described driver does wrong, to see what it does to the data",
+    default: "",
+    many: Many::One,
+    values: Values::Word(|| tokens(Mistake::ALL, Mistake::token)),
+    requires: None,
+};
+
+/// A substitute for the kernel's maintenance.
+pub static SUBSTITUTE: Opt = substitute::option(
+    "In place of the kernel's maintenance, where the driver is not there: flush means cleaning and invalidating each \
+     line from user space",
+);
+
+/// Every option, in the order of help.
+pub static ALL: &[&Opt] =
+    &[&STRATEGY, &DIRECTION, &BYTES, &LINK, &VICTIM, &ENGINE, &MAINTENANCE, &MISTAKE, &SUBSTITUTE];
+
+/// Bits a second of a link, `18.67Mbit`, `1Gbit`, `24MB`: from a slow serial line to more than any.
+fn link(text: &str) -> Result<u64, String> {
+    let (value, unit) = number_and_unit(text, "a rate such as 18.67Mbit, 24MB")?;
+    let (letter, unit) = if let Some(letter) = unit.strip_suffix("bit") {
+        (letter, 1.0)
+    } else if let Some(letter) = unit.strip_suffix('B') {
+        (letter, 8.0)
+    } else {
+        return Err(format!("unknown unit '{unit}': use bit or B, with k, M or G, as in 18.67Mbit, 24MB"));
+    };
+    let factor = match letter {
+        "" => 1.0,
+        "k" => 1e3,
+        "M" => 1e6,
+        "G" => 1e9,
+        other => return Err(format!("unknown prefix '{other}': use k, M or G (decimal)")),
+    };
+    let bits = (value * factor * unit).round() as u64;
+    within(bits, &(1_000..=10_000_000_000_000), "from 1kbit to 10000Gbit").map(|()| bits)
+}
+
+/// A victim's working set, or none.
+fn victim(bytes: u64) -> Result<(), String> {
+    if bytes == 0 || VICTIMS.contains(&bytes) && bytes.is_multiple_of(64) {
+        Ok(())
+    } else {
+        Err("must be 0 or multiples of 64 from 4K to 1G".to_owned())
+    }
+}
+
+/// The options of a record.
+pub(super) struct Options {
     /// Strategies; empty for all.
     pub strategies: Vec<Strategy>,
     /// Directions; empty for both.
     pub directions: Vec<Direction>,
-    /// Rate of the link at which a CPU's load is told, bits a second; 0 for what the engine itself reached.
-    pub link_bits: u64,
+    /// Sizes of transfers, bytes; empty where the experiment chooses them.
+    pub bytes: Vec<u64>,
+    /// Rate of the link at which a CPU's load is told, bits a second; none for what the engine itself reached.
+    pub link_bits: Option<u64>,
+    /// Bytes of the victim's working set, 0 for none; none for the experiment's.
+    pub victim: Option<u64>,
     /// What moves the data; none for what the machine has.
     pub engine: Option<Engine>,
     /// How a described kernel maintains buffers; none for its own way.
     pub maintenance: Option<Maintenance>,
     /// What a described driver does wrong.
     pub mistake: Option<Mistake>,
-    /// Bytes of the victim's working set, 0 for none; none for the experiment's.
-    pub victim: Option<u64>,
-}
-
-fn commas<T: Copy>(all: &[T], token: fn(T) -> &'static str) -> String {
-    all.iter().map(|v| token(*v)).collect::<Vec<_>>().join(",")
+    /// Are flushes a substitute for the kernel's maintenance?
+    pub flush: bool,
 }
 
 impl Options {
-    /// Key, option and value of everything that is a word, empty where nothing was asked.
-    fn texts(&self) -> [(&'static str, &'static str, String); 5] {
-        let one = |token: Option<&'static str>| token.unwrap_or_default().to_owned();
-        [
-            ("strategies", "strategy", commas(&self.strategies, Strategy::token)),
-            ("directions", "direction", commas(&self.directions, Direction::token)),
-            ("engine", "engine", one(self.engine.map(Engine::token))),
-            ("maintenance", "maintenance", one(self.maintenance.map(Maintenance::token))),
-            ("mistake", "mistake", one(self.mistake.map(Mistake::token))),
-        ]
-    }
-
-    /// Adds the keys that say something.
-    pub(crate) fn onto(&self, line: Line) -> Line {
-        let said = self.texts().into_iter().filter(|(_, _, text)| !text.is_empty());
-        let line = said.fold(line, |line, (key, _, text)| line.text(key, &text));
-        let line = if self.link_bits > 0 { line.int("link_bits", self.link_bits) } else { line };
-        self.victim.into_iter().fold(line, |line, victim| line.int("victim", victim))
-    }
-
-    /// Reads them.
-    pub(crate) fn read(f: &mut Fields<'_>) -> Result<Options, WireError> {
-        let within = |key: &str, value: Option<u64>, range: RangeInclusive<u64>| match value {
-            Some(value) if value > 0 && !range.contains(&value) => Err(WireError::new(format!(
-                "run: {key}={value} must be 0 or from {} to {}",
-                range.start(),
-                range.end()
-            ))),
-            value => Ok(value),
-        };
-        Ok(Options {
-            strategies: words(
-                "strategies",
-                f.text("strategies")?,
-                Strategy::from_token,
-                Strategy::choices(),
-            )?,
-            directions: words(
-                "directions",
-                f.text("directions")?,
-                Direction::from_token,
-                Direction::choices(),
-            )?,
-            engine: word("engine", f.text("engine")?, Engine::from_token, Engine::choices())?,
-            maintenance: word(
-                "maintenance",
-                f.text("maintenance")?,
-                Maintenance::from_token,
-                Maintenance::choices(),
-            )?,
-            mistake: word("mistake", f.text("mistake")?, Mistake::from_token, Mistake::choices())?,
-            link_bits: within("link_bits", f.int("link_bits")?, LINK)?.unwrap_or(0),
-            victim: within("victim", f.int("victim")?, VICTIM)?,
-        })
-    }
-
-    /// The options as they would be typed.
-    #[must_use]
-    pub fn words(&self) -> String {
-        let said = self.texts().into_iter().filter(|(_, _, text)| !text.is_empty());
-        let mut words: String = said.map(|(_, option, text)| format!(" --{option} {text}")).collect();
-        if self.link_bits > 0 {
-            words += &format!(" --link {}bit", self.link_bits);
+    pub(super) fn of(record: &Record) -> Options {
+        let asked = record.asked();
+        Options {
+            strategies: asked.values(&STRATEGY, Strategy::from_token),
+            directions: asked.values(&DIRECTION, Direction::from_token),
+            bytes: asked.numbers(&BYTES),
+            link_bits: asked.value(&LINK, |text| link(text).ok()),
+            victim: asked.number(&VICTIM),
+            engine: asked.value(&ENGINE, Engine::from_token),
+            maintenance: asked.value(&MAINTENANCE, Maintenance::from_token),
+            mistake: asked.value(&MISTAKE, Mistake::from_token),
+            flush: asked.has(&SUBSTITUTE),
         }
-        self.victim.into_iter().fold(words, |words, victim| words + &format!(" --victim {victim}"))
     }
 }
 
-/// Words with commas, each at most once in the list of all.
-fn words<T: PartialEq>(
-    key: &str,
-    text: Option<&str>,
-    from: fn(&str) -> Option<T>,
-    choices: &str,
-) -> Result<Vec<T>, WireError> {
-    let mut all = Vec::new();
-    for one in text.unwrap_or_default().split(',').filter(|word| !word.is_empty()) {
-        let value = from(one).ok_or_else(|| {
-            WireError::new(format!("run: {key} has '{one}', which is not one of: {choices}"))
-        })?;
-        if !all.contains(&value) {
-            all.push(value);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_decimal_bits_or_bytes() {
+        assert_eq!(link("18.67Mbit"), Ok(18_670_000));
+        assert_eq!(link("24MB"), Ok(192_000_000));
+        assert_eq!(link("18670000bit"), Ok(18_670_000));
+        assert_eq!(LINK.values.read("18.67Mbit"), Ok("18670000bit".to_owned()));
+        for bad in ["", "18", "Mbit", "18mbit", "18MiB", "1bit", "99999Gbit", "nanMbit", "1TB"] {
+            assert!(link(bad).is_err(), "{bad}");
         }
     }
-    Ok(all)
-}
-
-fn word<T: PartialEq>(
-    key: &str,
-    text: Option<&str>,
-    from: fn(&str) -> Option<T>,
-    choices: &str,
-) -> Result<Option<T>, WireError> {
-    Ok(words(key, text, from, choices)?.pop())
 }

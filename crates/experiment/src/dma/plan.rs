@@ -6,6 +6,7 @@ use fathom_probe::machine::dma::Transfers;
 use fathom_probe::pattern::{Memory, PatternKind, Transfer, Trial};
 
 use super::crossings::changes;
+use super::options::Options;
 use super::points::{self, PILOT_ROUND};
 use super::{Route, Wanted};
 use crate::budget::Budget;
@@ -100,7 +101,7 @@ fn all(record: &Record, wanted: &Wanted, samples: u64) -> Vec<Trial> {
 /// A size between those where two strategies change places, for both of them, as often as any other.
 fn between(record: &Record, wanted: &Wanted, samples: u64, rounds: u64) -> Vec<Trial> {
     // Who asks for sizes wants those.
-    if record.run.as_ref().is_some_and(|run| !run.bytes.is_empty()) {
+    if !Options::of(record).bytes.is_empty() {
         return Vec::new();
     }
     let points = points::all(record);
@@ -138,8 +139,7 @@ fn middle(low: u64, high: u64) -> u64 {
 }
 
 fn trial(record: &Record, (strategy, direction): Route, bytes: u64, samples: u64) -> Trial {
-    let run = record.run.clone().unwrap_or_default();
-    let requested = &run.dma;
+    let requested = Options::of(record);
     let transfers = Transfers {
         strategy,
         direction,
@@ -150,7 +150,7 @@ fn trial(record: &Record, (strategy, direction): Route, bytes: u64, samples: u64
     };
     Trial {
         memory: Memory::of(bytes, 8),
-        controls: Controls { flush: run.flush, ..Controls::default() },
+        controls: Controls { flush: requested.flush, ..Controls::default() },
         samples,
         warm: WARM,
         ..Trial::of(Transfer { transfers })

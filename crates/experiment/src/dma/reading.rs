@@ -55,9 +55,9 @@ fn times(record: &Record, wanted: &Wanted, report: &mut Report) {
     let mut losses = points::losses(record, &scale);
     losses.sort_by_key(|loss| place(&loss.key));
     pollution(&losses, report);
-    let requested = record.run.as_ref().map(|run| run.dma.clone()).unwrap_or_default();
+    let requested = Options::of(record);
     if requested.mistake.is_none() {
-        study::rows(&points, link.filter(|_| requested.link_bits > 0), report);
+        study::rows(&points, link.filter(|_| requested.link_bits.is_some()), report);
     }
     no_throughput(&points, report);
     missing(record, wanted, (&points, &losses), report);
@@ -66,7 +66,7 @@ fn times(record: &Record, wanted: &Wanted, report: &mut Report) {
 
 /// Bits a second at which a CPU's load is told: what was asked for, or what the engine reached at its largest transfer.
 fn link(record: &Record, points: &[Point], report: &mut Report) -> Option<f64> {
-    let requested = record.run.as_ref().map_or(0, |run| run.dma.link_bits);
+    let requested = Options::of(record).link_bits;
     let engine = |point: &&Point| point.is_timed_engine();
     let reached = points.iter().filter(engine).max_by_key(|point| point.key.bytes).and_then(|point| {
         let own = |row: &fathom_probe::machine::dma::Transferred, ns: f64| {
@@ -76,8 +76,8 @@ fn link(record: &Record, points: &[Point], report: &mut Report) -> Option<f64> {
         (ns > 0.0).then(|| (point.key.bytes as f64 * 8.0 * 1e9 / ns, point))
     });
     let (bits, mut row) = match (requested, reached) {
-        (0, None) => return None,
-        (0, Some((bits, point))) => {
+        (None, None) => return None,
+        (None, Some((bits, point))) => {
             let mut row = number(&metrics::DMA_LINK, bits / 1e6, "Mbit/s");
             row.basis = Basis::Derived;
             row.detail.set(metrics::LINK_SIZE, Item::Number(point.key.bytes as f64));
@@ -88,7 +88,7 @@ fn link(record: &Record, points: &[Point], report: &mut Report) -> Option<f64> {
             (row.count, row.trials) = (point.count() as u64, point.ids.clone());
             (bits, row)
         }
-        (requested, _) => {
+        (Some(requested), _) => {
             let mut row = number(&metrics::DMA_LINK, requested as f64 / 1e6, "Mbit/s");
             row.basis = Basis::Assumed;
             row.notes.push("as it was asked for".into());
@@ -308,7 +308,7 @@ fn wrong_data(record: &Record, report: &mut Report) {
         return;
     }
     let all: usize = record.trials.iter().map(|r| r.transfers.rows.len()).sum::<usize>() + wrong;
-    let requested = record.run.as_ref().and_then(|run| run.dma.mistake);
+    let requested = Options::of(record).mistake;
     report.warnings.push(Warning {
         token: "wrong-data",
         text: format!(

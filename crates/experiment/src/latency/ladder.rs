@@ -9,46 +9,11 @@ use fathom_probe::machine::{Controls, Pages};
 use fathom_probe::pattern::{Chase, Memory, OrderKind, PatternKind, Single, Trial, Walk};
 use fathom_probe::splitmix::mix;
 
+use super::options::{Ladder, Options};
 use super::plan::requested;
 use super::reading::{Bias, Measure, by_trial, ids, joined, peak};
 use crate::reading::{measured, number};
 use crate::record::{Record, TrialRun};
-
-/// What is changed from rung to rung.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ladder {
-    /// The order of the loads: random, window, sequential. What prefetch, lines and rows are worth.
-    Order,
-    /// The page size: base, huge. What translation costs.
-    Page,
-    /// Where the memory lies, some places: what colliding physical pages cost.
-    Placement,
-    /// Prefetchers on and off, in the order that they foresee best: what they are worth, and not what another order
-    /// is worth besides.
-    Prefetch,
-}
-
-impl Ladder {
-    /// Every ladder.
-    pub const ALL: [Ladder; 4] = [Ladder::Order, Ladder::Page, Ladder::Placement, Ladder::Prefetch];
-
-    /// The word for it, in findings and on the command line.
-    #[must_use]
-    pub fn token(self) -> &'static str {
-        match self {
-            Ladder::Order => "order",
-            Ladder::Page => "page",
-            Ladder::Placement => "placement",
-            Ladder::Prefetch => "prefetch",
-        }
-    }
-
-    /// The ladder that a word stands for.
-    #[must_use]
-    pub fn from_token(word: &str) -> Option<Ladder> {
-        Ladder::ALL.into_iter().find(|l| l.token() == word)
-    }
-}
 
 /// Rungs of the ladder of orders. Constant strides are asked by `stride`.
 const ORDERS: [OrderKind; 3] = [OrderKind::Random, OrderKind::Window, OrderKind::Sequential];
@@ -98,14 +63,14 @@ fn rungs(ladder: Ladder) -> Vec<LadderStep> {
 }
 
 fn wanted(record: &Record) -> Vec<Ladder> {
-    let requested = record.run.as_ref().map_or(&[][..], |r| &r.ladders);
+    let requested = Options::of(record).ladders;
     Ladder::ALL.into_iter().filter(|l| requested.contains(l)).collect()
 }
 
 /// The places of the ladder of placements: the same in every round, so that what differs from place to place is
 /// told from what differs from round to round. None where it was not asked for.
 pub(super) fn places(record: &Record) -> Vec<u64> {
-    let Some(run) = record.run.as_ref().filter(|r| r.ladders.contains(&Ladder::Placement)) else {
+    let Some(run) = record.run.as_ref().filter(|_| wanted(record).contains(&Ladder::Placement)) else {
         return Vec::new();
     };
     // As long as those that rounds draw, and never 0, which stands for none.

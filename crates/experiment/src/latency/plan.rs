@@ -2,6 +2,7 @@
 
 use fathom_probe::pattern::{Chase, Memory, Single, Trial, Walk};
 
+use super::options::Options;
 use super::{REFERENCE, SIZES, STRIDE, ladder};
 use crate::budget::Budget;
 use crate::clock::{coarse, step_ticks};
@@ -47,8 +48,8 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
 
 /// The sizes asked for, whole cells.
 pub(super) fn requested(record: &Record) -> Vec<u64> {
-    let requested = record.run.as_ref().map_or(&[][..], |r| &r.bytes);
-    let requested = if requested.is_empty() { &SIZES[..] } else { requested };
+    let requested = Options::of(record).bytes;
+    let requested = if requested.is_empty() { SIZES.to_vec() } else { requested };
     requested.iter().map(|b| (b / STRIDE * STRIDE).max(2 * STRIDE)).collect()
 }
 

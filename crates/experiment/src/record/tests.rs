@@ -1,4 +1,3 @@
-use fathom_probe::load::{BlockMode, Load};
 use std::sync::LazyLock;
 
 use fathom_probe::pattern::{self, Clock, Memory};
@@ -7,10 +6,7 @@ use fathom_probe::wire::Value;
 use proptest::prelude::*;
 
 use super::*;
-use crate::latency::ladder::Ladder;
 use crate::{budget::Budget, disturbance, survey};
-use fathom_probe::machine::dma::{self, Direction, Engine, Maintenance, Mistake};
-use fathom_probe::machine::{Attribute, Operation};
 
 /// A small whole session: facts (one in parts), a clock trial, a proven chase, a refusal, the end.
 fn session() -> Vec<String> {
@@ -21,38 +17,7 @@ fn session() -> Vec<String> {
         budget_ms: 1000,
         build: "x".into(),
         command: "fathom survey --on 'a b'".into(),
-        bytes: vec![8192, 1 << 20],
-        strides: vec![8, 4096],
-        operations: vec![Operation::Rmw, Operation::Read],
-        ladders: vec![Ladder::Page],
-        first_touch: true,
-        prefetch: true,
-        replacement: true,
-        attributes: vec![Attribute::NormalNc, Attribute::Device],
-        rounds: 100,
-        flush: true,
-        every_mair: true,
-        walks: true,
-        colours: vec![1, 4],
-        dma: crate::dma::options::Options {
-            strategies: vec![dma::Strategy::ZeroCopy, dma::Strategy::Coherent],
-            directions: vec![Direction::FromDevice],
-            link_bits: 18_670_000,
-            engine: Some(Engine::Edu),
-            maintenance: Some(Maintenance::WholeCache),
-            mistake: Some(Mistake::NoUnmap),
-            victim: Some(0),
-        },
-        wakeup: crate::wakeup::options::Options {
-            conditions: vec!["none".into(), "study-vm".into()],
-            loads: vec![Load::parse("cpu*2 vm:64M").expect("a load"), Load::parse("io").expect("a load")],
-            like_stress: true,
-            sweep: true,
-            modes: vec![BlockMode::Free, BlockMode::Hang(2)],
-            every_ns: 100_000,
-            priority: Some(0),
-            untraced: true,
-        },
+        asked: Asked::default().switched_on(&survey::options::REPLACEMENT),
     };
     let chase = Trial { id: 2, round: 1, memory: Memory::of(8192, 64), samples: 20, ..Trial::default() };
     let chain = chase.pattern.chain(&chase, 0, 0, 4096).expect("a chain");
@@ -148,7 +113,7 @@ fn every_line_of_a_session_round_trips() {
     for text in SESSION.iter() {
         let line = Line::parse(text).unwrap();
         let again = match line.word.as_str() {
-            "run" => Run::read(&line).unwrap().line(),
+            "run" => Run::of_line(&line).unwrap().line(),
             "end" => End::read(&line).unwrap().line(),
             "trial" => Trial::read(&line).unwrap().line(),
             "sample" => Samples::read(&line).unwrap().lines().remove(0),
@@ -356,20 +321,6 @@ fn huge_numbers_are_read_or_refused_and_sums_do_not_overflow() {
     assert_eq!(record.problems.len(), 2, "{:?}", record.problems);
     assert!(record.problems[0].contains("id and round"), "{:?}", record.problems);
     assert_eq!(Budget::of(&record, 1000).spent, max);
-}
-
-#[test]
-fn page_colours_that_nobody_can_ask_for_are_refused() {
-    let text = SESSION.join("\n");
-    for bad in ["colours=0", "colours=1,1025", "colours=18446744073709551615"] {
-        let record = read(&text.replace("colours=1,4", bad)).unwrap();
-        let problem = &record.problems[0];
-        assert!(record.run.is_none() && problem.contains("colours has"), "{problem}");
-        assert!(problem.contains("from 1 to 1024"), "{problem}");
-    }
-    let many = format!("colours={}", vec!["1"; 1000].join(","));
-    let record = read(&text.replace("colours=1,4", &many)).unwrap();
-    assert!(record.run.is_none() && record.problems[0].contains("more than 64"), "{:?}", record.problems);
 }
 
 #[test]

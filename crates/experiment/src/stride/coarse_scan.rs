@@ -42,7 +42,7 @@ const ALIKE: f64 = 1.25;
 
 /// Is there one? Whoever names the sizes wants those.
 pub(super) fn wanted(record: &Record) -> bool {
-    record.run.as_ref().is_none_or(|run| run.bytes.is_empty())
+    super::options::Options::of(record).bytes.is_empty()
 }
 
 /// Its trials: two sizes an octave, as far as a share of the budget and the memory reach.

@@ -7,6 +7,7 @@ use fathom_analysis::metrics::stride as metrics;
 use fathom_probe::machine::Operation;
 use fathom_probe::pattern::{Memory, PatternKind, Stride, Trial};
 
+use super::options::Options;
 use super::plan::{Request, SAMPLES};
 use super::reading::Point;
 use crate::clock::step_ticks;
@@ -22,7 +23,7 @@ const MOST_SAMPLES: u64 = 50;
 /// One trial of each point, where they were asked for. A lap at most is touched for the first time, so n and 2n
 /// together are one, and n is of whole pages, so that twice as many accesses meet twice as many faults.
 pub(super) fn trials(record: &Record, requested: &[Request]) -> Vec<Trial> {
-    if record.run.as_ref().is_none_or(|run| !run.first_touch) {
+    if !Options::of(record).first_touch {
         return Vec::new();
     }
     let page = Scale::of(record).base;

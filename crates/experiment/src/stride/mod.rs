@@ -9,6 +9,7 @@ mod coarse_scan;
 mod first_touch;
 mod headline;
 mod lines;
+pub mod options;
 mod plan;
 mod prefetch;
 mod reading;
@@ -20,10 +21,36 @@ use fathom_report::ReportKind;
 pub use plan::plan;
 pub use reading::read;
 
+use crate::experiment::{DefaultBudget, Experiment};
+
 use fathom_probe::machine::Operation;
 
 /// The experiment's name.
 pub const NAME: &str = "stride";
+
+/// The experiment.
+pub static EXPERIMENT: Experiment = Experiment {
+    name: NAME,
+    about: "Time an access and time a line touched, by working set, stride and operation: independent accesses",
+    help: "Examples:
+  fathom stride                                    inside and beyond each tier
+  fathom stride --bytes 16K,1M,64M --strides 8,64 --op rmw --budget 20s
+  fathom stride --on am5728 --bytes 256K --json
+  fathom stride --first-touch --prefetch --budget 30s  page faults, and prefetch
+
+Below the line's length several accesses share a line; from there on each brings
+its own. A size between two levels tells whether the farther one is on; without
+--bytes a coarse scan of dependent loads finds such sizes, and a sentence at each says
+what answers there. What the core overlaps and fetches ahead is in the times of
+sweeps. Exit status: as of the survey.",
+    options: options::ALL,
+    default_budget: DefaultBudget::both(10_000),
+    plan,
+    read,
+    report: &KIND,
+    progress: None,
+    resumes: false,
+};
 
 /// Working sets when none are asked for and nothing could be sketched, bytes: inside the first level, inside the second, beyond a small
 /// second level, and beyond all but the last levels of servers.
@@ -43,7 +70,7 @@ fn operations(requested: &[Operation]) -> &[Operation] {
     if requested.is_empty() { Operation::STRIDES } else { requested }
 }
 
-/// What reports of this experiment are.
+/// What its reports are.
 pub static KIND: ReportKind = ReportKind {
     name: NAME,
     metrics: &[

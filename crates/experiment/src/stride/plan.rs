@@ -4,6 +4,7 @@
 use fathom_probe::machine::Operation;
 use fathom_probe::pattern::{Memory, Stride, Trial};
 
+use super::options::Options;
 use super::{SIZES, STRIDES, coarse_scan, first_touch, operations, prefetch};
 use crate::budget::Budget;
 use crate::clock::step_ticks;
@@ -80,7 +81,7 @@ fn points(record: &Record, requested: &[Request]) -> Vec<Trial> {
 
 /// The working sets, ascending: those asked for, else those that the sketch asks for.
 pub(super) fn sizes(record: &Record, coarse_scan: Option<&coarse_scan::CoarseScan>) -> Vec<u64> {
-    let mut all = record.run.as_ref().map_or(Vec::new(), |run| run.bytes.clone());
+    let mut all = Options::of(record).bytes;
     if all.is_empty() {
         all = coarse_scan.map_or(SIZES.to_vec(), |coarse_scan| coarse_scan.sizes(record));
     }
@@ -91,18 +92,16 @@ pub(super) fn sizes(record: &Record, coarse_scan: Option<&coarse_scan::CoarseSca
 
 /// Every point asked for, once.
 pub(super) fn requested(record: &Record, sizes: &[u64]) -> Vec<Request> {
-    let run = record.run.clone().unwrap_or_default();
+    let asked = Options::of(record);
     let sorted = |requested: Vec<u64>, otherwise: &[u64]| {
         let mut all = if requested.is_empty() { otherwise.to_vec() } else { requested };
         all.sort_unstable();
         all.dedup();
         all
     };
-    let mut steps = sorted(run.strides, &STRIDES);
-    // A record may come from anywhere; the wire takes no others.
-    steps.retain(|step| step.is_power_of_two() && *step >= 8);
+    let steps = sorted(asked.strides, &STRIDES);
     let mut points = Vec::new();
-    for &operation in Operation::STRIDES.iter().filter(|o| operations(&run.operations).contains(o)) {
+    for &operation in Operation::STRIDES.iter().filter(|o| operations(&asked.operations).contains(o)) {
         for &bytes in sizes {
             points.extend(steps.iter().map(|&step| (bytes, step, operation)));
         }

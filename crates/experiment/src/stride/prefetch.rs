@@ -29,7 +29,7 @@ const LONGEST: i8 = 8;
 const CLEARLY: f64 = 1.25;
 
 fn wanted(record: &Record) -> bool {
-    record.run.as_ref().is_some_and(|run| run.prefetch)
+    super::options::Options::of(record).prefetch
 }
 
 /// The longest line that anybody claims, bytes: shorter ones are steps of their own, longer ones would look like

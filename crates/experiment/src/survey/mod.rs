@@ -7,6 +7,7 @@
 
 mod claims;
 mod headline;
+pub mod options;
 mod reading;
 mod view;
 
@@ -15,13 +16,36 @@ use fathom_probe::pattern::Trial;
 use fathom_report::ReportKind;
 
 use crate::budget::Budget;
+use crate::experiment::{DefaultBudget, Experiment};
 use crate::geometry;
 use crate::record::Record;
 
+use options::Options;
 pub use reading::read;
 
 /// The experiment's name.
 pub const NAME: &str = "survey";
+
+/// The experiment.
+pub static EXPERIMENT: Experiment = Experiment {
+    name: NAME,
+    about: "The whole memory hierarchy of a subject, in seconds: tiers, TLBs, prefetch, claims",
+    help: "Examples:
+  fathom survey                                   this machine, ten seconds
+  fathom survey --budget 3s --record here.fathom  less time, and keep the record
+  fathom survey --on bcm2711 --json               a described machine, for a script
+
+Exit status: 0 done, 1 failed, 2 wrong command line or file, 3 done below the
+quality bar (disturbed, cut short, less certain than promised), 5 all refused,
+130 or 143 interrupted (the record and the report hold what there is)",
+    options: options::ALL,
+    default_budget: DefaultBudget::both(10_000),
+    plan,
+    read,
+    report: &KIND,
+    progress: None,
+    resumes: false,
+};
 
 /// Share of the budget that finds the latency curve, the TLBs' reach and the orders; the rest asks how levels are built. On
 /// hardware that takes some tenths of a second, and the plans between its rounds as long again.
@@ -37,7 +61,7 @@ const STAIRCASE_DEEP: f64 = 0.6;
 /// and stands for accesses on a model (see [`crate::budget`]).
 #[must_use]
 pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
-    let replacement = replacement(record);
+    let replacement = Options::of(record).replacement;
     let share = match (replacement, Budget::of(record, budget_ms).modelled) {
         (true, _) => STAIRCASE_DEEP,
         (false, true) => STAIRCASE_MODELLED,
@@ -49,12 +73,7 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     })
 }
 
-/// Is the levels' replacement asked too?
-fn replacement(record: &Record) -> bool {
-    record.run.as_ref().is_some_and(|run| run.replacement)
-}
-
-/// What reports of this experiment are.
+/// What its reports are.
 pub static KIND: ReportKind = ReportKind {
     name: NAME,
     metrics: &[

@@ -9,6 +9,7 @@ use fathom_probe::machine::Pages;
 use fathom_probe::pattern::OrderKind;
 use fathom_units::size;
 
+use super::options::Options;
 use super::{NAME, claims};
 use crate::claims::rows;
 use crate::common::scale::{At, Scale, believable, no_huge_pages};
@@ -59,7 +60,7 @@ fn measurements(record: &Record, report: &mut Report) {
             remedy: "give it a larger --budget".into(),
         });
     }
-    let levels = geometry::read(record, &scale, &all, super::replacement(record), report);
+    let levels = geometry::read(record, &scale, &all, Options::of(record).replacement, report);
     orders(record, &scale, report);
     report.findings.extend(rows(&decoded));
     report.findings.extend(geometry::rows::verdicts(&decoded, &levels, scale.base));

@@ -10,6 +10,7 @@ use fathom_probe::load::Stress;
 use fathom_probe::pattern::{PatternKind, Wake};
 
 use super::conditions::{self, Case, FACTORS};
+use super::options::Options;
 use super::plan::{PILOT_ROUND, traced};
 use super::reading::{Unit, refuse, word};
 use super::series::Series;
@@ -52,7 +53,7 @@ impl At {
 
 /// The rows `effect.FACTOR`, `interaction.A.B` and `explained.FACTOR`.
 pub(super) fn rows(record: &Record, unit: Unit, report: &mut Report) {
-    let sweep = record.run.as_ref().is_some_and(|run| run.wakeup.sweep);
+    let sweep = Options::of(record).sweep;
     if sweep || !conditions::design_runs(record) {
         return;
     }

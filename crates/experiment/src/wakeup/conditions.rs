@@ -5,91 +5,20 @@ use fathom_probe::load::{Load, Stress};
 use fathom_probe::machine::ClockTrust;
 use fathom_probe::pattern::{PatternKind, Trial, Wake};
 
+pub(crate) use super::named::State;
+use super::named::{CONFINED, STUDY_MALLOC, STUDY_VM};
+pub use super::named::{Condition, LOADS, NAMED, named};
+use super::options::Options;
 use crate::record::Record;
-
-/// The study's load (S3): `stress -c 16 -i 4 -d 2 --hdd-bytes 256M`.
-const STUDY: &str = "cpu*16 io*4 disk*2:256M";
-/// And with `--vm 2 --vm-bytes 128M`.
-const STUDY_VM: &str = "cpu*16 io*4 disk*2:256M vm*2:128M";
-/// The same with blocks that are allocated as `stress` really does.
-const STUDY_MALLOC: &str = "cpu*16 io*4 disk*2:256M malloc*2:128M";
 
 /// What a task that has work walks after each awakening, bytes: half of a small first level.
 pub(crate) const WORK: u64 = 16 << 10;
-/// The word of the study's load with its memory workers, kept to a share of the caches.
-const CONFINED: &str = "study-vm-confined";
-
 /// One line: a task that only says that it is awake.
 pub(crate) const NO_WORK: u64 = 64;
 /// What is swept where no private cache is claimed: twice what any core here has of its own.
 const EVICT: u64 = 4 << 20;
 /// Most that is swept: what is shared is the load's to spoil.
 const MOST_EVICTED: u64 = 16 << 20;
-
-/// In which state the task finds the caches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
-    /// As the load left them; the task has no work.
-    Idle,
-    /// As the load left them; the task walks [`WORK`].
-    Warm,
-    /// The task's own lines are flushed before each sleep.
-    Flushed,
-    /// A buffer larger than the core's own caches is swept before each sleep.
-    Evicted,
-    /// The load may fill the least share of the caches that can be partitioned; the task has no work.
-    Confined,
-}
-
-/// A condition that has a word.
-#[derive(Clone, Copy, Debug)]
-pub struct Condition {
-    /// The word in findings and on the command line.
-    pub token: &'static str,
-    /// What it is, for people.
-    pub about: &'static str,
-    load: &'static str,
-    state: State,
-}
-
-const fn loaded(token: &'static str, load: &'static str, about: &'static str) -> Condition {
-    Condition { token, about, load, state: State::Idle }
-}
-
-const fn state(token: &'static str, state: State, about: &'static str) -> Condition {
-    Condition { token, about, load: "", state }
-}
-
-/// Every condition that has a word, in the order of reports.
-pub const NAMED: &[Condition] = &[
-    loaded("none", "", "nothing beside"),
-    loaded("study", STUDY, "study S3's load: stress -c 16 -i 4 -d 2 --hdd-bytes 256M"),
-    loaded("study-vm", STUDY_VM, "the same with --vm 2 --vm-bytes 128M"),
-    Condition {
-        token: CONFINED,
-        about: "the same, its workers kept to the least share of the caches (resctrl)",
-        load: STUDY_VM,
-        state: State::Confined,
-    },
-    loaded("cpu", "cpu*2", "two workers that only compute"),
-    loaded("io", "io*2", "two workers that sync"),
-    loaded("disk", "disk*2", "two workers that write files"),
-    loaded("vm", "vm*2:128M", "two workers that map, write, read back and unmap 128 MiB"),
-    loaded("malloc", "malloc*2:128M", "the same as stress allocates"),
-    loaded("read", "read*2", "two workers that load: bandwidth"),
-    loaded("write", "write*2", "two workers that store: bandwidth"),
-    loaded("copy", "copy*2", "two workers that copy: bandwidth"),
-    loaded("chase", "chase*2", "two workers that chase pointers: a footprint in caches"),
-    loaded("pages", "pages*2", "two workers that load a line a page: page walks"),
-    loaded("fault", "fault*2", "two workers that touch fresh pages: page faults"),
-    loaded("unmap", "unmap*2", "two workers that unmap pages: TLB shoot-downs"),
-    state("warm", State::Warm, "nothing beside, and the task walks 16 KiB"),
-    state("flushed", State::Flushed, "and these lines were flushed before the sleep"),
-    state("evicted", State::Evicted, "and more than the core's own caches was swept before the sleep"),
-];
-
-/// Loads of the user's own, at most: `load-1` and so on, which the schema lists one by one.
-pub const LOADS: usize = 18;
 
 /// The pure factors of the randomised design, in its order.
 pub const FACTORS: [Stress; 5] = [Stress::Copy, Stress::Chase, Stress::Pages, Stress::Fault, Stress::Unmap];
@@ -100,21 +29,9 @@ const QUICK: [&str; 13] = [
     "flushed", "evicted",
 ];
 
-/// The condition of a word.
-#[must_use]
-pub fn named(word: &str) -> Option<&'static Condition> {
-    NAMED.iter().find(|condition| condition.token == word)
-}
-
 /// Is this what a trial ran under? Of conditions that need nothing of the record.
 pub(crate) fn is_named(word: &str, trial: &Trial) -> bool {
     named(word).is_some_and(|condition| Case::of(condition, &Record::default()).is_of(trial))
-}
-
-/// The words, for messages.
-#[must_use]
-pub fn choices() -> String {
-    NAMED.iter().map(|condition| condition.token).collect::<Vec<_>>().join(" ")
 }
 
 /// What one series of activations runs under.
@@ -129,7 +46,7 @@ pub(crate) struct Case {
 impl Case {
     /// The condition of a word, for the machine of a record.
     pub(crate) fn of(condition: &Condition, record: &Record) -> Case {
-        let requested = record.run.as_ref().is_some_and(|run| run.wakeup.like_stress);
+        let requested = Options::of(record).like_stress;
         let text = match condition.load {
             STUDY_VM if requested => STUDY_MALLOC,
             load => load,
@@ -200,7 +117,7 @@ fn runs(record: &Record, case: &Case) -> bool {
 
 /// All cells that a record asks for, or the experiment's own.
 fn requested(record: &Record) -> Vec<Case> {
-    let requested = record.run.as_ref().map(|run| run.wakeup.clone()).unwrap_or_default();
+    let requested = Options::of(record);
     let own = requested.loads.iter().enumerate().map(|(nth, load)| Case::own(nth, load));
     let words: Vec<&str> = match (requested.conditions.is_empty(), requested.loads.is_empty()) {
         (false, _) => requested.conditions.iter().map(String::as_str).collect(),
@@ -226,9 +143,8 @@ pub(crate) fn confined(record: &Record) -> Option<Case> {
 
 /// Is it asked for, or nothing chosen?
 pub(crate) fn confined_wanted(record: &Record) -> bool {
-    let sweep = record.run.as_ref().is_some_and(|run| run.wakeup.sweep);
-    let requested =
-        record.run.as_ref().is_some_and(|run| run.wakeup.conditions.iter().any(|c| c == CONFINED));
+    let sweep = Options::of(record).sweep;
+    let requested = Options::of(record).conditions.iter().any(|c| c == CONFINED);
     requested || !sweep && design_wanted(record)
 }
 
@@ -239,7 +155,7 @@ fn confines(record: &Record) -> bool {
 
 /// Is the randomised design over the factors wanted too? Where nothing was chosen.
 pub(crate) fn design_wanted(record: &Record) -> bool {
-    let requested = record.run.as_ref().map(|run| run.wakeup.clone()).unwrap_or_default();
+    let requested = Options::of(record);
     requested.conditions.is_empty() && requested.loads.is_empty()
 }
 
@@ -264,7 +180,9 @@ pub(crate) fn factors_of(load: &Load) -> Option<Vec<bool>> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::options::{CONDITIONS, LIKE_STRESS};
     use super::*;
+    use crate::options::Asked;
 
     #[test]
     fn every_word_has_a_load_that_parses_and_no_two_are_alike() {
@@ -286,11 +204,13 @@ mod tests {
             (ClockTrust::Real, false, NAMED.len()),
             (ClockTrust::Real, true, NAMED.len()),
         ] {
-            let wakeup =
-                super::super::options::Options { conditions: all.clone(), like_stress, ..Default::default() };
+            let mut asked = Asked::default().with(&CONDITIONS, &all).expect("words");
+            if like_stress {
+                asked = asked.switched_on(&LIKE_STRESS);
+            }
             let mut record = Record::default();
             record.trust.replace(trust);
-            record.run.replace(crate::record::Run { wakeup, ..Default::default() });
+            record.run.replace(crate::record::Run { asked, ..Default::default() });
             let (run, refused) = (cases(&record), not_run(&record));
             assert_eq!((run.len(), run.len() + refused.len()), (count, NAMED.len()));
             let trials: Vec<Trial> = run.iter().map(|case| case.onto(Trial::default(), &record)).collect();

@@ -10,8 +10,10 @@ mod causes;
 pub mod conditions;
 mod headline;
 mod imported;
+mod named;
 pub mod options;
 mod plan;
+mod progress;
 mod reading;
 mod series;
 mod sweep;
@@ -24,17 +26,43 @@ use fathom_report::ReportKind;
 pub use plan::plan;
 pub use reading::read;
 
+use crate::experiment::{DefaultBudget, Experiment};
+
 /// The experiment's name.
 pub const NAME: &str = "wakeup";
+
+/// The experiment.
+pub static EXPERIMENT: Experiment = Experiment {
+    name: NAME,
+    about: "How late a periodic real-time task is woken, what co-running load adds, and where that time goes",
+    help: "Examples:
+  fathom wakeup                                  a minute: the study's load against pure factors
+  fathom wakeup --conditions none,vm --period 100us
+  fathom wakeup --load 'vm*4:64M cpu*2' --budget 20s
+  fathom wakeup --sweep --budget 10m --record sweep.fathom
+  fathom wakeup --resume sweep.fathom --budget 20m
+
+The task sleeps until an absolute time, again and again; each wake-up is kept,
+and where the kernel's tracepoints may be read, the timer's interrupt, the
+wake-up and the switch of the same activation too. Real-time priority needs a
+privilege; without it the remedy is told. Exit status: as of the survey.",
+    options: options::ALL,
+    default_budget: DefaultBudget::both(BUDGET_MS),
+    plan,
+    read,
+    report: &KIND,
+    progress: Some(progress::latest),
+    resumes: true,
+};
 
 /// Period where none is asked for, ns: cyclictest's default, and ten of the study's.
 pub const EVERY_NS: u64 = 1_000_000;
 /// Priority where none is asked for: above interrupt threads (50), below the kernel's own (99); cyclictest's usual.
 pub const PRIORITY: u64 = 80;
 /// Budget where none is given, ms: a minute in all.
-pub const BUDGET_MS: u64 = 60_000;
+const BUDGET_MS: u64 = 60_000;
 
-/// What reports of this experiment are.
+/// What its reports are.
 pub static KIND: ReportKind = ReportKind {
     name: NAME,
     metrics: &[metrics::common::ALL, metrics::wakeup::ALL, metrics::claims::ALL],

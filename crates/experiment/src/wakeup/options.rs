@@ -1,18 +1,153 @@
-//! What the wake-up experiment was asked for, as it stands on the `run` line.
+//! Options of the wake-ups.
 
 use fathom_probe::load::{BlockMode, Load};
-use fathom_probe::wire::{Fields, Line, WireError};
 
-use super::conditions;
+use super::named::{LOADS, NAMED};
+use crate::options::{LIST, Many, Opt, Values, Word, number, number_and_unit, size, within};
+use crate::record::Record;
 
-/// What becomes of a block, at most.
-const MOST: usize = 16;
+/// Conditions.
+pub static CONDITIONS: Opt = Opt {
+    name: "conditions",
+    value: "WORDS",
+    help: "What runs beside the task, separated by commas. A described machine runs none of the loads yet, and refuses \
+           them by name: it has none, warm, flushed and evicted",
+    default: "none, the study's load with and without its memory workers, each pure factor, cold caches, and a \
+              randomised design over the factors",
+    many: Many::List(NAMED.len()),
+    values: Values::Word(|| {
+        NAMED.iter().map(|c| Word { token: c.token, aliases: &[], help: c.about }).collect()
+    }),
+    requires: None,
+};
 
-/// The options of the experiment; those of every experiment stand beside them in [`crate::record::Run`], whose `bytes`
-/// and `steps` are the sweep's sizes and strides.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Options {
-    /// Words of [`conditions::NAMED`]; empty where the experiment chooses.
+/// Loads that have no word.
+pub static LOAD: Opt = Opt {
+    name: "load",
+    value: "LOAD",
+    help: "A load of your own: stressors as KIND*WORKERS:BYTES:STRIDE:free|keep|hangN, separated by blanks, as in 'cpu*2 \
+           vm*2:64M:4K:free'. Kinds: cpu io disk vm malloc read write copy chase pages fault unmap. May be said several \
+           times",
+    default: "",
+    many: Many::Repeated(LOADS),
+    values: Values::Text(load),
+    requires: None,
+};
+
+/// Allocation as `stress` does it.
+pub static LIKE_STRESS: Opt = Opt::switch(
+    "like-stress",
+    "Memory workers allocate as `stress` does with glibc: blocks below 32 MiB are mapped once and then kept",
+);
+
+/// The sweep in place of conditions.
+pub static SWEEP: Opt = Opt::switch(
+    "sweep",
+    "Sizes by strides by modes of two memory workers: a look at all, then repeats of what tells most, then sizes between \
+     those round a break. Needs minutes: --budget 10m",
+);
+
+/// Sizes of the sweep, bytes.
+pub static BYTES: Opt = Opt {
+    name: "bytes",
+    value: "SIZES",
+    help: "Sizes of the sweep, separated by commas",
+    default: "1M to 256M, doubling",
+    many: Many::List(LIST),
+    values: Values::Number {
+        read: size,
+        check: |bytes| within(bytes, &(4096..=1 << 40), "from 4K to 1024G"),
+    },
+    requires: Some(SWEEP.name),
+};
+
+/// Strides of the sweep, bytes.
+pub static STRIDES: Opt = Opt {
+    name: "strides",
+    value: "STRIDES",
+    help: "Strides of the sweep, bytes from write to write. The study had 1,16,32,64,128,256,512,1K,2K,4K",
+    default: "4096",
+    many: Many::List(LIST),
+    values: Values::Number { read: size, check: |bytes| within(bytes, &(1..=4096), "from 1 to 4K") },
+    requires: Some(SWEEP.name),
+};
+
+/// What becomes of a block in the sweep.
+pub static MODES: Opt = Opt {
+    name: "modes",
+    value: "MODES",
+    help: "What becomes of a block when it was read back: free, keep, or hangN (N seconds later)",
+    default: "free,keep,hang2",
+    many: Many::List(16),
+    values: Values::Text(mode),
+    requires: Some(SWEEP.name),
+};
+
+/// Period of the task.
+pub static PERIOD: Opt = Opt {
+    name: "period",
+    value: "TIME",
+    help: "Period of the task, from 10us to 250ms; the study's was 100us",
+    default: "1ms",
+    many: Many::One,
+    values: Values::Text(|text| period_us(text).map(|us| format!("{us}us"))),
+    requires: None,
+};
+
+/// Priority of the task.
+pub static PRIORITY: Opt = Opt {
+    name: "priority",
+    value: "N",
+    help: "Real-time priority of the task (SCHED_FIFO); 0 for an ordinary one",
+    default: "80",
+    many: Many::One,
+    values: Values::Number { read: number, check: |priority| within(priority, &(0..=99), "from 0 to 99") },
+    requires: None,
+};
+
+/// Leaves the earlier places alone.
+pub static NO_TRACE: Opt =
+    Opt::switch("no-trace", "Leave the kernel's tracepoints alone: the task's own place only");
+
+/// Every option, in the order of help.
+pub static ALL: &[&Opt] =
+    &[&CONDITIONS, &LOAD, &LIKE_STRESS, &SWEEP, &BYTES, &STRIDES, &MODES, &PERIOD, &PRIORITY, &NO_TRACE];
+
+/// A load in the wire's notation.
+fn load(text: &str) -> Result<String, String> {
+    let load = Load::parse(text)?;
+    if load.is_none() {
+        Err("a load of no stressor is the condition none".to_owned())
+    } else {
+        Ok(load.to_string())
+    }
+}
+
+/// What becomes of a block.
+fn mode(text: &str) -> Result<String, String> {
+    let mode = BlockMode::parse(text);
+    mode.map(|mode| mode.to_string())
+        .ok_or_else(|| format!("'{text}' is none of free, keep and hangN (N seconds, from 1)"))
+}
+
+/// `100us`, `1ms` or `1s`, in whole microseconds: a series has 150 activations at least, and must end well within the
+/// minute after which a silent probe is given up.
+fn period_us(text: &str) -> Result<u64, String> {
+    let (value, unit) = number_and_unit(text, "a time such as 100us, 1ms")?;
+    let factor = match unit {
+        "us" => 1.0,
+        "ms" => 1e3,
+        "s" => 1e6,
+        unit => return Err(format!("unknown unit '{unit}': use us, ms or s, as in 100us, 1ms")),
+    };
+    let us = (value * factor).round() as u64;
+    within(us, &(10..=250_000), "from 10us to 250ms").map(|()| us)
+}
+
+/// The options of a record.
+#[derive(Default)]
+pub(super) struct Options {
+    /// Words of [`NAMED`]; empty where the experiment chooses.
     pub conditions: Vec<String>,
     /// Loads that have no word.
     pub loads: Vec<Load>,
@@ -20,101 +155,51 @@ pub struct Options {
     pub like_stress: bool,
     /// Sizes by strides by what becomes of a block, in place of conditions.
     pub sweep: bool,
+    /// Sizes of the sweep, bytes; empty where the experiment chooses them.
+    pub bytes: Vec<u64>,
+    /// Strides of the sweep, bytes; empty where the experiment chooses them.
+    pub strides: Vec<u64>,
     /// What becomes of a block in the sweep; empty for all that the study had.
     pub modes: Vec<BlockMode>,
-    /// Period, ns; 0 for the experiment's.
-    pub every_ns: u64,
+    /// Period, ns; none for the experiment's.
+    pub every_ns: Option<u64>,
     /// Priority; none for the experiment's, 0 for an ordinary task.
     pub priority: Option<u64>,
     /// Are the earlier places left alone?
     pub untraced: bool,
 }
 
-/// Words with commas.
-fn commas<T: ToString>(all: &[T]) -> String {
-    all.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
-}
-
 impl Options {
-    /// Adds the keys that say something.
-    pub(crate) fn onto(&self, mut line: Line) -> Line {
-        let loads: Vec<String> = self.loads.iter().map(ToString::to_string).collect();
-        for (key, text) in [
-            ("conditions", commas(&self.conditions)),
-            ("loads", loads.join("; ")),
-            ("modes", commas(&self.modes)),
-        ] {
-            line = if text.is_empty() { line } else { line.text(key, &text) };
+    pub(super) fn of(record: &Record) -> Options {
+        let asked = record.asked();
+        Options {
+            conditions: asked.values(&CONDITIONS, |word| Some(word.to_owned())),
+            loads: asked.values(&LOAD, |text| Load::parse(text).ok()),
+            like_stress: asked.has(&LIKE_STRESS),
+            sweep: asked.has(&SWEEP),
+            bytes: asked.numbers(&BYTES),
+            strides: asked.numbers(&STRIDES),
+            modes: asked.values(&MODES, BlockMode::parse),
+            every_ns: asked.value(&PERIOD, |text| period_us(text).ok()).map(|us| us * 1000),
+            priority: asked.number(&PRIORITY),
+            untraced: asked.has(&NO_TRACE),
         }
-        for (key, flag) in
-            [("like_stress", self.like_stress), ("sweep", self.sweep), ("untraced", self.untraced)]
-        {
-            line = if flag { line.int(key, 1) } else { line };
-        }
-        line = if self.every_ns > 0 { line.int("every_ns", self.every_ns) } else { line };
-        self.priority.into_iter().fold(line, |line, priority| line.int("priority", priority))
-    }
-
-    /// Reads them.
-    pub(crate) fn read(f: &mut Fields<'_>) -> Result<Options, WireError> {
-        let wrong = |key: &str, what: &str| WireError::new(format!("run: {key} has {what}"));
-        let conditions: Vec<String> = words(f.text("conditions")?, ',').map(str::to_owned).collect();
-        if let Some(word) = conditions.iter().find(|word| conditions::named(word).is_none()) {
-            return Err(wrong("conditions", &format!("'{word}'; there are: {}", conditions::choices())));
-        }
-        let loads: Vec<Load> = words(f.text("loads")?, ';')
-            .map(Load::parse)
-            .collect::<Result<_, _>>()
-            .map_err(|what| wrong("loads", &what))?;
-        let modes = words(f.text("modes")?, ',').map(|word| {
-            BlockMode::parse(word)
-                .ok_or_else(|| wrong("modes", &format!("'{word}'; it is free, keep or hangN")))
-        });
-        let modes: Vec<BlockMode> = modes.collect::<Result<_, _>>()?;
-        for (key, count, most) in [
-            ("conditions", conditions.len(), conditions::NAMED.len()),
-            ("loads", loads.len(), conditions::LOADS),
-            ("modes", modes.len(), MOST),
-        ] {
-            if count > most {
-                return Err(wrong(key, &format!("{count} of them, and {most} is the most")));
-            }
-        }
-        let mut flag = |key: &str| match f.int(key)? {
-            None | Some(0) => Ok(false),
-            Some(1) => Ok(true),
-            Some(value) => Err(WireError::new(format!("run: {key}={value} must be from 0 to 1"))),
-        };
-        let (like_stress, sweep, untraced) = (flag("like_stress")?, flag("sweep")?, flag("untraced")?);
-        let every_ns = f.int("every_ns")?.unwrap_or(0);
-        let priority = f.int("priority")?;
-        Ok(Options { conditions, loads, like_stress, sweep, modes, every_ns, priority, untraced })
-    }
-
-    /// The options as they would be typed.
-    #[must_use]
-    pub fn words(&self) -> String {
-        let mut words = String::new();
-        for (option, text) in [("conditions", commas(&self.conditions)), ("modes", commas(&self.modes))] {
-            if !text.is_empty() {
-                words += &format!(" --{option} {text}");
-            }
-        }
-        for load in &self.loads {
-            words += &format!(" --load '{load}'");
-        }
-        for (option, given) in
-            [("like-stress", self.like_stress), ("sweep", self.sweep), ("no-trace", self.untraced)]
-        {
-            words += &if given { format!(" --{option}") } else { String::new() };
-        }
-        if self.every_ns > 0 {
-            words += &format!(" --period {}us", self.every_ns / 1000);
-        }
-        self.priority.into_iter().fold(words, |words, priority| words + &format!(" --priority {priority}"))
     }
 }
 
-fn words(text: Option<&str>, between: char) -> impl Iterator<Item = &str> {
-    text.unwrap_or_default().split(between).map(str::trim).filter(|word| !word.is_empty())
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn periods_are_whole_microseconds() {
+        for (text, canonical) in
+            [("100us", "100us"), ("1ms", "1000us"), ("0.25s", "250000us"), ("10.4us", "10us")]
+        {
+            assert_eq!(PERIOD.values.read(text), Ok(canonical.to_owned()));
+        }
+        for bad in ["", "100", "5us", "1s", "-1ms", "nanus", "1m"] {
+            assert!(PERIOD.values.read(bad).is_err(), "{bad}");
+        }
+    }
 }

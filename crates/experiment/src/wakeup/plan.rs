@@ -8,6 +8,7 @@ use fathom_probe::pattern::{MAX_SERIES_NS, Memory, PatternKind, Trial, Wake};
 use fathom_probe::splitmix::mix;
 
 use super::conditions::{self, Case, FACTORS, NO_WORK};
+use super::options::Options;
 use super::{EVERY_NS, PRIORITY, sweep};
 use crate::budget::Budget;
 use crate::common::cost::{Cost, WAKE_START_NS};
@@ -44,7 +45,7 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     if !awake(record) {
         return Vec::new();
     }
-    if record.run.as_ref().is_some_and(|run| run.wakeup.sweep) {
+    if Options::of(record).sweep {
         return sweep::round(record, &budget, seed);
     }
     let wanted = conditions_round(record, &budget, number);
@@ -104,7 +105,7 @@ fn has_timerlat(record: &Record) -> bool {
 }
 
 fn untraced(record: &Record) -> bool {
-    record.run.as_ref().is_some_and(|run| run.wakeup.untraced)
+    Options::of(record).untraced
 }
 
 /// Was the task ever woken?
@@ -128,9 +129,9 @@ fn refused(record: &Record, case: &Case) -> bool {
 
 /// A series of `n` activations of a cell.
 pub(super) fn series(record: &Record, case: &Case, n: u64, traced: bool) -> Trial {
-    let requested = record.run.as_ref().map(|run| run.wakeup.clone()).unwrap_or_default();
+    let requested = Options::of(record);
     let wakes = Wakes {
-        every_ns: if requested.every_ns > 0 { requested.every_ns } else { EVERY_NS },
+        every_ns: requested.every_ns.unwrap_or(EVERY_NS),
         priority: requested.priority.unwrap_or(PRIORITY),
         traced,
         ..Wakes::default()

@@ -11,6 +11,7 @@ use fathom_probe::pattern::{PatternKind, Wake};
 use fathom_units::facts;
 
 use super::conditions::{self, Case};
+use super::options::Options;
 use super::series::{Place, Series};
 use super::{NAME, attribution, causes, imported, sweep, sweep_rows};
 use crate::reading::{begun, measured, number, refuse_all};
@@ -86,7 +87,7 @@ pub fn read(record: &Record) -> Report {
     };
     setup(record, unit, &mut report);
     not_run(record, &mut report);
-    let sweep = record.run.as_ref().is_some_and(|run| run.wakeup.sweep);
+    let sweep = Options::of(record).sweep;
     let cases = if sweep { Vec::new() } else { conditions::cases(record) };
     let traced = super::plan::traced(record);
     let (measured, lacking): (Vec<&Case>, Vec<&Case>) =
@@ -127,7 +128,7 @@ fn not_reached(record: &Record, case: &Case, report: &mut Report) {
 /// A refusal of each load that was asked for and that this machine does not run, by its name: nothing may be concluded
 /// from what did not run.
 fn not_run(record: &Record, report: &mut Report) {
-    let sweep = record.run.as_ref().is_some_and(|run| run.wakeup.sweep);
+    let sweep = Options::of(record).sweep;
     let mut refused: Vec<String> = Vec::new();
     if sweep {
         refused.extend(sweep::not_run(record).iter().map(|curve| format!("sweep {}", curve.token())));

@@ -8,6 +8,7 @@ use fathom_probe::machine::ClockTrust;
 use fathom_probe::pattern::{PatternKind, Trial, Wake};
 
 use super::conditions::{Case, State};
+use super::options::Options;
 use super::plan::{WARM, an_activation, close, every_ns, seed_of, series, traced, within};
 use crate::budget::Budget;
 use crate::common::cost::WAKE_START_NS;
@@ -89,14 +90,15 @@ fn runs(record: &Record) -> bool {
 
 /// Curves and sizes that a record asks for.
 fn requested(record: &Record) -> (Vec<Curve>, Vec<u64>) {
-    let run = record.run.clone().unwrap_or_default();
-    let mut sizes = if run.bytes.is_empty() { SIZES.map(|shift| 1 << shift).collect() } else { run.bytes };
+    let asked = Options::of(record);
+    let mut sizes =
+        if asked.bytes.is_empty() { SIZES.map(|shift| 1 << shift).collect() } else { asked.bytes };
     sizes.sort_unstable();
     sizes.dedup();
-    let kind = if run.wakeup.like_stress { Stress::Malloc } else { Stress::Vm };
-    let strides = if run.strides.is_empty() { vec![STRIDE] } else { run.strides };
+    let kind = if asked.like_stress { Stress::Malloc } else { Stress::Vm };
+    let strides = if asked.strides.is_empty() { vec![STRIDE] } else { asked.strides };
     let all = vec![BlockMode::Free, BlockMode::Kept, BlockMode::Hang(2)];
-    let modes = if run.wakeup.modes.is_empty() { all } else { run.wakeup.modes };
+    let modes = if asked.modes.is_empty() { all } else { asked.modes };
     let curves =
         strides.iter().flat_map(|&stride| modes.iter().map(move |&keep| Curve { kind, stride, mode: keep }));
     (curves.collect(), sizes)

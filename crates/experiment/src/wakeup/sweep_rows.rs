@@ -7,13 +7,14 @@ use fathom_analysis::wakeup::inflection::{self, Kind};
 use fathom_probe::pattern::PatternKind;
 use fathom_units::size;
 
+use super::options::Options;
 use super::reading::{Unit, refuse, word};
 use super::sweep::{self, Curve, Statistic};
 use crate::reading::{measured, number, text};
 use crate::record::{Record, TrialRun};
 
 pub(super) fn rows(record: &Record, unit: Unit, report: &mut Report) {
-    if !record.run.as_ref().is_some_and(|run| run.wakeup.sweep) {
+    if !Options::of(record).sweep {
         return;
     }
     let mut number_of = 0;

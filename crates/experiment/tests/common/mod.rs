@@ -11,9 +11,9 @@ use fathom_model::description::Description;
 pub fn measured(d: &Description, plan: Plan, run: Run) -> (Record, Report) {
     let seed = run.seed;
     let (text, record) = InProcess::new(Session::new(plan, run)).run(&mut Model::new(d, seed));
-    let report = read(&record);
+    let report = read(&record).expect("a report");
     // As text, because what was refused has no number, which equals nothing.
-    let again = read(&Record::parse(&text.join("\n")).unwrap());
+    let again = read(&Record::parse(&text.join("\n")).unwrap()).expect("a report");
     assert_eq!(format!("{again:?}"), format!("{report:?}"));
     assert!(record.trials.iter().all(|t| t.unverified == 0), "a sample without proof");
     (record, report)

@@ -9,11 +9,11 @@ use fathom_report::kind::metrics;
 
 #[test]
 fn every_metric_is_of_some_kind_and_every_kind_has_its_own_name() {
-    let declared = metrics(REPORT_KINDS);
+    let declared = metrics(&REPORT_KINDS);
     for metric in REGISTRY.metrics() {
         assert!(declared.contains(&metric), "{} is of no kind", metric.pattern);
     }
-    for of in REPORT_KINDS {
+    for of in REPORT_KINDS.iter() {
         assert!(kind(of.name).is_some_and(|found| std::ptr::eq(found, *of)), "{}", of.name);
     }
     assert!(kind("rumour").is_none());
@@ -31,7 +31,7 @@ fn reports_have_the_metrics_of_their_kind() {
         }
         let text = std::fs::read_to_string(&path).expect("a record");
         let record = Record::parse(&text).expect("it is one");
-        let report = fathom_experiment::read(&record);
+        let report = fathom_experiment::read(&record).expect("an experiment");
         let of = kind(&report.experiment).expect("a kind");
         for (what, metric) in report
             .findings

@@ -38,7 +38,7 @@ fn json_of(report: &Report) -> String {
 }
 
 fn read(text: &str) -> Result<Report, ReadError> {
-    fathom_report::from_json(text, REPORT_KINDS, WARNINGS)
+    fathom_report::from_json(text, &REPORT_KINDS, WARNINGS)
 }
 
 fn page_of(named: &[(&str, &Report)], changes: &[Change]) -> String {
@@ -48,7 +48,7 @@ fn page_of(named: &[(&str, &Report)], changes: &[Change]) -> String {
 }
 
 fn read_page(page: &str) -> Result<Vec<(String, Report)>, ReadError> {
-    fathom_report::html::reports(page, REPORT_KINDS, WARNINGS)
+    fathom_report::html::reports(page, &REPORT_KINDS, WARNINGS)
 }
 
 /// The text in one line, with one blank between words.

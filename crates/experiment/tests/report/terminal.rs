@@ -425,7 +425,7 @@ proptest! {
                 Value::Text(word) => word.clone(),
                 Value::Number(_) => in_cells(f).0.value,
             };
-            for kind in REPORT_KINDS {
+            for kind in REPORT_KINDS.iter() {
                 let text = fathom_report::terminal(&alone, kind, &UNICODE, None);
                 prop_assert!(says(&text, &wanted), "{}, {f:?}\n{text}", kind.name);
             }

@@ -36,6 +36,9 @@ struct Names {
     keys: BTreeMap<(&'static str, &'static str), &'static str>,
     /// Tokens, by the line's new word, the key and the old token.
     tokens: BTreeMap<(&'static str, &'static str, &'static str), &'static str>,
+    /// Numbers that became text: the line's new word, the new key, the number, in which `N` stands for any digits, and
+    /// the text.
+    values: Vec<(&'static str, &'static str, &'static str, &'static str)>,
     facts: BTreeMap<&'static str, &'static str>,
     experiments: BTreeMap<&'static str, &'static str>,
     warnings: BTreeMap<&'static str, &'static str>,
@@ -66,6 +69,10 @@ impl Names {
                 "token" => {
                     let (key, token) = rest.split_once('=').unwrap_or((rest, ""));
                     names.tokens.insert((line, key, token), new);
+                }
+                "value" => {
+                    let (key, number) = rest.split_once('=').unwrap_or((rest, ""));
+                    names.values.push((line, key, number, new));
                 }
                 "fact" => drop(names.facts.insert(old, new)),
                 "experiment" => drop(names.experiments.insert(old, new)),
@@ -126,9 +133,26 @@ impl Names {
         out
     }
 
+    /// A number of a line whose word is new already, where it became text.
+    fn text_of(&self, word: &str, key: &str, number: i128) -> Option<String> {
+        let number = number.to_string();
+        let of = |(w, k, old, new): &(&str, &str, &str, &str)| {
+            let any = match old.strip_prefix('N') {
+                Some(end) => number.strip_suffix(end)?,
+                None => (*old == number).then_some("")?,
+            };
+            (*w == word && *k == key).then(|| new.replacen('N', any, usize::from(old.starts_with('N'))))
+        };
+        self.values.iter().find_map(of)
+    }
+
     /// One value of a line whose word is new already.
     fn value(&self, word: &str, key: &str, value: &Value) -> Value {
         match value {
+            Value::Int(number) => match self.text_of(word, key, *number) {
+                Some(text) => Value::Text(text),
+                None => value.clone(),
+            },
             Value::Token(token) => {
                 let of =
                     |((w, k, old), _): &(&(&str, &str, &str), _)| *w == word && *k == key && *old == token;
@@ -298,11 +322,15 @@ fn prove_record(names: &Names, old: &str, new: &str) -> Result<usize, String> {
             if is.word != line.word || is.pairs != line.pairs || is.seq.is_some() != line.seq.is_some() {
                 return Err(wrong("names"));
             }
-            let number = |v: &&Value| !matches!(v, Value::Text(_) | Value::Token(_));
-            let numbers =
-                |line: &Line| line.pairs.iter().map(|(_, v)| v.clone()).filter(|v| number(&v)).collect();
-            let (had, has): (Vec<Value>, Vec<Value>) = (numbers(&was), numbers(&is));
-            if had != has {
+            let number = |v: &Value| !matches!(v, Value::Text(_) | Value::Token(_));
+            let became_text = |key: &str, old: &Value| match old {
+                Value::Int(number) => names.text_of(&is.word, key, *number).is_some(),
+                _ => false,
+            };
+            let kept = |(old, new): (&(String, Value), &(String, Value))| {
+                !number(&old.1) || old.1 == new.1 || became_text(&new.0, &old.1)
+            };
+            if !was.pairs.iter().zip(&is.pairs).all(kept) {
                 return Err(wrong("a number"));
             }
         }

@@ -1,216 +1,90 @@
-//! Options of the experiments.
+//! The command lines of experiments, made of their declared options, and the options that every session has.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use clap::Args;
-use clap::builder::TypedValueParser;
-use fathom_experiment::latency::ladder::Ladder;
-use fathom_experiment::record;
-use fathom_probe::load::{BlockMode, Load};
-use fathom_probe::machine::dma::{Direction, Engine, Maintenance, Mistake, Strategy};
-use fathom_probe::machine::{Attribute, Operation};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command};
+use fathom_experiment::options::{Asked, Many, Opt, Values, Word};
+use fathom_experiment::{DefaultBudget, Experiment};
 
 use super::Output;
-use super::parse::{
-    access_stride, any_operation, attribute, block, budget, buffer, condition, direction, engine, ladder,
-    link, load, maintenance, mistake, mode, operation, period, strategy, stride, transfer, victim,
-    working_set,
-};
+use super::parse::budget;
+use crate::failure::Failure;
 
-/// Options of the survey.
-#[derive(Debug, Args)]
-pub struct Survey {
-    /// What each level replaces, too: two fifths of the budget then ask how levels are built, and not one.
-    #[arg(long)]
-    pub replacement: bool,
-    #[command(flatten)]
-    pub run: RunOptions,
-    #[command(flatten)]
-    pub out: Output,
+/// The option that names a record to go on with.
+const RESUME: &str = "resume";
+
+/// Adds the options of an experiment, and those of every session.
+pub fn arguments(experiment: &'static Experiment, command: Command) -> Command {
+    let command = command.args(experiment.options.iter().map(|option| argument(option)));
+    let command = if experiment.resumes { command.arg(resume_argument(experiment)) } else { command };
+    Output::augment_args(RunOptions::augment_args(command))
+        .mut_arg("budget", |arg| arg.help(budget_help(experiment.default_budget)))
 }
 
-/// Options of the latency histograms.
-#[derive(Debug, Args)]
-pub struct Latency {
-    /// Working sets, separated by commas: bytes or K, M, G (binary), as in 8K,64KiB,1M.
-    #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = working_set)]
-    pub bytes: Vec<u64>,
-    /// The same loads in three orders, two page sizes, six placements, or with prefetchers off (bare metal) too; from
-    /// the same budget.
-    #[arg(long, value_delimiter = ',', value_parser = ladder())]
-    pub ladder: Vec<Ladder>,
-    #[command(flatten)]
-    pub run: RunOptions,
-    #[command(flatten)]
-    pub out: Output,
+/// An option's argument.
+fn argument(option: &'static Opt) -> Arg {
+    let arg = Arg::new(option.name).long(option.name).help(option.help());
+    let arg = option.requires.into_iter().fold(arg, Arg::requires);
+    let arg = match (option.values, option.many) {
+        (Values::Switch, _) => return arg.action(ArgAction::SetTrue),
+        (_, Many::One) => arg.action(ArgAction::Set),
+        (_, Many::List(_)) => arg.action(ArgAction::Append).value_delimiter(','),
+        (_, Many::Repeated(_)) => arg.action(ArgAction::Append),
+    };
+    let arg = arg.value_name(option.value);
+    let Values::Word(words) = option.values else {
+        return arg.value_parser(|text: &str| option.values.read(text));
+    };
+    let possible = |word: &Word| {
+        let value = PossibleValue::new(word.token).aliases(word.aliases.iter().copied());
+        if word.help.is_empty() { value } else { value.help(word.help) }
+    };
+    let known = PossibleValuesParser::new(words().iter().map(possible));
+    arg.value_parser(known.try_map(|word| option.values.read(&word)))
 }
 
-/// Options of the strides.
-#[derive(Debug, Args)]
-pub struct Stride {
-    /// Working sets, separated by commas: bytes or K, M, G (binary), as in 16K,1M. Default: inside and beyond each
-    /// tier of a coarse scan.
-    #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = working_set)]
-    pub bytes: Vec<u64>,
-    /// Strides from access to access, powers of two from 8 to 1M. Default: 8,16,32,64,128,256,1K,4K.
-    #[arg(long, value_name = "STRIDES", value_delimiter = ',', value_parser = access_stride)]
-    pub strides: Vec<u64>,
-    /// What is done to each cell. Default: all three.
-    #[arg(long, value_delimiter = ',', value_parser = operation())]
-    pub op: Vec<Operation>,
-    /// The same over memory that nobody has touched, beside: what page faults add. From the same budget.
-    #[arg(long)]
-    pub first_touch: bool,
-    /// Dependent loads over the largest size in orders from ascending to random: what prefetch gains, and how
-    /// far it reaches. From the same budget.
-    #[arg(long)]
-    pub prefetch: bool,
-    #[command(flatten)]
-    pub run: RunOptions,
-    #[command(flatten)]
-    pub out: Output,
+/// Going on with a record, which says what it was asked.
+fn resume_argument(experiment: &'static Experiment) -> Arg {
+    Arg::new(RESUME)
+        .long(RESUME)
+        .value_name("RECORD")
+        .value_parser(clap::value_parser!(PathBuf))
+        .conflicts_with_all(experiment.options.iter().map(|option| option.name))
+        .help(
+            "Go on where this record of a sweep or a run was cut off, with what it was asked; it is kept as it was",
+        )
 }
 
-/// Options of the conflicts.
-#[derive(Debug, Args)]
-pub struct Conflict {
-    /// Page colours, separated by commas, each a number from 1 to 1024: how pages of one colour, of several,
-    /// and pages that share one frame conflict.
-    #[arg(long, value_name = "K", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=record::MOST_COLOURS))]
-    pub colours: Vec<u64>,
-    #[command(flatten)]
-    pub run: RunOptions,
-    #[command(flatten)]
-    pub out: Output,
+/// What `--budget` says at an experiment.
+fn budget_help(default: DefaultBudget) -> String {
+    let seconds = |ms: u64| format!("{}s", ms / 1000);
+    let DefaultBudget { hardware_ms, modelled_ms } = default;
+    let shown = if hardware_ms == modelled_ms {
+        seconds(hardware_ms)
+    } else {
+        format!("{} on hardware, {} on a described machine", seconds(hardware_ms), seconds(modelled_ms))
+    };
+    format!(
+        "Time to spend, e.g. 3s, 500ms, 2m. On a described machine it stands for simulated accesses. Default: {shown}"
+    )
 }
 
-/// Options of cacheability.
-#[derive(Debug, Args)]
-pub struct Cacheability {
-    /// Working sets, separated by commas, multiples of 16 bytes from 128 on: bytes or K, M, G (binary). Default:
-    /// 320,2560,16K,128K,1M; the study's text says 320, its code walked 2560.
-    #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = buffer)]
-    pub bytes: Vec<u64>,
-    /// What is done to each 8 bytes. Default: all six.
-    #[arg(long, value_delimiter = ',', value_parser = any_operation())]
-    pub op: Vec<Operation>,
-    /// Attributes beside write-back, which all are compared with. Default: all that the subject supplies. Also called
-    /// wb, wt, nc (writecombine, wc), uc (noncached, strongly-ordered).
-    #[arg(long, value_delimiter = ',', value_parser = attribute())]
-    pub attributes: Vec<Attribute>,
-    /// Rounds over the working set that totals are of. Default: the study's 20000.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
-    pub rounds: Option<u64>,
-    /// In place of memory that is not cached, where none is to be had: flush means cleaning and invalidating the line
-    /// after each access.
-    #[arg(long, value_enum, value_name = "WHAT")]
-    pub substitute: Option<Substitute>,
-    /// Every byte of MAIR_EL1 beside (bare metal, models): what it translates to, and how it behaves. From the same
-    /// budget.
-    #[arg(long)]
-    pub every_mair: bool,
-    /// Page walks beside, whose descriptors are cached or not (bare metal, models). From the same budget.
-    #[arg(long)]
-    pub walks: bool,
-    #[command(flatten)]
-    pub run: RunOptions,
-    #[command(flatten)]
-    pub out: Output,
+/// What an experiment is asked.
+pub fn asked(experiment: &Experiment, matches: &ArgMatches) -> Result<Asked, Failure> {
+    experiment.options.iter().try_fold(Asked::default(), |asked, option| {
+        if matches!(option.values, Values::Switch) {
+            return Ok(if matches.get_flag(option.name) { asked.switched_on(option) } else { asked });
+        }
+        let values: Vec<&String> = matches.get_many(option.name).into_iter().flatten().collect();
+        asked.with(option, &values).map_err(|why| Failure::usage(why, "ask for less at once"))
+    })
 }
 
-/// Options of the wake-up experiment.
-#[derive(Debug, Args)]
-pub struct Wakeup {
-    /// What runs beside the task, separated by commas. Default: none, the study's load with and without its memory
-    /// workers, each pure factor, cold caches, and a randomised design over the factors. A described machine runs none of
-    /// the loads yet, and refuses them by name: it has none, warm, flushed and evicted.
-    #[arg(long, value_name = "WORDS", value_delimiter = ',', value_parser = condition())]
-    pub conditions: Vec<String>,
-    /// A load of your own: stressors as KIND*WORKERS:BYTES:STRIDE:free|keep|hangN, separated by blanks, as in
-    /// 'cpu*2 vm*2:64M:4K:free'. Kinds: cpu io disk vm malloc read write copy chase pages fault unmap. May be said
-    /// several times.
-    #[arg(long, value_name = "LOAD", value_parser = load)]
-    pub load: Vec<Load>,
-    /// Memory workers allocate as `stress` does with glibc: blocks below 32 MiB are mapped once and then kept.
-    #[arg(long)]
-    pub like_stress: bool,
-    /// Sizes by strides by modes of two memory workers: a look at all, then repeats of what tells most, then sizes
-    /// between those round a break. Needs minutes: --budget 10m.
-    #[arg(long)]
-    pub sweep: bool,
-    /// Sizes of the sweep, separated by commas. Default: 1M to 256M, doubling.
-    #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = block, requires = "sweep")]
-    pub bytes: Vec<u64>,
-    /// Strides of the sweep, bytes from write to write. Default: 4096. The study had 1,16,32,64,128,256,512,1K,2K,4K.
-    #[arg(long, value_name = "STRIDES", value_delimiter = ',', value_parser = stride, requires = "sweep")]
-    pub strides: Vec<u64>,
-    /// What becomes of a block when it was read back: free, keep, or hangN (N seconds later). Default: free,keep,hang2.
-    #[arg(long, value_name = "MODES", value_delimiter = ',', value_parser = mode, requires = "sweep")]
-    pub modes: Vec<BlockMode>,
-    /// Period of the task, from 10us to 250ms. Default: 1ms; the study's was 100us.
-    #[arg(long, value_name = "TIME", value_parser = period)]
-    pub period: Option<u64>,
-    /// Real-time priority of the task (SCHED_FIFO); 0 for an ordinary one. Default: 80.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=99))]
-    pub priority: Option<u64>,
-    /// Leave the kernel's tracepoints alone: the task's own place only.
-    #[arg(long)]
-    pub no_trace: bool,
-    /// Go on where this record of a sweep or a run was cut off, with what it was asked; it is kept as it was.
-    #[arg(long, value_name = "RECORD", conflicts_with_all = ["conditions", "load", "like_stress", "sweep", "period", "priority", "no_trace"])]
-    pub resume: Option<PathBuf>,
-    #[command(flatten)]
-    pub run: RunOptions,
-    #[command(flatten)]
-    pub out: Output,
-}
-
-/// Options of the DMA buffers.
-#[derive(Debug, Args)]
-pub struct Dma {
-    /// Strategies, separated by commas. Default: all five.
-    #[arg(long, value_delimiter = ',', value_parser = strategy())]
-    pub strategy: Vec<Strategy>,
-    /// Which way data go. Default: both.
-    #[arg(long, value_delimiter = ',', value_parser = direction())]
-    pub direction: Vec<Direction>,
-    /// Bytes of a transfer, separated by commas: bytes or K, M (binary), from 8 to 1M. Default: 64 to 1M, and sizes
-    /// between those where two strategies change places.
-    #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = transfer)]
-    pub bytes: Vec<u64>,
-    /// Rate of the link at which a CPU's load is told: bits a second with bit, kbit, Mbit, Gbit, or bytes with B, kB, MB,
-    /// GB (all decimal), as in 18.67Mbit. Default: what the engine itself reaches.
-    #[arg(long, value_name = "RATE", value_parser = link)]
-    pub link: Option<u64>,
-    /// Working set that is walked before and after each transfer, to see what it lost: a multiple of 64 bytes from 4K
-    /// on, or 0 for none. Default: 32K.
-    #[arg(long, value_name = "SIZE", value_parser = victim)]
-    pub victim: Option<u64>,
-    /// What moves the data: none is maintenance and copies alone. Default: what the machine has.
-    #[arg(long, value_parser = engine())]
-    pub engine: Option<Engine>,
-    /// How buffers are maintained, on a described machine in the place of its own way: all when they are mapped, once
-    /// more when they are unmapped, cleaned whatever the direction, or the whole cache both times.
-    #[arg(long, value_parser = maintenance())]
-    pub maintenance: Option<Maintenance>,
-    /// What a described driver does wrong, to see what it does to the data.
-    #[arg(long, value_parser = mistake())]
-    pub mistake: Option<Mistake>,
-    /// In place of the kernel's maintenance, where the driver is not there: flush means cleaning and invalidating each
-    /// line from user space.
-    #[arg(long, value_enum, value_name = "WHAT")]
-    pub substitute: Option<Substitute>,
-    #[command(flatten)]
-    pub run: RunOptions,
-    #[command(flatten)]
-    pub out: Output,
-}
-
-/// What stands in for memory that is not cached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Substitute {
-    /// A flush of the line after each access.
-    Flush,
+/// The record that is gone on with.
+pub fn resume<'a>(experiment: &Experiment, matches: &'a ArgMatches) -> Option<&'a Path> {
+    let file = experiment.resumes.then(|| matches.get_one::<PathBuf>(RESUME));
+    file.flatten().map(PathBuf::as_path)
 }
 
 /// What every experiment takes.
@@ -220,8 +94,7 @@ pub struct RunOptions {
     /// description. Default: this host.
     #[arg(long, value_name = "SUBJECT")]
     pub on: Option<String>,
-    /// Time to spend, e.g. 3s, 500ms, 2m. On a described machine it stands for simulated accesses. Default: 10s; of
-    /// conflicts on hardware 5s, of wake-ups 60s.
+    /// Time to spend. What it says in help is the experiment's.
     #[arg(long, value_parser = budget, value_name = "TIME")]
     pub budget: Option<u64>,
     /// Seed of orders and placements. Default: 1 on a described machine, else from the clock.
@@ -241,7 +114,7 @@ pub struct RunOptions {
 
 /// Parses the file of a record; any name that the system takes will do, but stdout has the report.
 #[derive(Clone, Debug)]
-pub(super) struct RecordFile;
+pub struct RecordFile;
 
 impl TypedValueParser for RecordFile {
     type Value = PathBuf;
@@ -258,5 +131,84 @@ impl TypedValueParser for RecordFile {
             return Err(command.clone().error(clap::error::ErrorKind::ValueValidation, what));
         }
         Ok(file)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_experiment::{EXPERIMENTS, experiment};
+    use fathom_probe::load::Stress;
+    use fathom_probe::machine::dma::{Direction, Engine, Maintenance, Strategy};
+
+    use super::*;
+
+    /// The schema knows no experiment, and the experiment no schema: here both can be seen.
+    #[test]
+    fn the_schema_lists_every_condition_factor_stressor_and_way_to_a_device() {
+        use fathom_analysis::findings::words;
+        use fathom_experiment::record::MOST_SERIES;
+        use fathom_experiment::wakeup::conditions::{FACTORS, LOADS, NAMED};
+
+        let named = NAMED.iter().map(|condition| condition.token.to_owned());
+        let others = ["load-N", "timerlat", "imported-N"].map(str::to_owned);
+        let all: Vec<String> = named.chain(others).collect();
+        assert_eq!(words::CONDITION.values, all);
+        for (stem, most) in [("load", LOADS as u64), ("imported", MOST_SERIES as u64)] {
+            assert!(words::CONDITION.contains(&format!("{stem}-{most}")));
+        }
+        assert_eq!(words::STRATEGY.values, Strategy::ALL.iter().map(|s| s.token()).collect::<Vec<_>>());
+        assert_eq!(words::DIRECTION.values, Direction::ALL.iter().map(|d| d.token()).collect::<Vec<_>>());
+        let policies: Vec<&str> = Maintenance::ALL.iter().map(|m| m.token()).collect();
+        assert_eq!(words::MAINTENANCE.values, policies);
+        assert_eq!(words::ENGINE.values, Engine::ALL.iter().map(|e| e.token()).collect::<Vec<_>>());
+        assert_eq!(words::FACTOR.values, FACTORS.map(|factor| factor.token()));
+        assert_eq!(words::STRESS.values, Stress::ALL.iter().map(|stress| stress.token()).collect::<Vec<_>>());
+    }
+
+    /// What a command line asks an experiment for.
+    fn requested(line: &[&str]) -> (&'static Experiment, Asked) {
+        let experiment = experiment(line[0]).expect("an experiment");
+        let command = arguments(experiment, Command::new(experiment.name));
+        let matches = command.try_get_matches_from(line).unwrap_or_else(|e| panic!("{line:?}: {e}"));
+        (experiment, asked(experiment, &matches).expect("options"))
+    }
+
+    /// A record's command line asks for what the record was asked for, whatever that was.
+    #[test]
+    fn what_was_asked_is_asked_again_by_its_own_words() {
+        let mut tried = Vec::new();
+        for line in [
+            "survey --replacement",
+            "latency --bytes 8192,1048576 --ladder order,prefetch",
+            "stride --bytes 8192 --strides 8,64 --op read,rmw --first-touch --prefetch",
+            "conflict --colours 1,4",
+            "cacheability --bytes 320,2560 --op rmw,copy_to --attributes nc,device --rounds 7 --substitute flush \
+             --every-mair --walks",
+            "dma --strategy streaming-copy,coherent --direction from-device --bytes 64,1536 --link 18.67Mbit \
+             --engine none --maintenance whole-cache --mistake no-unmap --victim 0 --substitute flush",
+            "wakeup --conditions none,study-vm --load cpu*2 --load vm:64M --like-stress --period 100us --priority 0 \
+             --no-trace",
+            "wakeup --sweep --bytes 1048576,2097152 --strides 64,4096 --modes free,hang2",
+        ] {
+            let (experiment, asked) = requested(&line.split_whitespace().collect::<Vec<_>>());
+            // As a shell splits it: here only loads are quoted, and none of them has a blank.
+            let again = format!("{}{}", experiment.name, asked.command(experiment.options)).replace('\'', "");
+            let (_, again) = requested(&again.split_whitespace().collect::<Vec<_>>());
+            assert_eq!(again, asked, "{line}");
+            assert_eq!(asked.check(experiment.options), Ok(()), "{line}");
+            tried.extend(
+                experiment.options.iter().filter(|o| asked.has(o)).map(|o| (experiment.name, o.name)),
+            );
+        }
+        for experiment in EXPERIMENTS {
+            for option in experiment.options {
+                assert!(
+                    tried.contains(&(experiment.name, option.name)),
+                    "{} --{}",
+                    experiment.name,
+                    option.name
+                );
+            }
+        }
     }
 }

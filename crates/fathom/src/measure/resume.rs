@@ -23,7 +23,8 @@ pub fn read(file: &Path, experiment: &str) -> Result<Resumed, Failure> {
     let record = records::load(file, 0)?;
     let Some(run) = record.run.filter(|run| run.experiment == experiment) else {
         let what = format!("--resume {shown}: it is no record of {experiment}");
-        return Err(Failure::usage(what, "name one that `fathom wakeup --record FILE` has begun"));
+        let remedy = format!("name one that `fathom {experiment} --record FILE` has begun");
+        return Err(Failure::usage(what, remedy));
     };
     if record.end.as_ref().is_some_and(|end| end.status == "complete") && record.trust.is_none() {
         return Err(Failure::usage(format!("--resume {shown}: nothing was measured in it"), "begin anew"));

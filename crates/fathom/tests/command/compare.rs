@@ -74,7 +74,7 @@ fn another_budget_or_other_sizes_are_not_asked_alike() {
         user.run(&ask).ended(0);
     }
     for (other, wanted) in
-        [("B", "working sets in bytes: 8192 against 8192, 16384"), ("C", "budget: 1000 ms against 2000 ms")]
+        [("B", "--bytes: 8192 against 8192, 16384"), ("C", "budget: 1000 ms against 2000 ms")]
     {
         let did = user.run(&["compare", "A", other]);
         let text = did.ended(0);

@@ -83,7 +83,7 @@ fn a_check_is_on_the_page_and_a_draft_can_be_made_from_one() {
     let json = user.run(&["report", "R", "--against", "bcm2835", "--json"]);
     for f in document(&json.out)["findings"].as_array().expect("a list") {
         let name = f["name"].as_str().expect("a name");
-        let known = fathom_report::kind::key(fathom_experiment::report_kinds::REPORT_KINDS, name)
+        let known = fathom_report::kind::key(&fathom_experiment::report_kinds::REPORT_KINDS, name)
             .unwrap_or_else(|| panic!("{name} is in no schema"));
         assert!(known.metric.units.contains(&f["unit"].as_str().expect("a unit")), "{f}");
     }

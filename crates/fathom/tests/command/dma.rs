@@ -54,7 +54,7 @@ fn a_described_machine_shows_its_tables_and_the_record_says_what_was_asked() {
     let record = user.read("A");
     let requested = record.lines().nth(1).expect("a run");
     assert!(
-        requested.contains("bytes=64,1536") && requested.contains("link_bits=18670000 victim=4096"),
+        requested.contains("bytes=64,1536") && requested.contains("link=\"18670000bit\" victim=4096"),
         "{requested}"
     );
     assert!(requested.contains("--bytes 64,1536 --link 18670000bit --victim 4096"), "{requested}");

@@ -259,7 +259,7 @@ fn more_than_a_record_can_say_is_refused_before_anything_runs() {
     let user = User::new();
     let loads: Vec<String> = (1..=19).flat_map(|n| ["--load".to_owned(), format!("cpu*{n}")]).collect();
     let line: Vec<&str> = ["wakeup"].into_iter().chain(loads.iter().map(String::as_str)).collect();
-    user.run(&line).failed(2, &["loads has 19 of them, and 18 is the most"]);
+    user.run(&line).failed(2, &["--load: 19 values, and 18 is the most"]);
     assert!(user.processes().is_empty());
 }
 

@@ -123,7 +123,7 @@ fn every_finding_is_in_the_schema_with_its_unit() {
         assert!(findings.len() > 20, "{machine}: {} findings", findings.len());
         for finding in findings {
             let name = finding["name"].as_str().expect("a name");
-            let key = fathom_report::kind::key(REPORT_KINDS, name)
+            let key = fathom_report::kind::key(&REPORT_KINDS, name)
                 .unwrap_or_else(|| panic!("{machine}: {name} is in no schema"));
             let unit = finding["unit"].as_str().expect("a unit");
             let metric = key.metric;

@@ -89,6 +89,26 @@ fn an_emulators_times_are_refused() {
     assert!(!document["refusals"].as_array().expect("a list").is_empty());
 }
 
+/// The file, the line, the key, and what is allowed.
+#[test]
+fn a_record_of_another_kind_or_with_a_wrong_option_is_refused_by_every_verb_that_reads_it() {
+    let user = User::new();
+    let run = |rest: &str| format!("fathom.record version=1\nrun {rest} subject=\"x\" seed=1 budget_ms=1\n");
+    user.write("K", &run("experiment=\"gather\""));
+    user.write("O", &run("experiment=\"stride\" op=\"halve\""));
+    user.write("U", &run("experiment=\"stride\" colours=4"));
+    for verb in ["report", "share", "describe"] {
+        let kinds = ["K: line 2: experiment 'gather' is not one of: survey latency stride", "wakeup"];
+        user.run(&[verb, "K"]).failed(2, &kinds);
+        user.run(&[verb, "O"])
+            .failed(2, &["O: line 2: run of stride: op: 'halve' is not one of: read write rmw"]);
+        user.run(&[verb, "U"])
+            .failed(2, &["U: line 2: run of stride: unknown key colours", "bytes strides op"]);
+    }
+    user.run(&["compare", "K", "O"]).failed(2, &["K: line 2"]);
+    user.run(&["wakeup", "--resume", "K"]).failed(2, &["K: line 2"]);
+}
+
 #[test]
 fn a_record_in_which_all_is_refused() {
     let user = User::new();

@@ -55,7 +55,7 @@ fn a_described_machine_shows_its_tables() {
         user.read(name).lines().filter(|l| !l.starts_with("end ")).map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(head("A"), head("B"));
-    assert!(head("A")[1].contains("bytes=16384,262144 strides=8,64 ops=\"read,rmw\""), "{}", head("A")[1]);
+    assert!(head("A")[1].contains("bytes=16384,262144 strides=8,64 op=\"read,rmw\""), "{}", head("A")[1]);
     assert!(head("A")[1].contains("--strides 8,64 --op read,rmw"), "{}", head("A")[1]);
     let compared = user.run(&["compare", "A", "B", "--fail-if", "1%"]);
     assert!(compared.ended(0).contains("Asked alike."), "{}", compared.out);
@@ -86,7 +86,7 @@ fn ladders_are_shown_where_they_are_asked_for() {
         assert!(text.contains(wanted), "{wanted} is not in\n{text}");
     }
     fits(text);
-    assert!(user.read("A").contains("ladders=\"order,page,placement\""));
+    assert!(user.read("A").contains("ladder=\"order,page,placement\""));
     let found = document(user.run(&["report", "A", "--json"]).ended(0));
     let huge = found["findings"].as_array().expect("a list");
     let huge = huge.iter().find(|f| f["name"] == "latency.65536.page.huge.time").expect("a row");
@@ -132,7 +132,10 @@ fn first_touches_and_the_ladder_are_shown_where_they_are_asked_for() {
     }
     fits(text);
     let head = user.read("A").lines().nth(1).unwrap_or_default().to_owned();
-    assert!(head.contains("first_touch=1 prefetch=1") && head.contains("--first-touch --prefetch"), "{head}");
+    assert!(
+        head.contains("first_touch=\"yes\" prefetch=\"yes\"") && head.contains("--first-touch --prefetch"),
+        "{head}"
+    );
     assert_eq!(user.run(&["report", "A"]).ended(0).lines().nth(3), text.lines().nth(3));
     assert!(!user.run(&ask).ended(0).contains("repermuted"));
 }

@@ -29,9 +29,9 @@ pub fn run(data: &[u8]) {
     let record = Record::parse(&lines.join("\n")).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(record.problems, Vec::<String>::new());
     assert_eq!(record.imported, series);
-    let report = fathom_experiment::read(&record);
+    let report = fathom_experiment::read(&record).unwrap_or_else(|e| panic!("{e}"));
     for finding in &report.findings {
-        let known = kind::key(REPORT_KINDS, &finding.name());
+        let known = kind::key(&REPORT_KINDS, &finding.name());
         let known = known.unwrap_or_else(|| panic!("{} is in no schema", finding.name()));
         assert!(known.metric.units.contains(&finding.unit), "{} in '{}'", finding.name(), finding.unit);
         let ordered = finding.low.zip(finding.high).is_none_or(|(low, high)| low <= high);

@@ -7,7 +7,7 @@ use fathom_analysis::findings::Report;
 use fathom_analysis::hierarchy::Hierarchy;
 use fathom_experiment::record::Record;
 use fathom_experiment::report_kinds::{self, REPORT_KINDS};
-use fathom_experiment::{cacheability, conflict, dma, latency, stride, survey, wakeup};
+use fathom_experiment::{EXPERIMENTS, wakeup};
 use fathom_probe::pattern::Trial;
 use fathom_probe::wire::Line;
 use fathom_report::html::{self, Entry};
@@ -40,7 +40,7 @@ fn json(report: &Report) -> String {
     fathom_report::json(report, kind_of(report))
 }
 
-/// Reads and judges; nothing where the first line is none of a record.
+/// Reads and judges; nothing where the first line is none of a record, or no experiment is asked so.
 pub fn judged(data: &[u8]) -> Option<Report> {
     let record = match lines::read(data, |record| record.excess().map(str::to_owned)) {
         Ok(record) => record,
@@ -50,9 +50,16 @@ pub fn judged(data: &[u8]) -> Option<Report> {
         }
     };
     planned(&record);
-    let report = fathom_experiment::read(&record);
+    let report = match fathom_experiment::read(&record) {
+        Ok(report) => report,
+        // Of another experiment, or asked for what that cannot be asked: refused before anything is judged.
+        Err(why) => {
+            assert!(why.starts_with("line "), "{why}");
+            return None;
+        }
+    };
     for finding in &report.findings {
-        let known = kind::key(REPORT_KINDS, &finding.name());
+        let known = kind::key(&REPORT_KINDS, &finding.name());
         let known = known.unwrap_or_else(|| panic!("{} is in no schema", finding.name()));
         assert!(known.metric.units.contains(&finding.unit), "{} in '{}'", finding.name(), finding.unit);
     }
@@ -60,7 +67,7 @@ pub fn judged(data: &[u8]) -> Option<Report> {
     harmless(&text);
     assert!(terminal(&report, &style(true), None).contains("\x1b["));
     let document = json(&report);
-    let again = from_json(&document, REPORT_KINDS, fathom_experiment::WARNINGS)
+    let again = from_json(&document, &REPORT_KINDS, fathom_experiment::WARNINGS)
         .unwrap_or_else(|e| panic!("{e}\n{document}"));
     // What is not finite is null in JSON, so that the text and not the report is what comes back.
     assert_eq!(json(&again), document);
@@ -108,7 +115,7 @@ fn checked(report: &Report) {
     };
     let Ok(checked) = against::check(report, &described) else { return };
     for finding in &checked.findings {
-        let known = kind::key(REPORT_KINDS, &finding.name()).unwrap_or_else(|| panic!("{}", finding.name()));
+        let known = kind::key(&REPORT_KINDS, &finding.name()).unwrap_or_else(|| panic!("{}", finding.name()));
         assert!(known.metric.units.contains(&finding.unit), "{} in '{}'", finding.name(), finding.unit);
     }
     harmless(&terminal(&checked, &style(false), None));
@@ -121,21 +128,17 @@ fn checked(report: &Report) {
 fn carried(report: &Report, document: &str) {
     let entry = Entry { name: "A", report, kind: kind_of(report) };
     let page = fathom_report::html(&[entry], &[]).unwrap_or_else(|e| panic!("{e}"));
-    let back = html::reports(&page, REPORT_KINDS, fathom_experiment::WARNINGS)
+    let back = html::reports(&page, &REPORT_KINDS, fathom_experiment::WARNINGS)
         .unwrap_or_else(|e| panic!("{e}\n{document}"));
     assert_eq!(json(&back[0].1), document);
     assert_eq!(page.matches("</script").count(), 3, "{document}");
 }
 
-type Plan = fn(&Record, u64, u64) -> Vec<Trial>;
-
 /// A probe that is hostile shapes the record that the plans go on from: what they ask is still a trial.
 fn planned(record: &Record) {
     // What a record that is gone on with was asked stands in it; a minute has room for all of that.
-    let all =
-        [survey::plan as Plan, latency::plan, stride::plan, conflict::plan, cacheability::plan, dma::plan]
-            .map(|plan| (plan, 1000));
-    for (plan, budget_ms) in all.into_iter().chain([(wakeup::plan as Plan, 1000), (wakeup::plan, 60_000)]) {
+    let all = EXPERIMENTS.iter().map(|experiment| (experiment.plan, 1000));
+    for (plan, budget_ms) in all.chain([(wakeup::EXPERIMENT.plan, 60_000)]) {
         for trial in plan(record, 1, budget_ms) {
             let line = Line::parse(&trial.line().render()).unwrap_or_else(|e| panic!("{e}: {trial:?}"));
             assert_eq!(Trial::read(&line).unwrap_or_else(|e| panic!("{e}")), trial);

@@ -99,7 +99,7 @@ const WAKEUPS: [(&str, &str, &[&str]); 4] = [
     ("virtual", "", &["", "traced=1", "load=\"copy*2\"", "load=\"cpu*16 io*4 disk*2:256M\"", "flushed=1"]),
     (
         "virtual",
-        "sweep=1 bytes=1048576,33554432 strides=64,4096 modes=\"free,keep,hang2,hang4\"",
+        "sweep=\"yes\" bytes=1048576,33554432 strides=64,4096 modes=\"free,keep,hang2,hang4\"",
         &[
             "",
             "load=\"vm*2:1M:64\"",
@@ -110,7 +110,7 @@ const WAKEUPS: [(&str, &str, &[&str]); 4] = [
     ),
     (
         "real",
-        "conditions=\"none,vm\" loads=\"cpu*2; vm:8M:64:keep\" like_stress=1 every_ns=100000 priority=0",
+        "conditions=\"none,vm\" load=\"cpu*2; vm:8M:64:keep\" like_stress=\"yes\" period=\"100us\" priority=0",
         &["", "timerlat=1", "load=\"cpu*2\"", "load=\"vm:8M:64:keep\"", "load=\"malloc*2:128M\""],
     ),
     (
@@ -164,6 +164,7 @@ fn records_of_wake_ups_are_whole() {
         let record =
             fathom_experiment::record::Record::parse(&String::from_utf8_lossy(&text)).expect("a record");
         assert_eq!(record.problems, Vec::<String>::new());
+        fathom_experiment::check(&record).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(
             record.trials.iter().filter(|run| run.done.is_some()).count(),
             trials.len(),

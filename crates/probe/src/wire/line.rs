@@ -493,6 +493,12 @@ impl<'a> Fields<'a> {
             .collect()
     }
 
+    /// Ends the reading with the pairs that were not taken, in their order.
+    #[must_use]
+    pub fn rest(self) -> Vec<(&'a str, &'a Value)> {
+        self.left
+    }
+
     /// Ends the reading: keys that nobody took are an error that names them.
     ///
     /// # Errors

@@ -93,7 +93,7 @@ fn a_line_that_is_lost_or_stands_twice_is_a_problem_and_half_a_histogram_is_none
         without.remove(i);
         let record = read(&without);
         assert!(!record.imported[0].is_whole());
-        let report = crate::read(&record);
+        let report = crate::read(&record).expect("a report");
         assert!(!report.findings.iter().any(|f| f.name().contains("imported-1")), "{:?}", report.findings);
         assert!(
             report.refusals.iter().any(|r| r.what == "wakeup.kernel.imported-1"),

@@ -14,7 +14,7 @@ fn report(imported: &[Imported]) -> Report {
     let text: Vec<String> = [Record::first_line()].into_iter().chain(lines).collect();
     let record = Record::parse(&text.join("\n")).expect("a record");
     assert_eq!(record.problems, Vec::<String>::new());
-    crate::read(&record)
+    crate::read(&record).expect("a report")
 }
 
 /// The series of a text of `-h`: (us, count), and the largest.

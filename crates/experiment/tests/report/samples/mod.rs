@@ -23,7 +23,7 @@ pub const WARNINGS: &[WarningKind] = &[
 
 /// The key of a name of the schema.
 pub fn key(name: &str) -> Key {
-    kind::key(REPORT_KINDS, name).unwrap_or_else(|| panic!("no metric is called {name}"))
+    kind::key(&REPORT_KINDS, name).unwrap_or_else(|| panic!("no metric is called {name}"))
 }
 
 pub fn number(name: &str, value: f64, unit: &'static str, ends: Option<(f64, f64)>, count: u64) -> Finding {
@@ -391,7 +391,7 @@ fn any_number() -> impl Strategy<Value = f64> {
 /// A key of some metric, with a unit and a word where its values are words.
 fn any_known() -> impl Strategy<Value = (Key, &'static str, Option<String>)> {
     let all: Vec<&'static Metric> =
-        kind::metrics(REPORT_KINDS).into_iter().filter(|metric| metric.kind != Kind::Histogram).collect();
+        kind::metrics(&REPORT_KINDS).into_iter().filter(|metric| metric.kind != Kind::Histogram).collect();
     any_of(all)
 }
 
@@ -448,7 +448,7 @@ fn any_finding() -> impl Strategy<Value = Finding> {
 
 fn any_histogram() -> impl Strategy<Value = Histogram> {
     let all =
-        kind::metrics(REPORT_KINDS).into_iter().filter(|metric| metric.kind == Kind::Histogram).collect();
+        kind::metrics(&REPORT_KINDS).into_iter().filter(|metric| metric.kind == Kind::Histogram).collect();
     let counts = prop::collection::vec((any_number(), any::<u64>()), 0..4);
     (any_of(all), any::<u64>(), any::<u64>(), counts).prop_map(
         |((key, unit, _), bytes, loads_per_sample, counts)| Histogram {

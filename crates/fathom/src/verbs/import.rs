@@ -1,26 +1,62 @@
 //! `fathom import`: a record of what another tool measured.
 
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
 
 use fathom_analysis::foreign::{self, Foreign};
 use fathom_experiment::record::{End, Imported, MOST_SERIES, Record, Run};
 use fathom_experiment::wakeup;
 use fathom_report::html::Entry;
 
-use crate::cli::Import;
-use crate::failure::Failure;
-use crate::output::{Out, shell};
+use super::{Context, Verb, one_form, one_stdin};
+use crate::cli::{Output, RecordFile};
+use crate::failure::{Exit, Failure};
+use crate::output::shell;
 use crate::page::{Target, same};
 use crate::record_writer::RecordWriter;
+use crate::records;
 
 /// No result is longer: a histogram of a second in ns has some 12 MB.
 const MOST: u64 = 64 << 20;
 
+/// Options of the import.
+#[derive(Debug, Args)]
+struct Import {
+    /// What cyclictest (--json, -h, -H, T: lines) or Xenomai's latency (-h, -s, -g) wrote; one may be `-`, stdin.
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Keep the record in this file too (it is always kept in the user's data directory).
+    #[arg(long, short = 'o', value_name = "RECORD", value_parser = RecordFile)]
+    record: Option<PathBuf>,
+    #[command(flatten)]
+    out: Output,
+}
+
+/// The verb.
+pub fn verb() -> Verb {
+    Verb::of::<Import>(
+        "import",
+        "Makes a record of what cyclictest or Xenomai's latency measured, and judges it as `wakeup` is judged",
+        "Examples:
+  fathom import hist.txt                           cyclictest -q -h 400 > hist.txt
+  fathom import user.txt kernel.txt irq.txt -o xenomai.fathom
+  fathom import run.json --json | jq .findings
+  fathom compare before.fathom after.fathom        records of two imports
+
+A histogram has no order: what comes back periodically, and which stage held an
+activation up, it cannot say. Nor does it say whose clock it is of: the clock trust is
+unknown. Exit status: as of the survey",
+        run,
+    )
+}
+
 /// Reads the files, makes a record, and judges it.
-pub fn run(options: &Import, out: &Out) -> Result<u8, Failure> {
-    super::one_form(options.out.json, options.out.html.as_deref())?;
-    super::one_stdin(&options.files)?;
+fn run(options: &Import, context: &Context) -> Result<Exit, Failure> {
+    let out = &context.out;
+    one_form(options.out.json, options.out.html.as_deref())?;
+    one_stdin(&options.files)?;
     let others = options.record.as_deref().into_iter().chain(super::read(&options.files));
     let mut page = Target::open(options.out.html.as_deref(), others)?;
     // All of them before the first is written: a wrong one leaves nothing.
@@ -44,7 +80,7 @@ pub fn run(options: &Import, out: &Out) -> Result<u8, Failure> {
     let (kept, lost) = keep(options, &read, &lines, page.as_mut())?;
     // What is told is what the record says.
     let record = Record::parse(&lines.join("\n")).map_err(|e| Failure::new(e, ""))?;
-    let report = fathom_experiment::read(&record);
+    let report = records::judged(&record)?;
     let next = kept.map(|path| format!("fathom report {}", shell(&path)));
     let kind = crate::records::kind(&report.subject, &report)?;
     let status = out.report(&report, kind, &options.out, next.as_deref())?;

@@ -3,7 +3,9 @@
 
 use std::fs::File;
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
 
 use fathom_analysis::draft::{Options, draft};
 use fathom_analysis::findings::Report;
@@ -11,13 +13,45 @@ use fathom_analysis::hierarchy::Hierarchy;
 use fathom_model::Description;
 use fathom_model::description::Replacement;
 
-use crate::cli::Describe;
-use crate::failure::Failure;
-use crate::output::{Out, shell};
+use super::{Context, Verb};
+use crate::failure::{Exit, Failure};
+use crate::output::shell;
 use crate::records;
 
+/// Options of the draft.
+#[derive(Debug, Args)]
+struct Describe {
+    /// The record of a survey, or a page of --html with one report; `-` is stdin.
+    file: PathBuf,
+    /// Write it to this file, which must not be there yet; `-` is stdout. Default: stdout.
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// What the machine is called in the line about it. Default: what the record says that it is.
+    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
+    name: String,
+}
+
+/// The verb.
+pub fn verb() -> Verb {
+    Verb::of::<Describe>(
+        "describe",
+        "Drafts a machine description from a survey: to read, to correct, and to measure with --on",
+        "Examples:
+  fathom describe here.fathom                         to stdout
+  fathom describe here.fathom -o board.toml --name 'my board'
+  fathom survey --on ./board.toml                     what it says, measured
+  fathom report here.fathom --against ./board.toml    and checked
+
+Behind every value stands where it comes from: a finding with its interval, a
+claim that nothing measured, or an assumption. Exit status: 0 drafted, 1 failed,
+2 wrong command line, no record of a survey, or a file that is there already",
+        run,
+    )
+}
+
 /// Drafts, and prints the draft or writes its file.
-pub fn run(options: &Describe, out: &Out) -> Result<u8, Failure> {
+fn run(options: &Describe, context: &Context) -> Result<Exit, Failure> {
+    let out = &context.out;
     let shown = options.file.display().to_string();
     let reports = records::reports(&options.file)?;
     let [(_, report)] = reports.as_slice() else {

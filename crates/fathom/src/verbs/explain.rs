@@ -1,12 +1,14 @@
 //! `fathom explain`: what the name of a finding, or the token of a warning, says.
 
+use clap::Args;
 use fathom_analysis::findings::{Axis, Better, Key, Kind, Metric};
 use fathom_experiment::WARNINGS;
 use fathom_experiment::report_kinds::REPORT_KINDS;
 use fathom_report::kind;
 use fathom_report::page::{Page, TextRole};
 
-use crate::failure::Failure;
+use super::{Context, Verb};
+use crate::failure::{Exit, Failure};
 use crate::output::Out;
 
 /// Names below this likeness, from 0 to 1, are not suggested.
@@ -15,10 +17,31 @@ const LIKE: f64 = 0.6;
 /// Most names that are suggested.
 const SUGGESTED: usize = 3;
 
+/// Options of the explanation.
+#[derive(Debug, Args)]
+struct Explain {
+    /// A name of a finding, with its coordinates or as `fathom schema` lists it, or a warning's.
+    name: String,
+}
+
+/// The verb.
+pub fn verb() -> Verb {
+    Verb::of::<Explain>(
+        "explain",
+        "What a finding's name or a warning says: meaning, unit, bounds, and which verbs give it",
+        "Examples:
+  fathom explain tier.1.latency
+  fathom explain 'dma.{strategy}.{direction}.{size}.cpu'
+  fathom explain short-budget",
+        run,
+    )
+}
+
 /// Explains a name: of a finding, with its coordinates or as `fathom schema` lists it, or of a warning.
-pub fn run(name: &str, out: &Out) -> Result<u8, Failure> {
-    let metrics = kind::metrics(REPORT_KINDS);
-    let key = kind::key(REPORT_KINDS, name);
+fn run(options: &Explain, context: &Context) -> Result<Exit, Failure> {
+    let (name, out) = (options.name.as_str(), &context.out);
+    let metrics = kind::metrics(&REPORT_KINDS);
+    let key = kind::key(&REPORT_KINDS, name);
     if let Some(metric) = metrics.iter().copied().find(|metric| metric.pattern == name) {
         return out.text(&explained(metric, None, out));
     }
@@ -146,7 +169,7 @@ mod tests {
 
     #[test]
     fn names_that_were_meant_are_found() {
-        let metrics = kind::metrics(REPORT_KINDS);
+        let metrics = kind::metrics(&REPORT_KINDS);
         let first = |name: &str| nearest(name, &metrics).into_iter().next();
         for (wrong, meant) in [
             ("tier.1.latncy", "tier.1.latency"),

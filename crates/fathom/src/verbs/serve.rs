@@ -1,13 +1,18 @@
 //! `fathom serve`: a probe on stdin and stdout.
 
 use std::io::{BufRead, Read, Write};
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, sync_channel};
 
+use clap::{Args, Subcommand};
+
+use fathom_experiment::options::size;
 use fathom_probe::serve::{Lines, serve};
 use fathom_probe::wire::MAX_LINE;
 
-use crate::cli::Served;
-use crate::failure::Failure;
+use super::{Context, Verb};
+use crate::cli::baud;
+use crate::failure::{Exit, Failure};
 use crate::memory_budget::MemoryBudget;
 use crate::subjects;
 
@@ -65,8 +70,102 @@ impl Lines for Stdio {
     }
 }
 
+/// Options of the serving.
+#[derive(Debug, Args)]
+struct Serve {
+    /// What to serve.
+    #[command(subcommand)]
+    machine: Served,
+}
+
+/// What a probe can be served over.
+#[derive(Debug, Subcommand)]
+enum Served {
+    /// This machine.
+    Host {
+        /// CPU to measure on.
+        #[arg(long, value_name = "N")]
+        cpu: Option<u32>,
+        /// Base page in the place of the kernel's own, in bytes: for testing.
+        #[arg(long, value_name = "BYTES", value_parser = size)]
+        base_page: Option<u64>,
+        /// Most memory to take, below the ceilings that hold anyway.
+        #[arg(long, value_name = "BYTES", value_parser = size)]
+        max_bytes: Option<u64>,
+        /// Leave the priority alone.
+        #[arg(long)]
+        no_priority: bool,
+        /// End unless the parent is this process.
+        #[arg(long, hide = true)]
+        parent: Option<u32>,
+    },
+    /// A described machine.
+    Model {
+        /// Its name or its file.
+        name: String,
+        /// Seed of random replacement, latency spread and jitter.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+    /// The bare-metal image under QEMU: `raspi3b` or `virt`.
+    Qemu {
+        /// QEMU's machine.
+        machine: String,
+        /// End unless the parent is this process.
+        #[arg(long, hide = true)]
+        parent: Option<u32>,
+    },
+    /// The bare-metal image, executed with a described machine answering for time (by `fathom-emulate`).
+    Image {
+        /// The machine's name or its file.
+        machine: String,
+        /// Seed of random replacement, latency spread and jitter.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// End unless the parent is this process.
+        #[arg(long, hide = true)]
+        parent: Option<u32>,
+    },
+    /// A board behind a serial port, as it is: raw, and held by nobody else meanwhile.
+    Serial {
+        /// The port.
+        device: PathBuf,
+        /// Its speed.
+        #[arg(long, default_value_t = subjects::serial::BAUD, value_parser = baud())]
+        baud: u32,
+    },
+    /// A fathom on another host, found or brought there by ssh.
+    Ssh {
+        /// The host, as ssh takes it.
+        host: String,
+    },
+    /// A worker of the host probe's co-running load, which starts it.
+    #[command(hide = true)]
+    Worker {
+        /// What the probe tells it.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        orders: Vec<String>,
+    },
+    /// The process that removes what the host probe leaves behind when it is killed; the probe starts it.
+    #[command(hide = true)]
+    Reaper {
+        /// The CPUs that it runs on.
+        cpus: String,
+    },
+}
+
+/// The verb.
+pub fn verb() -> Verb {
+    Verb::of::<Serve>(
+        "serve",
+        "Serves a probe on stdin and stdout; a human may type trials: `trial bytes=8192`",
+        "",
+        |options, _: &Context| run(&options.machine).map(|()| Exit::Done),
+    )
+}
+
 /// Serves what was asked for until the input ends.
-pub fn run(served: &Served) -> Result<(), Failure> {
+fn run(served: &Served) -> Result<(), Failure> {
     let outcome = match served {
         Served::Model { name, seed } => {
             let description = subjects::description(name)?;

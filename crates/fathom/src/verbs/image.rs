@@ -1,19 +1,67 @@
 //! `fathom image`: what an SD card needs so that a board is a subject, with one page of instructions.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
 
 use fathom_metal::parameters::Parameters;
 
-use crate::cli::{Board, Image};
-use crate::failure::Failure;
+use super::{Context, Verb};
+use crate::cli::baud;
+use crate::failure::{Exit, Failure};
 use crate::image::embedded;
-use crate::output::{Out, shell};
+use crate::output::shell;
+use crate::subjects;
 
 /// What the image never did.
 const NEVER: &str = "This image was never run on hardware: it was tested under emulators alone.";
 /// How the files begin that `fathom image` wrote before, and may write again.
 const CONFIG: &str = "# Written by `fathom image`";
 const README: &str = "Fathom on ";
+
+/// Options of the image.
+#[derive(Debug, Args)]
+struct Image {
+    /// The board.
+    #[arg(long, value_enum)]
+    board: Board,
+    /// The directory to write to; it is made if it is not there.
+    #[arg(short, long, value_name = "DIR")]
+    output: PathBuf,
+    /// Speed of its serial port.
+    #[arg(long, default_value_t = subjects::serial::BAUD, value_parser = baud())]
+    baud: u32,
+    /// Write over files that somebody else wrote.
+    #[arg(long)]
+    force: bool,
+}
+
+/// A board that the image knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Board {
+    /// Raspberry Pi 3.
+    Pi3,
+    /// Raspberry Pi 4.
+    Pi4,
+    /// QEMU's machine virt.
+    Virt,
+}
+
+/// The verb.
+pub fn verb() -> Verb {
+    Verb::of::<Image>(
+        "image",
+        "Writes the bare-metal image, with what an SD card needs beside it and a page of instructions",
+        "Examples:
+  fathom image --board pi3 -o card             kernel8.img, config.txt, README.txt
+  fathom survey --on serial:/dev/ttyUSB0       the board, once it has booted
+  fathom survey --on qemu:virt                 the same image, without a board
+
+The image was never run on hardware. Exit status: 0 written, 1 failed, 2 wrong
+command line, or a file that somebody else wrote is in the way",
+        run,
+    )
+}
 
 /// What a board is called, what its firmware wants on the card, and where its serial port is.
 struct Kit {
@@ -41,7 +89,8 @@ fn kit(board: Board) -> Kit {
 }
 
 /// Writes the files, and says so.
-pub fn write(options: &Image, out: &Out) -> Result<u8, Failure> {
+fn run(options: &Image, context: &Context) -> Result<Exit, Failure> {
+    let out = &context.out;
     let mut image = embedded()?.to_vec();
     let set = Parameters::of(&image).and_then(|p| Parameters { baud: options.baud, ..p }.patch(&mut image));
     set.map_err(|why| Failure::new(why, "build fathom again"))?;

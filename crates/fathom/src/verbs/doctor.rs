@@ -2,13 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::Args;
+
 use fathom_analysis::examination::{Row, State};
 use fathom_experiment::doctor::examine;
 use rustix::fs::{Access, access};
 
-use crate::cli::Doctor;
-use crate::failure::{BELOW_THE_BAR, DONE, Failure, REFUSED};
-use crate::output::{Out, shell};
+use super::{Context, Verb};
+use crate::failure::{Exit, Failure};
+use crate::output::shell;
 use crate::{measure, record_writer, subjects};
 
 /// What is said of restoring where nothing was left: there is no journal, because there is nothing that one would be
@@ -17,8 +19,44 @@ const NOTHING: &str = "Fathom changes no setting of a machine: priority, affinit
     the probe itself end with their processes, however those end, and a reaper removes trace instances and resource groups. There is \
     nothing to restore.";
 
+/// Options of the examination.
+#[derive(Debug, Args)]
+struct Doctor {
+    /// What to examine: a subject of `fathom subjects`. Default: this host.
+    #[arg(long, value_name = "SUBJECT")]
+    on: Option<String>,
+    /// CPU that would be measured on. Default: as for a survey.
+    #[arg(long, value_name = "N")]
+    cpu: Option<u32>,
+    /// Only look for what a killed fathom may have left. Settings are never among that: none is changed.
+    #[arg(long, conflicts_with_all = ["on", "cpu"])]
+    restore: bool,
+    /// Print the rows as JSON: {format, version, subject, rows: [{what, state, found, cost, line}]}.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The verb.
+pub fn verb() -> Verb {
+    Verb::of::<Doctor>(
+        "doctor",
+        "What a machine can and cannot give for measuring, what that costs, and the line that changes it",
+        "Examples:
+  fathom doctor                this machine
+  fathom doctor --on pi        a subject of yours, through its own command
+  fathom doctor --json         for a script
+  fathom doctor --restore      what a killed fathom may have left
+
+It changes nothing itself. Exit status: 0 nothing costs the measurement
+anything, 1 failed, 2 wrong command line or file, 3 something does, 5 nothing
+can be measured there",
+        run,
+    )
+}
+
 /// Examines, prints, and answers the exit status.
-pub fn run(options: &Doctor, out: &Out) -> Result<u8, Failure> {
+fn run(options: &Doctor, context: &Context) -> Result<Exit, Failure> {
+    let out = &context.out;
     let mut rows = Vec::new();
     let mut name = "host".to_owned();
     if !options.restore {
@@ -59,9 +97,9 @@ pub fn run(options: &Doctor, out: &Out) -> Result<u8, Failure> {
         ))?;
     }
     Ok(match worst {
-        State::Good | State::Note => DONE,
-        State::Costs => BELOW_THE_BAR,
-        State::Prevents => REFUSED,
+        State::Good | State::Note => Exit::Done,
+        State::Costs => Exit::BelowTheBar,
+        State::Prevents => Exit::Refused,
     })
 }
 

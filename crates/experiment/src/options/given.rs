@@ -1,0 +1,47 @@
+//! What was given for an option, as it stands on the `run` line.
+
+use fathom_probe::wire::{Line, Value, WireError};
+
+/// What was given for one option: all its values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Given {
+    /// Numbers, in the option's unit: `bytes=8192,65536`.
+    Numbers(Vec<u64>),
+    /// Text: one word, or several behind one another with the option's separator.
+    Text(String),
+}
+
+impl Given {
+    /// Takes the value of a key.
+    pub(super) fn of_value(key: &str, value: &Value) -> Result<Given, WireError> {
+        let wrong = |what: &str| WireError::new(format!("run: '{key}' must be {what}"));
+        let number = |v: &i128| u64::try_from(*v).map_err(|_| wrong("numbers from 0 to 2^64-1"));
+        Ok(match value {
+            Value::Int(v) => Given::Numbers(vec![number(v)?]),
+            Value::List(items) => Given::Numbers(items.iter().map(number).collect::<Result<_, _>>()?),
+            Value::Text(text) | Value::Token(text) => Given::Text(text.clone()),
+            Value::Hex(_) => return Err(wrong("numbers or text")),
+        })
+    }
+
+    /// Adds it to a line.
+    pub(super) fn onto(&self, line: Line, key: &str) -> Line {
+        match self {
+            Given::Numbers(numbers) => line.list(key, numbers),
+            Given::Text(text) => line.text(key, text),
+        }
+    }
+
+    /// The values as text: numbers in decimal, text split at `separator`.
+    pub(super) fn items(&self, separator: char) -> Vec<String> {
+        match self {
+            Given::Numbers(numbers) => numbers.iter().map(u64::to_string).collect(),
+            Given::Text(text) => text
+                .split(separator)
+                .map(str::trim)
+                .filter(|item| !item.is_empty())
+                .map(str::to_owned)
+                .collect(),
+        }
+    }
+}

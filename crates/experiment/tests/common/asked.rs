@@ -1,0 +1,17 @@
+//! Options of an experiment as they are typed.
+
+use fathom_experiment::options::{Asked, Many, Opt};
+
+/// Options by name, each with its values: lists have commas, repeated values have `;` between them, and a switch has
+/// nothing.
+pub fn asked(options: &[&Opt], typed: &[(&str, &str)]) -> Asked {
+    typed.iter().fold(Asked::default(), |asked, (name, text)| {
+        let option = options.iter().find(|o| o.name == *name).unwrap_or_else(|| panic!("no --{name}"));
+        let between = if matches!(option.many, Many::Repeated(_)) { ';' } else { ',' };
+        if option.value.is_empty() {
+            return asked.switched_on(option);
+        }
+        let values: Vec<&str> = text.split(between).filter(|value| !value.is_empty()).collect();
+        asked.with(option, &values).unwrap_or_else(|e| panic!("{e}"))
+    })
+}

@@ -1,0 +1,109 @@
+//! `fathom compare`: records side by side.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use fathom_analysis::findings::{Compared, Key};
+use fathom_report::html::Change;
+
+use super::{Context, Verb, one_form, one_stdin};
+use crate::cli::percent;
+use crate::failure::{Exit, Failure};
+use crate::page::Target;
+use crate::records;
+
+/// Options of the comparison.
+#[derive(Debug, Args)]
+struct Compare {
+    /// The records; one may be `-`, stdin.
+    #[arg(required = true, num_args = 2.., value_name = "RECORD")]
+    files: Vec<PathBuf>,
+    /// Exit with 4 where a finding surely differs by more than this, e.g. 5%: the whole interval is beyond.
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    fail_if: Option<f64>,
+    /// Every finding, with each point of the curves, clocks and claims.
+    #[arg(long)]
+    all: bool,
+    /// Write all records and their changes as one page of HTML; `-` is stdout, in the place of the text.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Print the comparison as JSON (its schema: `fathom schema --json --of comparison`).
+    #[arg(long)]
+    json: bool,
+}
+
+/// The verb.
+pub fn verb() -> Verb {
+    Verb::of::<Compare>(
+        "compare",
+        "Two or more records side by side: what differs, by how much, and how surely",
+        "Examples:
+  fathom compare before.fathom after.fathom
+  fathom compare quiet.fathom loaded.fathom --fail-if 5%   for a script: 4 if so
+  fathom compare pi3.fathom pi4.fathom pi5.fathom --all
+  fathom compare before.fathom after.fathom --json
+
+Every record after the first is compared with the first. What was asked
+differently is listed before any figure. Exit status: 0 compared, 2 wrong
+command line or file, 4 a difference surely beyond --fail-if",
+        run,
+    )
+}
+
+/// Compares every record with the first.
+fn run(options: &Compare, context: &Context) -> Result<Exit, Failure> {
+    let out = &context.out;
+    one_form(options.json, options.html.as_deref())?;
+    one_stdin(&options.files)?;
+    let page = Target::open(options.html.as_deref(), super::read(&options.files))?;
+    let mut reports = Vec::new();
+    let mut taken = 0;
+    for file in &options.files {
+        let record = records::load(file, taken)?;
+        taken += record.needs();
+        reports.push((file.display().to_string(), records::judged(&record)?, record));
+    }
+    let Some(((first_name, first, requested), others)) = reports.split_first() else {
+        return Err(Failure::usage("nothing to compare", "name two records"));
+    };
+    let wanted = |key: &Key| match key.metric.compared {
+        Compared::Always => true,
+        Compared::In(experiment) => options.all || first.experiment == experiment,
+        Compared::OnRequest => options.all,
+    };
+    let mut found = Vec::new();
+    for (name, other, record) in others {
+        if other.experiment != first.experiment {
+            let what = format!(
+                "{name} is a record of '{}', {first_name} of '{}'",
+                other.experiment, first.experiment
+            );
+            return Err(Failure::usage(what, "compare records of one experiment"));
+        }
+        let mut comparison = fathom_analysis::compare::compare(first, other, wanted);
+        comparison.plans.extend(fathom_experiment::option_differences(requested, record));
+        found.push((name.clone(), comparison));
+    }
+    if options.json {
+        out.text(&fathom_report::json::comparison(&first.experiment, first_name, &found, options.fail_if))?;
+    } else if !page.as_ref().is_some_and(Target::is_stdout) {
+        let text = |(name, c): &(String, _)| {
+            fathom_report::comparison(c, [first_name, name], options.fail_if, out.style())
+        };
+        out.text(&found.iter().map(text).collect::<String>())?;
+    }
+    if let Some(page) = page {
+        let entries = super::entries(reports.iter().map(|(name, report, _)| (name.as_str(), report)))?;
+        let changes: Vec<_> = found
+            .iter()
+            .map(|(name, comparison)| Change {
+                names: [first_name, name],
+                comparison,
+                beyond: options.fail_if,
+            })
+            .collect();
+        page.write(&entries, &changes, out)?;
+    }
+    let beyond = |share| found.iter().any(|(_, c)| c.beyond(share).next().is_some());
+    Ok(if options.fail_if.is_some_and(beyond) { Exit::Differs } else { Exit::Done })
+}

@@ -1,0 +1,76 @@
+//! `fathom report`: records judged again.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use fathom_report::html::Entry;
+
+use super::{Context, Verb, one_form, one_stdin};
+use crate::cli::Output;
+use crate::failure::{Exit, Failure};
+use crate::page::Target;
+use crate::{against, records};
+
+/// Options of the report.
+#[derive(Debug, Args)]
+struct Report {
+    /// The records, or pages of --html; `-` is stdin.
+    #[arg(required = true, value_name = "RECORD")]
+    files: Vec<PathBuf>,
+    /// Check what a description says, by name or file: agrees, disagrees or undecided, claim by claim.
+    #[arg(long, value_name = "MACHINE")]
+    against: Option<String>,
+    #[command(flatten)]
+    out: Output,
+}
+
+/// The verb.
+pub fn verb() -> Verb {
+    Verb::of::<Report>(
+        "report",
+        "Judges records again: the same findings, from the files alone",
+        "Examples:
+  fathom report here.fathom
+  fathom report here.fathom --html here.html        one page, with figures
+  fathom report pi3.fathom pi4.fathom --html pis.html
+  fathom report - --json < here.fathom
+  fathom report here.fathom --against bcm2711       is it the machine described?
+
+A page that --html wrote is read back like a record. Exit status: as of the
+survey, and 4 where --against finds a claim of the description contradicted",
+        run,
+    )
+}
+
+/// Judges, checks where that is asked for, and prints.
+fn run(options: &Report, context: &Context) -> Result<Exit, Failure> {
+    let out = &context.out;
+    one_form(options.out.json, options.out.html.as_deref())?;
+    one_stdin(&options.files)?;
+    let mut named = Vec::new();
+    for file in &options.files {
+        named.extend(records::reports(file)?);
+    }
+    if let Some(machine) = &options.against {
+        against::check(&mut named, machine)?;
+    }
+    if options.out.json && named.len() > 1 {
+        return Err(Failure::usage("--json prints one report", "name one record, or use a loop"));
+    }
+    let page = Target::open(options.out.html.as_deref(), super::read(&options.files))?;
+    let mut worst = Exit::Done;
+    let entries = super::entries(named.iter().map(|(name, report)| (name.as_str(), report)))?;
+    for Entry { name, report, kind } in &entries {
+        if entries.len() > 1 && !page.as_ref().is_some_and(Target::is_stdout) {
+            out.text(&format!("==> {name} <==\n"))?;
+        }
+        worst = worst.max(out.report(report, kind, &options.out, None)?);
+        if options.against.is_some() && fathom_analysis::against::contradicted(report) {
+            worst = worst.max(Exit::Differs);
+        }
+    }
+    if let Some(page) = page {
+        page.write(&entries, &[], out)?;
+    }
+    Ok(worst)
+}

@@ -1,0 +1,57 @@
+//! The verb of every experiment: a session with a subject, its record, and what that says.
+
+use clap::ArgMatches;
+use fathom_experiment::Experiment;
+use fathom_report::html::Entry;
+
+use super::{Context, Verb, one_form, read_back};
+use crate::cli::Output;
+use crate::cli::experiments::{self, RunOptions};
+use crate::failure::{Exit, Failure};
+use crate::measure::{self, Request};
+use crate::output::shell;
+use crate::page::Target;
+use crate::records;
+
+/// The verb of an experiment.
+pub fn verb(experiment: &'static Experiment) -> Verb {
+    Verb {
+        name: experiment.name,
+        about: experiment.about,
+        help: experiment.help,
+        options: Box::new(move |command| experiments::arguments(experiment, command)),
+        run: Box::new(move |matches, context| run(experiment, matches, context)),
+    }
+}
+
+fn run(experiment: &'static Experiment, matches: &ArgMatches, context: &Context) -> Result<Exit, Failure> {
+    let (options, form): (RunOptions, Output) = (read_back(matches)?, read_back(matches)?);
+    let asked = experiments::asked(experiment, matches)?;
+    let resume = experiments::resume(experiment, matches);
+    let mut page = Target::open(form.html.as_deref(), options.record.as_deref().into_iter().chain(resume))?;
+    one_form(form.json, form.html.as_deref())?;
+    let request = Request { experiment, asked, options: &options, resume };
+    let measured = measure::measure(request, page.as_mut(), context.quiet)?;
+    let next = measured.kept.as_ref().map(|p| format!("fathom report {}", shell(&p.display().to_string())));
+    if let Some(mut failure) = measured.failure {
+        // Half a report on stdout would look like one; the record has what there is.
+        if let Some(next) = next {
+            failure.remedy.push_str(&format!("\n  what there is: {next}"));
+        }
+        return Err(failure);
+    }
+    let report = records::judged(&measured.record)?;
+    let exit = context.out.report(&report, experiment.report, &form, next.as_deref())?;
+    if let Some(page) = page {
+        page.write(
+            &[Entry { name: &report.subject, report: &report, kind: experiment.report }],
+            &[],
+            &context.out,
+        )?;
+    }
+    match (measured.signal, measured.lost) {
+        (Some(signal), _) => Ok(Exit::Signal(signal)),
+        (None, Some(lost)) => Err(lost),
+        (None, None) => Ok(exit),
+    }
+}
