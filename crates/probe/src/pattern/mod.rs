@@ -49,7 +49,7 @@ macro_rules! patterns {
         /// Which pattern a trial runs.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum PatternKind {
-            $(#[doc = concat!("[`", stringify!($name), "`]")] $name,)+
+            $(#[doc = concat!("[`", stringify!($name), "`](struct@", stringify!($name), ")")] $name,)+
         }
 
         token_names!(PatternKind { $($name = $token,)+ });
@@ -57,7 +57,7 @@ macro_rules! patterns {
         /// What a trial runs.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum Pattern {
-            $(#[doc = concat!("[`", stringify!($name), "`]")] $name($name),)+
+            $(#[doc = concat!("[`", stringify!($name), "`](struct@", stringify!($name), ")")] $name($name),)+
         }
 
         $(
