@@ -127,6 +127,11 @@ fn one_stdin(files: &[PathBuf]) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Reports with their kinds.
+fn entries<'a>(named: impl Iterator<Item = (&'a str, &'a Report)>) -> Result<Vec<Entry<'a>>, Failure> {
+    named.map(|(name, report)| Ok(Entry { name, report, kind: records::kind(name, report)? })).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,9 +140,4 @@ mod tests {
     fn the_definition_is_sound() {
         command(&all()).debug_assert();
     }
-}
-
-/// Reports with their kinds.
-fn entries<'a>(named: impl Iterator<Item = (&'a str, &'a Report)>) -> Result<Vec<Entry<'a>>, Failure> {
-    named.map(|(name, report)| Ok(Entry { name, report, kind: records::kind(name, report)? })).collect()
 }
