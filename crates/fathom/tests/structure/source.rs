@@ -30,7 +30,7 @@ impl Module {
     }
 
     /// A path from the root, where it begins inside of the crate.
-    fn from_root(&self, parts: &[String]) -> Option<Names> {
+    fn rooted(&self, parts: &[String]) -> Option<Names> {
         let mut base = self.path.clone();
         let mut rest = parts;
         match parts.first().map(String::as_str)? {
@@ -72,7 +72,7 @@ impl Module {
     }
 
     fn name(&mut self, name: String, parts: &[String]) {
-        if let Some(path) = self.from_root(parts) {
+        if let Some(path) = self.rooted(parts) {
             self.names.insert(name, path.clone());
             self.uses.push(path);
         }
@@ -124,7 +124,7 @@ impl<'a> Visit<'a> for Module {
 
     fn visit_path(&mut self, path: &'a syn::Path) {
         let parts: Vec<String> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
-        self.uses.extend(self.from_root(&parts));
+        self.uses.extend(self.rooted(&parts));
         syn::visit::visit_path(self, path);
     }
 }
@@ -153,7 +153,7 @@ pub fn read(root: &Path) -> Vec<Module> {
             };
             // A module that stands in its parent's file is a part of it.
             let Some(found) = found else { continue };
-            open.push(([&module.path[..], &[name.clone()]].concat(), found, below.join(name)));
+            open.push(([&module.path[..], std::slice::from_ref(name)].concat(), found, below.join(name)));
         }
         all.push(module);
     }

@@ -85,7 +85,7 @@ impl Metal {
         let mut facts = Vec::new();
         if !crate::registers::has_pmu(mrs!("id_aa64dfr0_el1")) {
             facts.push(text(PRIVILEGE_COUNTERS, Grant::Absent.token()));
-            facts.push(text(&facts::reason(PRIVILEGE_COUNTERS), "ID_AA64DFR0_EL1 names no PMU"));
+            facts.push(text(facts::reason(PRIVILEGE_COUNTERS), "ID_AA64DFR0_EL1 names no PMU"));
             return facts;
         }
         facts.push(int("arm.pmcr_el0", mrs!("pmcr_el0")));
@@ -98,7 +98,7 @@ impl Metal {
         let names: Vec<&str> = cycles.into_iter().chain(self.pmu.names()).collect();
         let grant = if names.is_empty() { Grant::Absent } else { Grant::Granted };
         facts.push(text(PRIVILEGE_COUNTERS, grant.token()));
-        facts.push(text(&facts::value(PRIVILEGE_COUNTERS), names.join(",")));
+        facts.push(text(facts::value(PRIVILEGE_COUNTERS), names.join(",")));
         facts
     }
 
