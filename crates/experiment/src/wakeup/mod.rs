@@ -1,4 +1,4 @@
-//! Pressure: how late a periodic real-time task is woken, what co-running load adds, and where that time goes.
+//! Wake-up latency: how late a periodic real-time task is woken, what co-running load adds, and where that time goes.
 //!
 //! Study S3 compared no load, a load, and the load with two memory workers, in three places of a wake-up, and found
 //! the cause by leaving things out one by one. Here every place is seen of the same activation, the study's load
