@@ -8,6 +8,10 @@ use core::fmt::Write as _;
 
 use crate::tokens::Token;
 
+mod value;
+
+pub use value::Value;
+
 /// Longest line, in bytes without the newline. Long enough for 16 samples of four columns, short
 /// enough for a bare-metal receive buffer.
 pub const MAX_LINE: usize = 4096;
@@ -35,45 +39,6 @@ impl core::fmt::Display for WireError {
 }
 
 impl core::error::Error for WireError {}
-
-/// A value on the wire.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Value {
-    /// An integer; its unit is in the key.
-    Int(i128),
-    /// A bare lower-case word.
-    Token(String),
-    /// Quoted text.
-    Text(String),
-    /// Bytes, `0x` and an even number of digits.
-    Hex(Vec<u8>),
-    /// Integers separated by commas (two or more; one alone is an `Int` and reads as a list too).
-    List(Vec<i128>),
-}
-
-impl Value {
-    /// Appends the value as it stands on a line.
-    pub(crate) fn render(&self, out: &mut String) {
-        match self {
-            Value::Int(v) => {
-                let _ = write!(out, "{v}");
-            }
-            Value::Token(t) => out.push_str(t),
-            Value::Text(t) => quote(out, t),
-            Value::Hex(bytes) => {
-                out.push_str("0x");
-                for b in bytes {
-                    let _ = write!(out, "{b:02x}");
-                }
-            }
-            Value::List(items) => {
-                for (i, v) in items.iter().enumerate() {
-                    let _ = write!(out, "{}{v}", if i == 0 { "" } else { "," });
-                }
-            }
-        }
-    }
-}
 
 /// A parsed line: a word and its pairs, in order.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
