@@ -13,7 +13,7 @@ const DIGITS: i32 = 3;
 /// A finding's value with its unit, for a sentence: `1.69 ns`, `48 KiB`.
 pub(crate) fn figure(f: &Finding) -> String {
     match f.finite() {
-        Some(bytes) if f.unit == "bytes" && bytes >= 0.0 => fathom_units::size(bytes),
+        Some(bytes) if f.unit == "bytes" && bytes >= 0.0 => fathom_units::size(bytes).replace(".0 ", " "),
         Some(value) if f.unit != "Hz" => {
             let magnitude = if value == 0.0 { 0 } else { value.abs().log10().floor() as i32 };
             let decimals = (DIGITS - 1 - magnitude).clamp(0, 6) as usize;

@@ -6,6 +6,7 @@ mod build;
 mod child;
 mod cli;
 mod failure;
+mod file_id;
 mod image;
 mod measure;
 mod memory_budget;

@@ -1,13 +1,13 @@
 //! The file of `--html`.
 
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Seek as _, Write as _};
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use fathom_report::html::{Change, Entry};
 
 use crate::failure::Failure;
+use crate::file_id::FileId;
 use crate::output::Out;
 
 /// Most symbolic links that a name leads through, as on Linux (path_resolution(7)).
@@ -32,31 +32,6 @@ pub struct PageFile {
     path: PathBuf,
     /// Files of the same command that the page must not replace, by device and inode.
     others: Vec<FileId>,
-}
-
-/// A file whatever it is called: device and inode. A terminal, a pipe or /dev/null has none, because writing twice to
-/// it replaces nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FileId {
-    device: u64,
-    inode: u64,
-}
-
-impl FileId {
-    /// Of an open file.
-    pub fn of(file: &File) -> Option<FileId> {
-        file.metadata().ok().and_then(|about| FileId::from(&about))
-    }
-
-    /// Of the file that a name leads to, if there is one.
-    fn at(path: &Path) -> Option<FileId> {
-        std::fs::metadata(path).ok().and_then(|about| FileId::from(&about))
-    }
-
-    fn from(about: &Metadata) -> Option<FileId> {
-        let keeps = about.is_file() || about.file_type().is_block_device();
-        keeps.then(|| FileId { device: about.dev(), inode: about.ino() })
-    }
 }
 
 impl Target {

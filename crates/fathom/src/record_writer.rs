@@ -5,7 +5,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use crate::failure::{Failure, tell};
-use crate::page::FileId;
+use crate::file_id::FileId;
 
 /// Most bytes of kept records; the oldest go first. Some 300 surveys.
 const CAP: u64 = 64 << 20;

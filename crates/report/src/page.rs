@@ -4,30 +4,10 @@ use anstyle::{AnsiColor, Style as Ansi};
 
 use crate::chart::Chart;
 use crate::style::Style;
+pub use crate::style::TextRole;
 use crate::text;
 
 pub use crate::table::{Column, INTERVAL, Table, left, measured, right};
-
-/// What a piece of text is, from which its colour follows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TextRole {
-    /// As the terminal has it.
-    Plain,
-    /// Headings.
-    Bold,
-    /// What may be overlooked: axes, rules, notes.
-    Dim,
-    /// Agreement.
-    Good,
-    /// Disagreement, disturbance.
-    Bad,
-    /// Warnings, refusals.
-    Warn,
-    /// What belongs to the tier of this number (from 1) or to none (0), in the picture.
-    Tier(usize),
-    /// The nth shade of a heat map, from 0, the least.
-    Heat(usize),
-}
 
 /// Colours of tiers, in turn: told apart on dark and on light ground.
 const TIERS: [AnsiColor; 5] =

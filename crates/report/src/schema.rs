@@ -1,10 +1,11 @@
 //! What findings are called, as text and as a JSON Schema: printed from the metrics of the kinds of report.
 
+mod closed;
 mod document;
 
 use fathom_analysis::findings::words::{self, Words};
 
-pub(crate) use document::closed;
+pub(crate) use closed::closed;
 pub use document::{schema_json, schema_text};
 
 /// The `format` of the document that `--json` prints.

@@ -26,3 +26,24 @@ impl Default for Style {
         Style { colour: false, unicode: true, width: 80 }
     }
 }
+
+/// What a piece of text is, from which its colour follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextRole {
+    /// As the terminal has it.
+    Plain,
+    /// Headings.
+    Bold,
+    /// What may be overlooked: axes, rules, notes.
+    Dim,
+    /// Agreement.
+    Good,
+    /// Disagreement, disturbance.
+    Bad,
+    /// Warnings, refusals.
+    Warn,
+    /// What belongs to the tier of this number (from 1) or to none (0), in the picture.
+    Tier(usize),
+    /// The nth shade of a heat map, from 0, the least.
+    Heat(usize),
+}

@@ -3,8 +3,7 @@
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, TableStyle};
 use unicode_width::UnicodeWidthStr;
 
-use crate::page::TextRole;
-use crate::style::Style;
+use crate::style::{Style, TextRole};
 
 /// One column of a table.
 #[derive(Clone, Copy, Debug)]

@@ -10,8 +10,8 @@ use fathom_probe::machine::{ClockTrust, Operation};
 use fathom_probe::pattern::Trial;
 
 use super::behaviour::{Times, behaves};
-use super::plan::{strided, trial};
-use super::reading::{DECISIVE, point, times};
+use super::points::{DECISIVE, point, times};
+use super::trials::{strided, trial};
 use super::{APART, Means};
 use crate::common::scale::Scale;
 use crate::reading::{measured, text};

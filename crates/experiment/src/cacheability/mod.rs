@@ -10,7 +10,9 @@ mod headline;
 mod mair_bytes;
 pub mod options;
 mod plan;
+mod points;
 mod reading;
+mod trials;
 mod view;
 mod walks;
 

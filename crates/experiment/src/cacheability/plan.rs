@@ -2,9 +2,10 @@
 //! rounds.
 
 use fathom_probe::machine::{Attribute, Controls, Operation};
-use fathom_probe::pattern::{Alias, Copy, Memory, Pattern, PatternKind, Stride, Trial};
+use fathom_probe::pattern::{Alias, Memory, Trial};
 
-use super::reading::{DECISIVE, PILOT_ROUND};
+use super::points::DECISIVE;
+use super::trials::{FLUSHES, refused, strided, trial};
 use super::{APART, Means, Request, STRIDE, STUDY_BYTES, mair_bytes, walks};
 use crate::budget::Budget;
 use crate::clock::step_ticks;
@@ -14,15 +15,11 @@ use crate::record::Record;
 
 /// Rounds in which every point is measured, after the look, on a model and on hardware.
 const ROUNDS: [u64; 2] = [2, 5];
-/// Samples a trial.
-const SAMPLES: u64 = 3;
 /// n, at least: even, so that pairs of words stay pairs of 16 aligned bytes, and twice a prime otherwise, so that runs
 /// end anywhere in a lap.
 const LOADS: u64 = 2 * 4111;
 /// n, at most: the like above 2^17.
 const MOST_LOADS: u64 = 2 * 65_539;
-/// n where each access waits for memory, and for a barrier besides: a tenth of a millisecond to a millisecond.
-const FLUSHES: u64 = 2 * 521;
 /// Steps of the clock in a run of accesses of one core cycle, at least.
 const CLOCK_STEPS: f64 = 128.0;
 /// Words stored and loaded through two mappings: the study's.
@@ -73,13 +70,6 @@ fn look(requested: &Request) -> Vec<Trial> {
     all
 }
 
-/// Was this refused, when it was looked at? That a working set is too large says nothing of the smaller ones.
-pub(super) fn refused(record: &Record, means: Means) -> bool {
-    let of =
-        |t: &Trial| t.kind() == PatternKind::Stride && Means::of(t) == means && t.memory.bytes == STUDY_BYTES;
-    record.trials.iter().any(|r| r.trial.round == PILOT_ROUND && of(&r.trial) && r.refusal.is_some())
-}
-
 /// One trial of each point that was not refused, and stores that cannot gather, to tell those that can.
 fn all(record: &Record, requested: &Request) -> Vec<Trial> {
     let granted = |means: &Means| !refused(record, *means);
@@ -97,27 +87,6 @@ fn all(record: &Record, requested: &Request) -> Vec<Trial> {
         }
     }
     all
-}
-
-pub(super) fn trial(means: Means, operation: Operation, bytes: u64, loads: u64) -> Trial {
-    let pattern: Pattern =
-        if operation.copies() { Copy { operation }.into() } else { Stride::of(operation).into() };
-    let plain = Controls::default();
-    let (attribute, controls) = match means {
-        Means::Attribute(attribute) => (attribute, plain),
-        Means::Flush => (Attribute::WriteBack, Controls { flush: true, ..plain }),
-        Means::Byte(byte) => (Attribute::WriteBack, Controls { mair: Some(byte), ..plain }),
-    };
-    // Two laps of what may be cached; where nothing is, one shows the tables to the TLB.
-    let laps = if attribute == Attribute::WriteBack && !controls.flush { 2 } else { 1 };
-    let warm = laps * (bytes / STRIDE).min(1 << 20);
-    let memory = Memory { attribute, ..Memory::of(bytes, STRIDE) };
-    Trial { memory, controls, loads, samples: SAMPLES, warm, ..Trial::of(pattern) }
-}
-
-/// The same trial at another stride.
-pub(super) fn strided(stride: u64, trial: Trial) -> Trial {
-    Trial { memory: Memory { stride, ..trial.memory }, ..trial }
 }
 
 /// n: more where the clock is coarse.

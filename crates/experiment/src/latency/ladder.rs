@@ -9,9 +9,9 @@ use fathom_probe::machine::{Controls, Pages};
 use fathom_probe::pattern::{Chase, Memory, OrderKind, PatternKind, Single, Trial, Walk};
 use fathom_probe::splitmix::mix;
 
+use super::measure::{Bias, Measure, by_trial, ids, joined, peak};
 use super::options::{Ladder, Options};
-use super::plan::requested;
-use super::reading::{Bias, Measure, by_trial, ids, joined, peak};
+use super::sizes::requested;
 use crate::reading::{measured, number};
 use crate::record::{Record, TrialRun};
 

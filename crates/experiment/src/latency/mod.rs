@@ -6,9 +6,11 @@
 
 mod headline;
 pub mod ladder;
+mod measure;
 pub mod options;
 mod plan;
 mod reading;
+mod sizes;
 mod view;
 
 use crate::common::STRIDE;

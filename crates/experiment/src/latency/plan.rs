@@ -2,8 +2,8 @@
 
 use fathom_probe::pattern::{Chase, Memory, Single, Trial, Walk};
 
-use super::options::Options;
-use super::{REFERENCE, SIZES, STRIDE, ladder};
+use super::sizes::sizes;
+use super::{REFERENCE, STRIDE, ladder};
 use crate::budget::Budget;
 use crate::clock::{coarse, step_ticks};
 use crate::common::WINDOW_PAGES;
@@ -44,22 +44,6 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     };
     // Without the reference there is no bias, and without that no peak.
     round::close(record, &budget, wanted, |trial| u8::from(trial.memory.bytes != REFERENCE), (seed, 0x1a7e))
-}
-
-/// The sizes asked for, whole cells.
-pub(super) fn requested(record: &Record) -> Vec<u64> {
-    let requested = Options::of(record).bytes;
-    let requested = if requested.is_empty() { SIZES.to_vec() } else { requested };
-    requested.iter().map(|b| (b / STRIDE * STRIDE).max(2 * STRIDE)).collect()
-}
-
-/// The reference and the sizes asked for, each once.
-fn sizes(record: &Record) -> impl Iterator<Item = u64> + use<> {
-    let mut sizes = requested(record);
-    sizes.push(REFERENCE);
-    sizes.sort_unstable();
-    sizes.dedup();
-    sizes.into_iter()
 }
 
 /// The three trials of a working set: single loads and the mean in random order, and the mean in an order

@@ -1,20 +1,19 @@
 //! The reading: histograms, peaks, bias and the conditions of each working set.
 
 use fathom_analysis::claims::decode;
-use fathom_analysis::findings::{Basis, Finding, Histogram, Report, Warning};
+use fathom_analysis::findings::{Histogram, Report, Warning};
 use fathom_analysis::histogram::{Group, bars, groups, main_group};
-use fathom_analysis::interval::{Interval, grouped_interval, median, median_interval};
+use fathom_analysis::interval::{Interval, grouped_interval, median};
 use fathom_analysis::metrics::{common, latency};
-use fathom_probe::machine::ClockTrust;
-use fathom_probe::pattern::{OrderKind, PatternKind, Single};
 use fathom_units::size;
 
-use super::{NAME, REFERENCE, ladder};
+use super::measure::{Bias, Measure, Set, by_trial, ids, joined, peak};
+use super::{NAME, ladder};
 use crate::clock::{coarse, step_ticks};
-use crate::common::scale::{CORE_CLOCKED, Scale, believable};
+use crate::common::scale::{Scale, believable};
 use crate::disturbance;
 use crate::reading::{begun, clocks, disturbed_row, measured, refuse_all, text};
-use crate::record::{Record, TrialRun};
+use crate::record::Record;
 
 /// Reads a record. Everything that is shown follows from the record alone.
 #[must_use]
@@ -51,163 +50,6 @@ pub fn read(record: &Record) -> Report {
     missing(record, &sets, &mut report);
     report.findings.extend(crate::claims::rows(&decode(&record.facts)));
     report
-}
-
-/// The units that times come in here: core cycles where they were calibrated, else ns.
-pub(super) struct Measure<'a> {
-    scale: &'a Scale,
-    /// Ticks a unit, typically.
-    ticks: f64,
-    /// May the core's clock move? A described one does not.
-    moving: bool,
-    /// The clock's step, units.
-    pub(super) stride: f64,
-    pub(super) unit: &'static str,
-}
-
-/// One working set.
-struct Set {
-    bytes: u64,
-    /// Untimed loads before each timed one, and timed ones a sample.
-    spacing: u64,
-    timed: u64,
-    /// Single samples, raw, units a sample, with the trials' ids.
-    single: Vec<(u64, Vec<f64>)>,
-    /// Units a load of the n/2n method: random order, and an order that any TLB holds.
-    random: Vec<(u64, Vec<f64>)>,
-    /// Nanoseconds a load of random order.
-    random_ns: Vec<(u64, Vec<f64>)>,
-    window: Vec<(u64, Vec<f64>)>,
-}
-
-impl Set {
-    /// A sample's time as a load's: where the clock is coarse, a sample times several.
-    fn a_load(&self, sample: f64) -> f64 {
-        sample / self.timed as f64
-    }
-}
-
-pub(super) fn joined(trials: &[(u64, Vec<f64>)]) -> Vec<f64> {
-    trials.iter().flat_map(|t| t.1.iter().copied()).collect()
-}
-
-/// The values of each trial by itself.
-pub(super) fn by_trial(trials: &[(u64, Vec<f64>)]) -> Vec<Vec<f64>> {
-    trials.iter().map(|t| t.1.clone()).collect()
-}
-
-pub(super) fn ids(trials: &[(u64, Vec<f64>)]) -> Vec<u64> {
-    trials.iter().map(|t| t.0).collect()
-}
-
-impl<'a> Measure<'a> {
-    fn of(record: &Record, scale: &'a Scale) -> Measure<'a> {
-        let (ticks, unit) = match scale.cycle() {
-            Some(cycle) => (cycle, "cycles"),
-            None => (1.0 / scale.tick_ns, "ns"),
-        };
-        let moving = unit == "cycles" && record.trust != Some(ClockTrust::Modelled);
-        Measure { scale, ticks, moving, stride: step_ticks(record) as f64 / ticks, unit }
-    }
-
-    /// Ticks a unit while trial `id` ran: by the cycle calibrations around it, because a core's clock moves.
-    fn ticks_at(&self, id: u64) -> f64 {
-        self.scale.cycle_at(id).filter(|_| self.moving).unwrap_or(self.ticks)
-    }
-
-    /// Units a load of a trial's samples, by the n/2n method.
-    pub(super) fn times(&self, run: &TrialRun) -> Vec<f64> {
-        let ticks = self.ticks_at(run.trial.id);
-        run.ticks_per_op().map(|t| t / ticks).collect()
-    }
-
-    /// The same in nanoseconds: what is clocked with the core as at its typical clock, the rest as it was.
-    pub(super) fn nanoseconds(&self, run: &TrialRun) -> Vec<f64> {
-        let ticks = self.ticks_at(run.trial.id);
-        let with_core = run.ticks_per_op().all(|t| t / ticks < CORE_CLOCKED);
-        let tick_ns = self.scale.tick_ns * if with_core { self.ticks / ticks } else { 1.0 };
-        run.ticks_per_op().map(|t| t * tick_ns).collect()
-    }
-
-    /// Units of a trial's single samples, raw.
-    pub(super) fn raw(&self, run: &TrialRun) -> Vec<f64> {
-        let ticks = self.ticks_at(run.trial.id);
-        run.samples.iter().map(|s| s.ticks as f64 / ticks).collect()
-    }
-
-    /// The working sets, without what was measured for ladders alone.
-    fn sets(&self, record: &Record) -> Vec<Set> {
-        let places = ladder::places(record);
-        let mut sets: Vec<Set> = Vec::new();
-        for run in &record.trials {
-            let (single, chase) =
-                (run.trial.kind() == PatternKind::Single, run.trial.kind() == PatternKind::Chase);
-            if !(single || chase)
-                || run.samples.is_empty()
-                || ladder::ladder_step(&run.trial, &places).is_some()
-            {
-                continue;
-            }
-            let bytes = run.trial.memory.bytes;
-            let at = sets.iter().position(|s| s.bytes == bytes).unwrap_or_else(|| {
-                let (random, random_ns, window) = (Vec::new(), Vec::new(), Vec::new());
-                sets.push(Set { bytes, spacing: 0, timed: 1, single: Vec::new(), random, random_ns, window });
-                sets.len() - 1
-            });
-            let set = &mut sets[at];
-            match (single, run.trial.pattern.walk().order) {
-                (true, _) => {
-                    (set.spacing, set.timed) =
-                        (run.trial.loads, run.trial.or_default::<Single>().timed.max(1));
-                    set.single.push((run.trial.id, self.raw(run)));
-                }
-                (false, OrderKind::Window) => set.window.push((run.trial.id, self.times(run))),
-                (false, _) => {
-                    set.random.push((run.trial.id, self.times(run)));
-                    set.random_ns.push((run.trial.id, self.nanoseconds(run)));
-                }
-            }
-        }
-        sets.sort_by_key(|s| s.bytes);
-        sets
-    }
-
-    /// The sampled median of the reference less what its loads take by the n/2n method.
-    fn bias(&self, sets: &[Set]) -> Option<Bias> {
-        let set = sets.iter().find(|s| s.bytes == REFERENCE)?;
-        let sampled = median_interval(&joined(&set.single))?;
-        let mean = grouped_interval(&by_trial(&set.random))?.scaled(set.timed as f64);
-        let value = sampled.value - mean.value;
-        // The clock's step is in the sampled median, however many samples agree.
-        let half = self.stride / 2.0;
-        let value = Interval {
-            value,
-            low: value - (sampled.value - sampled.low).hypot(mean.high - mean.value).hypot(half),
-            high: value + (sampled.high - sampled.value).hypot(mean.value - mean.low).hypot(half),
-        };
-        let trials = [ids(&set.single), ids(&set.random)].concat();
-        Some(Bias { value, count: joined(&set.single).len(), trials })
-    }
-}
-
-/// What timing adds to a sample.
-pub(super) struct Bias {
-    value: Interval,
-    count: usize,
-    trials: Vec<u64>,
-}
-
-impl Bias {
-    fn row(&self, measure: &Measure<'_>) -> Finding {
-        let mut row = measured(&common::BIAS_SAMPLE, self.value, measure.unit, self.count, &self.trials);
-        row.basis = Basis::Derived;
-        row.notes.push(format!(
-            "median of single loads in {} less their time by the n/2n method; taken off every peak, not off the \
-             histograms",
-            size(REFERENCE as f64)
-        ));
-        row
-    }
 }
 
 /// Relative difference from which on two working sets are in different tiers, and from which on random
@@ -276,20 +118,6 @@ fn access_times(sets: &[Set], bias: Option<&Bias>, measure: &Measure<'_>, report
     }
 }
 
-/// The main peak without the bias, a load. A clock that moves in steps shows a time to half of one, however
-/// many samples agree; with that, the bias's own interval is in the peak's.
-pub(super) fn peak(group: &Group, timed: u64, bias: &Bias, measure: &Measure<'_>) -> Interval {
-    let off = bias.value;
-    let (i, half) = (group.median, measure.stride / 2.0);
-    let value = i.value - off.value;
-    Interval {
-        value,
-        low: value - (i.value - i.low).hypot(off.high - off.value).hypot(half),
-        high: value + (i.high - i.value).hypot(off.value - off.low).hypot(half),
-    }
-    .scaled(1.0 / timed as f64)
-}
-
 /// Do random loads walk? `None` where one of the orders was not measured.
 fn misses(set: &Set, mean: Option<Interval>) -> Option<bool> {
     let window = median(&joined(&set.window))?;
@@ -338,7 +166,7 @@ fn missing(record: &Record, sets: &[Set], report: &mut Report) {
     if record.run.is_none() {
         return;
     }
-    let lost: Vec<String> = super::plan::requested(record)
+    let lost: Vec<String> = super::sizes::requested(record)
         .into_iter()
         .filter(|b| sets.iter().all(|s| s.bytes != *b || s.single.is_empty()))
         .map(|b| size(b as f64))

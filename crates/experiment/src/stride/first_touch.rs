@@ -8,8 +8,8 @@ use fathom_probe::machine::Operation;
 use fathom_probe::pattern::{Memory, PatternKind, Stride, Trial};
 
 use super::options::Options;
-use super::plan::{Request, SAMPLES};
-use super::reading::Point;
+use super::point::Point;
+use super::request::{Request, SAMPLES};
 use crate::clock::step_ticks;
 use crate::common::scale::Scale;
 use crate::reading::measured;

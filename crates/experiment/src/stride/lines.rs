@@ -6,7 +6,7 @@ use fathom_analysis::metrics::stride as metrics;
 use fathom_probe::machine::{ClockTrust, Operation};
 
 use super::coarse_scan::CoarseScan;
-use super::reading::Point;
+use super::point::Point;
 use crate::reading::{measured, number};
 use crate::record::Record;
 

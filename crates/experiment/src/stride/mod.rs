@@ -11,8 +11,10 @@ mod headline;
 mod lines;
 pub mod options;
 mod plan;
+mod point;
 mod prefetch;
 mod reading;
+mod request;
 mod view;
 
 use fathom_analysis::metrics;

@@ -5,6 +5,7 @@ use fathom_probe::machine::Operation;
 use fathom_probe::pattern::{Memory, Stride, Trial};
 
 use super::options::Options;
+use super::request::{Request, SAMPLES};
 use super::{SIZES, STRIDES, coarse_scan, first_touch, operations, prefetch};
 use crate::budget::Budget;
 use crate::clock::step_ticks;
@@ -15,8 +16,6 @@ use crate::record::Record;
 /// Rounds in which every point is measured, after the clock's, on a model and on hardware: each has placements
 /// of its own, which show a placement's part; on hardware, where they take a quarter of a second each, more.
 const ROUNDS: [u64; 2] = [3, 8];
-/// Samples a trial. With three rounds nine, of which order statistics make an interval.
-pub(super) const SAMPLES: u64 = 3;
 /// n, at least: a power of two, so that a run touches whole lines and pages.
 const LOADS: u64 = 8192;
 /// n, at most: a millisecond and more even where an access takes no time.
@@ -28,9 +27,6 @@ const CLOCK_STEPS: f64 = 32.0;
 const TWO_LAPS: u64 = 1 << 20;
 /// Rounds in which first touches are measured: each has pages of its own.
 const FRESH_ROUNDS: u64 = 3;
-
-/// A point: working set, step, operation.
-pub(super) type Request = (u64, u64, Operation);
 
 /// The next round; empty at the end. Working sets, steps and operations are the record's own.
 #[must_use]

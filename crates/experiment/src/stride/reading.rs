@@ -1,8 +1,8 @@
 //! The reading: time an access and time a line, by working set, stride and operation.
 
 use fathom_analysis::claims::decode;
-use fathom_analysis::findings::{Basis, Finding, Item, Key, Metric, Report, Warning};
-use fathom_analysis::interval::{Interval, grouped_interval, median};
+use fathom_analysis::findings::{Basis, Finding, Item, Report, Warning};
+use fathom_analysis::interval::{grouped_interval, median};
 use fathom_analysis::metrics::stride as metrics;
 use fathom_probe::machine::Operation;
 use fathom_probe::machine::batch::stride::UNROLL;
@@ -10,7 +10,9 @@ use fathom_probe::pattern::{PatternKind, Stride};
 use fathom_units::size;
 
 use super::coarse_scan::CoarseScan;
-use super::plan::{Request, requested, sizes};
+use super::plan::{requested, sizes};
+use super::point::Point;
+use super::request::Request;
 use super::{ASSUMED_LINE, NAME, STUDY_STRIDE, first_touch, lines, prefetch};
 use crate::claims;
 use crate::clock::step_ticks;
@@ -52,33 +54,6 @@ pub fn read(record: &Record) -> Report {
     missing(record, &requested, &points, &mut report);
     report.findings.extend(claims::rows(&decode(&record.facts)));
     report
-}
-
-/// One working set at one step with one operation.
-pub(super) struct Point {
-    pub(super) bytes: u64,
-    pub(super) stride: u64,
-    pub(super) operation: Operation,
-    /// ns an access of each sample, with the trial's id.
-    trials: Vec<(u64, Vec<f64>)>,
-    /// ns an access: the median with its interval, in which is the clock's own step.
-    pub(super) time: Interval,
-    /// Largest share of a lap that a trial's samples went through.
-    lap: f64,
-}
-
-impl Point {
-    pub(super) fn count(&self) -> usize {
-        self.trials.iter().map(|t| t.1.len()).sum()
-    }
-
-    pub(super) fn ids(&self) -> Vec<u64> {
-        self.trials.iter().map(|t| t.0).collect()
-    }
-
-    fn key(&self, metric: &'static Metric) -> Key {
-        metric.at([self.bytes.into(), self.stride.into(), self.operation.token().into()])
-    }
 }
 
 /// What was measured: by operation, working set and step, ascending.

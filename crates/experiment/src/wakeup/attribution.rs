@@ -11,9 +11,9 @@ use fathom_probe::pattern::{PatternKind, Wake};
 
 use super::conditions::{self, Case, FACTORS};
 use super::options::Options;
-use super::plan::{PILOT_ROUND, traced};
-use super::reading::{Unit, refuse, word};
 use super::series::Series;
+use super::spot::{Unit, refuse, word};
+use super::trials::{PILOT_ROUND, traced};
 use crate::reading::measured;
 use crate::record::{Record, TrialRun};
 

@@ -10,9 +10,9 @@ use fathom_probe::rows::Around;
 use fathom_units::facts;
 
 use super::conditions::{Case, State};
-use super::plan::{every_ns, seed_of, traced};
-use super::reading::{Spot, Unit, refuse, user};
 use super::series::{Due, Place, Series, staged};
+use super::spot::{Spot, Unit, refuse, user};
+use super::trials::{every_ns, seed_of, traced};
 use crate::reading::{measured, number};
 use crate::record::Record;
 

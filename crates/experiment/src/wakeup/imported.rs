@@ -5,7 +5,7 @@ use fathom_analysis::interval::Interval;
 use fathom_analysis::metrics::wakeup as metrics;
 use fathom_analysis::wakeup::summary::{self, Maximum, Percentile};
 
-use super::reading::{Spot, refuse};
+use super::spot::{Spot, refuse};
 use crate::reading::{measured, number};
 use crate::record::{Imported, Record};
 

@@ -16,8 +16,10 @@ mod plan;
 mod progress;
 mod reading;
 mod series;
+mod spot;
 mod sweep;
 mod sweep_rows;
+mod trials;
 mod view;
 
 use fathom_analysis::metrics;

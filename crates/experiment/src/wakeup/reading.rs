@@ -1,11 +1,10 @@
 //! The reading: what each condition does to each place of a wake-up, what that costs to know, and where it went.
 
 use fathom_analysis::findings::words;
-use fathom_analysis::findings::{Basis, Finding, Histogram, Key, Metric, Refused, Report, Warning};
-use fathom_analysis::interval::{Interval, grouped_interval};
+use fathom_analysis::findings::{Basis, Finding, Histogram, Metric, Report, Warning};
+use fathom_analysis::interval::grouped_interval;
 use fathom_analysis::metrics::wakeup as metrics;
-use fathom_analysis::wakeup::Activation;
-use fathom_analysis::wakeup::summary::{self, Percentile, Run, Summary};
+use fathom_analysis::wakeup::summary::{self, Run, Summary};
 use fathom_probe::machine::ClockTrust;
 use fathom_probe::pattern::{PatternKind, Wake};
 use fathom_units::facts;
@@ -13,65 +12,10 @@ use fathom_units::facts;
 use super::conditions::{self, Case};
 use super::options::Options;
 use super::series::{Place, Series};
+use super::spot::{Spot, Unit, refuse};
 use super::{NAME, attribution, causes, imported, sweep, sweep_rows};
 use crate::reading::{begun, measured, number, refuse_all};
 use crate::record::Record;
-
-/// A percentile as findings name it (`p999`), of how the analysis writes it (`p99.9`).
-pub(super) fn word(percentile: &str) -> String {
-    percentile.replace('.', "")
-}
-
-/// A place of a wake-up under a condition: where its findings lie.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Spot<'a> {
-    pub place: &'a str,
-    pub condition: &'a str,
-}
-
-impl Spot<'_> {
-    /// The key of a metric there.
-    pub(super) fn key(self, metric: &'static Metric) -> Key {
-        metric.at([self.place.into(), self.condition.into()])
-    }
-
-    /// The key of a percentile there.
-    pub(super) fn percentile(self, percentile: &Percentile) -> Key {
-        let word = word(percentile.token);
-        metrics::WAKEUP_QUANTILE.at([self.place.into(), self.condition.into(), (&word).into()])
-    }
-
-    /// What refusals call all of it.
-    pub(super) fn name(self) -> String {
-        self.key(&metrics::WAKEUPS).name()
-    }
-}
-
-/// What latencies are told in: time, or instructions where a clock counts those.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Unit {
-    pub name: &'static str,
-    /// How many of it are a microsecond.
-    pub of_us: f64,
-}
-
-impl Unit {
-    /// On an emulator times mean nothing; where the guest's clock is known to count instructions (QEMU's -icount, told
-    /// on the kernel's command line as `fathom.instruction_ns=N`), their number does.
-    fn of(record: &Record) -> Option<Unit> {
-        if record.trust != Some(ClockTrust::Emulated) {
-            return Some(Unit { name: "us", of_us: 1.0 });
-        }
-        let line = record.text(facts::KERNEL_COMMAND_LINE)?;
-        let ns = line.split_ascii_whitespace().find_map(|w| w.strip_prefix("fathom.instruction_ns="))?;
-        let ns = ns.parse::<f64>().ok().filter(|ns| *ns > 0.0)?;
-        Some(Unit { name: "instructions", of_us: 1000.0 / ns })
-    }
-
-    fn interval(self, us: Interval) -> Interval {
-        us.scaled(self.of_us)
-    }
-}
 
 /// The report of a record.
 #[must_use]
@@ -89,7 +33,7 @@ pub fn read(record: &Record) -> Report {
     not_run(record, &mut report);
     let sweep = Options::of(record).sweep;
     let cases = if sweep { Vec::new() } else { conditions::cases(record) };
-    let traced = super::plan::traced(record);
+    let traced = super::trials::traced(record);
     let (measured, lacking): (Vec<&Case>, Vec<&Case>) =
         cases.iter().partition(|case| !Series::of(record, case, traced).runs.is_empty());
     for case in &measured {
@@ -357,14 +301,4 @@ fn setup(record: &Record, unit: Unit, report: &mut Report) {
     if unit.name == "instructions" {
         warn("times are instructions of an emulated guest: paths, and no caches".into(), "");
     }
-}
-
-/// A refusal of one finding.
-pub(super) fn refuse(report: &mut Report, what: &str, reason: String, remedy: &str) {
-    report.refusals.push(Refused { what: what.to_owned(), reason, remedy: remedy.to_owned() });
-}
-
-/// Latencies of the task alone, us.
-pub(super) fn user(series: &Series) -> Vec<Activation> {
-    series.at(Place::User)
 }

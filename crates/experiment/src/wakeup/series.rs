@@ -7,7 +7,7 @@ use fathom_probe::machine::Woke;
 use fathom_probe::pattern::{PatternKind, Wake};
 
 use super::conditions::Case;
-use super::plan::PILOT_ROUND;
+use super::trials::PILOT_ROUND;
 use crate::record::{Record, TrialRun};
 
 /// Where a wake-up is looked at.

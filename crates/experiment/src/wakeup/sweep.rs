@@ -9,7 +9,7 @@ use fathom_probe::pattern::{PatternKind, Trial, Wake};
 
 use super::conditions::{Case, State};
 use super::options::Options;
-use super::plan::{WARM, an_activation, close, every_ns, seed_of, series, traced, within};
+use super::trials::{WARM, an_activation, close, every_ns, seed_of, series, traced, within};
 use crate::budget::Budget;
 use crate::common::cost::WAKE_START_NS;
 use crate::record::{Record, TrialRun};

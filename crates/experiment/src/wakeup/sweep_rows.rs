@@ -8,7 +8,7 @@ use fathom_probe::pattern::PatternKind;
 use fathom_units::size;
 
 use super::options::Options;
-use super::reading::{Unit, refuse, word};
+use super::spot::{Unit, refuse, word};
 use super::sweep::{self, Curve, Statistic};
 use crate::reading::{measured, number, text};
 use crate::record::{Record, TrialRun};

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use fathom_analysis::findings::words::{self, Words};
 use fathom_analysis::findings::{Axis, Basis, Kind, Metric, UNITS};
 
+use super::closed::closed;
 use super::{FORMAT, VERSION, WORTH, WarningKind};
 use crate::kind::{self, ReportKind};
 
@@ -145,19 +146,6 @@ fn coordinates(metric: &Metric) -> Value {
         })
         .collect();
     closed("Where it lies along the metric's axes.", Value::Object(properties))
-}
-
-/// A closed object: every property required, none other allowed.
-pub(crate) fn closed(about: &str, properties: Value) -> Value {
-    let keys: Vec<&str> =
-        properties.as_object().map_or(Vec::new(), |o| o.keys().map(String::as_str).collect());
-    json!({
-        "description": about,
-        "type": "object",
-        "required": keys,
-        "additionalProperties": false,
-        "properties": properties,
-    })
 }
 
 fn finding_schema(metrics: &[&'static Metric]) -> Value {
