@@ -1,6 +1,6 @@
 //! Samples of a working set, and what they are as times.
 
-use super::{REFERENCE, ladder};
+use super::REFERENCE;
 use crate::clock::step_ticks;
 use crate::common::scale::{CORE_CLOCKED, Scale};
 use crate::reading::measured;
@@ -10,7 +10,6 @@ use fathom_analysis::histogram::Group;
 use fathom_analysis::interval::{Interval, grouped_interval, median_interval};
 use fathom_analysis::metrics::common;
 use fathom_probe::machine::ClockTrust;
-use fathom_probe::pattern::{OrderKind, PatternKind, Single};
 use fathom_units::size;
 
 /// The units that times come in here: core cycles where they were calibrated, else ns.
@@ -93,43 +92,6 @@ impl<'a> Measure<'a> {
     pub(super) fn raw(&self, run: &TrialRun) -> Vec<f64> {
         let ticks = self.ticks_at(run.trial.id);
         run.samples.iter().map(|s| s.ticks as f64 / ticks).collect()
-    }
-
-    /// The working sets, without what was measured for ladders alone.
-    pub(super) fn sets(&self, record: &Record) -> Vec<Set> {
-        let places = ladder::places(record);
-        let mut sets: Vec<Set> = Vec::new();
-        for run in &record.trials {
-            let (single, chase) =
-                (run.trial.kind() == PatternKind::Single, run.trial.kind() == PatternKind::Chase);
-            if !(single || chase)
-                || run.samples.is_empty()
-                || ladder::ladder_step(&run.trial, &places).is_some()
-            {
-                continue;
-            }
-            let bytes = run.trial.memory.bytes;
-            let at = sets.iter().position(|s| s.bytes == bytes).unwrap_or_else(|| {
-                let (random, random_ns, window) = (Vec::new(), Vec::new(), Vec::new());
-                sets.push(Set { bytes, spacing: 0, timed: 1, single: Vec::new(), random, random_ns, window });
-                sets.len() - 1
-            });
-            let set = &mut sets[at];
-            match (single, run.trial.pattern.walk().order) {
-                (true, _) => {
-                    (set.spacing, set.timed) =
-                        (run.trial.loads, run.trial.or_default::<Single>().timed.max(1));
-                    set.single.push((run.trial.id, self.raw(run)));
-                }
-                (false, OrderKind::Window) => set.window.push((run.trial.id, self.times(run))),
-                (false, _) => {
-                    set.random.push((run.trial.id, self.times(run)));
-                    set.random_ns.push((run.trial.id, self.nanoseconds(run)));
-                }
-            }
-        }
-        sets.sort_by_key(|s| s.bytes);
-        sets
     }
 
     /// The sampled median of the reference less what its loads take by the n/2n method.

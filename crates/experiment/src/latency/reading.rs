@@ -5,6 +5,7 @@ use fathom_analysis::findings::{Histogram, Report, Warning};
 use fathom_analysis::histogram::{Group, bars, groups, main_group};
 use fathom_analysis::interval::{Interval, grouped_interval, median};
 use fathom_analysis::metrics::{common, latency};
+use fathom_probe::pattern::{OrderKind, PatternKind, Single};
 use fathom_units::size;
 
 use super::measure::{Bias, Measure, Set, by_trial, ids, joined, peak};
@@ -25,7 +26,7 @@ pub fn read(record: &Record) -> Report {
     }
     let scale = Scale::of(record);
     let measure = Measure::of(record, &scale);
-    let sets: Vec<Set> = measure.sets(record);
+    let sets: Vec<Set> = sets(&measure, record);
     let repeats: Vec<Vec<f64>> =
         sets.iter().map(|s| s.random.iter().filter_map(|t| median(&t.1)).collect()).collect();
     disturbed_row(&disturbance::judge(record, &scale.cycle_ticks, &repeats), &mut report);
@@ -50,6 +51,40 @@ pub fn read(record: &Record) -> Report {
     missing(record, &sets, &mut report);
     report.findings.extend(crate::claims::rows(&decode(&record.facts)));
     report
+}
+
+/// The working sets, without what was measured for ladders alone.
+fn sets(measure: &Measure<'_>, record: &Record) -> Vec<Set> {
+    let places = ladder::places(record);
+    let mut sets: Vec<Set> = Vec::new();
+    for run in &record.trials {
+        let (single, chase) =
+            (run.trial.kind() == PatternKind::Single, run.trial.kind() == PatternKind::Chase);
+        if !(single || chase) || run.samples.is_empty() || ladder::ladder_step(&run.trial, &places).is_some()
+        {
+            continue;
+        }
+        let bytes = run.trial.memory.bytes;
+        let at = sets.iter().position(|s| s.bytes == bytes).unwrap_or_else(|| {
+            let (random, random_ns, window) = (Vec::new(), Vec::new(), Vec::new());
+            sets.push(Set { bytes, spacing: 0, timed: 1, single: Vec::new(), random, random_ns, window });
+            sets.len() - 1
+        });
+        let set = &mut sets[at];
+        match (single, run.trial.pattern.walk().order) {
+            (true, _) => {
+                (set.spacing, set.timed) = (run.trial.loads, run.trial.or_default::<Single>().timed.max(1));
+                set.single.push((run.trial.id, measure.raw(run)));
+            }
+            (false, OrderKind::Window) => set.window.push((run.trial.id, measure.times(run))),
+            (false, _) => {
+                set.random.push((run.trial.id, measure.times(run)));
+                set.random_ns.push((run.trial.id, measure.nanoseconds(run)));
+            }
+        }
+    }
+    sets.sort_by_key(|s| s.bytes);
+    sets
 }
 
 /// Relative difference from which on two working sets are in different tiers, and from which on random
