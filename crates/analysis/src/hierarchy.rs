@@ -34,7 +34,7 @@ pub struct Tier<'a> {
 pub struct Tlb<'a> {
     /// Pages that it reaches.
     pub entries: &'a Finding,
-    /// What a load pays more beyond, over one that the first TLB answers, ns.
+    /// What a load pays more beyond, over one that the first TLB serves, ns.
     pub penalty: &'a Finding,
     /// May it be page tables that leave a cache?
     pub maybe_tables: bool,

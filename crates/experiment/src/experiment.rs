@@ -57,7 +57,7 @@ impl DefaultBudget {
 
 /// What of a record is shown while it is measured.
 pub trait ProgressLine: std::fmt::Debug {
-    /// Takes what is new in the record, and answers a line for a terminal; none while there is nothing to show.
+    /// Takes what is new in the record, and returns a line for a terminal; none while there is nothing to show.
     fn line(&mut self, record: &Record) -> Option<String>;
 }
 

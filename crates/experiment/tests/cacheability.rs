@@ -238,7 +238,7 @@ fn a_walk_past_the_caches_costs_what_memory_does() {
     let run = study(10_000, &[("walks", "")]);
     let report = measure(&description, run);
     let walk = |tables: &str| number(&report, &format!("walk.{tables}.cycles"));
-    // Described: 7 cycles and a fetch, which the second level answers in 15, or memory in 140 ns (84 cycles at
+    // Described: 7 cycles and a fetch, which the second level serves in 15, or memory in 140 ns (84 cycles at
     // 600 MHz); and 2 for the main TLB where it answers. Some descriptors and some translations are still there.
     let (cached, not) = (walk("write-back"), walk("normal-nc"));
     assert!((18.0..30.0).contains(&cached), "{cached} cycles");

@@ -41,7 +41,7 @@ fn measured(d: &Description) -> Report {
     conflict::read(&record)
 }
 
-/// Runs all descriptions on two threads; prints and answers what became of the questions.
+/// Runs all descriptions on two threads; prints and returns what became of the questions.
 fn oracle(what: &str, all: &[Description]) -> Built {
     let next = AtomicUsize::new(0);
     let sum = Mutex::new(Built::default());

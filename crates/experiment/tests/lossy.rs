@@ -52,7 +52,7 @@ struct Wire {
 }
 
 impl Wire {
-    /// Carries a line; answers the lines that come out at the far end.
+    /// Carries a line; returns the lines that come out at the far end.
     fn carry(&mut self, line: &str, noise: Noise, random: &mut Random) -> Vec<String> {
         let mut out = Vec::new();
         let times = match () {
@@ -270,7 +270,7 @@ const RATES: [Noise; 14] = [
     Noise { bytes: 100, lines: 10_000, runs: 10_000, resets: 20_000 },
 ];
 
-/// Runs `seeds` sessions at every rate and answers how many ended how, and how many of the complete ones were asked
+/// Runs `seeds` sessions at every rate and returns how many ended how, and how many of the complete ones were asked
 /// something again.
 fn all(plan: Plan, run: &Run, seeds: u64) -> (HashMap<End, usize>, usize) {
     let description = catalog::load("s1-8way").expect("embedded").expect("a description");

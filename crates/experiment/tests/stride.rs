@@ -197,7 +197,7 @@ fn a_hostile_run_line_plans_nothing_odd() {
     assert!(why.contains("line 2") && why.contains("bytes: 0 must be from 128 bytes"), "{why}");
 }
 
-/// What answers at a working set by the description: `nearest`, `level` or `memory`; none where a part of it may be
+/// What serves loads at a working set by the description: `nearest`, `level` or `memory`; none where a part of it may be
 /// answered nearer, within twice a capacity (random replacement) or where two levels hold different lines.
 fn truth(d: &Description, bytes: u64) -> Option<&'static str> {
     let mut reach = 0;
@@ -216,7 +216,7 @@ fn truth(d: &Description, bytes: u64) -> Option<&'static str> {
     })
 }
 
-/// The sentence of each size is right on every committed machine: the sketch chooses sizes and says what answers
+/// The sentence of each size is right on every committed machine: the sketch chooses sizes and says what serves loads
 /// there, and sees no description.
 #[test]
 fn what_answers_at_each_size_is_what_is_described() {
@@ -349,7 +349,7 @@ fn a_described_machine_refuses_first_touches_and_shows_the_rest() {
     assert!(report.findings.iter().all(|f| !f.name().contains("first_touch")));
 }
 
-/// Records of before there was a sketch keep their sizes, and say nothing of what answers.
+/// Records of before there was a sketch keep their sizes, and say nothing of what serves loads.
 #[test]
 fn a_record_without_a_sketch_keeps_the_sizes_it_had() {
     let asked = asked(stride::options::ALL, &[("bytes", "16K,256K,1M,16M"), ("strides", "8,64")]);

@@ -57,7 +57,7 @@ impl Out {
         }
     }
 
-    /// Prints a report and answers the exit status that it deserves.
+    /// Prints a report and returns the exit status that it deserves.
     pub fn report(
         &self,
         report: &Report,

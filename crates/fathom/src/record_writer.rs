@@ -85,7 +85,7 @@ impl RecordWriter {
         }
     }
 
-    /// Ends the keeping: tells once why there is no copy, and answers why the file that was asked for is
+    /// Ends the keeping: tells once why there is no copy, and returns why the file that was asked for is
     /// not whole.
     pub fn close(mut self) -> Option<Failure> {
         if let Some(trouble) = &self.trouble {

@@ -3,7 +3,7 @@
 //! # Why a cell may be followed without a check
 //!
 //! [`HostCell`] is an offset, and its field is private to this module. `follow` reads 8 bytes at
-//! `base + offset` and answers them as a cell, with no comparison in between. That is sound because of
+//! `base + offset` and returns them as a cell, with no comparison in between. That is sound because of
 //! six facts, each kept here and nowhere else:
 //!
 //! 1. *Only checked offsets.* A `HostCell` is made in two places: [`Arena::cell`], which checks that
@@ -310,7 +310,7 @@ impl Arena {
     /// and zeros are what is written.
     pub(crate) fn populate(&mut self, range: Range<u64>, page: u64) -> io::Result<()> {
         let range = self.checked(range)?;
-        // Since Linux 5.14 the kernel populates in one call and answers an error where a touch would end
+        // Since Linux 5.14 the kernel populates in one call and returns an error where a touch would end
         // in SIGBUS. Older kernels say EINVAL, and emulators ignore the advice: the touches below then
         // do the work, and where the call has done it they cost next to nothing.
         match self.advise(range.clone(), libc::MADV_POPULATE_WRITE) {

@@ -94,7 +94,7 @@ fn round_of_ours(allocator: &mut allocator::Allocator, bytes: usize, stride: usi
     allocator.free();
 }
 
-/// What the closure answers in a process of its own.
+/// What the closure returns in a process of its own.
 #[cfg(target_env = "gnu")]
 fn in_a_child(work: impl Fn() -> Vec<u64>) -> Vec<u64> {
     use std::io::Read as _;

@@ -81,7 +81,7 @@ pub fn ratio(uncached: &Run, cached: &Run) -> String {
     format!("#   ratio {}.{:02}: {verdict}", hundredths / 100, hundredths % 100)
 }
 
-/// A ratio below this many hundredths is no ratio of memory to a cache: no memory answers within twice the time of a
+/// A ratio below this many hundredths is no ratio of memory to a cache: no memory serves within twice the time of a
 /// loop that a first-level cache serves.
 const NEAR: u64 = 200;
 

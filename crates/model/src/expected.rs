@@ -57,7 +57,7 @@ pub struct Tlb {
     /// As many spaced lines as it has entries fill a level within 1.5: its onset and the level's are one
     /// rise, which must be found and noted, but need not be told apart.
     pub hidden: bool,
-    /// What a load pays more when it misses and the next one answers, or the walk, cycles.
+    /// What a load pays more when it misses and the next one serves, or the walk, cycles.
     pub penalty: Range,
 }
 

@@ -135,7 +135,7 @@ impl Hierarchy {
         }
     }
 
-    /// Makes the caches of one more agent, which is CPU `cpu`; answers its number here.
+    /// Makes the caches of one more agent, which is CPU `cpu`; returns its number here.
     pub fn add_agent(&mut self, description: &Description, cpu: u32) -> usize {
         let agent = self.agents;
         for (index, level) in description.levels.iter().enumerate() {
@@ -237,7 +237,7 @@ impl Hierarchy {
         }
     }
 
-    /// A read of `address` that begins at position `from` of the path; answers who answered.
+    /// A read of `address` that begins at position `from` of the path; returns who answered.
     #[inline(always)]
     pub fn read(&mut self, agent: usize, path: Path, from: usize, address: u64) -> usize {
         let (start, end) = self.steps_of(agent, path);

@@ -27,7 +27,7 @@ fn quiet(mut d: Description) -> Description {
     d
 }
 
-/// Maps, lays a chain of whole lines over `bytes` and answers the model and the first cell.
+/// Maps, lays a chain of whole lines over `bytes` and returns the model and the first cell.
 fn with_chain(model: &mut Model, bytes: u64, pages: Pages, order: Order) -> fathom_model::Cell {
     let mapping = model.map(&MapRequest { pages, ..request(bytes) }).expect("fits");
     let chain = Chain::new(mapping.base, bytes / 64, 64, Layout::Packed, order, 5);

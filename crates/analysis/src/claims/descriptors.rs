@@ -59,7 +59,7 @@ pub(super) fn lookup(byte: u8, family: u32, model: u32) -> Option<Descriptor> {
     }
 }
 
-/// The second array that some descriptors name beside what [`lookup`] answers.
+/// The second array that some descriptors name beside what [`lookup`] returns.
 pub(super) fn beside(byte: u8) -> Option<Descriptor> {
     match byte {
         0x63 => tlb(1, Data, G1, 4, Ways::Of(4)),

@@ -15,13 +15,13 @@ pub const HIDDEN_AT: Field = Field::new(
     "hidden_at",
     "step at which the time stops growing, bytes, where prefetch or overlap may be the reason: the value is null",
 );
-/// Capacity of the levels in front of what answers.
+/// Capacity of the levels in front of the one that serves the loads.
 pub const BEYOND: Field =
     Field::new("beyond", "capacity of the nearer levels, bytes, where a farther level or memory answers");
 /// Capacity of the level that answers.
 pub const UP_TO: Field =
     Field::new("up_to", "capacity of the level that answers, bytes, where it is one level alone");
-/// No second level answers, and none is claimed.
+/// No second level serves, and none is claimed.
 pub const ONE_LEVEL: Field = Field::new(
     "one_level",
     "true where memory answers beyond the first level, and no source claims a level that should",

@@ -114,7 +114,7 @@ fn combine(basis: &Row, levels: &[(f64, f64)]) -> f64 {
     basis.iter().zip(levels).map(|(b, l)| b * l.0).sum()
 }
 
-/// Share of the loads that each tier answers at `x`.
+/// Share of the loads that each tier serves at `x`.
 fn basis(boundaries: &[Boundary], x: f64) -> Row {
     shares(boundaries.iter().map(|b| b.shape.misses(x / b.onset)))
 }

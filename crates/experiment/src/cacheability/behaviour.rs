@@ -38,7 +38,7 @@ pub(super) struct Times {
     pub(super) apart: f64,
 }
 
-/// Times as long as this are another place's. A first level answers within 5 cycles and memory not within 50, on every
+/// Times as long as this are another place's. A first level serves within 5 cycles and memory not within 50, on every
 /// machine described; what lies between 1 and 10 is divided in the middle of its logarithm, downwards.
 const ANOTHER: f64 = 2.0;
 

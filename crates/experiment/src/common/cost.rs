@@ -20,7 +20,7 @@ const FIXED_NS: f64 = 150_000.0;
 
 /// ns an access of a sweep, with its check: 1 to 2 on a 3 GHz guest.
 const SWEEP_NS: f64 = 2.0;
-/// ns an access that no cache answers: study S0 measured 162 for a load and a store.
+/// ns an access that no cache serves: study S0 measured 162 for a load and a store.
 const UNCACHED_NS: f64 = 160.0;
 /// ns an access, a flush of its line and a barrier: 600 on a 2 GHz Sapphire Rapids guest.
 const FLUSH_NS: f64 = 600.0;

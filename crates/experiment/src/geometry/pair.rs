@@ -93,7 +93,7 @@ pub(crate) struct Pairs {
     pub(crate) reach: Option<u64>,
 }
 
-/// Reads the pairs beyond a tier; `hit` is the time of a load that the nearest level answers, ns.
+/// Reads the pairs beyond a tier; `hit` is the time of a load that the nearest level serves, ns.
 pub(crate) fn read(
     record: &Record,
     scale: &Scale,

@@ -396,7 +396,7 @@ pub(super) fn alone(times: &Times) -> Option<f64> {
 }
 
 /// The conflicts of a level, with the share of their loads that missed. `less` takes off a time what is none of
-/// this level's, `hit` is what a load takes that the nearest one answers, ns.
+/// this level's, `hit` is what a load takes that the nearest one serves, ns.
 pub(super) fn conflicts(
     times: &Times,
     less: impl Fn(&Arrangement, f64) -> Option<f64>,
@@ -430,7 +430,7 @@ pub(super) fn conflicts(
     own.iter().map(one).collect()
 }
 
-/// The time of loads that the level answers, ns, and how far it may be off: the median of all that are near the
+/// The time of loads that the level serves, ns, and how far it may be off: the median of all that are near the
 /// tier's own, else the tier's.
 fn base(own: &[(Arrangement, f64)], step: &Step) -> (f64, f64) {
     let near = |time: &f64| (time / step.here - 1.0).abs() < NEAR;

@@ -2,7 +2,7 @@
 //!
 //! The chase by the n/2n method gives the mean, free of every fixed cost; single loads, timed one by one,
 //! give the histogram (study S4), with the clock's reading and the empty pipeline in every sample. The
-//! difference of the two where the first level answers is the bias, and it comes from the record alone.
+//! difference of the two where the first level serves is the bias, and it comes from the record alone.
 
 mod headline;
 pub mod ladder;

@@ -23,7 +23,7 @@ impl InProcess {
         InProcess { session, transcript }
     }
 
-    /// Runs the session to its end on `machine` and answers the transcript and the record.
+    /// Runs the session to its end on `machine` and returns the transcript and the record.
     pub fn run<M: fathom_probe::machine::Machine>(mut self, machine: &mut M) -> (Vec<String>, Record) {
         let Ok(()) = fathom_probe::serve::serve(machine, &mut self);
         let end = self.session.end("complete", 0);

@@ -1,5 +1,5 @@
 //! The sketch: dependent loads over octaves. From it follow the sizes to sweep, inside and beyond each tier, and
-//! what answers at each of them, which sweeps alone do not tell where the core fetches ahead.
+//! what serves loads at each of them, which sweeps alone do not tell where the core fetches ahead.
 
 use fathom_analysis::claims::{Claim, decode};
 use fathom_analysis::findings::{Finding, Item, Report};
@@ -93,7 +93,7 @@ pub(super) struct CoarseScan {
     flat_end: bool,
 }
 
-/// What answers at a working set.
+/// What serves loads at a working set.
 enum Answer {
     Nearest,
     /// The nth tier, which is neither the first nor the last.
@@ -172,7 +172,7 @@ impl CoarseScan {
         sizes
     }
 
-    /// The curve, and what answers at each of `sizes`.
+    /// The curve, and what serves loads at each of `sizes`.
     pub(super) fn rows(&self, sizes: &[u64], record: &Record, report: &mut Report) {
         for at in &self.at {
             let values = at.values();
@@ -181,7 +181,7 @@ impl CoarseScan {
                 report.findings.push(measured(key, i, "ns", values.len(), &at.trials));
             }
         }
-        // One tier only: nothing says what answers.
+        // One tier only: nothing says what serves loads.
         if self.tiers.len() < 2 {
             return;
         }
@@ -199,7 +199,7 @@ impl CoarseScan {
         row
     }
 
-    /// Between which capacities a level answers, and what does not answer where memory does.
+    /// Between which capacities a level serves, and what does not answer where memory does.
     fn details(&self, answer: &Answer, absent: Absent, row: &mut Finding) {
         let ends = self.ends();
         let (nearer, own) = match answer {
@@ -262,7 +262,7 @@ impl CoarseScan {
     }
 }
 
-/// What should answer at a size that memory answers.
+/// What should answer at a size that memory serves.
 #[derive(Clone, Copy)]
 enum Absent {
     /// A level that is claimed: its number, its bytes, and who claims it.

@@ -1,4 +1,4 @@
-//! Strides: what answers at each size; a heat map and a table an operation, working sets by steps; first touches.
+//! Strides: what serves loads at each size; a heat map and a table an operation, working sets by steps; first touches.
 
 use fathom_analysis::findings::{Axis, Finding, Report};
 use fathom_analysis::metrics::stride as metrics;
@@ -43,7 +43,7 @@ pub(crate) fn view(report: &Report, page: &mut Page) {
     show_rest(page, index, &[]);
 }
 
-/// What answers at each size, and the line: a sentence each.
+/// What serves loads at each size, and the line: a sentence each.
 fn answers(page: &mut Page, finding_index: &mut FindingIndex) {
     let answers = finding_index.of(&[&metrics::STRIDE_ANSWER]);
     let lines = finding_index.of(&[&metrics::STRIDE_LINE]);

@@ -41,7 +41,7 @@ impl Tally {
     }
 }
 
-/// The answers about one machine, by kind of question.
+/// What was found of one machine, by kind of question.
 #[derive(Debug, Default)]
 pub struct Built {
     /// Lines, ways and sets of caches.

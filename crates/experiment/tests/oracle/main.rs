@@ -136,7 +136,7 @@ fn tlbs(d: &Description, truth: &Expected, report: &Report, wrong: &mut Vec<Stri
     }
 }
 
-/// Surveys all descriptions on two threads; prints and answers how many are right, and the wrong ones.
+/// Surveys all descriptions on two threads; prints and returns how many are right, and the wrong ones.
 fn judge(what: &str, all: &[Description]) -> (usize, Vec<String>) {
     let next = AtomicUsize::new(0);
     let (failures, sum) = (Mutex::new(Vec::new()), Mutex::new(Built::default()));

@@ -12,7 +12,7 @@ pub(super) struct Noise {
 }
 
 impl Noise {
-    /// Counts a line; answers whether it is one of the wire.
+    /// Counts a line; returns whether it is one of the wire.
     pub(super) fn receive(&mut self, line: &str) -> bool {
         let bytes = line.len() as u64 + 1;
         let sound = Line::parse(line).is_ok();

@@ -119,7 +119,7 @@ fn remote(host: &str, command: &str, input: Option<std::fs::File>) -> Result<Out
     })
 }
 
-/// Puts a program of this version there; answers its path.
+/// Puts a program of this version there; returns its path.
 fn bring(host: &str, far: &Far) -> Result<String, Failure> {
     let file = match portable(&far.arch) {
         Some(file) => file,

@@ -54,7 +54,7 @@ can be measured there",
     )
 }
 
-/// Examines, prints, and answers the exit status.
+/// Examines, prints, and returns the exit status.
 fn run(options: &Doctor, context: &Context) -> Result<Exit, Failure> {
     let out = &context.out;
     let mut rows = Vec::new();

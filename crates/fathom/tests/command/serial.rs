@@ -120,7 +120,7 @@ fn a_board_that_says_nothing() {
     user.nothing_left(Instant::now());
 }
 
-/// Runs a survey of a board until its record has some trials, does `what`, and answers what the survey did.
+/// Runs a survey of a board until its record has some trials, does `what`, and returns what the survey did.
 fn disturbed(what: impl FnOnce(&User, &mut Child, Port, u32)) -> (User, crate::common::Did) {
     let user = User::new();
     let port = Port::new();

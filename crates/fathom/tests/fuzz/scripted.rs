@@ -28,7 +28,7 @@ impl Lines for Scripted {
     }
 }
 
-/// Serves these lines; answers what was sent.
+/// Serves these lines; returns what was sent.
 pub fn answers(model: &mut Model, lines: Vec<String>) -> Vec<String> {
     let mut requested = Scripted { lines, next: 0, answers: Vec::new() };
     let Ok(()) = serve(model, &mut requested);

@@ -3,7 +3,7 @@
 //! # Why a cell may be followed without a check
 //!
 //! [`MetalCell`] is an offset, and its field is private to this module. `follow` reads 8 bytes at the first window's
-//! address plus the offset and answers them as a cell, with no comparison in between, as the host's arena does
+//! address plus the offset and returns them as a cell, with no comparison in between, as the host's arena does
 //! (crates/host/src/arena.rs). That is sound because of these facts, each kept here and nowhere else:
 //!
 //! 1. *Only checked offsets.* A `MetalCell` is made in two places: [`Arena::cell`], which checks that the offset is

@@ -232,7 +232,7 @@ pub struct Level {
     pub ways: u32,
     /// How a line finds its set; absent in a file means by bits.
     pub index: Index,
-    /// Load-to-use of an access that this level answers, in all.
+    /// Load-to-use of an access that this level serves, in all.
     pub latency: Time,
     /// Replacement policy.
     pub replacement: Replacement,

@@ -150,7 +150,7 @@ impl Model {
         }
     }
 
-    /// Whether a stream's loads would go as they went. A load that memory answers has moved its rows and its spread.
+    /// Whether a stream's loads would go as they went. A load that memory serves has moved its rows and its spread.
     fn is_as(&self, agent: usize, before: &Before) -> bool {
         let own = &self.agents[agent];
         self.memory.reads == before.reads

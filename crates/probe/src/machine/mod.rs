@@ -248,7 +248,7 @@ pub struct Ops {
 }
 
 /// What happened to the measuring thread while a trial ran. Differences of it go into the record;
-/// what they mean is analysis. A machine where nothing can disturb answers zeros.
+/// what they mean is analysis. A machine where nothing can disturb returns zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Watch {
     /// Wall-clock time, ns.
@@ -388,7 +388,7 @@ pub trait Machine: Counters + Maintain + Fresh + Wake + Disturb + Dma + Translat
         }
     }
 
-    /// The batch form of the chase: `n` dependent loads from `start`; answers where it ended.
+    /// The batch form of the chase: `n` dependent loads from `start`; returns where it ended.
     /// Overridable for speed; a differential test holds the override equal to the generic body.
     #[inline(always)]
     fn chase(&mut self, start: Self::Cell, n: u64) -> Self::Cell {
@@ -409,7 +409,7 @@ pub trait Machine: Counters + Maintain + Fresh + Wake + Disturb + Dma + Translat
         batch::stride::initialise(self, sweep, seed)
     }
 
-    /// The batch form of the stride: `n` accesses from position `from`; answers the sum of the arena offsets
+    /// The batch form of the stride: `n` accesses from position `from`; returns the sum of the arena offsets
     /// that were loaded, `None` where the sweep leaves the machine's memory. Overridden where a check of every
     /// cell would cost more than the access; a differential test holds overrides equal to the generic body.
     fn sweep(&mut self, sweep: &Sweep, from: u64, n: u64) -> Option<u64> {

@@ -13,7 +13,7 @@ fn lost() -> Refusal {
 }
 
 /// Maps, initialises and warms a trial's chain and takes its samples, each by `one` from a cell on; it leaves the cell
-/// where it ended, and answers `None` when the loads led off the chain, which only a broken machine does.
+/// where it ended, and returns `None` when the loads led off the chain, which only a broken machine does.
 pub(super) fn on_chain<M: Machine>(
     machine: &mut M,
     pattern: &impl Definition,

@@ -255,7 +255,7 @@ fn evict<M: Machine>(machine: &mut M, (wakes, trial): (&Wakes, &Trial), task: &T
     Ok(())
 }
 
-/// Gives each activation its earlier places, by the time for which it was set, and answers these times.
+/// Gives each activation its earlier places, by the time for which it was set, and returns these times.
 fn join(rows: &mut [Woke], first: u64, every: u64, traced: &Traced) -> Vec<u64> {
     let mut at = first;
     let mut times = Vec::with_capacity(rows.len());

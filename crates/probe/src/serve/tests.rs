@@ -39,7 +39,7 @@ enum Cheat {
     Lost,
     /// A sweep does every second access, and those twice.
     Twice,
-    /// A load answers what unwritten memory reads as, and loads nothing.
+    /// A load returns what unwritten memory reads as, and loads nothing.
     Guessed,
     /// Honest, but its clock is taken away under each trial.
     Timeless,

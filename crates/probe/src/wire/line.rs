@@ -211,7 +211,7 @@ fn quote(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// Splits off and checks ` crc=0x...`; answers the rest and whether there was one.
+/// Splits off and checks ` crc=0x...`; returns the rest and whether there was one.
 fn check_crc(text: &str) -> Result<(&str, bool), WireError> {
     let Some(at) = text.rfind(" crc=0x") else { return Ok((text, false)) };
     let digits = &text[at + 7..];
@@ -232,7 +232,7 @@ fn check_crc(text: &str) -> Result<(&str, bool), WireError> {
     }
 }
 
-/// Parses one `key=value` at the start of `text`; answers what follows it.
+/// Parses one `key=value` at the start of `text`; returns what follows it.
 fn pair(text: &str) -> Result<(&str, Value, &str), WireError> {
     let word_end = text.find([' ', '=']).unwrap_or(text.len());
     let key = &text[..word_end];
