@@ -2,7 +2,7 @@
 //!
 //! Where a way is larger than a page, the frame that a page got decides in which of the cache's page sets (its
 //! colours) its lines lie, and user space does not know it. One line of each of `pages` pages, at the same offset,
-//! then falls into `colours` sets at random: a set holds a binomial number of them, and what it misses a round is
+//! then falls into `colours` sets at random: a set holds a binomial number of them, and what it misses per round is
 //! what the policy lets a cycle of so many lines miss. So the share of lines that miss rises smoothly over the pages
 //! where on contiguous memory it would step, and its shape tells ways and colours all the same. The method is that of
 //! Servet (J. Gonzalez-Dominguez et al., "Servet: a benchmark suite for autotuning on multicore clusters", IPDPS 2010),
@@ -31,7 +31,7 @@ impl Geometry {
     }
 }
 
-/// A measured point: one line of each of so many pages, round and round.
+/// A measured point: one line of each of so many pages, cyclically.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
     /// Pages.

@@ -111,9 +111,9 @@ fn drift(
     for of in sorted.chunk_by(|a, b| a.0 == b.0) {
         let round = of[0].0;
         let each = |one: &[(u64, u64, f64)]| median(&one.iter().map(|c| c.2).collect::<Vec<_>>());
-        let yardsticks: Vec<f64> = of.chunk_by(|a, b| a.1 == b.1).filter_map(each).collect();
-        let low = yardsticks.iter().copied().fold(f64::INFINITY, f64::min);
-        let high = yardsticks.iter().copied().fold(0.0, f64::max);
+        let cycle_calibrations: Vec<f64> = of.chunk_by(|a, b| a.1 == b.1).filter_map(each).collect();
+        let low = cycle_calibrations.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = cycle_calibrations.iter().copied().fold(0.0, f64::max);
         if low.is_finite() && low > 0.0 && worst.is_none_or(|w| high / low - 1.0 > w.1) {
             worst = Some((round, high / low - 1.0));
         }

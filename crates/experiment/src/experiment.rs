@@ -28,7 +28,7 @@ pub struct Experiment {
     pub report: &'static ReportKind,
     /// A line of its own that is shown while it measures, in addition to points and time; most have none.
     pub progress: Option<fn() -> Box<dyn ProgressLine>>,
-    /// May a record of it be gone on with?
+    /// May a record of it be resumed?
     pub resumes: bool,
 }
 

@@ -112,7 +112,7 @@ mod tests {
                 [
                     "A load takes 4.37 ns at 4 KiB and 79.0 ns at 64 KiB: 18.1 times as long.",
                     &sure,
-                    "Where the curve steps up, and why, `fathom survey` says; the slowest here is 64 KiB.",
+                    "Run `fathom survey` to see at which sizes latency rises, and why; the slowest here is 64 KiB.",
                 ],
             ),
             (
@@ -145,8 +145,7 @@ mod tests {
             (
                 "v1-guest-wakeup",
                 [
-                    "The latest wake-up came 339 us late, with no load, of 400 activations; until it ran, other:24388 \
-                     had the CPU.",
+                    "Maximum wake-up latency 339 us without load, in 400 activations; other:24388 held the CPU before it.",
                     "Measured in a guest: how the guest behaves, not what the silicon is. A maximum is the largest that \
                      was seen, not a bound.",
                     "Give the task a CPU of its own (isolcpus, affinity) or a higher priority: it waited for the CPU.",

@@ -172,7 +172,7 @@ pub struct Record {
     last_seq: Option<u64>,
     /// Trials that were begun, with those that do not count any more.
     begun: usize,
-    /// May lines of the last trial still come? Not after the probe was started anew.
+    /// May lines of the last trial still come? Not after the probe was started again.
     open: bool,
     pairs: Vec<(String, FactValue)>,
     /// Bytes that the above hold, about.

@@ -187,7 +187,7 @@ impl Session {
         }
     }
 
-    /// A greeting, `anew` where nobody had asked for it.
+    /// A greeting, `again` where nobody had asked for it.
     fn greeted(&mut self, anew: bool) {
         match self.waiting {
             Waiting::Over => return,
@@ -431,9 +431,9 @@ impl Session {
     }
 
     /// The next round. A plan sees the record only: where a whole round left nothing in it (a probe that
-    /// answers every trial with a fault), it would ask for the same again, for ever.
+    /// answers every trial with a fault), it would ask for the same again, forever.
     fn next_round(&mut self) -> Vec<Trial> {
-        // Yardsticks alone are no progress: a probe that faults at all else would be asked for ever.
+        // Yardsticks alone are no progress: a probe that faults at all else would be asked forever.
         let ended =
             |r: &&TrialRun| r.trial.kind() != PatternKind::Alu && (r.done.is_some() || r.refusal.is_some());
         let ended = self.record.trials.iter().filter(ended).count();

@@ -48,7 +48,7 @@ fn lru(pages: u64, colours: u64, ways: u64) -> u64 {
     (0..colours).map(|c| (pages + colours - 1 - c) / colours).filter(|&lines| lines > ways).sum()
 }
 
-/// Every number of pages that was tried, with its misses a round.
+/// Every number of pages that was tried, with its misses per round.
 fn misses(report: &Report, tier: u64, which: &str) -> Vec<(u64, f64)> {
     let head = format!("tier.{tier}.colour.{which}.");
     let all = report.findings.iter().filter_map(|f| {

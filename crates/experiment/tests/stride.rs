@@ -223,7 +223,7 @@ fn what_answers_at_each_size_is_what_is_described() {
     let (mut right, mut open, mut wrong) = (0, 0, Vec::new());
     for name in catalog::names() {
         let d = machine(name);
-        // Levels farther than the sketch goes are behind its last size.
+        // Levels farther than the coarse scan goes are behind its last size.
         if d.levels.iter().any(|l| l.size > 8 << 20) {
             continue;
         }
@@ -232,7 +232,7 @@ fn what_answers_at_each_size_is_what_is_described() {
             Run { experiment: stride::NAME.into(), seed: 1, budget_ms: 10_000, asked, ..Run::default() };
         let (_, report) = common::measured(&d, stride::plan, run);
         let mut reported = 0;
-        for f in report.of(&metrics::STRIDE_ANSWER) {
+        for f in report.of(&metrics::STRIDE_SERVED_BY) {
             let (Some(bytes), Some(answer)) = (f.key.number(Axis::Size), f.word()) else {
                 panic!("{name}: {f:?}");
             };
@@ -262,7 +262,7 @@ fn the_default_sizes_tell_whether_the_second_level_is_on() {
     let ask = |name| requested(&machine(name), 10_000, &[("strides", "8,64"), ("op", "read")]);
     let (on, off) = (ask("am5728"), ask("am5728-l2-off"));
     fn says(r: &Report, bytes: u64) -> (Option<&str>, &Detail) {
-        let f = r.find(metrics::STRIDE_ANSWER.at([bytes.into()])).expect("it is told");
+        let f = r.find(metrics::STRIDE_SERVED_BY.at([bytes.into()])).expect("it is told");
         (f.word(), &f.detail)
     }
     let first = |detail: &Detail| detail.number(metrics::BEYOND).map(|bytes| bytes as u64 / K);
@@ -349,7 +349,7 @@ fn a_described_machine_refuses_first_touches_and_shows_the_rest() {
     assert!(report.findings.iter().all(|f| !f.name().contains("first_touch")));
 }
 
-/// Records of before there was a sketch keep their sizes, and say nothing of what serves loads.
+/// Records of before there was a coarse scan keep their sizes, and say nothing of what serves loads.
 #[test]
 fn a_record_without_a_sketch_keeps_the_sizes_it_had() {
     let asked = asked(stride::options::ALL, &[("bytes", "16K,256K,1M,16M"), ("strides", "8,64")]);

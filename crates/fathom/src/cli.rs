@@ -42,7 +42,7 @@ pub struct Output {
     /// Print the findings as JSON (its schema: `fathom schema --json`).
     #[arg(long)]
     pub json: bool,
-    /// Write one page of HTML, with figures, that works offline; `-` is stdout, in the place of the text.
+    /// Write one page of HTML, with figures, that works offline; `-` is stdout, instead of the text.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
 }

@@ -108,7 +108,7 @@ pub struct Request<'a> {
     pub asked: Asked,
     /// The options of every session.
     pub options: &'a RunOptions,
-    /// The record that is gone on with, in the place of a new one.
+    /// The record that is resumed, instead of a new one.
     pub resume: Option<&'a Path>,
 }
 
@@ -159,7 +159,7 @@ pub fn measure(request: Request<'_>, page: Option<&mut Target>, quiet: bool) -> 
     talk.finish(outcome, start)
 }
 
-/// The subject of a record that is gone on with.
+/// The subject of a record that is resumed.
 fn again(options: &RunOptions, run: &Run) -> Result<Subject, Failure> {
     if options.on.as_ref().is_some_and(|on| *on != run.subject) {
         let what = format!("--resume: the record is of '{}'", run.subject);
@@ -289,7 +289,7 @@ struct Talk {
     keep: RecordWriter,
     stop: Stop,
     progress: Progress,
-    /// How long trials are asked for; for ever of a model.
+    /// How long trials are asked for; forever of a model.
     asking: Option<Duration>,
     /// When no more are asked for, once that is known.
     until: Option<Instant>,
@@ -298,12 +298,12 @@ struct Talk {
     leaving: Option<(i32, Instant)>,
     noise: Noise,
     memory_budget: MemoryBudget,
-    /// What the record that is gone on with has taken, ms.
+    /// What the record that is resumed has taken, ms.
     before_ms: u64,
 }
 
 impl Talk {
-    /// One that asks for ever and keeps nothing.
+    /// One that asks forever and keeps nothing.
     fn new(
         session: Session,
         probe: Probe,

@@ -19,7 +19,7 @@ const RECORD: &[u8; 13] = b"fathom.record";
 /// Where a page goes. Opened before anything is measured, so that a wrong name costs nothing.
 #[derive(Debug)]
 pub enum Target {
-    /// stdout, in the place of the text.
+    /// stdout, instead of the text.
     Stdout,
     /// A file.
     File(PageFile),

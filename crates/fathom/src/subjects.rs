@@ -27,7 +27,7 @@ pub struct Subject {
     pub host: bool,
     /// Is it a described machine?
     pub modelled: bool,
-    /// May the stream lose bytes, or the probe be started anew? Then a silent one is asked to greet.
+    /// May the stream lose bytes, or the probe be started again? Then a silent one is asked to greet.
     pub lossy: bool,
     /// Does the stream stay open when the probe has taken its leave? A board goes nowhere.
     pub stays: bool,

@@ -159,7 +159,7 @@ fn print(report: &Report) {
 
 /// What `stress` does to a path, by its allocator alone: no cache is in this guest. With glibc's rules blocks below 32
 /// MiB never fault again, and all above do in each round; and the path of a wake-up is longer from there on. Where each
-/// block is mapped anew there is no such size.
+/// block is mapped again there is no such size.
 ///
 /// Both ignored tests took 190 s of cores together, and 7.5 minutes beside other builds on two of them: too long for
 /// every run of the tests. The faults tell the place exactly; of the latencies p90 rose by 17 %, which is an inflection

@@ -236,7 +236,7 @@ fn talk(start: &Start) {
     let gone = board.receive(&["gone"]).pop().unwrap();
     // The greeting, the facts, their end; echo, sample and done of three trials, two faults, the end.
     assert_eq!(gone.seq, Some(1 + facts.len() as u64 + 3 * 3 + 2 + 1), "{}", start.name);
-    // Whoever comes next begins anew.
+    // Whoever comes next begins again.
     board.say("hello");
     assert_eq!(board.greeting().seq, Some(1));
     board.trial("trial id=3 bytes=8192 samples=1");

@@ -248,7 +248,7 @@ impl Arena {
         (sweep.stride.is_multiple_of(LINK) && self.length.is_multiple_of(LINK * KEYS)).then_some(())
     }
 
-    /// Puts a driver's memory, what of its file is from `offset` on, in the place of `range`, whole pages, and zeroes
+    /// Puts a driver's memory, what of its file is from `offset` on, instead of `range`, whole pages, and zeroes
     /// it, 8 bytes a store: a driver's mapping may allow no other, and what was there is no cell (fact 3).
     pub(crate) fn borrow(&mut self, range: Range<u64>, file: &impl AsRawFd, offset: u64) -> io::Result<()> {
         let range = self.checked(range)?;

@@ -30,7 +30,7 @@ pub(crate) struct Evidence {
     pub(crate) psci: Option<String>,
 }
 
-/// Looks for everything that betrays a hypervisor or a translator.
+/// Looks for everything that reveals a hypervisor or a translator.
 pub(crate) fn gather(root: &Root) -> Evidence {
     let elf = running_elf(root);
     let tree = strings(root, &format!("{TREE}/compatible"));

@@ -300,7 +300,7 @@ impl Memory {
         self.arena.release(range.clone()).map_err(|error| {
             Refusal::new(format!("the kernel did not take memory back ({error}, MADV_DONTNEED)"), "")
         })?;
-        // The next wish for it backs it anew.
+        // The next wish for it backs it again.
         self.populated.remove(&range);
         Ok(())
     }

@@ -5,7 +5,7 @@
 pub struct Options {
     /// The CPU to measure on; by default an isolated one, else the last that is allowed.
     pub cpu: Option<u32>,
-    /// A base page size in the place of the kernel's own, in bytes: a power of two, a multiple of the real
+    /// A base page size instead of the kernel's own, in bytes: a power of two, a multiple of the real
     /// one, at most 1 MiB. For testing what other machines would do; the record says that it was injected.
     pub base_page: Option<u64>,
     /// Most memory to take, in bytes, below the ceilings that hold anyway.

@@ -19,7 +19,7 @@ pub(crate) struct PageSizes {
 /// Where transparent huge pages are switched.
 pub(crate) const THP: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
-/// The page sizes, with `inject` in the place of the base page. An injected size must be a power of two
+/// The page sizes, with `inject` instead of the base page. An injected size must be a power of two
 /// and a multiple of the real one, because a mapping cannot be finer than the kernel's pages.
 pub(crate) fn sizes(root: &Root, real: u64, inject: Option<u64>) -> Result<PageSizes, String> {
     let base = inject.unwrap_or(real);

@@ -191,7 +191,7 @@ impl Supervisor {
         std::process::exit(1);
     }
 
-    /// A reaper in the place of one that is gone, which removes everything as soon as this process has ended: what
+    /// A reaper instead of one that is gone, which removes everything as soon as this process has ended: what
     /// this process itself has open in a directory of trace files keeps it there until then.
     fn keep_again(&self, held: &[Held]) -> bool {
         let started = self.0.reaper.as_deref().and_then(|program| Reaper::start(program, &self.0.cpus).ok());

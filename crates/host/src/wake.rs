@@ -174,7 +174,7 @@ impl Waker {
     }
 
     /// So many wake-ups of the kernel's own thread, and the records that there was no room for: by the tracer timerlat,
-    /// and where that is not to be had by our own driver's recorder.
+    /// and where that is not available by our own driver's recorder.
     pub(crate) fn kernels(
         &mut self,
         root: &Root,
@@ -295,7 +295,7 @@ fn recorded(
 ) -> Result<Vec<Woke>, Refusal> {
     let recorder = Recorder::start(driver, every_ns, cpu, policy, activations + 1)?;
     let due = Duration::from_nanos(every_ns.saturating_mul(activations + 1));
-    // A thread that is late misses periods, and an ordinary one waits for its turn; but not for ever.
+    // A thread that is late misses periods, and an ordinary one waits for its turn; but not forever.
     let until = Instant::now() + due.saturating_mul(2) + SETTLE;
     std::thread::sleep(due);
     while !recorder.has_ended() && Instant::now() < until {

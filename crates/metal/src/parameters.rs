@@ -7,7 +7,7 @@
 //! | 72 | 4 | [`VERSION`] |
 //! | 76 | 4 | baud rate of the UART |
 //! | 80 | 4 | silence after power-on before the image runs study S0 by itself, ms; 0 never |
-//! | 84 | 4 | longest that a trial may take, ms; 0 for ever |
+//! | 84 | 4 | longest that a trial may take, ms; 0 forever |
 //! | 88 | 4 | bytes of code from the image's beginning; what follows is data. Not to be changed |
 //! | 92 | 4 | 1 where a described machine answers for time (fathom-emulate says so), else 0 |
 //!
@@ -34,7 +34,7 @@ pub struct Parameters {
     pub baud: u32,
     /// Silence after power-on before the image runs study S0 by itself, ms; 0: it never does.
     pub silence_ms: u32,
-    /// Longest that a trial may take, ms; 0: for ever.
+    /// Longest that a trial may take, ms; 0: forever.
     pub watch_ms: u32,
     /// Does a described machine answer for time? No register could say so.
     pub modelled: bool,

@@ -1,6 +1,6 @@
 //! How fast the model is, beside the simulators that it has to beat: `cargo bench -p fathom-model`.
 //!
-//! A plain program and no harness: one table, million loads a second of the thread's CPU time, best
+//! A plain program and no harness: one table, million loads per second of the thread's CPU time, best
 //! of three. The other simulator's rates were measured once, on 2.95 GHz x86; those of this program
 //! are of the machine that it runs on.
 
@@ -26,7 +26,7 @@ fn cpu_time() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// Million loads a second of the best of three runs. Addresses are made before the clock starts.
+/// Million loads per second of the best of three runs. Addresses are made before the clock starts.
 fn rate(d: &Description, (pattern, loads): (Pattern, u64), pages: Pages, run: fn(&mut Model, &[u64])) -> f64 {
     let mut model = Model::new(d, 1);
     let request = MapRequest { bytes: 64 << 20, pages, attribute: Attribute::WriteBack, place: 0 };
@@ -52,7 +52,7 @@ fn timed(model: &mut Model, batch: &[u64]) {
     model.loads(batch).expect("inside");
 }
 
-/// Million loads a second of a chase round `bytes`, as the survey runs it.
+/// Million loads per second of a chase round `bytes`, as the survey runs it.
 fn chase(d: &Description, bytes: u64, order: Order, loads: u64) -> f64 {
     let mut model = Model::new(d, 1);
     let request = MapRequest { bytes, pages: Pages::Huge, attribute: Attribute::WriteBack, place: 0 };

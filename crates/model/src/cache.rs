@@ -269,7 +269,7 @@ impl Cache {
         had
     }
 
-    /// Puts a line, which is not here, into a free way or in the place of a victim.
+    /// Puts a line, which is not here, into a free way or instead of a victim.
     #[inline(always)]
     pub fn fill(&mut self, number: u32, flags: u32) -> Option<Evicted> {
         self.fill_in_set(self.set_of(number), number, flags)

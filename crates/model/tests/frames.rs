@@ -83,7 +83,7 @@ fn pages_in_one_frame_share_its_lines_and_nothing_else() {
     for frames in Frames::ALL {
         let mut d = coloured(4, 4);
         d.memory.frames = *frames;
-        // One entry of the TLB: each page is translated anew.
+        // One entry of the TLB: each page is translated again.
         d.tlbs.truncate(1);
         (d.tlbs[0].entries, d.tlbs[0].ways) = (1, 1);
         let mut model = Model::new(&d, 1);

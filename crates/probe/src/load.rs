@@ -84,7 +84,7 @@ impl Stress {
         }
     }
 
-    /// Does it allocate anew in each round, so that it may be asked to keep or to hang?
+    /// Does it allocate again in each round, so that it may be asked to keep or to hang?
     #[must_use]
     pub fn allocates(self) -> bool {
         matches!(self, Stress::Vm | Stress::Malloc)
@@ -94,7 +94,7 @@ impl Stress {
 /// What becomes of a block when it has been read back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum BlockMode {
-    /// It is freed, and the next round allocates anew.
+    /// It is freed, and the next round allocates again.
     #[default]
     Free,
     /// It was allocated once and stays.

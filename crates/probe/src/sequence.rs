@@ -5,7 +5,7 @@
 //! with them, and stay out of the set under test. A letter may carry a number (`A1` is the block after `Z`),
 //! and `A-L` is A to L.
 //!
-//! A sequence runs round and round as a chain: each visit of a block has a word of its own in the block's
+//! A sequence runs cyclically as a chain: each visit of a block has a word of its own in the block's
 //! line, and the word links to the next visit. So the inner loop is the bare chase, and nothing but the blocks
 //! themselves is loaded.
 

@@ -263,7 +263,7 @@ struct Document {
     warnings: Vec<WarningRow>,
 }
 
-/// Follows from the findings, so that it is made anew and not read.
+/// Follows from the findings, so that it is made again and not read.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct HeadlineRow {

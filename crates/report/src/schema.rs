@@ -20,4 +20,4 @@ pub const VERSION: u64 = 1;
 pub type WarningKind = (&'static str, &'static str);
 
 /// How far a subject's clock may be believed.
-pub(crate) static WORTH: &Words = &words::WORTH;
+pub(crate) static TRUST: &Words = &words::TRUST;

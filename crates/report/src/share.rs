@@ -14,7 +14,7 @@ use fathom_units::facts;
 use fathom_analysis::metrics::latency::REFUSED;
 
 use crate::kind::ReportKind;
-use crate::schema::{WORTH, WarningKind};
+use crate::schema::{TRUST, WarningKind};
 use crate::style::Style;
 use crate::terminal::terminal;
 
@@ -46,7 +46,7 @@ pub fn anonymous(report: &Report, subject: Option<&str>, warnings: &[WarningKind
         |word: &str| !word.is_empty() && word.len() <= 20 && word.bytes().all(|b| b.is_ascii_lowercase());
     let known = |text: &str, words: &Words| words.contains(text);
     let experiment = if plain(&report.experiment) { report.experiment.as_str() } else { "unknown" };
-    let trust = if known(&report.trust, WORTH) { report.trust.as_str() } else { "unknown" };
+    let trust = if known(&report.trust, TRUST) { report.trust.as_str() } else { "unknown" };
     let facts = report.facts.iter().filter(|(name, _)| {
         FACTS.contains(&name.as_str()) || name == facts::MACHINE_NAME && subject.is_some_and(|s| s != "host")
     });

@@ -1,4 +1,4 @@
-//! What the facts betray of the ground that a subject runs on: a hypervisor, a binary translator.
+//! What the facts reveal of the ground that a subject runs on: a hypervisor, a binary translator.
 //!
 //! The absence of evidence is no evidence of silicon: a hypervisor may hide. What a clock is worth is
 //! therefore the lower of this and what the subject declares.

@@ -325,7 +325,7 @@ pub static DISTURBED: Words =
     Words { name: "disturbed", values: &["yes", "no"], about: "value of `disturbed`" };
 
 /// How far the subject's clock may be believed; of what another tool measured that is unknown.
-pub static WORTH: Words = Words {
+pub static TRUST: Words = Words {
     name: "trust",
     values: &["real", "virtual", "emulated", "modelled", "unknown"],
     about: "how far the subject's clock may be believed; of what another tool measured that is unknown",

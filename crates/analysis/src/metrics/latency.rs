@@ -2,7 +2,7 @@
 
 use crate::findings::{Compared, Field, metrics, words};
 
-/// The probe refused the trials of a rung of a ladder.
+/// The probe refused the trials of a ladder step of a ladder.
 pub const REFUSED: Field =
     Field::new("refused", "true where it was refused: the value is null, and the reason is in the notes");
 

@@ -43,18 +43,18 @@ metrics! {
         .less_is_better().detail(&[LINE_BYTES, LINE_SOURCE]);
     STRIDE_RATIO "stride.{size}.{stride}.{operation}.ratio" [""]
         "time an access over that at the smallest stride";
-    STRIDE_UNFAULTED_TIME_PER_ACCESS "stride.{size}.{stride}.{operation}.first_touch.time_per_access" ["ns"]
+    STRIDE_FIRST_TOUCH_TIME_PER_ACCESS "stride.{size}.{stride}.{operation}.first_touch.time_per_access" ["ns"]
         "the same where each page is touched for the first time while it is timed"
         .less_is_better().timed();
-    STRIDE_UNFAULTED_FAULTS_PER_PAGE "stride.{size}.{stride}.{operation}.first_touch.faults_per_page" [""]
+    STRIDE_FIRST_TOUCH_FAULTS_PER_PAGE "stride.{size}.{stride}.{operation}.first_touch.faults_per_page" [""]
         "page faults a page that was touched, as the kernel counted them";
-    STRIDE_UNFAULTED_ADDED_PER_PAGE "stride.{size}.{stride}.{operation}.first_touch.added_per_page" ["ns"]
+    STRIDE_FIRST_TOUCH_ADDED_PER_PAGE "stride.{size}.{stride}.{operation}.first_touch.added_per_page" ["ns"]
         "what the accesses to a page take more than in memory that is there"
         .signed();
     STRIDE_LINE "stride.{size}.line" ["bytes"]
         "stride from which on a read takes no longer; null where prefetch or overlap hides it, or it grows on"
         .detail(&[HIDDEN_AT]);
-    STRIDE_ANSWER "stride.{size}.served_by" [""]
+    STRIDE_SERVED_BY "stride.{size}.served_by" [""]
         "what answers dependent loads round a working set"
         .word(&words::ANSWER).detail(&[BEYOND, UP_TO, ONE_LEVEL, ABSENT_LEVEL, ABSENT_BYTES, ABSENT_SOURCE]);
     STRIDE_LAPS_RATIO "stride.ratio" [""]

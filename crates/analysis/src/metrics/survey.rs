@@ -46,7 +46,7 @@ metrics! {
     PREFETCH_ORDER_TIME "prefetch.{order}.time" ["ns"]
         "time a load when a large working set is read in this order"
         .less_is_better().timed();
-    PREFETCH_WORTH "prefetch.gain" [""]
+    PREFETCH_GAIN "prefetch.gain" [""]
         "time in random order over that in ascending order";
     PREFETCH_REACH "prefetch.reach.{towards}" [""]
         "longest stride, in lines, up to which all are clearly faster than a random order inside pages";

@@ -83,7 +83,7 @@ impl Battery {
     fn calibration(&mut self) {
         let all = 3 * self.ways;
         // What came last is not evicted yet: of several in turn, and after many that missed. (That as many blocks as
-        // there are ways all stay is not sure: a tree's bits may go round a line of somebody else's for ever.)
+        // there are ways all stay is not sure: a tree's bits may go round a line of somebody else's forever.)
         self.in_turn(|n| n);
         self.program(&[Part::Visit((0..all).collect()), Part::Query(vec![all - 1])]);
         // Of four times the ways even random replacement keeps only 2 % for a lap.
@@ -149,7 +149,7 @@ impl Battery {
         self.push(Program { accesses });
     }
 
-    /// So many lines round and round, some of them asked.
+    /// So many lines cyclically, some of them asked.
     fn cycle(&mut self, lines: usize) {
         let each = lines.div_ceil(ASKS);
         let mut accesses: Vec<Access> = self.washed(0).collect();

@@ -523,7 +523,7 @@ fn a_verdict_names_what_fits_worst() {
     assert!(two.decided && two.consistent.len() == 5, "{}", two.reason);
 }
 
-/// So many lines round and round.
+/// So many lines cyclically.
 fn cycle(lines: usize) -> Program {
     let accesses = (0..lines).map(|n| Access { block: Block::Tested(n as u16), timed: false });
     Program { accesses: accesses.collect() }
@@ -540,7 +540,7 @@ fn counted_misses_count() {
     let curve = [9, 10, 12, 16, 24].map(|n| counted(n, misses_per_round(Policy::Random, 8, n), 0.1));
     let verdict = judge(8, &[], &seen, &curve);
     assert_eq!(verdict.consistent, [Policy::Random], "{}", verdict.reason);
-    // Study S1's 4.69 misses a round of nine lines are no textbook policy's, whatever the programs say.
+    // Study S1's 4.69 misses per round of nine lines are no textbook policy's, whatever the programs say.
     for truth in Policy::ALL {
         let verdict = judge(8, &[], &session(*truth, 200, 0.02), &[counted(9, 4.69, 0.02)]);
         // Where a cycle of nine depends on the state that it was begun in, it says nothing.

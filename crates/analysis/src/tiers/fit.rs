@@ -327,7 +327,7 @@ impl<'a> Search<'a> {
         if boundaries.len() > MOST { cheapest(0..boundaries.len()).map(|c| c.0) } else { None }
     }
 
-    /// The stack without the boundary that explains least, its neighbours fitted anew, when that costs less
+    /// The stack without the boundary that explains least, its neighbours fitted again, when that costs less
     /// than the three parameters of a boundary are worth.
     fn simpler(&self, boundaries: &[Boundary], chi: f64) -> Option<(Vec<Boundary>, f64)> {
         let penalty = 3.0 * 2.0 * (self.points.len().max(2) as f64).ln();

@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn published_counts_come_out() {
-        // 9 lines cycling in one 8-way set: LRU 9.00 misses a round, tree-PLRU and NRU 9.00, random 2.00
+        // 9 lines cycling in one 8-way set: LRU 9.00 misses per round, tree-PLRU and NRU 9.00, random 2.00
         // (measured for this project on three simulators).
         assert_eq!(9.0 * Shape::Lru(8).curve().in_set(9), 9.0);
         assert_eq!(9.0 * Shape::TreePlru(8).curve().in_set(9), 9.0);

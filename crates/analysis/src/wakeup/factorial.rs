@@ -132,7 +132,7 @@ fn t(q: f64, free: f64) -> f64 {
     StudentsT::new(0.0, 1.0, free).map_or(f64::INFINITY, |t| t.inverse_cdf(q))
 }
 
-/// How much of a factor a load contains: lines, faults or bytes a second of the load, and of the factor alone when it
+/// How much of a factor a load contains: lines, faults or bytes per second of the load, and of the factor alone when it
 /// was on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dose {

@@ -3,7 +3,7 @@
 //!
 //! Never on maxima: the largest jump of those is always somewhere. The logarithms of some repeats a size, which were
 //! interleaved, lose what moved a whole repeat; their medians are split exactly into plateaus; each break has to be
-//! one that chance does not make (permutations, with the break chosen anew in each) and large enough to matter; and
+//! one that chance does not make (permutations, with the break chosen again in each) and large enough to matter; and
 //! what rises over several sizes is told as a ramp.
 //!
 //! What the load does at each size, page faults in a second, is such a curve too, and hardly a noisy one. Where it

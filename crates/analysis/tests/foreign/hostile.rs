@@ -73,7 +73,7 @@ fn check(text: &str) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Puts `word` in the place of the `nth` run of characters that is no space.
+/// Puts `word` instead of the `nth` run of characters that is no space.
 fn replaced(text: &str, nth: usize, word: &str) -> String {
     let starts: Vec<usize> = text
         .char_indices()

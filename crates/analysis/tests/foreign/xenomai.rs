@@ -106,7 +106,7 @@ fn what_is_damaged_is_refused_with_its_line() {
 
 #[test]
 fn a_counter_that_ran_over_is_found_by_the_length() {
-    // Six days of 100 us are 5.2e9 periods; the counter of the fullest bucket began anew at 2^32.
+    // Six days of 100 us are 5.2e9 periods; the counter of the fullest bucket began again at 2^32.
     let counts = [("0.5", 800_000_000_u64), ("1.5", 5_184_000_000 - 800_000_000 - (1 << 32))];
     let mut text = "# 144:00:00 (periodic user-mode task, 100 us period, priority 99)\n0 1\n".to_owned();
     for (centre, count) in counts {

@@ -15,7 +15,7 @@ pub(crate) struct Cost<'a> {
 const LAY_NS: f64 = 30.0;
 /// ns a byte of first touch (a page fault and its zeroing, spread over the page), 0.1 to 0.3 there.
 const TOUCH_NS: f64 = 0.2;
-/// ns a trial beside its loads: two lines on a pipe, a mapping call, four readings of /proc.
+/// ns per trial beside its loads: two lines on a pipe, a mapping call, four readings of /proc.
 const FIXED_NS: f64 = 150_000.0;
 
 /// ns an access of a sweep, with its check: 1 to 2 on a 3 GHz guest.

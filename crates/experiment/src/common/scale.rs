@@ -70,7 +70,7 @@ impl At {
 const HARDWARE_SHARE: f64 = 0.04;
 
 /// The median of each trial of the cycle calibration, ascending by trial.
-fn yardsticks(cycle_ticks: &[(u64, u64, f64)]) -> Vec<(u64, f64)> {
+fn cycle_calibrations(cycle_ticks: &[(u64, u64, f64)]) -> Vec<(u64, f64)> {
     let mut sorted: Vec<(u64, f64)> = cycle_ticks.iter().map(|c| (c.1, c.2)).collect();
     sorted.sort_by_key(|c| c.0);
     let of = |one: &[(u64, f64)]| Some((one[0].0, median(&one.iter().map(|c| c.1).collect::<Vec<_>>())?));
@@ -88,7 +88,7 @@ pub(crate) struct Scale {
     pub(crate) cycle_ticks: Vec<(u64, u64, f64)>,
     /// Its median over all rounds, and that of each trial of the cycle calibration, ascending: every step asks for them.
     typical: Option<f64>,
-    yardsticks: Vec<(u64, f64)>,
+    cycle_calibrations: Vec<(u64, f64)>,
     /// Share of a step that a rise must reach to count: see [`Options::share`].
     pub(crate) share: f64,
     /// Base page, bytes.
@@ -143,7 +143,7 @@ impl Scale {
             tick_ns: 1e9 / hz as f64,
             resolution: resolution as f64,
             typical: median(&cycle_ticks.iter().map(|c| c.2).collect::<Vec<_>>()),
-            yardsticks: yardsticks(&cycle_ticks),
+            cycle_calibrations: cycle_calibrations(&cycle_ticks),
             cycle_ticks,
             share: if record.trust == Some(ClockTrust::Modelled) { 0.0 } else { HARDWARE_SHARE },
             base: page(record, facts::PAGE_BASE).filter(|p| *p >= STRIDE).unwrap_or(4096),
@@ -160,9 +160,9 @@ impl Scale {
     /// Ticks a cycle while trial `id` ran: between the cycle calibrations before and after it, by its distance from
     /// them; over all where there are none.
     pub(crate) fn cycle_at(&self, id: u64) -> Option<f64> {
-        let at = self.yardsticks.partition_point(|y| y.0 <= id);
+        let at = self.cycle_calibrations.partition_point(|y| y.0 <= id);
         let (before, after) =
-            (at.checked_sub(1).map(|i| self.yardsticks[i]), self.yardsticks.get(at).copied());
+            (at.checked_sub(1).map(|i| self.cycle_calibrations[i]), self.cycle_calibrations.get(at).copied());
         match (before, after) {
             (Some((a, ta)), Some((b, tb))) => Some(ta + (tb - ta) * (id - a) as f64 / (b - a) as f64),
             (Some((_, t)), None) | (None, Some((_, t))) => Some(t),

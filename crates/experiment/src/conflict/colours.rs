@@ -34,7 +34,7 @@ const POINTS: u64 = 4;
 const CLOCK_SHARE: f64 = 0.006;
 /// Samples a trial of the patterns that time many loads.
 const SAMPLES: u64 = 3;
-/// Single loads a trial: 400 show a share of misses within 5 points.
+/// Single loads per trial: 400 show a share of misses within 5 points.
 const SINGLES: u64 = 400;
 /// Untimed loads between two single ones, at least: what reading the clock brings in is used and gone.
 const SPACING: u64 = 64;
@@ -43,7 +43,7 @@ const SPACING: u64 = 64;
 const STEPS_APART: f64 = 2.0;
 /// Laps that warm: random replacement takes some to settle.
 const WARM_LAPS: u64 = 32;
-/// Twice as many lines as ways of one set, round and round: whatever is replaced, at least half of them miss, since
+/// Twice as many lines as ways of one set, cyclically: whatever is replaced, at least half of them miss, since
 /// the best that can be (Belady's) misses (2 ways - ways) of 2 ways - 1. A tenth off for what times are off by.
 const CONFLICTS: f64 = 0.45;
 /// As many lines as ways or fewer do not miss, but for stray ones.

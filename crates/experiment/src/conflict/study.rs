@@ -1,4 +1,4 @@
-//! Study S1: so many reads 4 KiB apart, round and round, up to four times the ways of the nearest level.
+//! Study S1: so many reads 4 KiB apart, cyclically, up to four times the ways of the nearest level.
 
 use fathom_analysis::findings::{Basis, Finding, Report};
 use fathom_analysis::interval::{Interval, grouped_interval, median};

@@ -64,7 +64,7 @@ fn action(report: &Report) -> String {
     {
         let bytes = fathom_units::exact(size(slowest));
         return format!(
-            "where the curve steps up, and why, `fathom survey` says; the slowest here is {bytes}"
+            "run `fathom survey` to see at which sizes latency rises, and why; the slowest here is {bytes}"
         );
     }
     advice.join("; ")

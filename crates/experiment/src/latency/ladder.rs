@@ -19,10 +19,10 @@ use crate::record::{Record, TrialRun};
 const ORDERS: [OrderKind; 3] = [OrderKind::Random, OrderKind::Window, OrderKind::Sequential];
 /// Rungs of the ladder of placements.
 pub const PLACES: usize = 6;
-/// Single loads a trial of a rung: a quarter of the main trial's, for it is the peak that is wanted.
+/// Single loads per trial of a ladder step: a quarter of the main trial's, for it is the peak that is wanted.
 const SAMPLES: u64 = 250;
 
-/// One rung.
+/// One ladder step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LadderStep {
     Order(OrderKind),
@@ -77,7 +77,7 @@ pub(super) fn places(record: &Record) -> Vec<u64> {
     (1..=PLACES as u64).map(|n| (mix(run.seed ^ mix(n ^ 0x91ace)) >> 40) | 1).collect()
 }
 
-/// The trials of a working set's rungs that its own three (single loads, random, window) are not.
+/// The trials of a working set's ladder steps that its own three (single loads, random, window) are not.
 pub(super) fn trials(base: &[Trial; 3], record: &Record) -> Vec<Trial> {
     let [single, random, window] = base;
     if !requested(record).contains(&random.memory.bytes) {
@@ -105,7 +105,7 @@ pub(super) fn trials(base: &[Trial; 3], record: &Record) -> Vec<Trial> {
                 let on = ascending(random, &single);
                 let controls = Controls { prefetch: false, ..Controls::default() };
                 trials.extend(on.iter().map(|t| Trial { controls, ..t.clone() }));
-                // Ascending loads are a rung of the ladder of orders too, and measured once.
+                // Ascending loads are a ladder step of the ladder of orders too, and measured once.
                 if !wanted(record).contains(&Ladder::Order) {
                     trials.extend(on);
                 }
@@ -130,7 +130,7 @@ fn walked(trial: &Trial, walk: Walk) -> Trial {
     trial
 }
 
-/// The rung that a trial was run for; none where it is one of a working set's own.
+/// The ladder step that a trial was run for; none where it is one of a working set's own.
 pub(super) fn ladder_step(trial: &Trial, places: &[u64]) -> Option<LadderStep> {
     let single = trial.kind() == PatternKind::Single;
     match (trial.memory.page, trial.pattern.walk().order) {
@@ -142,7 +142,7 @@ pub(super) fn ladder_step(trial: &Trial, places: &[u64]) -> Option<LadderStep> {
     }
 }
 
-/// Is a trial a part of this rung? Random order in base pages is one of two ladders, and measured once.
+/// Is a trial a part of this ladder step? Random order in base pages is one of two ladders, and measured once.
 fn belongs(trial: &Trial, of: LadderStep, places: &[u64]) -> bool {
     match (ladder_step(trial, places), of) {
         (Some(LadderStep::Order(order)), LadderStep::Prefetch(true)) => order == OrderKind::Sequential,
@@ -173,7 +173,7 @@ pub(super) fn rows(record: &Record, bias: Option<&Bias>, measure: &Measure<'_>, 
     }
 }
 
-/// A rung's mean and its main peak; a row without a value where it was refused.
+/// A ladder step's mean and its main peak; a row without a value where it was refused.
 fn one(
     (time, peak_key): (Key, Option<Key>),
     runs: &[&TrialRun],

@@ -26,7 +26,7 @@ pub static LADDER: Opt = Opt {
     requires: None,
 };
 
-/// What is changed from rung to rung.
+/// What is changed from ladder step to ladder step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ladder {
     /// The order of the loads: random, window, sequential. What prefetch, lines and rows are worth.

@@ -13,7 +13,7 @@ use crate::record::Record;
 
 /// Rounds in which every size is measured, after the clock's: three placements show a placement's part.
 const ROUNDS: u64 = 3;
-/// Timed loads a trial, as in the study.
+/// Timed loads per trial, as in the study.
 const SAMPLES: u64 = 1000;
 /// Untimed loads between two timed ones where a lap is longer: more than the lines of the timing itself could
 /// share sets with, few enough that a thousand samples of 64 MiB take a second. A prime, so that timed loads
@@ -73,7 +73,7 @@ fn at(bytes: u64, scale: &Scale, record: &Record) -> [Trial; 3] {
 }
 
 /// Untimed loads before a timed one: a lap and one more, or [`SPACING`]; never whole laps with or without
-/// what is timed, which would prove nothing or time one cell for ever.
+/// what is timed, which would prove nothing or time one cell forever.
 fn apart(cells: u64, timed: u64) -> u64 {
     let mut loads = (cells + 1).min(SPACING);
     while cells > 2 && (loads.is_multiple_of(cells) || (loads + timed).is_multiple_of(cells)) {

@@ -175,7 +175,7 @@ pub(crate) struct Pair {
 /// Most pages of a TLB pair: four times the largest second-level TLB known (2048 entries).
 pub(crate) const MAX_PAIR: u64 = 8192;
 
-/// Translation inside the latency curve's own steps: (working set in bytes, ns a load), ascending. Empty
+/// Translation inside the latency curve's own steps: (working set in bytes, ns per load), ascending. Empty
 /// where the latency curve is measured in huge pages, whose translations are one in tens of thousands of
 /// loads. In base pages every page's lines are visited together, so a load carries its page's
 /// translation divided by the lines in a page; what that translation costs, the pairs tell.

@@ -19,7 +19,7 @@ use crate::record::Record;
 const SMALLEST: u64 = 1 << 10;
 /// End of the fine part of the first sketch (three points an octave).
 const FINE: u64 = 2 << 20;
-/// Top of the sketch: above the last level of all but the largest servers. Where the curve has not
+/// Top of the coarse scan: above the last level of all but the largest servers. Where the curve has not
 /// ended on a plateau there, later rounds go on to [`LARGEST`].
 const SKETCH: u64 = 256 << 20;
 /// No working set is larger than this, whatever the memory.

@@ -8,7 +8,7 @@ use fathom_analysis::metrics::survey;
 /// Metrics of what prefetch gains.
 pub(crate) static METRICS: &[&Metric] = &[
     &survey::PREFETCH_ORDER_TIME,
-    &survey::PREFETCH_WORTH,
+    &survey::PREFETCH_GAIN,
     &survey::PREFETCH_REACH,
     &survey::PREFETCH_TEMPORAL,
 ];

@@ -39,7 +39,7 @@ pub(crate) fn section(page: &mut Page, finding_index: &mut FindingIndex) {
     notes(page, &steps);
     // What follows from them: a sentence each.
     for (key, says) in [
-        ((&metrics::PREFETCH_WORTH).into(), "Random over ascending"),
+        ((&metrics::PREFETCH_GAIN).into(), "Random over ascending"),
         (metrics::PREFETCH_REACH.at(["forward".into()]), "Reach forward, lines"),
         (metrics::PREFETCH_REACH.at(["backward".into()]), "Reach backward, lines"),
         ((&metrics::PREFETCH_TEMPORAL).into(), "A new order each lap over one that comes again"),

@@ -1,4 +1,4 @@
-//! The sketch: dependent loads over octaves. From it follow the sizes to sweep, inside and beyond each tier, and
+//! The coarse scan: dependent loads over octaves. From it follow the sizes to sweep, inside and beyond each tier, and
 //! what serves loads at each of them, which sweeps alone do not tell where the core fetches ahead.
 
 use fathom_analysis::claims::{Claim, decode};
@@ -22,7 +22,7 @@ use crate::record::Record;
 /// Smallest and largest working set, bytes: inside every first level, and beyond all but the last levels of
 /// servers, at which one trial on hardware takes a fifth of a second.
 const SPAN: [u64; 2] = [2 << 10, 64 << 20];
-/// Share of the budget that the sketch may take, as of a round of the survey.
+/// Share of the budget that the coarse scan may take, as of a round of the survey.
 const SHARE: f64 = 0.3;
 /// Samples a trial: two agree or do not.
 const SAMPLES: u64 = 2;
@@ -86,7 +86,7 @@ fn top(record: &Record) -> u64 {
     stated.unwrap_or(SPAN[1]).min(SPAN[1])
 }
 
-/// The sketch as it was measured.
+/// The coarse scan as it was measured.
 pub(super) struct CoarseScan {
     at: Vec<At>,
     tiers: Vec<Tier>,
@@ -191,7 +191,7 @@ impl CoarseScan {
 
     fn answer(&self, at: &At, record: &Record) -> Finding {
         let answer = self.answers(at);
-        let mut row = text(metrics::STRIDE_ANSWER.at([at.bytes.into()]), answer.token());
+        let mut row = text(metrics::STRIDE_SERVED_BY.at([at.bytes.into()]), answer.token());
         (row.count, row.trials) = (at.values().len() as u64, at.trials.clone());
         let absent = Absent::of(at, self.ends().len(), record);
         self.details(&answer, absent, &mut row);

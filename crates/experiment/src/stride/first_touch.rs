@@ -64,7 +64,7 @@ pub(super) fn rows(
         let time = Interval { value: time.value, low: time.low - grain, high: time.high + grain };
         let (count, ids) = (times.concat().len(), runs.iter().map(|r| r.trial.id).collect::<Vec<_>>());
         let at = [bytes.into(), step.into(), operation.token().into()];
-        let mut row = measured(metrics::STRIDE_UNFAULTED_TIME_PER_ACCESS.at(at), time, "ns", count, &ids);
+        let mut row = measured(metrics::STRIDE_FIRST_TOUCH_TIME_PER_ACCESS.at(at), time, "ns", count, &ids);
         if operation == Operation::Read {
             row.notes.push("fresh memory that is only read is the kernel's one page of zeros".into());
         }
@@ -72,14 +72,14 @@ pub(super) fn rows(
         let page = runs[0].done.as_ref().map_or(scale.base, |done| done.page_bytes).max(1);
         let faults: Vec<f64> = runs.iter().flat_map(|r| faults(r, page)).collect();
         if let Some(i) = median_interval(&faults) {
-            let key = metrics::STRIDE_UNFAULTED_FAULTS_PER_PAGE.at(at);
+            let key = metrics::STRIDE_FIRST_TOUCH_FAULTS_PER_PAGE.at(at);
             report.findings.push(measured(key, i, "", faults.len(), &ids));
         }
         let there = points.iter().find(|p| (p.bytes, p.stride, p.operation) == (bytes, step, operation));
         if let Some(there) = there {
             let added = less(time, there.time).scaled((page / step).max(1) as f64);
             let trials = [ids, there.ids()].concat();
-            let key = metrics::STRIDE_UNFAULTED_ADDED_PER_PAGE.at(at);
+            let key = metrics::STRIDE_FIRST_TOUCH_ADDED_PER_PAGE.at(at);
             let row = measured(key, added, "ns", count, &trials);
             report.findings.push(Finding { basis: Basis::Derived, ..row });
         }

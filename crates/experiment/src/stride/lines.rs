@@ -57,7 +57,7 @@ fn row(record: &Record, bytes: u64, reads: &[&Point], coarse_scan: Option<&Coars
         row.notes.extend(why.map(|why| format!("the line is not told: {why}")));
         return row;
     };
-    // Longer than the last step that still brought several accesses a line, and no longer than this one.
+    // Longer than the last step that still brought several accesses per line, and no longer than this one.
     let end = line.stride as f64;
     let mut row = measured(key, Interval { value: end, low: end / 2.0, high: end }, "bytes", count, &ids);
     row.basis = Basis::Bounds;

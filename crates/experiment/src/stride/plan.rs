@@ -1,4 +1,4 @@
-//! The plan: a sketch, where the sizes are not given; then every working set at every step with every operation,
+//! The plan: a coarse scan, where the sizes are not given; then every working set at every step with every operation,
 //! some rounds.
 
 use fathom_probe::machine::Operation;
@@ -75,7 +75,7 @@ fn points(record: &Record, requested: &[Request]) -> Vec<Trial> {
         .collect()
 }
 
-/// The working sets, ascending: those asked for, else those that the sketch asks for.
+/// The working sets, ascending: those asked for, else those that the coarse scan asks for.
 pub(super) fn sizes(record: &Record, coarse_scan: Option<&coarse_scan::CoarseScan>) -> Vec<u64> {
     let mut all = Options::of(record).bytes;
     if all.is_empty() {

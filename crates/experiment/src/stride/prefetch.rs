@@ -44,7 +44,7 @@ fn line(record: &Record) -> u64 {
         .max(ASSUMED_LINE)
 }
 
-/// Is a trial one of the ladder's? The sketch's windows are of more pages.
+/// Is a trial one of the ladder's? The coarse scan's windows are of more pages.
 fn is_ladder_step(trial: &Trial, scale: &Scale) -> bool {
     trial.kind() == PatternKind::Chase && trial.pattern.walk() != Walk::windows(WINDOW_PAGES * scale.base)
 }
@@ -138,7 +138,7 @@ fn clearly(faster: &LadderStep, slower: &LadderStep) -> bool {
 fn gain(random: &LadderStep, ordered: &LadderStep, page: Option<&LadderStep>, report: &mut Report) {
     let Some(ratio) = quotient(random.time, ordered.time) else { return };
     let trials = [random.ids.clone(), ordered.ids.clone()].concat();
-    let mut row = measured(&metrics::PREFETCH_WORTH, ratio, "", random.count + ordered.count, &trials);
+    let mut row = measured(&metrics::PREFETCH_GAIN, ratio, "", random.count + ordered.count, &trials);
     row.basis = Basis::Derived;
     if let Some(of) = page.and_then(|page| quotient(random.time, page.time)) {
         row.notes.push(format!(

@@ -45,7 +45,7 @@ pub(crate) fn view(report: &Report, page: &mut Page) {
 
 /// What serves loads at each size, and the line: a sentence each.
 fn answers(page: &mut Page, finding_index: &mut FindingIndex) {
-    let answers = finding_index.of(&[&metrics::STRIDE_ANSWER]);
+    let answers = finding_index.of(&[&metrics::STRIDE_SERVED_BY]);
     let lines = finding_index.of(&[&metrics::STRIDE_LINE]);
     if !answers.is_empty() || !lines.is_empty() {
         page.heading("What answers at each size, and the line");
@@ -183,9 +183,9 @@ fn heat(points: &[Point]) -> HeatMap {
 /// First touches, where they were asked for.
 fn fresh(page: &mut Page, finding_index: &mut FindingIndex) {
     let wanted = [
-        &metrics::STRIDE_UNFAULTED_TIME_PER_ACCESS,
-        &metrics::STRIDE_UNFAULTED_FAULTS_PER_PAGE,
-        &metrics::STRIDE_UNFAULTED_ADDED_PER_PAGE,
+        &metrics::STRIDE_FIRST_TOUCH_TIME_PER_ACCESS,
+        &metrics::STRIDE_FIRST_TOUCH_FAULTS_PER_PAGE,
+        &metrics::STRIDE_FIRST_TOUCH_ADDED_PER_PAGE,
     ];
     let touches = finding_index.rows(wanted, &BY);
     for of in touches.chunk_by(|a, b| a.at(Axis::Operation) == b.at(Axis::Operation)) {

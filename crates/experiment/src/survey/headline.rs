@@ -44,7 +44,7 @@ fn action(last: &Finding, ends: &[&Finding], share: Option<f64>) -> String {
         let most = ends.last().filter(|far| far.key != nearest.key);
         let most = most.map(|far| format!(", or at least within {}", figure(far))).unwrap_or_default();
         advice.push(format!(
-            "keep what is used together within {}{most}: beyond, {}",
+            "keep the hot working set within {}{most}; beyond, a load takes {}",
             figure(nearest),
             figure(last)
         ));

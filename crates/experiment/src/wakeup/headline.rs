@@ -19,10 +19,10 @@ pub(crate) fn headline(report: &Report) -> Headline {
         return swept(report);
     };
     let condition = latest.key.word(Axis::Condition).unwrap_or_default();
-    let mut answer = format!("the latest wake-up came {} late, {}", figure(latest), under(&condition));
-    answer += &format!(", of {} activations", latest.count);
+    let mut answer = format!("maximum wake-up latency {} {}", figure(latest), under(&condition));
+    answer += &format!(", in {} activations", latest.count);
     if let Some(quiet) = alone(report, latest).filter(|_| condition != "none") {
-        answer += &format!("; with no load the latest came {} late", figure(quiet));
+        answer += &format!("; {} without load", figure(quiet));
     }
     if let Some(added) = report.find(&EXPLAINED_INCREASE).filter(|f| surely_more(f)) {
         answer += &format!("; memory workers add {}", figure(added));
@@ -30,9 +30,10 @@ pub(crate) fn headline(report: &Report) -> Headline {
         let factor = effect.key.word(Axis::Factor).unwrap_or_default();
         answer += &format!("; most is added by {factor}: {}", figure(effect));
     }
-    let held = report.of(&WORST_LATENCY).find_map(|f| f.detail.word(RAN_BEFORE));
-    if let Some(other) = held {
-        answer += &format!("; until it ran, {other} had the CPU");
+    // Of this activation alone: what ran before another one says nothing of it.
+    let worst = report.of(&WORST_LATENCY).find(|f| f.finite() == latest.finite());
+    if let Some(other) = worst.and_then(|f| f.detail.word(RAN_BEFORE)) {
+        answer += &format!("; {other} held the CPU before it");
     }
     Headline {
         answer: sentence(&answer),
@@ -55,7 +56,7 @@ fn swept(report: &Report) -> Headline {
     let size = |f: &Finding| f.key.number(Axis::Size).unwrap_or(0);
     let stressor = latest.key.word(Axis::Stressor).unwrap_or_default();
     let mut answer = format!(
-        "the latest wake-up came {} late, under {stressor} workers with blocks of {}",
+        "maximum wake-up latency {}, under {stressor} workers with blocks of {}",
         figure(latest),
         fathom_units::exact(size(latest))
     );
@@ -88,7 +89,7 @@ fn alone<'a>(report: &'a Report, latest: &Finding) -> Option<&'a Finding> {
 /// A condition in a sentence.
 fn under(condition: &str) -> String {
     match condition {
-        "none" => "with no load".to_owned(),
+        "none" => "without load".to_owned(),
         "timerlat" => "under the kernel's tracer timerlat".to_owned(),
         other => format!("under {other}"),
     }

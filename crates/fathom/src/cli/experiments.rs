@@ -81,7 +81,7 @@ pub fn asked(experiment: &Experiment, matches: &ArgMatches) -> Result<Asked, Fai
     })
 }
 
-/// The record that is gone on with.
+/// The record that is resumed.
 pub fn resume<'a>(experiment: &Experiment, matches: &'a ArgMatches) -> Option<&'a Path> {
     let file = experiment.resumes.then(|| matches.get_one::<PathBuf>(RESUME));
     file.flatten().map(PathBuf::as_path)

@@ -27,7 +27,7 @@ impl Silence {
         Silence { since: now, requested: now, times: 0, patience }
     }
 
-    /// Something was heard or said: it begins anew.
+    /// Something was heard or said: it begins again.
     pub fn broken(&mut self) {
         *self = Silence::new(self.patience);
     }

@@ -24,7 +24,7 @@ struct Compare {
     /// Every finding, with each point of the curves, clocks and claims.
     #[arg(long)]
     all: bool,
-    /// Write all records and their changes as one page of HTML; `-` is stdout, in the place of the text.
+    /// Write all records and their changes as one page of HTML; `-` is stdout, instead of the text.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Print the comparison as JSON (its schema: `fathom schema --json --of comparison`).

@@ -145,7 +145,7 @@ fn nearest(name: &str, metrics: &[&'static Metric]) -> Vec<String> {
     near.into_iter().map(|(_, known)| known).collect()
 }
 
-/// A metric's pattern with the parts of `name` in the place of the coordinates that they can be.
+/// A metric's pattern with the parts of `name` instead of the coordinates that they can be.
 fn filled(metric: &Metric, name: &str) -> String {
     let mut parts = name.split('.');
     let filled = metric.parts().map(|part| {

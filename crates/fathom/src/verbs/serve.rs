@@ -86,7 +86,7 @@ enum Served {
         /// CPU to measure on.
         #[arg(long, value_name = "N")]
         cpu: Option<u32>,
-        /// Base page in the place of the kernel's own, in bytes: for testing.
+        /// Base page instead of the kernel's own, in bytes: for testing.
         #[arg(long, value_name = "BYTES", value_parser = size)]
         base_page: Option<u64>,
         /// Most memory to take, below the ceilings that hold anyway.
@@ -169,7 +169,7 @@ fn run(served: &Served) -> Result<(), Failure> {
     let outcome = match served {
         Served::Model { name, seed } => {
             let description = subjects::description(name)?;
-            // A word of 32 bits a line or entry and one of 64 a set: at most twelve bytes a line.
+            // A word of 32 bits a line or entry and one of 64 a set: at most twelve bytes per line.
             let lines: u64 = description.levels.iter().map(|l| l.size / l.line).sum();
             let bytes = 12 * lines;
             if let Some(lack) = MemoryBudget::now().lacks(bytes) {

@@ -125,7 +125,7 @@ fn what_was_ignored_from_the_start_stays_ignored() {
 /// A pseudo-terminal with a long survey of a model in it, and samples in its record.
 fn terminal(user: &User, subject: &str) -> rexpect::session::PtySession {
     let mut command = user.command(&[&LONG[..], &["--on", subject]].concat());
-    // The terminal in the place of the pipes.
+    // The terminal instead of the pipes.
     command.env("TERM", "xterm").stdin(Stdio::inherit()).stdout(Stdio::inherit()).stderr(Stdio::inherit());
     rexpect::session::spawn_command(command, Some(crate::common::SOON.as_millis() as u64))
         .expect("a terminal")

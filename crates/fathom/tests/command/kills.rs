@@ -1,5 +1,5 @@
 //! `fathom wakeup` in the middle of a loaded, traced trial: whatever is killed or told to end, nothing of it is left,
-//! and what was measured can be read and gone on with.
+//! and what was measured can be read and resumed.
 
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
@@ -166,7 +166,7 @@ impl Session {
         assert!(warnings.iter().any(|w| w.to_string().contains("interrupted")), "{warnings:?}");
     }
 
-    /// The record is gone on with: what was in it is in the new one, and more.
+    /// The record is resumed: what was in it is in the new one, and more.
     #[track_caller]
     fn resumed(&self) {
         let did = self.user.run(&["wakeup", "--resume", "A", "--record", "B", "--budget", "2s"]);

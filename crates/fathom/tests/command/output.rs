@@ -374,7 +374,7 @@ fn a_page_never_replaces_a_file_that_the_command_reads() {
     let null = ["--record", "/dev/null", "--html", "/dev/null"];
     let did = user.run(&[&["survey", "--on", "bcm2835", "--budget", "400ms", "-q"][..], &null].concat());
     assert!(did.err.is_empty() && did.status != 2, "{did:?}");
-    // A page may be made anew over an older one.
+    // A page may be made again over an older one.
     user.run(&["report", "R", "--html", "P"]);
     assert_eq!(user.read("P"), page);
 }

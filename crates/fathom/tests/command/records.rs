@@ -1,4 +1,4 @@
-//! Records: the same twice, the same from the file, the same for ever.
+//! Records: the same twice, the same from the file, the same forever.
 
 use std::path::{Path, PathBuf};
 

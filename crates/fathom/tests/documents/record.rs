@@ -14,7 +14,7 @@ fn name(line: &Line) -> &str {
     }
 }
 
-/// A record without private facts, its lines numbered and sealed anew.
+/// A record without private facts, its lines numbered and sealed again.
 pub fn published(record: &str) -> String {
     let (mut out, mut seq, mut facts) = (String::new(), 0, 0u64);
     for text in record.lines() {

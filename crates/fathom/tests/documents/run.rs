@@ -31,7 +31,7 @@ pub fn text(file: &str) -> String {
     std::fs::read_to_string(root().join(file)).unwrap_or_else(|e| panic!("{file}: {e}"))
 }
 
-/// Are documents to be written anew?
+/// Are documents to be written again?
 pub fn blessing() -> bool {
     std::env::var_os("FATHOM_BLESS").is_some()
 }

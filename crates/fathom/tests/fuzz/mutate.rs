@@ -97,7 +97,7 @@ fn lines(bytes: &mut Vec<u8>, other: &[u8], random: &mut Random) {
     *bytes = list.concat();
 }
 
-/// Puts an extreme in the place of a number; where there is none, nothing changes.
+/// Puts an extreme instead of a number; where there is none, nothing changes.
 fn number(bytes: &mut Vec<u8>, random: &mut Random) {
     let from = random.below(bytes.len());
     let digit = |b: &u8| b.is_ascii_digit();
@@ -107,7 +107,7 @@ fn number(bytes: &mut Vec<u8>, random: &mut Random) {
     bytes.splice(start..end, new.bytes());
 }
 
-/// Every sealed line numbered and sealed anew, so that the damage in it is believed.
+/// Every sealed line numbered and sealed again, so that the damage in it is believed.
 #[allow(dead_code, reason = "the target of the tables has no lines")]
 pub fn resealed(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());

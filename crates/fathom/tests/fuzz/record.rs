@@ -136,7 +136,7 @@ fn carried(report: &Report, document: &str) {
 
 /// A probe that is hostile shapes the record that the plans go on from: what they ask is still a trial.
 fn planned(record: &Record) {
-    // What a record that is gone on with was asked stands in it; a minute has room for all of that.
+    // What a record that is resumed was asked stands in it; a minute has room for all of that.
     let all = EXPERIMENTS.iter().map(|experiment| (experiment.plan, 1000));
     for (plan, budget_ms) in all.chain([(wakeup::EXPERIMENT.plan, 60_000)]) {
         for trial in plan(record, 1, budget_ms) {

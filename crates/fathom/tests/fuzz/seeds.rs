@@ -94,7 +94,7 @@ pub fn record() -> Vec<Vec<u8>> {
     all
 }
 
-/// Records of `fathom wakeup` that can be gone on with: worth, what was asked, and what each trial ran under.
+/// Records of `fathom wakeup` that can be resumed: worth, what was asked, and what each trial ran under.
 const WAKEUPS: [(&str, &str, &[&str]); 4] = [
     ("virtual", "", &["", "traced=1", "load=\"copy*2\"", "load=\"cpu*16 io*4 disk*2:256M\"", "flushed=1"]),
     (

@@ -147,7 +147,7 @@ fn first_touches_fault_and_are_proven() {
                 other => other.expect("memory"),
             };
             assert_eq!(yielded.unproven(&trial), [], "{trial:?}: {:?}", yielded.rows);
-            // What is there does not fault: the same memory, mapped anew, is backed before it is swept.
+            // What is there does not fault: the same memory, mapped again, is backed before it is swept.
             let base = host.map(&request(bytes, nth as u64)).expect("memory").base;
             let sweep = stride.sweep(&trial.memory, base);
             let before = host.watch().faults;

@@ -53,7 +53,7 @@ impl Block {
     fn advise(&self, range: Range<usize>, advice: i32) {
         let (from, until) = (range.start.min(self.bytes), range.end.min(self.bytes));
         // SAFETY: the range lies inside this mapping. Neither advice changes more than what its bytes hold, and
-        // that to zeros, and whoever calls for that has the block exclusively.
+        // that to zeros, and the caller of for that has the block exclusively.
         unsafe { libc::madvise(self.start.as_ptr().add(from).cast(), until.saturating_sub(from), advice) };
     }
 

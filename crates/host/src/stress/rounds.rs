@@ -24,7 +24,7 @@ const PIECE: usize = 256 << 10;
 /// Touches between two such looks: a page fault takes about a microsecond.
 const TOUCHES: usize = 1024;
 
-/// Takes what the work needs: afterwards nothing more can be refused but what is taken anew in each round.
+/// Takes what the work needs: afterwards nothing more can be refused but what is taken again in each round.
 pub(crate) fn prepare(options: &WorkerOptions) -> Result<Box<dyn Rounds>, WorkerError> {
     let stressor = options.stressor;
     let bytes = usize::try_from(stressor.bytes).map_err(|_| memory(io::ErrorKind::OutOfMemory.into()))?;
@@ -123,7 +123,7 @@ struct Vm {
 }
 
 enum Source {
-    /// A mapping each round, or one for ever.
+    /// A mapping each round, or one forever.
     Maps(Option<Block>),
     /// glibc's allocator.
     Mallocs(Allocator),

@@ -150,7 +150,7 @@ impl std::fmt::Display for WorkerError {
     }
 }
 
-/// A kind of work that is prepared, and then done for ever.
+/// A kind of work that is prepared, and then done forever.
 pub(crate) trait Rounds {
     /// One round. Whatever it does is counted before it returns.
     fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError>;

@@ -14,7 +14,7 @@
 //! 3. *Everything else is zero.* A block is zeroed before the first cell in it is handed out ([`Arena::prepare`]),
 //!    down to memory, after everything that caches held of it was dropped: through every window it reads as zero.
 //!    Zero is the first cell, and block 0, in which it lies, is zeroed when the arena is made.
-//! 4. *Everything is readable.* All windows are mapped, readable and writable, from `mmu::enable` on, for ever.
+//! 4. *Everything is readable.* All windows are mapped, readable and writable, from `mmu::enable` on, forever.
 //! 5. *What is read was once written.* Several windows show the same memory with different attributes, which may
 //!    cost coherency: a load through one may bring what was there before a store through another (DDI 0487,
 //!    "Mismatched memory attributes"). What was there before is a link or zero, by 2 and 3: loads and stores of 8

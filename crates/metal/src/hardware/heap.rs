@@ -1,4 +1,4 @@
-//! The heap: what the probe allocates between trials. Begun anew after every fault.
+//! The heap: what the probe allocates between trials. Begun again after every fault.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::mem::MaybeUninit;

@@ -4,7 +4,7 @@
 //!
 //! [`boot`] is entered by whoever loaded the image, at EL3, EL2 or EL1, with translation and caches off. It parks
 //! all cores but one, gives the image its addresses and goes to EL1. [`main`] finds the board, wakes the UART, asks
-//! the firmware for its memory ([`firmware`]), switches translation and caches on ([`mmu`]) and serves for ever ([`server`]). An exception ([`vectors`]), a
+//! the firmware for its memory ([`firmware`]), switches translation and caches on ([`mmu`]) and serves forever ([`server`]). An exception ([`vectors`]), a
 //! panic and a trial that never ends ([`watchdog`]) each become one line; then the server begins again on a fresh
 //! stack and heap. There is one core, and interrupts are off but for the watchdog's, which never returns to what
 //! it interrupted: so nothing here is ever used by two at once.

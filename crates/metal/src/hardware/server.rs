@@ -1,4 +1,4 @@
-//! Serving the probe on the UART, for ever.
+//! Serving the probe on the UART, forever.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -46,7 +46,7 @@ pub(super) fn begin() -> ! {
     serve()
 }
 
-/// Serves for ever; entered on an empty stack.
+/// Serves forever; entered on an empty stack.
 pub(super) extern "C" fn serve() -> ! {
     // SAFETY: at power-on and after a fault nothing that was allocated is used any more: the stack is empty, and no
     // static holds any of it.
@@ -65,11 +65,11 @@ pub(super) extern "C" fn serve() -> ! {
     }
 }
 
-/// Reports a fault on the wire. Whoever calls it goes on serving on an empty stack and nowhere else: the heap begins
-/// anew here.
+/// Reports a fault on the wire. The caller of it goes on serving on an empty stack and nowhere else: the heap begins
+/// again here.
 pub(super) fn fault(what: impl FnOnce() -> String) {
     watchdog::disarm();
-    // Whoever cannot report, or open the machine again after it, would only do this for ever.
+    // Whoever cannot report, or open the machine again after it, would only do this forever.
     if kept().in_fault {
         uart::line("# a second fault before the first was over: nothing more can be said; reset the board");
         boot::park();

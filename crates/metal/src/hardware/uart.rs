@@ -108,7 +108,7 @@ pub(super) fn pending() -> bool {
     read(base, FR) & EMPTY == 0
 }
 
-/// Waits for a byte until the system counter reaches `until`; for ever without one.
+/// Waits for a byte until the system counter reaches `until`; forever without one.
 pub(super) fn wait(until: Option<u64>) -> Option<Came> {
     loop {
         if let Some(came) = get() {

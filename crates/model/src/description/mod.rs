@@ -46,7 +46,7 @@ mod table;
 mod units;
 
 words! {
-    /// Which accesses a level serves.
+    /// Which accesses per level serves.
     Holds {
         /// Loads and stores.
         Data = "data",

@@ -132,7 +132,7 @@ pub(super) fn time(text: &str) -> Result<Time, Misread> {
 const RATE_HELP: &str = "a rate is decimal: \"24 MB/s\", \"1.25 GB/s\", \"500 kB/s\"";
 const RATE_UNITS: [(&str, f64); 4] = [("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3), ("B/s", 1.0)];
 
-/// Reads bytes a second.
+/// Reads bytes per second.
 pub(super) fn rate(text: &str) -> Result<f64, Misread> {
     let (number, unit) = number_and_unit(text).ok_or_else(|| misread("not a rate", RATE_HELP))?;
     match RATE_UNITS.iter().find(|(name, _)| *name == unit) {

@@ -15,7 +15,7 @@ pub enum Strategy {
     /// the packet: the cached variant of study S2.
     #[default]
     StreamingCopy,
-    /// Through one buffer of normal non-cacheable memory that is mapped for ever, with a copy: the study's other variant.
+    /// Through one buffer of normal non-cacheable memory that is mapped forever, with a copy: the study's other variant.
     UncachedCopy,
     /// The packet itself is mapped and unmapped, and nothing is copied.
     ZeroCopy,
@@ -153,7 +153,7 @@ pub struct Channel {
     pub attribute: Option<Attribute>,
     /// How buffers were maintained, where that is known.
     pub maintenance: Option<Maintenance>,
-    /// Was each line flushed from user space in the place of the kernel's maintenance?
+    /// Was each line flushed from user space instead of the kernel's maintenance?
     pub substitute: bool,
 }
 

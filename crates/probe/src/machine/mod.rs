@@ -155,7 +155,7 @@ pub struct Controls {
     /// May hardware fetch ahead?
     pub prefetch: bool,
     /// Is the line of each access of a sweep cleaned and invalidated right after it? A substitute for memory that is
-    /// not cached, where none is to be had.
+    /// not cached, where none is available.
     pub flush: bool,
 }
 

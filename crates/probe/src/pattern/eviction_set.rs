@@ -1,4 +1,4 @@
-//! An eviction set: a [sequence](crate::sequence) of loads of blocks of one set, round and round.
+//! An eviction set: a [sequence](crate::sequence) of loads of blocks of one set, cyclically.
 //!
 //! Which line left a set is asked by loading it once more: where a `?` stands, that one load is timed. Without
 //! a `?` whole runs are timed, as of a chase: in their mean is how many loads of a lap missed, whatever the
@@ -15,7 +15,7 @@ use crate::rows::{Done, Rows, Sample};
 use crate::sequence::Sequence;
 use crate::wire::WireError;
 
-/// Dependent loads of a `sequence` over blocks of one set, round and round. The trial's stride is that of the blocks that
+/// Dependent loads of a `sequence` over blocks of one set, cyclically. The trial's stride is that of the blocks that
 /// only wash nearer levels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EvictionSet {

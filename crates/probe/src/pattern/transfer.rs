@@ -16,7 +16,7 @@ use crate::wire::WireError;
 const WARM_LAPS: u64 = 2;
 /// Bytes from a cell of a victim to the next: a line of most machines.
 const LINE: u64 = 64;
-/// Transfers of a trial, and bytes that they and their victims touch, so that no line from outside runs for ever.
+/// Transfers of a trial, and bytes that they and their victims touch, so that no line from outside runs forever.
 const MOST_COUNT: u64 = 2000;
 const MOST_TOUCHED: u64 = 1 << 35;
 

@@ -12,7 +12,7 @@ use crate::load::Load;
 use crate::machine::{Attribute, Controls, MapRequest, Stream};
 use crate::wire::{Fields, Line, Value, WireError};
 
-/// Bounds that every trial keeps, so that no line from outside runs for ever: 2^32 loads a run and 1000 samples are
+/// Bounds that every trial keeps, so that no line from outside runs forever: 2^32 loads a run and 1000 samples are
 /// minutes.
 const MAX_LOADS: u64 = 1 << 32;
 pub(super) const MAX_SAMPLES: u64 = 1000;

@@ -139,7 +139,7 @@ impl Walk {
         keys.int("window", &mut self.window)
     }
 
-    /// Of the patterns that walk a chain round and round.
+    /// Of the patterns that walk a chain cyclically.
     pub(super) fn check(&self, memory: &Memory) -> Result<(), WireError> {
         if self.order == OrderKind::Repermuted {
             return wrong("order=repermuted is for pattern=chase".into());

@@ -9,5 +9,5 @@ pub mod line;
 
 pub use line::{Fields, Line, MAX_LINE, Value, WireError};
 
-/// The version of the wire and of the record. Old keys keep their meaning and defaults for ever.
+/// The version of the wire and of the record. Old keys keep their meaning and defaults forever.
 pub const VERSION: u64 = 1;

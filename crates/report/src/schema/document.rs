@@ -6,7 +6,7 @@ use fathom_analysis::findings::words::{self, Words};
 use fathom_analysis::findings::{Axis, Basis, Kind, Metric, UNITS};
 
 use super::closed::closed;
-use super::{FORMAT, VERSION, WORTH, WarningKind};
+use super::{FORMAT, VERSION, TRUST, WarningKind};
 use crate::kind::{self, ReportKind};
 
 /// The list for people, within 100 columns: the names of these kinds of report with unit and meaning, then axes and words.
@@ -72,7 +72,7 @@ fn word_lists(metrics: &[&'static Metric]) -> Vec<&'static Words> {
         Axis::ALL.iter().any(|axis| axis.words() == Some(*words) && axis.name() == words.name)
     };
     let mut all: Vec<&'static Words> = Vec::new();
-    for words in values.chain(axes).chain([WORTH]).filter(|words| !reported(words)) {
+    for words in values.chain(axes).chain([TRUST]).filter(|words| !reported(words)) {
         if !all.iter().any(|known| known.name == words.name) {
             all.push(words);
         }
@@ -263,7 +263,7 @@ pub fn schema_json(kinds: &[&ReportKind], warnings: &[WarningKind]) -> String {
         "What was measured.",
         json!({
             "name": {"description": "The subject's name as the user typed it.", "type": "string"},
-            "trust": {"description": "How far its clock may be believed.", "enum": WORTH.values},
+            "trust": {"description": "How far its clock may be believed.", "enum": TRUST.values},
             "facts": {"type": "object", "additionalProperties": {"type": "string"}},
         }),
     );

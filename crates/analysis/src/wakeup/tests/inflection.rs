@@ -153,7 +153,7 @@ fn what_cannot_be_read_is_refused() {
     assert!(wanted(&[], &[], 1.1, 0).is_empty());
 }
 
-/// A curve of page faults a second: below `at` MiB none but for a few now and then, from there on so many at `rate`,
+/// A curve of page faults per second: below `at` MiB none but for a few now and then, from there on so many at `rate`,
 /// whose repeats differ by `noise` (standard deviation of the logarithm).
 fn faults(seed: u64, sizes: &[u64], noise: f64, rate: impl Fn(u64) -> f64) -> Vec<Row> {
     let mut chance = Chance::new(seed);

@@ -8,7 +8,7 @@ use fathom_report::notes;
 use fathom_report::number;
 use fathom_report::page::{INTERVAL, Page, measured, right};
 
-/// A ladder: its heading, the axis along which its rungs lie, their means, and their peaks where they have any.
+/// A ladder: its heading, the axis along which its ladder steps lie, their means, and their peaks where they have any.
 type Ladder = (&'static str, Axis, &'static Metric, Option<&'static Metric>);
 
 const LADDERS: [Ladder; 4] = [
@@ -23,7 +23,7 @@ const LADDERS: [Ladder; 4] = [
     ),
 ];
 
-/// One rung: its place in the table, its word, the mean and the peak.
+/// One ladder step: its place in the table, its word, the mean and the peak.
 struct LadderStep<'a> {
     bytes: u64,
     word: String,
@@ -42,7 +42,7 @@ pub(super) fn section(page: &mut Page, finding_index: &mut FindingIndex) {
     }
 }
 
-/// The rungs of a ladder, in the order of the findings.
+/// The ladder steps of a ladder, in the order of the findings.
 fn rungs<'a>(
     finding_index: &mut FindingIndex<'a>,
     axis: Axis,

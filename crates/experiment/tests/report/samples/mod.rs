@@ -495,7 +495,7 @@ pub fn any_report() -> impl Strategy<Value = Report> {
                 Report {
                     experiment,
                     subject,
-                    trust: words::WORTH.values[trust].to_string(),
+                    trust: words::TRUST.values[trust].to_string(),
                     facts: facts.into_iter().collect(),
                     seed,
                     elapsed_s,
@@ -509,7 +509,7 @@ pub fn any_report() -> impl Strategy<Value = Report> {
 }
 
 /// Compares `text` with `tests/report/golden/NAME`. After a wanted change `FATHOM_BLESS=1 cargo test -p
-/// fathom-experiment --test report` writes the files anew; the difference is reviewed like code.
+/// fathom-experiment --test report` writes the files again; the difference is reviewed like code.
 pub fn golden(name: &str, text: &str) {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/report/golden").join(name);
     if std::env::var_os("FATHOM_BLESS").is_some() {

@@ -1,5 +1,5 @@
 //! What happens where the cycle counter is read without the right to: the kernel sends SIGILL, whose handler answers in
-//! the instruction's place with the generic timer's count, so that nothing that waits for a clock waits for ever, and
+//! the instruction's place with the generic timer's count, so that nothing that waits for a clock waits forever, and
 //! counts the answer, so that nobody takes it for a time. Any other illegal instruction ends the process as before.
 
 use std::io;

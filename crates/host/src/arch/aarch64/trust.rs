@@ -1,4 +1,4 @@
-//! What registers betray of a translator.
+//! What registers reveal of a translator.
 
 use fathom_probe::machine::ClockTrust;
 

@@ -1,4 +1,4 @@
-//! What CPUID betrays of a hypervisor or a binary translator.
+//! What CPUID reveals of a hypervisor or a binary translator.
 
 use fathom_probe::machine::ClockTrust;
 

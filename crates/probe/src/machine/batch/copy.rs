@@ -1,6 +1,6 @@
 //! The copy: every cell of one buffer to the same cell of another, ascending and wrapping.
 //!
-//! Each lap copies from 16 bytes further on than the one before, round and round over [`SHIFTS`], so that what a lap
+//! Each lap copies from 16 bytes further on than the one before, cyclically over [`SHIFTS`], so that what a lap
 //! leaves is not what the one before left.
 
 use super::stride::{Sweep, UNROLL};
