@@ -6,7 +6,7 @@ use fathom_analysis::findings::words::{self, Words};
 use fathom_analysis::findings::{Axis, Basis, Kind, Metric, UNITS};
 
 use super::closed::closed;
-use super::{FORMAT, VERSION, TRUST, WarningKind};
+use super::{FORMAT, TRUST, VERSION, WarningKind};
 use crate::kind::{self, ReportKind};
 
 /// The list for people, within 100 columns: the names of these kinds of report with unit and meaning, then axes and words.
