@@ -169,6 +169,11 @@ fn session(record: &Record, report: &mut Report) {
     for fault in &record.faults {
         report.refusals.push(Refused { what: "a line".into(), reason: fault.clone(), remedy: String::new() });
     }
+    refused_trials(record, report);
+}
+
+/// Trials that the probe refused, each reason once.
+fn refused_trials(record: &Record, report: &mut Report) {
     let mut seen: Vec<(&str, &str)> = Vec::new();
     for run in &record.trials {
         if let Some((reason, remedy)) = &run.refusal

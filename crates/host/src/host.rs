@@ -6,9 +6,8 @@ use fathom_probe::load::Load;
 use fathom_probe::machine::batch::copy::Copying;
 use fathom_probe::machine::batch::stride::Sweep;
 use fathom_probe::machine::{
-    Attribute, Awake, ClockTrust, Control, Controls, Count, Counters, Disturb, Event, Fact, Fresh,
-    LoadReport, Machine, Maintain, MapRequest, Mapping, Pages, Refusal, Ticks, Traced, Translate,
-    Translation, Wake, Watch,
+    Awake, ClockTrust, Control, Controls, Count, Counters, Disturb, Event, Fact, Fresh, LoadReport, Machine,
+    Maintain, MapRequest, Mapping, Refusal, Ticks, Traced, Translate, Translation, Wake, Watch,
 };
 use fathom_probe::machine::{Wakes, Woke};
 use fathom_units::facts;
@@ -99,17 +98,7 @@ impl Host {
         let (clock, cycles, reported) = opening::calibrated(&root, cycles);
         facts.extend(reported);
         let mut memory = Memory::open(root.clone(), sizes, options.max_bytes, driver.clone())?;
-        facts.extend(opening::page_facts(&sizes));
-        facts.push(int("memory.reserved.bytes", memory.half() * 2));
-        facts.extend(opening::buffer_device_facts(&root, &driver, &memory));
-        // The first granule, with the first cell in it: it shows at once whether memory can be locked. That
-        // even this little may not be had is no error here; the first wish will say so.
-        let _ = memory.map(&MapRequest {
-            bytes: 1,
-            pages: Pages::Base,
-            attribute: Attribute::WriteBack,
-            place: 0,
-        });
+        facts.extend(opening::memory_facts(&root, &driver, &sizes, &mut memory));
         let (trust, evidence) = clock_trust::judge(&clock_trust::gather(&root));
         facts.push(text(facts::TRUST_EVIDENCE, evidence));
         facts.extend(identify::facts(&root, cpu));

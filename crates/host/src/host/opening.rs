@@ -1,7 +1,7 @@
 //! What opening a host does and looks at; what came of each becomes facts.
 
 use fathom_probe::calibration::{Rate, resolution};
-use fathom_probe::machine::{Attribute, Fact};
+use fathom_probe::machine::{Attribute, Fact, MapRequest, Pages};
 use fathom_units::facts;
 
 use crate::clock::{self, Source};
@@ -59,14 +59,30 @@ pub(super) fn events(root: &Root, cycles: Option<&Cycles>, memory: &mut Memory) 
     }
 }
 
-pub(super) fn page_facts(sizes: &PageSizes) -> Vec<Fact> {
+/// What memory there is, after the first granule was mapped: that shows at once whether memory can be locked. It is no
+/// error here if even this little is not available; the first request says so.
+pub(super) fn memory_facts(
+    root: &Root,
+    driver: &Presence,
+    sizes: &PageSizes,
+    memory: &mut Memory,
+) -> Vec<Fact> {
+    let mut facts = page_facts(sizes);
+    facts.push(int("memory.reserved.bytes", memory.half() * 2));
+    facts.extend(buffer_device_facts(root, driver, memory));
+    let first = MapRequest { bytes: 1, pages: Pages::Base, attribute: Attribute::WriteBack, place: 0 };
+    let _ = memory.map(&first);
+    facts
+}
+
+fn page_facts(sizes: &PageSizes) -> Vec<Fact> {
     let mut facts = vec![int(facts::PAGE_BASE, sizes.base), int("page.injected", u64::from(sizes.injected))];
     facts.extend(sizes.huge.map(|huge| int(facts::PAGE_HUGE, huge)));
     facts
 }
 
 /// Who lends memory that the kernel does not hand out by itself.
-pub(super) fn buffer_device_facts(root: &Root, driver: &Presence, memory: &Memory) -> Vec<Fact> {
+fn buffer_device_facts(root: &Root, driver: &Presence, memory: &Memory) -> Vec<Fact> {
     let buffer_device = |attribute: &Attribute| {
         let buffer_device = driver_buffer::find(root, driver, *attribute)?;
         Some(text(format!("attribute.{}", attribute.token()), buffer_device.name))
