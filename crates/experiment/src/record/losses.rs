@@ -26,7 +26,7 @@ impl Lost {
 pub struct Losses {
     /// Places in which numbers of the probe's lines are missing.
     pub gaps: u64,
-    /// Times that the probe was started again while the session went on, without having been asked to greet.
+    /// Times that the probe was started anew while the session went on, without having been asked to greet.
     pub restarts: u64,
     /// Times that something was asked for again.
     pub again: u64,
@@ -80,7 +80,7 @@ impl Record {
         Ok(())
     }
 
-    /// A greeting: numbers begin again, and the trial that ran is lost.
+    /// A greeting: numbers begin anew, and the trial that ran is lost.
     pub(super) fn greeted(&mut self) {
         self.drop_unfinished();
         self.open = false;

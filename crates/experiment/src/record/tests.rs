@@ -1,6 +1,5 @@
 use std::sync::LazyLock;
 
-use fathom_probe::machine::Watch;
 use fathom_probe::pattern::{self, Clock, Memory};
 use fathom_probe::rows::Sample;
 use fathom_probe::wire::Value;

@@ -49,6 +49,6 @@ impl TrialRun {
             moves.wrong_bytes = moves.wrong_bytes.saturating_add(wrong);
         }
         self.unverified += bad.len() - moves.wrong;
-        moves.rows = super::trial_run::proven(rows, bad).collect();
+        moves.rows = super::proven(rows, bad).collect();
     }
 }
