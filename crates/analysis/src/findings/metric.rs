@@ -2,27 +2,8 @@
 
 use super::axis::Axis;
 use super::detail::Field;
+pub use super::words::UNITS;
 use super::words::Words;
-
-/// Every unit that a value may have; empty for a word or a pure number. People see an `address` in hexadecimal.
-pub const UNITS: &[&str] = &[
-    "",
-    "bytes",
-    "ns",
-    "us",
-    "ms",
-    "cycles",
-    "ticks",
-    "MB/s",
-    "Mbit/s",
-    "instructions",
-    "Hz",
-    "1/s",
-    "%",
-    "samples",
-    "activations",
-    "address",
-];
 
 /// What a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -331,27 +331,30 @@ pub static TRUST: Words = Words {
     about: "how far the subject's clock may be believed; of what another tool measured that is unknown",
 };
 
+/// Every unit that a value may have; empty for a word or a pure number. People see an `address` in hexadecimal.
+pub const UNITS: &[&str] = &[
+    "",
+    "bytes",
+    "ns",
+    "us",
+    "ms",
+    "cycles",
+    "ticks",
+    "MB/s",
+    "Mbit/s",
+    "instructions",
+    "Hz",
+    "1/s",
+    "%",
+    "samples",
+    "activations",
+    "address",
+];
+
 /// Unit of a value and of its interval; empty for a text or a pure number; people see an `address` in hexadecimal.
 pub static UNIT: Words = Words {
     name: "unit",
-    values: &[
-        "",
-        "bytes",
-        "ns",
-        "us",
-        "ms",
-        "cycles",
-        "ticks",
-        "MB/s",
-        "Mbit/s",
-        "instructions",
-        "Hz",
-        "1/s",
-        "%",
-        "samples",
-        "activations",
-        "address",
-    ],
+    values: UNITS,
     about: "unit of a value and of its interval; empty for a text or a pure number; people see an `address` in hexadecimal",
 };
 

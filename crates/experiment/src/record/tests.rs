@@ -6,6 +6,7 @@ use fathom_probe::wire::Value;
 use proptest::prelude::*;
 
 use super::*;
+use crate::options::Asked;
 use crate::{budget::Budget, disturbance, survey};
 
 /// A small whole session: facts (one in parts), a clock trial, a proven chase, a refusal, the end.

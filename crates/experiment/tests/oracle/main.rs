@@ -219,8 +219,8 @@ fn all_committed_machines_come_back() {
 fn random_machines_come_back() {
     let all = randoms(FEW);
     let (right, failures) = judge("random machines", &all);
-    // At least 98 % of many; of these, one may be among the others.
-    assert!(right + 1 >= all.len(), "{failures:#?}");
+    // Of many at least 98 % are (the ignored test below); of these few all.
+    assert_eq!(right, all.len(), "{failures:#?}");
 }
 
 #[test]
