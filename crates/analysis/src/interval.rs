@@ -21,6 +21,31 @@ impl Interval {
         Interval { value: self.value * factor, low: self.low * factor, high: self.high * factor }
     }
 
+    /// The interval widened by the resolution of the clock: the value may be off by half of `resolution` either way,
+    /// independently of its other error.
+    #[must_use]
+    pub fn with_resolution(self, resolution: f64) -> Interval {
+        Interval {
+            value: self.value,
+            low: self.value - (self.value - self.low).hypot(resolution / 2.0),
+            high: self.value + (self.high - self.value).hypot(resolution / 2.0),
+        }
+    }
+
+    /// The ratio of this to `divisor`, whose errors are independent; the relative half-widths add in quadrature.
+    /// None unless both are positive.
+    #[must_use]
+    pub fn ratio_to(self, divisor: Interval) -> Option<Interval> {
+        if self.value <= 0.0 || divisor.value <= 0.0 {
+            return None;
+        }
+        let value = self.value / divisor.value;
+        let relative = |i: Interval| ((i.value - i.low) / i.value, (i.high - i.value) / i.value);
+        let (over, under) = (relative(self), relative(divisor));
+        let (down, up) = (over.0.hypot(under.1), over.1.hypot(under.0));
+        Some(Interval { value, low: value * (1.0 - down), high: value * (1.0 + up) })
+    }
+
     /// Do the two intervals share a point?
     #[must_use]
     pub fn overlaps(&self, other: &Interval) -> bool {

@@ -11,10 +11,10 @@ use fathom_units::facts;
 use fathom_units::size;
 
 use crate::claims;
-use crate::common::scale::Scale;
 use crate::disturbance::Disturbance;
 use crate::environment;
 use crate::record::{Record, TrialRun};
+use crate::scale::Scale;
 
 /// Every warning that an experiment can give: token and what it says.
 pub const WARNINGS: &[(&str, &str)] = &[

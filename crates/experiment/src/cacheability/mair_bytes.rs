@@ -13,9 +13,9 @@ use super::behaviour::{Times, behaves};
 use super::points::{DECISIVE, point, times};
 use super::trials::{strided, trial};
 use super::{APART, Means};
-use crate::common::scale::Scale;
 use crate::reading::{measured, text};
 use crate::record::{Record, TrialRun};
+use crate::scale::Scale;
 
 /// The round in which they are measured: once is enough to tell a factor of two.
 const ROUND: u64 = 2;

@@ -9,9 +9,9 @@ use super::trials::{FLUSHES, refused, strided, trial};
 use super::{APART, Means, Request, STRIDE, STUDY_BYTES, mair_bytes, walks};
 use crate::budget::Budget;
 use crate::clock::step_ticks;
-use crate::common::round;
-use crate::common::scale::Scale;
 use crate::record::Record;
+use crate::round;
+use crate::scale::Scale;
 
 /// Rounds in which every point is measured, after the look, on a model and on hardware.
 const ROUNDS: [u64; 2] = [2, 5];

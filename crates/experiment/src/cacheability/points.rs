@@ -3,9 +3,8 @@
 use super::behaviour::Times;
 use super::{APART, Means, STRIDE, STUDY_BYTES};
 use crate::clock::step_ticks;
-use crate::common::grained;
-use crate::common::scale::Scale;
 use crate::record::{Record, TrialRun};
+use crate::scale::Scale;
 use fathom_analysis::findings::{Key, Metric};
 use fathom_analysis::interval::{Interval, grouped_interval};
 use fathom_probe::machine::Operation;
@@ -72,7 +71,7 @@ pub(super) fn point(
         grain = grain.max(step_ticks(record) as f64 * scale.tick_ns / run.trial.loads as f64);
     }
     let i = grouped_interval(&groups)?;
-    let time = grained(i, grain);
+    let time = i.with_resolution(grain);
     Some(Point { key, stride: step, groups, cycles, ids, time })
 }
 

@@ -15,11 +15,10 @@ use super::points::{DECISIVE, Point, point, times};
 use super::trials::refused;
 use super::{Means, NAME, Request, STRIDE, STUDY_BYTES, mair_bytes, walks};
 use crate::claims;
-use crate::common::quotient;
-use crate::common::scale::{Scale, believable};
 use crate::disturbance;
 use crate::reading::{begun, clocks, disturbed_row, measured, number, refuse_all, text};
 use crate::record::{Record, TrialRun};
+use crate::scale::{Scale, believable};
 
 /// Reads a record. Everything that is shown follows from the record alone.
 #[must_use]
@@ -172,7 +171,7 @@ fn rows(point: &Point, plain: Option<&Point>, rounds: u64, scale: &Scale, report
     total.notes.push(format!("{rounds} rounds of {} operations at that time", bytes / STRIDE));
     report.findings.push(total);
     if let Some(plain) = plain.filter(|_| means != cached())
-        && let Some(ratio) = quotient(point.time, plain.time)
+        && let Some(ratio) = point.time.ratio_to(plain.time)
     {
         let ids = [ids.as_slice(), &plain.ids].concat();
         let key = point.at(&metrics::CACHEABILITY_RATIO);

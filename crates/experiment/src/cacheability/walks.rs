@@ -10,10 +10,10 @@ use fathom_analysis::metrics::cacheability as metrics;
 use fathom_probe::machine::{Attribute, Controls};
 use fathom_probe::pattern::{Chase, Memory, OrderKind, Pages, PatternKind, Trial, Walk};
 
-use crate::common::scale::Scale;
-use crate::common::{STRIDE, quotient};
 use crate::reading::measured;
 use crate::record::{Record, TrialRun};
+use crate::scale::STRIDE;
+use crate::scale::Scale;
 
 /// Lines, each on a page of its own or packed: twice the entries of the largest second-level TLB of the machines that
 /// walk by other attributes here (1024: Cortex-A72), and their descriptors are 16 KiB, which a second level holds.
@@ -99,7 +99,7 @@ pub(super) fn rows(record: &Record, scale: &Scale, report: &mut Report) {
         }
     }
     if let [Some(cached), Some(not)] = &all
-        && let Some(ratio) = quotient(not.time, cached.time)
+        && let Some(ratio) = not.time.ratio_to(cached.time)
     {
         let ids = [cached.ids.as_slice(), &not.ids].concat();
         let row = measured(&metrics::WALK_RATIO, ratio, "", cached.count + not.count, &ids);

@@ -18,12 +18,12 @@ use fathom_units::size;
 
 use super::options::Options;
 use crate::clock::step_ticks;
-use crate::common::scale::Scale;
 use crate::geometry::scan::place;
 use crate::geometry::{self, Level};
 use crate::latency_curve::Step;
 use crate::reading::{measured, text};
 use crate::record::{Record, TrialRun};
+use crate::scale::Scale;
 
 /// Most pages, in ways: beyond four colours' worth of them, to see the fourth conflict.
 const MOST_WAYS: u64 = 5;

@@ -5,12 +5,12 @@ use fathom_analysis::findings::{Refused, Report};
 
 use super::{NAME, colours, study};
 use crate::claims;
-use crate::common::scale::{Scale, believable};
 use crate::disturbance;
 use crate::geometry::{self, Level};
 use crate::latency_curve;
 use crate::reading::{begun, clocks, disturbed_row, refuse_all};
 use crate::record::Record;
+use crate::scale::{Scale, believable};
 
 /// Reads a record. Everything that is shown follows from the record alone.
 #[must_use]

@@ -10,10 +10,10 @@ use fathom_probe::machine::{Operation, Pages};
 use fathom_probe::pattern::{Groups, Memory, PatternKind, Single, Stride, Trial};
 
 use crate::clock::step_ticks;
-use crate::common::scale::Scale;
 use crate::latency_curve::Step;
 use crate::reading::{measured, number};
 use crate::record::{Record, TrialRun};
+use crate::scale::Scale;
 
 /// The study's step: a page of its machine, and the way of its first level.
 pub(super) const STRIDE: u64 = 4096;

@@ -10,9 +10,9 @@ use super::options::Options;
 use super::points::{self, PILOT_ROUND};
 use super::{Route, Wanted};
 use crate::budget::Budget;
-use crate::common::cost::Cost;
-use crate::common::round;
+use crate::cost::Cost;
 use crate::record::{Record, TrialRun};
+use crate::round;
 
 /// Rounds in which every cell is measured, after the look, on a model and on hardware: of six medians an interval is one
 /// of 95 %.

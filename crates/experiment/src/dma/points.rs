@@ -7,8 +7,8 @@ use fathom_probe::machine::dma::{Channel, Engine, Transferred, Transfers};
 use fathom_probe::pattern::{PatternKind, Transfer, Trial};
 
 use super::Route;
-use crate::common::scale::Scale;
 use crate::record::{Record, TrialRun};
+use crate::scale::Scale;
 
 /// The first round only looks: what it ran cold is no time.
 pub(super) const PILOT_ROUND: u64 = 1;

@@ -14,10 +14,10 @@ use super::options::Options;
 use super::plan::refused;
 use super::points::{self, Key, Loss, Part, Point, route};
 use super::{NAME, Route, Wanted, study};
-use crate::common::scale::{Scale, believable};
 use crate::disturbance;
 use crate::reading::{begun, clocks, disturbed_row, measured, number, refuse_all, text};
 use crate::record::{Record, TrialRun};
+use crate::scale::{Scale, believable};
 
 /// Reads a record. Everything that is shown follows from the record alone.
 #[must_use]

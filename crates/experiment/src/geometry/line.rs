@@ -9,8 +9,8 @@ use fathom_probe::pattern::Trial;
 
 use super::Step;
 use super::scan::{Arrangement, Domain, Times, times, unrequested};
-use crate::common::scale::Scale;
 use crate::record::Record;
+use crate::scale::Scale;
 
 /// Distances that are tried, bytes. Lines are 16 to 128 bytes; 256 is there to see the end.
 const DISTANCES: [u64; 5] = [16, 32, 64, 128, 256];

@@ -27,10 +27,10 @@ use self::pair::Pairs;
 use self::policy::Request;
 use self::scattered::Scattered;
 use crate::budget::Budget;
-use crate::common::round;
-use crate::common::scale::Scale;
 use crate::latency_curve::{self, Curves, Step};
 use crate::record::Record;
+use crate::round;
+use crate::scale::Scale;
 
 /// Is it a pattern that only this room plans?
 fn is_own(pattern: PatternKind) -> bool {

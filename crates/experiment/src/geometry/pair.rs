@@ -9,8 +9,8 @@ use fathom_analysis::interval::median;
 use fathom_probe::pattern::{Memory, Pair, PatternKind, Trial};
 
 use super::{Step, pages};
-use crate::common::scale::Scale;
 use crate::record::Record;
+use crate::scale::Scale;
 
 /// Distances that are tried, bytes. The shortest is within any line.
 pub(crate) const DISTANCES: [u64; 7] = [8, 16, 32, 64, 128, 256, 512];

@@ -17,8 +17,8 @@ use fathom_probe::sequence::Sequence;
 use super::scan::place;
 use super::{Step, pages};
 use crate::clock::step_ticks;
-use crate::common::scale::Scale;
 use crate::record::{Record, TrialRun};
+use crate::scale::Scale;
 
 /// Times each ask is answered in a trial, at least; with few asks more.
 const LAPS: u64 = 40;

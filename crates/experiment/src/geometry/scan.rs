@@ -9,8 +9,8 @@ use fathom_probe::pattern::{self, Groups, Memory, PatternKind, Trial};
 use fathom_probe::splitmix::mix;
 
 use super::{Step, pages};
-use crate::common::scale::Scale;
 use crate::record::Record;
+use crate::scale::Scale;
 
 /// Groups up to this many are all tried: the ways of nearly every cache.
 const ALL_GROUPS: u64 = 24;

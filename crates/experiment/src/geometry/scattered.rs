@@ -13,8 +13,8 @@ use fathom_probe::pattern::{Conflict, Groups, Memory, PatternKind, Trial};
 
 use super::scan;
 use super::{Level, Step};
-use crate::common::scale::Scale;
 use crate::record::Record;
+use crate::scale::Scale;
 
 /// Numbers of pages, in what the latency curve says the level holds, times [`EACH`]: the rise begins where the first page
 /// set has a page too many, and on pages that lie anywhere that is where the latency curve sees the level end.

@@ -18,10 +18,10 @@ use fathom_units::size;
 use super::scan::{self, Arrangement, Domain, Times};
 use super::{Level, Step};
 use crate::budget::Budget;
-use crate::common::scale::Scale;
 use crate::latency_curve::{self, Curves};
 use crate::reading::number;
 use crate::record::Record;
+use crate::scale::Scale;
 
 /// Cells that keep the nearer TLB busy for every group, at most: a nearer one without sets has up to 64 entries, and
 /// random replacement lets some loads hit until twice as many are in use.

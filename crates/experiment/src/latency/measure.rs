@@ -2,9 +2,9 @@
 
 use super::REFERENCE;
 use crate::clock::step_ticks;
-use crate::common::scale::{CORE_CLOCKED, Scale};
 use crate::reading::measured;
 use crate::record::{Record, TrialRun};
+use crate::scale::{CORE_CLOCKED, Scale};
 use fathom_analysis::findings::{Basis, Finding};
 use fathom_analysis::histogram::Group;
 use fathom_analysis::interval::{Interval, grouped_interval, median_interval};

@@ -13,7 +13,7 @@ mod reading;
 mod sizes;
 mod view;
 
-use crate::common::STRIDE;
+use crate::scale::STRIDE;
 use fathom_analysis::metrics;
 use fathom_report::ReportKind;
 

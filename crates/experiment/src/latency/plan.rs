@@ -6,10 +6,10 @@ use super::sizes::sizes;
 use super::{REFERENCE, STRIDE, ladder};
 use crate::budget::Budget;
 use crate::clock::{coarse, step_ticks};
-use crate::common::WINDOW_PAGES;
-use crate::common::round;
-use crate::common::scale::Scale;
 use crate::record::Record;
+use crate::round;
+use crate::scale::Scale;
+use crate::scale::WINDOW_PAGES;
 
 /// Rounds in which every size is measured, after the clock's: three placements show a placement's part.
 const ROUNDS: u64 = 3;

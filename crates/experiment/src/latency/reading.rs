@@ -11,10 +11,10 @@ use fathom_units::size;
 use super::measure::{Bias, Measure, Set, by_trial, ids, joined, peak};
 use super::{NAME, ladder};
 use crate::clock::{coarse, step_ticks};
-use crate::common::scale::{Scale, believable};
 use crate::disturbance;
 use crate::reading::{begun, clocks, disturbed_row, measured, refuse_all, text};
 use crate::record::Record;
+use crate::scale::{Scale, believable};
 
 /// Reads a record. Everything that is shown follows from the record alone.
 #[must_use]

@@ -7,9 +7,9 @@ use fathom_probe::machine::Pages;
 use fathom_probe::pattern::{OrderKind, PatternKind, Trial, Walk};
 
 use super::PAIR_STRIDE;
-use crate::common::scale::{At, Scale};
-use crate::common::{STRIDE, WINDOW_PAGES};
 use crate::record::Record;
+use crate::scale::{At, Scale};
+use crate::scale::{STRIDE, WINDOW_PAGES};
 
 impl Scale {
     /// The pages that the latency curve is measured in.

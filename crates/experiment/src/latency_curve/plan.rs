@@ -9,11 +9,11 @@ use fathom_units::facts;
 use super::PAIR_STRIDE;
 use super::curves::{Curves, MAX_PAIR};
 use crate::budget::Budget;
-use crate::common::STRIDE;
-use crate::common::cost::Cost;
-use crate::common::round::shuffle;
-use crate::common::scale::{At, Scale};
+use crate::cost::Cost;
 use crate::record::Record;
+use crate::round::shuffle;
+use crate::scale::STRIDE;
+use crate::scale::{At, Scale};
 
 /// Smallest working set of the latency curve. No L1 data cache of interest is below 2 KiB.
 const SMALLEST: u64 = 1 << 10;

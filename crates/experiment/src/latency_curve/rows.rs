@@ -8,9 +8,9 @@ use fathom_units::size;
 
 use super::PAIR_STRIDE;
 use super::curves::{Curves, is_tlb, tlb_steps};
-use crate::common::STRIDE;
-use crate::common::scale::{At, Scale};
 use crate::reading::measured;
+use crate::scale::STRIDE;
+use crate::scale::{At, Scale};
 
 /// Medians of the trials of each point that was measured more than once.
 pub(crate) fn repeats(latency_curve: &[At]) -> Vec<Vec<f64>> {

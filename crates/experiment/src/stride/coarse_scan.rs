@@ -13,11 +13,11 @@ use fathom_units::size;
 
 use super::SIZES;
 use crate::budget::Budget;
-use crate::common::cost::Cost;
-use crate::common::scale::{At, Scale};
-use crate::common::{STRIDE, WINDOW_PAGES};
+use crate::cost::Cost;
 use crate::reading::{measured, text};
 use crate::record::Record;
+use crate::scale::{At, Scale};
+use crate::scale::{STRIDE, WINDOW_PAGES};
 
 /// Smallest and largest working set, bytes: inside every first level, and beyond all but the last levels of
 /// servers, at which one trial on hardware takes a fifth of a second.

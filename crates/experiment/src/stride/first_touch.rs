@@ -11,9 +11,9 @@ use super::options::Options;
 use super::point::Point;
 use super::request::{Request, SAMPLES};
 use crate::clock::step_ticks;
-use crate::common::scale::Scale;
 use crate::reading::measured;
 use crate::record::{Record, TrialRun};
+use crate::scale::Scale;
 
 /// Pages that the samples of a trial touch in their first runs together, about: enough faults for a median.
 const PAGES: u64 = 256;

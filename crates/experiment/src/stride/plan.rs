@@ -9,9 +9,9 @@ use super::request::{Request, SAMPLES};
 use super::{SIZES, STRIDES, coarse_scan, first_touch, operations, prefetch};
 use crate::budget::Budget;
 use crate::clock::step_ticks;
-use crate::common::round;
-use crate::common::scale::Scale;
 use crate::record::Record;
+use crate::round;
+use crate::scale::Scale;
 
 /// Rounds in which every point is measured, after the clock's, on a model and on hardware: each has placements
 /// of its own, which show a placement's part; on hardware, where they take a quarter of a second each, more.

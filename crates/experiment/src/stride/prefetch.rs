@@ -10,11 +10,10 @@ use fathom_probe::pattern::{Chase, Memory, OrderKind, PatternKind, Trial, Walk};
 use fathom_units::size;
 
 use super::ASSUMED_LINE;
-use crate::common::WINDOW_PAGES;
-use crate::common::quotient;
-use crate::common::scale::Scale;
 use crate::reading::measured;
 use crate::record::{Record, TrialRun};
+use crate::scale::Scale;
+use crate::scale::WINDOW_PAGES;
 
 /// Rounds in which it is measured: each has placements and orders of its own.
 pub(super) const ROUNDS: u64 = 3;
@@ -115,7 +114,7 @@ pub(super) fn rows(record: &Record, scale: &Scale, report: &mut Report) {
         reach("backward", -1, &rungs, page, report);
     }
     if let (Some(anew), Some(random)) = (of(OrderKind::Repermuted), of(OrderKind::Random))
-        && let Some(ratio) = quotient(anew.time, random.time)
+        && let Some(ratio) = anew.time.ratio_to(random.time)
     {
         let trials = [anew.ids.clone(), random.ids.clone()].concat();
         let mut row = measured(&metrics::PREFETCH_TEMPORAL, ratio, "", anew.count + random.count, &trials);
@@ -136,11 +135,11 @@ fn clearly(faster: &LadderStep, slower: &LadderStep) -> bool {
 
 /// Random over ordered, and how much of it needs no foresight.
 fn gain(random: &LadderStep, ordered: &LadderStep, page: Option<&LadderStep>, report: &mut Report) {
-    let Some(ratio) = quotient(random.time, ordered.time) else { return };
+    let Some(ratio) = random.time.ratio_to(ordered.time) else { return };
     let trials = [random.ids.clone(), ordered.ids.clone()].concat();
     let mut row = measured(&metrics::PREFETCH_GAIN, ratio, "", random.count + ordered.count, &trials);
     row.basis = Basis::Derived;
-    if let Some(of) = page.and_then(|page| quotient(random.time, page.time)) {
+    if let Some(of) = page.and_then(|page| random.time.ratio_to(page.time)) {
         row.notes.push(format!(
             "of it, {:.2}x is a page at a time, foreseen or not: translation, open rows, what comes along with a \
              line",

@@ -16,11 +16,10 @@ use super::request::Request;
 use super::{ASSUMED_LINE, NAME, STUDY_STRIDE, first_touch, lines, prefetch};
 use crate::claims;
 use crate::clock::step_ticks;
-use crate::common::scale::{Scale, believable};
-use crate::common::{grained, quotient};
 use crate::disturbance;
 use crate::reading::{begun, clocks, disturbed_row, measured, refuse_all};
 use crate::record::Record;
+use crate::scale::{Scale, believable};
 
 /// Reads a record. Everything that is shown follows from the record alone.
 #[must_use]
@@ -75,7 +74,7 @@ fn points(record: &Record, requested: &[Request], scale: &Scale) -> Vec<Point> {
             }
             let groups: Vec<Vec<f64>> = trials.iter().map(|t: &(u64, Vec<f64>)| t.1.clone()).collect();
             let i = grouped_interval(&groups)?;
-            let time = grained(i, grain);
+            let time = i.with_resolution(grain);
             Some(Point { bytes, stride: step, operation, trials, time, lap })
         })
         .collect()
@@ -136,7 +135,7 @@ fn rows(point: &Point, first: &Point, line: Line, report: &mut Report) {
     line.tell(&mut row);
     report.findings.push(row);
     if point.stride != first.stride
-        && let Some(ratio) = quotient(point.time, first.time)
+        && let Some(ratio) = point.time.ratio_to(first.time)
     {
         let trials = [ids, first.ids()].concat();
         let row = measured(point.key(&metrics::STRIDE_RATIO), ratio, "", count, &trials);
@@ -154,7 +153,7 @@ fn study_ratio(points: &[Point], report: &mut Report) {
     let Some(bytes) = of().map(|p| p.bytes).max() else { return };
     let Some(small) = of().find(|p| p.bytes == bytes && p.stride < STUDY_STRIDE) else { return };
     let Some(large) = of().find(|p| p.bytes == bytes && p.stride == STUDY_STRIDE) else { return };
-    let Some(each) = quotient(small.time, large.time) else { return };
+    let Some(each) = small.time.ratio_to(large.time) else { return };
     let ratio = each.scaled(STUDY_STRIDE as f64 / small.stride as f64);
     let trials = [small.ids(), large.ids()].concat();
     let mut row = measured(&metrics::STRIDE_LAPS_RATIO, ratio, "", small.count() + large.count(), &trials);

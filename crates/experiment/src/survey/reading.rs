@@ -12,13 +12,13 @@ use fathom_units::size;
 use super::options::Options;
 use super::{NAME, claims};
 use crate::claims::rows;
-use crate::common::scale::{At, Scale, believable, no_huge_pages};
-use crate::common::{STRIDE, WINDOW_PAGES};
 use crate::disturbance;
 use crate::geometry;
 use crate::latency_curve::{Curves, repeats, tier_rows};
 use crate::reading::{begun, clocks, disturbed_row, measured, number, refuse_all};
 use crate::record::Record;
+use crate::scale::{At, Scale, believable, no_huge_pages};
+use crate::scale::{STRIDE, WINDOW_PAGES};
 
 /// Reads a record. Everything that is shown follows from the record alone.
 #[must_use]
@@ -205,7 +205,7 @@ mod tests {
     fn chase(id: u64, page: Pages, ns: u64) -> TrialRun {
         let trial = Trial {
             id,
-            memory: Memory { page, ..Memory::of(64 << 20, crate::common::STRIDE) },
+            memory: Memory { page, ..Memory::of(64 << 20, crate::scale::STRIDE) },
             loads: 1000,
             ..Trial::default()
         };

@@ -13,9 +13,9 @@ use super::trials::{
     within,
 };
 use crate::budget::Budget;
-use crate::common::cost::WAKE_START_NS;
-use crate::common::round;
+use crate::cost::WAKE_START_NS;
 use crate::record::Record;
+use crate::round;
 
 /// Activations of the look: enough to see a refusal, and what one costs on a model.
 const LOOK: u64 = 40;

@@ -11,7 +11,7 @@ use super::conditions::{Case, State};
 use super::options::Options;
 use super::trials::{WARM, an_activation, close, every_ns, seed_of, series, traced, within};
 use crate::budget::Budget;
-use crate::common::cost::WAKE_START_NS;
+use crate::cost::WAKE_START_NS;
 use crate::record::{Record, TrialRun};
 
 /// Sizes where none are asked for, bytes: those of the study's plot, doubling from 1 MiB to 256 MiB.

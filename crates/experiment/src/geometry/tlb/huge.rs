@@ -13,12 +13,12 @@ use fathom_units::size;
 
 use super::scan;
 use crate::budget::Budget;
-use crate::common::scale::Scale;
 use crate::latency_curve::{
     Curves, MAX_PAIR, PAIR_STRIDE, leaves_a_tier, maybe_tables, read_pairs, tlb_steps,
 };
 use crate::reading::{measured, number};
 use crate::record::Record;
+use crate::scale::Scale;
 
 /// Memory of the curve by milliseconds of budget, bytes: 256 MiB of the default ten seconds. First touch of a huge
 /// page takes 0.2 ns a byte, and a curve's largest points touch four times its last one's pages.

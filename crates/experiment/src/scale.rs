@@ -5,8 +5,15 @@ use fathom_probe::machine::{COLOUR_SPAN, ClockTrust, Pages};
 use fathom_probe::pattern::{PatternKind, Trial};
 use fathom_units::facts;
 
-use crate::common::STRIDE;
 use crate::record::{Record, TrialRun};
+
+/// Bytes between the cells of a chain whose experiment does not measure the line size. With smaller lines some sets
+/// stay unused, evenly; with larger lines the order of the chain keeps the cells of a line half a lap apart.
+pub(crate) const STRIDE: u64 = 64;
+
+/// Pages in a window that any first-level TLB holds, also one of eight entries with random replacement: all
+/// their lines are visited before the next window begins.
+pub(crate) const WINDOW_PAGES: u64 = 4;
 
 /// Fewer cycles than this a load, and the whole way is clocked with the core: first- and second-level
 /// caches take 3 to 25 cycles, what is behind them (L3, mesh, memory) has clocks of its own and takes 35 and

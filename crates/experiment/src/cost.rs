@@ -3,7 +3,7 @@
 use fathom_probe::machine::Attribute;
 use fathom_probe::pattern::{Loads, Trial, Work};
 
-use super::scale::At;
+use crate::scale::At;
 
 /// Estimates costs in a budget's coin: ns on hardware, accesses on a model.
 pub(crate) struct Cost<'a> {

@@ -4,8 +4,8 @@
 use fathom_probe::pattern::{Alu, Clock, Trial};
 use fathom_probe::splitmix::mix;
 
-use super::cost::Cost;
 use crate::budget::Budget;
+use crate::cost::Cost;
 use crate::record::Record;
 
 /// Share of the budget that no round plans beyond: estimates err.
