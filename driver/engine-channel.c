@@ -101,7 +101,7 @@ static void channel_limits(struct fathom_engine *engine)
 	unsigned int most = dma_get_max_seg_size(dmaengine_get_dma_device(channel));
 	unsigned int align = is_power_of_2(dmaengine_align) ? dmaengine_align : 1;
 
-	engine->chunk_bytes = rounddown_pow_of_two(clamp_t(u32, most, 4096, FATHOM_DMA_MOST_BYTES));
+	engine->chunk_bytes = rounddown_pow_of_two(clamp_t(u32, most, 4096, FATHOM_DMA_MAX_BYTES));
 	engine->align_bytes = max(1U << channel->device->copy_align, align);
 	strscpy(engine->device, dma_chan_name(channel), sizeof(engine->device));
 }

@@ -124,11 +124,11 @@ static int check(const struct fathom_dma_job *job)
 {
 	if (job->engine >= FATHOM_ENGINES)
 		return -EINVAL;
-	if (!job->count || job->count > FATHOM_DMA_MOST_COUNT)
+	if (!job->count || job->count > FATHOM_DMA_MAX_COUNT)
 		return -EINVAL;
-	if (!job->bytes || job->bytes > FATHOM_DMA_MOST_BYTES)
+	if (!job->bytes || job->bytes > FATHOM_DMA_MAX_BYTES)
 		return -EINVAL;
-	if (job->bytes * job->count > FATHOM_DMA_MOST_TOTAL)
+	if (job->bytes * job->count > FATHOM_DMA_MAX_TOTAL)
 		return -EINVAL;
 	return 0;
 }

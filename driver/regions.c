@@ -81,7 +81,7 @@ static int fill(struct region *region, const struct fathom_region *wish)
 
 static int check(const struct fathom_region *wish)
 {
-	if (!wish->bytes || wish->bytes > FATHOM_REGION_MOST_BYTES || wish->flags || wish->reserved)
+	if (!wish->bytes || wish->bytes > FATHOM_REGION_MAX_BYTES || wish->flags || wish->reserved)
 		return -EINVAL;
 	if (wish->attribute >= FATHOM_ATTRIBUTES)
 		return -EINVAL;

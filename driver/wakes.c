@@ -126,9 +126,9 @@ static void put_run(struct fathom_wakes_run *run)
 
 static int check(const struct fathom_wake_start *start)
 {
-	if (start->period_ns < FATHOM_WAKE_LEAST_NS || start->period_ns > FATHOM_WAKE_MOST_NS)
+	if (start->period_ns < FATHOM_WAKE_MIN_NS || start->period_ns > FATHOM_WAKE_MAX_NS)
 		return -EINVAL;
-	if (start->policy >= FATHOM_POLICIES || !start->rows || start->rows > FATHOM_WAKE_MOST_ROWS)
+	if (start->policy >= FATHOM_POLICIES || !start->rows || start->rows > FATHOM_WAKE_MAX_ROWS)
 		return -EINVAL;
 	if (start->cpu >= nr_cpu_ids || start->reserved || start->offset || start->bytes)
 		return -EINVAL;

@@ -23,7 +23,7 @@ static void bounds_region(int fd)
 #define REGION(field, value, error) \
 	BAD(fd, FATHOM_IOC_REGION, struct fathom_region, good, field, value, error)
 	REGION(bytes, 0, EINVAL);
-	REGION(bytes, FATHOM_REGION_MOST_BYTES + 1, EINVAL);
+	REGION(bytes, FATHOM_REGION_MAX_BYTES + 1, EINVAL);
 	REGION(bytes, ~0ULL, EINVAL);
 	REGION(bytes, 1ULL << 63, EINVAL);
 	REGION(attribute, FATHOM_ATTRIBUTES, EINVAL);
@@ -104,10 +104,10 @@ static void bounds_dma(int fd)
 	RUN(engine, FATHOM_ENGINES, EINVAL);
 	RUN(engine, ~0U, EINVAL);
 	RUN(count, 0, EINVAL);
-	RUN(count, FATHOM_DMA_MOST_COUNT + 1, EINVAL);
+	RUN(count, FATHOM_DMA_MAX_COUNT + 1, EINVAL);
 	RUN(count, ~0U, EINVAL);
 	RUN(bytes, 0, EINVAL);
-	RUN(bytes, FATHOM_DMA_MOST_BYTES + 1, EINVAL);
+	RUN(bytes, FATHOM_DMA_MAX_BYTES + 1, EINVAL);
 	RUN(bytes, ~0ULL, EINVAL);
 	RUN(samples, 0, EFAULT);
 	RUN(samples, ~0ULL, EFAULT);
@@ -120,7 +120,7 @@ static void bounds_dma(int fd)
 	RUN(raw, 1, EINVAL);
 	RUN(attribute, 1, EINVAL);
 	RUN(flags, 1, EINVAL);
-	good.bytes = FATHOM_DMA_MOST_BYTES;
+	good.bytes = FATHOM_DMA_MAX_BYTES;
 	RUN(count, 65, EINVAL);
 #define ALLOC(field, value, error) \
 	BAD(fd, FATHOM_IOC_DMA_ALLOC, struct fathom_dma_alloc, alloc, field, value, error)
@@ -128,16 +128,16 @@ static void bounds_dma(int fd)
 	ALLOC(kind, FATHOM_ALLOCS, EINVAL);
 	ALLOC(engine, FATHOM_ENGINES, EINVAL);
 	ALLOC(bytes, 0, EINVAL);
-	ALLOC(bytes, FATHOM_DMA_MOST_BYTES + 1, EINVAL);
+	ALLOC(bytes, FATHOM_DMA_MAX_BYTES + 1, EINVAL);
 	ALLOC(count, 0, EINVAL);
-	ALLOC(count, FATHOM_DMA_MOST_COUNT + 1, EINVAL);
+	ALLOC(count, FATHOM_DMA_MAX_COUNT + 1, EINVAL);
 	ALLOC(samples, 0, EFAULT);
 	ALLOC(samples, ~0ULL, EFAULT);
 	ALLOC(done, 1, EINVAL);
 	ALLOC(raw, 1, EINVAL);
 	ALLOC(clock, 1, EINVAL);
 	ALLOC(attribute, 1, EINVAL);
-	alloc.bytes = FATHOM_DMA_MOST_BYTES;
+	alloc.bytes = FATHOM_DMA_MAX_BYTES;
 	ALLOC(count, 65, EINVAL);
 }
 
@@ -166,14 +166,14 @@ static void bounds_others(int fd)
 #define WAKE(field, value, error) \
 	BAD(fd, FATHOM_IOC_WAKE_START, struct fathom_wake_start, good, field, value, error)
 	WAKE(period_ns, 0, EINVAL);
-	WAKE(period_ns, FATHOM_WAKE_LEAST_NS - 1, EINVAL);
-	WAKE(period_ns, FATHOM_WAKE_MOST_NS + 1, EINVAL);
+	WAKE(period_ns, FATHOM_WAKE_MIN_NS - 1, EINVAL);
+	WAKE(period_ns, FATHOM_WAKE_MAX_NS + 1, EINVAL);
 	WAKE(period_ns, ~0ULL, EINVAL);
 	WAKE(cpu, 4096, EINVAL);
 	WAKE(cpu, ~0U, EINVAL);
 	WAKE(policy, FATHOM_POLICIES, EINVAL);
 	WAKE(rows, 0, EINVAL);
-	WAKE(rows, FATHOM_WAKE_MOST_ROWS + 1, EINVAL);
+	WAKE(rows, FATHOM_WAKE_MAX_ROWS + 1, EINVAL);
 	WAKE(rows, ~0U, EINVAL);
 	WAKE(reserved, 1, EINVAL);
 	WAKE(offset, 1, EINVAL);

@@ -143,7 +143,7 @@ void test_dma(void)
 			memset(&run, 0, sizeof(run));
 			run.strategy = strategy;
 			run.engine = number;
-			run.bytes = FATHOM_DMA_MOST_BYTES;
+			run.bytes = FATHOM_DMA_MAX_BYTES;
 			run.count = 1;
 			one_run(fd, run, &engine);
 		}
@@ -160,7 +160,7 @@ void test_dma(void)
 
 void test_dma_alloc(void)
 {
-	static const uint64_t sizes[] = { 1, 4096, 8192, 300000, FATHOM_DMA_MOST_BYTES };
+	static const uint64_t sizes[] = { 1, 4096, 8192, 300000, FATHOM_DMA_MAX_BYTES };
 	struct fathom_alloc_sample samples[3];
 	struct fathom_dma_alloc alloc;
 	int fd = device_open();

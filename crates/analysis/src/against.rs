@@ -6,7 +6,7 @@
 
 use crate::facts;
 use crate::findings::{Report, Value};
-use crate::hierarchy::{Hierarchy, Lacking, value};
+use crate::hierarchy::{Hierarchy, NoHierarchy, value};
 use crate::interval::Interval;
 use crate::metrics::{claims, common};
 
@@ -145,8 +145,8 @@ fn compared(described: Span, measured: Interval, tolerance: Tolerance) -> Verdic
 /// `expected.…`, what a survey of the described machine ought to find. Earlier such rows are left out.
 ///
 /// # Errors
-/// [`Lacking`] where the report has no tiers.
-pub fn check(report: &Report, described: &Described) -> Result<Report, Lacking> {
+/// [`NoHierarchy`] where the report has no tiers.
+pub fn check(report: &Report, described: &Described) -> Result<Report, NoHierarchy> {
     let hierarchy = Hierarchy::of(report)?;
     let rows = judge::rows(&hierarchy, described);
     let mut checked = report.clone();

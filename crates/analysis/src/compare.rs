@@ -136,7 +136,7 @@ fn row(first: &Finding, second: &Finding, x: f64, y: f64) -> Row {
     let bare = |value: f64| Interval { value, low: value, high: value };
     let share = |d: f64| if d == 0.0 { 0.0 } else { d / x.abs() };
     let (ours, theirs) = (interval(first, x), interval(second, y));
-    let enough = first.count.min(second.count) >= FEWEST;
+    let enough = first.count.min(second.count) >= MIN_SAMPLES_TO_TEST;
     let d = y - x;
     let (change, p) = match (ours, theirs) {
         (Some(a), Some(b)) if enough => {
@@ -159,7 +159,7 @@ fn row(first: &Finding, second: &Finding, x: f64, y: f64) -> Row {
 }
 
 /// Below six samples no two order statistics hold the median with 95 %: such an interval is a range and no test.
-const FEWEST: u64 = 6;
+const MIN_SAMPLES_TO_TEST: u64 = 6;
 
 /// Two-sided chance of a difference of `d` where 95 % of those between equals stay within `reach`.
 fn chance(d: f64, reach: f64) -> f64 {

@@ -180,14 +180,14 @@ fn remarks(h: &Hierarchy) -> Vec<String> {
 const WHAT_IT_IS: [&str; 3] = [facts::BOARD_MODEL, facts::CPU_MODEL, facts::MACHINE_NAME];
 
 /// No line about a machine may be longer, in characters (`machines/README.md`).
-const LONGEST_ABOUT: usize = 200;
+const MAX_ABOUT: usize = 200;
 
 fn about(h: &Hierarchy, name: &str) -> String {
     let report = h.report();
     let is = WHAT_IT_IS.iter().find_map(|fact_name| fact(h, fact_name)).unwrap_or(&report.subject);
     let name = if name.is_empty() { is } else { name };
     let text = format!("{name}: drafted from a survey of {}", report.subject);
-    text.chars().filter(|c| !c.is_control()).take(LONGEST_ABOUT).collect()
+    text.chars().filter(|c| !c.is_control()).take(MAX_ABOUT).collect()
 }
 
 /// No core clock is known better than this, whatever its interval: crystals are off by as much.
@@ -233,11 +233,11 @@ fn timer(h: &Hierarchy) -> Table {
 }
 
 /// The least memory that is drafted: a survey of a described machine takes no less.
-const LEAST_MEMORY: u64 = 1 << 30;
+const MIN_MEMORY: u64 = 1 << 30;
 
 fn memory(h: &Hierarchy) -> Table {
     let mut table = Table::new("memory");
-    let size = h.largest().saturating_mul(4).clamp(LEAST_MEMORY, 1 << 40).next_power_of_two();
+    let size = h.largest().saturating_mul(4).clamp(MIN_MEMORY, 1 << 40).next_power_of_two();
     let why = "room for four times the largest working set that was measured, 1 GiB at least";
     table.put("size", Written::Size(size), Grounds::assumed(why));
     let (pages, grounds) = pages(h);

@@ -142,13 +142,13 @@ impl std::error::Error for ForeignError {}
 pub fn read(text: &str) -> Result<Foreign, ForeignError> {
     // Some editors begin a file with the byte order mark.
     let text = text.trim_start_matches('\u{feff}');
-    if text.lines().any(|line| cyclictest::is_sign(&plain(line))) {
+    if text.lines().any(|line| cyclictest::is_result_line(&plain(line))) {
         return cyclictest::text(text);
     }
     if let Some(json) = json_within(text) {
         return cyclictest::json(&json);
     }
-    if xenomai::is_it(text) {
+    if xenomai::is_result(text) {
         return xenomai::read(text);
     }
     let first = text.lines().position(|line| !line.trim().is_empty()).map_or(1, |at| at + 1);
@@ -190,9 +190,9 @@ fn plain(line: &str) -> String {
 
 /// So much of a line as fits into a message.
 fn shown(line: &str) -> String {
-    const MOST: usize = 40;
+    const MAX_CHARACTERS: usize = 40;
     let line = plain(line);
-    match line.char_indices().nth(MOST) {
+    match line.char_indices().nth(MAX_CHARACTERS) {
         Some((end, _)) => format!("{}...", &line[..end]),
         None => line,
     }

@@ -7,11 +7,11 @@ use crate::interval::Interval;
 use crate::metrics::{common, conflict, latency, survey};
 
 /// No hierarchy has more tiers, and none more TLBs.
-const MOST: usize = 16;
+const MAX_TIERS: usize = 16;
 
 /// Why a report has no hierarchy, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lacking {
+pub struct NoHierarchy {
     /// One plain sentence.
     pub what: String,
     /// What gives one.
@@ -56,10 +56,10 @@ impl<'a> Hierarchy<'a> {
     /// Reads it out of a report.
     ///
     /// # Errors
-    /// [`Lacking`] where the report has no tiers: another experiment's, refused, or cut off.
-    pub fn of(report: &'a Report) -> Result<Hierarchy<'a>, Lacking> {
+    /// [`NoHierarchy`] where the report has no tiers: another experiment's, refused, or cut off.
+    pub fn of(report: &'a Report) -> Result<Hierarchy<'a>, NoHierarchy> {
         let find = |key: Key| number(report, &key).filter(|f| value(f) >= 0.0);
-        let mut tiers: Vec<Tier> = (1..=MOST)
+        let mut tiers: Vec<Tier> = (1..=MAX_TIERS)
             .map_while(|n| {
                 Some(Tier {
                     latency: find(survey::TIER_LATENCY.at([n.into()]))?,
@@ -71,7 +71,7 @@ impl<'a> Hierarchy<'a> {
         let last = tiers.iter().position(|t| t.capacity.is_none()).or(tiers.len().checked_sub(1));
         let Some(&memory) = last.and_then(|at| tiers.get(at)) else { return Err(lacking(report)) };
         tiers.truncate(last.unwrap_or_default());
-        let tlbs = (1..=MOST)
+        let tlbs = (1..=MAX_TIERS)
             .map_while(|n| {
                 let entries = find(survey::TLB_ENTRIES.at([n.into()]))?;
                 let maybe_tables = entries.detail.flag(survey::MAYBE_TABLES);
@@ -152,7 +152,7 @@ pub fn interval(f: &Finding) -> Interval {
     Interval { value, low: end(f.low).min(value), high: end(f.high).max(value) }
 }
 
-fn lacking(report: &Report) -> Lacking {
+fn lacking(report: &Report) -> NoHierarchy {
     let experiment = &report.experiment;
     let survey = "fathom survey --record FILE";
     let (what, remedy) = match report.trust.as_str() {
@@ -166,7 +166,7 @@ fn lacking(report: &Report) -> Lacking {
         ),
         _ => ("no tiers were measured".to_owned(), format!("give it a larger --budget: {survey}")),
     };
-    Lacking { what, remedy }
+    NoHierarchy { what, remedy }
 }
 
 #[cfg(test)]

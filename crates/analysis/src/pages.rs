@@ -122,7 +122,7 @@ const REJECT: f64 = 1e-4;
 /// Geometries that are listed where several explain a curve.
 const SHOWN: usize = 3;
 /// Points that must lie on the rise (a share from 2 to 98 %) of the best: two parameters and one to spare.
-const LEAST_POINTS: usize = 3;
+const MIN_POINTS: usize = 3;
 /// Parameters: ways, page sets, and the times of a hit and of a miss.
 const PARAMETERS: usize = 4;
 
@@ -155,8 +155,8 @@ pub fn fit(points: &[Point], candidates: &[Geometry], policies: &[Policy]) -> Op
     let others = consistent.iter().filter(|c| c.0 != geometry).count();
     let (decided, reason) = if !least.is_finite() || gamma_ur(degrees / 2.0, least / 2.0) < REJECT {
         (false, format!("no candidate explains the curve: chi-squared {least:.0} of {degrees:.0} degrees"))
-    } else if rising < LEAST_POINTS {
-        (false, format!("too few points on the rise: {rising} of {LEAST_POINTS}"))
+    } else if rising < MIN_POINTS {
+        (false, format!("too few points on the rise: {rising} of {MIN_POINTS}"))
     } else if others > 0 {
         let shown = |g: Geometry| format!("{} ways of {} page sets", g.ways, g.colours);
         let mut all: Vec<Geometry> = consistent.iter().map(|c| c.0).collect();

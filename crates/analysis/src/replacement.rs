@@ -4,7 +4,7 @@
 //! times single ones of them. [`programs`] is the battery that is worth running, [`predict`] says how often each
 //! timed load misses under a policy, and [`judge`] names the SET of policies that the observations do not reject:
 //! one, several where no program can tell them apart, or none ("no textbook policy"). Where a clock is too coarse for
-//! single loads, laps are timed as a whole ([`programs_in_whole`], [`predict_lap`], [`Total`]).
+//! single loads, laps are timed as a whole ([`programs_per_lap`], [`predict_lap`], [`Total`]).
 //!
 //! Nothing here knows a probe or a described machine: blocks are letters, observations are counts. What is assumed of
 //! the hardware: the blocks of a program fall into one set of the level under test; nobody else writes to that set but
@@ -20,13 +20,13 @@ pub(crate) mod rng;
 mod set;
 mod whole;
 
-pub use battery::{Evictors, programs, programs_in_whole};
+pub use battery::{Evictors, programs, programs_per_lap};
 
 pub use judge::{Score, Verdict, Worst, judge};
-pub use observation::{Observation, Seen, Total};
+pub use observation::{LapObservation, Observation, Total};
 pub use predict::{LapPrediction, Prediction, WARM_UP, predict, predict_lap};
 pub use program::{Access, Block, NotationError, Program};
-pub use set::{MOST_WAYS, Set};
+pub use set::{MAX_WAYS, Set};
 
 /// How a full set chooses the line that makes room. In all of them free ways are filled first, the lowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -112,7 +112,7 @@ impl std::fmt::Display for Policy {
 }
 
 /// Visits that a block of a program has at least: it is filled and asked.
-pub const LEAST_VISITS: usize = 2;
+pub const MIN_VISITS: usize = 2;
 
 /// Misses a round of `lines` lines cycling in one set of `ways` ways, in the steady state that an empty set comes to:
 /// exact where the policy draws no lots, else the mean of many rounds (standard error about 0.3 %).
@@ -139,7 +139,7 @@ fn misses_of(policy: Policy, ways: usize, lines: usize, accesses: usize) -> f64 
 #[must_use]
 pub fn alike(ways: usize, visits: usize) -> Vec<Vec<Policy>> {
     let together: &[Policy] = match ways {
-        _ if visits < LEAST_VISITS => Policy::ALL,
+        _ if visits < MIN_VISITS => Policy::ALL,
         0 | 1 => Policy::ALL,
         2 => &[Policy::Lru, Policy::TreePlru, Policy::BitPlru, Policy::NotMruRandom, Policy::QlruH00M1R2U1],
         _ => &[],

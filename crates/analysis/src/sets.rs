@@ -58,8 +58,8 @@ impl Geometry {
 
 /// What a reading may assume.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Question {
-    /// Bytes that lie together in one set whatever the line: [`GRAIN`] for caches, a page for TLBs. Every
+pub struct SetConstraints {
+    /// Bytes that lie together in one set whatever the line: [`MIN_SEPARATION`] for caches, a page for TLBs. Every
     /// step and period is a multiple, apart from what keeps cells off each other's lines.
     pub grain: u64,
     /// The capacity as the latency curve tells it, bytes, with what it may be off by.
@@ -68,7 +68,7 @@ pub struct Question {
     pub nearer: Option<Geometry>,
 }
 
-impl Question {
+impl SetConstraints {
     /// Has it a power of two of sets?
     fn is_power(&self, of: Geometry) -> bool {
         (of.way_bytes / self.grain).is_power_of_two()
@@ -85,7 +85,7 @@ impl Question {
 
 /// The line that is reckoned with: arrangements keep cells 512 bytes and more apart, so that shorter lines and
 /// those of up to 512 bytes count alike.
-pub const GRAIN: u64 = 64;
+pub const MIN_SEPARATION: u64 = 64;
 
 /// What the conflicts leave.
 #[derive(Clone, Debug, PartialEq)]
@@ -105,10 +105,10 @@ pub enum Verdict {
 
 /// The most ways that are thought of. Small fully associative caches (micro-TLBs) have up to 64 and are found
 /// by their capacity.
-pub const MOST_WAYS: u64 = 64;
+pub const MAX_WAYS: u64 = 64;
 
 /// The largest cache that is thought of, bytes: a thousand times those on sale.
-const MOST_BYTES: f64 = (1u64 << 40) as f64;
+const MAX_BYTES: f64 = (1u64 << 40) as f64;
 
 /// Numbers of sets are a power of two times one of these: three, five, six and so on slices or banks exist.
 const ODD: [u64; 8] = [1, 3, 5, 7, 9, 11, 13, 15];
@@ -168,13 +168,13 @@ fn contradicts(conflict: &Conflict, predicted: Predicted) -> Option<bool> {
 }
 
 /// Every number of ways of `way_bytes` whose size agrees with the capacity.
-fn ways(way_bytes: u64, question: &Question) -> std::ops::RangeInclusive<u64> {
+fn ways(way_bytes: u64, question: &SetConstraints) -> std::ops::RangeInclusive<u64> {
     let (capacity, off) = question.capacity;
     // An exclusive cache's latency curve ends where both are full.
     let nearer = question.nearer.map_or(0.0, |n| n.bytes() as f64);
     let least = (capacity - off - nearer).max(0.4 * capacity) / way_bytes as f64;
     let most = (capacity + off) / way_bytes as f64;
-    (least.ceil().max(1.0) as u64)..=(most.floor() as u64).min(MOST_WAYS)
+    (least.ceil().max(1.0) as u64)..=(most.floor() as u64).min(MAX_WAYS)
 }
 
 /// Share of the conflicts that speak of a candidate that may contradict it: neighbours' work takes lines too.
@@ -203,8 +203,8 @@ impl Hearing {
 
 /// Cells of an arrangement and arrangements that are listened to, at most: twice what any plan asks for. A record may
 /// come from anywhere, and each cell of each is counted for some fifty lengths of a way.
-const MOST_CELLS: u64 = 1 << 10;
-const MOST_CONFLICTS: usize = 1 << 11;
+const MAX_CELLS: u64 = 1 << 10;
+const MAX_CONFLICTS: usize = 1 << 11;
 
 /// Longest periods that may be left out.
 const LEFT_OUT: usize = 4;
@@ -214,9 +214,9 @@ const LEFT_OUT: usize = 4;
 /// Where no candidate explains them all, the longest periods are left out, one after the other: an inclusive
 /// level farther out takes from this one what conflicts there, and it does so at periods of its own ways first.
 #[must_use]
-pub fn read(conflicts: &[Conflict], question: &Question) -> Verdict {
-    let sound = |c: &&Conflict| c.share.is_finite() && c.error.is_finite() && c.cells() <= MOST_CELLS;
-    let mut conflicts: Vec<&Conflict> = conflicts.iter().filter(sound).take(MOST_CONFLICTS).collect();
+pub fn read(conflicts: &[Conflict], question: &SetConstraints) -> Verdict {
+    let sound = |c: &&Conflict| c.share.is_finite() && c.error.is_finite() && c.cells() <= MAX_CELLS;
+    let mut conflicts: Vec<&Conflict> = conflicts.iter().filter(sound).take(MAX_CONFLICTS).collect();
     let whole = explained(&conflicts, question);
     if whole != Verdict::None {
         return whole;
@@ -234,7 +234,7 @@ pub fn read(conflicts: &[Conflict], question: &Question) -> Verdict {
     whole
 }
 
-fn explained(conflicts: &[&Conflict], question: &Question) -> Verdict {
+fn explained(conflicts: &[&Conflict], question: &SetConstraints) -> Verdict {
     let in_nearer = |conflict: &Conflict| {
         let nearer = question.nearer?;
         let counts = counts(conflict, nearer.way_bytes, question.grain);
@@ -244,7 +244,7 @@ fn explained(conflicts: &[&Conflict], question: &Question) -> Verdict {
     let mut heard: Vec<(Geometry, Hearing)> = Vec::new();
     for odd in ODD {
         let mut way_bytes = odd * question.grain;
-        while way_bytes as f64 <= (question.capacity.0 + question.capacity.1).min(MOST_BYTES) {
+        while way_bytes as f64 <= (question.capacity.0 + question.capacity.1).min(MAX_BYTES) {
             let ways = ways(way_bytes, question);
             if !ways.is_empty() {
                 let counted: Vec<Vec<u64>> =
@@ -261,7 +261,7 @@ fn explained(conflicts: &[&Conflict], question: &Question) -> Verdict {
     decide(&heard, question)
 }
 
-fn hear(conflicts: impl Iterator<Item = (Conflict, Predicted)>, question: &Question) -> Hearing {
+fn hear(conflicts: impl Iterator<Item = (Conflict, Predicted)>, question: &SetConstraints) -> Hearing {
     let mut hearing = Hearing::default();
     for (conflict, predicted) in conflicts {
         let Some(contradiction) = contradicts(&conflict, predicted) else { continue };
@@ -279,7 +279,7 @@ fn hear(conflicts: impl Iterator<Item = (Conflict, Predicted)>, question: &Quest
     hearing
 }
 
-fn decide(heard: &[(Geometry, Hearing)], question: &Question) -> Verdict {
+fn decide(heard: &[(Geometry, Hearing)], question: &SetConstraints) -> Verdict {
     let judged = || heard.iter().filter(|(_, h)| h.fits >= SPEAKING && h.misses >= SPEAKING);
     let left: Vec<&(Geometry, Hearing)> = judged().filter(|(_, h)| h.forgiven()).collect();
     let best = left.iter().map(|(_, h)| h.against.iter().sum::<usize>()).min();
@@ -295,7 +295,7 @@ fn decide(heard: &[(Geometry, Hearing)], question: &Question) -> Verdict {
         [] => {}
     }
     // With a power of two of sets some few lines would conflict, whatever the ways; and none do.
-    let power = |g: Geometry| question.is_power(g) && g.ways <= MOST_WAYS / 2;
+    let power = |g: Geometry| question.is_power(g) && g.ways <= MAX_WAYS / 2;
     let powers: Vec<&Hearing> = heard.iter().filter(|(g, _)| power(*g)).map(|(_, h)| h).collect();
     let quiet = powers.iter().all(|h| h.few_missed == 0);
     if quiet && powers.iter().map(|h| h.few_hit).sum::<usize>() >= SPEAKING {

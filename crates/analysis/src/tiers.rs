@@ -141,12 +141,17 @@ fn read_from(points: &[Point], candidates: &[f64], options: &Options) -> Reading
         )
     }));
     let tiers: Vec<Tier> = (0..=fit.boundaries.len()).map(|i| tier(points, &fit, i, options)).collect();
-    if let Some(twin) = twins(&tiers) {
+    if let Some(indistinct) = indistinct_step(&tiers) {
         // The fit kept two capacities apart that the points do not: one must go.
-        let rest: Vec<f64> =
-            fit.boundaries.iter().enumerate().filter(|(b, _)| *b != twin).map(|(_, b)| b.onset).collect();
+        let rest: Vec<f64> = fit
+            .boundaries
+            .iter()
+            .enumerate()
+            .filter(|(b, _)| *b != indistinct)
+            .map(|(_, b)| b.onset)
+            .collect();
         let mut reading = read_from(points, &rest, options);
-        reading.notes.push(format!("two steps near {:.0} merged into one", fit.boundaries[twin].onset));
+        reading.notes.push(format!("two steps near {:.0} merged into one", fit.boundaries[indistinct].onset));
         return reading;
     }
     let flat_end = ends_flat(points, &fit);
@@ -155,7 +160,7 @@ fn read_from(points: &[Point], candidates: &[f64], options: &Options) -> Reading
 
 /// The nearer of two capacities whose brackets leave less than a quarter of an octave between them, of
 /// which the smaller step.
-fn twins(tiers: &[Tier]) -> Option<usize> {
+fn indistinct_step(tiers: &[Tier]) -> Option<usize> {
     let close = |pair: &[Tier]| match (pair[0].capacity, pair[1].capacity) {
         (Some(a), Some(b)) => b.onset.value < 1.19 * a.onset.value,
         _ => false,

@@ -7,10 +7,10 @@
 //! takes a seed.
 
 pub mod cadence;
-mod chance;
 pub mod extremes;
 pub mod factorial;
 pub mod inflection;
+mod random;
 pub mod stages;
 pub mod summary;
 

@@ -21,7 +21,7 @@ const MOVED: f64 = 0.02;
 /// cache and TLB from everybody; a disk's waiting costs least.
 const WAITED: [(&str, f64); 3] = [("cpu", 0.20), ("memory", 0.01), ("io", 0.20)];
 /// Shortest session, ms, of which a share of time is told: below it a single tick is several percent.
-const SHORTEST_MS: u64 = 500;
+const MIN_MS: u64 = 500;
 
 /// The warnings.
 pub(crate) fn judge(record: &Record) -> Vec<Warning> {
@@ -135,7 +135,7 @@ fn waited_us(record: &Record, name: &str) -> Option<u64> {
 
 /// Who waited while it was measured? Only of a session that says how long it took.
 fn pressure(record: &Record) -> Vec<Warning> {
-    let Some(ms) = record.end.as_ref().map(|e| e.elapsed_ms).filter(|ms| *ms >= SHORTEST_MS) else {
+    let Some(ms) = record.end.as_ref().map(|e| e.elapsed_ms).filter(|ms| *ms >= MIN_MS) else {
         return Vec::new();
     };
     let share = |resource: &str| {

@@ -20,22 +20,22 @@ mod transfers;
 mod wakeups;
 
 pub use harness_lines::{End, Run};
-pub use imported::{Imported, MOST_SERIES};
+pub use imported::{Imported, MAX_SERIES};
 pub use losses::{Losses, Lost};
 pub(crate) use losses::{again, hello};
-pub use transfers::Moves;
+pub use transfers::TransferRecord;
 pub use wakeups::Wakeups;
 
 /// Most problems that are kept one by one; a hostile file has no more to say after that.
-const MOST_PROBLEMS: usize = 100;
+const MAX_PROBLEMS: usize = 100;
 /// Largest number that a trial or a round may have. No session comes near it, and whoever counts on from
 /// there stays far from the end of the numbers.
-const MOST_NUMBER: u64 = 1 << 32;
+const MAX_NUMBER: u64 = 1 << 32;
 /// Most trials of a record. A session of this version ends by itself after some 1100, whatever its budget; the
 /// time to judge a hostile record grows with the square of its trials, and of as many takes some ten seconds.
-const MOST_TRIALS: usize = 20_000;
+const MAX_TRIALS: usize = 20_000;
 /// Most lines that say nothing: blank, or no line of a record. An endless stream of them is given up.
-const MOST_DAMAGED: u64 = 100_000;
+const MAX_DAMAGED: u64 = 100_000;
 /// What judging a record takes, as a multiple of what it holds: rows, histograms, text. Measured on 180 000
 /// single loads no two of which take the same time, as JSON: 8.5, the most of any record tried.
 const JUDGING: u64 = 12;
@@ -59,7 +59,7 @@ pub struct TrialRun {
     /// Wake-ups, and the load beside the trial.
     pub wakeups: Wakeups,
     /// What moved its transfers, and each of them; only proven ones once the trial is done.
-    pub transfers: Moves,
+    pub transfers: TransferRecord,
 }
 
 impl TrialRun {
@@ -273,8 +273,8 @@ impl Record {
 
     fn damaged(&mut self) {
         self.damaged += 1;
-        if self.damaged > MOST_DAMAGED {
-            self.exceeds(&format!("more than {MOST_DAMAGED} lines are blank or none of a record"));
+        if self.damaged > MAX_DAMAGED {
+            self.exceeds(&format!("more than {MAX_DAMAGED} lines are blank or none of a record"));
         }
     }
 
@@ -285,7 +285,7 @@ impl Record {
 
     fn problem(&mut self, what: &str) {
         self.damaged();
-        if self.problems.len() < MOST_PROBLEMS {
+        if self.problems.len() < MAX_PROBLEMS {
             self.problems.push(format!("line {}: {what}", self.lines));
         }
     }
@@ -361,7 +361,7 @@ impl Record {
                 let mut f = line.fields();
                 let what = f.text("what")?.unwrap_or_default().to_owned();
                 f.finish()?;
-                if self.faults.len() < MOST_PROBLEMS {
+                if self.faults.len() < MAX_PROBLEMS {
                     self.faults.push(what);
                 }
             }
@@ -384,13 +384,13 @@ impl Record {
 
     fn take_trial(&mut self, line: &Line) -> Result<(), WireError> {
         let trial = Trial::read(line)?;
-        if trial.id > MOST_NUMBER || trial.round > MOST_NUMBER {
-            return Err(WireError::new(format!("trial: id and round must be at most {MOST_NUMBER}")));
+        if trial.id > MAX_NUMBER || trial.round > MAX_NUMBER {
+            return Err(WireError::new(format!("trial: id and round must be at most {MAX_NUMBER}")));
         }
         // Where the line that ends the facts was lost, the first trial ends them.
         self.close_facts();
-        if self.begun == MOST_TRIALS {
-            self.exceeds(&format!("more than {MOST_TRIALS} trials, as no session has"));
+        if self.begun == MAX_TRIALS {
+            self.exceeds(&format!("more than {MAX_TRIALS} trials, as no session has"));
             return Err(WireError::new("too many trials"));
         }
         self.held += size_of::<TrialRun>() as u64;

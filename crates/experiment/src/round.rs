@@ -9,12 +9,12 @@ use crate::cost::Cost;
 use crate::record::Record;
 
 /// Share of the budget that no round plans beyond: estimates err.
-const LATEST: f64 = 0.95;
+const MAX_PLANNED_SHARE: f64 = 0.95;
 /// Operations of a cycle calibration. A prime: the clock's step is the greatest common divisor of what it reads.
 const OPS: u64 = 200_003;
 /// On hardware, trials between two cycle calibrations inside a round: some ten milliseconds, in which a core's clock
 /// seldom changes twice.
-const YARDSTICK_EVERY: usize = 12;
+const CALIBRATE_EVERY: usize = 12;
 /// Operations of those: an eighth, and a prime.
 const OPS_BETWEEN: u64 = 25_013;
 
@@ -47,7 +47,7 @@ pub(crate) fn close_at(
 ) -> Vec<Trial> {
     let round = record.round() + 1;
     wanted.sort_by_key(|trial| (rank(trial), price(trial)));
-    let mut left = budget.share(LATEST).saturating_sub(budget.spent);
+    let mut left = budget.share(MAX_PLANNED_SHARE).saturating_sub(budget.spent);
     wanted.retain(|trial| {
         let price = price(trial);
         let fits = price <= left;
@@ -62,7 +62,7 @@ pub(crate) fn close_at(
     let cycle_calibration = Trial { loads: OPS, samples: 5, warm: 1000, ..Trial::of(Alu) };
     let mut all = vec![cycle_calibration.clone()];
     for (i, trial) in wanted.into_iter().enumerate() {
-        if i > 0 && i.is_multiple_of(YARDSTICK_EVERY) && !budget.modelled {
+        if i > 0 && i.is_multiple_of(CALIBRATE_EVERY) && !budget.modelled {
             all.push(Trial { loads: OPS_BETWEEN, ..cycle_calibration.clone() });
         }
         all.push(trial);

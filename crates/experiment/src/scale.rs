@@ -230,6 +230,6 @@ impl Scale {
 }
 
 /// May latencies be shown at all?
-pub(crate) fn believable(record: &Record) -> bool {
+pub(crate) fn clock_is_usable(record: &Record) -> bool {
     matches!(record.trust, Some(ClockTrust::Real | ClockTrust::Virtual | ClockTrust::Modelled))
 }

@@ -26,7 +26,7 @@ pub type Plan = fn(&Record, u64, u64) -> Vec<Trial>;
 /// 31 of 32 cases.
 const TRIES: u32 = 5;
 /// Trials given up in a row after which the session ends: no luck explains fifteen answers lost.
-const MOST_LOST: u32 = 3;
+const MAX_LOST: u32 = 3;
 /// How often the facts are asked for without one whole telling; what comes of each adds up.
 const FACT_TRIES: u32 = 8;
 /// How often the leave is taken of a probe that does not understand it.
@@ -82,7 +82,7 @@ pub struct Session {
     unreported: bool,
     time_is_up: bool,
     /// Why the probe's greeting cannot be followed.
-    strange: Option<String>,
+    incompatible_greeting: Option<String>,
     /// Trials that the record had ended when the present round began.
     ended_before: Option<usize>,
     pending: Option<PendingTrial>,
@@ -135,7 +135,7 @@ impl Session {
             waiting: Waiting::Greeting,
             unreported: true,
             time_is_up: false,
-            strange: None,
+            incompatible_greeting: None,
             ended_before: None,
             pending: None,
             sent: 0,
@@ -175,7 +175,7 @@ impl Session {
         self.received = true;
         match line.word.as_str() {
             "probe" if self.record.trust.is_none() => {
-                self.strange = self.record.problems.last().cloned();
+                self.incompatible_greeting = self.record.problems.last().cloned();
             }
             "probe" => self.greeted(known && self.record.losses.restarts > restarts),
             "facts_end" => self.reported(),
@@ -308,9 +308,9 @@ impl Session {
         }
         self.say(&lost(&pending.trial, why));
         self.lost_in_a_row += 1;
-        if self.lost_in_a_row == MOST_LOST {
+        if self.lost_in_a_row == MAX_LOST {
             self.broken = Some(format!(
-                "{MOST_LOST} trials in a row were asked {TRIES} times each in vain; the last: {why}"
+                "{MAX_LOST} trials in a row were asked {TRIES} times each in vain; the last: {why}"
             ));
         }
     }
@@ -329,14 +329,14 @@ impl Session {
 
     /// Is it the harness's turn to send?
     #[must_use]
-    pub fn our_turn(&self) -> bool {
+    pub fn may_send(&self) -> bool {
         self.waiting == Waiting::Turn
     }
 
     /// Why the probe's greeting cannot be followed: a newer wire, an unknown clock trust.
     #[must_use]
-    pub fn strange(&self) -> Option<&str> {
-        self.strange.as_deref()
+    pub fn incompatible_greeting(&self) -> Option<&str> {
+        self.incompatible_greeting.as_deref()
     }
 
     /// Why it is of no use to go on: the line loses too much.

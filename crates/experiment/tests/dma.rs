@@ -14,7 +14,7 @@ use fathom_experiment::record::{Record, Run};
 use fathom_model::Description;
 use fathom_model::catalog;
 use fathom_model::description::Time;
-use fathom_probe::machine::dma::{Channel, Direction, Engine, Maintenance, Mistake, Strategy, Transferred};
+use fathom_probe::machine::dma::{Channel, Direction, Engine, Maintenance, Mistake, Strategy, TransferTimes};
 
 fn machine(name: &str) -> Description {
     catalog::load(name).expect("it is committed").expect("and sound")
@@ -299,7 +299,7 @@ fn a_small_budget_loses_victims_first_and_says_what_it_lost() {
 }
 
 /// A record as another machine would have left it.
-fn altered(change: impl Fn(&mut Channel, &mut Transferred)) -> (Report, Report) {
+fn altered(change: impl Fn(&mut Channel, &mut TransferTimes)) -> (Report, Report) {
     let (mut record, report) = measure(&machine("omap3-sdio"), study(&[]));
     for moves in record.trials.iter_mut().map(|run| &mut run.transfers) {
         if let Some(channel) = &mut moves.channel {

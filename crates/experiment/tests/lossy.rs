@@ -141,7 +141,7 @@ enum End {
 }
 
 /// The steps of the longest session that may be; each is a line sent or a silence.
-const MOST_STEPS: usize = 5_000;
+const MAX_STEPS: usize = 5_000;
 /// Silences in a row after which the command's patience is over.
 const PATIENCE: usize = 12;
 
@@ -161,7 +161,7 @@ fn converse(description: &Description, plan: Plan, run: Run, noise: Noise, seed:
     // Half of the boards were on before.
     let mut sent = if random.below(2) == 0 { board.switch_on() } else { Vec::new() };
     let mut silences = 0;
-    for _ in 0..MOST_STEPS {
+    for _ in 0..MAX_STEPS {
         let received: Vec<String> =
             sent.drain(..).flat_map(|line| from.carry(&line, noise, &mut random)).collect();
         let quiet = received.is_empty();
@@ -171,7 +171,9 @@ fn converse(description: &Description, plan: Plan, run: Run, noise: Noise, seed:
             transcript.extend(std::iter::from_fn(|| session.harness_line()));
         }
         let end = match () {
-            () if session.broken().is_some() || session.strange().is_some() => Some(End::Broken),
+            () if session.broken().is_some() || session.incompatible_greeting().is_some() => {
+                Some(End::Broken)
+            }
             () if session.over() && (session.gone() || silences > PATIENCE) => Some(End::Complete),
             () if silences > PATIENCE => Some(End::Silent),
             () => None,
@@ -180,7 +182,7 @@ fn converse(description: &Description, plan: Plan, run: Run, noise: Noise, seed:
             transcript.push(session.end(if end == End::Complete { "complete" } else { "failed" }, 0));
             return Was { end, transcript, record: session.record };
         }
-        let lines = match session.our_turn() {
+        let lines = match session.may_send() {
             true => vec![session.next_line()],
             false if quiet => session.ping(),
             false => Vec::new(),
@@ -349,7 +351,7 @@ fn a_greeting_that_comes_twice_at_the_start_does_no_harm() {
     session.take(&said[0]);
     let facts = session.next_line();
     session.take(&said[1]);
-    assert!(!session.our_turn(), "the facts were asked for before");
+    assert!(!session.may_send(), "the facts were asked for before");
     board.serve(Some(facts)).iter().for_each(|line| session.take(line));
     assert_eq!(Line::parse(&session.next_line()).unwrap().word, "bye");
     assert_eq!((session.record.problems.len(), session.record.losses.restarts), (0, 0));

@@ -95,18 +95,18 @@ fn reported(hz: f64, ways: &[u32], policies_of: &[Replacement]) -> Tally {
 }
 
 /// Of each kind one: a queue, a tree, lots, ages.
-const FEW: &[Replacement] =
+const ONE_OF_EACH_KIND: &[Replacement] =
     &[Replacement::Fifo, Replacement::TreePlru, Replacement::Random, Replacement::Srrip];
 
 #[test]
 fn a_fine_clock_tells_policies_by_single_loads() {
-    let tally = reported(FINE, &[4], FEW);
+    let tally = reported(FINE, &[4], ONE_OF_EACH_KIND);
     assert_eq!((tally.right, tally.wrong), (4, 0), "{tally:?}");
 }
 
 #[test]
 fn a_coarse_clock_tells_policies_by_whole_laps() {
-    let tally = reported(COARSE, &[4], FEW);
+    let tally = reported(COARSE, &[4], ONE_OF_EACH_KIND);
     assert_eq!((tally.right, tally.wrong), (4, 0), "{tally:?}");
 }
 

@@ -39,7 +39,7 @@ fn converse(plan: Plan, most: usize, mut answer: impl FnMut(&str) -> Vec<Line>) 
             seq += 1;
             session.take(&line.seal(seq));
         }
-        if !session.our_turn() {
+        if !session.may_send() {
             return (requested, session);
         }
         let sealed = session.next_line();
@@ -126,10 +126,10 @@ fn noise_before_the_greeting_does_not_begin_the_session() {
     let mut session = Session::new(two_rounds, run());
     for noise in ["Debian GNU/Linux 13", "", "\u{0}\u{1b}[2J", "login: trial id=1", "facts_end count=0"] {
         session.take(noise);
-        assert!(!session.our_turn(), "{noise:?}");
+        assert!(!session.may_send(), "{noise:?}");
     }
     session.take(&Line::new("probe").int("wire", 1u64).token("trust", "real").seal(1));
-    assert!(session.our_turn());
+    assert!(session.may_send());
     assert!(session.record.problems.len() >= 3);
 }
 

@@ -13,11 +13,11 @@ use fathom_experiment::wakeup;
 use fathom_experiment::wakeup::conditions::NAMED;
 use fathom_model::{Model, catalog};
 use fathom_probe::load::{Load, LoadStats, Stalls, Stress};
+use fathom_probe::machine::{ActivationRow, Wakes};
 use fathom_probe::machine::{
-    Awake, ClockTrust, Control, Counters, Disturb, Dma, Event, Fact, FactValue, Fresh, LoadReport, Machine,
-    Maintain, MapRequest, Mapping, Places, Refusal, Ticks, Traced, Translate, Wake, Watch,
+    ActivationTrace, ClockTrust, Control, Counters, Disturb, Dma, Event, Fact, FactValue, Fresh, LoadReport,
+    Machine, Maintain, MapRequest, Mapping, Places, Refusal, Ticks, Translate, Wake, WakeReturn, Watch,
 };
-use fathom_probe::machine::{Wakes, Woke};
 use fathom_probe::wire::Line;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
@@ -132,7 +132,7 @@ impl Wake for Paper {
     }
 
     /// 5 us, an exponential tail of 1 us, what the load adds, and now and then a hundred more.
-    fn wake_at(&mut self, at_ns: u64) -> Result<Awake, Refusal> {
+    fn wake_at(&mut self, at_ns: u64) -> Result<WakeReturn, Refusal> {
         assert!(at_ns >= self.now, "asked to sleep until a time that is past");
         // What a load adds here it adds by way of the caches.
         let kept = if self.confined { 4 } else { 1 };
@@ -152,19 +152,19 @@ impl Wake for Paper {
             });
         }
         self.now = at_ns + late;
-        Ok(Awake { now_ns: self.now, cpu: 0, involuntary: 0 })
+        Ok(WakeReturn { now_ns: self.now, cpu: 0, involuntary: 0 })
     }
 
     fn wake_now(&mut self) -> u64 {
         self.now
     }
 
-    fn wake_end(&mut self) -> Result<Traced, Refusal> {
-        Ok(Traced { places: std::mem::take(&mut self.places), lost: 0 })
+    fn wake_end(&mut self) -> Result<ActivationTrace, Refusal> {
+        Ok(ActivationTrace { places: std::mem::take(&mut self.places), lost: 0 })
     }
 
     /// 3 us and the same tail; its interrupt after a quarter of that.
-    fn timerlat(&mut self, wakes: &Wakes, activations: u64) -> Result<(Vec<Woke>, u64), Refusal> {
+    fn timerlat(&mut self, wakes: &Wakes, activations: u64) -> Result<(Vec<ActivationRow>, u64), Refusal> {
         self.timed += 1;
         if !self.kernels {
             return Err(Refusal::new("no timerlat on paper", "take another kernel"));
@@ -172,7 +172,7 @@ impl Wake for Paper {
         self.now += (activations + 1) * wakes.every_ns;
         let one = |_| {
             let late = 3000 + (-1000.0 * (1.0 - self.unit()).ln()) as u64;
-            Woke { user_ns: late, work_ns: late, irq_ns: Some(late / 4), ..Woke::default() }
+            ActivationRow { user_ns: late, work_ns: late, irq_ns: Some(late / 4), ..ActivationRow::default() }
         };
         Ok(((0..activations).map(one).collect(), 0))
     }

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::subjects::Subject;
 
 /// How long a probe may take to leave by itself once its input has ended.
-const FAREWELL: Duration = Duration::from_millis(500);
+const EXIT_GRACE: Duration = Duration::from_millis(500);
 /// How long to wait for the exit status of a probe that has closed its stream.
 const INQUEST: Duration = Duration::from_secs(2);
 
@@ -148,7 +148,7 @@ fn cannot_start(subject: &Subject, e: &std::io::Error) -> Failure {
 
 impl Drop for Probe {
     fn drop(&mut self) {
-        self.end(FAREWELL);
+        self.end(EXIT_GRACE);
     }
 }
 

@@ -14,7 +14,7 @@ pub enum Exit {
     /// The command line or a file that it names is wrong.
     Usage,
     /// Done below the quality bar: disturbed, or less certain than promised.
-    BelowTheBar,
+    LowConfidence,
     /// A comparison found a difference beyond what was allowed, or a check a claim that is contradicted.
     Differs,
     /// Nothing could be measured: everything was refused.
@@ -29,7 +29,7 @@ impl From<Exit> for ExitCode {
             Exit::Done => 0,
             Exit::Failed => 1,
             Exit::Usage => 2,
-            Exit::BelowTheBar => 3,
+            Exit::LowConfidence => 3,
             Exit::Differs => 4,
             Exit::Refused => 5,
             // As shells say it.

@@ -31,18 +31,18 @@ use silence::Silence;
 /// How often the user's wish to stop is looked at.
 const GLANCE: Duration = Duration::from_millis(50);
 /// How long a probe may take to close its stream after it was told `bye`.
-const FAREWELL: Duration = Duration::from_secs(2);
+const EXIT_GRACE: Duration = Duration::from_secs(2);
 /// How long a stream may stay open and silent after its process is gone (something that the process started
 /// holds it).
 const STRAY: Duration = Duration::from_millis(500);
 /// How long a point may go on after the user asked for the end. On hardware points take less; with what the
-/// probe then has to say and [`FAREWELL`] all is gone within two seconds.
+/// probe then has to say and [`EXIT_GRACE`] all is gone within two seconds.
 const LAST_POINT: Duration = Duration::from_secs(1);
 /// Most bytes that a subject may send that are no lines of the wire: a board's boot messages and a login
 /// banner are some 100 KiB, and whoever sends more is no probe.
-const MOST_NOISE: u64 = 1 << 20;
+const MAX_NOISE: u64 = 1 << 20;
 /// Most bytes that a subject may send in all: as much as `fathom report` reads.
-const MOST_BYTES: u64 = 200 << 20;
+const MAX_BYTES: u64 = 200 << 20;
 
 /// What a session left.
 #[derive(Debug)]
@@ -337,7 +337,7 @@ impl Talk {
             if let Some(signal) = self.asked_to_stop() {
                 return Outcome::Stopped(signal);
             }
-            if self.session.our_turn() {
+            if self.session.may_send() {
                 self.until = self.until.or(self.asking.map(|time| Instant::now() + time));
                 if self.until.is_some_and(|until| Instant::now() >= until) {
                     self.session.stop_requesting();
@@ -392,7 +392,7 @@ impl Talk {
             self.leaving = Some((signal, now + LAST_POINT));
             self.session.stop_requesting();
             // Who has not begun to measure has nothing to end.
-            let begun = self.session.our_turn() || self.session.in_trial() || self.session.over();
+            let begun = self.session.may_send() || self.session.in_trial() || self.session.over();
             return (!begun).then_some(signal);
         };
         (now >= until).then_some(signal)
@@ -405,7 +405,7 @@ impl Talk {
 
     /// What `silence` means, once it has been long enough to mean something.
     fn on_silence(&mut self, silence: Duration) -> Option<Outcome> {
-        if self.session.over() && silence > FAREWELL {
+        if self.session.over() && silence > EXIT_GRACE {
             // What does not leave by itself is ended.
             return Some(self.said_goodbye());
         }
@@ -429,7 +429,7 @@ impl Talk {
 
     /// A subject that speaks another language, or never comes to the point: it must not fill the disk.
     fn fatal(&mut self) -> Option<Failure> {
-        if let Some(why) = self.session.strange() {
+        if let Some(why) = self.session.incompatible_greeting() {
             let remedy = "install the same version of fathom at both ends";
             return Some(Failure::new(format!("the probe cannot be followed: {why}"), remedy));
         }
@@ -442,10 +442,10 @@ impl Talk {
             return Some(Failure::new(what, "no session needs that much: is it a probe?"));
         }
         let noise = &self.noise;
-        if noise.bytes > MOST_NOISE {
+        if noise.bytes > MAX_NOISE {
             let what = format!(
                 "the subject sent more than {} KiB that no probe says; it was ended{}",
-                MOST_NOISE >> 10,
+                MAX_NOISE >> 10,
                 self.puzzle()
             );
             return Some(Failure::new(
@@ -453,8 +453,8 @@ impl Talk {
                 "the subject's command must end in a probe: `fathom serve host`",
             ));
         }
-        (noise.all > MOST_BYTES).then(|| {
-            let what = format!("the subject sent more than {} MiB; it was ended", MOST_BYTES >> 20);
+        (noise.all > MAX_BYTES).then(|| {
+            let what = format!("the subject sent more than {} MiB; it was ended", MAX_BYTES >> 20);
             Failure::new(what, "no session needs that much: is it a probe?")
         })
     }

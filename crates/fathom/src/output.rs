@@ -82,7 +82,7 @@ fn status(report: &Report) -> Exit {
     let cut = report.warnings.iter().any(|w| matches!(w.token, "interrupted" | "wrong-data"));
     if !measured {
         // What was cut off before its first figure was not refused, nor what moved and arrived wrong.
-        return if cut { Exit::BelowTheBar } else { Exit::Refused };
+        return if cut { Exit::LowConfidence } else { Exit::Refused };
     }
     let disturbed = report.find(&common::DISTURBED).is_some_and(|f| f.word() == Some("yes"));
     let poor = [
@@ -95,7 +95,7 @@ fn status(report: &Report) -> Exit {
         "lossy-line",
     ];
     if disturbed || report.warnings.iter().any(|w| poor.contains(&w.token)) {
-        Exit::BelowTheBar
+        Exit::LowConfidence
     } else {
         Exit::Done
     }

@@ -11,7 +11,7 @@ use crate::file_id::FileId;
 use crate::output::Out;
 
 /// Most symbolic links that a name leads through, as on Linux (path_resolution(7)).
-const MOST_LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 
 /// What a record begins with.
 const RECORD: &[u8; 13] = b"fathom.record";
@@ -147,7 +147,7 @@ pub fn same(a: &Path, b: &Path) -> bool {
 /// lead nowhere yet.
 fn place(path: &Path) -> Option<PathBuf> {
     let mut path = path.to_owned();
-    for _ in 0..MOST_LINKS {
+    for _ in 0..MAX_LINKS {
         let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let directory = directory.canonicalize().ok()?;
         match std::fs::read_link(&path) {

@@ -90,7 +90,7 @@ fn read(file: &Path, taken: u64) -> Result<Input, Failure> {
 }
 
 /// No page is longer.
-const MOST_PAGE: u64 = 64 << 20;
+const MAX_PAGE: u64 = 64 << 20;
 
 /// Memory that reading a page takes, as a multiple of its length: itself, its text, its values, the reports.
 /// Measured: a page of 9.5 MB ended in 64 MiB, and one of 50 MB in 256 MiB.
@@ -110,8 +110,8 @@ fn read_from(
     let mut page = Vec::new();
     while from.by_ref().take(1 << 20).read_to_end(&mut page).map_err(|e| e.to_string())? > 0 {
         let length = page.len() as u64;
-        if length > MOST_PAGE {
-            return Err(format!("longer than {} MiB, as no page is", MOST_PAGE >> 20));
+        if length > MAX_PAGE {
+            return Err(format!("longer than {} MiB, as no page is", MAX_PAGE >> 20));
         }
         if let Some(lack) = memory_budget.lacks(length * A_PAGE + taken) {
             return Err(lack);

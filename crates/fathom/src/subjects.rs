@@ -99,14 +99,14 @@ pub fn forms() -> [(&'static str, &'static str); 3] {
 }
 
 /// No description and no list of subjects is longer; what has no end (a device) is none.
-const MOST_TEXT: u64 = 1 << 20;
+const MAX_TEXT: u64 = 1 << 20;
 
 /// The text of a file that a person wrote.
 fn text_of(file: &Path) -> std::io::Result<String> {
     let mut bytes = Vec::new();
-    std::fs::File::open(file)?.take(MOST_TEXT + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MOST_TEXT {
-        let what = format!("longer than {} KiB, as no such file is", MOST_TEXT >> 10);
+    std::fs::File::open(file)?.take(MAX_TEXT + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_TEXT {
+        let what = format!("longer than {} KiB, as no such file is", MAX_TEXT >> 10);
         return Err(std::io::Error::new(ErrorKind::FileTooLarge, what));
     }
     String::from_utf8(bytes).map_err(|e| {

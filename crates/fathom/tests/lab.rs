@@ -71,7 +71,7 @@ fn turn() -> Option<(MutexGuard<'static, ()>, tempfile::TempDir)> {
 
 /// The record of two guests that were told the same, whose bytes are the same and a whole record of an emulated guest.
 /// `None`, aloud, where there is no laboratory.
-fn twins(folder: &Path, arguments: &[&str], status: i32) -> Option<Record> {
+fn survey_in_lab(folder: &Path, arguments: &[&str], status: i32) -> Option<Record> {
     // At once: they take turns on this host's CPUs in ways that never repeat.
     let runs = [start(folder, "first", arguments), start(folder, "second", arguments)];
     let [Some((one, first)), Some((two, second))] = runs.map(end) else { return None };
@@ -97,7 +97,7 @@ fn two_runs_with_one_seed_give_the_same_bytes() {
     let Some((_turn, folder)) = turn() else { return };
     // An emulated guest refuses every time, and says so: status 5.
     let survey = ["survey", "--budget", "2s", "--color", "never"];
-    let Some(record) = twins(folder.path(), &survey, 5) else { return };
+    let Some(record) = survey_in_lab(folder.path(), &survey, 5) else { return };
     // Trials that ran, and not the same nothing twice.
     let done = record.trials.iter().filter(|t| t.done.is_some()).count();
     assert!(done > 10, "{done} trials");
@@ -112,7 +112,7 @@ const SWEEP: [&str; 7] = ["wakeup", "--sweep", "--modes", "free", "--no-trace", 
 fn two_sweeps_with_one_seed_give_the_same_bytes() {
     let Some((_turn, folder)) = turn() else { return };
     let short = ["--like-stress", "--bytes", "1M,32M", "--budget", "2s"];
-    let Some(record) = twins(folder.path(), &[&SWEEP[..], &short].concat(), 0) else { return };
+    let Some(record) = survey_in_lab(folder.path(), &[&SWEEP[..], &short].concat(), 0) else { return };
     let (mut late, mut faults) = (Vec::new(), 0);
     for run in record.trials.iter().filter(|run| run.done.is_some()) {
         late.extend(run.wakeups.woken.iter().map(|woke| woke.user_ns));

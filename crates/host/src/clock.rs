@@ -89,7 +89,7 @@ fn ns(time: rustix::time::Timespec) -> u64 {
     (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
 }
 
-/// The rate of `source`. A calibration takes [`SPAN`] and is bounded by it, whatever the load.
+/// The rate of `source`. A calibration takes [`CALIBRATION_TIME`] and is bounded by it, whatever the load.
 pub(crate) fn rate(source: Source) -> Rate {
     match source {
         Source::MonotonicRaw => Rate { hz: NANOSECONDS.hz, ppm: 0 },
@@ -120,14 +120,14 @@ fn calibrate_busy(source: Source) -> Rate {
 
 /// How long a calibration sleeps. Readings are bracketed to some 50 ns at either end, so 25 ms give a
 /// few parts a million, below what a chain of dependent loads can show.
-const SPAN: Duration = Duration::from_millis(25);
+const CALIBRATION_TIME: Duration = Duration::from_millis(25);
 
-/// Counts the ticks of `source` against `CLOCK_MONOTONIC_RAW` over [`SPAN`], in which the thread waits: longer, on a
+/// Counts the ticks of `source` against `CLOCK_MONOTONIC_RAW` over [`CALIBRATION_TIME`], in which the thread waits: longer, on a
 /// loaded machine, makes the result better and not worse.
 fn calibrate(source: Source, wait: impl Fn(Duration)) -> Rate {
     let bracket = || Bracket::take(raw_ns, || source.now().0);
     let begin = bracket();
-    wait(SPAN);
+    wait(CALIBRATION_TIME);
     Bracket::rate(&begin, &bracket(), NANOSECONDS)
 }
 

@@ -11,7 +11,7 @@ use perf_event::{Builder, Counter};
 use crate::clock;
 use crate::facts::{int, text};
 use crate::memory::Memory;
-use crate::process::{granted, withheld};
+use crate::process::{granted, not_granted};
 use crate::read::Root;
 
 /// The counters that work here, or why none does.
@@ -59,7 +59,7 @@ impl Events {
         };
         if counters.is_empty() {
             let grant = if forbidden { Grant::Refused } else { Grant::Absent };
-            facts.extend(withheld(PRIVILEGE_COUNTERS, grant, &refusal));
+            facts.extend(not_granted(PRIVILEGE_COUNTERS, grant, &refusal));
         } else {
             let names: Vec<&str> = counters.iter().map(|(name, _)| *name).collect();
             facts.extend(granted(PRIVILEGE_COUNTERS, names.join(",")));
@@ -69,7 +69,7 @@ impl Events {
 
     /// None of them, because the clock excludes them; and the facts that say so.
     pub(crate) fn none(refusal: Refusal) -> (Events, Vec<Fact>) {
-        let facts = withheld(PRIVILEGE_COUNTERS, Grant::Excluded, &refusal);
+        let facts = not_granted(PRIVILEGE_COUNTERS, Grant::Excluded, &refusal);
         (Events { counters: Vec::new(), resting: Vec::new(), refusal }, facts)
     }
 

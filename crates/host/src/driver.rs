@@ -22,7 +22,7 @@ mod recorder;
 mod uapi;
 
 pub(crate) use recorder::{Activation, Policy, Recorder};
-use uapi::Plain;
+use uapi::RawStruct;
 
 /// The device.
 pub(crate) const DEVICE: &str = "/dev/fathom";
@@ -68,7 +68,7 @@ pub(crate) struct Region {
 
 /// What the tables say of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Translated {
+pub(crate) struct Translation {
     /// Physical address.
     pub(crate) pa: u64,
     /// The attribute in force, where it has a word.
@@ -232,13 +232,13 @@ fn refused(what: &str, error: &io::Error) -> Refusal {
 
 impl Driver {
     /// Makes a request that takes a structure.
-    fn call<T: Plain>(&self, request: u64, argument: &mut T) -> io::Result<()> {
+    fn call<T: RawStruct>(&self, request: u64, argument: &mut T) -> io::Result<()> {
         // The size is part of a request's number, and the driver copies so much.
         if request >> 16 & 0x3fff != size_of::<T>() as u64 {
             return Err(io::Error::from(io::ErrorKind::InvalidInput));
         }
         // SAFETY: `argument` is live and exclusive until the call returns, of the size that the request's number says,
-        // and any bytes are a value of its type (`Plain`). Where a structure holds another address, whoever fills it
+        // and any bytes are a value of its type (`RawStruct`). Where a structure holds another address, whoever fills it
         // argues for that. What is no such device answers an error.
         let answer =
             unsafe { libc::ioctl(self.file.as_raw_fd(), request as _, std::ptr::from_mut(argument)) };
@@ -350,7 +350,7 @@ impl Driver {
     ///
     /// # Errors
     /// The driver's: there is nothing mapped of its own.
-    pub(crate) fn translate(&self, va: u64) -> io::Result<Translated> {
+    pub(crate) fn translate(&self, va: u64) -> io::Result<Translation> {
         let mut requested = uapi::Translate { va, ..uapi::Translate::default() };
         self.call(uapi::IOC_TRANSLATE, &mut requested)?;
         Ok(translated(&requested))
@@ -382,10 +382,10 @@ fn cache_facts(id: &uapi::CacheId) -> Vec<Fact> {
     facts
 }
 
-fn translated(reported: &uapi::Translate) -> Translated {
+fn translated(reported: &uapi::Translate) -> Translation {
     let attribute = attribute_of(reported.attribute);
     let mair = Cpu::mair(reported.raw).or_else(|| attribute.map(mair::byte_of));
-    Translated { pa: reported.pa, attribute, mair, raw: reported.raw }
+    Translation { pa: reported.pa, attribute, mair, raw: reported.raw }
 }
 
 /// The right to read the core's cycle counter, which the driver grants on ARM.

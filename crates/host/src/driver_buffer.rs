@@ -22,10 +22,10 @@ use crate::read::Root;
 
 /// Bytes of the arena that one attribute's memory may take: sixteen times the largest working set that is compared by
 /// default.
-pub(crate) const MOST: u64 = 16 << 20;
+pub(crate) const MAX_BUFFER_BYTES: u64 = 16 << 20;
 
 /// What is asked of our own driver at least: the largest working set that is compared by default.
-const LEAST: u64 = 1 << 20;
+const MIN_BUFFER_BYTES: u64 = 1 << 20;
 
 /// The classes that u-dma-buf has had, the present one first.
 const CLASSES: [&str; 2] = ["u-dma-buf", "udmabuf"];
@@ -115,7 +115,7 @@ pub(crate) fn find(root: &Root, own: &Presence, attribute: Attribute) -> Option<
     {
         let kind = Kind::Own(Rc::clone(driver), attribute);
         // What others of its users may hold too, an eighth each: see `memory::borrowed`.
-        let bytes = (driver.limit() / 8).clamp(LEAST, MOST);
+        let bytes = (driver.limit() / 8).clamp(MIN_BUFFER_BYTES, MAX_BUFFER_BYTES);
         return Some(BufferDevice { name: driver::NAME.into(), kind, bytes, pa: None });
     }
     buffers(root)
@@ -126,7 +126,7 @@ pub(crate) fn find(root: &Root, own: &Presence, attribute: Attribute) -> Option<
             let uncached = |name: &String| attribute == Attribute::NormalNc && name.ends_with("uncached");
             let name = heaps.into_iter().find(uncached)?;
             let kind = Kind::Heap(format!("/dev/dma_heap/{name}"));
-            Some(BufferDevice { name: format!("dma-heap {name}"), kind, bytes: MOST, pa: None })
+            Some(BufferDevice { name: format!("dma-heap {name}"), kind, bytes: MAX_BUFFER_BYTES, pa: None })
         })
 }
 
@@ -192,7 +192,7 @@ pub(crate) fn refusal(root: &Root, own: &Presence, attribute: Attribute) -> Refu
 }
 
 /// What the tables make of memory that was asked for with another attribute.
-pub(crate) fn not_in_force(name: &str, wanted: Attribute, found: &driver::Translated) -> Refusal {
+pub(crate) fn not_in_force(name: &str, wanted: Attribute, found: &driver::Translation) -> Refusal {
     let found = match (found.attribute, found.mair) {
         (Some(attribute), _) => attribute.token().to_owned(),
         (None, Some(mair)) => format!("MAIR byte {mair:#04x}"),

@@ -15,7 +15,7 @@ use crate::read::Root;
 use crate::redact;
 
 /// Longest text in one fact, bytes: enough for a command line (2 KiB in most kernels) with room to spare.
-const LONGEST: usize = 4096;
+const MAX_FACT_BYTES: usize = 4096;
 
 /// The surroundings at the start; `cpu` is the one that will be measured.
 pub(crate) fn facts(root: &Root, cpu: u32, allowed: &[u32]) -> Vec<Fact> {
@@ -66,9 +66,9 @@ fn files(root: &Root, list: &[(&str, &str)]) -> Vec<Fact> {
     list.iter().filter_map(|(name, path)| Some(short(name, &root.text(path)?))).collect()
 }
 
-/// A text fact, cut at [`LONGEST`].
+/// A text fact, cut at [`MAX_FACT_BYTES`].
 fn short(name: impl AsRef<str>, value: &str) -> Fact {
-    let mut end = value.len().min(LONGEST);
+    let mut end = value.len().min(MAX_FACT_BYTES);
     while !value.is_char_boundary(end) {
         end -= 1;
     }

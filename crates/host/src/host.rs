@@ -5,11 +5,11 @@ use std::path::Path;
 use fathom_probe::load::Load;
 use fathom_probe::machine::batch::copy::Copying;
 use fathom_probe::machine::batch::stride::Sweep;
+use fathom_probe::machine::{ActivationRow, Wakes};
 use fathom_probe::machine::{
-    Awake, ClockTrust, Control, Controls, Count, Counters, Disturb, Event, Fact, Fresh, LoadReport, Machine,
-    Maintain, MapRequest, Mapping, Refusal, Ticks, Traced, Translate, Translation, Wake, Watch,
+    ActivationTrace, ClockTrust, Control, Controls, Count, Counters, Disturb, Event, Fact, Fresh, LoadReport,
+    Machine, Maintain, MapRequest, Mapping, Refusal, Ticks, Translate, Translation, Wake, WakeReturn, Watch,
 };
-use fathom_probe::machine::{Wakes, Woke};
 use fathom_units::facts;
 
 use crate::arch::{Architecture as _, Cpu};
@@ -218,7 +218,7 @@ impl Machine for Host {
         self.quiet.end();
     }
 
-    fn kept_time(&mut self) -> Result<(), Refusal> {
+    fn clock_was_available(&mut self) -> Result<(), Refusal> {
         self.cycles.as_ref().map_or(Ok(()), Cycles::kept)
     }
 
@@ -341,7 +341,7 @@ impl Wake for Host {
     }
 
     #[inline(always)]
-    fn wake_at(&mut self, at_ns: u64) -> Result<Awake, Refusal> {
+    fn wake_at(&mut self, at_ns: u64) -> Result<WakeReturn, Refusal> {
         self.waker.sleep(at_ns)
     }
 
@@ -350,11 +350,11 @@ impl Wake for Host {
         wake::now()
     }
 
-    fn wake_end(&mut self) -> Result<Traced, Refusal> {
+    fn wake_end(&mut self) -> Result<ActivationTrace, Refusal> {
         self.waker.end()
     }
 
-    fn timerlat(&mut self, wakes: &Wakes, activations: u64) -> Result<(Vec<Woke>, u64), Refusal> {
+    fn timerlat(&mut self, wakes: &Wakes, activations: u64) -> Result<(Vec<ActivationRow>, u64), Refusal> {
         self.quiet.end();
         self.waker.kernels(&self.root, &self.driver, (self.cpu, activations), wakes)
     }

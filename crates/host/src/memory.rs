@@ -30,7 +30,7 @@ const HALF_LEAST: u64 = 8 << 20;
 const GRANULE: u64 = 256 << 10;
 
 /// Bytes of the arena behind its halves, for what drivers lend.
-const LENT: u64 = driver_buffer::MOST * driver_buffer::ATTRIBUTES.len() as u64;
+const DRIVER_BYTES: u64 = driver_buffer::MAX_BUFFER_BYTES * driver_buffer::ATTRIBUTES.len() as u64;
 
 /// Alignment of the arena where the kernel has no huge pages: what most kernels would have.
 const ALIGN: u64 = 2 << 20;
@@ -70,7 +70,7 @@ impl Memory {
         max_bytes: Option<u64>,
         driver: Presence,
     ) -> Result<Memory, Refusal> {
-        let driver_buffer = LENT + most_coloured(&driver);
+        let driver_buffer = DRIVER_BYTES + most_coloured(&driver);
         let align = sizes.huge.unwrap_or(ALIGN).max(sizes.base).max(ALIGN);
         // Not by `max_bytes`: the first arena of a process sets the length of all (see `arena`), and
         // addresses cost nothing.
@@ -113,7 +113,7 @@ impl Memory {
             unlocked: None,
             driver_buffer: Vec::new(),
             driver,
-            coloured: Coloured::within(2 * half + LENT..2 * half + driver_buffer),
+            coloured: Coloured::within(2 * half + DRIVER_BYTES..2 * half + driver_buffer),
             shared: None,
         })
     }

@@ -18,7 +18,7 @@ pub(crate) fn granted(name: &str, value: impl AsRef<str>) -> Vec<Fact> {
 }
 
 /// A privilege that was not given in full: its state, the reason and the remedy.
-pub(crate) fn withheld(name: &str, grant: Grant, refusal: &Refusal) -> Vec<Fact> {
+pub(crate) fn not_granted(name: &str, grant: Grant, refusal: &Refusal) -> Vec<Fact> {
     vec![
         text(name, grant.token()),
         text(facts::reason(name), &refusal.reason),
@@ -77,7 +77,7 @@ pub(crate) fn pin(cpu: u32) -> Vec<Fact> {
         Err(error) => {
             let reason = format!("not pinned, so that the thread may migrate ({error})");
             let refusal = Refusal::new(reason, "allow sched_setaffinity in the sandbox");
-            withheld(facts::PRIVILEGE_AFFINITY, Grant::Refused, &refusal)
+            not_granted(facts::PRIVILEGE_AFFINITY, Grant::Refused, &refusal)
         }
     }
 }
@@ -106,7 +106,7 @@ pub(crate) fn die_with_parent(expected: Option<u32>) -> Result<Vec<Fact>, Refusa
             let reason =
                 format!("no signal when the parent ends ({error}): the probe ends when its input does");
             let refusal = Refusal::new(reason, "allow prctl in the sandbox");
-            withheld(facts::PRIVILEGE_PARENT, Grant::Refused, &refusal)
+            not_granted(facts::PRIVILEGE_PARENT, Grant::Refused, &refusal)
         }
     })
 }
@@ -134,14 +134,14 @@ fn parent() -> u32 {
 
 /// Volunteers as the first process to be killed when memory runs out: nothing else may pay for a
 /// measurement. Raising one's own score needs no privilege.
-pub(crate) fn volunteer(root: &Root) -> Vec<Fact> {
+pub(crate) fn raise_oom_score(root: &Root) -> Vec<Fact> {
     match std::fs::write(root.path("/proc/self/oom_score_adj"), "1000") {
         Ok(()) => granted(facts::PRIVILEGE_OOM, "oom_score_adj 1000"),
         Err(error) => {
             let reason =
                 format!("oom_score_adj not raised ({error}): the memory ceiling alone protects the machine");
             let refusal = Refusal::new(reason, "allow writing /proc/self/oom_score_adj in the sandbox");
-            withheld(facts::PRIVILEGE_OOM, Grant::Refused, &refusal)
+            not_granted(facts::PRIVILEGE_OOM, Grant::Refused, &refusal)
         }
     }
 }
@@ -189,11 +189,11 @@ pub(crate) fn raise_nice() -> Vec<Fact> {
     let level = 20 - i32::try_from(limit).unwrap_or(0);
     if level < 0 && raise(level).is_ok() {
         let reason = format!("raised to {level}, the limit, and not to -20 ({error})");
-        let mut facts = withheld(facts::PRIVILEGE_NICE, Grant::Partial, &refusal(reason));
+        let mut facts = not_granted(facts::PRIVILEGE_NICE, Grant::Partial, &refusal(reason));
         facts.push(text(facts::value(facts::PRIVILEGE_NICE), level.to_string()));
         return facts;
     }
-    withheld(facts::PRIVILEGE_NICE, Grant::Refused, &refusal(format!("not raised ({error})")))
+    not_granted(facts::PRIVILEGE_NICE, Grant::Refused, &refusal(format!("not raised ({error})")))
 }
 
 const NICE_REMEDY: &str = "run as root, with CAP_SYS_NICE, or with a nice limit (ulimit -e 40)";

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use crate::clock::raw_ns;
 use crate::facts::text;
-use crate::process::{granted, withheld};
+use crate::process::{granted, not_granted};
 use crate::read::Root;
 use fathom_probe::machine::{Fact, Refusal};
 use fathom_units::facts::{Grant, PRIVILEGE_FIFO};
@@ -80,7 +80,7 @@ impl Quiet {
             Ok(()) => (quiet(true), granted(PRIVILEGE_FIFO, PRIORITY.to_string())),
             Err(error) => {
                 let refusal = Refusal::new(format!("not permitted ({error})"), REMEDY);
-                (quiet(false), withheld(PRIVILEGE_FIFO, Grant::Refused, &refusal))
+                (quiet(false), not_granted(PRIVILEGE_FIFO, Grant::Refused, &refusal))
             }
         }
     }

@@ -25,19 +25,19 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Something that outlives a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Held {
+pub(crate) struct OwnedResource {
     pub(crate) path: PathBuf,
     /// Is it a directory, of trace files or of a control group?
     pub(crate) directory: bool,
 }
 
-impl Held {
+impl OwnedResource {
     /// What may be given to a reaper: an absolute path on one line, whose last part is Fathom's.
-    pub(crate) fn new(path: &Path, directory: bool) -> Option<Held> {
+    pub(crate) fn new(path: &Path, directory: bool) -> Option<OwnedResource> {
         let bytes = path.as_os_str().as_bytes();
         let ours = path.file_name().is_some_and(|name| name.as_bytes().starts_with(PREFIX.as_bytes()));
         let whole = path.is_absolute() && !bytes.contains(&b'\n');
-        (ours && whole).then(|| Held { path: path.to_owned(), directory })
+        (ours && whole).then(|| OwnedResource { path: path.to_owned(), directory })
     }
 
     fn line(&self) -> Vec<u8> {
@@ -88,7 +88,7 @@ impl Reaper {
     }
 
     /// Gives it something to remove when the probe has ended.
-    pub(crate) fn hold(&mut self, held: &Held) -> io::Result<()> {
+    pub(crate) fn hold(&mut self, held: &OwnedResource) -> io::Result<()> {
         self.pipe.write_all(&held.line())
     }
 
@@ -121,29 +121,31 @@ pub fn keep(cpus: &str) -> Result<(), String> {
     remove_all(held)
 }
 
-fn obey(line: &[u8], held: &mut Vec<Held>) {
+fn obey(line: &[u8], held: &mut Vec<OwnedResource>) {
     let mut parts = line.splitn(2, |&b| b == b' ');
     let (Some(word), Some(path)) = (parts.next(), parts.next()) else { return };
     let path = Path::new(OsStr::from_bytes(path));
     match word {
-        b"rmdir" => held.extend(Held::new(path, true)),
-        b"unlink" => held.extend(Held::new(path, false)),
+        b"rmdir" => held.extend(OwnedResource::new(path, true)),
+        b"unlink" => held.extend(OwnedResource::new(path, false)),
         b"done" => held.retain(|h| h.path != path),
         _ => {}
     }
 }
 
-fn remove_all(mut held: Vec<Held>) -> Result<(), String> {
+fn remove_all(mut held: Vec<OwnedResource>) -> Result<(), String> {
     let until = Instant::now() + PATIENCE;
     loop {
-        let tried: Vec<(Held, io::Result<()>)> = held.into_iter().map(|h| (h.clone(), h.remove())).collect();
-        let left: Vec<(Held, io::Error)> =
+        let tried: Vec<(OwnedResource, io::Result<()>)> =
+            held.into_iter().map(|h| (h.clone(), h.remove())).collect();
+        let left: Vec<(OwnedResource, io::Error)> =
             tried.into_iter().filter_map(|(h, r)| Some((h, r.err()?))).collect();
         if left.is_empty() {
             return Ok(());
         }
         if Instant::now() > until {
-            let one = |(h, e): (Held, io::Error)| format!("cannot remove {} ({e})", h.path.display());
+            let one =
+                |(h, e): (OwnedResource, io::Error)| format!("cannot remove {} ({e})", h.path.display());
             return Err(left.into_iter().map(one).collect::<Vec<_>>().join("\n"));
         }
         held = left.into_iter().map(|(h, _)| h).collect();

@@ -17,7 +17,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_proce
 
 use crate::process::set_affinity;
 use crate::quiet;
-use crate::reaper::{Held, Reaper};
+use crate::reaper::{OwnedResource, Reaper};
 
 /// How often to look where a process has no descriptor (Linux before 5.3).
 const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
@@ -41,7 +41,7 @@ struct State {
     awake: bool,
     watched: Vec<Watched>,
     reaper: Option<Reaper>,
-    held: Vec<Held>,
+    held: Vec<OwnedResource>,
 }
 
 struct Watched {
@@ -86,7 +86,7 @@ impl Supervisor {
 
     /// Has the reaper remove this when the probe ends before it has done so itself.
     pub(crate) fn holds(&self, path: &Path, directory: bool) -> Result<(), Refusal> {
-        let held = Held::new(path, directory).ok_or_else(|| {
+        let held = OwnedResource::new(path, directory).ok_or_else(|| {
             Refusal::new(format!("{} is no name for what a reaper removes", path.display()), "")
         })?;
         let mut state = self.state();
@@ -193,7 +193,7 @@ impl Supervisor {
 
     /// A reaper instead of one that is gone, which removes everything as soon as this process has ended: what
     /// this process itself has open in a directory of trace files keeps it there until then.
-    fn keep_again(&self, held: &[Held]) -> bool {
+    fn keep_again(&self, held: &[OwnedResource]) -> bool {
         let started = self.0.reaper.as_deref().and_then(|program| Reaper::start(program, &self.0.cpus).ok());
         started.is_some_and(|mut reaper| {
             let reported = held.iter().all(|held| reaper.hold(held).is_ok());

@@ -28,7 +28,7 @@ mod ring;
 pub(crate) mod timerlat;
 
 use buffer::{Buffer, unknown};
-use event::{Event, Kinds, MARKER, What};
+use event::{Event, Kinds, MARKER, TraceEvent};
 pub(crate) use join::Stages;
 use place::Place;
 
@@ -52,7 +52,7 @@ pub(crate) struct Trace {
 
 /// What was recorded.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Traced {
+pub(crate) struct TraceRecording {
     /// Every wake-up of the thread by a timer, in order.
     pub stages: Vec<Stages>,
     /// Events that the buffer had no room for.
@@ -60,7 +60,7 @@ pub(crate) struct Traced {
     events: Vec<Event>,
 }
 
-impl Traced {
+impl TraceRecording {
     /// What ran on this CPU between two times, at most `most` rows, beginning with the switch that shows who
     /// had the CPU at `from_ns`. Of more, the first and the last are kept.
     pub(crate) fn around(&self, from_ns: u64, to_ns: u64, most: usize) -> Vec<(u64, String)> {
@@ -141,13 +141,13 @@ impl Trace {
     ///
     /// # Errors
     /// A [`Refusal`] where nothing was begun, or the buffer cannot be read.
-    pub(crate) fn end(&mut self) -> Result<Traced, Refusal> {
+    pub(crate) fn end(&mut self) -> Result<TraceRecording, Refusal> {
         self.buffer.set("tracing_on", "0")?;
         self.buffer.set("set_event", "")?;
         let tid = self.tid.take();
         let tid = tid.ok_or_else(|| Refusal::new("no trace was begun", "begin one before it is ended"))?;
         let (events, lost) = self.drain()?;
-        Ok(Traced { stages: join::stages(&events, tid), lost, events })
+        Ok(TraceRecording { stages: join::stages(&events, tid), lost, events })
     }
 
     /// The machine's number of the thread `tid`, which in a PID namespace has another one here: the kernel is
@@ -176,7 +176,7 @@ impl Trace {
         written.ok()?;
         let (events, ..) = self.drain().ok()?;
         events.iter().find_map(|event| match event.what {
-            What::Marker { tid } => Some(tid),
+            TraceEvent::Marker { tid } => Some(tid),
             _ => None,
         })
     }

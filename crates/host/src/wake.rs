@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use fathom_probe::machine::{Awake, Event, Places, Refusal, Traced};
-use fathom_probe::machine::{Wakes, Woke};
+use fathom_probe::machine::{ActivationRow, Wakes};
+use fathom_probe::machine::{ActivationTrace, Event, Places, Refusal, WakeReturn};
 use fathom_units::facts::{self, Grant};
 
 use crate::arch::{Architecture as _, Cpu};
@@ -38,7 +38,7 @@ pub(crate) struct Waker {
     /// Is it recording?
     tracing: bool,
     /// What it recorded last.
-    traced: trace::Traced,
+    traced: trace::TraceRecording,
     /// What of the process cannot be paged out; told at the session's end.
     pub(crate) locked: Option<String>,
     /// Whose word the kernel's own wake-ups were, likewise.
@@ -86,7 +86,7 @@ fn release(supervisor: &Supervisor, held: Option<PathBuf>) {
 
 impl Waker {
     pub(crate) fn new(supervisor: Supervisor) -> Waker {
-        let traced = trace::Traced::default();
+        let traced = trace::TraceRecording::default();
         Waker {
             before: 0,
             raised: false,
@@ -116,7 +116,7 @@ impl Waker {
         if self.locked.is_none() {
             self.locked = Some(lock_all_but(root, arena));
         }
-        self.traced = trace::Traced::default();
+        self.traced = trace::TraceRecording::default();
         if wakes.traced {
             self.record(root, cpu, activations)?;
         }
@@ -156,7 +156,7 @@ impl Waker {
     }
 
     /// Gives the priority back, and ends the recording.
-    pub(crate) fn end(&mut self) -> Result<Traced, Refusal> {
+    pub(crate) fn end(&mut self) -> Result<ActivationTrace, Refusal> {
         if std::mem::take(&mut self.raised) {
             // Lowering one's own policy is always permitted (sched(7)).
             let _ = set_policy(libc::SCHED_OTHER, 0);
@@ -170,7 +170,7 @@ impl Waker {
             wake_ns: s.wake_ns,
             switch_ns: s.switch_ns,
         });
-        Ok(Traced { places: places.collect(), lost: self.traced.lost })
+        Ok(ActivationTrace { places: places.collect(), lost: self.traced.lost })
     }
 
     /// So many wake-ups of the kernel's own thread, and the records that there was no room for: by the tracer timerlat,
@@ -181,7 +181,7 @@ impl Waker {
         own: &Presence,
         (cpu, activations): (u32, u64),
         wakes: &Wakes,
-    ) -> Result<(Vec<Woke>, u64), Refusal> {
+    ) -> Result<(Vec<ActivationRow>, u64), Refusal> {
         let refusal = match self.by_tracer(root, (cpu, activations), wakes) {
             Ok(reported) => {
                 self.kernel = Some(TRACER.into());
@@ -210,7 +210,7 @@ impl Waker {
         root: &Root,
         (cpu, activations): (u32, u64),
         wakes: &Wakes,
-    ) -> Result<(Vec<Woke>, u64), Refusal> {
+    ) -> Result<(Vec<ActivationRow>, u64), Refusal> {
         let period_us = wakes.every_ns / 1000;
         if period_us * 1000 != wakes.every_ns {
             let what = format!("timerlat takes whole microseconds, and no period of {} ns", wakes.every_ns);
@@ -240,7 +240,7 @@ impl Waker {
     /// The kernel is asked for involuntary switches only where there can have been one: where the thread was awake for
     /// [`SWITCHES_NS`] longer than it takes at least, whatever its work is.
     #[inline(always)]
-    pub(crate) fn sleep(&mut self, at_ns: u64) -> Result<Awake, Refusal> {
+    pub(crate) fn sleep(&mut self, at_ns: u64) -> Result<WakeReturn, Refusal> {
         let awake_ns = now().saturating_sub(self.woke_ns);
         if awake_ns.saturating_sub(self.least_ns) > SWITCHES_NS || self.slept.is_multiple_of(ASK) {
             self.ask();
@@ -269,7 +269,7 @@ impl Waker {
         if Cpu::CHEAP_CPU_NUMBER {
             self.cpu = cpu();
         }
-        Ok(Awake { now_ns, cpu: self.cpu, involuntary: self.involuntary })
+        Ok(WakeReturn { now_ns, cpu: self.cpu, involuntary: self.involuntary })
     }
 
     #[cold]
@@ -292,7 +292,7 @@ fn recorded(
     (cpu, activations): (u32, u64),
     every_ns: u64,
     policy: Policy,
-) -> Result<Vec<Woke>, Refusal> {
+) -> Result<Vec<ActivationRow>, Refusal> {
     let recorder = Recorder::start(driver, every_ns, cpu, policy, activations + 1)?;
     let due = Duration::from_nanos(every_ns.saturating_mul(activations + 1));
     // A thread that is late misses periods, and an ordinary one waits for its turn; but not forever.
@@ -312,21 +312,28 @@ fn recorded(
 }
 
 /// The recorder's rows as activations: what is missing between two times on its grid was missed.
-fn of_activations(rows: &[Activation], every_ns: u64, cpu: u64) -> Vec<Woke> {
+fn of_activations(rows: &[Activation], every_ns: u64, cpu: u64) -> Vec<ActivationRow> {
     let mut last: Option<u64> = None;
     let one = |row: &Activation| {
         let passed = last.map_or(1, |last| row.expires_ns.saturating_sub(last) / every_ns.max(1));
         last = Some(row.expires_ns);
         let user_ns = row.task_ns.saturating_sub(row.expires_ns);
         let irq_ns = Some(row.irq_ns.saturating_sub(row.expires_ns));
-        Woke { missed: passed.saturating_sub(1), user_ns, work_ns: user_ns, irq_ns, cpu, ..Woke::default() }
+        ActivationRow {
+            missed: passed.saturating_sub(1),
+            user_ns,
+            work_ns: user_ns,
+            irq_ns,
+            cpu,
+            ..ActivationRow::default()
+        }
     };
     rows.iter().map(one).collect()
 }
 
 /// The tracer's rows as activations. Its thread skips the periods that it was late for, as a task does here; a record
 /// that is missing is a period of which nothing is known.
-fn of_rows(rows: &[Row], every_ns: u64, cpu: u64) -> Vec<Woke> {
+fn of_rows(rows: &[Row], every_ns: u64, cpu: u64) -> Vec<ActivationRow> {
     let (mut missed, mut skipped, mut last) = (0, 0, None);
     let mut woken = Vec::new();
     for row in rows {
@@ -337,7 +344,15 @@ fn of_rows(rows: &[Row], every_ns: u64, cpu: u64) -> Vec<Woke> {
             continue;
         };
         let (user_ns, work_ns, irq_ns) = (late, late, row.irq_ns);
-        woken.push(Woke { missed, skipped, user_ns, work_ns, irq_ns, cpu, ..Woke::default() });
+        woken.push(ActivationRow {
+            missed,
+            skipped,
+            user_ns,
+            work_ns,
+            irq_ns,
+            cpu,
+            ..ActivationRow::default()
+        });
         (missed, skipped) = (late / every_ns, 0);
     }
     woken

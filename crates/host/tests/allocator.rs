@@ -47,7 +47,7 @@ fn compare() {
             assert!(faults_all(*real) || *real <= 16 && *ours <= 16, "{megabytes} MiB: {real} and {ours}");
         }
         let last = ours[ROUNDS - 1] >= if huge_pages_always() { pages / 512 } else { pages };
-        assert_eq!(last, bytes >= allocator::MOST, "{megabytes} MiB fault in the end, or do not");
+        assert_eq!(last, bytes >= allocator::MAX_BLOCK_BYTES, "{megabytes} MiB fault in the end, or do not");
     }
 }
 

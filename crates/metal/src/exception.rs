@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 /// An exception as it was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Taken {
+pub struct ExceptionFrame {
     /// Which of the 16 entries of the vector table, from 0.
     pub vector: u64,
     /// `ESR_EL1`.
@@ -90,7 +90,7 @@ const KINDS: [&str; 4] = ["synchronous exception", "interrupt", "fast interrupt"
 /// The groups.
 const FROM: [&str; 4] = ["on the stack of EL0", "", "from below in AArch64", "from below in AArch32"];
 
-impl Taken {
+impl ExceptionFrame {
     /// Is it an interrupt?
     #[must_use]
     pub fn is_interrupt(&self) -> bool {
@@ -100,7 +100,7 @@ impl Taken {
     /// One sentence: what it was, then the registers.
     #[must_use]
     pub fn words(&self) -> String {
-        let Taken { vector, esr, far, elr, image } = *self;
+        let ExceptionFrame { vector, esr, far, elr, image } = *self;
         let kind = KINDS[(vector % 4) as usize];
         let from = FROM[(vector / 4 % 4) as usize];
         let mut what = match vector % 4 {
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     fn taken(vector: u64, esr: u64) -> String {
-        Taken { vector, esr, far: 0x7f_ffff_f000, elr: 0x4008_1234, image: 0x4008_0000 }.words()
+        ExceptionFrame { vector, esr, far: 0x7f_ffff_f000, elr: 0x4008_1234, image: 0x4008_0000 }.words()
     }
 
     #[test]

@@ -75,7 +75,9 @@ pub fn ratio(uncached: &Run, cached: &Run) -> String {
     let hundredths = (uncached.ticks * 100).checked_div(cached.ticks).unwrap_or(0);
     let faster = uncached.ticks.saturating_sub(cached.ticks).checked_div(cached.ticks).unwrap_or(0) * 100;
     let verdict = match hundredths {
-        0..NEAR => "the two do not differ as memory and a cache do: the attributes are not in force".into(),
+        0..MAX_HIT_TICKS => {
+            "the two do not differ as memory and a cache do: the attributes are not in force".into()
+        }
         _ => format!("cacheable is {faster} % faster, as the study counts"),
     };
     format!("#   ratio {}.{:02}: {verdict}", hundredths / 100, hundredths % 100)
@@ -83,7 +85,7 @@ pub fn ratio(uncached: &Run, cached: &Run) -> String {
 
 /// A ratio below this many hundredths is no ratio of memory to a cache: no memory serves within twice the time of a
 /// loop that a first-level cache serves.
-const NEAR: u64 = 200;
+const MAX_HIT_TICKS: u64 = 200;
 
 /// What stands above the runs. `believable`: it is silicon; `coherent`: `SMPEN` is set, as far as is known.
 #[must_use]

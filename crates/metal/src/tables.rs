@@ -78,7 +78,7 @@ impl Leaf {
 
 /// Where an address leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Walked {
+pub struct TableWalk {
     /// Physical address.
     pub pa: u64,
     /// How.
@@ -181,7 +181,7 @@ impl<'a> Tables<'a> {
 
     /// Where `va` leads, by walking as the hardware does.
     #[must_use]
-    pub fn walk(&self, va: u64) -> Option<Walked> {
+    pub fn walk(&self, va: u64) -> Option<TableWalk> {
         if va >= SPACE {
             return None;
         }
@@ -204,9 +204,9 @@ fn level(va: u64, level: u32) -> usize {
     (va >> (12 + 9 * (3 - level)) & 0x1ff) as usize
 }
 
-fn walked(entry: u64, va: u64, grain: Grain) -> Walked {
+fn walked(entry: u64, va: u64, grain: Grain) -> TableWalk {
     let inside = grain.bytes() - 1;
-    Walked {
+    TableWalk {
         pa: entry & ADDRESS & !inside | va & inside,
         leaf: Leaf { index: entry >> 2 & 7, writable: entry >> 7 & 1 == 0, executable: entry >> 53 & 1 == 0 },
         grain,
@@ -248,9 +248,9 @@ mod tests {
         tables.map(0x10_0000_0000, 0x1000_0000, 2 * BLOCK, nc, Grain::Block).unwrap();
         tables.map(0x8_0000, 0x8_0000, 3 * PAGE, code, Grain::Page).unwrap();
         let walked = tables.walk(0x10_0000_0000 + BLOCK + 0x1238).unwrap();
-        assert_eq!(walked, Walked { pa: 0x1000_0000 + BLOCK + 0x1238, leaf: nc, grain: Grain::Block });
+        assert_eq!(walked, TableWalk { pa: 0x1000_0000 + BLOCK + 0x1238, leaf: nc, grain: Grain::Block });
         let walked = tables.walk(0x8_2ff8).unwrap();
-        assert_eq!(walked, Walked { pa: 0x8_2ff8, leaf: code, grain: Grain::Page });
+        assert_eq!(walked, TableWalk { pa: 0x8_2ff8, leaf: code, grain: Grain::Page });
         for nowhere in
             [0, 0x8_3000, 0x7_fff8, 0x10_0000_0000 - 8, 0x10_0000_0000 + 2 * BLOCK, SPACE, u64::MAX]
         {

@@ -13,7 +13,7 @@ use fathom_probe::machine::batch::stride::{self, KEYS, Sweep};
 use fathom_probe::machine::{MapRequest, Mapping, Operation, Pages, Refusal};
 use fathom_probe::splitmix::mix;
 
-use crate::cache::MOST_NUMBERS;
+use crate::cache::MAX_NUMBERS;
 use crate::description::{Description, Frames};
 use crate::uncached::{WINDOW, WINDOWS, place};
 
@@ -43,13 +43,13 @@ pub(crate) struct Cursor {
 
 /// A sweep's buffer as laid, and the position that the sweep has reached.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Swept {
+pub(crate) struct SweepBuffer {
     sweep: Sweep,
     seed: u64,
     reached: u64,
 }
 
-impl Swept {
+impl SweepBuffer {
     /// The places that it covers.
     fn range(&self) -> Range<u64> {
         let start = place(self.sweep.base);
@@ -93,7 +93,7 @@ pub(crate) struct Arena {
     /// The offset that memory never linked reads as: the first mapping's first cell.
     first: u64,
     chains: Vec<Initialised>,
-    swept: Option<Swept>,
+    swept: Option<SweepBuffer>,
     links: HashMap<u64, u64>,
     /// The links of a lap through single cells.
     lap: HashMap<u64, u64>,
@@ -107,8 +107,8 @@ impl Arena {
         // Lines and pages of everything, tables included, must fit the numbers that caches keep.
         let line = description.levels.iter().map(|l| l.line).min().unwrap_or(64);
         // Pages of every window have numbers of their own.
-        let pages = (MOST_NUMBERS / 2) / (2 * WINDOWS.next_power_of_two() as u64) * page;
-        let reach = (MOST_NUMBERS * line / 8 * 7).min(pages);
+        let pages = (MAX_NUMBERS / 2) / (2 * WINDOWS.next_power_of_two() as u64) * page;
+        let reach = (MAX_NUMBERS * line / 8 * 7).min(pages);
         let bytes = memory.size.min(reach) / page * page;
         let down = |bytes: u64, page: u64| bytes / page * page;
         let base = Part { start: 0, bytes: down(bytes / 2, page), page };
@@ -237,7 +237,7 @@ impl Arena {
         self.chains.retain(|initialised| initialised.end <= start || initialised.start >= end);
         self.links.retain(|at, _| !(start..end).contains(at));
         self.cursor = None;
-        self.swept = Some(Swept { sweep: *sweep, seed, reached: 0 });
+        self.swept = Some(SweepBuffer { sweep: *sweep, seed, reached: 0 });
         Ok(())
     }
 
@@ -258,7 +258,7 @@ impl Arena {
 
     /// The sweep in force, if it is this one, its contents are as its own accesses left them, and a run from
     /// position `from` goes on from there.
-    pub fn going_on(&self, sweep: &Sweep, from: u64) -> Option<Swept> {
+    pub fn going_on(&self, sweep: &Sweep, from: u64) -> Option<SweepBuffer> {
         let swept = self.swept.filter(|s| s.sweep == *sweep && self.links.is_empty())?;
         // Lap 0 leaves everything as it is, so it may be gone through in any order before the first.
         let lap_0 = |position: u64| position <= sweep.cells;

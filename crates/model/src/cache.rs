@@ -19,7 +19,7 @@ const FLAG_BITS: u32 = 2;
 /// No entry. As a number it is the last one that 30 bits hold, which no line in reach has.
 const FREE: u32 = u32::MAX;
 /// Lines and pages are numbered below this.
-pub(crate) const MOST_NUMBERS: u64 = (1 << (32 - FLAG_BITS)) - 1;
+pub(crate) const MAX_NUMBERS: u64 = (1 << (32 - FLAG_BITS)) - 1;
 
 /// What left a set to make room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ enum State {
     /// Nibbles of a word; a use counts for LRU and not for FIFO.
     Nibbles { uses: bool },
     /// The order of the entries.
-    Moved { uses: bool },
+    TransferRows { uses: bool },
     /// Bits of a word.
     Tree,
     /// A bit a way of a word; when no bit is clear at a replacement, all are cleared.
@@ -92,7 +92,7 @@ impl State {
     /// Words a set.
     fn words(self) -> usize {
         match self {
-            State::Moved { .. } | State::Nothing => 0,
+            State::TransferRows { .. } | State::Nothing => 0,
             State::Ages(_) => 2,
             _ => 1,
         }
@@ -122,8 +122,8 @@ impl Cache {
         let state = match policy {
             Replacement::Lru if short => State::Nibbles { uses: true },
             Replacement::Fifo if short => State::Nibbles { uses: false },
-            Replacement::Lru => State::Moved { uses: true },
-            Replacement::Fifo => State::Moved { uses: false },
+            Replacement::Lru => State::TransferRows { uses: true },
+            Replacement::Fifo => State::TransferRows { uses: false },
             Replacement::TreePlru => State::Tree,
             Replacement::Nru => State::Referenced { random: false },
             Replacement::NruRandom => State::Referenced { random: true },
@@ -301,7 +301,7 @@ impl Cache {
     /// A fill under the policies that do not keep their order in nibbles.
     #[inline(never)]
     fn replace(&mut self, set: usize, entry: u32) -> u32 {
-        if let State::Moved { .. } = self.state {
+        if let State::TransferRows { .. } = self.state {
             let entries = self.set(set);
             entries.rotate_right(1);
             return std::mem::replace(&mut entries[0], entry);
@@ -320,7 +320,7 @@ impl Cache {
         self.set(set)[way] = FREE;
         match self.state {
             State::Nibbles { .. } => self.words[set] = words::eldest(self.words[set], way as u64, self.ways),
-            State::Moved { .. } => self.set(set)[way..].rotate_left(1),
+            State::TransferRows { .. } => self.set(set)[way..].rotate_left(1),
             State::Referenced { .. } | State::Recent => self.words[set] &= !(1 << way),
             State::Tree | State::Last | State::Ages(_) | State::Nothing => {}
         }
@@ -379,8 +379,8 @@ impl Cache {
         match self.state {
             State::Tree => self.words[set] = words::tree_use(self.words[set], ways, way),
             State::Referenced { .. } => self.words[set] |= 1 << way,
-            State::Moved { uses: true } => self.set(set)[..=way].rotate_right(1),
-            State::Moved { .. } | State::Nibbles { .. } | State::Nothing => {}
+            State::TransferRows { uses: true } => self.set(set)[..=way].rotate_right(1),
+            State::TransferRows { .. } | State::Nibbles { .. } | State::Nothing => {}
             _ => self.note_more(set, way),
         }
     }

@@ -73,7 +73,7 @@ pub struct Expected {
 /// Spacing of the lines in the survey's TLB pairs, bytes.
 const SPACING: f64 = 128.0;
 /// Most pages of a TLB pair.
-const MOST_PAGES: u64 = 8192;
+const MAX_PAGES: u64 = 8192;
 
 /// The levels that loads see, nearest first: those of the expected tiers but the last.
 #[must_use]
@@ -161,7 +161,7 @@ fn tlbs(d: &Description, data: &[&Level]) -> Vec<Tlb> {
             WalkFrom::Level(name) => {
                 let from = data.iter().position(|l| l.name == *name).unwrap_or(0);
                 // At the largest pair: a spaced line and a descriptor a page.
-                let footprint = MOST_PAGES as f64 * (SPACING + 8.0);
+                let footprint = MAX_PAGES as f64 * (SPACING + 8.0);
                 let held = data.iter().position(|l| l.size as f64 >= footprint).map(|l| l.max(from));
                 let far = held.map_or_else(|| closed_row(d), |l| data[l].latency.in_cycles(hz));
                 Range { low: data[from].latency.in_cycles(hz), high: far }
@@ -172,7 +172,7 @@ fn tlbs(d: &Description, data: &[&Level]) -> Vec<Tlb> {
     };
     able.iter()
         .enumerate()
-        .filter(|(_, (_, t))| u64::from(t.entries) * 2 <= MOST_PAGES)
+        .filter(|(_, (_, t))| u64::from(t.entries) * 2 <= MAX_PAGES)
         // A miss that costs nothing cannot be seen (the MicroTLB of the ARM1176).
         .filter(|(i, _)| able.get(i + 1).is_none_or(|(_, next)| next.latency.in_cycles(hz) > 0.0))
         .map(|(i, (nth, t))| {

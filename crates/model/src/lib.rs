@@ -22,5 +22,5 @@ mod uncached;
 
 pub use description::{Description, DescriptionError};
 pub use machine::Cell;
-pub use model::{Kind, Model, Outcome, Translated};
+pub use model::{GuestTranslation, Kind, Model, Outcome};
 pub use time::UNITS_PER_CYCLE;

@@ -114,17 +114,17 @@ impl Machine for Model {
     fn now(&mut self) -> Ticks {
         let time = self.clock();
         let ticks = self.timer.read(time);
-        self.pass(self.timer.overhead);
+        self.advance(self.timer.overhead);
         ticks
     }
 
     fn alu(&mut self, n: u64) {
-        self.pass(n.saturating_mul(UNITS_PER_CYCLE));
+        self.advance(n.saturating_mul(UNITS_PER_CYCLE));
     }
 
     #[inline(always)]
     fn charge(&mut self, ops: Ops) {
-        self.spend(ops);
+        self.charge(ops);
     }
 
     /// What a trial before this one linked is no concern of it, and would have every load looked up.
@@ -140,7 +140,7 @@ impl Machine for Model {
     /// afterwards, so that a trial depends on nothing that ran before it; with random replacement,
     /// a predecessor's lines would otherwise linger in full sets for many laps.
     fn initialise(&mut self, chain: &Chain) -> Result<(), Refusal> {
-        self.cool();
+        self.flush_all();
         self.arena.initialise(chain)
     }
 
@@ -171,7 +171,7 @@ impl Machine for Model {
 
     /// Remembered without a store, and caches and TLBs are empty afterwards.
     fn initialise_cells(&mut self, cells: &[Cell]) {
-        self.cool();
+        self.flush_all();
         self.arena.initialise_cells(&cells.iter().map(|cell| cell.0).collect::<Vec<u64>>());
     }
 
@@ -182,7 +182,7 @@ impl Machine for Model {
 
     /// Remembered like a chain, and caches and TLBs are empty afterwards.
     fn initialise_sweep(&mut self, sweep: &Sweep, seed: u64) -> Result<(), Refusal> {
-        self.cool();
+        self.flush_all();
         self.arena.initialise_sweep(sweep, seed)
     }
 

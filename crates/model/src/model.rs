@@ -8,7 +8,7 @@ mod trace;
 mod wakeup;
 mod windows;
 
-pub use issue::Translated;
+pub use issue::GuestTranslation;
 pub use trace::{Kind, Outcome};
 
 use fathom_probe::machine::{Attribute, Controls, Ops, Refusal};
@@ -162,7 +162,7 @@ impl Model {
     }
 
     /// Empties every cache and TLB: what a trial meets when its memory was laid long ago.
-    pub(crate) fn cool(&mut self) {
+    pub(crate) fn flush_all(&mut self) {
         self.hierarchy.empty();
         for agent in &mut self.agents {
             agent.tlbs.empty();
@@ -195,14 +195,14 @@ impl Model {
             return Err(Refusal::new(reason, "ask for whole pages of one mapping"));
         };
         self.frames.alias(place(base)..place(end), frames * page);
-        self.cool();
+        self.flush_all();
         Ok(())
     }
 
     /// Gives every page its own frame again.
     pub(crate) fn unalias(&mut self) {
         if self.frames.unalias() {
-            self.cool();
+            self.flush_all();
         }
     }
 
@@ -226,14 +226,14 @@ impl Model {
 
     /// Lets time pass on CPU 0.
     #[inline(always)]
-    pub(crate) fn pass(&mut self, units: u64) {
+    pub(crate) fn advance(&mut self, units: u64) {
         self.agents[0].clock += units;
     }
 
     /// Charges operations to CPU 0.
     #[inline(always)]
-    pub(crate) fn spend(&mut self, ops: Ops) {
-        self.pass(ops.alu * self.ops.0 + ops.branch * self.ops.1);
+    pub(crate) fn charge(&mut self, ops: Ops) {
+        self.advance(ops.alu * self.ops.0 + ops.branch * self.ops.1);
     }
 
     /// A load; without `FULL` neither translated nor timed.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::cache::{Cache, MOST_NUMBERS};
+use crate::cache::{Cache, MAX_NUMBERS};
 use crate::description::{Description, Holds, Index, WalkFrom};
 use crate::rng::{Rng, Use};
 use crate::time::Scale;
@@ -171,7 +171,7 @@ impl Paging {
         let huge = usize::from(self.sizes[1] > self.sizes[0] && bytes >= self.sizes[1]);
         let number = address >> [self.base_shift, self.huge_shift][huge];
         let key = (number << 1 | huge as u64) as u32;
-        (number < MOST_NUMBERS / 2).then_some(Page { key, number: number as u32, huge })
+        (number < MAX_NUMBERS / 2).then_some(Page { key, number: number as u32, huge })
     }
 
     /// The address of a walk's descriptor number `fetch`, counted from the last level.

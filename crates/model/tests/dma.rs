@@ -6,7 +6,7 @@ use common::random_description;
 use fathom_model::Model;
 use fathom_model::description::{Coherence, Description};
 use fathom_probe::machine::dma::{
-    Batch, Direction, Engine, Maintenance, Mistake, Strategy, Transferred, Transfers,
+    Batch, Direction, Engine, Maintenance, Mistake, Strategy, TransferTimes, Transfers,
 };
 use fathom_probe::machine::{Attribute, Dma, Refusal};
 
@@ -19,12 +19,17 @@ fn requested(strategy: Strategy, direction: Direction) -> Transfers {
 }
 
 /// So many transfers on a machine that nothing ran on before.
-fn run(d: &Description, requested: &Transfers, bytes: u64, count: u64) -> Result<Vec<Transferred>, Refusal> {
+fn run(
+    d: &Description,
+    requested: &Transfers,
+    bytes: u64,
+    count: u64,
+) -> Result<Vec<TransferTimes>, Refusal> {
     let batch = Batch { bytes, seed: 7, first: 0, count };
     Model::new(d, 1).transfer(requested, &batch).map(|(_, rows)| rows)
 }
 
-fn rows(d: &Description, requested: &Transfers, bytes: u64, count: u64) -> Vec<Transferred> {
+fn rows(d: &Description, requested: &Transfers, bytes: u64, count: u64) -> Vec<TransferTimes> {
     run(d, requested, bytes, count).unwrap_or_else(|r| panic!("{}: {requested:?}: {}", d.name, r.reason))
 }
 
@@ -216,14 +221,14 @@ widest = "32"
 }
 
 /// A row in ns.
-fn ns(d: &Description, requested: &Transfers, bytes: u64, count: u64) -> Transferred {
+fn ns(d: &Description, requested: &Transfers, bytes: u64, count: u64) -> TransferTimes {
     let batch = Batch { bytes, seed: 7, first: 0, count };
     let (channel, rows) =
         Model::new(d, 1).transfer(requested, &batch).unwrap_or_else(|r| panic!("{}", r.reason));
     assert_eq!((channel.engine, channel.coherent, channel.chunks), (Engine::Described, false, 1));
     let ns = |units: u64| units * 1_000_000_000 / channel.hz;
     let row = rows.last().expect("there are some");
-    Transferred {
+    TransferTimes {
         used: ns(row.used),
         copy: ns(row.copy),
         map: ns(row.map),

@@ -4,7 +4,7 @@ mod common;
 
 use common::{Draw, random_description};
 use fathom_model::description::{DeviceCosts, Gathering, Mixed, Through, Time, Uncached};
-use fathom_model::{Cell, Description, Kind, Model, Translated, catalog};
+use fathom_model::{Cell, Description, GuestTranslation, Kind, Model, catalog};
 use fathom_probe::chain::{Chain, Layout, Order};
 use fathom_probe::machine::batch::copy::{self, BEYOND, Copying};
 use fathom_probe::machine::batch::stride::{self, Sweep, UNROLL};
@@ -276,17 +276,17 @@ fn a_guest_s_accesses_cost_what_the_model_s_own_do() {
         // As numbers of pages the guest's windows are elsewhere, but as far apart.
         let there = pa + (n as u64) * (own.arena_bytes().next_power_of_two());
         let descriptors = tables(va);
-        let t = Translated { va: there, pa, page_bytes: 4096, mair, descriptors: &descriptors };
+        let t = GuestTranslation { va: there, pa, page_bytes: 4096, mair, descriptors: &descriptors };
         let theirs = guest.issue(0, kind, &t, 8).expect("inside");
         let ours = own.access(0, va, kind).expect("inside");
         assert_eq!((theirs.level, theirs.walked), (ours.level, ours.walked));
     }
     assert!(own.cycles() > 0 && guest.cycles().abs_diff(own.cycles()) * 100 < own.cycles());
-    let far = Translated { va: 1 << 60, pa: 0, page_bytes: 4096, mair: 0xff, descriptors: &[0] };
+    let far = GuestTranslation { va: 1 << 60, pa: 0, page_bytes: 4096, mair: 0xff, descriptors: &[0] };
     assert!(guest.issue(0, Kind::Load, &far, 8).is_err());
-    assert!(guest.issue(9, Kind::Load, &Translated { va: 0, ..far }, 8).is_err());
-    assert!(guest.issue(0, Kind::Load, &Translated { va: 0, pa: 1 << 50, ..far }, 8).is_err());
-    assert!(guest.issue(0, Kind::Load, &Translated { va: 0, mair: 0x40, ..far }, 8).is_err());
+    assert!(guest.issue(9, Kind::Load, &GuestTranslation { va: 0, ..far }, 8).is_err());
+    assert!(guest.issue(0, Kind::Load, &GuestTranslation { va: 0, pa: 1 << 50, ..far }, 8).is_err());
+    assert!(guest.issue(0, Kind::Load, &GuestTranslation { va: 0, mair: 0x40, ..far }, 8).is_err());
 }
 
 /// Whatever a trial can tell of a model.

@@ -5,8 +5,8 @@ mod common;
 use common::random_description;
 use fathom_model::description::{Stage, Time, Wakeup};
 use fathom_model::{Description, Model, catalog};
-use fathom_probe::machine::{Machine, Stream, Wake as _, Wakes, Woke};
-use fathom_probe::pattern::{self, Beside, Memory, Trial, Wake};
+use fathom_probe::machine::{ActivationRow, Machine, Stream, Wake as _, Wakes};
+use fathom_probe::pattern::{self, CoRunning, Memory, Trial, Wake};
 
 fn machine(name: &str) -> Description {
     catalog::load(name).expect("embedded").expect("sound")
@@ -35,12 +35,12 @@ fn waiting(wakes: Wakes, with: &[u64]) -> Trial {
         loads: 1,
         samples: 200,
         warm: 20,
-        beside: Beside { streams, ..Beside::default() },
+        beside: CoRunning { streams, ..CoRunning::default() },
         ..Trial::of(Wake::of(wakes))
     }
 }
 
-fn woken(d: &Description, seed: u64, trial: &Trial) -> Vec<Woke> {
+fn woken(d: &Description, seed: u64, trial: &Trial) -> Vec<ActivationRow> {
     let mut model = Model::new(d, seed);
     model.quiet_begin();
     pattern::run(&mut model, trial).expect("woken").rows.woken().to_vec()
@@ -63,7 +63,7 @@ const LOADS: [(&str, &[u64]); 4] =
     [("idle", &[]), ("128 MiB", &[128 << 20]), ("2 MiB", &[2 << 20]), ("256 KiB", &[256 << 10])];
 const SEEDS: u64 = 9;
 
-fn mean(rows: &[Woke]) -> f64 {
+fn mean(rows: &[ActivationRow]) -> f64 {
     rows.iter().map(|w| w.user_ns as f64 / 1e3).sum::<f64>() / rows.len() as f64
 }
 
@@ -74,8 +74,8 @@ fn extremes(mut values: Vec<f64>) -> (f64, f64, f64) {
 }
 
 /// One line of the table, over the activations of all seeds.
-fn tell(what: &str, rows: &[Vec<Woke>]) {
-    let place = |of: fn(&Woke) -> u64| {
+fn tell(what: &str, rows: &[Vec<ActivationRow>]) {
+    let place = |of: fn(&ActivationRow) -> u64| {
         let mut all: Vec<f64> = rows.iter().flatten().map(|w| of(w) as f64 / 1e3).collect();
         all.sort_by(f64::total_cmp);
         format!("{:7.2} {:7.2} {:7.2}", all[all.len() / 2], all[all.len() * 99 / 100], all[all.len() - 1])
@@ -122,7 +122,7 @@ fn a_first_wake_up_finds_nothing_and_what_is_swept_between_drives_it_out_again()
     assert!(spoilt.iter().all(|w| w.user_ns > 2 * warm[0].user_ns), "{spoilt:?} {:?}", warm[0]);
     let wakes = Wakes { flushed: true, traced: true, ..Wakes::default() };
     let flushed = woken(&d, 1, &waiting(wakes, &[]));
-    let walk = |w: &Woke| w.work_ns - w.user_ns;
+    let walk = |w: &ActivationRow| w.work_ns - w.user_ns;
     assert!(walk(&flushed[9]) > walk(&warm[9]) + 90, "its own line comes from memory: {:?}", flushed[9]);
 }
 
@@ -226,7 +226,8 @@ fn what_an_absent_l2_costs_is_less_where_another_cpu_has_taken_it() {
                 let users = ["am5728", "am5728-l2-off"].map(|name| {
                     let d = scaled(&machine(name), lines);
                     let requested = Trial { samples: 40, ..trial(every, with) };
-                    let rows: Vec<Vec<Woke>> = (1..=SEEDS).map(|seed| woken(&d, seed, &requested)).collect();
+                    let rows: Vec<Vec<ActivationRow>> =
+                        (1..=SEEDS).map(|seed| woken(&d, seed, &requested)).collect();
                     tell(&format!("{name:13} {:4} us, lines x {lines:.2}, {load}", every / 1000), &rows);
                     rows.iter().map(|rows| mean(rows)).collect::<Vec<f64>>()
                 });

@@ -202,7 +202,7 @@ impl<M: Machine, L: Lines> Server<'_, M, L> {
         let before = self.machine.watch();
         let outcome = pattern::run(self.machine, trial);
         let after = self.machine.watch();
-        let outcome = outcome.and_then(|result| self.machine.kept_time().map(|()| result));
+        let outcome = outcome.and_then(|result| self.machine.clock_was_available().map(|()| result));
         self.machine.quiet_end();
         let ended = self.machine.watch();
         match outcome {

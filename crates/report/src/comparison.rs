@@ -12,7 +12,7 @@ use crate::text;
 /// counts for the exit status.
 #[must_use]
 pub fn comparison(c: &Comparison, names: [&str; 2], beyond: Option<f64>, style: &Style) -> String {
-    let style = Style { width: style.width.clamp(Style::NARROWEST, Style::WIDEST), ..*style };
+    let style = Style { width: style.width.clamp(Style::MIN_COLUMNS, Style::MAX_COLUMNS), ..*style };
     write(c, names, beyond, style).finish()
 }
 

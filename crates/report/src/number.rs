@@ -17,7 +17,7 @@ pub struct Shown {
 const DIGITS_ALONE: i32 = 4;
 
 /// Digits after the point that no number exceeds: a picosecond of a time in microseconds.
-const MOST_DECIMALS: i32 = 6;
+const MAX_DECIMALS: i32 = 6;
 
 /// Beyond these a number is printed with an exponent, so that a column stays a column.
 const PLAIN: std::ops::Range<f64> = 1e-4..1e12;
@@ -37,7 +37,7 @@ fn decimals(value: f64, low: f64, high: f64) -> usize {
     } else {
         DIGITS_ALONE - 1 - exponent(value)
     };
-    digits.clamp(0, MOST_DECIMALS) as usize
+    digits.clamp(0, MAX_DECIMALS) as usize
 }
 
 fn is_plain(v: f64) -> bool {
@@ -170,7 +170,7 @@ pub fn column<'a>(findings: impl Iterator<Item = Option<&'a Finding>> + Clone) -
     let (least, most) = COLUMN_DIGITS;
     let decimals = match sizes.iter().all(|v| v.fract() == 0.0) {
         true => 0,
-        false => (least - 1 - exponent(smallest)).min(most - 1 - exponent(largest)).clamp(0, MOST_DECIMALS),
+        false => (least - 1 - exponent(smallest)).min(most - 1 - exponent(largest)).clamp(0, MAX_DECIMALS),
     };
     let show = |f: Option<&Finding>| match f.map(|f| (f, finite(f))) {
         None => "-".to_owned(),

@@ -7,17 +7,17 @@ pub struct Style {
     pub colour: bool,
     /// May characters beyond ASCII be used?
     pub unicode: bool,
-    /// Columns that no line exceeds, but for a command; fewer than [`Style::NARROWEST`] count as that many, and more than
-    /// [`Style::WIDEST`] as that many.
+    /// Columns that no line exceeds, but for a command; fewer than [`Style::MIN_COLUMNS`] count as that many, and more than
+    /// [`Style::MAX_COLUMNS`] as that many.
     pub width: usize,
 }
 
 impl Style {
     /// The narrowest width that output is fitted to, in columns.
-    pub const NARROWEST: usize = 60;
+    pub const MIN_COLUMNS: usize = 60;
 
     /// The widest width that output is fitted to, in columns.
-    pub const WIDEST: usize = 200;
+    pub const MAX_COLUMNS: usize = 200;
 }
 
 impl Default for Style {

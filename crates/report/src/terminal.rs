@@ -21,7 +21,7 @@ pub use doctor::examination;
 /// `next` is the next command to type, printed last.
 #[must_use]
 pub fn terminal(report: &Report, kind: &ReportKind, style: &Style, next: Option<&str>) -> String {
-    let style = Style { width: style.width.clamp(Style::NARROWEST, Style::WIDEST), ..*style };
+    let style = Style { width: style.width.clamp(Style::MIN_COLUMNS, Style::MAX_COLUMNS), ..*style };
     let report = text::clean_report(report, style.unicode);
     let mut page = Page::new(style);
     answer(&mut page, &report, kind);

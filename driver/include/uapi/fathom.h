@@ -89,7 +89,7 @@ struct fathom_info {
 };
 
 /* A region's limits, and those of an opening. */
-#define FATHOM_REGION_MOST_BYTES	(64ULL << 20)
+#define FATHOM_REGION_MAX_BYTES	(64ULL << 20)
 #define FATHOM_REGIONS_MOST		256
 #define FATHOM_COLOURS_MOST		256
 
@@ -98,7 +98,7 @@ struct fathom_info {
 
 /**
  * struct fathom_region - memory with an attribute, or with a colour
- * @bytes: in: wanted, 1 to FATHOM_REGION_MOST_BYTES; out: whole pages
+ * @bytes: in: wanted, 1 to FATHOM_REGION_MAX_BYTES; out: whole pages
  * @attribute: FATHOM_WRITE_BACK ...
  * @flags: in: 0; out: FATHOM_REGION_...
  * @colour: below @colours: every page's frame number modulo @colours
@@ -162,9 +162,9 @@ struct fathom_translate {
 #define FATHOM_TO_DEVICE	0
 #define FATHOM_FROM_DEVICE	1
 
-#define FATHOM_DMA_MOST_BYTES	(1ULL << 20)
-#define FATHOM_DMA_MOST_COUNT	4096
-#define FATHOM_DMA_MOST_TOTAL	(64ULL << 20)	/* bytes x count */
+#define FATHOM_DMA_MAX_BYTES	(1ULL << 20)
+#define FATHOM_DMA_MAX_COUNT	4096
+#define FATHOM_DMA_MAX_TOTAL	(64ULL << 20)	/* bytes x count */
 
 /* Bits of fathom_dma_sample.flags. */
 #define FATHOM_SAMPLE_UNPROVEN	(1U << 0)	/* nothing moved, so nothing was compared */
@@ -205,8 +205,8 @@ struct fathom_dma_sample {
  * @strategy: FATHOM_STREAMING_COPY ...
  * @direction: FATHOM_TO_DEVICE or FATHOM_FROM_DEVICE
  * @engine: FATHOM_ENGINE_...
- * @count: samples wanted, 1 to FATHOM_DMA_MOST_COUNT
- * @bytes: of a transfer, 1 to FATHOM_DMA_MOST_BYTES
+ * @count: samples wanted, 1 to FATHOM_DMA_MAX_COUNT
+ * @bytes: of a transfer, 1 to FATHOM_DMA_MAX_BYTES
  * @seed: of the data
  * @samples: address of @count struct fathom_dma_sample
  * @done: out: samples made; fewer than @count where a signal came
@@ -275,8 +275,8 @@ struct fathom_alloc_sample {
  * struct fathom_dma_alloc - allocations, timed
  * @kind: FATHOM_ALLOC_...
  * @engine: whose device they are for
- * @bytes: 1 to FATHOM_DMA_MOST_BYTES
- * @count: samples wanted, 1 to FATHOM_DMA_MOST_COUNT
+ * @bytes: 1 to FATHOM_DMA_MAX_BYTES
+ * @count: samples wanted, 1 to FATHOM_DMA_MAX_COUNT
  * @done: out: samples made
  * @samples: address of @count struct fathom_alloc_sample
  * @raw: out: as in struct fathom_dma_run, of the last
@@ -345,17 +345,17 @@ struct fathom_cache_id {
 #define FATHOM_POLICY_FIFO	2	/* SCHED_FIFO, the middle one */
 #define FATHOM_POLICIES		3
 
-#define FATHOM_WAKE_LEAST_NS	50000ULL
-#define FATHOM_WAKE_MOST_NS	1000000000ULL
-#define FATHOM_WAKE_MOST_ROWS	1000000
+#define FATHOM_WAKE_MIN_NS	50000ULL
+#define FATHOM_WAKE_MAX_NS	1000000000ULL
+#define FATHOM_WAKE_MAX_ROWS	1000000
 #define FATHOM_WAKES_MOST	4	/* recorders of all openings together; more: EBUSY */
 
 /**
  * struct fathom_wake_start - a timer that wakes a thread of the kernel's
- * @period_ns: FATHOM_WAKE_LEAST_NS to FATHOM_WAKE_MOST_NS
+ * @period_ns: FATHOM_WAKE_MIN_NS to FATHOM_WAKE_MAX_NS
  * @cpu: where, online
  * @policy: FATHOM_POLICY_...
- * @rows: activations to record, 1 to FATHOM_WAKE_MOST_ROWS; then it ends
+ * @rows: activations to record, 1 to FATHOM_WAKE_MAX_ROWS; then it ends
  * @reserved: 0
  * @offset: out: what to give to mmap(PROT_READ, MAP_SHARED)
  * @bytes: out: how much can be mapped

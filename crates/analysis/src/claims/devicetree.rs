@@ -14,7 +14,7 @@ const FACT: &str = "devicetree.blob";
 const DEEPEST: usize = 64;
 /// A node with more properties of interest than this is refused; real CPU nodes have about ten. With
 /// it and the map of phandles, reading takes time linear in the blob.
-const MOST_PROPERTIES: usize = 64;
+const MAX_PROPERTIES: usize = 64;
 
 pub(super) fn decode(facts: &Facts, out: &mut Decoded) {
     let Some(blob) = facts.bytes(FACT, &mut out.complaints) else { return };
@@ -147,9 +147,9 @@ impl<'a> Tree<'a> {
                     let node =
                         open.last().ok_or_else(|| format!("has a property at {at} outside of a node"))?;
                     let properties = &mut nodes[*node].properties;
-                    if wanted(name) && properties.len() == MOST_PROPERTIES {
+                    if wanted(name) && properties.len() == MAX_PROPERTIES {
                         return Err(format!(
-                            "has a node with over {MOST_PROPERTIES} cache properties at {at}"
+                            "has a node with over {MAX_PROPERTIES} cache properties at {at}"
                         ));
                     }
                     if wanted(name) {

@@ -9,10 +9,10 @@ const FACT: &str = "acpi.pptt";
 /// Deeper hierarchies than this are refused; thread, core, cluster, die and package make five.
 const DEEPEST: usize = 16;
 /// A processor that reaches more caches than this is refused: seven levels, split, and room to spare.
-const MOST_CACHES: usize = 32;
+const MAX_CACHES: usize = 32;
 /// With more processors than this nobody counts who shares what, so that a hostile table costs
 /// milliseconds; Linux for ARM stops at 4096 CPUs too (`NR_CPUS`).
-const MOST_LEAVES: usize = 4096;
+const MAX_LEAVES: usize = 4096;
 
 /// One structure: where it begins in the table, and its bytes.
 #[derive(Clone, Copy)]
@@ -65,7 +65,7 @@ pub(super) fn decode(facts: &Facts, out: &mut Decoded) {
     };
     let mut found = table.levels(first.offset, &mut |why| out.complain(FACT, why));
     found.sort_by_key(|(_, level)| *level);
-    let counted = if leaves.len() > MOST_LEAVES {
+    let counted = if leaves.len() > MAX_LEAVES {
         out.complain(
             FACT,
             format_args!("has {} processors: who shares a cache is not counted", leaves.len()),
@@ -202,7 +202,7 @@ impl<'a> Table<'a> {
         let mut level = below;
         while !found.iter().any(|(at, _)| *at == cache.offset) {
             level = level.saturating_add(1);
-            if level > 7 || found.len() == MOST_CACHES {
+            if level > 7 || found.len() == MAX_CACHES {
                 complain(format!(
                     "the cache at {:#x} would be cache {} of level {level} on its way from one processor",
                     cache.offset,

@@ -13,10 +13,10 @@ use crate::metrics::conflict;
 const LINE: u64 = 64;
 
 /// The fewest ways that are assumed: direct-mapped and two-way caches have become rare.
-const FEWEST_WAYS: u64 = 4;
+const MIN_WAYS: u64 = 4;
 
 /// The most ways that are assumed before sets that are no power of two are.
-const MOST_WAYS: u64 = 32;
+const MAX_WAYS: u64 = 32;
 
 /// The ways that go with those.
 const PLAIN_WAYS: u64 = 16;
@@ -143,14 +143,13 @@ fn by_size(line: u64, capacity: Interval) -> Geometry {
         let lines = size / line;
         let odd = lines >> lines.trailing_zeros();
         let fits = |ways: &u64| lines.is_multiple_of(*ways) && (lines / ways).is_power_of_two();
-        let ways = (0..6).map(|shift| odd << shift).filter(fits).find(|ways| *ways >= FEWEST_WAYS.min(lines));
-        if let Some(ways) = ways.filter(|ways| *ways <= MOST_WAYS) {
+        let ways = (0..6).map(|shift| odd << shift).filter(fits).find(|ways| *ways >= MIN_WAYS.min(lines));
+        if let Some(ways) = ways.filter(|ways| *ways <= MAX_WAYS) {
             let of_size = match size >> size.trailing_zeros() {
                 1 => "a power of two, the roundest inside it".to_owned(),
                 odd => format!("{odd} x {}, the roundest inside it", exact(size / odd)),
             };
-            let why =
-                format!("not measured; the fewest from {FEWEST_WAYS} that leave a power of two of sets");
+            let why = format!("not measured; the fewest from {MIN_WAYS} that leave a power of two of sets");
             return Geometry { size, ways, of_size, of_ways: Grounds::assumed(&why) };
         }
     }

@@ -17,7 +17,7 @@ const A_PAGE: f64 = 72.0;
 const FULLY: u64 = 64;
 
 /// Beyond, the fewest ways that are assumed.
-const FEWEST_WAYS: u64 = 4;
+const MIN_WAYS: u64 = 4;
 
 /// What noise may add to a step.
 const SLACK: f64 = 1.1;
@@ -113,8 +113,8 @@ fn assumed_ways(entries: u64) -> (u64, Grounds) {
         return (entries, Grounds::assumed("not measured; fully associative, as small ones are"));
     }
     let odd = entries >> entries.trailing_zeros();
-    let ways = (0..=entries.trailing_zeros()).map(|shift| odd << shift).find(|ways| *ways >= FEWEST_WAYS);
-    let why = format!("not measured; the fewest from {FEWEST_WAYS} that leave a power of two of sets");
+    let ways = (0..=entries.trailing_zeros()).map(|shift| odd << shift).find(|ways| *ways >= MIN_WAYS);
+    let why = format!("not measured; the fewest from {MIN_WAYS} that leave a power of two of sets");
     (ways.unwrap_or(entries), Grounds::assumed(&why))
 }
 

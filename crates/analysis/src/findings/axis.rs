@@ -51,7 +51,7 @@ axes! {
     Order "order" Some(&words::ORDER), "order in which a chain visits its lines";
     Page "page" Some(&words::PAGE), "pages that the memory is mapped in";
     Prefetch "prefetch" Some(&words::SWITCH), "hardware prefetchers on or off";
-    Towards "towards" Some(&words::WAY), "towards higher or lower addresses";
+    Towards "towards" Some(&words::TOWARDS), "towards higher or lower addresses";
     Operation "operation" Some(&words::OPERATION), "what is done to each cell";
     Attribute "attribute" Some(&words::ATTRIBUTE), "memory attribute of a mapping";
     Mair "mair" Some(&words::BYTE), "byte of MAIR_EL1, in hexadecimal";

@@ -174,14 +174,14 @@ pub static ORDER: Words = Words {
 };
 
 /// The nearest level; a farther one; partly one of two; nothing before the slowest tier, memory.
-pub static ANSWER: Words = Words {
+pub static SERVED_BY: Words = Words {
     name: "answer",
     values: &["nearest", "level", "between", "memory"],
     about: "the nearest level; a farther one; partly one of two; nothing before the slowest tier, memory",
 };
 
 /// To higher or to lower addresses.
-pub static WAY: Words =
+pub static TOWARDS: Words =
     Words { name: "way", values: &["forward", "backward"], about: "to higher or to lower addresses" };
 
 /// Pages that the memory is mapped in: the smallest, or the largest that is handed out.

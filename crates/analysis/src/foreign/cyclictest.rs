@@ -16,7 +16,7 @@ const INTERVAL_US: u64 = 1000;
 const CUT: &str = "the file was cut: let cyclictest end by itself (-D 60) or by ctrl-C, and copy all of it";
 
 /// Does a line occur in cyclictest's text alone?
-pub fn is_sign(line: &str) -> bool {
+pub fn is_result_line(line: &str) -> bool {
     line == "# Histogram" || thread_line(line).is_some()
 }
 

@@ -73,7 +73,7 @@ impl Run {
 }
 
 /// Does a line occur in what `latency` prints alone?
-fn is_sign(line: &str) -> bool {
+fn is_result_line(line: &str) -> bool {
     ["RTT|", "RTH|", "RTD|", "RTS|", "HSD|", "HSS|", "HSH|", "== Test mode:", "== Sampling period:"]
         .iter()
         .any(|sign| line.starts_with(sign))
@@ -87,9 +87,9 @@ fn pair(line: &str) -> Option<(f64, i64)> {
 }
 
 /// Is the text a result of `latency`?
-pub fn is_it(text: &str) -> bool {
+pub fn is_result(text: &str) -> bool {
     let head = |line: &str| line.starts_with("# ----lat min|");
-    text.lines().map(plain).any(|line| is_sign(&line) || head(&line)) || begins_with_points(text)
+    text.lines().map(plain).any(|line| is_result_line(&line) || head(&line)) || begins_with_points(text)
 }
 
 /// Is the first line that is no comment a point of `-g`'s file?
@@ -104,7 +104,7 @@ fn begins_with_points(text: &str) -> bool {
 pub fn read(text: &str) -> Result<Foreign, ForeignError> {
     // In what was printed, other lines may stand between; a file of -g has nothing else. Only the last line of its
     // head has no end, and the first point hangs on it.
-    let strict = !text.lines().any(|line| is_sign(&plain(line)));
+    let strict = !text.lines().any(|line| is_result_line(&plain(line)));
     let mut runs = vec![Run::default()];
     let (mut version, mut named) = (None, None);
     for (at, line) in text.lines().enumerate() {

@@ -8,7 +8,7 @@ pub const LINK_SIZE: Field = Field::new(
     "transfer over which the engine reached the rate, bytes; without it the rate was given",
 );
 /// Lines were flushed from user space.
-pub const STAND_IN: Field = Field::new(
+pub const SUBSTITUTE: Field = Field::new(
     "stand_in",
     "true where lines were flushed from user space in place of the kernel's maintenance",
 );
@@ -67,7 +67,7 @@ metrics! {
         .word(&words::ATTRIBUTE);
     DMA_ENGINE_USED "dma.{strategy}.{direction}.engine" [""]
         "what moved the data"
-        .word(&words::ENGINE).detail(&[STAND_IN, COHERENT, MAINTENANCE]);
+        .word(&words::ENGINE).detail(&[SUBSTITUTE, COHERENT, MAINTENANCE]);
     DMA_WRONG "dma.{strategy}.{direction}.wrong" ["bytes"]
         "bytes at the far end that are not those that were sent"
         .detail(&[COMPARED]);

@@ -56,7 +56,7 @@ metrics! {
         .detail(&[HIDDEN_AT]);
     STRIDE_SERVED_BY "stride.{size}.served_by" [""]
         "what answers dependent loads round a working set"
-        .word(&words::ANSWER).detail(&[BEYOND, UP_TO, ONE_LEVEL, ABSENT_LEVEL, ABSENT_BYTES, ABSENT_SOURCE]);
+        .word(&words::SERVED_BY).detail(&[BEYOND, UP_TO, ONE_LEVEL, ABSENT_LEVEL, ABSENT_BYTES, ABSENT_SOURCE]);
     STRIDE_LAPS_RATIO "stride.ratio" [""]
         "a lap of the largest working set at the smallest stride over one at 64 bytes, as study S3 has it";
 }

@@ -50,7 +50,7 @@ pub fn programs(ways: usize, visits: usize, evictors: Option<Evictors>) -> Vec<P
 /// hit, in the level under test and in the nearer one, because what an access costs is found with them. The programs
 /// that calibrate asks serve as ever: all of a lap miss where four times as many lines as ways go round.
 #[must_use]
-pub fn programs_in_whole(ways: usize, visits: usize, evictors: Option<Evictors>) -> Vec<Program> {
+pub fn programs_per_lap(ways: usize, visits: usize, evictors: Option<Evictors>) -> Vec<Program> {
     let ways = ways.max(1);
     let mut battery = Battery { ways, visits: visits.max(2), evictors, programs: Vec::new() };
     // Fewer than ways, so that somebody else's line may stay. (Of one way there are no fewer.)

@@ -36,8 +36,8 @@
 
 use statrs::function::{beta::ln_beta, gamma::gamma_ur};
 
-use super::noise::{LEAST_ERROR, MOST_RHO, Noise, TOTALS_FOR_ONE_OUTLIER, Term};
-use super::observation::{Observation, Seen, Total};
+use super::noise::{MAX_RHO, MIN_ERROR, Noise, TOTALS_FOR_ONE_OUTLIER, Term};
+use super::observation::{LapObservation, Observation, Total};
 use super::{LapPrediction, Policy, Prediction, Program, alike, predict, predict_lap, whole};
 
 /// What of a policy lies farthest from what was observed: a query of a program, or a total.
@@ -86,7 +86,7 @@ pub struct Verdict {
 const SURE_MISS: f64 = 0.95;
 /// Asks below which a policy that was not rejected was hardly asked; of totals, from which the costs are found as well,
 /// [`TOTALS_FOR_ONE_OUTLIER`].
-const LEAST_ASKS: usize = 8;
+const MIN_TIMED_LOADS: usize = 8;
 /// Chance at which a fit is rejected.
 const REJECT: f64 = 1e-4;
 /// Likelihood ratio at which the worse of two fits is rejected.
@@ -110,7 +110,7 @@ pub fn judge(
         if nearer.is_empty() { vec![None] } else { nearer.iter().copied().map(Some).collect() };
     let expected: Vec<Expected> =
         filters.into_iter().map(|n| Expected::new(ways, n, &programs, &whole)).collect();
-    weigh(ways, &expected, observations, totals)
+    score_policies(ways, &expected, observations, totals)
 }
 
 /// What every policy predicts behind one nearer level: policy by policy, program by program.
@@ -157,7 +157,7 @@ struct Fit {
     terms: Vec<Option<Term>>,
 }
 
-pub(super) fn weigh(
+pub(super) fn score_policies(
     ways: usize,
     expected: &[Expected],
     observations: &[Observation],
@@ -193,14 +193,15 @@ pub(super) fn weigh(
     if fits.is_empty() {
         return undecided(why);
     }
-    let firm: Vec<usize> = (0..totals.len()).filter(|&i| matches!(totals[i].seen, Seen::Cost(_))).collect();
+    let firm: Vec<usize> =
+        (0..totals.len()).filter(|&i| matches!(totals[i].seen, LapObservation::Cost(_))).collect();
     let firm: Vec<usize> = firm.iter().map(|i| observations.len() + i).collect();
     let fitting: Vec<&Fit> = fits.iter().filter(|f| f.fits(&owners, observations.len(), &firm)).collect();
     let beaten = |f: &Fit| fitting.iter().any(|other| f.beaten_by(other));
     let consistent: Vec<&Fit> = fitting.iter().copied().filter(|f| !beaten(f)).collect();
     let mut scores: Vec<Score> = fits.iter().map(|f| f.score(&owners)).collect();
     scores.sort_by(|a, b| a.deviance_per_query.total_cmp(&b.deviance_per_query));
-    let least = if observations.is_empty() { TOTALS_FOR_ONE_OUTLIER } else { LEAST_ASKS };
+    let least = if observations.is_empty() { TOTALS_FOR_ONE_OUTLIER } else { MIN_TIMED_LOADS };
     let (decided, reason) = decide(ways, least, &consistent, &scores);
     Verdict { consistent: consistent.iter().map(|f| f.policy).collect(), scores, decided, reason }
 }
@@ -223,7 +224,7 @@ fn decide(ways: usize, least: usize, consistent: &[&Fit], scores: &[Score]) -> (
         });
         return (true, format!("no textbook policy: each is rejected{nearest}"));
     }
-    let groups = alike(ways, super::LEAST_VISITS);
+    let groups = alike(ways, super::MIN_VISITS);
     if groups.iter().any(|g| consistent.iter().all(|f| g.contains(&f.policy))) {
         let why = match consistent.len() {
             1 => format!("every policy but {named} is rejected"),
@@ -247,8 +248,8 @@ fn fault(observations: &[Observation]) -> Option<String> {
             for query in 0..queries {
                 let (k1, n1) = (f64::from(o.missed[query]), f64::from(o.of[query]));
                 let (k2, n2) = (f64::from(other.missed[query]), f64::from(other.of[query]));
-                let q = ((k1 + k2 + 1.0) / (n1 + n2 + 2.0)).clamp(LEAST_ERROR, 1.0 - LEAST_ERROR);
-                let variance = q * (1.0 - q) * (1.0 / n1 + 1.0 / n2 + 2.0 * MOST_RHO);
+                let q = ((k1 + k2 + 1.0) / (n1 + n2 + 2.0)).clamp(MIN_ERROR, 1.0 - MIN_ERROR);
+                let variance = q * (1.0 - q) * (1.0 / n1 + 1.0 / n2 + 2.0 * MAX_RHO);
                 // Five standard errors, at the most overdispersion that is taken for noise.
                 if n1.min(n2) > 0.0 && (k1 / n1 - k2 / n2).powi(2) > 25.0 * variance {
                     return Some(format!(

@@ -4,15 +4,15 @@ use super::observation::Observation;
 use super::predict::Prediction;
 
 /// An error rate is at least this: no few hundred calm laps prove less.
-pub(super) const LEAST_ERROR: f64 = 0.005;
+pub(super) const MIN_ERROR: f64 = 0.005;
 /// And at most this: beyond, hits and misses were not told apart, or the blocks do not share a set.
-const MOST_ERROR: f64 = 0.10;
+const MAX_ERROR: f64 = 0.10;
 /// Overdispersion (rho): at least what makes a share of a half uncertain by 2.7 points, which is what timing and the
 /// neighbours leave however many laps are run; at most what makes it uncertain by 17.
-pub(super) const LEAST_RHO: f64 = 0.003;
-pub(super) const MOST_RHO: f64 = 0.03;
+pub(super) const MIN_RHO: f64 = 0.003;
+pub(super) const MAX_RHO: f64 = 0.03;
 /// Laps of each kind of calibration below which nothing is judged: an error of 10 % is then known to 4 points.
-const LEAST_LAPS: u32 = 50;
+const MIN_LAPS: u32 = 50;
 /// What the counted or classified misses of a lap may be off by, beyond their own error: 0.5 % of its accesses.
 pub(super) const COUNT_FLOOR: f64 = 0.005;
 /// No time of a lap is taken for surer than this, relative: trials run one after the other, and between the cycle calibrations
@@ -35,7 +35,7 @@ pub(super) struct Noise {
 
 impl Noise {
     /// Of observations without asks: nothing is told wrongly.
-    pub(super) const NONE: Noise = Noise { stray: 0.0, lost: 0.0, rho: LEAST_RHO };
+    pub(super) const NONE: Noise = Noise { stray: 0.0, lost: 0.0, rho: MIN_RHO };
 
     /// From the calibration; the reason where it contradicts itself or is not enough.
     pub(super) fn of(
@@ -52,14 +52,14 @@ impl Noise {
             })
         };
         let ((hits, false_misses, _), (misses, reported, sure_misses)) = (sum(false), sum(true));
-        if hits.min(misses) < f64::from(LEAST_LAPS) {
+        if hits.min(misses) < f64::from(MIN_LAPS) {
             return Err(format!(
                 "too few observations: {hits} laps of asks that hit under every policy and {misses} of asks that miss, of \
-                 {LEAST_LAPS} each"
+                 {MIN_LAPS} each"
             ));
         }
         let (stray, lost) = (false_misses / hits, 1.0 - reported / sure_misses);
-        let most = |laps: f64| MOST_ERROR + 3.0 * (MOST_ERROR * (1.0 - MOST_ERROR) / laps).sqrt();
+        let most = |laps: f64| MAX_ERROR + 3.0 * (MAX_ERROR * (1.0 - MAX_ERROR) / laps).sqrt();
         if stray > most(hits) {
             return Err(format!(
                 "contradictory observations: what hits under every policy missed in {:.0} % of laps; fewer ways are in \
@@ -74,9 +74,9 @@ impl Noise {
                 100.0 * lost
             ));
         }
-        let bounded = |e: f64| e.clamp(LEAST_ERROR, MOST_ERROR);
-        let mut noise = Noise { stray: bounded(stray), lost: bounded(lost), rho: LEAST_RHO };
-        noise.rho = noise.scatter(sure, predicted, observations).clamp(LEAST_RHO, MOST_RHO);
+        let bounded = |e: f64| e.clamp(MIN_ERROR, MAX_ERROR);
+        let mut noise = Noise { stray: bounded(stray), lost: bounded(lost), rho: MIN_RHO };
+        noise.rho = noise.scatter(sure, predicted, observations).clamp(MIN_RHO, MAX_RHO);
         Ok(noise)
     }
 

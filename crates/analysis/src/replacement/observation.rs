@@ -19,14 +19,14 @@ pub struct Total {
     /// What was run, over and over. Which of its accesses are asked does not matter.
     pub program: Program,
     /// What was seen of a lap.
-    pub seen: Seen,
+    pub seen: LapObservation,
     /// Its standard error, in the unit of what was seen.
     pub error: f64,
 }
 
 /// What was seen of a lap as a whole.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Seen {
+pub enum LapObservation {
     /// Accesses that missed in the level under test: counted, or asked one by one and added up.
     Misses(f64),
     /// Its time, in any unit that is the same for all totals of a judgement.
@@ -36,9 +36,10 @@ pub enum Seen {
     Cost(f64),
 }
 
-impl Seen {
+impl LapObservation {
     pub(super) fn value(self) -> f64 {
-        let (Seen::Misses(value) | Seen::Time(value) | Seen::Cost(value)) = self;
+        let (LapObservation::Misses(value) | LapObservation::Time(value) | LapObservation::Cost(value)) =
+            self;
         value
     }
 }

@@ -40,14 +40,14 @@ pub const WARM_UP: usize = 32;
 const STARTS: u64 = 24;
 /// The same for whole laps: what a query that is off in one state of ten loses among sixty shows in the time of every lap
 /// of its program. The number that finds a state of one in ten in all but one program of ten thousand.
-const STARTS_IN_WHOLE: u64 = 96;
+const STARTS_PER_LAP: u64 = 96;
 /// Longest cycle of laps that is looked for. Longer ones would not show their mean in the few hundred laps that a probe
 /// counts, so a program that has one is not steady.
-const LONGEST: usize = 32;
+const MAX_PERIOD_LAPS: usize = 32;
 /// Where lots are drawn: starts, laps of each that are thrown away, and laps of each that are counted. Together 320,
 /// whose error (2.8 % at worst) is below that of 200 observed laps.
 const STARTS_BY_CHANCE: u64 = 16;
-/// The same for whole laps, whose errors are smaller: see [`STARTS_IN_WHOLE`]. Together 1280.
+/// The same for whole laps, whose errors are smaller: see [`STARTS_PER_LAP`]. Together 1280.
 const STARTS_IN_WHOLE_BY_CHANCE: u64 = 32;
 const COUNTED_IN_WHOLE: usize = 40;
 const WARM: usize = 4;
@@ -87,7 +87,7 @@ pub fn predict_lap(
     let of_levels = if policy.draws() || nearer.is_some_and(|(p, _)| p.draws()) {
         levels_by_chance((0..STARTS_IN_WHOLE_BY_CHANCE).map(start))
     } else {
-        without_chance(&numbered, (0..STARTS_IN_WHOLE).map(start))
+        without_chance(&numbered, (0..STARTS_PER_LAP).map(start))
     };
     LapPrediction {
         accesses: program.accesses.len() as f64,
@@ -146,7 +146,7 @@ fn by_chance<'a>(queries: usize, starts: impl Iterator<Item = Lap<'a>>) -> Predi
         let squares = runs.iter().map(|r| (r[query] - p).powi(2) / variance);
         let dispersion = squares.clone().sum::<f64>() / (runs.len() - 1) as f64;
         // Starts that differ by more than chance remember where they were.
-        steady &= dispersion < MOST_DISPERSION && squares.fold(0.0, f64::max) < MOST_APART.powi(2);
+        steady &= dispersion < MAX_DISPERSION && squares.fold(0.0, f64::max) < MAX_SIGMAS_APART.powi(2);
         (variance * dispersion.max(1.0) / runs.len() as f64).sqrt()
     });
     Prediction { error: error.collect(), miss, steady }
@@ -173,7 +173,7 @@ fn levels_by_chance<'a>(starts: impl Iterator<Item = Lap<'a>>) -> Prediction {
         let variance = (squares.sum::<f64>() / (laps - many)).max(1.0 / laps) / each;
         let squares = means.iter().map(|m| (m[level] - miss[level]).powi(2) / variance);
         let dispersion = squares.clone().sum::<f64>() / (many - 1.0);
-        steady &= dispersion < MOST_DISPERSION && squares.fold(0.0, f64::max) < MOST_APART.powi(2);
+        steady &= dispersion < MAX_DISPERSION && squares.fold(0.0, f64::max) < MAX_SIGMAS_APART.powi(2);
         // What is observed comes from one start, not from all: what they differ by, beyond chance, is its error.
         (variance * (dispersion.max(1.0) / many + (dispersion - 1.0).max(0.0))).sqrt()
     });
@@ -182,9 +182,9 @@ fn levels_by_chance<'a>(starts: impl Iterator<Item = Lap<'a>>) -> Prediction {
 
 /// Dispersion of the starts (chi-squared a degree of freedom) at which a program is not steady: chance passes it once in
 /// ten thousand asks.
-const MOST_DISPERSION: f64 = 2.95;
+const MAX_DISPERSION: f64 = 2.95;
 /// Standard errors by which one start may differ from the mean of all.
-const MOST_APART: f64 = 5.0;
+const MAX_SIGMAS_APART: f64 = 5.0;
 
 fn mean(runs: &[Vec<f64>], queries: usize) -> Vec<f64> {
     (0..queries).map(|i| runs.iter().map(|r| r[i]).sum::<f64>() / runs.len().max(1) as f64).collect()
@@ -266,7 +266,7 @@ enum Cycle {
     /// On the cycle that was known.
     Known,
     New(Vec<f64>),
-    /// Not within [`WARM_UP`] laps, or on none of [`LONGEST`] laps or less; the shares over so many.
+    /// Not within [`WARM_UP`] laps, or on none of [`MAX_PERIOD_LAPS`] laps or less; the shares over so many.
     None(Vec<f64>),
 }
 
@@ -317,7 +317,7 @@ impl Lap<'_> {
         loop {
             let kept = self.clone();
             let last = laps + window >= WARM_UP;
-            let most = if last { LONGEST } else { window };
+            let most = if last { MAX_PERIOD_LAPS } else { window };
             let mut missed = vec![0.0; self.program.counts];
             for lap in 1..=most {
                 self.run(&mut missed);

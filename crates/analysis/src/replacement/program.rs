@@ -50,7 +50,7 @@ impl fmt::Display for NotationError {
 impl std::error::Error for NotationError {}
 
 /// Accesses that a program may have: far above any battery's, and far below what a short text of ranges could ask for.
-const MOST_ACCESSES: usize = 1 << 14;
+const MAX_ACCESSES: usize = 1 << 14;
 /// A run of this many ascending blocks, none asked, is written as a range.
 const RANGE: usize = 3;
 
@@ -179,7 +179,7 @@ impl std::str::FromStr for Program {
                     accesses.push(Access { block: Block::parse(name).map_err(wrong)?, timed });
                 }
             }
-            if accesses.len() > MOST_ACCESSES {
+            if accesses.len() > MAX_ACCESSES {
                 return Err(wrong("here the program passes 16384 accesses"));
             }
         }

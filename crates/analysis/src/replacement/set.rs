@@ -11,7 +11,7 @@ const FREE: u16 = u16::MAX;
 /// A block that is in no way.
 const OUT: u8 = u8::MAX;
 /// The most ways of a set: a bit each in one word. The widest sets of real caches have 64 (XScale: 32).
-pub const MOST_WAYS: usize = 64;
+pub const MAX_WAYS: usize = 64;
 
 /// One set: what its ways hold, and what the policy remembers of them. Free ways are filled first, the lowest
 /// first.
@@ -32,10 +32,10 @@ pub struct Set {
 }
 
 impl Set {
-    /// An empty set. 1 to [`MOST_WAYS`] ways; what lies outside is taken as the nearer end. `seed` is the chance's.
+    /// An empty set. 1 to [`MAX_WAYS`] ways; what lies outside is taken as the nearer end. `seed` is the chance's.
     #[must_use]
     pub fn new(policy: Policy, ways: usize, seed: u64) -> Set {
-        let ways = ways.clamp(1, MOST_WAYS);
+        let ways = ways.clamp(1, MAX_WAYS);
         // Free ways are as old as can be.
         let ages = [u64::MAX; 2];
         Set { policy, held: vec![FREE; ways], places: Vec::new(), bits: 0, ages, rng: Rng::new(seed) }
@@ -91,7 +91,7 @@ impl Set {
 
     /// A word with every way's bit.
     fn all(&self) -> u64 {
-        u64::MAX >> (MOST_WAYS - self.held.len())
+        u64::MAX >> (MAX_WAYS - self.held.len())
     }
 
     /// The way whose block makes room, in a full set.

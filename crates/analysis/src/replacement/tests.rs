@@ -1,7 +1,7 @@
 //! The policies by their definitions, the battery by what it tells apart, the judge by observations whose truth is
 //! known: simulated here, lap by lap, with errors of telling.
 
-use super::judge::{Expected, weigh};
+use super::judge::{Expected, score_policies};
 use super::rng::Rng;
 use super::*;
 
@@ -326,7 +326,7 @@ fn sessions(ways: usize, visits: usize, error: f64, runs: u64) -> (u32, u32, u32
                     (1000 * (ways as u64) + 100 * run + i as u64) ^ error.to_bits() ^ ((*truth as u64) << 40);
                 observe(&mut Of::start(*truth, ways, seed), program, None, 200, error, seed)
             });
-            let verdict = weigh(ways, &expected, &observed.collect::<Vec<_>>(), &[]);
+            let verdict = score_policies(ways, &expected, &observed.collect::<Vec<_>>(), &[]);
             all += 1;
             kept += u32::from(verdict.consistent.contains(truth));
             exact +=
@@ -452,7 +452,7 @@ fn what_is_no_textbook_policy_gets_no_name() {
                 };
                 observe(&mut other, program, None, 200, error, seed)
             });
-            let verdict = weigh(ways, &expected, &observed.collect::<Vec<_>>(), &[]);
+            let verdict = score_policies(ways, &expected, &observed.collect::<Vec<_>>(), &[]);
             let (named, why) = (verdict.consistent, verdict.reason);
             assert!(named.is_empty(), "{ways} ways, kind {kind}, errors {error}: {named:?}");
             assert!(why.starts_with("no textbook") || why.starts_with("contradictory"), "{why}");
@@ -534,7 +534,7 @@ fn counted_misses_count() {
     let seen = session(Policy::Random, 200, 0.02);
     let counted = |lines: usize, misses: f64, error: f64| Total {
         program: cycle(lines),
-        seen: Seen::Misses(misses),
+        seen: LapObservation::Misses(misses),
         error,
     };
     let curve = [9, 10, 12, 16, 24].map(|n| counted(n, misses_per_round(Policy::Random, 8, n), 0.1));

@@ -2,7 +2,7 @@
 
 use super::LapPrediction;
 use super::noise::{COUNT_FLOOR, Noise, TIME_FLOOR, TOTALS_FOR_ONE_OUTLIER, Term};
-use super::observation::{Seen, Total};
+use super::observation::{LapObservation, Total};
 
 /// What costs time: an access, a miss in the nearer level, a miss in the level under test.
 const COSTS: usize = 3;
@@ -17,9 +17,9 @@ pub(super) fn terms(noise: &Noise, totals: &[Total], predicted: &[LapPrediction]
             return None;
         }
         Some(match total.seen {
-            Seen::Misses(_) if predicted.accesses == 0.0 => return None,
-            Seen::Misses(seen) => counted(noise, predicted, seen, total.error),
-            Seen::Time(seen) | Seen::Cost(seen) => {
+            LapObservation::Misses(_) if predicted.accesses == 0.0 => return None,
+            LapObservation::Misses(seen) => counted(noise, predicted, seen, total.error),
+            LapObservation::Time(seen) | LapObservation::Cost(seen) => {
                 let expected = time(&costs, predicted);
                 let variance = uncertainty(&costs, predicted, seen, total.error);
                 term((seen - expected).powi(2) / variance, variance, expected, seen)
@@ -45,7 +45,7 @@ fn counted(noise: &Noise, predicted: &LapPrediction, seen: f64, error: f64) -> T
 
 /// What is counted of a total: of a miss's cost, the one miss.
 fn counted_of(total: &Total, predicted: &LapPrediction) -> LapPrediction {
-    if !matches!(total.seen, Seen::Cost(_)) {
+    if !matches!(total.seen, LapObservation::Cost(_)) {
         return *predicted;
     }
     LapPrediction {
@@ -79,7 +79,7 @@ fn uncertainty(costs: &[f64; COSTS], predicted: &LapPrediction, seen: f64, error
 fn costs(totals: &[Total], predicted: &[LapPrediction]) -> [f64; COSTS] {
     let mut timed: Vec<(LapPrediction, f64, f64)> = Vec::new();
     for (total, predicted) in totals.iter().zip(predicted).filter(|(_, p)| p.steady) {
-        if let Seen::Time(seen) | Seen::Cost(seen) = total.seen
+        if let LapObservation::Time(seen) | LapObservation::Cost(seen) = total.seen
             && seen.is_finite()
             && total.error.is_finite()
         {

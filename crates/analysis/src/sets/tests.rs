@@ -5,12 +5,12 @@ use proptest::prelude::*;
 
 /// What a cycle of loads does in a real cache of LRU sets, and in one that replaces at random.
 fn share(conflict: &Conflict, geometry: Geometry, random: bool) -> f64 {
-    let mut sets: Vec<Vec<u64>> = vec![Vec::new(); (geometry.way_bytes / GRAIN) as usize];
+    let mut sets: Vec<Vec<u64>> = vec![Vec::new(); (geometry.way_bytes / MIN_SEPARATION) as usize];
     let mut seed = 88_172_645_463_325_252u64;
     let (mut misses, mut loads) = (0, 0);
     for lap in 0..if random { 400 } else { 3 } {
         for offset in conflict.offsets() {
-            let set = &mut sets[(offset % geometry.way_bytes / GRAIN) as usize];
+            let set = &mut sets[(offset % geometry.way_bytes / MIN_SEPARATION) as usize];
             seed ^= seed << 13;
             seed ^= seed >> 7;
             seed ^= seed << 17;
@@ -44,8 +44,14 @@ fn scan(capacity: u64) -> Vec<Conflict> {
         let mut period = odd * 512;
         while period <= 2 * capacity {
             if period * 64 >= capacity {
-                let one =
-                    |groups| Conflict { groups, group: 1, stride: GRAIN, period, share: 0.0, error: 0.005 };
+                let one = |groups| Conflict {
+                    groups,
+                    group: 1,
+                    stride: MIN_SEPARATION,
+                    period,
+                    share: 0.0,
+                    error: 0.005,
+                };
                 all.extend((1..=24).chain([28, 32, 33, 40, 48, 64, 65]).map(one));
             }
             period *= 2;
@@ -59,15 +65,15 @@ fn measured(geometry: Geometry, random: bool) -> Vec<Conflict> {
     scan(capacity).into_iter().map(|c| Conflict { share: share(&c, geometry, random), ..c }).collect()
 }
 
-fn question(capacity: u64) -> Question {
-    Question { grain: GRAIN, capacity: (capacity as f64, 0.1 * capacity as f64), nearer: None }
+fn question(capacity: u64) -> SetConstraints {
+    SetConstraints { grain: MIN_SEPARATION, capacity: (capacity as f64, 0.1 * capacity as f64), nearer: None }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
     fn any_power_of_two_of_sets_comes_back(ways in 1u64..=20, sets in 3u32..8, random: bool) {
-        let geometry = Geometry { ways, way_bytes: GRAIN << sets };
+        let geometry = Geometry { ways, way_bytes: MIN_SEPARATION << sets };
         let read = read(&measured(geometry, random), &question(geometry.bytes()));
         prop_assert_eq!(read, Verdict::One(geometry));
     }
@@ -83,7 +89,7 @@ proptest! {
                 groups, group, stride: step.into(), period: period.into(), share, error,
             })
             .collect();
-        let _ = read(&conflicts, &Question { grain: GRAIN, capacity: (capacity, 0.1), nearer: None });
+        let _ = read(&conflicts, &SetConstraints { grain: MIN_SEPARATION, capacity: (capacity, 0.1), nearer: None });
     }
 }
 
@@ -127,7 +133,7 @@ fn behind_a_nearer_cache_only_what_misses_there_speaks() {
     let geometry = Geometry { ways: 8, way_bytes: 65536 };
     let both = |c: &Conflict| {
         // Whole LRU sets: what fits the nearer cache never arrives.
-        let most = counts(c, nearer.way_bytes, GRAIN).into_iter().max().unwrap();
+        let most = counts(c, nearer.way_bytes, MIN_SEPARATION).into_iter().max().unwrap();
         if most <= nearer.ways { 0.0 } else { share(c, geometry, false) }
     };
     let mut conflicts = Vec::new();
@@ -138,6 +144,6 @@ fn behind_a_nearer_cache_only_what_misses_there_speaks() {
             conflicts.push(Conflict { share: both(&c), ..c });
         }
     }
-    let question = Question { nearer: Some(nearer), ..question(geometry.bytes()) };
+    let question = SetConstraints { nearer: Some(nearer), ..question(geometry.bytes()) };
     assert_eq!(read(&conflicts, &question), Verdict::One(geometry));
 }

@@ -32,19 +32,19 @@ pub struct Fit {
 }
 
 /// Most capacities that a curve is searched for: four cache levels and two that are none.
-const MOST: usize = 6;
+const MAX_CAPACITIES: usize = 6;
 /// Most candidates that the search starts from; a noisy curve's surplus ones are dropped at once,
 /// every second first.
-const MOST_CANDIDATES: usize = 9;
+const MAX_CANDIDATES: usize = 9;
 /// Tiers that these can make: the size of the small fixed arrays that the search lives on.
-const TIERS: usize = MOST_CANDIDATES + 1;
+const TIERS: usize = MAX_CANDIDATES + 1;
 type Row = [f64; TIERS];
 
 impl Fit {
     /// Fits a stack to `points` (ascending in x), starting from capacities near `candidates`.
     #[must_use]
     pub fn new(points: &[Point], candidates: &[f64], options: &Options) -> Fit {
-        let skip = candidates.len().div_ceil(MOST_CANDIDATES).max(1);
+        let skip = candidates.len().div_ceil(MAX_CANDIDATES).max(1);
         let mut boundaries: Vec<Boundary> =
             candidates.iter().step_by(skip).map(|&onset| Boundary { onset, shape: Shape::Lru(8) }).collect();
         let search = Search::new(points, options.floor);
@@ -324,7 +324,7 @@ impl<'a> Search<'a> {
         if let Some(small) = levels.windows(2).position(|w| w[1].0 < w[0].0 * min_ratio) {
             return Some(small);
         }
-        if boundaries.len() > MOST { cheapest(0..boundaries.len()).map(|c| c.0) } else { None }
+        if boundaries.len() > MAX_CAPACITIES { cheapest(0..boundaries.len()).map(|c| c.0) } else { None }
     }
 
     /// The stack without the boundary that explains least, its neighbours fitted again, when that costs less

@@ -32,9 +32,9 @@ pub struct Cadence {
 }
 
 /// No period beyond 2.5 s is looked for: the slowest cause known here (throttle and fair server) has 1 s.
-const LONGEST_NS: f64 = 2.5e9;
+const MAX_NS: f64 = 2.5e9;
 /// Nor one below 0.9 ms: the fastest tick has 1 ms.
-const SHORTEST_NS: f64 = 0.9e6;
+const MIN_NS: f64 = 0.9e6;
 /// Teeth of a comb at most, and at least,
 const TEETH: (usize, usize) = (32, 3);
 /// and between them as many as lie within 7.5 s, three of the longest period: no phase need hold longer than that,
@@ -42,7 +42,7 @@ const TEETH: (usize, usize) = (32, 3);
 const HELD_NS: f64 = 7.5e9;
 /// A tooth is at least this share of the period: narrower ones would take long, and no cause is more exact for a task
 /// that shares the machine.
-const NARROWEST: f64 = 1.0 / 200.0;
+const MIN_RELATIVE_WIDTH: f64 = 1.0 / 200.0;
 /// Pairs looked at in an octave of periods, at most: then the comb is shorter.
 const PAIRS: f64 = 2e6;
 /// Steps of the grid in a lag at most: 20 s at 10 us. What claims a finer grid gets a shorter comb and not all memory.
@@ -50,9 +50,9 @@ const STEPS: f64 = 2e6;
 /// Chance of a comb as clear as that by luck, over all that are looked at together.
 const SIGNIFICANCE: f64 = 1e-3;
 /// A cadence of less than this share of the exceedances is not told: it would explain next to nothing.
-const LEAST: f64 = 0.05;
+const MIN_SHARE: f64 = 0.05;
 /// Fewer exceedances than this say nothing.
-const FEWEST: usize = 10;
+const MIN_EXCEEDANCES: usize = 10;
 /// A candidate has the period where they agree within 1 %, three times what the clocks of two machines differ by in
 /// the worst case, and far less than any two candidates.
 const SAME: f64 = 0.01;
@@ -80,7 +80,7 @@ pub fn find(times_ns: &[u64], grid_ns: u64, candidates: &[Candidate]) -> Vec<Cad
         }
         let (members, share) = members(&left, &comb, phase.as_ref());
         let share = share.scaled(left.len() as f64 / whole as f64);
-        if share.value < LEAST {
+        if share.value < MIN_SHARE {
             break;
         }
         found.push(Cadence {
@@ -129,11 +129,11 @@ struct Comb {
 /// The clearest comb of all periods and widths of teeth, if luck does not make it.
 fn clearest(times: &[u64], grid: u64) -> Option<Comb> {
     let (first, last) = (*times.first()?, *times.last()?);
-    let longest = LONGEST_NS.min((last - first) as f64 / 6.0);
+    let longest = MAX_NS.min((last - first) as f64 / 6.0);
     let mut best: Option<Comb> = None;
     let mut looked = 0.0f64;
-    let mut from = SHORTEST_NS.max(3.0 * grid as f64);
-    while from < longest && times.len() >= FEWEST {
+    let mut from = MIN_NS.max(3.0 * grid as f64);
+    while from < longest && times.len() >= MIN_EXCEEDANCES {
         let apart = thinned(times, from / 4.0);
         let octave = (from / grid as f64, (2.0 * from).min(longest) / grid as f64);
         if let Some(lags) = Lags::new(&apart, grid, from, TEETH.0 as f64) {
@@ -159,7 +159,7 @@ fn fairer(times: &[u64], grid: u64, comb: &Comb) -> Option<Comb> {
     let factors = [2.0, 3.0, 5.0, 7.0, 0.5, 1.0 / 3.0, 0.2, 1.0 / 7.0];
     factors.iter().find_map(|factor| {
         let period = comb.period * factor;
-        if period > LONGEST_NS || period < SHORTEST_NS.max(3.0 * grid as f64) {
+        if period > MAX_NS || period < MIN_NS.max(3.0 * grid as f64) {
             return None;
         }
         let longer = period.max(comb.period);
@@ -215,7 +215,7 @@ impl Lags {
         let needed = (HELD_NS.max(6.0 * from) + from).min(2.0 * from * (most + 0.5));
         let longest = needed.min(span / 2.0).min(PAIRS * span / (n * n));
         let steps = (longest / grid as f64).min(STEPS) as usize;
-        if times.len() < FEWEST {
+        if times.len() < MIN_EXCEEDANCES {
             return None;
         }
         let mut pairs = vec![0.0; steps + 1];
@@ -242,7 +242,7 @@ impl Lags {
     fn clearest(&self, (from, to): (f64, f64)) -> (f64, Option<Comb>) {
         let mut best: Option<Comb> = None;
         let mut looked = 0.0;
-        let narrowest = (from * NARROWEST / 2.0) as usize;
+        let narrowest = (from * MIN_RELATIVE_WIDTH / 2.0) as usize;
         let mut half = narrowest;
         // A tooth is at most a quarter of the period, and one step at least.
         while half == narrowest || (4 * (2 * half + 1)) as f64 <= from {
@@ -297,7 +297,7 @@ impl Lags {
         let more = on - expected;
         // The expectation is itself a count: its error adds to that of what is on the teeth.
         let spread = (1.0 + expected / (beside + 1.0)).sqrt();
-        (more > 4.0 * spread * expected.sqrt() && more >= FEWEST as f64 / 2.0)
+        (more > 4.0 * spread * expected.sqrt() && more >= MIN_EXCEEDANCES as f64 / 2.0)
             .then(|| ln_beyond(expected + more / spread, expected))
     }
 }
@@ -356,7 +356,7 @@ impl Phase {
     /// better than luck has it: the phase drifts.
     fn of(times: &[u64], comb: &Comb) -> Option<Phase> {
         let span = (times.last()? - times.first()?).max(1) as f64;
-        let some: Vec<u64> = times.iter().copied().step_by(times.len() / MOST_TIMES + 1).collect();
+        let some: Vec<u64> = times.iter().copied().step_by(times.len() / MAX_TIMES + 1).collect();
         let times = some.as_slice();
         let n = times.len() as f64;
         // First in steps that turn the last phase by four tenths against the first, then by a twentieth.
@@ -367,7 +367,7 @@ impl Phase {
                 .map(|period| (period, gathered(times, period)))
                 .max_by(|a, b| a.1.0.total_cmp(&b.1.0))
         };
-        let steps = (comb.error / (0.4 * turn)).ceil().min(MOST_STEPS);
+        let steps = (comb.error / (0.4 * turn)).ceil().min(MAX_STEPS);
         let coarse = best(comb.period, 0.4 * turn, steps as i64)?;
         let (value, (gathered, centre)) = best(coarse.0, 0.05 * turn, 8)?;
         // The power is exponential under chance; one in a thousand over all steps.
@@ -389,10 +389,10 @@ impl Phase {
 }
 
 /// Periods that a phase is looked for at, to each side of the comb's: an hour of 4 ms at a task of 1 ms.
-const MOST_STEPS: f64 = 10_000.0;
+const MAX_STEPS: f64 = 10_000.0;
 
 /// Times that a phase is looked for in, at most: every so-manyth of more.
-const MOST_TIMES: usize = 3000;
+const MAX_TIMES: usize = 3000;
 
 /// The length of the sum of all phases as unit vectors, and where it points (0 to 1).
 fn gathered(times: &[u64], period: f64) -> (f64, f64) {

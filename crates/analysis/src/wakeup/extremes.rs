@@ -11,7 +11,7 @@ pub use pareto::Pareto;
 
 use super::Activation;
 use super::cadence::{self, Candidate};
-use super::chance::Chance;
+use super::random::SeededRng;
 use crate::interval::Interval;
 
 /// What is asked.
@@ -34,7 +34,7 @@ pub struct Request {
 /// Why nothing is said beyond what was seen.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Refusal {
-    /// No threshold has [`FEWEST`] clusters above it.
+    /// No threshold has [`MIN_CLUSTERS`] clusters above it.
     TooFew {
         /// At most.
         clusters: usize,
@@ -56,7 +56,7 @@ pub enum Refusal {
     },
     /// The level asked for is not beyond the threshold: read it off the samples.
     Within,
-    /// The interval says no more than an order of magnitude: its ends are further apart than [`WIDEST`].
+    /// The interval says no more than an order of magnitude: its ends are further apart than [`MAX_INTERVAL_RATIO`].
     TooWide {
         /// Lower end, us.
         low: f64,
@@ -104,21 +104,21 @@ pub struct Level {
 
 /// Clusters that a fit takes at least: realtime statistics' rule of thumb, at which the shape has a standard error
 /// of about 0.2.
-pub const FEWEST: usize = 30;
+pub const MIN_CLUSTERS: usize = 30;
 /// More clusters than this add little to the shape (standard error 0.05) and much bias: a lower threshold reaches
 /// into the body of the distribution.
-const MOST: usize = 400;
+const MAX_EXCEEDANCES: usize = 400;
 /// A level's interval has that of the highest threshold with at least this share of the clusters in it. Of made-up
 /// tails of shape 0.3 the intervals of one threshold held the true level in 81 of 94, with this in 87.
 const HIGHER: f64 = 0.35;
 /// No threshold is below p98: further in, clusters of unrelated activations run into each other.
 const SHARE: f64 = 0.02;
 /// Above this shape the variance is infinite.
-pub const HEAVIEST: f64 = 0.5;
+pub const MAX_SHAPE_FINITE_VARIANCE: f64 = 0.5;
 /// Most that the upper end of an interval may be of the lower: a decade. Beyond it not even the power of ten is known.
-pub const WIDEST: f64 = 10.0;
+pub const MAX_INTERVAL_RATIO: f64 = 10.0;
 /// Exceedances of fewer than so many periods apart are one cluster.
-const APART: u64 = 5;
+const CLUSTER_GAP_PERIODS: u64 = 5;
 /// Thresholds tried leave this ratio of clusters to the next: 8 from 400 to 30.
 const RATIO: f64 = 0.7;
 
@@ -134,15 +134,15 @@ pub fn level(activations: &[Activation], request: &Request) -> Result<Level, Ref
         return Err(Refusal::MixedCauses);
     }
     let late = latest(activations);
-    let gap = APART.max(request.tick_ns.div_ceil(request.period_ns.max(1)));
+    let gap = CLUSTER_GAP_PERIODS.max(request.tick_ns.div_ceil(request.period_ns.max(1)));
     let span = activations.iter().map(|a| a.period);
     let (first, last) = (span.clone().min().unwrap_or(0), span.max().unwrap_or(0));
     let tails = tails(&late, gap);
     let most = tails.first().map_or(0, |t| t.peaks.len());
-    if most < FEWEST {
+    if most < MIN_CLUSTERS {
         return Err(Refusal::TooFew { clusters: most });
     }
-    let mut chance = Chance::new(request.seed);
+    let mut chance = SeededRng::new(request.seed);
     let mut why = Refusal::Unstable;
     for (i, tail) in tails.iter().enumerate() {
         if !stable(tail, &tails[i + 1..]) {
@@ -179,7 +179,7 @@ pub fn level(activations: &[Activation], request: &Request) -> Result<Level, Ref
 /// The level, where its interval says where it is.
 fn narrow(reported: Level) -> Result<Level, Refusal> {
     let Interval { low, high, .. } = reported.us;
-    if high <= WIDEST * low { Ok(reported) } else { Err(Refusal::TooWide { low, high }) }
+    if high <= MAX_INTERVAL_RATIO * low { Ok(reported) } else { Err(Refusal::TooWide { low, high }) }
 }
 
 /// A fit is rejected where fewer of the tails drawn from it fit worse: 10 %.
@@ -208,21 +208,21 @@ struct Tail {
     pareto: Pareto,
 }
 
-/// The tails above ever higher thresholds, the lowest first, from [`MOST`] clusters down to [`FEWEST`].
+/// The tails above ever higher thresholds, the lowest first, from [`MAX_EXCEEDANCES`] clusters down to [`MIN_CLUSTERS`].
 fn tails(late: &[Late], gap: u64) -> Vec<Tail> {
     let mut descending: Vec<f64> = late.iter().map(|l| l.1).collect();
     descending.sort_by(|a, b| b.total_cmp(a));
     let mut tails: Vec<Tail> = Vec::new();
     let mut keep = descending.len() as f64;
-    while keep as usize > FEWEST {
+    while keep as usize > MIN_CLUSTERS {
         let threshold = descending[keep as usize - 1];
         let tail = tail(late, threshold, gap);
         let clusters = tail.peaks.len();
-        if clusters > MOST {
-            keep *= (MOST as f64 / clusters as f64).min(0.95);
+        if clusters > MAX_EXCEEDANCES {
+            keep *= (MAX_EXCEEDANCES as f64 / clusters as f64).min(0.95);
             continue;
         }
-        if clusters >= FEWEST {
+        if clusters >= MIN_CLUSTERS {
             tails.push(tail);
         }
         keep *= RATIO;
@@ -262,7 +262,7 @@ fn stable(tail: &Tail, higher: &[Tail]) -> bool {
         let squares: f64 = h.excesses.iter().map(|e| (e - mean).powi(2)).sum();
         let error = (squares / (n - 1.0) / n).sqrt();
         // Without a variance a mean has no standard error.
-        let heavy = tail.pareto.shape > HEAVIEST;
+        let heavy = tail.pareto.shape > MAX_SHAPE_FINITE_VARIANCE;
         shape
             && (heavy
                 || (tail.pareto.mean_beyond(h.threshold - tail.threshold) - mean).abs() <= STRAY * error)
@@ -308,7 +308,7 @@ fn stationary(peaks: &[Late], (first, last): (u64, u64)) -> bool {
 impl Tail {
     fn level(&self, activations: usize, once_in: f64, fit: f64) -> Result<Level, Refusal> {
         let Pareto { shape, scale } = self.pareto;
-        if shape > HEAVIEST {
+        if shape > MAX_SHAPE_FINITE_VARIANCE {
             return Err(Refusal::TooHeavy { shape });
         }
         let expected = self.peaks.len() as f64 / activations as f64 * once_in;

@@ -7,7 +7,7 @@
 
 mod design;
 
-pub use design::{Design, MOST};
+pub use design::{Design, MAX_FACTORS};
 
 use statrs::distribution::{ContinuousCDF as _, StudentsT};
 

@@ -11,7 +11,7 @@
 
 mod ramp;
 
-use super::chance::Chance;
+use super::random::SeededRng;
 use crate::interval::{Interval, median, median_interval, sorted};
 use crate::tiers::Point;
 use crate::tiers::segment::{Costs, partition};
@@ -56,7 +56,7 @@ pub struct Inflection {
 /// Why a curve is not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Fewer than three sizes, or fewer than [`FEWEST`] repeats at one of them.
+    /// Fewer than three sizes, or fewer than [`MIN_SIZES`] repeats at one of them.
     TooFew,
     /// Sizes that do not ascend, values that are not above 0, or rates below it.
     NotMeasured,
@@ -64,7 +64,7 @@ pub enum Refusal {
 
 /// Below five repeats, no permutation of two sizes has a chance of less than 1 %. Of two sizes alone not even seven
 /// say enough for [`SIGNIFICANCE`].
-pub const FEWEST: usize = 5;
+pub const MIN_SIZES: usize = 5;
 /// A break is told where chance makes one as clear, at any of the places where one could be, in fewer than 1 % of the
 /// permutations (Bonferroni: the partition chose what is compared),
 pub const SIGNIFICANCE: f64 = 0.01;
@@ -125,14 +125,14 @@ pub fn rates(rows: &[Row], least: f64, seed: u64) -> Result<Vec<Inflection>, Ref
 
 /// By how much another statistic of the same repeats differs across an inflection, relative to before it, and in how
 /// many repeats both sizes have it. Each repeat is compared with itself. The place was not chosen by this statistic, so
-/// the interval says all that there is to say, and there is no least effect. `None` below [`FEWEST`] repeats.
+/// the interval says all that there is to say, and there is no least effect. `None` below [`MIN_SIZES`] repeats.
 #[must_use]
 pub fn across(rows: &[Row], change: &Inflection) -> Option<(Interval, usize)> {
     let of = |bytes: u64| rows.iter().find(|r| r.bytes == bytes).map(|r| &r.repeats);
     let (before, behind) = (of(change.from)?, of(change.to)?);
     let ratios = before.iter().zip(behind).map(|(a, b)| (b / a).ln());
     let logs: Vec<f64> = ratios.filter(|log| log.is_finite()).collect();
-    let d = median_interval(&logs).filter(|_| logs.len() >= FEWEST)?;
+    let d = median_interval(&logs).filter(|_| logs.len() >= MIN_SIZES)?;
     Some((Interval { value: d.value.exp_m1(), low: d.low.exp_m1(), high: d.high.exp_m1() }, logs.len()))
 }
 
@@ -142,7 +142,7 @@ fn scaled(
     measured: fn(f64) -> bool,
     seed: u64,
 ) -> Result<Vec<Inflection>, Refusal> {
-    if rows.len() < 3 || rows.iter().any(|r| r.repeats.len() < FEWEST) {
+    if rows.len() < 3 || rows.iter().any(|r| r.repeats.len() < MIN_SIZES) {
         return Err(Refusal::TooFew);
     }
     let measured = |v: &f64| v.is_finite() && measured(*v);
@@ -151,7 +151,7 @@ fn scaled(
         return Err(Refusal::NotMeasured);
     }
     let curve = Curve::new(rows, scale);
-    let mut chance = Chance::new(seed);
+    let mut chance = SeededRng::new(seed);
     let mut found = Vec::new();
     for group in curve.groups() {
         match ramp::better(&curve, &group) {
@@ -235,7 +235,7 @@ impl Curve<'_> {
         before: usize,
         at: (usize, usize),
         behind: usize,
-        chance: &mut Chance,
+        chance: &mut SeededRng,
     ) -> Option<Inflection> {
         let first = median_interval(&self.logs[before..=at.0].concat())?;
         let second = median_interval(&self.logs[at.1..behind].concat())?;
@@ -277,7 +277,7 @@ fn error_of_median(logs: &[Vec<f64>]) -> f64 {
 /// The chance of a break as clear as the best one among these sizes, were they all alike: rank sums on both sides of
 /// every place, as standard deviations from what chance expects, the largest of them; against the same of permutations,
 /// as long as it may still be below `limit`.
-fn permuted(logs: &[Vec<f64>], limit: f64, chance: &mut Chance) -> f64 {
+fn permuted(logs: &[Vec<f64>], limit: f64, chance: &mut SeededRng) -> f64 {
     let mut ranks = ranks(&logs.concat());
     let ends: Vec<usize> = logs
         .iter()

@@ -45,7 +45,7 @@ const SEEN: f64 = 0.9;
 
 /// An activation of which the interrupt and the wake-up were seen.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Staged {
+pub struct StagedActivation {
     /// The number of its period.
     pub period: u64,
     /// us in each of [`Stage::UNSWITCHED`].
@@ -54,7 +54,7 @@ pub struct Staged {
     pub switch: Option<f64>,
 }
 
-impl Staged {
+impl StagedActivation {
     /// The whole of it, us.
     #[must_use]
     pub fn total(&self) -> f64 {
@@ -83,7 +83,7 @@ impl Staged {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Worst {
     /// It.
-    pub activation: Staged,
+    pub activation: StagedActivation,
     /// The stage that lies furthest above its own median over all activations: a stage that is always long
     /// explains no late one.
     pub dominant: Stage,
@@ -129,8 +129,8 @@ impl Reading {
 /// and otherwise the three that all have. Activations with a stage that is no number are left out; `None` where none
 /// is left or asked for.
 #[must_use]
-pub fn read(activations: &[Staged], k: usize) -> Option<Reading> {
-    let mut kept: Vec<Staged> = activations.iter().filter(|a| a.is_finite()).copied().collect();
+pub fn read(activations: &[StagedActivation], k: usize) -> Option<Reading> {
+    let mut kept: Vec<StagedActivation> = activations.iter().filter(|a| a.is_finite()).copied().collect();
     let seen = kept.iter().filter(|a| a.switch.is_some()).count();
     if seen as f64 >= SEEN * kept.len() as f64 {
         kept.retain(|a| a.switch.is_some());
@@ -138,8 +138,9 @@ pub fn read(activations: &[Staged], k: usize) -> Option<Reading> {
         kept.iter_mut().for_each(|a| a.switch = None);
     }
     let stages: Vec<Stage> = kept.first()?.stages().iter().map(|(stage, _)| *stage).collect();
-    let median =
-        |of: &[Staged], i: usize| median_interval(&of.iter().map(|a| a.stages()[i].1).collect::<Vec<f64>>());
+    let median = |of: &[StagedActivation], i: usize| {
+        median_interval(&of.iter().map(|a| a.stages()[i].1).collect::<Vec<f64>>())
+    };
     let all = (0..stages.len()).map(|i| median(&kept, i)).collect::<Option<Vec<Interval>>>()?;
     let mut latest = kept.clone();
     latest.sort_by(|a, b| b.total().total_cmp(&a.total()).then(a.period.cmp(&b.period)));
@@ -152,7 +153,7 @@ pub fn read(activations: &[Staged], k: usize) -> Option<Reading> {
     Some(Reading { count: kept.len(), rows: rows.collect::<Option<Vec<Row>>>()?, worst })
 }
 
-fn dominant(activation: &Staged, all: &[Interval]) -> Option<Worst> {
+fn dominant(activation: &StagedActivation, all: &[Interval]) -> Option<Worst> {
     let stages = activation.stages();
     let above = stages.iter().zip(all).map(|((stage, us), median)| (*stage, us - median.value));
     let whole: f64 = above.clone().map(|(_, us)| us).sum();

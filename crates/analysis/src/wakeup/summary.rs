@@ -256,7 +256,7 @@ pub fn corrected_bars(bars: &[(f64, u64)], period_us: f64) -> Vec<(f64, u64)> {
     let mut all = bars.to_vec();
     if period_us > 0.0 {
         for &(us, count) in bars.iter().filter(|b| b.0.is_finite()) {
-            let skipped = (us / period_us).floor().clamp(0.0, LONGEST) as u64;
+            let skipped = (us / period_us).floor().clamp(0.0, MAX_LATENCY_US) as u64;
             all.extend((1..=skipped).map(|i| (us - i as f64 * period_us, count)));
         }
     }
@@ -265,7 +265,7 @@ pub fn corrected_bars(bars: &[(f64, u64)], period_us: f64) -> Vec<(f64, u64)> {
 
 /// A stall accounts for a million periods at most, which at 100 us is longer than any run here: a value that is
 /// nonsense must not fill the memory.
-const LONGEST: f64 = 1e6;
+const MAX_LATENCY_US: f64 = 1e6;
 
 /// What a run says, with the period in us. Activations in order, as they were seen; `None` of nothing.
 ///
@@ -278,7 +278,7 @@ pub fn summarise(activations: &[Activation], period_us: f64) -> Option<Run> {
         let gap = pair[1].period.saturating_sub(pair[0].period).saturating_sub(1);
         missed += gap;
         if period_us > 0.0 && pair[0].us.is_finite() {
-            let covered = (pair[0].us / period_us).floor().clamp(0.0, LONGEST) as u64;
+            let covered = (pair[0].us / period_us).floor().clamp(0.0, MAX_LATENCY_US) as u64;
             skipped.extend((1..=covered.min(gap)).map(|i| pair[0].us - i as f64 * period_us));
         }
     }

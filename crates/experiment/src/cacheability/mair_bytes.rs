@@ -12,7 +12,7 @@ use fathom_probe::pattern::Trial;
 use super::behaviour::{Times, behaves};
 use super::points::{DECISIVE, point, times};
 use super::trials::{strided, trial};
-use super::{APART, Means};
+use super::{SEPARATE_LINES, UncachedMethod};
 use crate::reading::{measured, text};
 use crate::record::{Record, TrialRun};
 use crate::scale::Scale;
@@ -32,7 +32,7 @@ pub(super) fn trials(record: &Record, round: u64) -> Vec<Trial> {
         return Vec::new();
     }
     let of = |byte: u8| {
-        DECISIVE.map(|(op, bytes, step)| strided(step, trial(Means::Byte(byte), op, bytes, LOADS)))
+        DECISIVE.map(|(op, bytes, step)| strided(step, trial(UncachedMethod::Byte(byte), op, bytes, LOADS)))
     };
     requested(record).flat_map(of).collect()
 }
@@ -91,7 +91,7 @@ pub(super) fn rows(record: &Record, scale: &Scale, cached: Option<Times>, report
         return;
     }
     for byte in 0..=u8::MAX {
-        let means = Means::Byte(byte);
+        let means = UncachedMethod::Byte(byte);
         let of = |(op, bytes, step)| point(record, (means, op, bytes), step, scale);
         let all: Vec<_> = DECISIVE.into_iter().filter_map(of).collect();
         if let Some((own, cached)) = times(&all, means).zip(cached) {
@@ -104,7 +104,7 @@ pub(super) fn rows(record: &Record, scale: &Scale, cached: Option<Times>, report
         for point in &all {
             let metric = match (point.key.1, point.stride) {
                 (Operation::Read, _) => &metrics::MAIR_READ,
-                (_, APART) => &metrics::MAIR_WRITE_APART,
+                (_, SEPARATE_LINES) => &metrics::MAIR_WRITE_APART,
                 _ => &metrics::MAIR_WRITE,
             };
             report.findings.push(measured(key(metric, byte), point.time, "ns", point.count(), &point.ids));

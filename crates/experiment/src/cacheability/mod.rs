@@ -42,7 +42,7 @@ pub static EXPERIMENT: Experiment = Experiment {
   fathom cacheability --on bcm2837 --op rmw --bytes 2560 --rounds 20000
   fathom cacheability --substitute flush             this machine, without a driver
 
-Beside what the page tables say of each mapping (translated as) stands what its
+CoRunning what the page tables say of each mapping (translated as) stands what its
 times say (behaves as): a core may treat an attribute as another one, and a
 hypervisor may overrule it; then there is no ratio. Where a subject supplies no
 other attribute than write-back it says so, and what would. Exit status: as of
@@ -70,11 +70,11 @@ pub const ROUNDS: u64 = 20_000;
 const STRIDE: u64 = 8;
 
 /// A step of whole lines, of most machines: no two stores can gather.
-const APART: u64 = 64;
+const SEPARATE_LINES: u64 = 64;
 
 /// How memory that is not cached was had: an attribute, or a flush after each access in its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Means {
+pub(crate) enum UncachedMethod {
     /// Mapped so.
     Attribute(Attribute),
     /// Write-back memory, each access followed by a clean and invalidate of its line.
@@ -83,28 +83,28 @@ pub(crate) enum Means {
     Byte(u8),
 }
 
-impl Means {
+impl UncachedMethod {
     /// The word for it in findings.
     pub(crate) fn token(self) -> &'static str {
         match self {
-            Means::Attribute(attribute) => attribute.token(),
-            Means::Flush => "flush",
-            Means::Byte(_) => "mair",
+            UncachedMethod::Attribute(attribute) => attribute.token(),
+            UncachedMethod::Flush => "flush",
+            UncachedMethod::Byte(_) => "mair",
         }
     }
 
-    fn of(trial: &Trial) -> Means {
+    fn of(trial: &Trial) -> UncachedMethod {
         match trial.controls {
-            Controls { mair: Some(byte), .. } => Means::Byte(byte),
-            Controls { flush: true, .. } => Means::Flush,
-            _ => Means::Attribute(trial.memory.attribute),
+            Controls { mair: Some(byte), .. } => UncachedMethod::Byte(byte),
+            Controls { flush: true, .. } => UncachedMethod::Flush,
+            _ => UncachedMethod::Attribute(trial.memory.attribute),
         }
     }
 }
 
 /// Attributes, operations, working sets and rounds that a record asks for, each list once and in order.
 struct Request {
-    means: Vec<Means>,
+    means: Vec<UncachedMethod>,
     operations: Vec<Operation>,
     sizes: Vec<u64>,
     rounds: u64,
@@ -116,10 +116,10 @@ impl Request {
         let has = |a: Attribute| asked.attributes.is_empty() || asked.attributes.contains(&a);
         // All others are compared with it.
         let kept = |&a: &Attribute| a == Attribute::WriteBack || has(a);
-        let mut means: Vec<Means> =
-            Attribute::ALL.iter().copied().filter(kept).map(Means::Attribute).collect();
+        let mut means: Vec<UncachedMethod> =
+            Attribute::ALL.iter().copied().filter(kept).map(UncachedMethod::Attribute).collect();
         if asked.flush {
-            means.push(Means::Flush);
+            means.push(UncachedMethod::Flush);
         }
         let wanted = |o: &Operation| asked.operations.is_empty() || asked.operations.contains(o);
         let operations = Operation::ALL.iter().copied().filter(wanted).collect();
@@ -131,11 +131,11 @@ impl Request {
 
     /// Every point: means, operation, working set. Where each access is flushed nothing is copied, which has two lines to
     /// flush, and nothing set, whose accesses are of 16 bytes on one machine and of 8 on another.
-    fn points(&self) -> Vec<(Means, Operation, u64)> {
+    fn points(&self) -> Vec<(UncachedMethod, Operation, u64)> {
         let mut all = Vec::new();
         for &means in &self.means {
             let plain = |o: &&Operation| Operation::STRIDES.contains(o);
-            for &operation in self.operations.iter().filter(|o| means != Means::Flush || plain(o)) {
+            for &operation in self.operations.iter().filter(|o| means != UncachedMethod::Flush || plain(o)) {
                 all.extend(self.sizes.iter().map(|&bytes| (means, operation, bytes)));
             }
         }

@@ -6,7 +6,7 @@ use fathom_probe::pattern::{Alias, Memory, Trial};
 
 use super::points::DECISIVE;
 use super::trials::{FLUSHES, refused, strided, trial};
-use super::{APART, Means, Request, STRIDE, STUDY_BYTES, mair_bytes, walks};
+use super::{Request, SEPARATE_LINES, STRIDE, STUDY_BYTES, UncachedMethod, mair_bytes, walks};
 use crate::budget::Budget;
 use crate::clock::step_ticks;
 use crate::record::Record;
@@ -19,7 +19,7 @@ const ROUNDS: [u64; 2] = [2, 5];
 /// end anywhere in a lap.
 const LOADS: u64 = 2 * 4111;
 /// n, at most: the like above 2^17.
-const MOST_LOADS: u64 = 2 * 65_539;
+const MAX_LOADS: u64 = 2 * 65_539;
 /// Steps of the clock in a run of accesses of one core cycle, at least.
 const CLOCK_STEPS: f64 = 128.0;
 /// Words stored and loaded through two mappings: the study's.
@@ -72,13 +72,13 @@ fn look(requested: &Request) -> Vec<Trial> {
 
 /// One trial of each point that was not refused, and stores that cannot gather, to tell those that can.
 fn all(record: &Record, requested: &Request) -> Vec<Trial> {
-    let granted = |means: &Means| !refused(record, *means);
+    let granted = |means: &UncachedMethod| !refused(record, *means);
     let points = requested.points().into_iter().filter(|(means, _, _)| granted(means));
     let mut all: Vec<Trial> =
         points.map(|(means, op, bytes)| trial(means, op, bytes, loads(record, means))).collect();
     for &means in requested.means.iter().filter(|means| granted(means)) {
-        let bytes = STUDY_BYTES / STRIDE * APART;
-        all.push(strided(APART, trial(means, Operation::Write, bytes, loads(record, means))));
+        let bytes = STUDY_BYTES / STRIDE * SEPARATE_LINES;
+        all.push(strided(SEPARATE_LINES, trial(means, Operation::Write, bytes, loads(record, means))));
         // What tells how it behaves, whatever was asked.
         for operation in [Operation::Read, Operation::Write] {
             if !(requested.operations.contains(&operation) && requested.sizes.contains(&STUDY_BYTES)) {
@@ -90,10 +90,10 @@ fn all(record: &Record, requested: &Request) -> Vec<Trial> {
 }
 
 /// n: more where the clock is coarse.
-fn loads(record: &Record, means: Means) -> u64 {
-    if means == Means::Flush {
+fn loads(record: &Record, means: UncachedMethod) -> u64 {
+    if means == UncachedMethod::Flush {
         return FLUSHES;
     }
     let cycles = Scale::of(record).cycle().map_or(1.0, |cycle| step_ticks(record) as f64 / cycle);
-    ((CLOCK_STEPS * cycles) as u64 & !1).clamp(LOADS, MOST_LOADS)
+    ((CLOCK_STEPS * cycles) as u64 & !1).clamp(LOADS, MAX_LOADS)
 }

@@ -1,7 +1,7 @@
 //! Points: the time of an operation through a means at a size.
 
 use super::behaviour::Times;
-use super::{APART, Means, STRIDE, STUDY_BYTES};
+use super::{SEPARATE_LINES, STRIDE, STUDY_BYTES, UncachedMethod};
 use crate::clock::step_ticks;
 use crate::record::{Record, TrialRun};
 use crate::scale::Scale;
@@ -12,7 +12,7 @@ use fathom_probe::pattern::PatternKind;
 
 /// One operation on one working set by one means.
 pub(super) struct Point {
-    pub(super) key: (Means, Operation, u64),
+    pub(super) key: (UncachedMethod, Operation, u64),
     pub(super) stride: u64,
     /// ns an operation, a list a trial.
     pub(super) groups: Vec<Vec<f64>>,
@@ -39,7 +39,7 @@ impl Point {
 pub(super) const DECISIVE: [(Operation, u64, u64); 3] = [
     (Operation::Read, STUDY_BYTES, STRIDE),
     (Operation::Write, STUDY_BYTES, STRIDE),
-    (Operation::Write, STUDY_BYTES / STRIDE * APART, APART),
+    (Operation::Write, STUDY_BYTES / STRIDE * SEPARATE_LINES, SEPARATE_LINES),
 ];
 
 /// The first round only looks: what it ran cold is no time.
@@ -47,14 +47,14 @@ pub(super) const PILOT_ROUND: u64 = 1;
 
 pub(super) fn point(
     record: &Record,
-    key: (Means, Operation, u64),
+    key: (UncachedMethod, Operation, u64),
     step: u64,
     scale: &Scale,
 ) -> Option<Point> {
     let of = |r: &&TrialRun| {
         let t = &r.trial;
         matches!(t.kind(), PatternKind::Stride | PatternKind::Copy)
-            && (Means::of(t), t.pattern.operation(), t.memory.bytes) == key
+            && (UncachedMethod::of(t), t.pattern.operation(), t.memory.bytes) == key
             && t.memory.stride == step
             && t.round > PILOT_ROUND
             && r.done.is_some()
@@ -76,7 +76,7 @@ pub(super) fn point(
 }
 
 /// What tells how memory behaves that was had by `means`.
-pub(super) fn times(all: &[Point], means: Means) -> Option<Times> {
+pub(super) fn times(all: &[Point], means: UncachedMethod) -> Option<Times> {
     let of = |(operation, bytes, step)| {
         let found = all.iter().find(|p| p.key == (means, operation, bytes) && p.stride == step);
         found.map(|p| p.time.value).filter(|t| *t > 0.0)

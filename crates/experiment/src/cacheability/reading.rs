@@ -13,19 +13,19 @@ use fathom_units::size;
 use super::behaviour::{Behaviour, behaves};
 use super::points::{DECISIVE, Point, point, times};
 use super::trials::refused;
-use super::{Means, NAME, Request, STRIDE, STUDY_BYTES, mair_bytes, walks};
+use super::{NAME, Request, STRIDE, STUDY_BYTES, UncachedMethod, mair_bytes, walks};
 use crate::claims;
 use crate::disturbance;
 use crate::reading::{begun, clocks, disturbed_row, measured, number, refuse_all, text};
 use crate::record::{Record, TrialRun};
-use crate::scale::{Scale, believable};
+use crate::scale::{Scale, clock_is_usable};
 
 /// Reads a record. Everything that is shown follows from the record alone.
 #[must_use]
 pub fn read(record: &Record) -> Report {
     let mut report = begun(record, NAME);
     let requested = Request::of(record);
-    if !believable(record) {
+    if !clock_is_usable(record) {
         refuse_all(record, "every time of an operation", &mut report);
         requested.means.iter().for_each(|&means| mapping_rows(record, means, &mut report));
         mair_bytes::translations(record, &mut report);
@@ -40,7 +40,7 @@ pub fn read(record: &Record) -> Report {
     let behaviour = |means| Some(behaves(times(&all, means)?, times(&all, cached())?));
     for &means in &requested.means {
         mapping_rows(record, means, &mut report);
-        if let Some(behaviour) = behaviour(means).filter(|_| means != Means::Flush) {
+        if let Some(behaviour) = behaviour(means).filter(|_| means != UncachedMethod::Flush) {
             let mut row =
                 text(metrics::CACHEABILITY_BEHAVES_AS.at([means.token().into()]), behaviour.token());
             (row.count, row.basis) = (3, Basis::Derived);
@@ -49,7 +49,7 @@ pub fn read(record: &Record) -> Report {
             report.findings.push(row);
         }
     }
-    let in_force = |means: Means| in_force(means, behaviour(means));
+    let in_force = |means: UncachedMethod| in_force(means, behaviour(means));
     for point in all.iter().filter(|p| requested.points().contains(&p.key)) {
         let plain = all.iter().find(|p| p.key == (cached(), point.key.1, point.key.2));
         rows(point, plain.filter(|_| in_force(point.key.0)), requested.rounds, &scale, &mut report);
@@ -57,7 +57,7 @@ pub fn read(record: &Record) -> Report {
     for &means in requested.means.iter().filter(|means| !refused(record, **means) && !in_force(**means)) {
         report.refusals.push(not_in_force(means, behaviour(means), &report.trust));
     }
-    study(&all, requested.rounds, in_force(Means::Attribute(Attribute::NormalNc)), &mut report);
+    study(&all, requested.rounds, in_force(UncachedMethod::Attribute(Attribute::NormalNc)), &mut report);
     mair_bytes::rows(record, &scale, times(&all, cached()), &mut report);
     walks::rows(record, &scale, &mut report);
     missing(record, &requested, &all, &mut report);
@@ -65,13 +65,13 @@ pub fn read(record: &Record) -> Report {
     report
 }
 
-fn cached() -> Means {
-    Means::Attribute(Attribute::WriteBack)
+fn cached() -> UncachedMethod {
+    UncachedMethod::Attribute(Attribute::WriteBack)
 }
 
 /// Everything that was measured: points asked for, in their order, and behind them what tells how memory behaves.
 fn points(record: &Record, requested: &Request, scale: &Scale) -> Vec<Point> {
-    let mut keys: Vec<((Means, Operation, u64), u64)> =
+    let mut keys: Vec<((UncachedMethod, Operation, u64), u64)> =
         requested.points().into_iter().map(|key| (key, STRIDE)).collect();
     for &means in &requested.means {
         for (operation, bytes, step) in DECISIVE {
@@ -85,14 +85,14 @@ fn points(record: &Record, requested: &Request, scale: &Scale) -> Vec<Point> {
 }
 
 /// How the mappings of a means were translated, and whether its memory is that of write-back mappings.
-fn mapping_rows(record: &Record, means: Means, report: &mut Report) {
+fn mapping_rows(record: &Record, means: UncachedMethod, report: &mut Report) {
     translation_rows(record, means, report);
     alias_row(record, means, report);
 }
 
 /// Addresses of the mappings of a means, and what the tables say of them.
-fn translation_rows(record: &Record, means: Means, report: &mut Report) {
-    let of = |r: &&TrialRun| Means::of(&r.trial) == means && r.trial.kind() == PatternKind::Stride;
+fn translation_rows(record: &Record, means: UncachedMethod, report: &mut Report) {
+    let of = |r: &&TrialRun| UncachedMethod::of(&r.trial) == means && r.trial.kind() == PatternKind::Stride;
     let translated = |r: &TrialRun| Some((r.trial.id, r.done?.translation?));
     let seen: Vec<(u64, Translation)> = record.trials.iter().filter(of).filter_map(translated).collect();
     let Some((id, t)) = seen.first() else { return };
@@ -126,8 +126,8 @@ fn translation_rows(record: &Record, means: Means, report: &mut Report) {
 }
 
 /// Whether write-back mappings and those of a means see each other's stores.
-fn alias_row(record: &Record, means: Means, report: &mut Report) {
-    let of = |r: &&TrialRun| r.trial.kind() == PatternKind::Alias && Means::of(&r.trial) == means;
+fn alias_row(record: &Record, means: UncachedMethod, report: &mut Report) {
+    let of = |r: &&TrialRun| r.trial.kind() == PatternKind::Alias && UncachedMethod::of(&r.trial) == means;
     let aliases: Vec<&TrialRun> = record.trials.iter().filter(of).filter(|r| r.done.is_some()).collect();
     if !aliases.is_empty() {
         let lost: usize = aliases.iter().map(|r| r.unverified).sum();
@@ -153,7 +153,7 @@ fn rows(point: &Point, plain: Option<&Point>, rounds: u64, scale: &Scale, report
     let (count, ids) = (point.count(), &point.ids);
     let (means, operation, bytes) = point.key;
     let mut row = measured(point.at(&metrics::CACHEABILITY_TIME), point.time, "ns", count, ids);
-    if means == Means::Flush {
+    if means == UncachedMethod::Flush {
         row.notes.push("a substitute: the flush and its barrier are part of the time".into());
     }
     if matches!(operation, Operation::Set | Operation::CopyTo | Operation::CopyFrom) {
@@ -182,12 +182,12 @@ fn rows(point: &Point, plain: Option<&Point>, rounds: u64, scale: &Scale, report
 
 /// Does memory that was asked not to be cached behave so, as far as is known? Of write-through memory that behaves as if written back it
 /// cannot be told: a store buffer may hide every store.
-fn in_force(means: Means, behaviour: Option<Behaviour>) -> bool {
-    let uncached = matches!(means, Means::Attribute(Attribute::NormalNc | Attribute::Device));
+fn in_force(means: UncachedMethod, behaviour: Option<Behaviour>) -> bool {
+    let uncached = matches!(means, UncachedMethod::Attribute(Attribute::NormalNc | Attribute::Device));
     !uncached || !matches!(behaviour, None | Some(Behaviour::Cached | Behaviour::WrittenThrough))
 }
 
-fn not_in_force(means: Means, behaviour: Option<Behaviour>, trust: &str) -> Refused {
+fn not_in_force(means: UncachedMethod, behaviour: Option<Behaviour>, trust: &str) -> Refused {
     if behaviour.is_none() {
         return Refused {
             what: format!("the ratios of {}", means.token()),
@@ -217,7 +217,7 @@ fn not_in_force(means: Means, behaviour: Option<Behaviour>, trust: &str) -> Refu
 /// The study's own sentence: read-modify-writes, not cached and cached.
 fn study(all: &[Point], rounds: u64, in_force: bool, report: &mut Report) {
     let of = |attribute, bytes| {
-        let key = (Means::Attribute(attribute), Operation::Rmw, bytes);
+        let key = (UncachedMethod::Attribute(attribute), Operation::Rmw, bytes);
         all.iter().find(|p| p.key == key && p.stride == STRIDE)
     };
     let sizes = [320, STUDY_BYTES];
@@ -266,7 +266,7 @@ fn missing(record: &Record, requested: &Request, all: &[Point], report: &mut Rep
         .points()
         .into_iter()
         .filter(|key| {
-            let of = |t: &Trial| (Means::of(t), t.pattern.operation(), t.memory.bytes) == *key;
+            let of = |t: &Trial| (UncachedMethod::of(t), t.pattern.operation(), t.memory.bytes) == *key;
             let refused =
                 refused(record, key.0) || record.trials.iter().any(|r| r.refusal.is_some() && of(&r.trial));
             !refused && all.iter().all(|p| p.key != *key || p.stride != STRIDE)

@@ -1,7 +1,7 @@
 //! Trials of cacheability.
 
 use super::points::PILOT_ROUND;
-use super::{Means, STRIDE, STUDY_BYTES};
+use super::{STRIDE, STUDY_BYTES, UncachedMethod};
 use crate::record::Record;
 use fathom_probe::machine::{Attribute, Controls, Operation};
 use fathom_probe::pattern::{Copy, Memory, Pattern, PatternKind, Stride, Trial};
@@ -13,20 +13,21 @@ const SAMPLES: u64 = 3;
 pub(super) const FLUSHES: u64 = 2 * 521;
 
 /// Was this refused, when it was looked at? That a working set is too large says nothing of the smaller ones.
-pub(super) fn refused(record: &Record, means: Means) -> bool {
-    let of =
-        |t: &Trial| t.kind() == PatternKind::Stride && Means::of(t) == means && t.memory.bytes == STUDY_BYTES;
+pub(super) fn refused(record: &Record, means: UncachedMethod) -> bool {
+    let of = |t: &Trial| {
+        t.kind() == PatternKind::Stride && UncachedMethod::of(t) == means && t.memory.bytes == STUDY_BYTES
+    };
     record.trials.iter().any(|r| r.trial.round == PILOT_ROUND && of(&r.trial) && r.refusal.is_some())
 }
 
-pub(super) fn trial(means: Means, operation: Operation, bytes: u64, loads: u64) -> Trial {
+pub(super) fn trial(means: UncachedMethod, operation: Operation, bytes: u64, loads: u64) -> Trial {
     let pattern: Pattern =
         if operation.copies() { Copy { operation }.into() } else { Stride::of(operation).into() };
     let plain = Controls::default();
     let (attribute, controls) = match means {
-        Means::Attribute(attribute) => (attribute, plain),
-        Means::Flush => (Attribute::WriteBack, Controls { flush: true, ..plain }),
-        Means::Byte(byte) => (Attribute::WriteBack, Controls { mair: Some(byte), ..plain }),
+        UncachedMethod::Attribute(attribute) => (attribute, plain),
+        UncachedMethod::Flush => (Attribute::WriteBack, Controls { flush: true, ..plain }),
+        UncachedMethod::Byte(byte) => (Attribute::WriteBack, Controls { mair: Some(byte), ..plain }),
     };
     // Two laps of what may be cached; where nothing is, one shows the tables to the TLB.
     let laps = if attribute == Attribute::WriteBack && !controls.flush { 2 } else { 1 };

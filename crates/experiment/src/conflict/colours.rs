@@ -26,7 +26,7 @@ use crate::record::{Record, TrialRun};
 use crate::scale::Scale;
 
 /// Most pages, in ways: beyond four colours' worth of them, to see the fourth conflict.
-const MOST_WAYS: u64 = 5;
+const MAX_WAYS: u64 = 5;
 /// Points a way's worth of pages, beside those at which a colour more is full.
 const POINTS: u64 = 4;
 /// So many loads are timed that two steps of the clock are no more than this share of what a miss takes longer:
@@ -95,7 +95,7 @@ impl Request {
     }
 
     /// Why nothing can be said of its colours, and what would help.
-    fn obstacle(&self, record: &Record) -> Option<(String, String)> {
+    fn why_not_testable(&self, record: &Record) -> Option<(String, String)> {
         let (way, page) = (self.one.way_bytes, self.page);
         if way > page && !way.is_multiple_of(page) {
             let what = format!("a way of {} is no whole number of pages", size(way as f64));
@@ -124,13 +124,13 @@ impl Request {
         record.trials.iter().filter(own).find_map(|run| run.refusal.clone())
     }
 
-    /// Numbers of pages that are tried: up to [`MOST_WAYS`] ways' worth, and where the first, second, third and
+    /// Numbers of pages that are tried: up to [`MAX_WAYS`] ways' worth, and where the first, second, third and
     /// fourth colour is full and one beyond.
     fn counts(&self) -> Vec<u64> {
         let ways = self.one.ways;
         let every = (ways / POINTS).max(1);
-        let mut all: Vec<u64> = (1..=MOST_WAYS * ways / every).map(|n| n * every).collect();
-        all.extend((1..MOST_WAYS).flat_map(|n| [n * ways, n * ways + 1]));
+        let mut all: Vec<u64> = (1..=MAX_WAYS * ways / every).map(|n| n * every).collect();
+        all.extend((1..MAX_WAYS).flat_map(|n| [n * ways, n * ways + 1]));
         all.push(1);
         all.sort_unstable();
         all.dedup();
@@ -201,7 +201,7 @@ pub(super) fn wanted(record: &Record, scale: &Scale, steps: &[Step], modelled: b
     }
     let levels = geometry::levels(record, scale, steps);
     let Ok(all) = requested(record, scale, steps, &levels) else { return Vec::new() };
-    let all: Vec<Request> = all.into_iter().filter(|one| one.obstacle(record).is_none()).collect();
+    let all: Vec<Request> = all.into_iter().filter(|one| one.why_not_testable(record).is_none()).collect();
     let times = if modelled { 1 } else { 2 };
     let mut wanted = Vec::new();
     for one in &all {
@@ -266,7 +266,7 @@ impl Request {
             all.sort_by(f64::total_cmp);
             quantile(&all, of)
         };
-        let (hit, miss) = (quartile(self.one.ways, 0.75)?, quartile(MOST_WAYS * self.one.ways, 0.25)?);
+        let (hit, miss) = (quartile(self.one.ways, 0.75)?, quartile(MAX_WAYS * self.one.ways, 0.25)?);
         let steps = STEPS_APART * step_ticks(record) as f64;
         (miss - hit > steps).then(|| f64::midpoint(hit, miss))
     }
@@ -370,7 +370,7 @@ pub(super) fn read(record: &Record, scale: &Scale, steps: &[Step], levels: &[Lev
         let threshold = one.threshold(record);
         let what = format!("the page colours of tier {}", one.tier);
         let row = |k: u64, n: u64| one.row(record, scale, threshold, Some(k), n);
-        if let Some((why, remedy)) = one.obstacle(record) {
+        if let Some((why, remedy)) = one.why_not_testable(record) {
             refuse(what, why, &remedy);
         } else if let Err((why, remedy)) = one.conflict_test(&row) {
             refuse(what, why, remedy);

@@ -10,7 +10,7 @@ use fathom_units::exact;
 use crate::headline::{confidence, figure, none, sentence};
 
 /// Distance at which the rounds read, bytes (study S1).
-const APART: u64 = 4096;
+const STUDY_DISTANCE: u64 = 4096;
 
 pub(crate) fn headline(report: &Report) -> Headline {
     let levels = report.of(&TIER_WAYS).filter_map(|f| f.key.number(Axis::Level));
@@ -30,7 +30,7 @@ pub(crate) fn headline(report: &Report) -> Headline {
         let lines = beyond.key.number(Axis::Lines).unwrap_or(0);
         answer += &format!(
             "; a round of {lines} lines {} apart takes {}, of {} lines {}",
-            exact(APART),
+            exact(STUDY_DISTANCE),
             figure(beyond),
             within.key.number(Axis::Lines).unwrap_or(0),
             figure(within)
@@ -39,7 +39,7 @@ pub(crate) fn headline(report: &Report) -> Headline {
     let action = ways.filter(|_| cost.is_some()).map(|ways| {
         format!(
             "use at most {ways:.0} lines at a distance of {} together, or pad rows and buffers apart",
-            exact(APART)
+            exact(STUDY_DISTANCE)
         )
     });
     Headline {

@@ -4,7 +4,7 @@ use crate::options::{Many, Opt, Values, number, within};
 use crate::record::Record;
 
 /// Most page colours that may be asked for: more than any cache here has.
-const MOST_COLOURS: u64 = 1024;
+const MAX_COLOURS: u64 = 1024;
 
 /// Page colours.
 pub static COLOURS: Opt = Opt {
@@ -16,7 +16,7 @@ pub static COLOURS: Opt = Opt {
     many: Many::List(64),
     values: Values::Number {
         read: number,
-        check: |colours| within(colours, &(1..=MOST_COLOURS), "from 1 to 1024"),
+        check: |colours| within(colours, &(1..=MAX_COLOURS), "from 1 to 1024"),
     },
     requires: None,
 };

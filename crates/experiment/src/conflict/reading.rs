@@ -10,13 +10,13 @@ use crate::geometry::{self, Level};
 use crate::latency_curve;
 use crate::reading::{begun, clocks, disturbed_row, refuse_all};
 use crate::record::Record;
-use crate::scale::{Scale, believable};
+use crate::scale::{Scale, clock_is_usable};
 
 /// Reads a record. Everything that is shown follows from the record alone.
 #[must_use]
 pub fn read(record: &Record) -> Report {
     let mut report = begun(record, NAME);
-    if !believable(record) {
+    if !clock_is_usable(record) {
         refuse_all(record, "sets, ways, replacement and every conflict", &mut report);
         return report;
     }

@@ -19,7 +19,7 @@ use crate::scale::Scale;
 pub(super) const STRIDE: u64 = 4096;
 /// Reads a round where the ways are not known, at most; the study stops at nine.
 const UNKNOWN: u64 = 32;
-const MOST: u64 = 128;
+const MAX_ROUNDS: u64 = 128;
 /// Rounds a run: enough for the clock, and for random replacement to come within 2 % of its mean.
 const ROUNDS: u64 = 512;
 /// Samples of single loads that tell hits from misses where nobody counts.
@@ -27,7 +27,7 @@ const SINGLES: u64 = 200;
 
 /// Reads a round: every number up to twice the ways, every fourth up to four times.
 fn reads(nearest: Option<Geometry>) -> impl Iterator<Item = u64> {
-    let ways = nearest.map_or(UNKNOWN / 4, |g| g.ways).clamp(2, MOST / 4);
+    let ways = nearest.map_or(UNKNOWN / 4, |g| g.ways).clamp(2, MAX_ROUNDS / 4);
     (1..=2 * ways).chain((2 * ways + 1..=4 * ways).filter(|n| n.is_multiple_of(4)))
 }
 

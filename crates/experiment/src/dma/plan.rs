@@ -26,7 +26,7 @@ const OF_VICTIM: u64 = 5;
 const WARM: u64 = 1;
 /// Sizes between which a change lies are near enough where the larger is at most so many times the smaller, or so many
 /// bytes more: the commonest line.
-const NEAR: f64 = 1.1;
+const CROSSOVER_RATIO: f64 = 1.1;
 const LINE: u64 = 64;
 
 /// The next round; empty at the end. A record says itself what was asked.
@@ -108,7 +108,7 @@ fn between(record: &Record, wanted: &Wanted, samples: u64, rounds: u64) -> Vec<T
     let mut all: Vec<Trial> = Vec::new();
     for change in changes(&points) {
         let (low, high) = (change.at.low, change.at.high);
-        if high as f64 <= NEAR * low as f64 || high - low <= LINE {
+        if high as f64 <= CROSSOVER_RATIO * low as f64 || high - low <= LINE {
             continue;
         }
         let routes = [change.below, change.beyond].map(|strategy| (strategy, change.direction));

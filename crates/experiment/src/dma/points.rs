@@ -3,7 +3,7 @@
 use fathom_analysis::findings::{self, Metric};
 use fathom_analysis::interval::{Interval, grouped_interval};
 use fathom_analysis::metrics::dma as metrics;
-use fathom_probe::machine::dma::{Channel, Engine, Transferred, Transfers};
+use fathom_probe::machine::dma::{Channel, Engine, TransferTimes, Transfers};
 use fathom_probe::pattern::{PatternKind, Transfer, Trial};
 
 use super::Route;
@@ -64,7 +64,7 @@ impl Part {
         }
     }
 
-    fn ticks(self, row: &Transferred) -> f64 {
+    fn ticks(self, row: &TransferTimes) -> f64 {
         // Of a hostile record the sum must not overflow.
         let sum = |parts: &[u64]| parts.iter().map(|&part| part as f64).sum();
         match self {
@@ -83,7 +83,7 @@ impl Part {
 pub(super) struct Point {
     pub(super) key: Key,
     pub(super) channel: Channel,
-    runs: Vec<(f64, Vec<Transferred>)>,
+    runs: Vec<(f64, Vec<TransferTimes>)>,
     pub(super) ids: Vec<u64>,
 }
 
@@ -129,8 +129,8 @@ impl Point {
     }
 
     /// A number of each transfer, with the ns of a tick; median and interval over trials.
-    pub(super) fn of(&self, number: impl Fn(&Transferred, f64) -> f64) -> Option<Interval> {
-        let of_run = |(tick_ns, rows): &(f64, Vec<Transferred>)| {
+    pub(super) fn of(&self, number: impl Fn(&TransferTimes, f64) -> f64) -> Option<Interval> {
+        let of_run = |(tick_ns, rows): &(f64, Vec<TransferTimes>)| {
             rows.iter().map(|row| number(row, *tick_ns)).collect::<Vec<f64>>()
         };
         grouped_interval(&self.runs.iter().map(of_run).collect::<Vec<_>>())
@@ -143,7 +143,7 @@ impl Point {
 
     /// Medians of the trials' CPU times, for the judgement of disturbance.
     pub(super) fn repeats(&self) -> Vec<f64> {
-        let of_run = |(tick_ns, rows): &(f64, Vec<Transferred>)| {
+        let of_run = |(tick_ns, rows): &(f64, Vec<TransferTimes>)| {
             fathom_analysis::interval::median(
                 &rows.iter().map(|row| Part::Cpu.ticks(row) * tick_ns).collect::<Vec<_>>(),
             )
@@ -155,7 +155,7 @@ impl Point {
     pub(super) fn throughput(&self) -> Option<Interval> {
         let bytes = self.key.bytes as f64;
         let parts = [Part::Use, Part::Copy, Part::Map, Part::Engine, Part::Unmap];
-        let rate = |row: &Transferred, tick_ns: f64| {
+        let rate = |row: &TransferTimes, tick_ns: f64| {
             let ns: f64 = parts.iter().map(|part| part.ticks(row)).sum::<f64>() * tick_ns;
             if ns > 0.0 { bytes / ns * 1e9 } else { 0.0 }
         };
@@ -194,7 +194,7 @@ pub(super) fn losses(record: &Record, scale: &Scale) -> Vec<Loss> {
 fn loss(record: &Record, key: Key, scale: &Scale) -> Option<Loss> {
     let of = |r: &&TrialRun| route(&r.trial) == key.route && r.trial.memory.bytes == key.bytes;
     let runs: Vec<&TrialRun> = timed(record, true).filter(of).collect();
-    let each = |number: &dyn Fn(&Transferred) -> f64| {
+    let each = |number: &dyn Fn(&TransferTimes) -> f64| {
         let of_run = |r: &&TrialRun| r.transfers.rows.iter().map(number).collect::<Vec<f64>>();
         grouped_interval(&runs.iter().map(of_run).collect::<Vec<_>>())
     };

@@ -17,14 +17,14 @@ use super::{NAME, Route, Wanted, study};
 use crate::disturbance;
 use crate::reading::{begun, clocks, disturbed_row, measured, number, refuse_all, text};
 use crate::record::{Record, TrialRun};
-use crate::scale::{Scale, believable};
+use crate::scale::{Scale, clock_is_usable};
 
 /// Reads a record. Everything that is shown follows from the record alone.
 #[must_use]
 pub fn read(record: &Record) -> Report {
     let mut report = begun(record, NAME);
     let wanted = Wanted::of(record);
-    if believable(record) {
+    if clock_is_usable(record) {
         times(record, &wanted, &mut report);
     } else {
         refuse_all(record, "every time of a transfer", &mut report);
@@ -69,7 +69,7 @@ fn link(record: &Record, points: &[Point], report: &mut Report) -> Option<f64> {
     let requested = Options::of(record).link_bits;
     let engine = |point: &&Point| point.is_timed_engine();
     let reached = points.iter().filter(engine).max_by_key(|point| point.key.bytes).and_then(|point| {
-        let own = |row: &fathom_probe::machine::dma::Transferred, ns: f64| {
+        let own = |row: &fathom_probe::machine::dma::TransferTimes, ns: f64| {
             row.engine.saturating_sub(row.setup) as f64 * ns
         };
         let ns = point.of(own)?.value;
@@ -271,7 +271,7 @@ fn routes(record: &Record, route_of: Route, report: &mut Report) {
         push(Finding { count: runs.len() as u64, ..row });
     }
     let mut row = text(metrics::DMA_ENGINE_USED.at(at), channel.engine.token());
-    for (field, is) in [(metrics::STAND_IN, channel.substitute), (metrics::COHERENT, channel.coherent)] {
+    for (field, is) in [(metrics::SUBSTITUTE, channel.substitute), (metrics::COHERENT, channel.coherent)] {
         row.detail.set(field, Item::Flag(is));
     }
     if let Some(policy) = channel.maintenance.filter(|_| !channel.coherent) {

@@ -119,11 +119,15 @@ pub(crate) fn replacements(
             all.push(Replacement::Refused("its ways, its sets or its line are not known".into()));
             break;
         };
-        all.push(match (requested.obstacle(record, scale), policy::read(record, scale, &requested)) {
-            (Some(obstacle), _) => Replacement::Refused(obstacle),
-            (None, Some((verdict, observations))) => Replacement::Observed(verdict, observations),
-            (None, None) => Replacement::Refused("not asked, or hits and misses were not told apart".into()),
-        });
+        all.push(
+            match (requested.why_not_testable(record, scale), policy::read(record, scale, &requested)) {
+                (Some(why_not_testable), _) => Replacement::Refused(why_not_testable),
+                (None, Some((verdict, observations))) => Replacement::Observed(verdict, observations),
+                (None, None) => {
+                    Replacement::Refused("not asked, or hits and misses were not told apart".into())
+                }
+            },
+        );
     }
     all
 }

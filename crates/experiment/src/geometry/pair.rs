@@ -25,7 +25,7 @@ const UNCLEAR: f64 = 0.1;
 /// differences of large ones. (Translation and the rows of memory may double them.)
 const BEYOND: f64 = 2.0;
 /// Most pairs: at [`PERIOD`] apart they lie in 192 MiB.
-const MOST_PAIRS: u64 = 1 << 17;
+const MAX_PAIRS: u64 = 1 << 17;
 
 /// Pairs that a lap needs to miss in a tier and, if there is a next cache, to hit in that. Each takes the room of
 /// [`ALIGNED`] bytes, because only every so many sets are used.
@@ -35,7 +35,7 @@ fn pairs(step: &Step, next: Option<&Step>) -> u64 {
         Some(next) => (1.25 * own * 0.6 * next.capacity.value).sqrt().min(4.0 * own).max(1.2 * own),
         None => 4.0 * own,
     };
-    ((bytes / ALIGNED as f64) as u64).clamp(8, MOST_PAIRS)
+    ((bytes / ALIGNED as f64) as u64).clamp(8, MAX_PAIRS)
 }
 
 fn is_of(trial: &Trial, distance: u64, pairs: u64) -> bool {

@@ -7,7 +7,8 @@
 
 use fathom_analysis::interval::{median, robust_sigma};
 use fathom_analysis::replacement::{
-    Evictors, Observation, Policy, Program, Seen, Total, Verdict, WARM_UP, judge, programs, programs_in_whole,
+    Evictors, LapObservation, Observation, Policy, Program, Total, Verdict, WARM_UP, judge, programs,
+    programs_per_lap,
 };
 use fathom_analysis::sets::Geometry;
 use fathom_probe::machine::Pages;
@@ -28,22 +29,22 @@ const SAMPLES: u64 = 100;
 /// kernel's is one of them.
 const TIMES: u64 = 3;
 /// Blocks lie at least so far apart, bytes: no prefetcher that fetches a neighbour reaches the next.
-const LEAST_PERIOD: u64 = 512;
+const MIN_PERIOD: u64 = 512;
 /// A hit and a miss must be so many steps of the clock apart.
 const STEPS_APART: f64 = 3.0;
 /// Of laps as a whole, the share of one miss that a step of the clock may be of the mean lap of a sample.
 const STEP_OF_A_MISS: f64 = 0.05;
 /// Loads of such a sample, at least: it has one load more than whole laps, because a run of whole laps would end where
 /// it began and prove nothing, and of so many that load is a twentieth of a percent.
-const LEAST_LOADS: u64 = 1 << 11;
+const MIN_LOADS: u64 = 1 << 11;
 /// And at most: a millisecond of hits.
-const MOST_LOADS: u64 = 1 << 19;
+const MAX_LOADS: u64 = 1 << 19;
 /// Samples of such a trial on hardware, and on a model, where nothing disturbs them but the clock's steps.
 const SAMPLES_IN_WHOLE: u64 = 5;
 const SAMPLES_MODELLED: u64 = 3;
 /// Standard deviation of the difference of two intervals in steps of the clock, of which each is the difference of two
 /// readings that are off by anything within a step: sqrt(4 / 12).
-const GRAIN: f64 = 0.58;
+const MIN_SEPARATION: f64 = 0.58;
 /// What the latency curve's step is off by from what a miss costs here, where the next level is a cache, relative: the two
 /// times differ in their paths through banks and in how much of the latency curve's plateaus is level.
 const COST_ERROR: f64 = 0.05;
@@ -65,7 +66,7 @@ pub(crate) struct Request<'a> {
 
 impl Request<'_> {
     fn period(&self) -> u64 {
-        self.geometry.way_bytes * LEAST_PERIOD.div_ceil(self.geometry.way_bytes).next_power_of_two()
+        self.geometry.way_bytes * MIN_PERIOD.div_ceil(self.geometry.way_bytes).next_power_of_two()
     }
 
     /// From wash block to wash block, bytes; a word where nothing is washed.
@@ -83,7 +84,7 @@ impl Request<'_> {
     fn programs(&self, whole: bool) -> Vec<Program> {
         let (ways, visits) = (self.geometry.ways as usize, (self.line / 8) as usize);
         if whole {
-            programs_in_whole(ways, visits, self.washing())
+            programs_per_lap(ways, visits, self.washing())
         } else {
             programs(ways, visits, self.washing())
         }
@@ -102,13 +103,13 @@ impl Request<'_> {
     /// Loads of a sample of a lap of so many accesses; `None` where no sample that may be had is long enough.
     fn loads(&self, step: f64, accesses: u64) -> Option<u64> {
         let laps = (step / (STEP_OF_A_MISS * self.miss())).ceil();
-        let most = (MOST_LOADS / accesses.max(1)) as f64;
+        let most = (MAX_LOADS / accesses.max(1)) as f64;
         let laps = if laps <= most { laps as u64 } else { return None };
-        Some(laps.max(LEAST_LOADS.div_ceil(accesses.max(1))) * accesses + 1)
+        Some(laps.max(MIN_LOADS.div_ceil(accesses.max(1))) * accesses + 1)
     }
 
     /// Why laps as a whole cannot be read.
-    fn obstacle_in_whole(&self, step: f64) -> Option<String> {
+    fn why_not_testable_per_lap(&self, step: f64) -> Option<String> {
         let miss = self.miss();
         let longest = self.programs(true).iter().map(|p| p.accesses.len() as u64).max().unwrap_or(0);
         if self.loads(step, longest).is_none() {
@@ -126,7 +127,7 @@ impl Request<'_> {
     }
 
     /// Why it cannot be asked.
-    pub(crate) fn obstacle(&self, record: &Record, scale: &Scale) -> Option<String> {
+    pub(crate) fn why_not_testable(&self, record: &Record, scale: &Scale) -> Option<String> {
         let step = step_ns(record, scale);
         let whole = self.in_whole(step);
         if let Some((nearer, _)) = self.nearer {
@@ -140,8 +141,8 @@ impl Request<'_> {
                 return Some("it holds what the nearer level evicts: an exclusive level is not asked".into());
             }
         }
-        if whole && let Some(obstacle) = self.obstacle_in_whole(step) {
-            return Some(obstacle);
+        if whole && let Some(why_not_testable) = self.why_not_testable_per_lap(step) {
+            return Some(why_not_testable);
         }
         let blocks = self.programs(whole).iter().map(|p| p.blocks().0).max().unwrap_or(0) as f64;
         // An inclusive next level would take lines away.
@@ -169,7 +170,7 @@ fn step_ns(record: &Record, scale: &Scale) -> f64 {
 
 /// The trials that are wanted next.
 pub(crate) fn wanted(record: &Record, scale: &Scale, requested: &Request<'_>, modelled: bool) -> Vec<Trial> {
-    if requested.obstacle(record, scale).is_some() {
+    if requested.why_not_testable(record, scale).is_some() {
         return Vec::new();
     }
     let step = step_ns(record, scale);
@@ -227,7 +228,7 @@ pub(crate) fn read(
     scale: &Scale,
     requested: &Request<'_>,
 ) -> Option<(Verdict, Vec<Observation>)> {
-    if requested.obstacle(record, scale).is_some() {
+    if requested.why_not_testable(record, scale).is_some() {
         return None;
     }
     let (ways, nearer) = (requested.geometry.ways as usize, requested.hypotheses());
@@ -318,17 +319,17 @@ fn totals(record: &Record, scale: &Scale, requested: &Request<'_>) -> Vec<Total>
             let accesses = program.accesses.len() as f64;
             let times: Vec<f64> = scale.steady(run).iter().map(|load| load * accesses).collect();
             let Some(lap) = median(&times) else { continue };
-            let grain = GRAIN * step_ns(record, scale) * accesses / run.trial.loads as f64;
+            let grain = MIN_SEPARATION * step_ns(record, scale) * accesses / run.trial.loads as f64;
             // 1.25: what a median loses to a mean where errors are normal.
             grains.push(1.25 * grain.max(robust_sigma(&times)) / (times.len() as f64).sqrt());
             laps.push(lap);
         }
         let (Some(lap), Some(grain)) = (median(&laps), median(&grains)) else { continue };
         let error = 1.25 * robust_sigma(&laps) / (laps.len() as f64).sqrt();
-        totals.push(Total { program, seen: Seen::Time(lap), error: error.max(grain) });
+        totals.push(Total { program, seen: LapObservation::Time(lap), error: error.max(grain) });
     }
     if !totals.is_empty() && requested.next.is_some() {
-        let (seen, error) = (Seen::Cost(requested.miss()), COST_ERROR * requested.miss());
+        let (seen, error) = (LapObservation::Cost(requested.miss()), COST_ERROR * requested.miss());
         totals.push(Total { program: Program::default(), seen, error });
     }
     totals

@@ -5,7 +5,7 @@ use fathom_analysis::findings::{Basis, Finding, Item, Key, Metric, Refused, Repo
 use fathom_analysis::interval::Interval;
 use fathom_analysis::metrics::{claims, conflict};
 use fathom_analysis::replacement::{Block, Observation};
-use fathom_analysis::sets::{Geometry, MOST_WAYS, Verdict};
+use fathom_analysis::sets::{Geometry, MAX_WAYS, Verdict};
 use fathom_units::size;
 
 use super::{Level, Replacement, Step};
@@ -80,7 +80,7 @@ fn why_not(verdict: &Verdict, n: usize) -> (String, &'static str) {
         Verdict::NoModulo => (
             format!(
                 "lines at no power-of-two stride conflict: not a power-of-two index (hashed or sliced), or more than {} ways",
-                MOST_WAYS / 2
+                MAX_WAYS / 2
             ),
             "",
         ),
@@ -131,7 +131,7 @@ fn of_pairs(n: usize, level: &Level, report: &mut Report) {
 /// The nearest policy must be so far off (mean deviance of a query; 1 where it is the true one) before none is said
 /// to be it: a rejection by less may be another's doing that the calibration did not meet. Of described machines the
 /// worst was one of three ways whose page tables pass through them, asked for three seconds: 10.1.
-const FAR: f64 = 20.0;
+const MAX_DEVIANCE: f64 = 20.0;
 /// Policies whose deviance is told, the nearest first.
 const SCORES: usize = 3;
 
@@ -151,7 +151,7 @@ fn of_replacement(n: usize, replacement: &Replacement, report: &mut Report) {
         );
     }
     let nearest = verdict.scores.first().map_or(0.0, |score| score.deviance_per_query);
-    if verdict.consistent.is_empty() && nearest < FAR {
+    if verdict.consistent.is_empty() && nearest < MAX_DEVIANCE {
         return refuse(&what, verdict.reason.clone(), "give it another --seed, or a quieter machine", report);
     }
     let names: Vec<&str> = verdict.consistent.iter().map(|p| p.token()).collect();

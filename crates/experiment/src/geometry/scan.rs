@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use fathom_analysis::interval::median;
-use fathom_analysis::sets::{self, Conflict, GRAIN, Geometry, Question, Verdict};
+use fathom_analysis::sets::{self, Conflict, Geometry, MIN_SEPARATION, SetConstraints, Verdict};
 use fathom_probe::machine::{COLOUR_SPAN, Pages};
 use fathom_probe::pattern::{self, Groups, Memory, PatternKind, Trial};
 use fathom_probe::splitmix::mix;
@@ -15,24 +15,24 @@ use crate::scale::Scale;
 /// Groups up to this many are all tried: the ways of nearly every cache.
 const ALL_GROUPS: u64 = 24;
 /// No more groups than this are.
-const MOST_GROUPS: u64 = 72;
+const MAX_GROUPS: u64 = 72;
 /// Cells of one trial, at most.
-const MOST_CELLS: u64 = 512;
+const MAX_CELLS: u64 = 512;
 /// Cells that keep the nearer level busy for every group, at most.
-const MOST_GROUP: u64 = 32;
+const MAX_GROUP: u64 = 32;
 /// Bytes between the first and the last cell, at most.
-pub(super) const MOST_SPAN: u64 = 512 << 20;
+pub(super) const MAX_SPAN: u64 = 512 << 20;
 /// The same in pages of chosen colours, of which there are fewer: half of what Fathom's driver holds as it comes.
 const COLOURED_SPAN: u64 = 32 << 20;
 /// No period is shorter: the longest line known is 128 bytes, adjacent ones are fetched together.
-const LEAST_PERIOD: u64 = 512;
+const MIN_PERIOD: u64 = 512;
 /// The longest period where there are no huge pages to say how far addresses are known.
-const LONGEST_PERIOD: u64 = 2 << 20;
+const MAX_PERIOD: u64 = 2 << 20;
 /// Cells on more pages than this have a twin on as many pages and in other sets: it tells what translation
 /// adds. The smallest first-level TLB known has 8 entries.
 const UNTRANSLATED: u64 = 4;
 /// What a twin's cells are moved apart by.
-const APART: u64 = GRAIN;
+const CONTROL_OFFSET: u64 = MIN_SEPARATION;
 /// What a latency curve's capacity may be off by at least, relative: its onset is found within 6 % on models, and on
 /// hardware shared levels keep a part of theirs.
 const CAPACITY_ERROR: f64 = 0.12;
@@ -47,7 +47,7 @@ const CLOCK_SHARE: f64 = 0.006;
 /// A share of misses may be off by this beside what its ends are off by.
 const SHARE_ERROR: f64 = 0.008;
 /// Times this near to a tier's are its own.
-const NEAR: f64 = 0.04;
+const TIER_TOLERANCE: f64 = 0.04;
 /// First cells are at a multiple of this, so that none of the distances of [`super::line`] crosses a line's end
 /// by chance.
 const ALIGNED: u64 = 256;
@@ -55,7 +55,7 @@ const ALIGNED: u64 = 256;
 /// few trials only.
 const PLACES: u64 = 16;
 /// Geometries that are told apart by trials of their own, at most.
-const MOST_TOLD: usize = 12;
+const MAX_DISTINGUISHED: usize = 12;
 
 /// Where the first cell of a trial lies in its page, bytes.
 pub(crate) fn place(nth: u64) -> u64 {
@@ -65,7 +65,7 @@ pub(crate) fn place(nth: u64) -> u64 {
 /// What cells are told apart by: the line that they lie on, or the page.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Domain {
-    /// Bytes that lie together in one set whatever the line: [`GRAIN`] for lines, a page for pages.
+    /// Bytes that lie together in one set whatever the line: [`MIN_SEPARATION`] for lines, a page for pages.
     pub(super) grain: u64,
     /// The pages that cells lie in, and their bytes.
     pub(super) pages: (Pages, u64),
@@ -88,15 +88,15 @@ impl Domain {
         let pages = pages(scale);
         let (longest, span) = match pages.0 {
             Pages::Coloured => (COLOUR_SPAN, COLOURED_SPAN),
-            _ => (scale.huge.unwrap_or(LONGEST_PERIOD), MOST_SPAN),
+            _ => (scale.huge.unwrap_or(MAX_PERIOD), MAX_SPAN),
         };
         Domain {
-            grain: GRAIN,
+            grain: MIN_SEPARATION,
             pages,
             apart: 0,
-            periods: (LEAST_PERIOD, longest),
+            periods: (MIN_PERIOD, longest),
             span,
-            most_group: MOST_GROUP,
+            most_group: MAX_GROUP,
             clock_share: CLOCK_SHARE,
         }
     }
@@ -105,7 +105,7 @@ impl Domain {
     /// period has: enough to keep that busy; half, so that a period of two ways is told from one of one.
     pub(super) fn arrange(&self, groups: u64, period: u64, nearer: Option<Geometry>) -> Arrangement {
         let (group, step) = nearer.map_or((1, self.grain), |nearer| {
-            let most = self.most_group.min((MOST_CELLS / groups.max(1)).max(1));
+            let most = self.most_group.min((MAX_CELLS / groups.max(1)).max(1));
             ((period / 2 / nearer.way_bytes).clamp(1, most), nearer.way_bytes)
         });
         let period = period + self.drift(groups, group);
@@ -147,7 +147,11 @@ pub(super) struct Arrangement {
 impl Arrangement {
     /// The same number of cells on as many pages, in other sets.
     fn control(self) -> Arrangement {
-        Arrangement { stride: self.stride + APART, period: self.period + APART * self.group, ..self }
+        Arrangement {
+            stride: self.stride + CONTROL_OFFSET,
+            period: self.period + CONTROL_OFFSET * self.group,
+            ..self
+        }
     }
 
     /// Does a lap go through more pages than any TLB holds?
@@ -207,7 +211,7 @@ pub(super) fn scan(domain: &Domain, step: &Step, nearer: Option<Geometry>) -> Ve
     let mut period = (capacity / 32).next_power_of_two().max(least).min(longest);
     let mut all = Vec::new();
     while period <= longest {
-        let most = (23 * capacity / period / 10 + 2).clamp(ALL_GROUPS, MOST_GROUPS);
+        let most = (23 * capacity / period / 10 + 2).clamp(ALL_GROUPS, MAX_GROUPS);
         let groups = (1..=ALL_GROUPS).chain((ALL_GROUPS + 1..=most).step_by(3));
         all.extend(groups.map(|groups| domain.arrange(groups, period, nearer)));
         period *= 2;
@@ -224,7 +228,7 @@ pub(super) fn informative(
     nearer: Option<Geometry>,
 ) -> Vec<Arrangement> {
     let mut all = Vec::new();
-    for one in several.iter().take(MOST_TOLD) {
+    for one in several.iter().take(MAX_DISTINGUISHED) {
         let least = nearer.map_or(domain.periods.0, |n| n.way_bytes);
         let period = one.way_bytes * least.div_ceil(one.way_bytes).next_power_of_two();
         all.extend([one.ways, one.ways + 1, 2 * one.ways].map(|n| domain.arrange(n, period, nearer)));
@@ -266,7 +270,7 @@ pub(crate) fn wanted(
 /// A twin's cells must all hit in the nearest level, wherever they lie.
 fn in_reach(of: &Arrangement, step: &Step, nearer: Option<Geometry>) -> bool {
     let fit = nearer.map_or(step.capacity.value, |nearest| nearest.bytes() as f64);
-    (of.cells() * 2 * GRAIN) as f64 <= fit
+    (of.cells() * 2 * MIN_SEPARATION) as f64 <= fit
 }
 
 /// Placements of one arrangement that show whether pages lie side by side in memory too.
@@ -368,13 +372,13 @@ pub(crate) fn read(record: &Record, scale: &Scale, step: &Step, nearer: Option<G
 }
 
 /// What conflicts are asked.
-pub(super) fn question(domain: &Domain, step: &Step, nearer: Option<Geometry>) -> Question {
+pub(super) fn question(domain: &Domain, step: &Step, nearer: Option<Geometry>) -> SetConstraints {
     let capacity = step.capacity;
     // The latency curve is measured in base pages that lie anywhere: where the way is longer than a page, some colour is
     // full long before the level is.
     let least = if domain.pages.0 == Pages::Coloured { SCATTERED_ERROR } else { CAPACITY_ERROR };
     let off = (capacity.high - capacity.low).max(least * capacity.value);
-    Question { grain: domain.grain, capacity: (capacity.value, off), nearer }
+    SetConstraints { grain: domain.grain, capacity: (capacity.value, off), nearer }
 }
 
 /// Times a load of every arrangement that was measured, ns.
@@ -433,7 +437,7 @@ pub(super) fn conflicts(
 /// The time of loads that the level serves, ns, and how far it may be off: the median of all that are near the
 /// tier's own, else the tier's.
 fn base(own: &[(Arrangement, f64)], step: &Step) -> (f64, f64) {
-    let near = |time: &f64| (time / step.here - 1.0).abs() < NEAR;
+    let near = |time: &f64| (time / step.here - 1.0).abs() < TIER_TOLERANCE;
     let times: Vec<f64> = own.iter().map(|(_, time)| *time).filter(near).collect();
     match median(&times) {
         Some(base) if times.len() >= 6 => (base, 1.5 * HIT_ERROR),

@@ -25,7 +25,7 @@ const EACH: u64 = 8;
 const PLACEMENTS: usize = 8;
 /// The same on a model, where they cost little.
 const PLACEMENTS_MODELLED: usize = 24;
-const TWINS: usize = 2;
+const CONTROLS: usize = 2;
 /// On the rise so many times as many: there levels differ.
 const RISING: usize = 4;
 /// The rise, in what times range over.
@@ -39,8 +39,8 @@ fn mark(index: usize) -> u64 {
     index as u64 + 1
 }
 /// Most ways that are fitted, and page sets: powers of two, or three times one.
-const MOST_WAYS: usize = 20;
-const MOST_SETS: usize = 1 << 10;
+const MAX_WAYS: usize = 20;
+const MAX_SETS: usize = 1 << 10;
 /// The level holds so many times what the latency curve says, at least and at most: with few ways its rise is so long that
 /// the latency curve sees the end of it, with many it sees the beginning.
 const HOLDS: (f64, f64) = (0.3, 4.0);
@@ -129,7 +129,7 @@ impl<'a> Scattered<'a> {
         };
         for pages in self.counts() {
             ask(pages, 0, placements);
-            ask(pages, self.line, TWINS);
+            ask(pages, self.line, CONTROLS);
         }
         for point in points.iter().filter(rising) {
             ask(point.pages as u64, 0, RISING * placements);
@@ -164,12 +164,12 @@ impl<'a> Scattered<'a> {
 
     /// Every level that could be there.
     fn candidates(&self) -> Vec<Geometry> {
-        let sets = (0..).map(|k| 1 << k).take_while(|&sets| sets <= MOST_SETS);
+        let sets = (0..).map(|k| 1 << k).take_while(|&sets| sets <= MAX_SETS);
         let sets: Vec<usize> = sets.flat_map(|sets| [sets, 3 * sets]).collect();
         let holds = self.pages() as f64;
         let could =
             |g: &Geometry| (HOLDS.0 * holds..=HOLDS.1 * holds).contains(&(g.pages() as f64)) && g.colours > 1;
-        (1..=MOST_WAYS)
+        (1..=MAX_WAYS)
             .flat_map(|ways| sets.iter().map(move |&colours| Geometry { ways, colours }))
             .filter(could)
             .collect()

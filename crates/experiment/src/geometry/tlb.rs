@@ -25,16 +25,16 @@ use crate::scale::Scale;
 
 /// Cells that keep the nearer TLB busy for every group, at most: a nearer one without sets has up to 64 entries, and
 /// random replacement lets some loads hit until twice as many are in use.
-const MOST_GROUP: u64 = 128;
+const MAX_GROUP: u64 = 128;
 /// Bytes between the first and the last cell, at most, in capacities: ways + 1 groups at twice the length of a way are
 /// three of them or less.
-const SPAN: f64 = 6.0;
+const SCAN_RATIO: f64 = 6.0;
 /// The same where that is less, bytes: memory is no matter then.
 const SPAN_BYTES: u64 = 16 << 20;
 /// Twins lie in so many huge pages at most: the smallest first-level TLB known has 8 entries.
 const TWIN_PAGES: u64 = 8;
 /// What each cell is moved on by, bytes: the commonest line.
-const APART: u64 = sets::GRAIN;
+const CONTROL_OFFSET: u64 = sets::MIN_SEPARATION;
 /// Steps of the clock over what misses add: a fully associative TLB of 64 entries misses in 2 of 65 loads under random
 /// replacement, of which a third must be seen.
 const CLOCK_SHARE: f64 = 0.003;
@@ -43,14 +43,14 @@ const CLOCK_SHARE: f64 = 0.003;
 fn domain(record: &Record, scale: &Scale, step: &Step) -> Domain {
     let mappable = record.int(facts::MEMORY_MAPPABLE_BASE_BYTES);
     let mappable = mappable.or_else(|| record.int(facts::MEMORY_CEILING_BYTES).map(|bytes| bytes / 2));
-    let span = ((SPAN * step.capacity.value) as u64).clamp(SPAN_BYTES, scan::MOST_SPAN);
+    let span = ((SCAN_RATIO * step.capacity.value) as u64).clamp(SPAN_BYTES, scan::MAX_SPAN);
     Domain {
         grain: scale.base,
         pages: (Pages::Base, scale.base),
-        apart: APART,
-        periods: (scale.base, scan::MOST_SPAN),
+        apart: CONTROL_OFFSET,
+        periods: (scale.base, scan::MAX_SPAN),
         span: span.min(mappable.unwrap_or(span)),
-        most_group: MOST_GROUP,
+        most_group: MAX_GROUP,
         clock_share: CLOCK_SHARE,
     }
 }
@@ -70,13 +70,13 @@ fn control(scale: &Scale, domain: &Domain, of: Arrangement) -> Arrangement {
         return Arrangement { period: period + drift, ..of };
     }
     // The step of a group of one cell places nothing; this one tells these trials from those of a cache's scan.
-    Arrangement { groups: of.cells(), group: 1, stride: 2 * APART, period: APART }
+    Arrangement { groups: of.cells(), group: 1, stride: 2 * CONTROL_OFFSET, period: CONTROL_OFFSET }
 }
 
 /// Every time that the conflicts of a TLB rest on, ns.
 struct Measured {
     own: Times,
-    twins: Times,
+    controls: Times,
     /// A line on a page, both of which are at hand.
     hit: f64,
 }
@@ -84,10 +84,10 @@ struct Measured {
 impl Measured {
     fn of(record: &Record, scale: &Scale, domain: &Domain, step: &Step) -> Measured {
         let own = scan::times(record, scale, domain);
-        let twins = Domain { pages: super::pages(scale), ..*domain };
-        let twins = scan::times(record, scale, &twins);
+        let controls = Domain { pages: super::pages(scale), ..*domain };
+        let controls = scan::times(record, scale, &controls);
         let hit = scan::alone(&own).unwrap_or(step.here);
-        Measured { own, twins, hit }
+        Measured { own, controls, hit }
     }
 
     /// Does it take longer than what the nearer TLB's misses explain? Only then a twin is asked: it can but take
@@ -108,7 +108,7 @@ impl Measured {
             if !self.rises(time, step, nearer) {
                 return Some(time);
             }
-            Some(time - (self.twins.get(&control(scale, domain, *of))? - self.hit).max(0.0))
+            Some(time - (self.controls.get(&control(scale, domain, *of))? - self.hit).max(0.0))
         };
         scan::conflicts(&self.own, less, scale, domain, (step, self.hit), nearer)
     }
@@ -182,10 +182,10 @@ fn scan(record: &Record, scale: &Scale, step: &Step, nearer: Option<Geometry>, m
         }
     });
     let wanted = scan::unrequested(record, scale, &domain, step, modelled, all);
-    if wanted.is_empty() { twins(record, scale, (&domain, step, nearer), modelled) } else { wanted }
+    if wanted.is_empty() { controls(record, scale, (&domain, step, nearer), modelled) } else { wanted }
 }
 
-fn twins(
+fn controls(
     record: &Record,
     scale: &Scale,
     (domain, step, nearer): (&Domain, &Step, Option<Geometry>),
@@ -196,9 +196,9 @@ fn twins(
     let own = |of: &&Arrangement| domain.arrange(of.groups, domain.period(**of), nearer) == **of;
     let mut rising: Vec<Arrangement> = rising.map(|(of, _)| of).filter(own).copied().collect();
     rising.sort_by_key(|of| (of.period, of.groups));
-    let twins: Vec<Arrangement> = rising.into_iter().map(|of| control(scale, domain, of)).collect();
+    let controls: Vec<Arrangement> = rising.into_iter().map(|of| control(scale, domain, of)).collect();
     let pages = super::pages(scale);
-    scan::unrequested(record, scale, &Domain { pages, ..*domain }, step, modelled, twins)
+    scan::unrequested(record, scale, &Domain { pages, ..*domain }, step, modelled, controls)
 }
 
 /// The trials that are wanted next: TLBs nearest first, then huge pages.
@@ -363,7 +363,7 @@ fn why_not(scale: &Scale, step: &Step, verdict: &Verdict) -> (String, &'static s
             format!(
                 "pages a period apart do not conflict: it is fully associative with more than {} entries, or its \
                  index is none by modulo, or another TLB hides it",
-                sets::MOST_WAYS
+                sets::MAX_WAYS
             ),
             "",
         ),

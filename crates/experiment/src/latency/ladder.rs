@@ -53,7 +53,7 @@ impl LadderStep {
     }
 }
 
-fn rungs(ladder: Ladder) -> Vec<LadderStep> {
+fn ladder_steps(ladder: Ladder) -> Vec<LadderStep> {
     match ladder {
         Ladder::Order => ORDERS.map(LadderStep::Order).to_vec(),
         Ladder::Page => Pages::ALL.iter().map(|p| LadderStep::Page(*p)).collect(),
@@ -163,7 +163,7 @@ pub(super) fn rows(record: &Record, bias: Option<&Bias>, measure: &Measure<'_>, 
     sizes.dedup();
     for ladder in wanted(record) {
         for &bytes in &sizes {
-            for ladder_step in rungs(ladder) {
+            for ladder_step in ladder_steps(ladder) {
                 let of =
                     |r: &&TrialRun| r.trial.memory.bytes == bytes && belongs(&r.trial, ladder_step, &places);
                 let runs: Vec<&TrialRun> = record.trials.iter().filter(of).collect();

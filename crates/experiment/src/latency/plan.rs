@@ -37,8 +37,8 @@ pub fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
         sizes(record)
             .flat_map(|b| {
                 let base = at(b, &scale, record);
-                let rungs = ladder::trials(&base, record);
-                base.into_iter().chain(rungs)
+                let ladder_steps = ladder::trials(&base, record);
+                base.into_iter().chain(ladder_steps)
             })
             .collect()
     };

@@ -14,13 +14,13 @@ use crate::clock::{coarse, step_ticks};
 use crate::disturbance;
 use crate::reading::{begun, clocks, disturbed_row, measured, refuse_all, text};
 use crate::record::Record;
-use crate::scale::{Scale, believable};
+use crate::scale::{Scale, clock_is_usable};
 
 /// Reads a record. Everything that is shown follows from the record alone.
 #[must_use]
 pub fn read(record: &Record) -> Report {
     let mut report = begun(record, NAME);
-    if !believable(record) {
+    if !clock_is_usable(record) {
         refuse_all(record, "histograms and every latency", &mut report);
         return report;
     }

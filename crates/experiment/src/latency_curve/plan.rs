@@ -21,13 +21,13 @@ const SMALLEST: u64 = 1 << 10;
 const FINE: u64 = 2 << 20;
 /// Top of the coarse scan: above the last level of all but the largest servers. Where the curve has not
 /// ended on a plateau there, later rounds go on to [`LARGEST`].
-const SKETCH: u64 = 256 << 20;
+const COARSE_TOP: u64 = 256 << 20;
 /// No working set is larger than this, whatever the memory.
 const LARGEST: u64 = 4 << 30;
 /// Share of the budget after which no new round begins.
-const ENOUGH: f64 = 0.9;
+const LAST_ROUND_STARTS_BY: f64 = 0.9;
 /// Share of the budget that no round plans beyond: estimates err, and the plan itself takes time.
-const LATEST: f64 = 0.95;
+const MAX_PLANNED_SHARE: f64 = 0.95;
 /// Most of the budget that one round may take, so that the plan sees what it got.
 const ROUND: f64 = 0.3;
 /// Brackets of a capacity are narrowed to this (relative): a third of what is promised.
@@ -44,7 +44,7 @@ pub(crate) fn plan(record: &Record, seed: u64, budget_ms: u64) -> Vec<Trial> {
     let round = record.round() + 1;
     let scale = Scale::of(record);
     let budget = Budget::of(record, budget_ms);
-    if round > 1 && budget.spent >= budget.share(ENOUGH) {
+    if round > 1 && budget.spent >= budget.share(LAST_ROUND_STARTS_BY) {
         return Vec::new();
     }
     let latency_curve = scale.latency_curve(record);
@@ -92,7 +92,7 @@ impl Planner<'_> {
         };
         // A host states one ceiling for both kinds, which may be in use at once.
         let shared = || self.record.int(facts::MEMORY_CEILING_BYTES).map(|b| b / 2);
-        let stated = self.record.int(name).or_else(shared).unwrap_or(SKETCH);
+        let stated = self.record.int(name).or_else(shared).unwrap_or(COARSE_TOP);
         // A refusal of a size is a ceiling too.
         let refused =
             self.record.trials.iter().filter(|r| r.refusal.is_some() && r.trial.memory.page == pages);
@@ -211,7 +211,7 @@ impl Planner<'_> {
                 self.pair(n / STRIDE);
             }
         }
-        let top = self.top().min(SKETCH);
+        let top = self.top().min(COARSE_TOP);
         let mut sizes: Vec<u64> = Self::octaves(FINE, top.min(32 << 20), 2.0).skip(1).collect();
         sizes.extend(Self::octaves(32 << 20, top, 1.0).skip(1));
         for bytes in sizes {
@@ -322,7 +322,7 @@ impl Planner<'_> {
 
     /// Trims the round to its share of the budget, shuffles it and puts the cycle calibration at both ends.
     fn close(mut self) -> Vec<Trial> {
-        let end = self.budget.share(LATEST).saturating_sub(self.budget.spent);
+        let end = self.budget.share(MAX_PLANNED_SHARE).saturating_sub(self.budget.spent);
         let mut allowance = end.min(self.budget.share(ROUND));
         if self.round > 1 && self.trials.is_empty() {
             return Vec::new();
@@ -351,7 +351,7 @@ impl Planner<'_> {
 
 /// On hardware, trials between two cycle calibrations inside a round: some ten milliseconds, in which a core's clock
 /// seldom changes twice.
-const YARDSTICK_EVERY: usize = 12;
+const CALIBRATE_EVERY: usize = 12;
 
 impl Planner<'_> {
     /// The round with a cycle calibration at both ends; on hardware, where the clock may change under way, with
@@ -363,7 +363,7 @@ impl Planner<'_> {
         let between = Trial { loads: ops / 8, samples: 5, ..end.clone() };
         let mut all = vec![end.clone()];
         for (i, trial) in trials.into_iter().enumerate() {
-            if i > 0 && i.is_multiple_of(YARDSTICK_EVERY) && !self.modelled() {
+            if i > 0 && i.is_multiple_of(CALIBRATE_EVERY) && !self.modelled() {
                 all.push(between.clone());
             }
             all.push(trial);

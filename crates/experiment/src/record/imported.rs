@@ -7,7 +7,7 @@ use fathom_probe::wire::{Line, WireError};
 use super::Record;
 
 /// Most series of a record: so many words the schema has for them.
-pub const MOST_SERIES: usize = 64;
+pub const MAX_SERIES: usize = 64;
 
 /// Buckets on a line: two numbers of 20 digits and their commas each, which with the keys stay below
 /// [`fathom_probe::wire::line::MAX_LINE`].
@@ -219,8 +219,8 @@ impl Record {
             None if is_part => return Err(WireError::new("imported: a part without its series")),
             None => {
                 let series = Imported::head(line, number + 1)?;
-                if self.imported.len() == MOST_SERIES {
-                    self.exceeds(&format!("more than {MOST_SERIES} imported series"));
+                if self.imported.len() == MAX_SERIES {
+                    self.exceeds(&format!("more than {MAX_SERIES} imported series"));
                     return Err(WireError::new("too many imported series"));
                 }
                 self.imported.push(series);

@@ -3,7 +3,7 @@
 
 use fathom_probe::wire::{Line, WireError};
 
-use super::{MOST_PROBLEMS, Record};
+use super::{MAX_PROBLEMS, Record};
 
 /// Something that was given up after it had been asked for several times.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,7 +72,7 @@ impl Record {
                 let reason = f.text("reason")?.unwrap_or_default().to_owned();
                 f.finish()?;
                 self.damaged();
-                if self.losses.lost.len() < MOST_PROBLEMS {
+                if self.losses.lost.len() < MAX_PROBLEMS {
                     self.losses.lost.push(Lost { what, reason });
                 }
             }

@@ -330,7 +330,7 @@ fn endless_trouble_is_kept_in_bounds() {
     text.push('\n');
     text.push_str(&"garbage in, \0 nothing out\n".repeat(50_000));
     let record = read(&text).unwrap();
-    assert_eq!(record.problems.len(), MOST_PROBLEMS);
+    assert_eq!(record.problems.len(), MAX_PROBLEMS);
     assert_eq!(record.trials.len(), 3);
 }
 
@@ -512,13 +512,13 @@ fn half_a_number_at_the_end_of_a_file_is_no_number() {
 fn more_trials_than_any_session_has_are_told_and_not_taken() {
     let mut record = Record::default();
     record.push(&Record::first_line()).unwrap();
-    for n in 0..=MOST_TRIALS as u64 {
+    for n in 0..=MAX_TRIALS as u64 {
         assert_eq!(record.excess(), None);
         record.push(&Line::new("trial").int("id", n).seal(n + 1)).unwrap();
     }
     assert_eq!(record.excess(), Some("line 20002: more than 20000 trials, as no session has"));
-    assert_eq!(record.trials.len(), MOST_TRIALS);
-    assert!(record.needs() > (MOST_TRIALS * size_of::<TrialRun>()) as u64);
+    assert_eq!(record.trials.len(), MAX_TRIALS);
+    assert!(record.needs() > (MAX_TRIALS * size_of::<TrialRun>()) as u64);
 }
 
 #[test]
@@ -526,11 +526,11 @@ fn lines_that_say_nothing_are_given_up_in_the_end() {
     for line in ["", "what is this"] {
         let mut record = Record::default();
         record.push(&Record::first_line()).unwrap();
-        (0..MOST_DAMAGED).for_each(|_| record.push(line).unwrap());
+        (0..MAX_DAMAGED).for_each(|_| record.push(line).unwrap());
         assert_eq!(record.excess(), None);
         record.push(line).unwrap();
         assert!(record.excess().is_some_and(|e| e.starts_with("line 100002: more than 100000 lines")));
-        assert!(record.problems.len() <= MOST_PROBLEMS);
+        assert!(record.problems.len() <= MAX_PROBLEMS);
     }
 }
 

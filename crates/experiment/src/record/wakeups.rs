@@ -2,9 +2,9 @@
 
 use fathom_probe::load::{LoadStats, Stalls};
 
-use fathom_probe::machine::Woke;
+use fathom_probe::machine::ActivationRow;
 use fathom_probe::pattern::Wake;
-use fathom_probe::rows::{Around, Woken};
+use fathom_probe::rows::{NearbyEvents, Woken};
 use fathom_probe::wire::{Line, WireError};
 
 use super::{Record, TrialRun};
@@ -17,9 +17,9 @@ pub struct Wakeups {
     /// Events that a tracer had no room for.
     pub lost: u64,
     /// The activations, in order; only proven ones once the trial is done.
-    pub woken: Vec<Woke>,
+    pub woken: Vec<ActivationRow>,
     /// What ran around some of them.
-    pub around: Vec<Around>,
+    pub around: Vec<NearbyEvents>,
     /// What stressors did, a row for each.
     pub load_stats: Vec<LoadStats>,
     /// How long tasks of the machine waited.
@@ -40,8 +40,8 @@ impl Record {
                 bytes
             }
             "around" => {
-                let (trial, around) = Around::read(line)?;
-                let bytes = size_of::<Around>() + around.what.len();
+                let (trial, around) = NearbyEvents::read(line)?;
+                let bytes = size_of::<NearbyEvents>() + around.what.len();
                 self.running(trial)?.wakeups.around.push(around);
                 bytes
             }
@@ -71,7 +71,7 @@ impl Wakeups {
 
 impl TrialRun {
     /// Keeps the activations that prove their work. What is left out stays time that went by.
-    pub(super) fn keep_proven_wakes(&mut self, woken: Vec<Woke>, bad: &[usize]) {
+    pub(super) fn keep_proven_wakes(&mut self, woken: Vec<ActivationRow>, bad: &[usize]) {
         let every_ns = self.trial.or_default::<Wake>().wakes.every_ns;
         self.unverified += bad.len();
         let (mut passed, mut kept) = (0u64, Vec::with_capacity(woken.len() - bad.len()));

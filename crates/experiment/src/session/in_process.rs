@@ -36,7 +36,7 @@ impl Lines for InProcess {
     type Error = core::convert::Infallible;
 
     fn read(&mut self, line: &mut String) -> Result<bool, Self::Error> {
-        if !self.session.our_turn() {
+        if !self.session.may_send() {
             return Ok(false);
         }
         line.push_str(&self.session.next_line());

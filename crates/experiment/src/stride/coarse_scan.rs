@@ -21,7 +21,7 @@ use crate::scale::{STRIDE, WINDOW_PAGES};
 
 /// Smallest and largest working set, bytes: inside every first level, and beyond all but the last levels of
 /// servers, at which one trial on hardware takes a fifth of a second.
-const SPAN: [u64; 2] = [2 << 10, 64 << 20];
+const SCANNED_BYTES: [u64; 2] = [2 << 10, 64 << 20];
 /// Share of the budget that the coarse scan may take, as of a round of the survey.
 const SHARE: f64 = 0.3;
 /// Samples a trial: two agree or do not.
@@ -29,12 +29,12 @@ const SAMPLES: u64 = 2;
 /// A size beyond the last rise is this many times its capacity: where random replacement leaves 2 % of the hits.
 const BEYOND: f64 = 4.0;
 /// The least size taken for beyond everything, bytes: also of a machine that shows one tier.
-const FAR: u64 = 16 << 20;
+const MIN_FAR_BYTES: u64 = 16 << 20;
 /// A size that many machines have between their first level and memory, bytes: looked at wherever no other one
 /// lies near, because what is missing shows there.
 const BETWEEN: u64 = 256 << 10;
 /// Sizes nearer to each other than this show nothing new: an octave, less what rounding to one moves.
-const NEAR: f64 = 1.9;
+const MIN_SIZE_RATIO: f64 = 1.9;
 /// A size of no tier's own keeps this far from where one ends.
 const EDGE: f64 = 1.5;
 /// Times that differ by less are of one tier, as in [`Options::min_ratio`].
@@ -50,7 +50,7 @@ pub(super) fn trials(record: &Record, budget: &Budget, loads: u64) -> Vec<Trial>
     let scale = Scale::of(record);
     let cost = Cost { modelled: budget.modelled, latency_curve: &[] };
     let mut left = budget.share(SHARE);
-    let octaves = (SPAN[0].ilog2()..=SPAN[1].ilog2()).flat_map(|k| [1 << k, 3 << (k - 1)]);
+    let octaves = (SCANNED_BYTES[0].ilog2()..=SCANNED_BYTES[1].ilog2()).flat_map(|k| [1 << k, 3 << (k - 1)]);
     octaves
         .take_while(|bytes| *bytes <= top(record))
         .map(|bytes| {
@@ -83,7 +83,7 @@ pub(super) fn trials(record: &Record, budget: &Budget, loads: u64) -> Vec<Trial>
 fn top(record: &Record) -> u64 {
     let stated =
         record.int(facts::MEMORY_MAPPABLE_BASE_BYTES).or_else(|| record.int(facts::MEMORY_CEILING_BYTES));
-    stated.unwrap_or(SPAN[1]).min(SPAN[1])
+    stated.unwrap_or(SCANNED_BYTES[1]).min(SCANNED_BYTES[1])
 }
 
 /// The coarse scan as it was measured.
@@ -155,7 +155,7 @@ impl CoarseScan {
         let ends = self.ends();
         inside(&ends);
         inside(&claimed(record).iter().map(|c| c.1).collect::<Vec<f64>>());
-        let far = octave(BEYOND * ends.last().copied().unwrap_or(0.0)).clamp(FAR, SPAN[1]);
+        let far = octave(BEYOND * ends.last().copied().unwrap_or(0.0)).clamp(MIN_FAR_BYTES, SCANNED_BYTES[1]);
         // At a tier's very end page tables and a coarse sketch make it neither this tier nor the next.
         let clear =
             |bytes: &u64| ends.iter().all(|end| !(end / EDGE..=end * EDGE).contains(&(*bytes as f64)));
@@ -163,7 +163,7 @@ impl CoarseScan {
         wanted.push(far);
         let mut sizes: Vec<u64> = Vec::new();
         for bytes in wanted.into_iter().filter(|b| *b <= top(record)) {
-            let apart = |other: &u64| (bytes.max(*other) as f64) >= NEAR * bytes.min(*other) as f64;
+            let apart = |other: &u64| (bytes.max(*other) as f64) >= MIN_SIZE_RATIO * bytes.min(*other) as f64;
             if sizes.iter().all(apart) {
                 sizes.push(bytes);
             }

@@ -18,7 +18,7 @@ use crate::scale::Scale;
 /// Pages that the samples of a trial touch in their first runs together, about: enough faults for a median.
 const PAGES: u64 = 256;
 /// Samples a trial, at most.
-const MOST_SAMPLES: u64 = 50;
+const MAX_SAMPLES: u64 = 50;
 
 /// One trial of each point, where they were asked for. A lap at most is touched for the first time, so n and 2n
 /// together are one, and n is of whole pages, so that twice as many accesses meet twice as many faults.
@@ -34,7 +34,7 @@ pub(super) fn trials(record: &Record, requested: &[Request]) -> Vec<Trial> {
         (loads > 0).then(|| Trial {
             memory: Memory::of(bytes, step),
             loads,
-            samples: (PAGES / pages).clamp(SAMPLES, MOST_SAMPLES),
+            samples: (PAGES / pages).clamp(SAMPLES, MAX_SAMPLES),
             warm: 0,
             ..Trial::of(Stride { first_touch: true, ..Stride::of(operation) })
         })

@@ -13,7 +13,7 @@ use crate::record::Record;
 /// A time that grows by less from a step to twice that does not grow: translation adds up to a tenth.
 const GROWS: f64 = 1.12;
 /// Steps beyond this are not asked, bytes: no line is longer, and pages begin to tell.
-const FARTHEST: u64 = 256;
+const MAX_LINE_STRIDE: u64 = 256;
 /// From the smallest step to that one it grows by this where lines are brought at all: as between tiers.
 const BROUGHT: f64 = 1.25;
 /// An access that takes less than this share of a dependent load is overlapped or fetched ahead: what is seen is
@@ -26,11 +26,12 @@ pub(super) fn rows(record: &Record, points: &[Point], coarse_scan: Option<&Coars
     sizes.sort_unstable();
     sizes.dedup();
     for bytes in sizes {
-        let of = |p: &&Point| p.bytes == bytes && p.operation == Operation::Read && p.stride <= FARTHEST;
+        let of =
+            |p: &&Point| p.bytes == bytes && p.operation == Operation::Read && p.stride <= MAX_LINE_STRIDE;
         let reads: Vec<&Point> = points.iter().filter(of).collect();
         let doubling = reads.windows(2).all(|pair| pair[1].stride == 2 * pair[0].stride);
         let (Some(first), Some(last)) = (reads.first(), reads.last()) else { continue };
-        if doubling && last.stride == FARTHEST && last.time.value >= BROUGHT * first.time.value {
+        if doubling && last.stride == MAX_LINE_STRIDE && last.time.value >= BROUGHT * first.time.value {
             report.findings.push(row(record, bytes, &reads, coarse_scan));
         }
     }
@@ -43,9 +44,10 @@ fn row(record: &Record, bytes: u64, reads: &[&Point], coarse_scan: Option<&Coars
     let ids: Vec<u64> = reads.iter().flat_map(|p| p.ids()).collect();
     let key = metrics::STRIDE_LINE.at([bytes.into()]);
     // After the last step that was followed by growth.
-    let line = reads.windows(2).rposition(grows).map(|at| reads[at + 1]).filter(|p| p.stride < FARTHEST);
+    let line =
+        reads.windows(2).rposition(grows).map(|at| reads[at + 1]).filter(|p| p.stride < MAX_LINE_STRIDE);
     let why = match line {
-        None => Some(format!("the time goes on growing up to a step of {FARTHEST} bytes")),
+        None => Some(format!("the time goes on growing up to a step of {MAX_LINE_STRIDE} bytes")),
         Some(line) => hidden(record, line, coarse_scan),
     };
     let Some(line) = line.filter(|_| why.is_none()) else {

@@ -19,7 +19,7 @@ const ROUNDS: [u64; 2] = [3, 8];
 /// n, at least: a power of two, so that a run touches whole lines and pages.
 const LOADS: u64 = 8192;
 /// n, at most: a millisecond and more even where an access takes no time.
-const MOST_LOADS: u64 = 1 << 17;
+const MAX_LOADS: u64 = 1 << 17;
 /// Steps of the clock in a run of accesses of one core cycle, at least.
 const CLOCK_STEPS: f64 = 32.0;
 /// Working sets up to this are warmed by two laps: where replacement is random, sets need them to settle. Farther
@@ -108,5 +108,5 @@ pub(super) fn requested(record: &Record, sizes: &[u64]) -> Vec<Request> {
 /// n: more where the clock is coarse.
 fn loads(record: &Record) -> u64 {
     let cycles = Scale::of(record).cycle().map_or(1.0, |cycle| step_ticks(record) as f64 / cycle);
-    ((CLOCK_STEPS * cycles) as u64).next_power_of_two().clamp(LOADS, MOST_LOADS)
+    ((CLOCK_STEPS * cycles) as u64).next_power_of_two().clamp(LOADS, MAX_LOADS)
 }

@@ -22,7 +22,7 @@ const LOADS: u64 = 8209;
 /// Samples a trial.
 const SAMPLES: u64 = 3;
 /// The longest stride, lines.
-const LONGEST: i8 = 8;
+const MAX_STRIDE_LINES: i8 = 8;
 /// An order is clearly faster than another when it is by this and the intervals do not meet: as between tiers,
 /// because open rows and translation make up to 1.2 without any prefetch.
 const CLEARLY: f64 = 1.25;
@@ -89,7 +89,7 @@ pub(super) fn rows(record: &Record, scale: &Scale, report: &mut Report) {
     if !wanted(record) {
         return;
     }
-    let mut rungs = Vec::new();
+    let mut ladder_steps = Vec::new();
     for &order in OrderKind::ALL {
         let of = |r: &&TrialRun| r.trial.pattern.walk().order == order && is_ladder_step(&r.trial, scale);
         let runs: Vec<&TrialRun> = record.of(PatternKind::Chase).filter(of).collect();
@@ -103,15 +103,15 @@ pub(super) fn rows(record: &Record, scale: &Scale, report: &mut Report) {
         let (bytes, page) = (size(trial.memory.bytes as f64), trial.memory.page.token());
         row.notes.push(format!("{bytes} in {page} pages, lines of {} bytes", trial.memory.stride));
         report.findings.push(row);
-        rungs.push(LadderStep { order, time, count, ids });
+        ladder_steps.push(LadderStep { order, time, count, ids });
     }
-    let of = |order: OrderKind| rungs.iter().find(|r| r.order == order);
+    let of = |order: OrderKind| ladder_steps.iter().find(|r| r.order == order);
     if let (Some(random), Some(ordered)) = (of(OrderKind::Random), of(OrderKind::Sequential)) {
         gain(random, ordered, of(OrderKind::Window), report);
     }
     if let Some(page) = of(OrderKind::Window) {
-        reach("forward", 1, &rungs, page, report);
-        reach("backward", -1, &rungs, page, report);
+        reach("forward", 1, &ladder_steps, page, report);
+        reach("backward", -1, &ladder_steps, page, report);
     }
     if let (Some(anew), Some(random)) = (of(OrderKind::Repermuted), of(OrderKind::Random))
         && let Some(ratio) = anew.time.ratio_to(random.time)
@@ -151,9 +151,9 @@ fn gain(random: &LadderStep, ordered: &LadderStep, page: Option<&LadderStep>, re
 
 /// How many lines a stride may jump, one way, and still be clearly faster than a random order inside pages, which
 /// meets the same translation and rows.
-fn reach(way: &str, sign: i8, rungs: &[LadderStep], page: &LadderStep, report: &mut Report) {
-    let at = |lines: i8| rungs.iter().find(|r| r.order.stride() == Some(sign * lines));
-    let known = (1..=LONGEST).take_while(|n| at(*n).is_some()).count() as i8;
+fn reach(way: &str, sign: i8, ladder_steps: &[LadderStep], page: &LadderStep, report: &mut Report) {
+    let at = |lines: i8| ladder_steps.iter().find(|r| r.order.stride() == Some(sign * lines));
+    let known = (1..=MAX_STRIDE_LINES).take_while(|n| at(*n).is_some()).count() as i8;
     if known == 0 {
         return;
     }

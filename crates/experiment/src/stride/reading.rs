@@ -19,13 +19,13 @@ use crate::clock::step_ticks;
 use crate::disturbance;
 use crate::reading::{begun, clocks, disturbed_row, measured, refuse_all};
 use crate::record::Record;
-use crate::scale::{Scale, believable};
+use crate::scale::{Scale, clock_is_usable};
 
 /// Reads a record. Everything that is shown follows from the record alone.
 #[must_use]
 pub fn read(record: &Record) -> Report {
     let mut report = begun(record, NAME);
-    if !believable(record) {
+    if !clock_is_usable(record) {
         refuse_all(record, "every time of a sweep", &mut report);
         return report;
     }

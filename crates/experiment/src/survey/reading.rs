@@ -17,14 +17,14 @@ use crate::geometry;
 use crate::latency_curve::{Curves, repeats, tier_rows};
 use crate::reading::{begun, clocks, disturbed_row, measured, number, refuse_all};
 use crate::record::Record;
-use crate::scale::{At, Scale, believable, no_huge_pages};
+use crate::scale::{At, Scale, clock_is_usable, no_huge_pages};
 use crate::scale::{STRIDE, WINDOW_PAGES};
 
 /// Reads a record. Everything that is shown follows from the record alone.
 #[must_use]
 pub fn read(record: &Record) -> Report {
     let mut report = begun(record, NAME);
-    if believable(record) {
+    if clock_is_usable(record) {
         measurements(record, &mut report);
     } else {
         refuse_all(record, "tiers, TLBs and every latency", &mut report);

@@ -5,8 +5,8 @@ use fathom_analysis::interval::{Interval, quantile, sorted};
 use fathom_analysis::metrics::wakeup as metrics;
 use fathom_analysis::wakeup::cadence::{self, Candidate};
 use fathom_analysis::wakeup::extremes::{self, Request};
-use fathom_analysis::wakeup::stages::{self, Staged};
-use fathom_probe::rows::Around;
+use fathom_analysis::wakeup::stages::{self, StagedActivation};
+use fathom_probe::rows::NearbyEvents;
 use fathom_units::facts;
 
 use super::conditions::{Case, State};
@@ -20,7 +20,7 @@ use crate::record::Record;
 const WORST: usize = 8;
 /// Late is what fewer than one in so many activations of the same condition is: p99.5, so that a cadence of 100 ms is
 /// ten times as frequent as what chance leaves at 1 ms.
-const LATE: f64 = 0.995;
+const LATE_QUANTILE: f64 = 0.995;
 /// The worst have one cause where so many of them were held up in one stage.
 const COMMON: f64 = 0.75;
 /// An hour, ns: a return level is of the activations that it has.
@@ -68,7 +68,7 @@ fn one_of_the_worst(rank: usize, condition: &str, due: &Due, unit: Unit) -> Find
         let stages = stages.map(|(stage, us)| (stage.token().to_owned(), us * unit.of_us));
         row.detail.set(metrics::STAGES, Item::Numbers(stages.collect()));
     }
-    let around: Vec<&Around> = due.run.wakeups.around.iter().filter(|a| a.nth == due.nth).collect();
+    let around: Vec<&NearbyEvents> = due.run.wakeups.around.iter().filter(|a| a.nth == due.nth).collect();
     if !around.is_empty() {
         let events = around.iter().map(|a| (a.what.clone(), a.at_ns as f64 / 1000.0));
         row.detail.set(metrics::EVENTS, Item::Numbers(events.collect()));
@@ -80,7 +80,7 @@ fn one_of_the_worst(rank: usize, condition: &str, due: &Due, unit: Unit) -> Find
 }
 
 /// What ran on the CPU until the last switch before the task ran.
-fn ran_before<'a>(around: &[&'a Around], user_ns: u64) -> Option<&'a str> {
+fn ran_before<'a>(around: &[&'a NearbyEvents], user_ns: u64) -> Option<&'a str> {
     let switches =
         around.iter().filter(|a| a.at_ns <= user_ns).filter_map(|a| a.what.strip_prefix("switch "));
     Some(switches.filter_map(|switch| switch.split_once(" -> ")).next_back()?.0)
@@ -88,7 +88,7 @@ fn ran_before<'a>(around: &[&'a Around], user_ns: u64) -> Option<&'a str> {
 
 /// What a stage takes, of all activations and of the worst.
 fn stage_rows(all: &[(&Case, Series)], unit: Unit, report: &mut Report) {
-    let staged: Vec<Staged> = all.iter().flat_map(|(_, series)| series.staged()).collect();
+    let staged: Vec<StagedActivation> = all.iter().flat_map(|(_, series)| series.staged()).collect();
     let Some(reading) = stages::read(&staged, WORST) else { return };
     for row in &reading.rows {
         let of = |metric: &'static Metric, us: Interval, count: usize, note: String| {
@@ -125,7 +125,7 @@ fn cadences(record: &Record, all: &[(&Case, Series)], report: &mut Report) {
     for (_, series) in all {
         let due = series.due();
         let late = sorted(&due.iter().map(|d| d.woke.user_ns as f64).collect::<Vec<_>>());
-        let Some(limit) = quantile(&late, LATE) else { continue };
+        let Some(limit) = quantile(&late, LATE_QUANTILE) else { continue };
         times.extend(due.iter().filter(|d| d.woke.user_ns as f64 > limit).map(|d| d.at_ns));
     }
     times.sort_unstable();
@@ -197,7 +197,7 @@ fn why(refusal: &extremes::Refusal, unit: Unit) -> String {
     use extremes::Refusal;
     match refusal {
         Refusal::TooFew { clusters } => {
-            format!("only {clusters} clusters of late activations, and {} are needed", extremes::FEWEST)
+            format!("only {clusters} clusters of late activations, and {} are needed", extremes::MIN_CLUSTERS)
         }
         Refusal::MixedCauses => "the worst activations were held up in different stages".into(),
         Refusal::Periodic(cadence) => format!(

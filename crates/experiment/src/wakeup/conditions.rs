@@ -18,7 +18,7 @@ pub(crate) const NO_WORK: u64 = 64;
 /// What is swept where no private cache is claimed: twice what any core here has of its own.
 const EVICT: u64 = 4 << 20;
 /// Most that is swept: what is shared is the load's to spoil.
-const MOST_EVICTED: u64 = 16 << 20;
+const MAX_EVICTED: u64 = 16 << 20;
 
 /// The pure factors of the randomised design, in its order.
 pub const FACTORS: [Stress; 5] = [Stress::Copy, Stress::Chase, Stress::Pages, Stress::Fault, Stress::Unmap];
@@ -97,7 +97,7 @@ impl Case {
 fn evict(record: &Record) -> u64 {
     let claims = decode(&record.facts).claims;
     let second = claims.iter().filter(|c| c.holds.data() && c.level == 2).filter_map(|c| c.size).max();
-    second.map_or(EVICT, |bytes| (2 * bytes).clamp(1 << 20, MOST_EVICTED) / 64 * 64)
+    second.map_or(EVICT, |bytes| (2 * bytes).clamp(1 << 20, MAX_EVICTED) / 64 * 64)
 }
 
 /// The cells that a record asks for, or the experiment's own, which the machine of the record can run.

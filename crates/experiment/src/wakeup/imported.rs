@@ -12,7 +12,7 @@ use crate::record::{Imported, Record};
 /// Unit of all of it.
 const US: &str = "us";
 /// Periods that are filled in for those that were slept through: 64 MiB of them at most, whatever a file says.
-const MOST_FILLED: f64 = 1e6;
+const MAX_FILLED: f64 = 1e6;
 const MEASURE: &str = "measure with fathom wakeup, which keeps every activation";
 
 /// The rows of every series.
@@ -95,7 +95,7 @@ impl Bars {
             sum.checked_add(bar.1.checked_mul(skipped(bar.0) as u64)?)
         })?;
         let seen = self.known.iter().try_fold(0u64, |sum, bar| sum.checked_add(bar.1))?;
-        if steps > MOST_FILLED || seen.checked_add(filled).is_none() {
+        if steps > MAX_FILLED || seen.checked_add(filled).is_none() {
             return None;
         }
         Some((summary::corrected_bars(&self.known, period_us), filled))

@@ -9,8 +9,8 @@ use super::conditions::{self, Case, FACTORS};
 use super::options::Options;
 use super::sweep;
 use super::trials::{
-    FEWEST, LONG_NS, PILOT_ROUND, WARM, an_activation, awake, close, every_ns, series, traced, untraced,
-    within,
+    LONG_NS, MIN_ACTIVATIONS, PILOT_ROUND, WARM, an_activation, awake, close, every_ns, series, traced,
+    untraced, within,
 };
 use crate::budget::Budget;
 use crate::cost::WAKE_START_NS;
@@ -127,7 +127,7 @@ fn shares(record: &Record, budget: &Budget, count: u64, number: u64) -> Option<(
     let each = an_activation(record, budget)?;
     let start = if budget.modelled { 0 } else { WAKE_START_NS };
     // Of the whole budget, so that every round comes to the same number.
-    let long = (LONG_NS / every_ns(record)).max(FEWEST).saturating_mul(each).saturating_add(start);
+    let long = (LONG_NS / every_ns(record)).max(MIN_ACTIVATIONS).saturating_mul(each).saturating_add(start);
     let rounds = (budget.total / count.max(1) / long).clamp(ROUNDS, 64);
     let remain = (PILOT_ROUND + rounds + 1).saturating_sub(number).max(1);
     let share = budget.left() / remain / count.max(1);

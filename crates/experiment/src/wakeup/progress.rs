@@ -73,7 +73,8 @@ mod tests {
         let mut late = Late::default();
         let mut record = Record::default();
         assert_eq!(late.line(&record), None);
-        let woke = |us: u64| fathom_probe::machine::Woke { user_ns: us * 1000, ..Default::default() };
+        let woke =
+            |us: u64| fathom_probe::machine::ActivationRow { user_ns: us * 1000, ..Default::default() };
         let woken = vec![woke(1), woke(12), woke(12), woke(99_000)];
         let wakeups = Wakeups { woken, ..Wakeups::default() };
         let refusal = Some(<(String, String)>::default());

@@ -1,9 +1,9 @@
 //! Series of activations of one cell, as the rooms of the analysis take them.
 
 use fathom_analysis::wakeup::Activation;
-use fathom_analysis::wakeup::stages::Staged;
+use fathom_analysis::wakeup::stages::StagedActivation;
 use fathom_probe::load::Stalls;
-use fathom_probe::machine::Woke;
+use fathom_probe::machine::ActivationRow;
 use fathom_probe::pattern::{PatternKind, Wake};
 
 use super::conditions::Case;
@@ -39,7 +39,7 @@ impl Place {
     }
 
     /// ns after the time that the timer was set for.
-    fn of(self, woke: &Woke) -> Option<u64> {
+    fn of(self, woke: &ActivationRow) -> Option<u64> {
         match self {
             Place::Irq => woke.irq_ns,
             Place::Wake => woke.wake_ns,
@@ -54,7 +54,7 @@ impl Place {
 pub(super) struct Due<'a> {
     pub period: u64,
     pub at_ns: u64,
-    pub woke: &'a Woke,
+    pub woke: &'a ActivationRow,
     pub run: &'a TrialRun,
     pub nth: u64,
 }
@@ -116,7 +116,7 @@ impl<'a> Series<'a> {
     }
 
     /// Activations of which the interrupt and the wake-up were seen.
-    pub(super) fn staged(&self) -> Vec<Staged> {
+    pub(super) fn staged(&self) -> Vec<StagedActivation> {
         self.due().iter().filter_map(staged).collect()
     }
 
@@ -149,11 +149,11 @@ impl<'a> Series<'a> {
 }
 
 /// The stages of an activation.
-pub(super) fn staged(due: &Due) -> Option<Staged> {
-    let Woke { irq_ns, wake_ns, switch_ns, user_ns, .. } = *due.woke;
+pub(super) fn staged(due: &Due) -> Option<StagedActivation> {
+    let ActivationRow { irq_ns, wake_ns, switch_ns, user_ns, .. } = *due.woke;
     let (irq, wake) = (irq_ns?, wake_ns?);
     let us = |from: u64, to: u64| to.saturating_sub(from) as f64 / 1000.0;
-    Some(Staged {
+    Some(StagedActivation {
         period: due.period,
         us: [us(0, irq), us(irq, wake), us(wake, user_ns)],
         switch: switch_ns.map(|switch| us(wake, switch.min(user_ns))),

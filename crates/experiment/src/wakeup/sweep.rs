@@ -30,7 +30,7 @@ const CURVES: usize = 2;
 const CLOSE: f64 = 1.1;
 /// Page faults a second that are as good as none: a fault takes about a microsecond, so below a thousand a second less
 /// than a thousandth of a worker's time is faults, and even p99.9 is of wake-ups that meet none.
-const FEW_FAULTS: f64 = 1000.0;
+const PERIODS_PER_FAULT: f64 = 1000.0;
 /// Activations a repeat, at least, for p99.9 to lie below the maximum; fewer give p99.
 pub(super) const FOR_P999: usize = 2000;
 
@@ -123,7 +123,7 @@ pub(super) enum Statistic {
 
 impl Statistic {
     /// Those of latencies.
-    pub(super) const LATE: [Statistic; 3] = [Statistic::Tail, Statistic::P90, Statistic::P50];
+    pub(super) const OF_LATENCY: [Statistic; 3] = [Statistic::Tail, Statistic::P90, Statistic::P50];
     pub(super) const ALL: [Statistic; 4] =
         [Statistic::Tail, Statistic::P90, Statistic::P50, Statistic::Faults];
 
@@ -179,7 +179,7 @@ pub(super) fn rows(record: &Record, curve: &Curve, statistic: Statistic) -> Vec<
         })
         .collect();
     let fewest_of = |least: usize| all.iter().map(|(_, tails)| tails.len()).filter(|n| *n >= least).min();
-    let fewest = fewest_of(inflection::FEWEST).or_else(|| fewest_of(1)).unwrap_or(0);
+    let fewest = fewest_of(inflection::MIN_SIZES).or_else(|| fewest_of(1)).unwrap_or(0);
     let kept = all.into_iter().filter(|(_, tails)| tails.len() >= fewest.max(1));
     kept.map(|(bytes, mut tails)| {
         tails.truncate(fewest);
@@ -196,7 +196,7 @@ pub(super) fn breaks(
 ) -> Result<Vec<Inflection>, inflection::Refusal> {
     let (rows, seed) = (rows(record, curve, statistic), seed_of(record, 0x5eeb));
     match statistic {
-        Statistic::Faults => inflection::rates(&rows, FEW_FAULTS, seed),
+        Statistic::Faults => inflection::rates(&rows, PERIODS_PER_FAULT, seed),
         _ => inflection::read(&rows, seed),
     }
 }

@@ -70,7 +70,7 @@ fn refused(curve: &Curve, why: inflection::Refusal, report: &mut Report) {
         inflection::Refusal::TooFew => refuse(
             report,
             &what,
-            format!("fewer than three sizes, or than {} repeats at some of them", inflection::FEWEST),
+            format!("fewer than three sizes, or than {} repeats at some of them", inflection::MIN_SIZES),
             "give the sweep more time, or fewer cells (--bytes, --strides, --modes), or --resume it",
         ),
         inflection::Refusal::NotMeasured => refuse(report, &what, "nobody was ever late".into(), ""),
@@ -166,7 +166,7 @@ fn across(nth: u32, record: &Record, curve: &Curve, found: &inflection::Inflecti
         let count = here.map_or(0, |row| row.repeats.len());
         all.push(measured(metric.at([nth.into()]), rate, "1/s", count, &[]));
     }
-    for statistic in Statistic::LATE {
+    for statistic in Statistic::OF_LATENCY {
         let rows = sweep::rows(record, curve, statistic);
         if let Some((effect, count)) = inflection::across(&rows, found) {
             let key = metrics::INFLECTION_ACROSS.at([nth.into(), statistic.token().into()]);

@@ -15,10 +15,10 @@ use fathom_probe::splitmix::mix;
 pub(super) const WARM: u64 = 50;
 
 /// Fewest activations of a series: below that no percentile beyond the median is worth a row.
-pub(super) const FEWEST: u64 = 100;
+pub(super) const MIN_ACTIVATIONS: u64 = 100;
 
 /// Longest series, ns: conditions have to be interleaved faster than the surroundings change, and ctrl-C waits.
-pub(super) const LONGEST_NS: u64 = 5_000_000_000;
+pub(super) const MAX_NS: u64 = 5_000_000_000;
 
 /// Longest series of the plan's own choice, ns.
 pub(super) const LONG_NS: u64 = 3_000_000_000;
@@ -71,11 +71,11 @@ pub(super) fn series(record: &Record, case: &Case, n: u64, traced: bool) -> Tria
     case.onto(trial, record)
 }
 
-/// As many activations of so many that a series may have: of a long period [`FEWEST`], though they take longer than
-/// [`LONGEST_NS`], while the probe runs so long a trial.
+/// As many activations of so many that a series may have: of a long period [`MIN_ACTIVATIONS`], though they take longer than
+/// [`MAX_NS`], while the probe runs so long a trial.
 pub(super) fn within(record: &Record, n: u64) -> u64 {
     let most = |ns: u64| ns / every_ns(record);
-    n.min(most(LONGEST_NS)).max(FEWEST.min(most(MAX_SERIES_NS).saturating_sub(WARM)))
+    n.min(most(MAX_NS)).max(MIN_ACTIVATIONS.min(most(MAX_SERIES_NS).saturating_sub(WARM)))
 }
 
 /// The period, ns; not 0.

@@ -37,7 +37,7 @@ use fathom_model::{Model, catalog};
 use random::Spacing;
 
 /// Random machines of the default tests; the ignored ones take two hundred.
-const FEW: u64 = 12;
+const DEFAULT_MACHINES: u64 = 12;
 
 /// The default budget of the command, ms: 40 million accesses.
 const BUDGET_MS: u64 = 10_000;
@@ -217,7 +217,7 @@ fn all_committed_machines_come_back() {
 
 #[test]
 fn random_machines_come_back() {
-    let all = randoms(FEW);
+    let all = randoms(DEFAULT_MACHINES);
     let (right, failures) = judge("random machines", &all);
     // Of many at least 98 % are (the ignored test below); of these few all.
     assert_eq!(right, all.len(), "{failures:#?}");
@@ -233,7 +233,7 @@ fn two_hundred_random_machines_come_back() {
 
 #[test]
 fn close_levels_are_told_or_merged_with_a_note() {
-    close_levels(FEW / 2);
+    close_levels(DEFAULT_MACHINES / 2);
 }
 
 #[test]

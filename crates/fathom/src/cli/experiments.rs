@@ -146,14 +146,14 @@ mod tests {
     #[test]
     fn the_schema_lists_every_condition_factor_stressor_and_way_to_a_device() {
         use fathom_analysis::findings::words;
-        use fathom_experiment::record::MOST_SERIES;
+        use fathom_experiment::record::MAX_SERIES;
         use fathom_experiment::wakeup::conditions::{FACTORS, LOADS, NAMED};
 
         let named = NAMED.iter().map(|condition| condition.token.to_owned());
         let others = ["load-N", "timerlat", "imported-N"].map(str::to_owned);
         let all: Vec<String> = named.chain(others).collect();
         assert_eq!(words::CONDITION.values, all);
-        for (stem, most) in [("load", LOADS as u64), ("imported", MOST_SERIES as u64)] {
+        for (stem, most) in [("load", LOADS as u64), ("imported", MAX_SERIES as u64)] {
             assert!(words::CONDITION.contains(&format!("{stem}-{most}")));
         }
         assert_eq!(words::STRATEGY.values, Strategy::ALL.iter().map(|s| s.token()).collect::<Vec<_>>());

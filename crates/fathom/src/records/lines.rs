@@ -7,13 +7,13 @@ use fathom_experiment::record::Record;
 use fathom_probe::wire::MAX_LINE;
 
 /// No record is longer; an endless stdin ends here.
-const MOST_RECORD: u64 = 256 << 20;
+const MAX_RECORD: u64 = 256 << 20;
 
 /// Reads a record line by line, so that what is none is refused at its first line, however long it is.
 ///
 /// `enough` looks at the record after every line, and may end the reading with a reason.
 pub fn read(from: impl BufRead, mut enough: impl FnMut(&Record) -> Option<String>) -> Result<Record, String> {
-    let mut from = from.take(MOST_RECORD);
+    let mut from = from.take(MAX_RECORD);
     let mut record = Record::default();
     let mut bytes = Vec::new();
     let mut lines = 0u64;
@@ -42,7 +42,7 @@ pub fn read(from: impl BufRead, mut enough: impl FnMut(&Record) -> Option<String
     }
     match (lines, from.limit()) {
         (0, _) => Record::parse(""),
-        (_, 0) => Err(format!("longer than {} MiB, as no session is", MOST_RECORD >> 20)),
+        (_, 0) => Err(format!("longer than {} MiB, as no session is", MAX_RECORD >> 20)),
         _ => Ok(record),
     }
 }

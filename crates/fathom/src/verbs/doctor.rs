@@ -98,7 +98,7 @@ fn run(options: &Doctor, context: &Context) -> Result<Exit, Failure> {
     }
     Ok(match worst {
         State::Good | State::Note => Exit::Done,
-        State::Costs => Exit::BelowTheBar,
+        State::Costs => Exit::LowConfidence,
         State::Prevents => Exit::Refused,
     })
 }

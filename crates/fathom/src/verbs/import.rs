@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use fathom_analysis::foreign::{self, Foreign};
-use fathom_experiment::record::{End, Imported, MOST_SERIES, Record, Run};
+use fathom_experiment::record::{End, Imported, MAX_SERIES, Record, Run};
 use fathom_experiment::wakeup;
 use fathom_report::html::Entry;
 
@@ -19,7 +19,7 @@ use crate::record_writer::RecordWriter;
 use crate::records;
 
 /// No result is longer: a histogram of a second in ns has some 12 MB.
-const MOST: u64 = 64 << 20;
+const MAX_RESULT_BYTES: u64 = 64 << 20;
 
 /// Options of the import.
 #[derive(Debug, Args)]
@@ -62,9 +62,9 @@ fn run(options: &Import, context: &Context) -> Result<Exit, Failure> {
     // All of them before the first is written: a wrong one leaves nothing.
     let read = options.files.iter().map(|file| read(file)).collect::<Result<Vec<_>, _>>()?;
     let series: Vec<Imported> = read.iter().flat_map(|(name, foreign)| Imported::of(foreign, name)).collect();
-    if series.len() > MOST_SERIES {
+    if series.len() > MAX_SERIES {
         return Err(Failure::usage(
-            format!("the files have {} series, and a record takes {MOST_SERIES}", series.len()),
+            format!("the files have {} series, and a record takes {MAX_SERIES}", series.len()),
             "import fewer files at a time, or fewer threads",
         ));
     }
@@ -100,10 +100,10 @@ fn read(file: &Path) -> Result<(String, Foreign), Failure> {
     } else {
         std::fs::File::open(file).map(|f| Box::new(f) as _)
     };
-    from.and_then(|from| from.take(MOST + 1).read_to_end(&mut bytes))
+    from.and_then(|from| from.take(MAX_RESULT_BYTES + 1).read_to_end(&mut bytes))
         .map_err(|e| Failure::usage(format!("{shown}: {e}"), "name a tool's result, or - for stdin"))?;
-    if bytes.len() as u64 > MOST {
-        let what = format!("{shown}: longer than {} MiB, as no result is", MOST >> 20);
+    if bytes.len() as u64 > MAX_RESULT_BYTES {
+        let what = format!("{shown}: longer than {} MiB, as no result is", MAX_RESULT_BYTES >> 20);
         return Err(Failure::usage(what, "name what cyclictest or latency wrote"));
     }
     let foreign = foreign::read(&String::from_utf8_lossy(&bytes))
@@ -132,8 +132,8 @@ fn lines(options: &Import, read: &[(String, Foreign)], series: &[Imported]) -> V
 
 /// So much of a text that two of them, however they are written, are a line.
 fn short(text: &str) -> String {
-    const MOST: usize = 400;
-    match text.char_indices().nth(MOST) {
+    const MAX_RESULT_BYTES: usize = 400;
+    match text.char_indices().nth(MAX_RESULT_BYTES) {
         Some((end, _)) => format!("{}...", &text[..end]),
         None => text.to_owned(),
     }

@@ -8,10 +8,10 @@ use rustix::process::Signal;
 use crate::common::{Did, User, is_of, kill, wait};
 
 /// A survey that lasts: an hour's budget.
-const LONG: [&str; 5] = ["survey", "--budget", "60m", "--record", "A"];
+const LONG_SURVEY: [&str; 5] = ["survey", "--budget", "60m", "--record", "A"];
 
 fn on(machine: &'static str) -> Vec<&'static str> {
-    [&LONG[..], &["--on", machine]].concat()
+    [&LONG_SURVEY[..], &["--on", machine]].concat()
 }
 
 /// A described machine whose survey computes for many seconds, however fast the model.
@@ -124,7 +124,7 @@ fn what_was_ignored_from_the_start_stays_ignored() {
 
 /// A pseudo-terminal with a long survey of a model in it, and samples in its record.
 fn terminal(user: &User, subject: &str) -> rexpect::session::PtySession {
-    let mut command = user.command(&[&LONG[..], &["--on", subject]].concat());
+    let mut command = user.command(&[&LONG_SURVEY[..], &["--on", subject]].concat());
     // The terminal instead of the pipes.
     command.env("TERM", "xterm").stdin(Stdio::inherit()).stdout(Stdio::inherit()).stderr(Stdio::inherit());
     rexpect::session::spawn_command(command, Some(crate::common::SOON.as_millis() as u64))

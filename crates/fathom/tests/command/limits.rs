@@ -8,8 +8,8 @@ use std::time::Instant;
 use crate::common::{Did, User, wait};
 
 /// Nobody: the last user and group of every Linux system.
-const NOBODY: u32 = 65534;
-const SHORT: [&str; 5] = ["survey", "--on", "s1-8way", "--budget", "300ms"];
+const UNPRIVILEGED_UID: u32 = 65534;
+const SHORT_SURVEY: [&str; 5] = ["survey", "--on", "s1-8way", "--budget", "300ms"];
 /// 64 MiB of address space, for the shell's `ulimit -v`.
 const SMALL: &str = "ulimit -v 65536; ";
 
@@ -40,7 +40,8 @@ impl Plain {
         assert!(copied.expect("cp").success(), "a copy");
         mode(user.home.path(), 0o755);
         if root {
-            std::os::unix::fs::chown(user.home.path(), Some(NOBODY), Some(NOBODY)).expect("root may");
+            std::os::unix::fs::chown(user.home.path(), Some(UNPRIVILEGED_UID), Some(UNPRIVILEGED_UID))
+                .expect("root may");
         }
         Plain { user, root }
     }
@@ -56,7 +57,7 @@ impl Plain {
         shell.stdin(std::process::Stdio::null());
         shell.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
         if self.root {
-            shell.uid(NOBODY).gid(NOBODY);
+            shell.uid(UNPRIVILEGED_UID).gid(UNPRIVILEGED_UID);
         }
         wait(shell.spawn().expect("a shell"))
     }
@@ -278,7 +279,7 @@ fn on_one_cpu_harness_and_probe_share_it() {
     if did.status == 127 {
         return println!("SKIPPED: no taskset: {}", did.err);
     }
-    measured(&user, &user.shell(&format!("taskset -c {cpu} fathom {}", SHORT.join(" "))));
+    measured(&user, &user.shell(&format!("taskset -c {cpu} fathom {}", SHORT_SURVEY.join(" "))));
     for line in ["survey --budget 1s", "latency --bytes 8K --budget 1s"] {
         let did = user.shell(&format!("taskset -c {cpu} fathom {line}"));
         if line.starts_with("latency") && did.status == 5 {
@@ -300,7 +301,7 @@ fn limits_on_processes_and_files_are_named() {
     for processes in 1..12 {
         let line = format!(
             "ulimit -u {processes} 2>/dev/null || ulimit -p {processes} || exit 99; exec fathom {}",
-            SHORT.join(" ")
+            SHORT_SURVEY.join(" ")
         );
         let did = plain.shell(&line);
         plain.user.nothing_left(Instant::now());
@@ -318,7 +319,7 @@ fn limits_on_processes_and_files_are_named() {
     }
     println!("told {reported} times");
     for files in 3..9 {
-        let did = plain.shell(&format!("ulimit -n {files}; exec fathom {}", SHORT.join(" ")));
+        let did = plain.shell(&format!("ulimit -n {files}; exec fathom {}", SHORT_SURVEY.join(" ")));
         plain.user.nothing_left(Instant::now());
         assert!(!did.err.contains("panicked"), "{did:?}");
         assert!(did.status == 0 || did.err.contains("Too many open files") || did.status == 127, "{did:?}");

@@ -152,12 +152,12 @@ fn records(user: &User) -> Vec<String> {
     names
 }
 
-const SHORT: [&str; 6] = ["survey", "--on", "s1-8way", "--budget", "400ms", "--json"];
+const SHORT_SURVEY: [&str; 6] = ["survey", "--on", "s1-8way", "--budget", "400ms", "--json"];
 
 #[test]
 fn a_copy_is_always_kept_and_the_report_names_it() {
     let user = User::new();
-    let did = user.run(&SHORT[..5]);
+    let did = user.run(&SHORT_SURVEY[..5]);
     let [name] = records(&user).try_into().expect("one record");
     // It is a path of its own length: it may be folded.
     let plain: String = did.out.replace("\\\n", "");
@@ -178,7 +178,7 @@ fn without_a_home_the_run_goes_on_and_says_once_that_no_copy_is_kept() {
         ("XDG_DATA_HOME", Some("/proc".as_ref()), "/proc/fathom"),
     ];
     for (variable, value, says) in changes {
-        let mut command = user.command(&SHORT);
+        let mut command = user.command(&SHORT_SURVEY);
         match value {
             Some(value) => command.env(variable, value),
             None => command.env_remove(variable),
@@ -204,7 +204,7 @@ fn kept_records_stay_below_the_cap_and_the_oldest_go_first() {
         file.set_len(30 << 20).expect("its length");
     }
     user.write(&format!("{dir}/notes.txt"), "the user's own");
-    let did = user.run(&SHORT);
+    let did = user.run(&SHORT_SURVEY);
     assert!(matches!(did.status, 0 | 3), "{did:?}");
     let names = records(&user);
     let years: Vec<&str> = names.iter().filter(|n| n.starts_with("200")).map(|n| &n[..4]).collect();

@@ -15,7 +15,7 @@ const REPORTED: &str = "#8a4f7d";
 const TEXT: &str = "#16232e";
 const FAINT: &str = "#5b6975";
 /// What translation adds is drawn from here on, in ns: less of it is noise of the pairs.
-const LEAST: f64 = 0.5;
+const MIN_ADDED_NS: f64 = 0.5;
 
 /// One measured point: bytes, ns, and the ends of its 95 % interval.
 struct Point {
@@ -83,7 +83,7 @@ fn survey(report: &Value) -> Result<Survey, String> {
     let page = facts["page.base"].as_str().and_then(|bytes| bytes.parse::<f64>().ok());
     let page = page.ok_or("no size of a base page")?;
     let mut translation = points("pages.", ".extra", page);
-    translation.retain(|p| p.ns >= LEAST);
+    translation.retain(|p| p.ns >= MIN_ADDED_NS);
     let tiers = (1..)
         .map_while(|n| Some((number(&format!("tier.{n}.latency"))?, number(&format!("tier.{n}.capacity")))))
         .collect();
@@ -121,7 +121,7 @@ impl Scale {
         let all = || survey.curve.iter().chain(&survey.translation);
         let largest = survey.reported.iter().map(|r| r.1).chain(all().map(|p| p.bytes)).fold(0.0, f64::max);
         let smallest = all().map(|p| p.bytes).fold(largest, f64::min);
-        let low = all().map(|p| p.low.max(LEAST)).fold(f64::MAX, f64::min);
+        let low = all().map(|p| p.low.max(MIN_ADDED_NS)).fold(f64::MAX, f64::min);
         let high = all().map(|p| p.high).fold(0.0, f64::max);
         Scale { bytes: [smallest, largest], ns: [low / 1.3, high * 2.2] }
     }

@@ -5,7 +5,7 @@ use fathom_model::{Description, Model};
 use crate::{scripted, user_defined};
 
 /// A model of more lines or CPUs than this takes its time to make.
-const MOST_LINES: u64 = 1 << 14;
+const MAX_LINES: u64 = 1 << 14;
 
 /// Holds any bytes against what the two readers of TOML promise.
 pub fn run(data: &[u8]) {
@@ -43,7 +43,7 @@ fn sound(description: &Description) {
     assert_eq!(again.to_toml(), shown);
     let lines: u64 = description.levels.iter().map(|l| l.size / l.line).sum();
     let entries: u64 = description.tlbs.iter().map(|t| u64::from(t.entries)).sum();
-    if lines + entries > MOST_LINES {
+    if lines + entries > MAX_LINES {
         return;
     }
     let ask = [

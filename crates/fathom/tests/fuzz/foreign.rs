@@ -1,7 +1,7 @@
 //! Results of other tools: read, made into a record, and judged.
 
 use fathom_analysis::foreign::read;
-use fathom_experiment::record::{End, Imported, MOST_SERIES, Record, Run};
+use fathom_experiment::record::{End, Imported, MAX_SERIES, Record, Run};
 use fathom_experiment::report_kinds::REPORT_KINDS;
 use fathom_experiment::wakeup;
 use fathom_report::{json, kind};
@@ -19,7 +19,7 @@ pub fn run(data: &[u8]) {
     };
     assert!(!foreign.series.is_empty());
     let mut series = Imported::of(&foreign, "a");
-    series.truncate(MOST_SERIES);
+    series.truncate(MAX_SERIES);
     assert!(series.iter().all(Imported::is_whole), "{series:?}");
     let run = Run { experiment: wakeup::NAME.into(), ..Run::default() }.line();
     let own = series.iter().zip(1..).flat_map(|(series, number)| series.lines(number));

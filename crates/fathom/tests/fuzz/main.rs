@@ -26,7 +26,7 @@ use std::path::PathBuf;
 use mutate::{Random, mutated};
 
 /// What all of a target's inputs together may take at most.
-const MOST_MEMORY_KIB: u64 = 512 << 10;
+const MAX_MEMORY_KIB: u64 = 512 << 10;
 
 type Target = (&'static str, fn(&[u8]), fn() -> Vec<Vec<u8>>, usize);
 
@@ -69,7 +69,7 @@ fn bounded(name: &str) {
     let peak =
         status.lines().find_map(|l| l.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok());
     let peak: u64 = peak.expect("the peak of the memory in use");
-    assert!(peak < MOST_MEMORY_KIB, "{peak} KiB");
+    assert!(peak < MAX_MEMORY_KIB, "{peak} KiB");
 }
 
 #[test]

@@ -9,9 +9,9 @@ use fathom_probe::wire::{Line, MAX_LINE, WireError};
 use crate::scripted::answers;
 
 /// Lines of one input that are served; each may be a trial.
-const MOST_LINES: usize = 40;
+const MAX_LINES: usize = 40;
 /// The largest numbers that the record takes for a trial and a round.
-const MOST_NUMBER: u64 = 1 << 32;
+const MAX_NUMBER: u64 = 1 << 32;
 
 /// Holds any bytes against what the wire promises.
 pub fn run(data: &[u8]) {
@@ -134,7 +134,7 @@ fn short(text: &str) -> String {
 /// proven, and nothing in it that the record has to complain of.
 fn served(text: &str) {
     let description = Description::parse("small.toml", SMALL).unwrap_or_else(|e| panic!("{e}"));
-    let lines = text.split('\n').take(MOST_LINES).map(short).collect();
+    let lines = text.split('\n').take(MAX_LINES).map(short).collect();
     let answers = answers(&mut Model::new(&description, 1), lines);
     let mut record = Record::default();
     record.push(&Record::first_line()).unwrap_or_else(|e| panic!("{e}"));
@@ -150,7 +150,7 @@ fn served(text: &str) {
         assert_eq!(line.seq, last, "{answer:?}");
         if line.word == "trial" {
             let trial = Trial::read(&line).unwrap_or_else(|e| panic!("{e}: {answer:?}"));
-            beyond |= trial.id > MOST_NUMBER || trial.round > MOST_NUMBER;
+            beyond |= trial.id > MAX_NUMBER || trial.round > MAX_NUMBER;
         }
         record.push(answer).unwrap_or_else(|e| panic!("{e}: {answer:?}"));
     }

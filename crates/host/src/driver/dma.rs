@@ -1,7 +1,7 @@
 //! Transfers by the driver: what each part of one costs, by strategy.
 
 use fathom_probe::machine::Refusal;
-use fathom_probe::machine::dma::{Batch, Channel, Direction, Engine, Strategy, Transferred, Transfers};
+use fathom_probe::machine::dma::{Batch, Channel, Direction, Engine, Strategy, TransferTimes, Transfers};
 use fathom_probe::splitmix::mix;
 
 use super::{Driver, attribute_of, refused, uapi};
@@ -41,11 +41,11 @@ fn engine(of: Engine) -> Option<u64> {
 /// The batch's transfers, if the driver takes so many at once.
 fn bounded(batch: &Batch) -> Result<u32, Refusal> {
     let (bytes, count) = (batch.bytes, batch.count);
-    let (most, often) = (uapi::DMA_MOST_BYTES, uapi::DMA_MOST_COUNT);
-    if !(1..=most).contains(&bytes) || !(1..=often).contains(&count) || bytes * count > uapi::DMA_MOST_TOTAL {
+    let (most, often) = (uapi::DMA_MAX_BYTES, uapi::DMA_MAX_COUNT);
+    if !(1..=most).contains(&bytes) || !(1..=often).contains(&count) || bytes * count > uapi::DMA_MAX_TOTAL {
         let reason = format!("the driver makes no {count} transfers of {bytes} bytes at once");
         let remedy =
-            format!("ask for 1 to {often} of 1 to {most} bytes, {} bytes in all", uapi::DMA_MOST_TOTAL);
+            format!("ask for 1 to {often} of 1 to {most} bytes, {} bytes in all", uapi::DMA_MAX_TOTAL);
         return Err(Refusal::new(reason, remedy));
     }
     Ok(count as u32)
@@ -60,7 +60,7 @@ impl Driver {
         &self,
         requested: &Transfers,
         batch: &Batch,
-    ) -> Result<(Channel, Vec<Transferred>), Refusal> {
+    ) -> Result<(Channel, Vec<TransferTimes>), Refusal> {
         let count = bounded(batch)?;
         let by = match requested.engine {
             Some(engine) => engine,
@@ -147,9 +147,9 @@ impl Driver {
     }
 }
 
-fn transferred(sample: &uapi::DmaSample) -> Transferred {
+fn transferred(sample: &uapi::DmaSample) -> TransferTimes {
     let flag = |bit| u64::from(sample.flags) & bit != 0;
-    Transferred {
+    TransferTimes {
         used: sample.r#use,
         copy: sample.copy,
         map: sample.map,
@@ -158,7 +158,7 @@ fn transferred(sample: &uapi::DmaSample) -> Transferred {
         wrong: sample.wrong.into(),
         unproven: flag(uapi::SAMPLE_UNPROVEN),
         migrated: flag(uapi::SAMPLE_MIGRATED),
-        ..Transferred::default()
+        ..TransferTimes::default()
     }
 }
 

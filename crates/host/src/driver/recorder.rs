@@ -85,7 +85,7 @@ impl Recorder {
         policy: Policy,
         rows: u64,
     ) -> Result<Recorder, Refusal> {
-        let (least, most) = (uapi::WAKE_LEAST_NS, uapi::WAKE_MOST_NS);
+        let (least, most) = (uapi::WAKE_MIN_NS, uapi::WAKE_MAX_NS);
         if !(least..=most).contains(&period_ns) {
             let reason = format!("the driver's recorder takes no period of {period_ns} ns");
             return Err(Refusal::new(
@@ -93,7 +93,7 @@ impl Recorder {
                 format!("ask for {} us to {} s", least / 1000, most / 1_000_000_000),
             ));
         }
-        let rows = rows.clamp(1, uapi::WAKE_MOST_ROWS) as u32;
+        let rows = rows.clamp(1, uapi::WAKE_MAX_ROWS) as u32;
         let mut start =
             uapi::WakeStart { period_ns, cpu, policy: policy.number(), rows, ..uapi::WakeStart::default() };
         driver.call(uapi::IOC_WAKE_START, &mut start).map_err(|e| refused("a recorder of wake-ups", &e))?;

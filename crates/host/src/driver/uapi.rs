@@ -12,7 +12,7 @@ pub(super) type Constant = (&'static str, u64);
 pub(super) type Layout = (&'static str, usize, &'static [(&'static str, usize, usize)]);
 
 /// A structure of the header: integers and nothing between them, so that any bytes are one.
-pub(crate) trait Plain: Copy + Default {}
+pub(crate) trait RawStruct: Copy + Default {}
 
 macro_rules! mirror {
     (
@@ -30,7 +30,7 @@ macro_rules! mirror {
             #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
             pub(crate) struct $name { $(pub(crate) $field: $kind,)* }
 
-            impl Plain for $name {}
+            impl RawStruct for $name {}
         )*
         $(
             #[allow(dead_code, reason = "as of the constants")]
@@ -98,7 +98,7 @@ mirror! {
         HAS_CACHE_ID = 1 << 4;
         HAS_TRANSLATE = 1 << 5;
         HAS_RESERVED = 1 << 6;
-        REGION_MOST_BYTES = 64 << 20;
+        REGION_MAX_BYTES = 64 << 20;
         REGIONS_MOST = 256;
         COLOURS_MOST = 256;
         REGION_RESERVED = 1 << 0;
@@ -110,9 +110,9 @@ mirror! {
         STRATEGIES = 5;
         TO_DEVICE = 0;
         FROM_DEVICE = 1;
-        DMA_MOST_BYTES = 1 << 20;
-        DMA_MOST_COUNT = 4096;
-        DMA_MOST_TOTAL = 64 << 20;
+        DMA_MAX_BYTES = 1 << 20;
+        DMA_MAX_COUNT = 4096;
+        DMA_MAX_TOTAL = 64 << 20;
         SAMPLE_UNPROVEN = 1 << 0;
         SAMPLE_MIGRATED = 1 << 1;
         RUN_RESERVED = 1 << 0;
@@ -127,9 +127,9 @@ mirror! {
         POLICY_FIFO_LOW = 1;
         POLICY_FIFO = 2;
         POLICIES = 3;
-        WAKE_LEAST_NS = 50_000;
-        WAKE_MOST_NS = 1_000_000_000;
-        WAKE_MOST_ROWS = 1_000_000;
+        WAKE_MIN_NS = 50_000;
+        WAKE_MAX_NS = 1_000_000_000;
+        WAKE_MAX_ROWS = 1_000_000;
         WAKES_MOST = 4;
         IOC_MAGIC = 0xf7;
     }

@@ -63,7 +63,7 @@ fn the_mode_says_which_attribute_is_lent() {
 /// device or a hypervisor's rule.
 #[test]
 fn memory_of_another_attribute_than_asked_for_is_refused_by_name() {
-    let found = |attribute, mair| driver::Translated { pa: 0, attribute, mair, raw: 0x73 };
+    let found = |attribute, mair| driver::Translation { pa: 0, attribute, mair, raw: 0x73 };
     for (found, words) in [
         (found(Some(Attribute::WriteBack), Some(0xff)), "wanted normal-nc and translated as write-back"),
         (found(None, Some(0x04)), "translated as MAIR byte 0x04"),

@@ -123,7 +123,7 @@ fn an_empty_system_is_described_without_complaint() {
 
 #[test]
 fn long_and_odd_texts_are_cut_at_a_letter() {
-    let long = "ä".repeat(LONGEST);
+    let long = "ä".repeat(MAX_FACT_BYTES);
     let FactValue::Text(cut) = short("x", &long).value else { panic!("text") };
-    assert!(cut.len() <= LONGEST && cut.chars().all(|c| c == 'ä'));
+    assert!(cut.len() <= MAX_FACT_BYTES && cut.chars().all(|c| c == 'ä'));
 }

@@ -21,7 +21,7 @@ use crate::watch::Watcher;
 pub(super) fn prepare(root: &Root, cpu: u32, priority: bool, facts: &mut Vec<Fact>) -> Quiet {
     facts.push(int(facts::CPU_PINNED, u64::from(cpu)));
     facts.extend(process::pin(cpu));
-    facts.extend(process::volunteer(root));
+    facts.extend(process::raise_oom_score(root));
     facts.extend(process::raise_memlock(root));
     if priority {
         facts.extend(process::raise_nice());
@@ -87,7 +87,7 @@ fn buffer_device_facts(root: &Root, driver: &Presence, memory: &Memory) -> Vec<F
         let buffer_device = driver_buffer::find(root, driver, *attribute)?;
         Some(text(format!("attribute.{}", attribute.token()), buffer_device.name))
     };
-    let colours = memory.colourist().map(|name| text(facts::PAGE_COLOURED, name));
+    let colours = memory.coloured_page_provider().map(|name| text(facts::PAGE_COLOURED, name));
     driver_buffer::ATTRIBUTES.iter().filter_map(buffer_device).chain(colours).collect()
 }
 

@@ -7,7 +7,7 @@
 
 use std::hint::black_box;
 
-use fathom_probe::machine::dma::{Batch, Channel, Direction, Engine, Strategy, Transferred, Transfers};
+use fathom_probe::machine::dma::{Batch, Channel, Direction, Engine, Strategy, TransferTimes, Transfers};
 use fathom_probe::machine::{Attribute, Dma, FactValue, Refusal};
 use fathom_probe::splitmix::mix;
 use fathom_units::facts;
@@ -21,7 +21,7 @@ impl Dma for Host {
         &mut self,
         requested: &Transfers,
         batch: &Batch,
-    ) -> Result<(Channel, Vec<Transferred>), Refusal> {
+    ) -> Result<(Channel, Vec<TransferTimes>), Refusal> {
         if requested.maintenance.is_some() || requested.mistake.is_some() {
             return Err(Refusal::new(
                 "how buffers are maintained is the kernel's to choose, and it makes no mistakes on purpose",
@@ -52,7 +52,7 @@ impl Host {
         &mut self,
         requested: &Transfers,
         batch: &Batch,
-    ) -> Result<(Channel, Vec<Transferred>), Refusal> {
+    ) -> Result<(Channel, Vec<TransferTimes>), Refusal> {
         if let Some(engine) = requested.engine.filter(|engine| *engine != Engine::Nothing) {
             let reason = format!("user space starts no engine ({})", engine.token());
             return Err(needs_driver(&self.driver, &reason));
@@ -95,8 +95,8 @@ impl Host {
         if let Some(FactValue::Int(hz)) = hz { *hz } else { 0 }
     }
 
-    fn one(&self, link: &mut Link, requested: &Transfers, flush: bool, seed: u64) -> Transferred {
-        let mut row = Transferred { unproven: true, ..Transferred::default() };
+    fn one(&self, link: &mut Link, requested: &Transfers, flush: bool, seed: u64) -> TransferTimes {
+        let mut row = TransferTimes { unproven: true, ..TransferTimes::default() };
         let transmits = requested.direction == Direction::ToDevice;
         link.evict();
         if transmits {

@@ -70,8 +70,8 @@ impl Memory {
             .ok_or_else(|| driver_buffer::refusal(&self.root, &self.driver, attribute))?;
         // Each attribute has a part of its own behind the two halves.
         let nth = driver_buffer::ATTRIBUTES.iter().position(|a| *a == attribute).unwrap_or(0) as u64;
-        let start = 2 * self.half + nth * driver_buffer::MOST;
-        let most = buffer_device.bytes.min(driver_buffer::MOST) / page * page;
+        let start = 2 * self.half + nth * driver_buffer::MAX_BUFFER_BYTES;
+        let most = buffer_device.bytes.min(driver_buffer::MAX_BUFFER_BYTES) / page * page;
         let source = buffer_device.open(&self.root, most)?;
         let bytes = source.bytes().unwrap_or(most).min(most) / page * page;
         let range = start..start + bytes;
@@ -101,7 +101,7 @@ impl Memory {
     }
 
     /// What the tables say of a place that our own driver's memory lies at.
-    fn reported(&self, driver: &Driver, at: u64) -> Result<driver::Translated, Refusal> {
+    fn reported(&self, driver: &Driver, at: u64) -> Result<driver::Translation, Refusal> {
         driver.translate(self.arena.address() + at).map_err(|error| {
             let reason = format!("the driver cannot tell how its memory is translated ({error})");
             Refusal::new(reason, "see the kernel's log: dmesg")
@@ -200,7 +200,7 @@ impl Memory {
     }
 
     /// Who gives coloured pages, if anybody does.
-    pub(crate) fn colourist(&self) -> Option<&'static str> {
+    pub(crate) fn coloured_page_provider(&self) -> Option<&'static str> {
         let Presence::There(driver) = &self.driver else { return None };
         (driver.provides(Attribute::WriteBack) && driver.translates()).then_some(driver::NAME)
     }

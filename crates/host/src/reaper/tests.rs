@@ -3,12 +3,12 @@ use super::*;
 #[test]
 fn only_fathoms_own_things_are_held() {
     for path in ["/t/instances/fathom.12.34.0", "/t/fathom.7"] {
-        assert!(Held::new(Path::new(path), true).is_some(), "{path}");
+        assert!(OwnedResource::new(Path::new(path), true).is_some(), "{path}");
     }
     for path in
         ["fathom.1", "/etc", "/", "/t/fathom", "/t/fathom.1/..", "/t/other.1", "/t/fathom.1\nrmdir /x"]
     {
-        assert!(Held::new(Path::new(path), true).is_none(), "{path:?}");
+        assert!(OwnedResource::new(Path::new(path), true).is_none(), "{path:?}");
     }
 }
 
@@ -47,6 +47,6 @@ fn what_cannot_be_removed_is_named() {
     let directory = tempfile::tempdir().expect("a directory");
     let full = directory.path().join("fathom.1");
     std::fs::create_dir_all(full.join("something")).expect("directories");
-    let left = remove_all(vec![Held::new(&full, true).expect("ours")]).expect_err("it is not empty");
+    let left = remove_all(vec![OwnedResource::new(&full, true).expect("ours")]).expect_err("it is not empty");
     assert!(left.contains("fathom.1") && left.contains("cannot remove"), "{left}");
 }

@@ -15,7 +15,8 @@ use super::block::Block;
 const FIRST: usize = 128 << 10;
 /// The size above which freeing raises nothing: `DEFAULT_MMAP_THRESHOLD_MAX` of mallopt(3), 4 MiB times the size of
 /// a long on 64-bit systems and 512 KiB on others.
-pub(crate) const MOST: usize = if cfg!(target_pointer_width = "64") { 4 << 20 << 3 } else { 512 << 10 };
+pub(crate) const MAX_BLOCK_BYTES: usize =
+    if cfg!(target_pointer_width = "64") { 4 << 20 << 3 } else { 512 << 10 };
 /// A chunk's size field, in front of each block.
 const HEADER: usize = size_of::<usize>();
 
@@ -58,7 +59,7 @@ impl Allocator {
     pub(crate) fn free(&mut self) {
         if self.mapped.take().is_some() {
             let chunk = (self.request() + HEADER).next_multiple_of(self.page);
-            if chunk > self.threshold && chunk <= MOST {
+            if chunk > self.threshold && chunk <= MAX_BLOCK_BYTES {
                 self.threshold = chunk;
             }
         }

@@ -61,7 +61,7 @@ fn end_with(parent: u32) -> Result<(), WorkerError> {
 /// First to be killed when memory runs out, without priority, on the load's CPUs: whatever the probe is.
 fn become_ordinary(options: &WorkerOptions) -> Result<(), WorkerError> {
     // What comes of it the probe's own fact tells: who may not raise this here could not there.
-    process::volunteer(&Root::system());
+    process::raise_oom_score(&Root::system());
     let failed = |e: io::Error| WorkerError::new(Stage::Priority, &e);
     quiet::ordinary().map_err(failed)?;
     set_affinity(&options.cpus).map_err(|e| failed(e.into()))?;

@@ -24,7 +24,7 @@ pub(crate) const NEEDED: [&str; 4] =
 
 /// What else took the CPU. Those of `irq_vectors` are x86's interrupts without a number, those of `ipi`
 /// AArch64's between CPUs; a kernel has what it has.
-pub(crate) const WELCOME: [&str; 8] = [
+pub(crate) const OPTIONAL_EVENTS: [&str; 8] = [
     "irq/irq_handler_entry",
     "irq/softirq_entry",
     "irq_vectors/local_timer_entry",
@@ -60,7 +60,7 @@ impl Name {
 
 /// A thread as the scheduler names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Thread {
+pub(crate) struct ThreadEntry {
     pub tid: u32,
     pub name: Name,
 }
@@ -70,12 +70,12 @@ pub(crate) struct Thread {
 pub(crate) struct Event {
     /// When, ns of `CLOCK_MONOTONIC`.
     pub ns: u64,
-    pub what: What,
+    pub what: TraceEvent,
 }
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum TraceEvent {
     /// A thread set a timer. `due` is the time that was asked for (`softexpires`); `expires` lies later by the
     /// slack of a thread that is not real-time.
     Start { hrtimer: u64, due: u64, tid: u32, in_interrupt: bool },
@@ -84,7 +84,7 @@ pub(crate) enum What {
     /// A thread is being woken.
     Waking { tid: u32 },
     /// Another thread gets the CPU; the one that loses it `sleeps` or was preempted.
-    Switch { prev: Thread, sleeps: bool, next: Thread },
+    Switch { prev: ThreadEntry, sleeps: bool, next: ThreadEntry },
     /// A device's interrupt.
     Irq { number: u32, name: Name },
     /// Deferred work of interrupts.
@@ -95,24 +95,24 @@ pub(crate) enum What {
     Marker { tid: u32 },
 }
 
-impl What {
+impl TraceEvent {
     /// In words; nothing for what the stages show already, or belongs to no place.
     pub(crate) fn words(&self) -> Option<String> {
         Some(match self {
-            What::Start { .. } | What::Waking { .. } | What::Marker { .. } => return None,
-            What::Expire { .. } => "hrtimer".into(),
-            What::Switch { prev, next, .. } => format!("switch {} -> {}", prev.words(), next.words()),
-            What::Irq { number, name } => format!("irq {} {number}", name.text()),
-            What::Softirq { vector } => match SOFTIRQS.get(*vector as usize) {
+            TraceEvent::Start { .. } | TraceEvent::Waking { .. } | TraceEvent::Marker { .. } => return None,
+            TraceEvent::Expire { .. } => "hrtimer".into(),
+            TraceEvent::Switch { prev, next, .. } => format!("switch {} -> {}", prev.words(), next.words()),
+            TraceEvent::Irq { number, name } => format!("irq {} {number}", name.text()),
+            TraceEvent::Softirq { vector } => match SOFTIRQS.get(*vector as usize) {
                 Some(name) => format!("softirq {name}"),
                 None => format!("softirq {vector}"),
             },
-            What::Vector(name) => (*name).to_owned(),
+            TraceEvent::Vector(name) => (*name).to_owned(),
         })
     }
 }
 
-impl Thread {
+impl ThreadEntry {
     /// The name; every CPU's idle thread has the number 0 (`swapper/N`).
     fn words(&self) -> String {
         if self.tid == 0 { "idle".into() } else { format!("{}:{}", self.name.text(), self.tid) }
@@ -156,7 +156,7 @@ impl Kinds {
             known: Vec::new(),
             names: Vec::new(),
         };
-        for name in NEEDED.into_iter().chain(WELCOME).chain([MARKER]) {
+        for name in NEEDED.into_iter().chain(OPTIONAL_EVENTS).chain([MARKER]) {
             match format(name).and_then(|f| Some((f.id, kind(name, &f)?))) {
                 Some(known) => {
                     kinds.known.push(known);
@@ -177,30 +177,30 @@ impl Kinds {
         let number = |field: Field| field.number(data);
         let short = |field: Field| number(field).map(|n| n as u32);
         let thread = |(tid, name): (Field, Field)| {
-            Some(Thread { tid: short(tid)?, name: Name::of(name.bytes(data)?) })
+            Some(ThreadEntry { tid: short(tid)?, name: Name::of(name.bytes(data)?) })
         };
         let what = match *kind {
-            Kind::Start { hrtimer, due } => What::Start {
+            Kind::Start { hrtimer, due } => TraceEvent::Start {
                 hrtimer: number(hrtimer)?,
                 due: number(due)?,
                 tid: short(self.pid)?,
                 in_interrupt: number(self.flags)? & IN_INTERRUPT != 0,
             },
             Kind::Expire { hrtimer, now } => {
-                What::Expire { hrtimer: number(hrtimer)?, now: now.map_or(Some(record.ns), number)? }
+                TraceEvent::Expire { hrtimer: number(hrtimer)?, now: now.map_or(Some(record.ns), number)? }
             }
-            Kind::Waking { tid } => What::Waking { tid: short(tid)? },
-            Kind::Switch { prev, state, next } => What::Switch {
+            Kind::Waking { tid } => TraceEvent::Waking { tid: short(tid)? },
+            Kind::Switch { prev, state, next } => TraceEvent::Switch {
                 prev: thread(prev)?,
                 sleeps: number(state)? & ASLEEP != 0,
                 next: thread(next)?,
             },
             Kind::Irq { number, name } => {
-                What::Irq { number: short(number)?, name: Name::of(name.located(data)?) }
+                TraceEvent::Irq { number: short(number)?, name: Name::of(name.located(data)?) }
             }
-            Kind::Softirq { vector } => What::Softirq { vector: short(vector)? },
-            Kind::Vector(name) => What::Vector(name),
-            Kind::Marker => What::Marker { tid: short(self.pid)? },
+            Kind::Softirq { vector } => TraceEvent::Softirq { vector: short(vector)? },
+            Kind::Vector(name) => TraceEvent::Vector(name),
+            Kind::Marker => TraceEvent::Marker { tid: short(self.pid)? },
         };
         Some(Event { ns: record.ns, what })
     }

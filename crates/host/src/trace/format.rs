@@ -4,7 +4,7 @@
 //! nothing is taken from a header file. All of it is little-endian here: x86-64 and AArch64 Linux are.
 
 /// Fields that are taken from one text. The longest of the kernel's has some thirty.
-const MOST_FIELDS: usize = 256;
+const MAX_FIELDS: usize = 256;
 
 /// Largest page that is believed, bytes: 64 KiB is the largest base page of the two architectures, and
 /// `buffer_subbuf_size_kb` multiplies it by up to 128 (Linux, Documentation/trace/ftrace.rst); one that was
@@ -94,7 +94,7 @@ impl PageLayout {
 
 /// Every field of a text.
 fn fields(text: &str) -> Vec<(String, Field)> {
-    text.lines().filter_map(field).take(MOST_FIELDS).collect()
+    text.lines().filter_map(field).take(MAX_FIELDS).collect()
 }
 
 fn field(line: &str) -> Option<(String, Field)> {

@@ -1,10 +1,10 @@
 //! From events to the stages of one wake-up, and what else ran on that CPU meanwhile.
 
-use super::event::{Event, What};
+use super::event::{Event, TraceEvent};
 
 /// Timers that a thread may have set since it last got the CPU. Its own sleep is one; the kernel sets others in
 /// its name while it gives the CPU away (the fair server's).
-const MOST_ARMED: usize = 8;
+const MAX_ARMED: usize = 8;
 
 /// The places that one wake-up passes, ns of `CLOCK_MONOTONIC`. A place that the trace does not show (the timer
 /// may expire on another CPU) is left out, and so is the switch of a thread that still had the CPU.
@@ -52,18 +52,18 @@ pub(crate) fn stages(events: &[Event], tid: u32) -> Vec<Stages> {
 impl Follow {
     fn step(&mut self, event: &Event) {
         match event.what {
-            What::Start { hrtimer, due, tid, in_interrupt: false } if tid == self.tid => {
+            TraceEvent::Start { hrtimer, due, tid, in_interrupt: false } if tid == self.tid => {
                 self.start(hrtimer, due);
             }
-            What::Expire { hrtimer, now } => self.expire(hrtimer, now.min(event.ns)),
-            What::Waking { tid } if tid == self.tid => match &mut self.open {
+            TraceEvent::Expire { hrtimer, now } => self.expire(hrtimer, now.min(event.ns)),
+            TraceEvent::Waking { tid } if tid == self.tid => match &mut self.open {
                 Some((_, stages)) => {
                     stages.wake_ns.get_or_insert(event.ns);
                 }
                 None => self.woken = Some(event.ns),
             },
-            What::Switch { next, .. } if next.tid == self.tid => self.runs(event.ns),
-            What::Switch { prev, sleeps, .. } if prev.tid == self.tid => self.asleep = sleeps,
+            TraceEvent::Switch { next, .. } if next.tid == self.tid => self.runs(event.ns),
+            TraceEvent::Switch { prev, sleeps, .. } if prev.tid == self.tid => self.asleep = sleeps,
             _ => {}
         }
     }
@@ -72,7 +72,7 @@ impl Follow {
         // Whoever sets a timer runs: an expiry before had no switch.
         self.close();
         self.armed.retain(|(armed, _)| *armed != hrtimer);
-        if self.armed.len() < MOST_ARMED && i64::try_from(due).is_ok() {
+        if self.armed.len() < MAX_ARMED && i64::try_from(due).is_ok() {
             self.armed.push((hrtimer, due));
         }
     }
@@ -127,7 +127,7 @@ impl Follow {
 /// not.
 pub(crate) fn around(events: &[Event], from_ns: u64, to_ns: u64, most: usize) -> Vec<(u64, String)> {
     let reported = |event: &&Event| event.what.words().is_some();
-    let switch = |event: &&Event| event.ns <= from_ns && matches!(event.what, What::Switch { .. });
+    let switch = |event: &&Event| event.ns <= from_ns && matches!(event.what, TraceEvent::Switch { .. });
     let before = events.iter().rev().find(switch);
     let within = events.iter().filter(|e| e.ns > from_ns && e.ns <= to_ns).filter(reported);
     let all: Vec<&Event> = before.into_iter().chain(within).collect();

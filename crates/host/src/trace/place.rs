@@ -66,7 +66,7 @@ impl Drop for Instance {
 const OSNOISE: &str = ".osnoise.";
 
 /// Longest list of CPUs that fits into a name (`NAME_MAX` is 255) beside all else.
-const LONGEST: usize = 180;
+const MAX_CPU_LIST: usize = 180;
 
 impl Osnoise {
     /// What is in force; nothing where it is not understood, or would not fit into a name.
@@ -81,7 +81,7 @@ impl Osnoise {
             !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || more.contains(c))
         };
         let sound = digits(&self.period, "") && digits(&self.cpus, ",-");
-        (sound && self.period.len() + self.cpus.len() <= LONGEST).then_some(self)
+        (sound && self.period.len() + self.cpus.len() <= MAX_CPU_LIST).then_some(self)
     }
 
     /// The end of an instance's name.

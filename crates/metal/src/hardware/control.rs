@@ -122,7 +122,7 @@ pub(super) fn own_registers() -> (u64, u64) {
 }
 
 /// Lets system errors in: they are reported like everything else.
-pub(super) fn let_errors_in() {
+pub(super) fn unmask_serror() {
     // SAFETY: their handler is installed before this is called (`hardware::vectors`).
     unsafe { core::arch::asm!("msr daifclr, #4", options(nostack)) };
 }

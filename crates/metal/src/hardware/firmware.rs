@@ -1,13 +1,13 @@
 //! The mailbox to the Pis' firmware: one question at the start, before translation is on.
 
-use super::{Only, cache, clock};
+use super::{CoreCell, cache, clock};
 use crate::firmware::{CHANNEL, WORDS, answer, question};
 
 /// The message: the mailbox takes addresses of 16 bytes, and a line of its own keeps maintenance off its neighbours.
 #[repr(C, align(64))]
 struct Message([u32; WORDS]);
 
-static MESSAGE: Only<Message> = Only::new(Message([0; WORDS]));
+static MESSAGE: CoreCell<Message> = CoreCell::new(Message([0; WORDS]));
 
 /// Registers of the mailbox, in bytes from its base: what comes, its status, what goes ("Accessing mailboxes").
 const READ: u64 = 0x00;

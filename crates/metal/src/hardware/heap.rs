@@ -6,7 +6,7 @@ use core::ptr::NonNull;
 
 use linked_list_allocator::Heap;
 
-use super::Only;
+use super::CoreCell;
 
 /// Bytes: a thousand samples with their lines are some hundred KiB, the longest list of cells 16 KiB.
 const BYTES: usize = 2 << 20;
@@ -15,12 +15,12 @@ const BYTES: usize = 2 << 20;
 struct Memory(MaybeUninit<[u8; BYTES]>);
 
 #[unsafe(link_section = ".noinit")]
-static MEMORY: Only<Memory> = Only::new(Memory(MaybeUninit::uninit()));
+static MEMORY: CoreCell<Memory> = CoreCell::new(Memory(MaybeUninit::uninit()));
 
-struct Global(Only<Heap>);
+struct Global(CoreCell<Heap>);
 
 #[global_allocator]
-static GLOBAL: Global = Global(Only::new(Heap::empty()));
+static GLOBAL: Global = Global(CoreCell::new(Heap::empty()));
 
 /// Forgets everything that was allocated.
 ///

@@ -3,7 +3,7 @@
 use core::arch::asm;
 use core::mem::MaybeUninit;
 
-use super::{Image, Only, cache, mrs, msr};
+use super::{CoreCell, Image, cache, mrs, msr};
 use crate::board::Board;
 use crate::registers::{self, Par};
 use crate::tables::{BLOCK, Grain, Leaf, PAGE, Table, Tables};
@@ -14,7 +14,7 @@ use fathom_probe::machine::Attribute;
 const OTHERS: usize = 16;
 
 #[unsafe(link_section = ".noinit")]
-static POOL: Only<MaybeUninit<[Table; TABLES + OTHERS]>> = Only::new(MaybeUninit::uninit());
+static POOL: CoreCell<MaybeUninit<[Table; TABLES + OTHERS]>> = CoreCell::new(MaybeUninit::uninit());
 
 /// Builds the tables and switches translation and caches on.
 ///

@@ -103,14 +103,14 @@ impl Image {
 }
 
 /// Something of which there is one, on the one core.
-pub(crate) struct Only<T>(UnsafeCell<T>);
+pub(crate) struct CoreCell<T>(UnsafeCell<T>);
 
 // SAFETY: there is one core, and no interrupt returns: see this module's head.
-unsafe impl<T> Sync for Only<T> {}
+unsafe impl<T> Sync for CoreCell<T> {}
 
-impl<T> Only<T> {
-    pub(crate) const fn new(value: T) -> Only<T> {
-        Only(UnsafeCell::new(value))
+impl<T> CoreCell<T> {
+    pub(crate) const fn new(value: T) -> CoreCell<T> {
+        CoreCell(UnsafeCell::new(value))
     }
 
     /// Where it is. Whoever makes a reference of it argues that there is no other.
@@ -132,7 +132,7 @@ pub(crate) struct Found {
     pub(crate) memory: Option<(u64, u64)>,
 }
 
-static FOUND: Only<Found> = Only::new(Found {
+static FOUND: CoreCell<Found> = CoreCell::new(Found {
     board: Board::Virt,
     boot_el: 0,
     parameters: Parameters { baud: 0, silence_ms: 0, watch_ms: 0, modelled: false },

@@ -8,8 +8,8 @@ use fathom_probe::serve::{Lines, ServerState, serve_from};
 use fathom_probe::wire::MAX_LINE;
 
 use super::metal::Metal;
-use super::uart::Came;
-use super::{Only, boot, clock, control, found, heap, mrs, study, uart, watchdog};
+use super::uart::RxByte;
+use super::{CoreCell, boot, clock, control, found, heap, mrs, study, uart, watchdog};
 
 /// What outlives a fault.
 #[derive(Clone, Copy)]
@@ -23,8 +23,11 @@ struct Kept {
     in_fault: bool,
 }
 
-static KEPT: Only<Kept> =
-    Only::new(Kept { state: ServerState { seq: 0, reported: false }, silence_until: None, in_fault: false });
+static KEPT: CoreCell<Kept> = CoreCell::new(Kept {
+    state: ServerState { seq: 0, reported: false },
+    silence_until: None,
+    in_fault: false,
+});
 
 fn kept() -> Kept {
     // SAFETY: initialised, aligned, and nobody has a reference to it. Volatile: a fault may come between any two
@@ -51,7 +54,7 @@ pub(super) extern "C" fn serve() -> ! {
     // SAFETY: at power-on and after a fault nothing that was allocated is used any more: the stack is empty, and no
     // static holds any of it.
     unsafe { heap::begin() };
-    control::let_errors_in();
+    control::unmask_serror();
     let mut metal = Metal::open();
     keep(|kept| kept.in_fault = false);
     loop {
@@ -98,7 +101,7 @@ impl Lines for Serial {
     fn read(&mut self, line: &mut String) -> Result<bool, Infallible> {
         let mut bytes = Vec::with_capacity(512);
         loop {
-            let Some(Came { byte, damaged }) = uart::wait(kept().silence_until) else { return Ok(false) };
+            let Some(RxByte { byte, damaged }) = uart::wait(kept().silence_until) else { return Ok(false) };
             // Noise is nobody who speaks: a cable that is plugged in makes some, and so does an adapter that starts.
             if damaged && kept().silence_until.is_some() {
                 continue;

@@ -1,6 +1,6 @@
 //! The PL011 UART, polled (PL011 Technical Reference Manual, DDI 0183G).
 
-use super::{Only, mrs};
+use super::{CoreCell, mrs};
 use crate::board::{self, Board};
 
 /// Registers, in bytes from its base: data, flags, divisors, line control, control, interrupt clear.
@@ -22,7 +22,7 @@ const FRAMING: u32 = 1 << 8;
 
 /// What came.
 #[derive(Clone, Copy)]
-pub(super) struct Came {
+pub(super) struct RxByte {
     pub(super) byte: u8,
     /// It came without its stop bit.
     pub(super) damaged: bool,
@@ -34,7 +34,7 @@ struct Uart {
     open: bool,
 }
 
-static UART: Only<Uart> = Only::new(Uart { base: 0, open: false });
+static UART: CoreCell<Uart> = CoreCell::new(Uart { base: 0, open: false });
 
 fn read(base: u64, register: u64) -> u32 {
     // SAFETY: a register of the board's UART (crate::board), 32 bits, aligned; mapped as device memory or with
@@ -94,11 +94,11 @@ pub(super) fn line(text: &str) {
 
 /// A byte that has come, if one has. Those that came damaged (framing, overrun) count as bytes: the line's checksum
 /// tells. A break is none: whoever plugs in a cable sends one.
-pub(super) fn get() -> Option<Came> {
+pub(super) fn get() -> Option<RxByte> {
     // SAFETY: as in `write`.
     let base = unsafe { (*UART.get()).base };
     let came = (read(base, FR) & EMPTY == 0).then(|| read(base, DR))?;
-    (came & BREAK == 0).then_some(Came { byte: came as u8, damaged: came & FRAMING != 0 })
+    (came & BREAK == 0).then_some(RxByte { byte: came as u8, damaged: came & FRAMING != 0 })
 }
 
 /// Has a byte come that nobody has taken?
@@ -109,7 +109,7 @@ pub(super) fn pending() -> bool {
 }
 
 /// Waits for a byte until the system counter reaches `until`; forever without one.
-pub(super) fn wait(until: Option<u64>) -> Option<Came> {
+pub(super) fn wait(until: Option<u64>) -> Option<RxByte> {
     loop {
         if let Some(came) = get() {
             return Some(came);

@@ -3,7 +3,7 @@
 use core::arch::global_asm;
 
 use super::{Image, found, msr, server, watchdog};
-use crate::exception::Taken;
+use crate::exception::ExceptionFrame;
 
 global_asm!(
     r#"
@@ -62,7 +62,7 @@ pub(super) fn install() {
 
 /// An exception was taken.
 extern "C" fn taken(vector: u64, esr: u64, far: u64, elr: u64) -> ! {
-    let taken = Taken { vector, esr, far, elr, image: Image::here().start };
+    let taken = ExceptionFrame { vector, esr, far, elr, image: Image::here().start };
     if taken.is_interrupt() {
         let unexpected = watchdog::unexpected();
         let ms = found().parameters.watch_ms;

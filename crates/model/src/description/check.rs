@@ -11,35 +11,35 @@ use super::place::{At, Check};
 /// The widest set of a policy that keeps a bit of each way in a 64-bit word.
 const WORD_WAYS: u32 = 64;
 /// Bounds that keep every sum far inside 64 bits; no machine is near them.
-const MOST_CPUS: u32 = 1024;
-const MOST_LEVELS: usize = 16;
-const MOST_BYTES: u64 = 1 << 40;
+const MAX_CPUS: u32 = 1024;
+const MAX_LEVELS: usize = 16;
+const MAX_BYTES: u64 = 1 << 40;
 /// All levels together; what a model of them takes stays below a few hundred MiB.
-const MOST_LINES: u64 = 1 << 24;
+const MAX_LINES: u64 = 1 << 24;
 /// A wake-up of a million instructions takes a millisecond and is none of a real-time system; no path touches as much
 /// as its kernel has, and none of those has more than 256 MiB of code or data.
-const MOST_INSTRUCTIONS: u64 = 1 << 20;
-const MOST_TOUCHED: u64 = 1 << 22;
+const MAX_INSTRUCTIONS: u64 = 1 << 20;
+const MAX_TOUCHED: u64 = 1 << 22;
 const WITHIN: (u64, u64) = (64 << 10, 256 << 20);
 
 pub(super) fn check(d: &Description) -> Check {
     check_core(d)?;
-    if d.levels.len() > MOST_LEVELS {
-        return Err(At("level", MOST_LEVELS).flaw("", format!("more than {MOST_LEVELS} levels"), ""));
+    if d.levels.len() > MAX_LEVELS {
+        return Err(At("level", MAX_LEVELS).flaw("", format!("more than {MAX_LEVELS} levels"), ""));
     }
     for (index, level) in d.levels.iter().enumerate() {
         let at = At("level", index);
         check_level(at, level)?;
         check_neighbours(at, d, index)?;
         let lines: u64 = d.levels[..=index].iter().map(|l| l.size / l.line).fold(0, u64::saturating_add);
-        if lines > MOST_LINES {
+        if lines > MAX_LINES {
             let message = format!("{} is more than is modelled", compact(level.size));
-            let help = format!("all levels together hold at most {MOST_LINES} lines");
+            let help = format!("all levels together hold at most {MAX_LINES} lines");
             return Err(at.flaw("size", message, help));
         }
     }
-    if d.tlbs.len() > MOST_LEVELS {
-        return Err(At("tlb", MOST_LEVELS).flaw("", format!("more than {MOST_LEVELS} TLBs"), ""));
+    if d.tlbs.len() > MAX_LEVELS {
+        return Err(At("tlb", MAX_LEVELS).flaw("", format!("more than {MAX_LEVELS} TLBs"), ""));
     }
     for (index, tlb) in d.tlbs.iter().enumerate() {
         check_tlb(At("tlb", index), tlb)?;
@@ -67,8 +67,8 @@ fn check_core(d: &Description) -> Check {
     for (key, time) in [("store", d.core.store), ("maintain", d.core.maintain)] {
         time.map_or(Ok(()), |time| at.time(key, time))?;
     }
-    if d.core.cpus == 0 || d.core.cpus > MOST_CPUS {
-        return Err(at.flaw("cpus", format!("{} CPUs", d.core.cpus), format!("from 1 to {MOST_CPUS}")));
+    if d.core.cpus == 0 || d.core.cpus > MAX_CPUS {
+        return Err(at.flaw("cpus", format!("{} CPUs", d.core.cpus), format!("from 1 to {MAX_CPUS}")));
     }
     let at = At("timer", 0);
     at.hz("clock", d.timer.clock_hz)?;
@@ -280,9 +280,9 @@ fn check_memory(d: &Description) -> Check {
     at.time("spread", memory.spread)?;
     let page = memory.pages[0];
     let least = page * 64;
-    if memory.size < least || memory.size > MOST_BYTES || !memory.size.is_multiple_of(page) {
+    if memory.size < least || memory.size > MAX_BYTES || !memory.size.is_multiple_of(page) {
         let help =
-            format!("whole pages of {}, from {} to {}", compact(page), compact(least), compact(MOST_BYTES));
+            format!("whole pages of {}, from {} to {}", compact(page), compact(least), compact(MAX_BYTES));
         return Err(at.flaw("size", format!("a memory of {}", compact(memory.size)), help));
     }
     let hz = d.core.clock_hz;
@@ -362,8 +362,8 @@ fn check_wakeup(wakeup: &Wakeup) -> Check {
     }
     let touched = |at: At, key, bytes: u64, least: u64| {
         let message = || format!("`{key}` = {} is nothing that a wake-up touches", compact(bytes));
-        let flaw = || at.flaw(key, message(), format!("from {least} to {}", compact(MOST_TOUCHED)));
-        if (least..=MOST_TOUCHED).contains(&bytes) { Ok(()) } else { Err(flaw()) }
+        let flaw = || at.flaw(key, message(), format!("from {least} to {}", compact(MAX_TOUCHED)));
+        if (least..=MAX_TOUCHED).contains(&bytes) { Ok(()) } else { Err(flaw()) }
     };
     touched(at, "common", wakeup.common, 0)?;
     for (table, stage) in Wakeup::TABLES.into_iter().zip(&wakeup.stages) {
@@ -371,9 +371,9 @@ fn check_wakeup(wakeup: &Wakeup) -> Check {
         // Instructions lie somewhere.
         touched(at, "code", stage.code, 1)?;
         touched(at, "data", stage.data, 0)?;
-        if !(1..=MOST_INSTRUCTIONS).contains(&stage.instructions) {
+        if !(1..=MAX_INSTRUCTIONS).contains(&stage.instructions) {
             let message = format!("a stage of {} instructions", stage.instructions);
-            return Err(at.flaw("instructions", message, format!("from 1 to {MOST_INSTRUCTIONS}")));
+            return Err(at.flaw("instructions", message, format!("from 1 to {MAX_INSTRUCTIONS}")));
         }
     }
     // Runs of lines have places of their own, and a stage's last run may be cut short.

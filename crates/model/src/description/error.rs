@@ -52,7 +52,7 @@ impl DescriptionError {
 /// Columns of what is shown of a line: of a longer one, the part in which the fault is.
 const WIDTH: usize = 140;
 /// Most characters of a message or a suggestion: a hostile file has keys of megabytes.
-const MOST_SHOWN: usize = 200;
+const MAX_SHOWN: usize = 200;
 
 /// At most so many characters of `text`, without controls: the library knows those of ASCII, and U+0080 to U+009F are
 /// controls too.
@@ -75,7 +75,7 @@ impl fmt::Display for DescriptionError {
             .path(&*self.file)
             .line_start(self.line)
             .annotation(AnnotationKind::Primary.span(span));
-        let (message, help) = (shown(&self.message, MOST_SHOWN), shown(&self.help, MOST_SHOWN));
+        let (message, help) = (shown(&self.message, MAX_SHOWN), shown(&self.help, MAX_SHOWN));
         let mut report = Level::ERROR.no_name().primary_title(&message).element(snippet);
         if !help.is_empty() {
             report = report.element(Level::HELP.message(&help));
@@ -88,7 +88,7 @@ impl std::error::Error for DescriptionError {}
 
 /// A fault of a description wherever it came from: the place by table and key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Flaw {
+pub struct DescriptionFlaw {
     /// The table: `core`, `timer`, `level`, `tlb`, `walk`, `memory`; empty for the top.
     pub table: &'static str,
     /// Which of the tables of that name, from 0.
@@ -101,14 +101,14 @@ pub struct Flaw {
     pub help: String,
 }
 
-impl fmt::Display for Flaw {
+impl fmt::Display for DescriptionFlaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}[{}].{}: {}", self.table, self.index, self.key, self.message)?;
         if self.help.is_empty() { Ok(()) } else { write!(f, " ({})", self.help) }
     }
 }
 
-impl std::error::Error for Flaw {}
+impl std::error::Error for DescriptionFlaw {}
 
 /// The word of `known` that `word` most likely was meant to be, if any is near.
 #[must_use]

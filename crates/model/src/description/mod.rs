@@ -5,7 +5,7 @@
 //! file gets it checked.
 
 pub use device::{Coherence, Device};
-pub use error::{DescriptionError, Flaw, nearest};
+pub use error::{DescriptionError, DescriptionFlaw, nearest};
 pub use units::Time;
 
 /// Declares an enum whose values are words of the format: one list serves reading, writing, and the
@@ -416,8 +416,8 @@ impl Description {
     /// Checks a description that was made in code, by the same rules as one that was read.
     ///
     /// # Errors
-    /// The first [`Flaw`] found.
-    pub fn check(&self) -> Result<(), Flaw> {
+    /// The first [`DescriptionFlaw`] found.
+    pub fn check(&self) -> Result<(), DescriptionFlaw> {
         check::check(self)
     }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
-use super::units::{self, Misread};
+use super::units::{self, QuantityError};
 use super::{DescriptionError, Time, nearest};
 
 type Spanned<T> = toml::Spanned<T>;
@@ -95,7 +95,7 @@ impl<'a> Table<'a> {
     pub(super) fn quantity<T>(
         &self,
         key: &'static str,
-        read: fn(&str) -> std::result::Result<T, Misread>,
+        read: fn(&str) -> std::result::Result<T, QuantityError>,
     ) -> Result<T> {
         let (text, span) = self.text(key)?;
         read(text).map_err(|e| self.source.fault(span, format!("`{key}`: {}", e.message), e.help))

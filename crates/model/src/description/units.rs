@@ -55,13 +55,13 @@ impl fmt::Display for Time {
 
 /// Why a quantity could not be read: what is wrong, and what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Misread {
+pub(super) struct QuantityError {
     pub message: String,
     pub help: String,
 }
 
-fn misread(message: impl Into<String>, help: impl Into<String>) -> Misread {
-    Misread { message: message.into(), help: help.into() }
+fn misread(message: impl Into<String>, help: impl Into<String>) -> QuantityError {
+    QuantityError { message: message.into(), help: help.into() }
 }
 
 /// Splits `"1.5 GHz"` into its number and the word after it.
@@ -81,7 +81,7 @@ fn number_and_unit(text: &str) -> Option<(f64, &str)> {
 const SIZE_HELP: &str = "a size is an integer with K, M, G or T, all binary: \"32K\" is 32768 bytes";
 
 /// Reads a size: `"64"`, `"32K"`, `"2MiB"`; binary multiples, whole bytes.
-pub(super) fn size(text: &str) -> Result<u64, Misread> {
+pub(super) fn size(text: &str) -> Result<u64, QuantityError> {
     let text = text.trim();
     let why = match fathom_units::parse(text) {
         // What is typed may be short; a file is read by others, and the SI's k is 1000.
@@ -108,7 +108,7 @@ pub(super) fn size(text: &str) -> Result<u64, Misread> {
 const TIME_HELP: &str = "a time is \"3 cycles\", \"130 ns\" or a sum: \"21 cycles + 110 ns\"";
 
 /// Reads a time: `"3 cycles"`, `"130 ns"`, `"21 cycles + 110 ns"`.
-pub(super) fn time(text: &str) -> Result<Time, Misread> {
+pub(super) fn time(text: &str) -> Result<Time, QuantityError> {
     let mut sum = Time::ZERO;
     for term in text.split('+') {
         let (number, unit) = number_and_unit(term)
@@ -133,7 +133,7 @@ const RATE_HELP: &str = "a rate is decimal: \"24 MB/s\", \"1.25 GB/s\", \"500 kB
 const RATE_UNITS: [(&str, f64); 4] = [("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3), ("B/s", 1.0)];
 
 /// Reads bytes per second.
-pub(super) fn rate(text: &str) -> Result<f64, Misread> {
+pub(super) fn rate(text: &str) -> Result<f64, QuantityError> {
     let (number, unit) = number_and_unit(text).ok_or_else(|| misread("not a rate", RATE_HELP))?;
     match RATE_UNITS.iter().find(|(name, _)| *name == unit) {
         Some((_, scale)) => Ok(number * scale),
@@ -150,7 +150,7 @@ const HZ_HELP: &str = "a frequency is \"600 MHz\", \"1.5 GHz\", \"32.768 kHz\" o
 const HZ_UNITS: [(&str, f64); 4] = [("GHz", 1e9), ("MHz", 1e6), ("kHz", 1e3), ("Hz", 1.0)];
 
 /// Reads a frequency in Hz.
-pub(super) fn hz(text: &str) -> Result<f64, Misread> {
+pub(super) fn hz(text: &str) -> Result<f64, QuantityError> {
     let (number, unit) = number_and_unit(text).ok_or_else(|| misread("not a frequency", HZ_HELP))?;
     if unit.is_empty() {
         return Err(misread("a frequency without its unit", HZ_HELP));

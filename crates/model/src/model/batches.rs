@@ -46,9 +46,9 @@ impl Model {
                 values.advance();
                 at += sweep.stride;
                 if nth <= odd {
-                    self.spend(one);
+                    self.charge(one);
                 } else if (nth - odd).is_multiple_of(UNROLL) {
-                    self.spend(turn);
+                    self.charge(turn);
                 }
             }
         }
@@ -69,8 +69,8 @@ impl Model {
                 self.step_on(sweep, at, bytes_at(sweep, &part, nth));
                 self.arena.link(at, sweep.base + part.key);
             }
-            (0..part.count % UNROLL).for_each(|_| self.spend(one));
-            (0..part.count / UNROLL).for_each(|_| self.spend(turn));
+            (0..part.count % UNROLL).for_each(|_| self.charge(one));
+            (0..part.count / UNROLL).for_each(|_| self.charge(turn));
         }
         Some(0)
     }
@@ -133,7 +133,7 @@ impl Model {
                 let held = self.arena.next(at);
                 self.arena.link(to, held);
             }
-            self.spend(copy::turns(piece.count));
+            self.charge(copy::turns(piece.count));
         }
         Some(())
     }

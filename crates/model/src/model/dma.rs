@@ -10,7 +10,7 @@ mod contents;
 
 use fathom_probe::machine::batch::copy::turns;
 use fathom_probe::machine::dma::{
-    Batch, Channel, Direction, Engine, Maintenance, Mistake, Strategy, Transferred, Transfers,
+    Batch, Channel, Direction, Engine, Maintenance, Mistake, Strategy, TransferTimes, Transfers,
 };
 use fathom_probe::machine::{Attribute, Dma, Refusal};
 use fathom_probe::splitmix::mix;
@@ -152,7 +152,7 @@ impl Dma for Model {
         &mut self,
         requested: &Transfers,
         batch: &Batch,
-    ) -> Result<(Channel, Vec<Transferred>), Refusal> {
+    ) -> Result<(Channel, Vec<TransferTimes>), Refusal> {
         let kept = self.link.take().filter(|link| {
             (link.requested, link.bytes, link.seed) == (*requested, batch.bytes, batch.seed)
                 && batch.first > 0
@@ -207,7 +207,7 @@ impl Model {
         };
         if requested.victim == 0 {
             // Nothing of an earlier trial is in the caches; a victim's own lines are.
-            self.cool();
+            self.flush_all();
         }
         let (packet, buffer) = self.regions(requested.strategy, batch, behind)?;
         let costs = Costs::new(self, &device);
@@ -257,10 +257,10 @@ impl Model {
     }
 
     /// One transfer, from the packet as it was to the packet as it is to be.
-    fn transfer_one(&mut self, link: &mut Link, batch: &Batch, number: u64) -> Transferred {
+    fn transfer_one(&mut self, link: &mut Link, batch: &Batch, number: u64) -> TransferTimes {
         // What is moved is new each time, and never what memory had at first.
         let version = mix(batch.seed ^ mix(number)) | 1;
-        let mut row = Transferred { unproven: !link.moves, ..Transferred::default() };
+        let mut row = TransferTimes { unproven: !link.moves, ..TransferTimes::default() };
         let transmits = link.requested.direction == Direction::ToDevice;
         if transmits {
             row.used = self.timed(|model| model.make(&mut link.packet, version));
@@ -269,9 +269,9 @@ impl Model {
         row.map = self.timed(|model| model.give(link));
         if link.moves {
             let began = self.clock();
-            row.setup = self.timed(|model| model.pass(link.costs.setup));
+            row.setup = self.timed(|model| model.advance(link.costs.setup));
             row.wrong = self.run_device(link, version, transmits);
-            row.setup += self.timed(|model| model.pass(link.costs.interrupt));
+            row.setup += self.timed(|model| model.advance(link.costs.interrupt));
             row.engine = self.clock() - began;
         }
         row.unmap = self.timed(|model| model.take_back(link));
@@ -297,7 +297,7 @@ impl Model {
         for at in (0..packet.contents.bytes()).step_by(WORD as usize) {
             self.write_part(packet, at, WORD, version);
         }
-        self.spend(turns(packet.contents.bytes().div_ceil(WORD)));
+        self.charge(turns(packet.contents.bytes().div_ceil(WORD)));
     }
 
     /// The CPU takes a packet, word by word; how many of its bytes are not of this version.
@@ -308,7 +308,7 @@ impl Model {
             let bytes = WORD.min(packet.contents.bytes() - at);
             wrong += if self.read_ahead(packet, at, bytes, stream) == version { 0 } else { bytes };
         }
-        self.spend(turns(packet.contents.bytes().div_ceil(WORD)));
+        self.charge(turns(packet.contents.bytes().div_ceil(WORD)));
         wrong
     }
 
@@ -326,7 +326,7 @@ impl Model {
                 self.write_part(to, to_at, PAIR.min(at + part - to_at), version);
             }
         }
-        self.spend(turns(bytes.div_ceil(WORD)));
+        self.charge(turns(bytes.div_ceil(WORD)));
     }
 
     /// A load of a part of a region, in a pass that goes straight on: a line that follows on another takes `stream` at
@@ -376,7 +376,7 @@ impl Model {
     /// The buffer is given to the device.
     fn give(&mut self, link: &mut Link) {
         if let Some(due) = link.due_before() {
-            self.pass(link.costs.map);
+            self.advance(link.costs.map);
             self.maintain_link(link, due);
         }
         // A barrier: what gathers has left before the device is told.
@@ -386,7 +386,7 @@ impl Model {
     /// The buffer is taken back.
     fn take_back(&mut self, link: &mut Link) {
         if let Some(due) = link.due_after() {
-            self.pass(link.costs.map);
+            self.advance(link.costs.map);
             self.maintain_link(link, due);
         }
     }
@@ -394,7 +394,7 @@ impl Model {
     fn drain_first(&mut self) {
         let left = self.agents[0].buffers.empty();
         self.hierarchy.memory_writes += left;
-        self.pass(left * self.costs.drain);
+        self.advance(left * self.costs.drain);
     }
 
     /// Maintenance, with what it costs: an operation a line, and what is dirty is written back.
@@ -417,14 +417,14 @@ impl Model {
             (bytes.div_ceil(1 << shift), dirty)
         };
         self.forget_lines();
-        self.pass(lines * self.maintain + dirty * write_back);
+        self.advance(lines * self.maintain + dirty * write_back);
     }
 
     /// The device's own part: how many bytes it found that are not of this version.
     fn run_device(&mut self, link: &mut Link, version: u64, transmits: bool) -> u64 {
         let (bytes, seen, stashes) =
             (link.bytes, link.policy.is_none(), link.device.coherence == Coherence::Stashed);
-        self.pass(link.costs.first + bytes.div_ceil(link.device.burst) * link.costs.burst);
+        self.advance(link.costs.first + bytes.div_ceil(link.device.burst) * link.costs.burst);
         let granule = 1 << self.hierarchy.shortest_data_line();
         let region = link.shared();
         let mut wrong = 0;

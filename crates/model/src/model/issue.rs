@@ -5,13 +5,13 @@ use fathom_probe::machine::Refusal;
 use super::Model;
 use super::trace::{Kind, Outcome};
 use super::windows::accesses;
-use crate::cache::MOST_NUMBERS;
+use crate::cache::MAX_NUMBERS;
 use crate::hierarchy::{MEMORY, Path};
 use crate::uncached::{behaviour_of_byte, place};
 
 /// How a guest's own tables translate the address of an access.
 #[derive(Clone, Copy, Debug)]
-pub struct Translated<'a> {
+pub struct GuestTranslation<'a> {
     /// Virtual address: TLBs go by it.
     pub va: u64,
     /// Physical address: caches and memory go by it.
@@ -35,13 +35,13 @@ impl Model {
         &mut self,
         cpu: u32,
         kind: Kind,
-        at: &Translated<'_>,
+        at: &GuestTranslation<'_>,
         bytes: u64,
     ) -> Result<Outcome, Refusal> {
         let behaves = behaviour_of_byte(&self.description.uncached, at.mair)?;
         let agent = self.known_agent(cpu)?;
         let page = self.paging.page_elsewhere(at.va, at.page_bytes);
-        let beyond = |address: u64| address >> self.narrowest_line() >= MOST_NUMBERS;
+        let beyond = |address: u64| address >> self.narrowest_line() >= MAX_NUMBERS;
         let Some(page) = page.filter(|_| !beyond(at.pa.saturating_add(bytes))) else {
             let reason = format!("the model has no address {:#x} at {:#x}", at.pa, at.va);
             return Err(Refusal::new(reason, "it tells 2^30 lines and 2^29 pages apart"));
@@ -89,7 +89,7 @@ impl Model {
     /// Reads CPU 0's cycle counter, which takes what reading the timer does.
     pub fn read_cycles(&mut self) -> u64 {
         let cycles = self.cycles();
-        self.pass(self.timer.overhead);
+        self.advance(self.timer.overhead);
         cycles
     }
 

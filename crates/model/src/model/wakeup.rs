@@ -9,7 +9,7 @@
 
 use fathom_probe::chain::Bijection;
 use fathom_probe::machine::Wakes;
-use fathom_probe::machine::{Awake, Places, Refusal, Traced, Wake};
+use fathom_probe::machine::{ActivationTrace, Places, Refusal, Wake, WakeReturn};
 
 use super::Model;
 use crate::description::Stage;
@@ -32,7 +32,7 @@ struct Touch {
 
 /// One stage: its lines in order, and what passes beside them in units.
 #[derive(Clone, Debug)]
-struct Walked {
+struct StageWork {
     touches: Vec<Touch>,
     instructions: u64,
 }
@@ -40,7 +40,7 @@ struct Walked {
 /// A task that waits for its timer.
 #[derive(Clone, Debug)]
 pub(super) struct Sleeper {
-    stages: Vec<Walked>,
+    stages: Vec<StageWork>,
     /// Are the places of each activation wanted?
     traced: bool,
     places: Vec<Places>,
@@ -109,7 +109,7 @@ impl Model {
             let mut own = data.take(stage.data);
             own.extend(&common);
             let touches = spread(&code.take(stage.code), &own);
-            Walked {
+            StageWork {
                 touches: touches.iter().map(touch).collect(),
                 instructions: stage.instructions * instruction,
             }
@@ -131,7 +131,7 @@ impl Model {
     }
 
     /// One stage of CPU 0's wake-up.
-    fn walk_stage(&mut self, stage: &Walked) {
+    fn walk_stage(&mut self, stage: &StageWork) {
         let (lines, mut passed) = (stage.touches.len() as u64, 0);
         for (n, touch) in stage.touches.iter().enumerate() {
             self.catch_up();
@@ -146,7 +146,7 @@ impl Model {
             }
             self.pay(0, level, touch.address);
             let due = stage.instructions * (n as u64 + 1) / lines;
-            self.pass(due - passed);
+            self.advance(due - passed);
             passed = due;
         }
         self.forget_lines();
@@ -168,7 +168,7 @@ impl Wake for Model {
         Ok(self.ns())
     }
 
-    fn wake_at(&mut self, at_ns: u64) -> Result<Awake, Refusal> {
+    fn wake_at(&mut self, at_ns: u64) -> Result<WakeReturn, Refusal> {
         let mut sleeper = self.sleeper.take().ok_or_else(undescribed)?;
         let mut reached = [0; 5];
         for (number, (stage, reached)) in sleeper.stages.iter().zip(&mut reached).enumerate() {
@@ -184,18 +184,18 @@ impl Wake for Model {
             sleeper.places.push(Places { expires_ns: at_ns, irq_ns, wake_ns, switch_ns });
         }
         self.sleeper = Some(sleeper);
-        Ok(Awake { now_ns: self.wake_now(), ..Awake::default() })
+        Ok(WakeReturn { now_ns: self.wake_now(), ..WakeReturn::default() })
     }
 
     /// As with the other clock, the reading is taken first and then passes what it takes.
     fn wake_now(&mut self) -> u64 {
         let now = self.ns();
-        self.pass(self.timer.overhead);
+        self.advance(self.timer.overhead);
         now
     }
 
-    fn wake_end(&mut self) -> Result<Traced, Refusal> {
+    fn wake_end(&mut self) -> Result<ActivationTrace, Refusal> {
         let places = self.sleeper.take().map(|sleeper| sleeper.places).unwrap_or_default();
-        Ok(Traced { places, ..Traced::default() })
+        Ok(ActivationTrace { places, ..ActivationTrace::default() })
     }
 }

@@ -23,7 +23,7 @@ impl Model {
         let number = window(range.start);
         if self.windows.bytes[number] != byte {
             // Its translations change.
-            self.cool();
+            self.flush_all();
         }
         (self.windows.behaves[number], self.windows.bytes[number]) = (Some(behaves), byte);
         for (start, end) in self.windows.take(place(range.start), place(range.end), byte) {
@@ -55,7 +55,7 @@ impl Model {
         self.wait_for(0, physical, bytes);
         self.hierarchy.clean_invalidate(physical, bytes);
         self.forget_lines();
-        self.pass(lines * self.maintain);
+        self.advance(lines * self.maintain);
     }
 
     /// A load by CPU 0 of 8 or 16 bytes through whatever window its offset is in.

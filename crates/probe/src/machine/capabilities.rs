@@ -3,8 +3,8 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::dma::{Batch, Channel, Transferred, Transfers};
-use super::{Controls, Mapping, Refusal, Translation, Wakes, Woke};
+use super::dma::{Batch, Channel, TransferTimes, Transfers};
+use super::{ActivationRow, Controls, Mapping, Refusal, Translation, Wakes};
 use crate::load::{Load, LoadStats, Stalls};
 
 /// One counter's name and its increase over a run.
@@ -106,7 +106,7 @@ pub trait Wake {
     ///
     /// # Errors
     /// A [`Refusal`] where the sleep fails.
-    fn wake_at(&mut self, at_ns: u64) -> Result<Awake, Refusal> {
+    fn wake_at(&mut self, at_ns: u64) -> Result<WakeReturn, Refusal> {
         let _ = at_ns;
         Err(Refusal::new("this machine offers no timer to wait for", ""))
     }
@@ -121,8 +121,8 @@ pub trait Wake {
     ///
     /// # Errors
     /// A [`Refusal`] where they cannot be read.
-    fn wake_end(&mut self) -> Result<Traced, Refusal> {
-        Ok(Traced::default())
+    fn wake_end(&mut self) -> Result<ActivationTrace, Refusal> {
+        Ok(ActivationTrace::default())
     }
 
     /// Wake-ups of the kernel's own, in place of a task's: so many activations as its tracer timerlat sees them, on this
@@ -131,7 +131,7 @@ pub trait Wake {
     ///
     /// # Errors
     /// A [`Refusal`] where there is no such tracer, or somebody uses it.
-    fn timerlat(&mut self, wakes: &Wakes, activations: u64) -> Result<(Vec<Woke>, u64), Refusal> {
+    fn timerlat(&mut self, wakes: &Wakes, activations: u64) -> Result<(Vec<ActivationRow>, u64), Refusal> {
         let _ = (wakes, activations);
         Err(Refusal::new(
             "this machine has no timerlat tracer",
@@ -149,7 +149,7 @@ pub trait Wake {
 
 /// A wake-up as the woken task sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Awake {
+pub struct WakeReturn {
     /// When it was awake, ns.
     pub now_ns: u64,
     /// The CPU that it was on: of a pinned task, when it was last asked for.
@@ -160,7 +160,7 @@ pub struct Awake {
 
 /// Where activations came through before the task itself saw them.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Traced {
+pub struct ActivationTrace {
     /// A row for each expiry that was seen, ascending.
     pub places: Vec<Places>,
     /// Events that the tracer had no room for.
@@ -249,7 +249,7 @@ pub trait Dma {
         &mut self,
         requested: &Transfers,
         batch: &Batch,
-    ) -> Result<(Channel, Vec<Transferred>), Refusal> {
+    ) -> Result<(Channel, Vec<TransferTimes>), Refusal> {
         let _ = (requested, batch);
         Err(Refusal::new(
             "this machine offers no DMA engine",

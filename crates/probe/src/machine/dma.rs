@@ -159,7 +159,7 @@ pub struct Channel {
 
 /// One transfer, in ticks of its channel's clock; `before` and `after` in those of the machine's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Transferred {
+pub struct TransferTimes {
     /// The CPU writes every word of the packet, or reads it.
     pub used: u64,
     /// Copying between packet and buffer.
@@ -186,7 +186,7 @@ pub struct Transferred {
     pub migrated: bool,
 }
 
-/// Least and most bytes of a transfer: `FATHOM_DMA_MOST_BYTES` of `driver/include/uapi/fathom.h`.
+/// Least and most bytes of a transfer: `FATHOM_DMA_MAX_BYTES` of `driver/include/uapi/fathom.h`.
 pub const BYTES: RangeInclusive<u64> = 8..=1 << 20;
 /// Bytes of a victim's working set, where there is one. Of fewer lines the walks of some transfers would end where they
 /// began, and prove nothing.

@@ -19,10 +19,10 @@ mod wakeups;
 use batch::copy::Copying;
 use batch::stride::Sweep;
 pub use capabilities::{
-    Awake, Control, Count, Counters, Disturb, Dma, Event, Fresh, LoadReport, Maintain, Places, Stream,
-    Traced, Translate, Wake,
+    ActivationTrace, Control, Count, Counters, Disturb, Dma, Event, Fresh, LoadReport, Maintain, Places,
+    Stream, Translate, Wake, WakeReturn,
 };
-pub use wakeups::{Wakes, Woke};
+pub use wakeups::{ActivationRow, Wakes};
 
 /// A reading of a machine's clock, in that clock's own ticks. A tick is not a cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -362,7 +362,7 @@ pub trait Machine: Counters + Maintain + Fresh + Wake + Disturb + Dma + Translat
     ///
     /// # Errors
     /// A [`Refusal`] where it was not.
-    fn kept_time(&mut self) -> Result<(), Refusal> {
+    fn clock_was_available(&mut self) -> Result<(), Refusal> {
         Ok(())
     }
 

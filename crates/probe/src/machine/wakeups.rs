@@ -26,7 +26,7 @@ impl Default for Wakes {
 
 /// One activation of a periodic task. Times are ns after the time that the timer was set for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Woke {
+pub struct ActivationRow {
     /// Periods that were due since the activation before and were slept through, because the task was late or still
     /// at work.
     pub missed: u64,

@@ -14,7 +14,7 @@ use crate::rows::{Done, Rows, Sample};
 use crate::wire::WireError;
 
 /// Fewest bytes: of fewer words there is no sum that proves anything.
-const FEWEST: u64 = 64;
+const MIN_BYTES: u64 = 64;
 
 /// Stores through the attribute asked for that write-back memory's mapping loads, and the other way round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,11 +29,11 @@ impl Definition for Alias {
 
     fn check(&self, trial: &Trial) -> Result<(), WireError> {
         let (stride, bytes) = (trial.memory.stride, trial.memory.bytes);
-        if stride == 8 && bytes >= FEWEST {
+        if stride == 8 && bytes >= MIN_BYTES {
             return Ok(());
         }
         wrong(format!(
-            "pattern=alias needs stride=8 and {FEWEST} bytes or more, not stride={stride} bytes={bytes}"
+            "pattern=alias needs stride=8 and {MIN_BYTES} bytes or more, not stride={stride} bytes={bytes}"
         ))
     }
 

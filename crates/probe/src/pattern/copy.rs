@@ -18,12 +18,12 @@ use crate::wire::WireError;
 
 /// Lines of any granule of write-back here (64 bytes on the Cortex-A53 and A72, pairs of them on some servers): two
 /// buffers with different attributes share none.
-const APART: u64 = 128;
+const SEPARATION_BYTES: u64 = 128;
 
 /// Bytes from the beginning of a mapping to its second buffer, where each has `cells` cells and the source's more;
 /// `None` where that is more than a number holds.
 fn half(cells: u64) -> Option<u64> {
-    cells.checked_add(BEYOND)?.checked_mul(8)?.checked_next_multiple_of(APART)
+    cells.checked_add(BEYOND)?.checked_mul(8)?.checked_next_multiple_of(SEPARATION_BYTES)
 }
 
 /// Copies between a buffer of the attribute asked for and one in write-back memory.

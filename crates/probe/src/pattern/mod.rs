@@ -35,7 +35,7 @@ mod work;
 pub use groups::Groups;
 pub use keys::Keys;
 pub use memory::Memory;
-pub use trial::{Beside, Trial};
+pub use trial::{CoRunning, Trial};
 pub use wake::MAX_SERIES_NS;
 pub use walk::{OrderKind, Walk};
 pub use work::{Loads, Work};
@@ -112,7 +112,7 @@ macro_rules! patterns {
             }
 
             fn most_samples(&self) -> u64 {
-                match self { $(Pattern::$name(_) => $name::MOST_SAMPLES,)+ }
+                match self { $(Pattern::$name(_) => $name::MAX_SAMPLES,)+ }
             }
 
             fn keys(&mut self, keys: &mut Keys<'_>) -> Result<(), WireError> {
@@ -214,7 +214,7 @@ pub trait Definition: Clone + Default + PartialEq + core::fmt::Debug {
     const MAY_FLUSH: bool = false;
 
     /// Samples of one trial, at most.
-    const MOST_SAMPLES: u64 = trial::MAX_SAMPLES;
+    const MAX_SAMPLES: u64 = trial::MAX_SAMPLES;
 
     /// Names each key on the wire that the pattern has and not every trial, with the place of its value: see [`Keys`].
     ///

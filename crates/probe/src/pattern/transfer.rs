@@ -6,9 +6,9 @@ use alloc::vec::Vec;
 use super::memory::wrong;
 use super::{Definition, Keys, Trial, TrialOutput, Work};
 use crate::chain::{Chain, Layout, Order};
-use crate::machine::dma::{BYTES, Batch, Engine, Transferred, Transfers, VICTIM};
+use crate::machine::dma::{BYTES, Batch, Engine, TransferTimes, Transfers, VICTIM};
 use crate::machine::{Machine, Refusal};
-use crate::rows::{Done, Moved, Rows};
+use crate::rows::{Done, Rows, TransferRows};
 use crate::wire::WireError;
 
 /// Laps that bring a victim's lines back before each transfer: where replacement is random one leaves some of them
@@ -17,8 +17,8 @@ const WARM_LAPS: u64 = 2;
 /// Bytes from a cell of a victim to the next: a line of most machines.
 const LINE: u64 = 64;
 /// Transfers of a trial, and bytes that they and their victims touch, so that no line from outside runs forever.
-const MOST_COUNT: u64 = 2000;
-const MOST_TOUCHED: u64 = 1 << 35;
+const MAX_COUNT: u64 = 2000;
+const MAX_TOUCHED: u64 = 1 << 35;
 
 /// Transfers of the trial's bytes between a CPU and a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,9 +60,9 @@ impl Definition for Transfer {
         }
         let count = trial.samples.saturating_add(trial.warm);
         // Each number is far below 2^40 by now.
-        if count > MOST_COUNT || count * (bytes + 4 * victim) > MOST_TOUCHED {
+        if count > MAX_COUNT || count * (bytes + 4 * victim) > MAX_TOUCHED {
             return wrong(format!(
-                "samples= and warm= make {count} transfers: {MOST_COUNT} are the most, and {MOST_TOUCHED} bytes of \
+                "samples= and warm= make {count} transfers: {MAX_COUNT} are the most, and {MAX_TOUCHED} bytes of \
                  data and victims in all"
             ));
         }
@@ -102,7 +102,7 @@ impl Definition for Transfer {
                 let (by, moved) = machine.transfer(&self.transfers, &Batch { first, count: 1, ..batch })?;
                 let after = victim.lap(machine);
                 let end = victim.number(machine)?;
-                rows.extend(moved.into_iter().map(|row| Transferred { before, after, end, ..row }));
+                rows.extend(moved.into_iter().map(|row| TransferTimes { before, after, end, ..row }));
                 channel = Some(by);
             }
             let none = || Refusal::new("no transfer was asked for", "ask for samples");
@@ -112,7 +112,7 @@ impl Definition for Transfer {
             return Err(Refusal::new("transfers were cut off before their end", "ask for fewer at a time"));
         }
         let list = rows.split_off(trial.warm as usize);
-        let moved = Moved { trial: trial.id, channel: Some(channel), list };
+        let moved = TransferRows { trial: trial.id, channel: Some(channel), list };
         Ok(TrialOutput::of(Rows::Transfers(moved), place.0, place.1))
     }
 
@@ -126,7 +126,7 @@ impl Definition for Transfer {
             let end = |chain: &Chain| chain.cell_at(walked(chain.cells(), trial.warm.wrapping_add(i as u64)));
             chain.as_ref().is_none_or(|chain| moved.list[i].end == end(chain))
         };
-        let sound = |row: &Transferred| row.wrong == 0 && !row.migrated && !(engine && row.unproven);
+        let sound = |row: &TransferTimes| row.wrong == 0 && !row.migrated && !(engine && row.unproven);
         (0..moved.list.len()).filter(|&i| !(sound(&moved.list[i]) && walked(i))).collect()
     }
 }

@@ -87,14 +87,14 @@ pub struct Trial {
     /// Operations before the first sample, untimed.
     pub warm: u64,
     /// What runs beside it.
-    pub beside: Beside,
+    pub beside: CoRunning,
     /// What runs.
     pub pattern: Pattern,
 }
 
 /// What runs beside a trial.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Beside {
+pub struct CoRunning {
     /// Co-running streams.
     pub streams: Vec<Stream>,
     /// Co-running stressors.
@@ -109,7 +109,7 @@ impl Default for Trial {
     }
 }
 
-impl Beside {
+impl CoRunning {
     fn keys(&mut self, keys: &mut Keys<'_>) -> Result<(), WireError> {
         let mut cpus: Vec<u64> = self.streams.iter().map(|s| s.cpu.into()).collect();
         let mut bytes: Vec<u64> = self.streams.iter().map(|s| s.bytes).collect();
@@ -156,7 +156,7 @@ impl Trial {
             loads: 4099,
             samples: 5,
             warm: 4096,
-            beside: Beside::default(),
+            beside: CoRunning::default(),
             pattern: pattern.into(),
         }
     }

@@ -8,8 +8,8 @@ use super::memory::{MAX_BYTES, within, wrong};
 use super::{Definition, Keys, Memory, Trial, TrialOutput, Walk, Work};
 use crate::chain::{Chain, Layout};
 use crate::machine::batch::stride::Sweep;
-use crate::machine::{Event, Machine, Operation, Places, Refusal, Traced, Wakes, Woke};
-use crate::rows::{Around, Done, Rows, Woken};
+use crate::machine::{ActivationRow, ActivationTrace, Event, Machine, Operation, Places, Refusal, Wakes};
+use crate::rows::{Done, NearbyEvents, Rows, Woken};
 use crate::wire::WireError;
 
 /// Periods from 10 us, which no kernel keeps, to 10 s.
@@ -21,7 +21,7 @@ const MAX_PRIORITY: u64 = 99;
 /// Activations of which it is told what ran around them.
 const WORST: usize = 8;
 /// Events of each, at most: what matters of a late wake-up comes first, and a record is not a trace.
-const MOST_EVENTS: usize = 24;
+const MAX_EVENTS: usize = 24;
 /// The first expiry is at least so far away, ns: what is still to be done before the first sleep takes less.
 const FIRST_NS: u64 = 1_000_000;
 
@@ -73,7 +73,7 @@ impl Definition for Wake {
     const QUESTION: Option<&'static str> = Some("wake-ups");
 
     /// A quarter of an hour at 1 ms, and what a record of it takes is some 30 MB.
-    const MOST_SAMPLES: u64 = 1_000_000;
+    const MAX_SAMPLES: u64 = 1_000_000;
 
     fn keys(&mut self, keys: &mut Keys<'_>) -> Result<(), WireError> {
         self.walk.keys(keys)?;
@@ -132,7 +132,7 @@ impl Definition for Wake {
         }
         let (task, page_bytes) = prepare(self, machine, trial)?;
         // A row that is not 0 is in memory that has been written to.
-        let mut rows = vec![Woke { user_ns: 1, ..Woke::default() }; trial.samples as usize];
+        let mut rows = vec![ActivationRow { user_ns: 1, ..ActivationRow::default() }; trial.samples as usize];
         let now = machine.wake_begin(wakes, trial.warm + trial.samples)?;
         let first = series(machine, (wakes, trial), &task, now, &mut rows);
         let traced = machine.wake_end();
@@ -149,13 +149,13 @@ impl Definition for Wake {
     fn verify(&self, trial: &Trial, rows: &Rows, done: &Done) -> Vec<usize> {
         let Rows::Wakes(woken, _) = rows else { return rows.all() };
         let list = woken.list.as_slice();
-        let steps = |w: &Woke| w.missed.saturating_add(w.skipped).saturating_add(1);
+        let steps = |w: &ActivationRow| w.missed.saturating_add(w.skipped).saturating_add(1);
         let periods = list.iter().skip(1).fold(trial.warm, |sum, w| sum.saturating_add(steps(w)));
         if done.watch.wall_ns < periods.saturating_mul(self.wakes.every_ns) {
             return rows.all();
         }
         let chain = self.chain_at(trial, 0);
-        let ordered = |w: &Woke| {
+        let ordered = |w: &ActivationRow| {
             let places = [w.irq_ns, w.wake_ns, w.switch_ns, Some(w.user_ns), Some(w.work_ns)];
             places.into_iter().flatten().is_sorted()
         };
@@ -169,7 +169,7 @@ impl Definition for Wake {
 /// The same of the kernel's own thread: whoever waits is not this loop, and nothing is walked.
 fn of_kernel<M: Machine>(machine: &mut M, wakes: &Wakes, trial: &Trial) -> Result<TrialOutput, Refusal> {
     let (rows, lost) = machine.timerlat(wakes, trial.warm + trial.samples)?;
-    let mut list: Vec<Woke> =
+    let mut list: Vec<ActivationRow> =
         rows.into_iter().skip(trial.warm as usize).take(trial.samples as usize).collect();
     if let Some(first) = list.first_mut() {
         (first.missed, first.skipped) = (0, 0);
@@ -203,7 +203,7 @@ fn series<M: Machine>(
     (wakes, trial): (&Wakes, &Trial),
     task: &Task,
     now: u64,
-    rows: &mut [Woke],
+    rows: &mut [ActivationRow],
 ) -> Result<u64, Refusal> {
     let lost = || Refusal::new("a cell of the chain is outside the mapping", "");
     let every = wakes.every_ns;
@@ -216,7 +216,7 @@ fn series<M: Machine>(
         cell = machine.chase(cell, trial.loads);
         let done = machine.wake_now();
         if let Some(row) = i.checked_sub(trial.warm).and_then(|i| rows.get_mut(i as usize)) {
-            *row = Woke {
+            *row = ActivationRow {
                 missed,
                 skipped,
                 user_ns: awake.now_ns.saturating_sub(at),
@@ -224,7 +224,7 @@ fn series<M: Machine>(
                 end: task.chain.number_at(machine.offset(cell)).ok_or_else(lost)?,
                 cpu: awake.cpu,
                 involuntary: awake.involuntary.saturating_sub(involuntary),
-                ..Woke::default()
+                ..ActivationRow::default()
             };
             if i == trial.warm {
                 (row.missed, row.skipped, first) = (0, 0, at);
@@ -256,7 +256,7 @@ fn evict<M: Machine>(machine: &mut M, (wakes, trial): (&Wakes, &Trial), task: &T
 }
 
 /// Gives each activation its earlier places, by the time for which it was set, and returns these times.
-fn join(rows: &mut [Woke], first: u64, every: u64, traced: &Traced) -> Vec<u64> {
+fn join(rows: &mut [ActivationRow], first: u64, every: u64, traced: &ActivationTrace) -> Vec<u64> {
     let mut at = first;
     let mut times = Vec::with_capacity(rows.len());
     for (i, row) in rows.iter_mut().enumerate() {
@@ -277,7 +277,7 @@ fn join(rows: &mut [Woke], first: u64, every: u64, traced: &Traced) -> Vec<u64> 
 
 /// What ran around the latest, between the timer's expiry and the task's awakening; what had the CPU before that is
 /// told as of the expiry.
-fn around<M: Machine>(machine: &mut M, rows: &[Woke], times: &[u64]) -> Vec<Around> {
+fn around<M: Machine>(machine: &mut M, rows: &[ActivationRow], times: &[u64]) -> Vec<NearbyEvents> {
     let mut worst: Vec<usize> = (0..rows.len()).collect();
     worst.sort_by_key(|&i| core::cmp::Reverse(rows[i].user_ns));
     worst.truncate(WORST);
@@ -285,9 +285,12 @@ fn around<M: Machine>(machine: &mut M, rows: &[Woke], times: &[u64]) -> Vec<Arou
     let mut all = Vec::new();
     for i in worst {
         let at = times[i];
-        let events = machine.wake_around(at, at + rows[i].user_ns, MOST_EVENTS);
-        let one =
-            |event: Event| Around { nth: i as u64, at_ns: event.at_ns.saturating_sub(at), what: event.what };
+        let events = machine.wake_around(at, at + rows[i].user_ns, MAX_EVENTS);
+        let one = |event: Event| NearbyEvents {
+            nth: i as u64,
+            at_ns: event.at_ns.saturating_sub(at),
+            what: event.what,
+        };
         all.extend(events.into_iter().map(one));
     }
     all

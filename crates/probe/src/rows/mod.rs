@@ -2,17 +2,17 @@
 
 use alloc::vec::Vec;
 
-use crate::machine::Woke;
-use crate::machine::dma::Transferred;
+use crate::machine::ActivationRow;
+use crate::machine::dma::TransferTimes;
 use crate::wire::Line;
 
+pub mod activation;
 pub mod moved;
 pub mod sample;
-pub mod woken;
 
-pub use moved::Moved;
+pub use activation::{NearbyEvents, Woken};
+pub use moved::TransferRows;
 pub use sample::{Done, Sample, Samples};
-pub use woken::{Around, Woken};
 
 /// The rows of one trial, in the order in which they were taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,9 +20,9 @@ pub enum Rows {
     /// Timed runs.
     Samples(Samples),
     /// Transfers between a CPU and a device, and what moved them.
-    Transfers(Moved),
+    Transfers(TransferRows),
     /// Activations of a task, and what ran around some of them.
-    Wakes(Woken, Vec<Around>),
+    Wakes(Woken, Vec<NearbyEvents>),
 }
 
 impl Rows {
@@ -50,7 +50,7 @@ impl Rows {
 
     /// The transfers; none of rows of another kind.
     #[must_use]
-    pub fn transferred(&self) -> &[Transferred] {
+    pub fn transferred(&self) -> &[TransferTimes] {
         match self {
             Rows::Transfers(moved) => &moved.list,
             _ => &[],
@@ -59,7 +59,7 @@ impl Rows {
 
     /// The activations; none of rows of another kind.
     #[must_use]
-    pub fn woken(&self) -> &[Woke] {
+    pub fn woken(&self) -> &[ActivationRow] {
         match self {
             Rows::Wakes(woken, _) => &woken.list,
             _ => &[],

@@ -3,13 +3,13 @@
 use alloc::vec::Vec;
 
 use crate::machine::Attribute;
-use crate::machine::dma::{Channel, Maintenance, Transferred};
+use crate::machine::dma::{Channel, Maintenance, TransferTimes};
 use crate::wire::{Fields, Line, WireError};
 
 /// Transfers a line: twelve columns of up to 20 digits stay below the line's limit.
 const A_LINE: usize = 12;
 
-type Column = (&'static str, fn(&Transferred) -> u64, fn(&mut Transferred, u64));
+type Column = (&'static str, fn(&TransferTimes) -> u64, fn(&mut TransferTimes, u64));
 
 const COLUMNS: [Column; 12] = [
     ("used", |t| t.used, |t, v| t.used = v),
@@ -28,23 +28,23 @@ const COLUMNS: [Column; 12] = [
 
 /// Transfers of one trial, in order.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Moved {
+pub struct TransferRows {
     /// The trial.
     pub trial: u64,
     /// What moved them; on the first line only.
     pub channel: Option<Channel>,
     /// The transfers.
-    pub list: Vec<Transferred>,
+    pub list: Vec<TransferTimes>,
 }
 
-impl Moved {
+impl TransferRows {
     /// The lines that carry them: `used` always, of the other columns those that are not all 0.
     #[must_use]
     pub fn lines(&self) -> Vec<Line> {
         self.list.chunks(A_LINE).enumerate().map(|(i, chunk)| self.one_line(i == 0, chunk)).collect()
     }
 
-    fn one_line(&self, is_first: bool, chunk: &[Transferred]) -> Line {
+    fn one_line(&self, is_first: bool, chunk: &[TransferTimes]) -> Line {
         let line = Line::new("moved").int("trial", self.trial);
         let channel = self.channel.filter(|_| is_first);
         let line = channel.into_iter().fold(line, |line, channel| channel.write(line));
@@ -59,15 +59,15 @@ impl Moved {
     ///
     /// # Errors
     /// When columns differ in length, or a key is unknown or of the wrong kind.
-    pub fn read(line: &Line) -> Result<Moved, WireError> {
+    pub fn read(line: &Line) -> Result<TransferRows, WireError> {
         let mut f = line.fields();
         let trial = f.need_int("trial")?;
         let channel = Channel::read(&mut f)?;
-        let mut list: Vec<Transferred> = Vec::new();
+        let mut list: Vec<TransferTimes> = Vec::new();
         for (i, (key, _, set)) in COLUMNS.iter().enumerate() {
             let column = f.list(key)?;
             if i == 0 {
-                list.resize(column.len(), Transferred::default());
+                list.resize(column.len(), TransferTimes::default());
             }
             if !column.is_empty() && column.len() != list.len() {
                 return Err(WireError::new("moved: columns of different lengths"));
@@ -75,7 +75,7 @@ impl Moved {
             list.iter_mut().zip(column).for_each(|(row, value)| set(row, value));
         }
         f.finish()?;
-        Ok(Moved { trial, channel, list })
+        Ok(TransferRows { trial, channel, list })
     }
 }
 

@@ -119,7 +119,7 @@ impl Machine for Plain {
     fn watch(&mut self) -> Watch {
         Watch { faults: self.faults, ..Watch::default() }
     }
-    fn kept_time(&mut self) -> Result<(), Refusal> {
+    fn clock_was_available(&mut self) -> Result<(), Refusal> {
         if self.cheat == Cheat::Timeless { Err(Refusal::new("no clock", "another one")) } else { Ok(()) }
     }
     fn link(&mut self, at: usize, to: usize) {

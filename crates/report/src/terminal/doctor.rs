@@ -10,7 +10,7 @@ use crate::text;
 /// so that it can be pasted.
 #[must_use]
 pub fn examination(title: &str, rows: &[Row], closing: &str, next: &str, style: &Style) -> String {
-    let style = Style { width: style.width.clamp(Style::NARROWEST, Style::WIDEST), ..*style };
+    let style = Style { width: style.width.clamp(Style::MIN_COLUMNS, Style::MAX_COLUMNS), ..*style };
     let clean = |t: &str| text::clean(t, style.unicode);
     let mut page = Page::new(style);
     page.text(TextRole::Bold, &clean(title), "", "  ");

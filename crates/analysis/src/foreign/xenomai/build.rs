@@ -6,11 +6,11 @@ use crate::foreign::{ForeignError, Place, Series, command, sum, too_many};
 /// Width of a bucket where no `-B` says another, ns.
 const BUCKET_NS: u64 = 1000;
 /// The widest bucket and the longest period that are believed, ns: one second, the longest period that latency takes.
-const MOST_NS: u64 = 1_000_000_000;
+const MAX_NS: u64 = 1_000_000_000;
 /// Cells of a histogram where no `-H` says another: of Xenomai 2.x, of 3.x, and before both.
 const CELLS: [u64; 3] = [200, 300, 100];
 /// Coordinates in a file of -g have six digits, and places among them are asked to a tenth of a bucket.
-const NEAR: f64 = 0.1;
+const BUCKET_TOLERANCE: f64 = 0.1;
 
 impl Totals {
     /// The largest absolute latency, ns.
@@ -50,7 +50,7 @@ impl Run {
         series.notes = notes;
         series.priority = self.priority.or_else(|| self.option('P')).filter(|p| (1..=99).contains(p));
         let period = self.period_us.or_else(|| self.option('p')).and_then(|us| us.checked_mul(1000));
-        series.interval_ns = period.filter(|period| (1..=MOST_NS).contains(period));
+        series.interval_ns = period.filter(|period| (1..=MAX_NS).contains(period));
         let totals = self.reported(&mut series);
         self.fill(&mut series, &bars, totals)?;
         self.count(&mut series)?;
@@ -78,7 +78,7 @@ impl Run {
 
     /// Width of the buckets in ns, and those that were hit, ascending.
     fn histogram(&self) -> Result<(u64, Vec<Bar>), ForeignError> {
-        let requested = self.option('B').filter(|bucket| (1..=MOST_NS).contains(bucket));
+        let requested = self.option('B').filter(|bucket| (1..=MAX_NS).contains(bucket));
         let (bucket, bars) = if self.points.is_empty() {
             (requested.unwrap_or(BUCKET_NS), self.bars.clone())
         } else {
@@ -107,7 +107,7 @@ impl Run {
         let starts = first.count == 1;
         let buckets = if starts { inner.len() as f64 - 1.0 } else { inner.len() as f64 - 0.5 };
         let bucket = ((end.x - first.x) / buckets * 1000.0).round();
-        if !(buckets > 0.0 && (1.0..=MOST_NS as f64).contains(&bucket) && first.x >= 0.0) {
+        if !(buckets > 0.0 && (1.0..=MAX_NS as f64).contains(&bucket) && first.x >= 0.0) {
             return Err(cut(end.line, "no sample is in it, or its lines do not ascend".to_owned()));
         }
         let mut bars = Vec::with_capacity(inner.len());
@@ -228,5 +228,5 @@ impl Run {
 fn near(point: &Point, bucket: f64, part: f64) -> Option<u64> {
     let place = point.x * 1000.0 / bucket - part;
     let number = place.round();
-    ((place - number).abs() < NEAR && (0.0..1e15).contains(&number)).then_some(number as u64)
+    ((place - number).abs() < BUCKET_TOLERANCE && (0.0..1e15).contains(&number)).then_some(number as u64)
 }

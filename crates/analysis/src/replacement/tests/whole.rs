@@ -38,7 +38,7 @@ fn time(
     let lap = sum / laps as f64;
     Total {
         program: program.clone(),
-        seen: Seen::Time(lap * (1.0 + of.error * normal)),
+        seen: LapObservation::Time(lap * (1.0 + of.error * normal)),
         error: of.error * lap,
     }
 }
@@ -51,7 +51,7 @@ fn whole(programs: &[Program]) -> Vec<&Program> {
 
 /// The laps, and what a miss costs, known as well as a latency curve tells it, and off by half of that.
 fn with_cost(mut totals: Vec<Total>, of: Clockwork) -> Vec<Total> {
-    let seen = Seen::Cost(1.025 * of.costs[2]);
+    let seen = LapObservation::Cost(1.025 * of.costs[2]);
     totals.push(Total { program: Program::default(), seen, error: 0.05 * of.costs[2] });
     totals
 }
@@ -67,7 +67,7 @@ struct Tally {
 }
 
 fn sessions(ways: usize, visits: usize, costs: &[f64], runs: u64, tally: &mut Tally) {
-    let programs = programs_in_whole(ways, visits, None);
+    let programs = programs_per_lap(ways, visits, None);
     let expected = [Expected::new(ways, None, &[], &whole(&programs))];
     for truth in Policy::ALL {
         let group = alike(ways, visits).into_iter().find(|g| g.contains(truth)).unwrap_or_default();
@@ -78,7 +78,7 @@ fn sessions(ways: usize, visits: usize, costs: &[f64], runs: u64, tally: &mut Ta
                 let mut set = Of::start(*truth, ways, rng.next());
                 time(&mut set, None, program, of, &mut rng)
             });
-            let verdict = weigh(ways, &expected, &[], &with_cost(totals.collect(), of));
+            let verdict = score_policies(ways, &expected, &[], &with_cost(totals.collect(), of));
             let kept = verdict.consistent.contains(truth);
             tally.all += 1;
             tally.kept += u32::from(kept);
@@ -132,7 +132,7 @@ fn many_laps() {
 #[test]
 fn what_is_no_textbook_policy_gets_no_name_from_laps() {
     for ways in [4, 6, 8, 12, 16, 20] {
-        let programs = programs_in_whole(ways, 8, None);
+        let programs = programs_per_lap(ways, 8, None);
         let expected = [Expected::new(ways, None, &[], &whole(&programs))];
         for (kind, miss) in (0..4).flat_map(|kind| MISSES.map(|miss| (kind, miss))) {
             let empty: Vec<u16> = (0..ways as u16).map(|n| 50_000 + n).collect();
@@ -147,7 +147,7 @@ fn what_is_no_textbook_policy_gets_no_name_from_laps() {
                 };
                 time(&mut other, None, program, of, &mut rng)
             });
-            let verdict = weigh(ways, &expected, &[], &with_cost(totals.collect(), of));
+            let verdict = score_policies(ways, &expected, &[], &with_cost(totals.collect(), of));
             let (named, why) = (verdict.consistent, verdict.reason);
             assert!(
                 named.is_empty() && verdict.decided,
@@ -162,7 +162,7 @@ fn a_level_behind_another_is_judged_by_laps_through_it() {
     for (ways, near, random) in
         [(16, Policy::TreePlru, false), (4, Policy::Lru, false), (8, Policy::Random, true)]
     {
-        let programs = programs_in_whole(ways, 8, Some(Evictors { ways: 8, random }));
+        let programs = programs_per_lap(ways, 8, Some(Evictors { ways: 8, random }));
         let whole: Vec<&Program> = programs.iter().collect();
         let expected = [Policy::Lru, near].map(|near| Expected::new(ways, Some((near, 8)), &[], &whole));
         for truth in [Policy::Lru, Policy::TreePlru, Policy::Nru, Policy::Random, Policy::Srrip] {
@@ -173,7 +173,7 @@ fn a_level_behind_another_is_judged_by_laps_through_it() {
                     let nearer = Some(Set::new(near, 8, rng.next()));
                     time(&mut Of::start(truth, ways, rng.next()), nearer, program, of, &mut rng)
                 });
-                let verdict = weigh(ways, &expected, &[], &totals.collect::<Vec<_>>());
+                let verdict = score_policies(ways, &expected, &[], &totals.collect::<Vec<_>>());
                 println!("{ways} behind {near}, {truth}, {miss}: {:?}", verdict.consistent);
                 assert!(
                     verdict.consistent.contains(&truth),
@@ -187,7 +187,7 @@ fn a_level_behind_another_is_judged_by_laps_through_it() {
 
 #[test]
 fn times_that_tell_nothing_decide_nothing() {
-    let programs = programs_in_whole(8, 8, None);
+    let programs = programs_per_lap(8, 8, None);
     let session = |miss: f64, error: f64, of: usize| {
         let mut rng = Rng::new(5);
         let of = programs[..of].iter().map(|program| {
@@ -203,9 +203,10 @@ fn times_that_tell_nothing_decide_nothing() {
         assert!(!verdict.decided && verdict.consistent.contains(&Policy::Lru), "{}", verdict.reason);
         assert!(verdict.reason.starts_with("too few"), "{}", verdict.reason);
     }
-    let mut broken = vec![Total { program: programs[0].clone(), seen: Seen::Time(f64::NAN), error: 0.1 }];
+    let mut broken =
+        vec![Total { program: programs[0].clone(), seen: LapObservation::Time(f64::NAN), error: 0.1 }];
     assert!(!judge(8, &[], &[], &broken).decided);
-    broken[0].seen = Seen::Time(0.0);
+    broken[0].seen = LapObservation::Time(0.0);
     broken[0].error = f64::INFINITY;
     assert!(!judge(8, &[], &[], &broken).decided);
 }

@@ -1,7 +1,7 @@
 //! The generalised Pareto distribution: fitted by maximum likelihood, tested by a parametric bootstrap, extrapolated
 //! with the profile of its likelihood.
 
-use super::Chance;
+use super::SeededRng;
 
 /// Shape and scale.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -97,22 +97,22 @@ impl Pareto {
 
     /// The share of samples of this distribution that, fitted in the same way, lie further from their fit than
     /// these do; at most 199, and no more once ten and a tenth of them do: then the fit stands.
-    pub(super) fn worse(&self, ascending: &[f64], chance: &mut Chance) -> f64 {
-        const MOST: usize = 199;
+    pub(super) fn worse(&self, ascending: &[f64], chance: &mut SeededRng) -> f64 {
+        const MAX_RESAMPLES: usize = 199;
         let ours = self.distance(ascending);
         let mut further = 0;
-        for done in 1..=MOST {
+        for done in 1..=MAX_RESAMPLES {
             let drawn = self.draw(ascending.len(), chance);
             further += usize::from(Pareto::fit(&drawn).distance(&drawn) >= ours);
             if further >= 10 && (further as f64) >= 0.2 * done as f64 {
                 return further as f64 / done as f64;
             }
         }
-        (further + 1) as f64 / (MOST + 1) as f64
+        (further + 1) as f64 / (MAX_RESAMPLES + 1) as f64
     }
 
     /// `n` ascending excesses: the spacings of ascending exponentials are exponentials (Renyi), so nothing is sorted.
-    fn draw(&self, n: usize, chance: &mut Chance) -> Vec<f64> {
+    fn draw(&self, n: usize, chance: &mut SeededRng) -> Vec<f64> {
         let mut at = 0.0;
         (0..n)
             .map(|i| {
@@ -195,9 +195,9 @@ fn profiled(ascending: &[f64], level: f64, many: f64, least: f64) -> f64 {
         let unit = Pareto { shape, scale: 1.0 }.beyond(many);
         likelihood(ascending, Pareto { shape, scale: level / unit })
     };
-    const HEAVIEST: f64 = 1.0;
+    const MAX_SHAPE_FITTED: f64 = 1.0;
     const GRID: usize = 12;
-    let grid = |i: usize| least + (HEAVIEST - least) * i as f64 / GRID as f64;
+    let grid = |i: usize| least + (MAX_SHAPE_FITTED - least) * i as f64 / GRID as f64;
     let best = (0..=GRID).max_by(|&i, &j| of(grid(i)).total_cmp(&of(grid(j)))).unwrap_or(0);
     of(golden(grid(best.saturating_sub(1)), grid((best + 1).min(GRID)), 12, of))
 }

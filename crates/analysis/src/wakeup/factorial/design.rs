@@ -1,9 +1,9 @@
 //! Two-level designs: all combinations of up to four factors, sixteen chosen ones of up to eight.
 
-use super::super::chance::Chance;
+use super::super::random::SeededRng;
 
 /// Factors at most: beyond eight, sixteen cells confound an effect with an interaction of two.
-pub const MOST: usize = 8;
+pub const MAX_FACTORS: usize = 8;
 
 /// What makes the factors behind the fourth of those before: Box, Hunter and Hunter, "Statistics for Experimenters"
 /// (2005), table 6.22, designs 2^(5-1) (resolution V), 2^(6-2), 2^(7-3) and 2^(8-4) (resolution IV).
@@ -23,10 +23,10 @@ pub struct Design {
 }
 
 impl Design {
-    /// A design for so many factors: full up to four, in sixteen cells up to [`MOST`]. `None` of none or more.
+    /// A design for so many factors: full up to four, in sixteen cells up to [`MAX_FACTORS`]. `None` of none or more.
     #[must_use]
     pub fn new(factors: usize) -> Option<Design> {
-        if factors == 0 || factors > MOST {
+        if factors == 0 || factors > MAX_FACTORS {
             return None;
         }
         let base = factors.min(4);
@@ -64,7 +64,7 @@ impl Design {
     /// goes with a factor.
     #[must_use]
     pub fn order(&self, blocks: usize, seed: u64) -> Vec<Vec<usize>> {
-        let mut chance = Chance::new(seed);
+        let mut chance = SeededRng::new(seed);
         let block = |_| {
             let mut cases: Vec<usize> = (0..self.cases()).collect();
             chance.shuffle(&mut cases);

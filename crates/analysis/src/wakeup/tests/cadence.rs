@@ -1,7 +1,7 @@
 //! Cadences that were made up, and exceedances that have none.
 
 use super::super::cadence::*;
-use super::super::chance::Chance;
+use super::super::random::SeededRng;
 use super::synthetic::normal;
 
 const MS: u64 = 1_000_000;
@@ -18,13 +18,13 @@ fn candidates() -> Vec<Candidate> {
 struct World {
     span: u64,
     grid: u64,
-    chance: Chance,
+    chance: SeededRng,
     times: Vec<u64>,
 }
 
 impl World {
     fn new(span: u64, grid: u64, seed: u64) -> World {
-        World { span, grid, chance: Chance::new(seed), times: Vec::new() }
+        World { span, grid, chance: SeededRng::new(seed), times: Vec::new() }
     }
 
     /// So many at random.
@@ -159,7 +159,7 @@ fn what_has_no_name_is_told_by_its_period() {
 fn a_cause_between_two_activations_comes_back_at_their_common_multiple() {
     // A tick of 4 ms meets a task of 3 ms every 12 ms.
     let grid = 3 * MS;
-    let mut chance = Chance::new(9);
+    let mut chance = SeededRng::new(9);
     let times: Vec<u64> =
         (0..20_000u64).map(|i| i * grid).filter(|t| t % (4 * MS) == 0 && chance.unit() < 0.5).collect();
     let found = find(&times, grid, &candidates());

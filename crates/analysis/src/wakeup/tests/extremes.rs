@@ -2,8 +2,8 @@
 
 use super::super::Activation;
 use super::super::cadence::Candidate;
-use super::super::chance::Chance;
 use super::super::extremes::*;
+use super::super::random::SeededRng;
 use super::synthetic;
 
 const MS: u64 = 1_000_000;
@@ -36,11 +36,11 @@ struct Mixture {
 
 impl Mixture {
     fn run(&self, n: usize, seed: u64) -> Vec<Activation> {
-        let mut chance = Chance::new(seed);
+        let mut chance = SeededRng::new(seed);
         (0..n as u64)
             .map(|period| {
                 let rare = chance.unit() < self.rare;
-                let tail = |c: &mut Chance| self.at + synthetic::pareto(c, self.shape, self.scale);
+                let tail = |c: &mut SeededRng| self.at + synthetic::pareto(c, self.shape, self.scale);
                 let us = if rare { tail(&mut chance) } else { synthetic::body(&mut chance, 2.0) };
                 Activation { period, us }
             })
@@ -191,7 +191,7 @@ fn bursts_count_once() {
 
 #[test]
 fn a_fit_finds_the_shape_it_was_drawn_from() {
-    let mut chance = Chance::new(11);
+    let mut chance = SeededRng::new(11);
     for shape in [-0.3, 0.0, 0.2, 0.6] {
         let mut excesses: Vec<f64> = (0..4_000).map(|_| synthetic::pareto(&mut chance, shape, 7.0)).collect();
         excesses.sort_by(f64::total_cmp);

@@ -1,7 +1,7 @@
 //! Effects that were planted.
 
-use super::super::chance::Chance;
 use super::super::factorial::*;
+use super::super::random::SeededRng;
 use super::synthetic::{normal, p999, true_p999};
 use crate::interval::Interval;
 
@@ -19,7 +19,7 @@ type Truth<'a> = &'a dyn Fn(&[bool]) -> (f64, f64);
 
 /// A session: each block in its own order, on a machine that drifts through it and jumps between blocks.
 fn session(design: &Design, blocks: usize, truth: Truth, seed: u64) -> Vec<Measured> {
-    let mut chance = Chance::new(seed);
+    let mut chance = SeededRng::new(seed);
     let mut measured = Vec::new();
     for (block, cases) in design.order(blocks, seed).into_iter().enumerate() {
         let jump = normal(&mut chance);
@@ -38,8 +38,8 @@ fn holds(i: Interval, truth: f64) -> bool {
 
 #[test]
 fn designs_tell_every_factor_from_every_other_and_from_interactions() {
-    assert!(Design::new(0).is_none() && Design::new(MOST + 1).is_none());
-    for factors in 1..=MOST {
+    assert!(Design::new(0).is_none() && Design::new(MAX_FACTORS + 1).is_none());
+    for factors in 1..=MAX_FACTORS {
         let d = Design::new(factors).unwrap();
         assert_eq!((d.factors(), d.cases()), (factors, 1 << factors.min(4)));
         assert!(d.levels(d.cases()).is_empty());
@@ -168,7 +168,7 @@ fn what_a_load_adds_is_explained_within_the_intervals() {
     let mut held = 0;
     for seed in 0..100 {
         let e = effects(&design, &session(&design, BLOCKS, &truth, 900 + seed)).unwrap();
-        let mut chance = Chance::new(seed);
+        let mut chance = SeededRng::new(seed);
         let mut each = |shift: f64| {
             let repeats: Vec<f64> = (0..12).map(|_| p999(&mut chance, RUN, shift, 2.0)).collect();
             crate::interval::median_interval(&repeats).unwrap()

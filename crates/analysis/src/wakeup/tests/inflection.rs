@@ -1,7 +1,7 @@
 //! Curves with and without inflections, simulated from the samples on.
 
-use super::super::chance::Chance;
 use super::super::inflection::*;
+use super::super::random::SeededRng;
 use super::synthetic::{normal, p999};
 
 /// 1 MiB to 1 GiB.
@@ -14,7 +14,7 @@ const RUN: usize = 4_000;
 /// A curve: shift and scale of the samples at each size. A whole repeat drifts by 1 us (standard deviation), a cell
 /// of it by 0.4.
 fn curve(seed: u64, sizes: &[u64], at: impl Fn(u64) -> (f64, f64)) -> Vec<Row> {
-    let mut chance = Chance::new(seed);
+    let mut chance = SeededRng::new(seed);
     let drift: Vec<f64> = (0..REPEATS).map(|_| normal(&mut chance)).collect();
     let row = |&bytes: &u64| {
         let (shift, scale) = at(bytes);
@@ -156,20 +156,20 @@ fn what_cannot_be_read_is_refused() {
 /// A curve of page faults per second: below `at` MiB none but for a few now and then, from there on so many at `rate`,
 /// whose repeats differ by `noise` (standard deviation of the logarithm).
 fn faults(seed: u64, sizes: &[u64], noise: f64, rate: impl Fn(u64) -> f64) -> Vec<Row> {
-    let mut chance = Chance::new(seed);
+    let mut chance = SeededRng::new(seed);
     let row = |&bytes: &u64| {
         let mut one = || match rate(bytes) {
             // What the system itself does beside, seldom.
             0.0 if chance.unit() < 0.2 => 300.0 * chance.unit(),
             rate => rate * (noise * normal(&mut chance)).exp(),
         };
-        Row { bytes, repeats: (0..FEWEST).map(|_| one()).collect() }
+        Row { bytes, repeats: (0..MIN_SIZES).map(|_| one()).collect() }
     };
     sizes.iter().map(row).collect()
 }
 
 /// One fault of a microsecond in a thousand of them.
-const FEW: f64 = 1000.0;
+const PER_THOUSAND: f64 = 1000.0;
 
 #[test]
 fn a_rate_that_begins_at_a_size_is_found_there_by_the_fewest_repeats() {
@@ -179,7 +179,7 @@ fn a_rate_that_begins_at_a_size_is_found_there_by_the_fewest_repeats() {
             // From a size on, as the allocator does; and the block that is written slows down as it grows.
             let slower = |b: u64| 100_000.0 * (1.0 - 0.05 * (f64::from(b.ilog2()) - 25.0));
             let rate = |b: u64| if b >= 32 << 20 { slower(b) } else { 0.0 };
-            let found = rates(&faults(25_000 + seed, &sizes(), noise, rate), FEW, seed).unwrap();
+            let found = rates(&faults(25_000 + seed, &sizes(), noise, rate), PER_THOUSAND, seed).unwrap();
             let right = |i: &Inflection| (i.kind, i.from, i.to) == (Kind::Step, 16 << 20, 32 << 20);
             exact += usize::from(found.len() == 1 && right(&found[0]));
             wrong += usize::from(found.iter().any(|i| !right(i)));
@@ -199,7 +199,7 @@ fn a_rate_that_is_no_other_has_no_inflection() {
     for (what, rate) in curves {
         for noise in [0.0, 0.02, 0.1, 0.3] {
             let wrong: Vec<u64> = (26_000..26_100)
-                .filter(|&s| !rates(&faults(s, &sizes(), noise, rate), FEW, s).unwrap().is_empty())
+                .filter(|&s| !rates(&faults(s, &sizes(), noise, rate), PER_THOUSAND, s).unwrap().is_empty())
                 .collect();
             assert!(wrong.is_empty(), "{what}, noise {noise}: {wrong:?}");
         }
@@ -209,11 +209,11 @@ fn a_rate_that_is_no_other_has_no_inflection() {
 #[test]
 fn what_a_latency_does_where_a_rate_changes_is_told_whatever_its_size() {
     let step = |bytes: u64| if bytes >= 32 << 20 { 1.03 } else { 1.0 };
-    let change =
-        rates(&faults(1, &sizes(), 0.1, |b| if b >= 32 << 20 { 9e4 } else { 0.0 }), FEW, 1).unwrap()[0];
+    let change = rates(&faults(1, &sizes(), 0.1, |b| if b >= 32 << 20 { 9e4 } else { 0.0 }), PER_THOUSAND, 1)
+        .unwrap()[0];
     let (mut covered, mut sides) = (0, 0);
     for seed in 0..100 {
-        let mut chance = Chance::new(27_000 + seed);
+        let mut chance = SeededRng::new(27_000 + seed);
         // Repeats that drift by 10 %, and 0.7 % of a cell's own.
         let drift: Vec<f64> = (0..REPEATS).map(|_| 0.1 * normal(&mut chance)).collect();
         let row = |&bytes: &u64| {
@@ -235,11 +235,11 @@ fn what_a_latency_does_where_a_rate_changes_is_told_whatever_its_size() {
 fn rates_that_cannot_be_read_are_refused() {
     let row = |bytes, value, n| Row { bytes, repeats: vec![value; n] };
     let rows = |value| [row(1, 0.0, 5), row(2, value, 5), row(4, 1.0, 5)];
-    assert_eq!(rates(&rows(0.0), FEW, 0), Ok(Vec::new()));
-    assert_eq!(rates(&rows(-1.0), FEW, 0), Err(Refusal::NotMeasured));
-    assert_eq!(rates(&rows(f64::NAN), FEW, 0), Err(Refusal::NotMeasured));
+    assert_eq!(rates(&rows(0.0), PER_THOUSAND, 0), Ok(Vec::new()));
+    assert_eq!(rates(&rows(-1.0), PER_THOUSAND, 0), Err(Refusal::NotMeasured));
+    assert_eq!(rates(&rows(f64::NAN), PER_THOUSAND, 0), Err(Refusal::NotMeasured));
     assert_eq!(rates(&rows(0.0), 0.0, 0), Err(Refusal::NotMeasured));
-    assert_eq!(rates(&[], FEW, 0), Err(Refusal::TooFew));
+    assert_eq!(rates(&[], PER_THOUSAND, 0), Err(Refusal::TooFew));
     let change = Inflection {
         kind: Kind::Step,
         from: 1,

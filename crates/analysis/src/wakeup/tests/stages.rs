@@ -1,10 +1,10 @@
 //! Where the worst went.
 
-use super::super::chance::Chance;
+use super::super::random::SeededRng;
 use super::super::stages::*;
 
-fn activations(late: &dyn Fn(usize) -> Option<usize>) -> Vec<Staged> {
-    let mut chance = Chance::new(7);
+fn activations(late: &dyn Fn(usize) -> Option<usize>) -> Vec<StagedActivation> {
+    let mut chance = SeededRng::new(7);
     (0..5_000)
         .map(|i| {
             // The second stage is always the longest, and so explains nothing.
@@ -12,7 +12,7 @@ fn activations(late: &dyn Fn(usize) -> Option<usize>) -> Vec<Staged> {
             if let Some(stage) = late(i) {
                 us[stage] += 20.0 + 10.0 * chance.unit();
             }
-            Staged { period: i as u64, us: [us[0], us[1], us[2] + us[3]], switch: Some(us[2]) }
+            StagedActivation { period: i as u64, us: [us[0], us[1], us[2] + us[3]], switch: Some(us[2]) }
         })
         .collect()
 }
@@ -42,9 +42,9 @@ fn worst_ones_with_different_causes_have_none_in_common() {
 #[test]
 fn nothing_and_nonsense_are_no_stages() {
     assert_eq!(read(&[], 5), None);
-    let one = |us: f64| Staged { period: 0, us: [us, 1.0, 2.0], switch: Some(1.0) };
+    let one = |us: f64| StagedActivation { period: 0, us: [us, 1.0, 2.0], switch: Some(1.0) };
     assert_eq!(read(&[one(f64::NAN)], 5), None);
-    assert_eq!(read(&[Staged { switch: Some(f64::NAN), ..one(1.0) }], 5), None);
+    assert_eq!(read(&[StagedActivation { switch: Some(f64::NAN), ..one(1.0) }], 5), None);
     assert_eq!(read(&[one(1.0)], 0), None);
     let r = read(&[one(1.0)], 5).unwrap();
     assert_eq!((r.worst.len(), r.worst[0].share), (1, 0.0));

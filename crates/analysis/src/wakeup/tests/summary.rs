@@ -1,7 +1,7 @@
 //! Percentiles, maxima and what was skipped.
 
 use super::super::Activation;
-use super::super::chance::Chance;
+use super::super::random::SeededRng;
 use super::super::summary::*;
 use super::synthetic;
 use crate::interval::Interval;
@@ -34,7 +34,7 @@ fn percentiles_take_as_many_samples_as_a_bound_needs() {
 
 #[test]
 fn percentile_intervals_cover_as_often_as_they_say() {
-    let mut chance = Chance::new(1);
+    let mut chance = SeededRng::new(1);
     for (q, token, n) in
         [(0.9, "p90", 29), (0.99, "p99", 1_000), (0.999, "p99.9", 2_995), (0.999, "p99.9", 8_000)]
     {
@@ -54,7 +54,7 @@ fn percentile_intervals_cover_as_often_as_they_say() {
 
 #[test]
 fn a_maximum_is_told_with_what_may_beat_it() {
-    let mut chance = Chance::new(2);
+    let mut chance = SeededRng::new(2);
     let n = 1_000;
     let mut beaten = 0;
     for _ in 0..400 {
@@ -92,7 +92,7 @@ fn a_stall_stands_for_what_it_skipped() {
 fn omission_hides_what_the_correction_shows() {
     // One stall of 400 periods in 10,000: p99 of what was seen knows nothing of it, though 4 % of all periods were
     // late by milliseconds. The truth is a task that had been seen at each period.
-    let mut chance = Chance::new(3);
+    let mut chance = SeededRng::new(3);
     let mut truth = Vec::new();
     let mut seen = Vec::new();
     for period in 0..10_000u64 {
@@ -114,7 +114,7 @@ fn omission_hides_what_the_correction_shows() {
 
 #[test]
 fn the_histogram_loses_nothing_and_keeps_to_one_percent() {
-    let mut chance = Chance::new(4);
+    let mut chance = SeededRng::new(4);
     let mut us: Vec<f64> = (0..20_000).map(|_| synthetic::pareto(&mut chance, 0.9, 5.0) + 0.5).collect();
     us.extend([-0.8, 0.0, 0.0005]);
     let s = summarise(&run(&us), 1e9).unwrap().seen;

@@ -35,7 +35,7 @@ const HEADS: [(u64, &str); 20] = [
     (256, "256 colours"),
 ];
 /// Columns of one table beside the pages: as many as fit eighty columns.
-const MOST_COLUMNS: usize = 6;
+const MAX_COLUMNS: usize = 6;
 /// What stands for a shared frame among the numbers of colours.
 const SHARED: u64 = 0;
 
@@ -119,7 +119,7 @@ fn table(page: &mut Page, cells: &[Cell]) {
     // All columns of one kind of number, with as many digits.
     let all = colours.iter().flat_map(|&k| pages.iter().map(move |&n| of(n, k)));
     let mut shown = number::column(all).into_iter();
-    for some in colours.chunks(MOST_COLUMNS) {
+    for some in colours.chunks(MAX_COLUMNS) {
         let mut columns: Vec<Column> = vec![right("pages")];
         columns.extend(some.iter().filter_map(|&k| Some(right(head(k)?))));
         let mut rows: Vec<Vec<String>> = pages.iter().map(|n| vec![n.to_string()]).collect();

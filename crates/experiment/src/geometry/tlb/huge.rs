@@ -24,7 +24,7 @@ use crate::scale::Scale;
 /// page takes 0.2 ns a byte, and a curve's largest points touch four times its last one's pages.
 const BYTES_PER_MS: u64 = (256 << 20) / 10_000;
 /// No curve is shorter where memory allows it: the smallest TLB known has 8 entries.
-const LEAST_PAGES: u64 = 16;
+const MIN_PAGES: u64 = 16;
 /// Part of the last cache that the lines may take: beyond it their own misses, in rows of memory that are open or
 /// not, are not told from translation.
 const CACHED: f64 = 0.4;
@@ -45,7 +45,7 @@ fn most(record: &Record, huge: u64, curves: &Curves, budget: &Budget) -> u64 {
     let refused = refused.map(|run| run.trial.memory.cells().saturating_sub(1)).min();
     let request = budget.ms().saturating_mul(BYTES_PER_MS) / huge;
     // A model's memory costs nothing.
-    let request = if budget.modelled { MAX_PAIR } else { request.clamp(LEAST_PAGES, MAX_PAIR) };
+    let request = if budget.modelled { MAX_PAIR } else { request.clamp(MIN_PAGES, MAX_PAIR) };
     let cached = curves.steps().last().map_or(UNKNOWN, |last| CACHED * last.capacity.value);
     let cached = cached / PAIR_STRIDE as f64;
     request.min(mappable.unwrap_or(0) / huge).min(refused.unwrap_or(u64::MAX)).min(cached as u64)

@@ -16,10 +16,10 @@ use unicode_width::UnicodeWidthStr as _;
 /// Most rows of one histogram; bars beyond are joined into wider ones.
 const BARS: usize = 16;
 /// A bar with a smaller share of the samples than this is part of the row "the rest".
-const LEAST: f64 = 0.005;
+const MIN_BAR_SHARE: f64 = 0.005;
 
 /// Columns of the longest bar, below which none is drawn.
-const NARROWEST_BAR: usize = 6;
+const MIN_BAR: usize = 6;
 /// Share of the samples that the rows show at least.
 const SHOWN: f64 = 0.95;
 
@@ -132,7 +132,7 @@ fn draw(page: &mut Page, report: &Report, h: &Histogram, unit: &str) {
     let room = page.style().width.saturating_sub(head + 1);
     let mut lines = Vec::new();
     for (text, n) in &rows {
-        lines.push(if room < NARROWEST_BAR {
+        lines.push(if room < MIN_BAR {
             vec![(TextRole::Plain, format!("  {}", text.trim()))]
         } else {
             let bar = bar(room as f64 * *n as f64 / most as f64, page.style().unicode);
@@ -192,7 +192,7 @@ fn joined(counts: &[(f64, u64)], total: u64) -> (Vec<(f64, f64, u64)>, u64) {
                 _ => bars.push((v, v, n)),
             }
         }
-        let worth: Vec<_> = bars.into_iter().filter(|b| b.2 as f64 >= LEAST * total as f64).collect();
+        let worth: Vec<_> = bars.into_iter().filter(|b| b.2 as f64 >= MIN_BAR_SHARE * total as f64).collect();
         let shown = worth.iter().map(|b| b.2).fold(0, u64::saturating_add);
         if worth.len() <= BARS && shown as f64 >= SHOWN * total as f64 {
             return (worth, total.saturating_sub(shown));

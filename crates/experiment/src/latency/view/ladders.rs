@@ -34,38 +34,41 @@ struct LadderStep<'a> {
 /// The tables, where ladders were asked for.
 pub(super) fn section(page: &mut Page, finding_index: &mut FindingIndex) {
     for (what, axis, time, peak) in LADDERS {
-        let rungs = rungs(finding_index, axis, time, peak);
-        if !rungs.is_empty() {
+        let ladder_steps = ladder_steps(finding_index, axis, time, peak);
+        if !ladder_steps.is_empty() {
             page.heading(&format!("Ladder of {what}: mean of all loads, and the main peak of single ones"));
-            table(page, &rungs);
+            table(page, &ladder_steps);
         }
     }
 }
 
 /// The ladder steps of a ladder, in the order of the findings.
-fn rungs<'a>(
+fn ladder_steps<'a>(
     finding_index: &mut FindingIndex<'a>,
     axis: Axis,
     time: &'static Metric,
     peak: Option<&'static Metric>,
 ) -> Vec<LadderStep<'a>> {
-    let mut rungs: Vec<LadderStep> = Vec::new();
+    let mut ladder_steps: Vec<LadderStep> = Vec::new();
     for f in finding_index.listed(|f| f.is(time) || peak.is_some_and(|peak| f.is(peak))) {
         let Some((bytes, word)) = f.key.number(Axis::Size).zip(f.key.word(axis)) else { continue };
-        if !rungs.last().is_some_and(|ladder_step| ladder_step.bytes == bytes && ladder_step.word == word) {
-            rungs.push(LadderStep { bytes, word, time: None, peak: None });
+        if !ladder_steps
+            .last()
+            .is_some_and(|ladder_step| ladder_step.bytes == bytes && ladder_step.word == word)
+        {
+            ladder_steps.push(LadderStep { bytes, word, time: None, peak: None });
         }
-        let Some(ladder_step) = rungs.last_mut() else { continue };
+        let Some(ladder_step) = ladder_steps.last_mut() else { continue };
         if f.is(time) { ladder_step.time = Some(f) } else { ladder_step.peak = Some(f) }
     }
-    rungs
+    ladder_steps
 }
 
-fn table(page: &mut Page, rungs: &[LadderStep]) {
+fn table(page: &mut Page, ladder_steps: &[LadderStep]) {
     let refused = |f: &Finding| f.detail.flag(metrics::REFUSED);
     let mut before = None;
     let mut rows = Vec::new();
-    for ladder_step in rungs {
+    for ladder_step in ladder_steps {
         let size = number::size(ladder_step.bytes as f64, None, None).value;
         // The size once, so that the eye finds the groups.
         let mut row = vec![
@@ -81,8 +84,10 @@ fn table(page: &mut Page, rungs: &[LadderStep]) {
         row.push(ladder_step.time.filter(|f| !refused(f)).map(|f| f.count.to_string()).unwrap_or_default());
         rows.push(row);
     }
-    let peak =
-        rungs.iter().find_map(|r| r.peak).map_or("peak", |f| if f.unit == "ns" { "peak ns" } else { "peak" });
+    let peak = ladder_steps
+        .iter()
+        .find_map(|r| r.peak)
+        .map_or("peak", |f| if f.unit == "ns" { "peak ns" } else { "peak" });
     let columns = [
         right("working set").key(),
         right("ladder step").key(),
@@ -93,7 +98,7 @@ fn table(page: &mut Page, rungs: &[LadderStep]) {
         right("n"),
     ];
     page.table(&columns, &rows, &[]);
-    let labelled: Vec<(String, &Finding)> = rungs
+    let labelled: Vec<(String, &Finding)> = ladder_steps
         .iter()
         .flat_map(|r| {
             let label = format!("{}, {}", number::size(r.bytes as f64, None, None).value, r.word);

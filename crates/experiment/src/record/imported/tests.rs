@@ -134,9 +134,9 @@ fn what_cannot_be_is_refused_with_its_reason() {
 #[test]
 fn more_series_than_the_schema_has_words_for_end_the_reading() {
     let one = &series()[1];
-    let many = vec![one.clone(); MOST_SERIES + 1];
+    let many = vec![one.clone(); MAX_SERIES + 1];
     let record = read(&lines(&many));
-    assert_eq!(record.imported.len(), MOST_SERIES);
+    assert_eq!(record.imported.len(), MAX_SERIES);
     assert!(record.excess().is_some_and(|why| why.contains("64 imported series")), "{:?}", record.excess());
     assert!(read(&lines(&many[1..])).excess().is_none());
 }

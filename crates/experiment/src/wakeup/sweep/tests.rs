@@ -1,10 +1,10 @@
-use fathom_probe::pattern::Beside;
+use fathom_probe::pattern::CoRunning;
 
 use super::*;
 
 fn under(load: &str) -> Trial {
     let load = Load::parse(load).expect("a load");
-    Trial { beside: Beside { load, ..Beside::default() }, ..Trial::of(Wake::default()) }
+    Trial { beside: CoRunning { load, ..CoRunning::default() }, ..Trial::of(Wake::default()) }
 }
 
 #[test]

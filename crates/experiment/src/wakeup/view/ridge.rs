@@ -18,7 +18,7 @@ const UNICODE: [char; SHADES] = ['\u{b7}', '\u{2591}', '\u{2592}', '\u{2593}', '
 const ASCII: [char; SHADES] = ['.', ':', 'o', '%', '@'];
 const SHADES: usize = 5;
 /// Columns between two labels of the axis, at least.
-const APART: usize = 10;
+const MIN_LABEL_GAP: usize = 10;
 
 /// The distributions of a place, in the order of the words of conditions.
 pub(super) fn of<'a>(place: &str, finding_index: &mut FindingIndex<'a>) -> Vec<Line<'a>> {
@@ -84,7 +84,7 @@ fn axis(low: f64, high: f64, margin: usize, columns: usize) -> String {
         }
         line += &" ".repeat(margin + column - line.len());
         line += &label;
-        column += APART.max(label.len() + 1);
+        column += MIN_LABEL_GAP.max(label.len() + 1);
     }
     line
 }

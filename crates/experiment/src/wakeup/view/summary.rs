@@ -15,7 +15,7 @@ const COMPARED: [&str; 6] = ["p99999", "p9999", "p999", "p99", "p90", "p50"];
 /// differ by more than that.
 const AS_BAD: f64 = 0.5;
 /// Share of the late ones from which on a cause has most of them.
-const MOST: f64 = 0.5;
+const MAJORITY: f64 = 0.5;
 
 /// Sentences, where there is anything to say.
 pub(super) fn section(page: &mut Page, wakeups: &Wakeups) {
@@ -114,7 +114,7 @@ fn periodic(wakeups: &Wakeups) -> Option<String> {
         return None;
     }
     let share = |c: &Cause| c.share?.finite().filter(|_| c.name != "unknown");
-    let most = wakeups.causes.iter().filter_map(share).fold(0.0, f64::max) >= MOST;
+    let most = wakeups.causes.iter().filter_map(share).fold(0.0, f64::max) >= MAJORITY;
     let memory = if most && wakeups.loaded() { "; memory has no period" } else { "" };
     Some(format!("Of the late ones some come back periodically: {}{memory}.", all.join(", ")))
 }

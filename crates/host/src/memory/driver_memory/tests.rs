@@ -20,7 +20,7 @@ fn coloured_pages_are_the_driver_s_to_give() {
         (Presence::Strange("it has no version".into()), "rmmod fathom"),
     ] {
         let mut memory = open_with(&root, presence);
-        assert_eq!(memory.colourist(), None);
+        assert_eq!(memory.coloured_page_provider(), None);
         let refusal = memory.map(&request(8192, Attribute::WriteBack)).expect_err("no driver");
         assert!(refusal.reason.starts_with("pages of chosen colours: Fathom's driver"), "{refusal:?}");
         assert!(refusal.remedy.contains(remedy), "{refusal:?}");

@@ -34,18 +34,18 @@ pub(crate) fn page() -> Vec<Event> {
 /// ```
 #[test]
 fn a_page_of_a_real_kernel_says_what_the_kernel_said() {
-    let thread = |tid, name: &str| Thread { tid, name: Name::of(name.as_bytes()) };
+    let thread = |tid, name: &str| ThreadEntry { tid, name: Name::of(name.as_bytes()) };
     let tick = 0xffff_5848_8ff2_f1f0;
     let all = page();
     assert_eq!(all.len(), 69);
-    let whats: Vec<What> = all.iter().take(6).map(|event| event.what).collect();
+    let whats: Vec<TraceEvent> = all.iter().take(6).map(|event| event.what).collect();
     let expected = [
-        What::Switch { prev: thread(93, "sh"), sleeps: true, next: thread(158, "sh") },
-        What::Irq { number: 11, name: Name::of(b"arch_timer") },
-        What::Expire { hrtimer: tick, now: 4_164_005_040 },
-        What::Waking { tid: 18 },
-        What::Start { hrtimer: tick, due: 4_168_000_000, tid: 158, in_interrupt: true },
-        What::Switch { prev: thread(158, "sleep"), sleeps: false, next: thread(18, "rcuc/0") },
+        TraceEvent::Switch { prev: thread(93, "sh"), sleeps: true, next: thread(158, "sh") },
+        TraceEvent::Irq { number: 11, name: Name::of(b"arch_timer") },
+        TraceEvent::Expire { hrtimer: tick, now: 4_164_005_040 },
+        TraceEvent::Waking { tid: 18 },
+        TraceEvent::Start { hrtimer: tick, due: 4_168_000_000, tid: 158, in_interrupt: true },
+        TraceEvent::Switch { prev: thread(158, "sleep"), sleeps: false, next: thread(18, "rcuc/0") },
     ];
     assert_eq!(whats, expected);
     let printed = [4_161_323, 4_164_003, 4_164_007, 4_164_015, 4_164_029, 4_164_040];
@@ -53,7 +53,7 @@ fn a_page_of_a_real_kernel_says_what_the_kernel_said() {
     assert_eq!(micros, printed);
     assert!(all.is_sorted_by_key(|event| event.ns));
     let last = all.last().map(|event| ((event.ns + 500) / 1000, event.what));
-    assert_eq!(last, Some((4_176_014, What::Waking { tid: 15 })));
+    assert_eq!(last, Some((4_176_014, TraceEvent::Waking { tid: 15 })));
 }
 
 #[test]
@@ -68,17 +68,17 @@ fn a_kernel_has_what_it_has() {
 
 #[test]
 fn words_are_for_the_eye() {
-    let thread = |tid, name: &[u8]| Thread { tid, name: Name::of(name) };
-    let words = |what: What| what.words();
+    let thread = |tid, name: &[u8]| ThreadEntry { tid, name: Name::of(name) };
+    let words = |what: TraceEvent| what.words();
     let switch =
-        What::Switch { prev: thread(0, b"swapper/1"), sleeps: false, next: thread(7, b"a\x1b[2J\0zz") };
+        TraceEvent::Switch { prev: thread(0, b"swapper/1"), sleeps: false, next: thread(7, b"a\x1b[2J\0zz") };
     assert_eq!(words(switch).as_deref(), Some("switch idle -> a?[2J:7"));
     let name = Name::of(b"a-name-longer-than-sixteen");
-    assert_eq!(words(What::Irq { number: 3, name }).as_deref(), Some("irq a-name-longer-th 3"));
-    assert_eq!(words(What::Softirq { vector: 7 }).as_deref(), Some("softirq SCHED"));
-    assert_eq!(words(What::Softirq { vector: 99 }).as_deref(), Some("softirq 99"));
-    assert_eq!(words(What::Vector("local_timer")).as_deref(), Some("local_timer"));
-    assert_eq!(words(What::Waking { tid: 1 }), None);
+    assert_eq!(words(TraceEvent::Irq { number: 3, name }).as_deref(), Some("irq a-name-longer-th 3"));
+    assert_eq!(words(TraceEvent::Softirq { vector: 7 }).as_deref(), Some("softirq SCHED"));
+    assert_eq!(words(TraceEvent::Softirq { vector: 99 }).as_deref(), Some("softirq 99"));
+    assert_eq!(words(TraceEvent::Vector("local_timer")).as_deref(), Some("local_timer"));
+    assert_eq!(words(TraceEvent::Waking { tid: 1 }), None);
 }
 
 proptest::proptest! {

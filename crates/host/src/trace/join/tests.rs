@@ -1,26 +1,26 @@
 use super::*;
 use crate::trace::event::tests::page;
-use crate::trace::event::{Name, Thread};
+use crate::trace::event::{Name, ThreadEntry};
 
 const TID: u32 = 40;
 const OWN: u64 = 0xffff_0000;
 const TICK: u64 = 0xaaaa;
 
 fn start(ns: u64, hrtimer: u64, due: u64) -> Event {
-    Event { ns, what: What::Start { hrtimer, due, tid: TID, in_interrupt: false } }
+    Event { ns, what: TraceEvent::Start { hrtimer, due, tid: TID, in_interrupt: false } }
 }
 
 fn expire(ns: u64, hrtimer: u64, now: u64) -> Event {
-    Event { ns, what: What::Expire { hrtimer, now } }
+    Event { ns, what: TraceEvent::Expire { hrtimer, now } }
 }
 
 fn waking(ns: u64) -> Event {
-    Event { ns, what: What::Waking { tid: TID } }
+    Event { ns, what: TraceEvent::Waking { tid: TID } }
 }
 
 fn switch(ns: u64, prev: u32, sleeps: bool, next: u32) -> Event {
-    let thread = |tid| Thread { tid, name: Name::of(b"t") };
-    Event { ns, what: What::Switch { prev: thread(prev), sleeps, next: thread(next) } }
+    let thread = |tid| ThreadEntry { tid, name: Name::of(b"t") };
+    Event { ns, what: TraceEvent::Switch { prev: thread(prev), sleeps, next: thread(next) } }
 }
 
 /// Switches from another thread than the one that got the CPU last, each of which shows that one is missing. Some
@@ -29,7 +29,7 @@ pub(crate) fn gaps(events: &[Event]) -> u64 {
     let mut last = None;
     let mut gaps = 0;
     for event in events {
-        if let What::Switch { prev, next, .. } = event.what {
+        if let TraceEvent::Switch { prev, next, .. } = event.what {
             gaps += u64::from(last.is_some_and(|tid| tid != prev.tid));
             last = Some(next.tid);
         }
@@ -69,7 +69,7 @@ fn a_tick_in_the_same_interrupt_changes_nothing() {
     events.insert(3, expire(1108, TICK, 1105));
     events.insert(6, expire(1117, TICK + 1, 1105));
     // The tick sets itself again in the thread's name.
-    let tick = What::Start { hrtimer: TICK, due: 9000, tid: TID, in_interrupt: true };
+    let tick = TraceEvent::Start { hrtimer: TICK, due: 9000, tid: TID, in_interrupt: true };
     events.insert(1, Event { ns: 1001, what: tick });
     assert_eq!(stages(&events, TID), [row(1100, [1105, 1115, 1120])]);
 }

@@ -7,7 +7,7 @@
 
 /// A line as a cache holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Held {
+struct CachedLine {
     version: u64,
     dirty: bool,
 }
@@ -20,7 +20,7 @@ pub(super) struct Contents {
     shift: u32,
     /// By line: what memory has, and what caches have where they hold it.
     memory: Vec<u64>,
-    held: Vec<Option<Held>>,
+    held: Vec<Option<CachedLine>>,
 }
 
 impl Contents {
@@ -50,13 +50,13 @@ impl Contents {
         if held.dirty && now != Some(true) {
             self.memory[line] = held.version;
         }
-        self.held[line] = now.map(|dirty| Held { dirty: dirty && held.dirty, ..held });
+        self.held[line] = now.map(|dirty| CachedLine { dirty: dirty && held.dirty, ..held });
     }
 
     /// The CPU has loaded it, through caches that hold it afterwards or not: what it found.
     pub fn read(&mut self, at: u64, kept: bool) -> u64 {
         let line = self.line(at);
-        let held = self.held[line].unwrap_or(Held { version: self.memory[line], dirty: false });
+        let held = self.held[line].unwrap_or(CachedLine { version: self.memory[line], dirty: false });
         self.held[line] = kept.then_some(held);
         held.version
     }
@@ -67,7 +67,7 @@ impl Contents {
         if held != Some(true) {
             self.memory[line] = version;
         }
-        self.held[line] = held.map(|dirty| Held { version, dirty });
+        self.held[line] = held.map(|dirty| CachedLine { version, dirty });
     }
 
     /// What memory has.
@@ -104,6 +104,6 @@ impl Contents {
         if held.dirty && invalidate && cut {
             self.memory[line] = held.version;
         }
-        self.held[line] = (!invalidate).then_some(Held { dirty: held.dirty && !clean, ..held });
+        self.held[line] = (!invalidate).then_some(CachedLine { dirty: held.dirty && !clean, ..held });
     }
 }

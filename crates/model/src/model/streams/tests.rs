@@ -22,7 +22,7 @@ fn a_sleep_ends_as_if_every_load_in_it_had_been_run() {
             for microseconds in [1, 300, 3000, 7, 1000] {
                 for model in [&mut run, &mut counted] {
                     let units = model.timer.units_hz as u64 / 1_000_000 * microseconds;
-                    model.pass(units);
+                    model.advance(units);
                 }
                 run.catch_up();
                 let loads = counted.streams[0].loads;

@@ -52,10 +52,11 @@ impl Dma for Mover {
         &mut self,
         requested: &Transfers,
         batch: &Batch,
-    ) -> Result<(Channel, Vec<Transferred>), Refusal> {
+    ) -> Result<(Channel, Vec<TransferTimes>), Refusal> {
         self.requested.push((*requested, *batch));
         self.made += batch.count;
-        let row = |nth: u64| Transferred { used: nth, copy: 2, wrong: self.wrong, ..Transferred::default() };
+        let row =
+            |nth: u64| TransferTimes { used: nth, copy: 2, wrong: self.wrong, ..TransferTimes::default() };
         Ok((CHANNEL, (batch.first..batch.first + batch.count - self.short).map(row).collect()))
     }
 }
@@ -233,8 +234,8 @@ fn rows_and_what_moved_them_cross_the_wire() {
     let mut wire = Wire(&text, Vec::new());
     serve(&mut Mover::default(), &mut wire).unwrap();
     let lines: Vec<Line> = wire.1.iter().map(|line| Line::parse(line).unwrap()).collect();
-    let moved: Vec<Moved> =
-        lines.iter().filter(|l| l.word == "moved").map(|l| Moved::read(l).unwrap()).collect();
+    let moved: Vec<TransferRows> =
+        lines.iter().filter(|l| l.word == "moved").map(|l| TransferRows::read(l).unwrap()).collect();
     assert_eq!(moved.len(), 3, "twelve rows a line");
     assert_eq!(
         moved.iter().map(|m| m.channel).collect::<Vec<_>>(),
@@ -246,7 +247,7 @@ fn rows_and_what_moved_them_cross_the_wire() {
 
 #[test]
 fn every_column_of_a_row_crosses_the_wire_and_unlike_ones_are_refused() {
-    let row = Transferred {
+    let row = TransferTimes {
         used: 1,
         copy: 2,
         map: 3,
@@ -260,17 +261,17 @@ fn every_column_of_a_row_crosses_the_wire_and_unlike_ones_are_refused() {
         unproven: true,
         migrated: true,
     };
-    let moved = Moved { trial: 4, channel: Some(CHANNEL), list: vec![row, Transferred::default()] };
+    let moved = TransferRows { trial: 4, channel: Some(CHANNEL), list: vec![row, TransferTimes::default()] };
     let lines = moved.lines();
     assert_eq!(lines.len(), 1);
-    assert_eq!(Moved::read(&Line::parse(&lines[0].render()).unwrap()).unwrap(), moved);
+    assert_eq!(TransferRows::read(&Line::parse(&lines[0].render()).unwrap()).unwrap(), moved);
     for (line, says) in [
         ("moved trial=1 used=1,2 copy=1", "lengths"),
         ("moved trial=1 used=1 speed=1", "speed"),
         ("moved trial=1 used=1 by=magic", "described"),
         ("moved used=1", "trial"),
     ] {
-        let reported = Moved::read(&Line::parse(line).unwrap()).expect_err(line).what;
+        let reported = TransferRows::read(&Line::parse(line).unwrap()).expect_err(line).what;
         assert!(reported.contains(says), "{line}: {reported}");
     }
 }

@@ -5,10 +5,10 @@ use alloc::string::ToString as _;
 use super::*;
 use crate::load::Load;
 use crate::machine::{
-    self, Awake, ClockTrust, Control, Counters, Disturb, Dma, Fact, Fresh, LoadReport, Maintain, MapRequest,
-    Mapping, Ticks, Translate, Watch,
+    self, ClockTrust, Control, Counters, Disturb, Dma, Fact, Fresh, LoadReport, Maintain, MapRequest,
+    Mapping, Ticks, Translate, WakeReturn, Watch,
 };
-use crate::pattern::{self, Beside};
+use crate::pattern::{self, CoRunning};
 
 /// Plain memory, and a clock that moves by what things take.
 struct Timed {
@@ -26,7 +26,7 @@ struct Timed {
     load_stats: Vec<Load>,
     flushed: u64,
     /// What the kernel's own tracer sees; nothing where there is none.
-    kernels: Vec<Woke>,
+    kernels: Vec<ActivationRow>,
 }
 
 impl Timed {
@@ -74,7 +74,7 @@ impl machine::Wake for Timed {
     fn wake_begin(&mut self, _: &Wakes, _: u64) -> Result<u64, Refusal> {
         Ok(self.now)
     }
-    fn wake_at(&mut self, at_ns: u64) -> Result<Awake, Refusal> {
+    fn wake_at(&mut self, at_ns: u64) -> Result<WakeReturn, Refusal> {
         assert!(at_ns > self.now, "asked to sleep until a time that is past");
         let late = self.late[self.wakes % self.late.len()];
         self.wakes += 1;
@@ -86,16 +86,16 @@ impl machine::Wake for Timed {
             switch_ns: place(3),
         });
         self.now = at_ns + late;
-        Ok(Awake { now_ns: self.now, cpu: 1, involuntary: self.wakes as u64 / 3 })
+        Ok(WakeReturn { now_ns: self.now, cpu: 1, involuntary: self.wakes as u64 / 3 })
     }
     fn wake_now(&mut self) -> u64 {
         self.now
     }
-    fn wake_end(&mut self) -> Result<Traced, Refusal> {
+    fn wake_end(&mut self) -> Result<ActivationTrace, Refusal> {
         self.ended = true;
-        Ok(Traced { places: core::mem::take(&mut self.places), lost: 0 })
+        Ok(ActivationTrace { places: core::mem::take(&mut self.places), lost: 0 })
     }
-    fn timerlat(&mut self, _: &Wakes, activations: u64) -> Result<(Vec<Woke>, u64), Refusal> {
+    fn timerlat(&mut self, _: &Wakes, activations: u64) -> Result<(Vec<ActivationRow>, u64), Refusal> {
         if self.kernels.is_empty() {
             struct Without;
             impl machine::Wake for Without {}
@@ -149,13 +149,13 @@ fn waiting(wakes: Wakes) -> Trial {
 }
 
 /// Numbers of the activations that prove nothing, of a trial that took so long.
-fn unproven(trial: &Trial, list: &[Woke], wall_ns: u64) -> Vec<usize> {
+fn unproven(trial: &Trial, list: &[ActivationRow], wall_ns: u64) -> Vec<usize> {
     let done = Done { watch: Watch { wall_ns, ..Watch::default() }, ..Done::default() };
     trial.unproven(&Rows::Wakes(Woken { list: list.to_vec(), ..Woken::default() }, Vec::new()), &done)
 }
 
 /// What ran around activations.
-fn around_of(rows: &Rows) -> &[Around] {
+fn around_of(rows: &Rows) -> &[NearbyEvents] {
     let Rows::Wakes(_, around) = rows else { panic!("{rows:?}") };
     around
 }
@@ -174,8 +174,13 @@ fn the_kernels_own_wake_ups_are_refused_or_taken_as_they_are() {
     let refusal = pattern::run(&mut Timed::new(&[40]), &trial).expect_err("no such tracer");
     assert!(refusal.remedy.contains("CONFIG_TIMERLAT_TRACER"), "{refusal:?}");
     let mut machine = Timed::new(&[40]);
-    let late =
-        |i: u64| Woke { missed: 9, user_ns: 70 + i, work_ns: 70 + i, irq_ns: Some(i), ..Woke::default() };
+    let late = |i: u64| ActivationRow {
+        missed: 9,
+        user_ns: 70 + i,
+        work_ns: 70 + i,
+        irq_ns: Some(i),
+        ..ActivationRow::default()
+    };
     machine.kernels = (0..50).map(late).collect();
     let rows = pattern::run(&mut machine, &trial).expect("woken").rows;
     let Rows::Wakes(woken, _) = rows else { panic!("{rows:?}") };
@@ -212,9 +217,9 @@ fn every_activation_is_kept_with_its_places_and_proves_its_walk() {
 
 #[test]
 fn a_place_behind_the_awakening_is_another_activations() {
-    let mut rows = [Woke { user_ns: 100, ..Woke::default() }];
+    let mut rows = [ActivationRow { user_ns: 100, ..ActivationRow::default() }];
     let places = Places { expires_ns: 50, irq_ns: Some(60), wake_ns: Some(70), switch_ns: Some(151) };
-    join(&mut rows, 50, 1000, &Traced { places: vec![places], lost: 0 });
+    join(&mut rows, 50, 1000, &ActivationTrace { places: vec![places], lost: 0 });
     assert_eq!((rows[0].irq_ns, rows[0].wake_ns, rows[0].switch_ns), (Some(10), Some(20), None));
 }
 
@@ -265,7 +270,7 @@ fn stressors_run_beside_and_say_what_they_did() {
     let load = Load::parse("cpu*2 vm:64M").expect("a load");
     let (result, _) = run(
         &mut machine,
-        &Trial { beside: Beside { load: load.clone(), ..Beside::default() }, ..requested() },
+        &Trial { beside: CoRunning { load: load.clone(), ..CoRunning::default() }, ..requested() },
     );
     assert_eq!((machine.load_stats, result.load_report.load_stats.len()), (vec![load], 1));
 }

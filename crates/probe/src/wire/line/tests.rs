@@ -1,9 +1,9 @@
 //! Lines: everything written reads back, everything hostile is an error and never a panic.
 
 use super::*;
-use crate::machine::Woke;
+use crate::machine::ActivationRow;
 use crate::pattern::{EvictionSet, Memory, PatternKind, Trial, Wake};
-use crate::rows::{Around, Done, Sample, Samples, Woken};
+use crate::rows::{Done, NearbyEvents, Sample, Samples, Woken};
 use proptest::prelude::*;
 
 fn value() -> impl Strategy<Value = Value> {
@@ -84,7 +84,7 @@ proptest! {
     #[test]
     fn activations_survive_the_wire(list in prop::collection::vec(any::<[u64; 7]>(), 0..50), seen in any::<[u64; 3]>()) {
         let place = |at: usize| (seen[at] > 0).then_some(seen[at]);
-        let woke = |v: [u64; 7]| Woke {
+        let woke = |v: [u64; 7]| ActivationRow {
             missed: v[0], skipped: v[1], user_ns: v[2], work_ns: v[3], end: v[4], cpu: v[5], involuntary: v[6],
             irq_ns: place(0), wake_ns: place(1), switch_ns: place(2),
         };
@@ -123,9 +123,10 @@ fn a_trial_of_wake_ups_survives_the_wire() {
     }
     assert_eq!(trial.beside.load.to_string(), "cpu*16 vm*2:128M");
     assert_eq!(Trial::read(&trial.line()).unwrap(), trial);
-    let around = Around { nth: 3, at_ns: 4, what: "switch \"a\" -> b".into() };
-    assert_eq!(Around::read(&around.line(7)).unwrap(), (7, around));
-    let sent = Woken { trial: 7, first_ns: Some(u64::MAX), lost: 3, list: [Woke::default(); 40].into() };
+    let around = NearbyEvents { nth: 3, at_ns: 4, what: "switch \"a\" -> b".into() };
+    assert_eq!(NearbyEvents::read(&around.line(7)).unwrap(), (7, around));
+    let sent =
+        Woken { trial: 7, first_ns: Some(u64::MAX), lost: 3, list: [ActivationRow::default(); 40].into() };
     let read: Vec<Woken> = sent.lines().iter().map(|line| Woken::read(line).unwrap()).collect();
     assert_eq!(read.iter().map(|w| w.first_ns).collect::<Vec<_>>(), [Some(u64::MAX), None, None]);
     assert_eq!(read.iter().map(|w| w.lost).sum::<u64>(), 3);

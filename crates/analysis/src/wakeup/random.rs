@@ -4,11 +4,11 @@ use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
 /// A seeded generator.
 #[derive(Clone, Debug)]
-pub(crate) struct Chance(rand_xoshiro::Xoshiro256PlusPlus);
+pub(crate) struct SeededRng(rand_xoshiro::Xoshiro256PlusPlus);
 
-impl Chance {
-    pub fn new(seed: u64) -> Chance {
-        Chance(rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(seed))
+impl SeededRng {
+    pub fn new(seed: u64) -> SeededRng {
+        SeededRng(rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
     /// Above 0 and below 1.

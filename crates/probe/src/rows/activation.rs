@@ -3,13 +3,13 @@
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
-use crate::machine::Woke;
+use crate::machine::ActivationRow;
 use crate::wire::{Line, WireError};
 
 /// Activations a line: ten columns of up to 20 digits stay below the line's limit.
 const A_LINE: usize = 16;
 
-type Column = (&'static str, fn(&Woke) -> u64, fn(&mut Woke, u64));
+type Column = (&'static str, fn(&ActivationRow) -> u64, fn(&mut ActivationRow, u64));
 
 /// A place that was not seen is 0: no handler runs in the very nanosecond in which its timer expires.
 const COLUMNS: [Column; 10] = [
@@ -35,7 +35,7 @@ pub struct Woken {
     /// Events that a tracer had no room for: places are missing from there on. On the first line only.
     pub lost: u64,
     /// The activations.
-    pub list: Vec<Woke>,
+    pub list: Vec<ActivationRow>,
 }
 
 impl Woken {
@@ -45,7 +45,7 @@ impl Woken {
         self.list.chunks(A_LINE).enumerate().map(|(i, chunk)| self.one_line(i == 0, chunk)).collect()
     }
 
-    fn one_line(&self, is_first: bool, chunk: &[Woke]) -> Line {
+    fn one_line(&self, is_first: bool, chunk: &[ActivationRow]) -> Line {
         let line = Line::new("woken").int("trial", self.trial);
         let first = self.first_ns.filter(|_| is_first);
         let line = first.into_iter().fold(line, |line, ns| line.int("first_ns", ns));
@@ -65,11 +65,11 @@ impl Woken {
         let mut f = line.fields();
         let trial = f.need_int("trial")?;
         let (first_ns, lost) = (f.int("first_ns")?, f.int("lost")?.unwrap_or(0));
-        let mut list: Vec<Woke> = Vec::new();
+        let mut list: Vec<ActivationRow> = Vec::new();
         for (i, (key, _, set)) in COLUMNS.iter().enumerate() {
             let column = f.list(key)?;
             if i == 0 {
-                list.resize(column.len(), Woke::default());
+                list.resize(column.len(), ActivationRow::default());
             }
             if !column.is_empty() && column.len() != list.len() {
                 return Err(WireError::new("woken: columns of different lengths"));
@@ -83,7 +83,7 @@ impl Woken {
 
 /// Something that ran on the CPU around an activation that was late.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Around {
+pub struct NearbyEvents {
     /// The activation, counted from 0 over the trial.
     pub nth: u64,
     /// When, ns after the time that the timer was set for.
@@ -92,7 +92,7 @@ pub struct Around {
     pub what: String,
 }
 
-impl Around {
+impl NearbyEvents {
     /// The line that says it of a trial.
     #[must_use]
     pub fn line(&self, trial: u64) -> Line {
@@ -107,10 +107,10 @@ impl Around {
     ///
     /// # Errors
     /// When a key is missing, unknown or of the wrong kind.
-    pub fn read(line: &Line) -> Result<(u64, Around), WireError> {
+    pub fn read(line: &Line) -> Result<(u64, NearbyEvents), WireError> {
         let mut f = line.fields();
         let trial = f.need_int("trial")?;
-        let around = Around {
+        let around = NearbyEvents {
             nth: f.need_int("nth")?,
             at_ns: f.need_int("at_ns")?,
             what: f.text("what")?.unwrap_or_default().to_string(),
