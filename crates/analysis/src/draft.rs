@@ -250,7 +250,7 @@ fn memory(h: &Hierarchy) -> Table {
             f.unit
         );
     }
-    if h.warned("last-tier-open") {
+    if h.warned("no-final-plateau") {
         said += "; latency was still rising: a lower bound";
     }
     let latency = h.memory.latency;

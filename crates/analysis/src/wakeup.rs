@@ -2,14 +2,14 @@
 //!
 //! Latencies come as microseconds in the order of activation, each with the number of its period. One room a
 //! question: [`summary`] (percentiles that are refused where the samples do not carry them), [`extremes`] (how
-//! late once an hour), [`inflection`] (at which size it changes), [`cadence`] (what comes back periodically),
+//! late once an hour), [`changepoint`] (at which size it changes), [`cadence`] (what comes back periodically),
 //! [`stages`] (where the worst went) and [`factorial`] (which pure factor costs how much). Whatever needs chance
 //! takes a seed.
 
 pub mod cadence;
+pub mod changepoint;
 pub mod extremes;
 pub mod factorial;
-pub mod inflection;
 mod random;
 pub mod stages;
 pub mod summary;

@@ -47,7 +47,7 @@ mod tests {
             ("tier.1.latency", -0.1, "ns"),
             ("walk.share", -0.06, ""),
             ("cause.quota.share", 1.2, ""),
-            ("stall.study.cpu", 1.01, ""),
+            ("stall.stress-mix.cpu", 1.01, ""),
         ];
         let kept = [
             ("latency.8192.time", 0.0, "ns"),
@@ -56,7 +56,7 @@ mod tests {
             ("evicted.1.2.share", f64::NAN, ""),
             ("bias.sample", -0.3, "cycles"),
             ("effect.copy", -1.0, "us"),
-            ("pages.16.extra", -0.2, "ns"),
+            ("translation.16.added", -0.2, "ns"),
             ("wakeup.user.imported-1.min", -3.0, "us"),
         ];
         let findings = refused.iter().chain(&kept).map(|(name, value, unit)| {

@@ -16,26 +16,26 @@ use crate::environment;
 use crate::record::{Record, TrialRun};
 use crate::scale::Scale;
 
-/// Every warning that an experiment can give: token and what it says.
+/// Every warning of the experiments: token and meaning.
 pub const WARNINGS: &[(&str, &str)] = &[
-    ("disturbed", "other work disturbed the measurement"),
+    ("disturbed", "something disturbed the measurement: times may be wrong"),
     ("no-huge-pages", "the latency curve was measured in base pages: translation is part of it"),
-    ("last-tier-open", "the curve had not ended on a plateau at the largest working set"),
-    ("short-budget", "the budget ended before every capacity was as narrow as promised"),
+    ("no-final-plateau", "the latency curve still rises at the largest working set"),
+    ("budget-exhausted", "the budget ended before the plan, or before an interval was as narrow as intended"),
     ("interrupted", "the session ended before its plan did"),
-    ("unproven", "samples did not prove their work and were left out"),
+    ("unproven", "samples whose work could not be verified were left out"),
     ("damaged-record", "lines of the record could not be read"),
-    ("lossy-line", "lines were lost between harness and probe, or the probe was started again meanwhile"),
-    ("clock", "the probe's clock does not support these findings"),
-    ("coarse-clock", "the clock cannot resolve one load: samples are means of several dependent ones"),
-    ("frequency", "the core clock moved over the session"),
-    ("throttled", "the machine slowed itself down: temperature, power or voltage"),
-    ("pressure", "tasks waited for a CPU, for memory or for input and output while it was measured"),
-    ("overridden", "something was asked to be otherwise than the machine is described"),
-    ("wrong-data", "something else arrived at the far end of transfers than was sent"),
-    ("wakeup-setup", "the set-up makes wake-ups other than they would be"),
-    ("imported", "another tool measured this: on what clock, machine or guest, nothing says"),
-    ("claims", "a source's claims contradict each other or themselves"),
+    ("lossy-line", "lines between harness and probe were lost, or the probe was restarted"),
+    ("clock-untrusted", "the probe's clock cannot support these findings"),
+    ("coarse-clock", "the clock cannot resolve one load: samples are means of several dependent loads"),
+    ("frequency", "the core clock changed during the session"),
+    ("throttled", "the machine was throttled: temperature, power or voltage"),
+    ("pressure", "tasks waited for a CPU, memory or I/O during the measurement (PSI)"),
+    ("overridden", "an option overrides the machine's description"),
+    ("wrong-data", "transfers delivered wrong data"),
+    ("wakeup-config", "the configuration changes wake-up latencies"),
+    ("imported", "measured by another tool: clock, machine and hypervisor are unknown"),
+    ("claims-conflict", "claims about the machine contradict each other"),
 ];
 
 /// A number without interval.
@@ -308,7 +308,7 @@ pub(crate) fn refuse_all(record: &Record, what: &str, report: &mut Report) {
     let done = record.trials.iter().filter(|r| r.done.is_some());
     let left = |r: &TrialRun| (r.samples.len() + r.transfers.rows.len()) as u64;
     let (trials, samples) = done.fold((0, 0), |(trials, all), r| (trials + 1, all + left(r)));
-    let mut row = number(&common::PROVEN, samples as f64, "samples");
+    let mut row = number(&common::SAMPLES_VERIFIED, samples as f64, "samples");
     row.count = trials;
     row.notes.push(format!(
         "of {} in {trials} trials: each ended where its accesses lead, whatever time that took",

@@ -157,7 +157,7 @@ fn a_machine_that_describes_no_other_attribute_refuses_and_says_which_key_to_add
 fn a_small_budget_costs_points_and_not_the_truth() {
     let mut ratios = 0;
     for (budget_ms, beside) in
-        [(150, &[][..]), (500, &[]), (1000, &[("every-mair", "")]), (5000, &[("every-mair", "")])]
+        [(150, &[][..]), (500, &[]), (1000, &[("all-mair", "")]), (5000, &[("all-mair", "")])]
     {
         let report = measure(&pi3(), run(budget_ms, beside));
         let known = report.findings.iter().any(|f| f.name() == "cacheability.normal-nc.behaves_as");
@@ -176,7 +176,7 @@ fn a_small_budget_costs_points_and_not_the_truth() {
 #[test]
 fn what_was_asked_for_beside_and_not_measured_is_told() {
     let reported = |budget_ms| {
-        let run = study(budget_ms, &[("every-mair", ""), ("walks", "")]);
+        let run = study(budget_ms, &[("all-mair", ""), ("page-walks", "")]);
         measure(&pi3(), run).warnings.into_iter().map(|w| w.text).collect::<Vec<_>>().join("; ")
     };
     let (little, enough) = (reported(600), reported(20_000));
@@ -212,7 +212,7 @@ fn only_what_is_asked_for_is_measured() {
 
 #[test]
 fn every_byte_behaves_as_the_description_has_it() {
-    let run = study(10_000, &[("every-mair", "")]);
+    let run = study(10_000, &[("all-mair", "")]);
     let report = measure(&pi3(), run);
     for byte in 0..=u8::MAX {
         if Memory::of(byte) == Memory::Reserved {
@@ -235,7 +235,7 @@ fn every_byte_behaves_as_the_description_has_it() {
 #[test]
 fn a_walk_past_the_caches_costs_what_memory_does() {
     let description = pi3();
-    let run = study(10_000, &[("walks", "")]);
+    let run = study(10_000, &[("page-walks", "")]);
     let report = measure(&description, run);
     let walk = |tables: &str| number(&report, &format!("walk.{tables}.cycles"));
     // Described: 7 cycles and a fetch, which the second level serves in 15, or memory in 140 ns (84 cycles at

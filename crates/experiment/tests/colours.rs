@@ -79,7 +79,7 @@ fn more_colours_conflict_later_where_a_way_is_four_pages() {
         assert!(found.iter().any(|&(pages, misses)| pages > 8 * colours && misses > 0.0));
     }
     agree(&misses(&report, 1, "shared"), |_| 0);
-    let help = finding(&report, "tier.1.colour.help");
+    let help = finding(&report, "tier.1.colour.useful");
     assert_eq!(help.value, Value::Text("yes".into()));
     assert!(help.notes[0].contains("a way of 16 KiB is 4 pages of 4 KiB"), "{:?}", help.notes);
     // The second level is not asked: the first has colours.
@@ -99,7 +99,7 @@ fn colours_change_nothing_where_a_way_is_a_page_and_the_report_says_why() {
         agree(&misses(&report, 1, &colours.to_string()), |pages| lru(pages, 1, 8));
     }
     agree(&misses(&report, 1, "shared"), |_| 0);
-    let help = finding(&report, "tier.1.colour.help");
+    let help = finding(&report, "tier.1.colour.useful");
     assert_eq!(help.value, Value::Text("no".into()));
     let note = &help.notes[0];
     assert!(note.contains("no larger than a page") && note.contains("tier 2 has one of 128 KiB, 32 colours"));
@@ -109,7 +109,7 @@ fn colours_change_nothing_where_a_way_is_a_page_and_the_report_says_why() {
         agree(&found, |pages| lru(pages, colours, 16));
     }
     agree(&misses(&report, 2, "shared"), |_| 0);
-    assert_eq!(finding(&report, "tier.2.colour.help").value, Value::Text("yes".into()));
+    assert_eq!(finding(&report, "tier.2.colour.useful").value, Value::Text("yes".into()));
     let initialised = finding(&report, "tier.1.colour.4.16.time_per_round");
     assert_eq!(initialised.notes, ["laid out as for 4 colours; there is one"]);
 }
@@ -120,7 +120,7 @@ fn colours_that_pages_do_not_have_are_refused() {
     let mut d = machine(4);
     d.memory.pages.truncate(1);
     let contiguous = measured(&d, &[2]).1;
-    assert_eq!(finding(&contiguous, "tier.1.colour.help").value, Value::Text("yes".into()));
+    assert_eq!(finding(&contiguous, "tier.1.colour.useful").value, Value::Text("yes".into()));
     d.memory.frames = Frames::Scattered;
     let scattered = measured(&d, &[2]).1;
     assert_eq!(misses(&scattered, 1, "2"), []);
@@ -153,7 +153,7 @@ fn pages_of_chosen_colours_are_asked_for_where_there_are_any() {
     for colours in [1, 2] {
         agree(&misses(&report, 1, &colours.to_string()), |pages| lru(pages, colours, 8));
     }
-    assert_eq!(finding(&report, "tier.1.colour.help").value, Value::Text("yes".into()));
+    assert_eq!(finding(&report, "tier.1.colour.useful").value, Value::Text("yes".into()));
     // The second level's ways too, which nobody sees in scattered frames.
     assert_eq!(number(&report, "tier.2.ways"), 16.0);
     let beyond = |run: &&TrialRun| run.trial.kind() == PatternKind::Conflict && run.trial.counted > 0;

@@ -14,7 +14,9 @@ use fathom_experiment::record::{Record, Run};
 use fathom_model::Description;
 use fathom_model::catalog;
 use fathom_model::description::Time;
-use fathom_probe::machine::dma::{Channel, Direction, Engine, Maintenance, Mistake, Strategy, TransferTimes};
+use fathom_probe::machine::dma::{
+    Channel, Direction, DriverBug, Engine, Maintenance, Strategy, TransferTimes,
+};
 
 fn machine(name: &str) -> Description {
     catalog::load(name).expect("it is committed").expect("and sound")
@@ -30,7 +32,7 @@ fn study(more: Typed<'_>) -> Run {
     let study = [
         ("strategy", "streaming-copy,uncached-copy"),
         ("direction", "from-device"),
-        ("victim", "0"),
+        ("pollution-set", "0"),
         ("bytes", "1536"),
     ];
     run(&[&study[..], more].concat())
@@ -229,41 +231,41 @@ fn whole_caches_take_from_others_what_by_line_they_keep() {
 
 #[test]
 fn data_that_arrive_wrong_are_told_and_leave_no_time() {
-    let wrong = |mistake, direction, maintenance| {
+    let wrong = |driver_bug, direction, maintenance| {
         let typed = [
             ("strategy", "streaming-copy,coherent"),
             ("direction", Direction::token(direction)),
-            ("mistake", Mistake::token(mistake)),
+            ("driver-bug", DriverBug::token(driver_bug)),
             ("maintenance", Maintenance::token(maintenance)),
             ("bytes", "1536,4096"),
         ];
         measure(&machine("omap3-sdio"), run(&typed))
     };
-    for (mistake, direction, policy) in [
+    for (driver_bug, direction, policy) in [
         // Stale lines of the transfer before; a driver that maps what it sends as what comes in (the published snippet).
-        (Mistake::Nothing, Direction::FromDevice, Maintenance::MapAndUnmap),
-        (Mistake::NoUnmap, Direction::FromDevice, Maintenance::CleanAndUnmap),
-        (Mistake::AsFromDevice, Direction::ToDevice, Maintenance::Map),
-        (Mistake::AsFromDevice, Direction::ToDevice, Maintenance::MapAndUnmap),
+        (DriverBug::Nothing, Direction::FromDevice, Maintenance::MapAndUnmap),
+        (DriverBug::NoUnmap, Direction::FromDevice, Maintenance::CleanAndUnmap),
+        (DriverBug::AsFromDevice, Direction::ToDevice, Maintenance::Map),
+        (DriverBug::AsFromDevice, Direction::ToDevice, Maintenance::MapAndUnmap),
     ] {
-        let (record, report) = wrong(mistake, direction, policy);
+        let (record, report) = wrong(driver_bug, direction, policy);
         let of = |what: &str| format!("dma.streaming-copy.{}.{what}", direction.token());
-        assert!(number(&report, &of("wrong")) > 0.0, "{mistake:?} {policy:?}");
-        assert!(!has(&report, &of("1536.cpu")), "{mistake:?} {policy:?}: times of wrong data");
+        assert!(number(&report, &of("wrong")) > 0.0, "{driver_bug:?} {policy:?}");
+        assert!(!has(&report, &of("1536.cpu")), "{driver_bug:?} {policy:?}: times of wrong data");
         assert!(has(&report, &format!("dma.coherent.{}.1536.cpu", direction.token())), "the others stand");
         let reported = report.warnings.iter().find(|w| w.token == "wrong-data").expect("it is told");
-        assert!(reported.remedy.contains(mistake.token()), "{}", reported.remedy);
+        assert!(reported.remedy.contains(driver_bug.token()), "{}", reported.remedy);
         assert!(record.trials.iter().any(|r| r.transfers.wrong > 0));
     }
     // Where every direction is cleaned, the same mistake loses nothing.
-    let (_, report) = wrong(Mistake::AsFromDevice, Direction::ToDevice, Maintenance::CleanAndUnmap);
+    let (_, report) = wrong(DriverBug::AsFromDevice, Direction::ToDevice, Maintenance::CleanAndUnmap);
     assert_eq!(number(&report, "dma.streaming-copy.to-device.wrong"), 0.0);
     assert!(report.warnings.iter().all(|w| w.token != "wrong-data"));
 }
 
 #[test]
 fn maintenance_and_copies_alone_have_no_throughput() {
-    let run = run(&[("engine", "none"), ("victim", "0"), ("bytes", "1536")]);
+    let run = run(&[("engine", "none"), ("pollution-set", "0"), ("bytes", "1536")]);
     let (_, report) = measure(&machine("bcm2711"), run);
     assert!(!has(&report, "throughput") && !has(&report, "utilisation") && !has(&report, ".wrong"));
     assert!(has(&report, "dma.streaming-copy.from-device.1536.cpu"));
@@ -294,7 +296,7 @@ fn a_small_budget_loses_victims_first_and_says_what_it_lost() {
     let (record, report) = measure(&machine("omap3-sdio"), Run { budget_ms: 500, ..Run::default() });
     let spent: u64 = record.trials.iter().filter_map(|r| r.done.as_ref()).map(|d| d.watch.accesses).sum();
     assert!(spent <= 500 * 4_000, "{spent}");
-    assert!(report.warnings.iter().any(|w| w.token == "short-budget"), "{:?}", report.warnings);
+    assert!(report.warnings.iter().any(|w| w.token == "budget-exhausted"), "{:?}", report.warnings);
     assert!(has(&report, "dma.streaming-copy.to-device.64.cpu"));
 }
 

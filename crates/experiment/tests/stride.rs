@@ -167,7 +167,7 @@ fn stores_tell_the_write_policy() {
 fn what_was_not_measured_is_told_and_what_was_asked_is_compared() {
     let d = machine("imxrt1062");
     let (a, report) = measured(&d, &[K, 1 << 39], &[64, 4096], 1_000, 1);
-    let warning = report.warnings.iter().find(|w| w.token == "short-budget").expect("a warning");
+    let warning = report.warnings.iter().find(|w| w.token == "budget-exhausted").expect("a warning");
     assert!(warning.text.contains("1 KiB at 4096 (read)"), "{}", warning.text);
     assert!(warning.text.contains("5 more") && warning.remedy.contains("--budget"), "{warning:?}");
     assert!(number(&report, "stride.1024.64.read.time_per_access") > 0.0);
@@ -327,7 +327,7 @@ fn the_ladder_shows_no_prefetch_where_none_is_described() {
         let report = requested(&machine(name), 20_000, &typed);
         let time = |order: &str| number(&report, &format!("prefetch.{order}.time"));
         for way in ["forward", "backward"] {
-            assert_eq!(number(&report, &format!("prefetch.reach.{way}")), 0.0, "{name}");
+            assert_eq!(number(&report, &format!("prefetch.max_stride_lines.{way}")), 0.0, "{name}");
             for lines in 2..=8 {
                 // Slower it may be: each jump leaves its page earlier, and translation costs more.
                 let own = time(&format!("{way}{lines}"));
@@ -335,7 +335,7 @@ fn the_ladder_shows_no_prefetch_where_none_is_described() {
             }
         }
         near(name, number(&report, "prefetch.gain"), time("random") / time("sequential"), 1e-6);
-        near(name, number(&report, "prefetch.temporal"), 1.0, 0.03);
+        near(name, number(&report, "prefetch.repeat_gain"), 1.0, 0.03);
     }
 }
 

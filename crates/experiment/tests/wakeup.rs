@@ -282,7 +282,7 @@ fn what_each_factor_costs_and_what_it_explains() {
     near("explained.increase", 20.0);
     near("explained.fault", 20.0);
     near("bias.trace", 2.0);
-    near("wakeup.user.none.p50", 5.0 + 0.7 + 2.0);
+    near("wakeup.user.unloaded.p50", 5.0 + 0.7 + 2.0);
     near("wakeup.irq.fault.p50", (5.0 + 0.7 + 2.0 + 20.0) * 5.0 / 8.0);
     assert!(number(&report, "load.fault.faults") > 0.0 && number(&report, "stall.fault.cpu") > 0.4);
     assert!(report.refusals.iter().all(|r| !r.what.contains("factors")), "{:?}", report.refusals);
@@ -297,12 +297,12 @@ fn a_load_that_is_kept_to_a_share_of_the_caches_stands_beside_the_whole_one() {
         let found = number(&report, name);
         assert!((found - us).abs() < 0.3, "{name}: {found} and not {us}");
     };
-    near("wakeup.user.study-vm.p50", 25.7);
-    near("wakeup.user.study-vm-confined.p50", 10.7);
+    near("wakeup.user.stress-mix-vm.p50", 25.7);
+    near("wakeup.user.stress-mix-vm-confined.p50", 10.7);
     // It is none of the cells that the factors' effects are from.
-    let effect = row(&report, "effect.none").expect("a row");
+    let effect = row(&report, "effect.baseline").expect("a row");
     assert!(
-        (number(&report, "effect.none") - number(&report, "wakeup.user.none.p99")).abs() < 0.3,
+        (number(&report, "effect.baseline") - number(&report, "wakeup.user.unloaded.p99")).abs() < 0.3,
         "{effect:?}"
     );
     // Where nothing can be partitioned, that is said once, and nothing else lacks.
@@ -310,17 +310,17 @@ fn a_load_that_is_kept_to_a_share_of_the_caches_stands_beside_the_whole_one() {
     let without = measure(&mut machine, minute());
     let said = without.refusals.iter().filter(|r| r.reason == "nothing here can be partitioned").count();
     assert_eq!(said, 1, "{:?}", without.refusals);
-    assert!(row(&without, "wakeup.user.study-vm-confined.p50").is_none());
-    assert!(row(&without, "effect.none").is_some());
+    assert!(row(&without, "wakeup.user.stress-mix-vm-confined.p50").is_none());
+    assert!(row(&without, "effect.baseline").is_some());
     // Who asks for it by name gets the refusal, too.
-    let typed = [("conditions", "none,study-vm-confined")];
+    let typed = [("conditions", "unloaded,stress-mix-vm-confined")];
     let named = measure(&mut Paper::new(planted), run(5_000, &typed));
     assert!(
         named.refusals.iter().any(|r| r.reason == "nothing here can be partitioned"),
         "{:?}",
         named.refusals
     );
-    assert!(row(&named, "wakeup.user.none.p50").is_some());
+    assert!(row(&named, "wakeup.user.unloaded.p50").is_some());
 }
 
 #[test]
@@ -342,7 +342,11 @@ fn what_comes_back_every_100_ms_is_named() {
     let report = measure(&mut machine, minute());
     assert!((number(&report, "cause.quota.period") - 100.0).abs() < 1.0);
     assert!(number(&report, "cause.quota.share") > 0.8);
-    assert!(report.refusals.iter().any(|r| r.what == "wakeup.user.none.hourly"), "{:?}", report.refusals);
+    assert!(
+        report.refusals.iter().any(|r| r.what == "wakeup.user.unloaded.return_level_1h"),
+        "{:?}",
+        report.refusals
+    );
     let worst = row(&report, "worst.1.latency").expect("a row");
     // Whatever runs beside the task: all of it is late now and then.
     let condition = worst.detail.word(metrics::CONDITION);
@@ -360,8 +364,8 @@ fn without_a_tracer_the_task_itself_is_what_there_is() {
     let mut machine = Paper::new(|_| 0);
     machine.blind = true;
     let report = measure(&mut machine, run(5_000, &[]));
-    assert!(row(&report, "wakeup.user.none.p50").is_some());
-    assert!(row(&report, "wakeup.irq.none.p50").is_none());
+    assert!(row(&report, "wakeup.user.unloaded.p50").is_some());
+    assert!(row(&report, "wakeup.irq.unloaded.p50").is_none());
     assert!(report.refusals.iter().any(|r| r.reason.contains("tracepoints")), "{:?}", report.refusals);
 }
 
@@ -374,12 +378,12 @@ fn the_kernels_own_wake_ups_stand_beside_the_tasks_and_in_none_of_its_rows() {
         let found = number(&report, name);
         assert!((found - us).abs() < 0.3, "{name}: {found} and not {us}");
     };
-    near("wakeup.kernel.timerlat.p50", 3.7);
+    near("wakeup.switch.timerlat.p50", 3.7);
     near("wakeup.irq.timerlat.p50", 3.7 / 4.0);
-    near("wakeup.user.none.p50", 5.7);
-    near("effect.none", number(&report, "wakeup.user.none.p99"));
+    near("wakeup.user.unloaded.p50", 5.7);
+    near("effect.baseline", number(&report, "wakeup.user.unloaded.p99"));
     assert!(row(&report, "wakeup.user.timerlat.p50").is_none());
-    let first = row(&report, "wakeup.kernel.timerlat.min").expect("a row");
+    let first = row(&report, "wakeup.switch.timerlat.min").expect("a row");
     assert!(first.count > 300 && first.trials.len() > 1, "{first:?}");
     assert!(machine.timed > 3, "once in the look and once a round");
     // Where it is refused, that is said, and it is not asked again.
@@ -398,15 +402,15 @@ fn without_a_priority_nothing_is_measured_but_what_is_asked_for() {
     assert!(!report.findings.iter().any(|f| f.name().starts_with("wakeup.")), "{:?}", report.findings);
     assert!(report.refusals.iter().any(|r| r.remedy == "run as root"));
     let report = measure(&mut machine, run(3_000, &[("priority", "0")]));
-    assert!(row(&report, "wakeup.user.none.p50").is_some());
-    assert!(report.warnings.iter().any(|w| w.token == "wakeup-setup"), "{:?}", report.warnings);
+    assert!(row(&report, "wakeup.user.unloaded.p50").is_some());
+    assert!(report.warnings.iter().any(|w| w.token == "wakeup-config"), "{:?}", report.warnings);
 }
 
 #[test]
 fn a_load_that_is_refused_costs_the_others_nothing() {
     let report = measure(&mut Paper::new(planted), run(5_000, &[("load", "vm*1:2G;vm*2:8M")]));
     assert!(row(&report, "wakeup.user.load-1.p50").is_none());
-    assert!(number(&report, "wakeup.user.load-2.p50") > number(&report, "wakeup.user.none.p50") + 19.0);
+    assert!(number(&report, "wakeup.user.load-2.p50") > number(&report, "wakeup.user.unloaded.p50") + 19.0);
     assert!(report.refusals.iter().any(|r| r.reason.contains("so much memory")), "{:?}", report.refusals);
 }
 
@@ -422,10 +426,10 @@ fn kink(s: &fathom_probe::load::Stressor) -> u64 {
 #[test]
 fn a_sweep_finds_where_the_path_gets_longer_and_how_sharply() {
     let report = measure(&mut Paper::new(kink), sweep(600_000));
-    let found: Vec<&str> = report.of(&metrics::INFLECTION_STATISTIC).filter_map(|f| f.word()).collect();
+    let found: Vec<&str> = report.of(&metrics::CHANGEPOINT_STATISTIC).filter_map(|f| f.word()).collect();
     assert!(found.contains(&"p50") && found.contains(&"p90"), "{found:?}");
     for nth in 1..=found.len() {
-        let row = row(&report, &format!("inflection.{nth}.bytes")).expect("a row");
+        let row = row(&report, &format!("changepoint.{nth}.bytes")).expect("a row");
         let (low, high) = (row.low.expect("an end"), row.high.expect("an end"));
         assert!(low < f64::from(32 << 20) && high >= f64::from(32 << 20), "{row:?}");
         assert!(high / low < 1.1 + 0.05, "not narrowed: {low} to {high}");
@@ -436,14 +440,14 @@ fn a_sweep_finds_where_the_path_gets_longer_and_how_sharply() {
         );
         assert!(detail.word(metrics::MODE).is_some(), "{row:?}");
     }
-    let counts: Vec<f64> = report.of(&metrics::INFLECTIONS).filter_map(|f| f.finite()).collect();
+    let counts: Vec<f64> = report.of(&metrics::CHANGEPOINTS).filter_map(|f| f.finite()).collect();
     assert_eq!(counts.iter().sum::<f64>(), found.len() as f64, "{counts:?}");
     // Without the step there is none.
     let report = measure(&mut Paper::new(|_| 0), sweep(300_000));
-    assert!(!report.findings.iter().any(|f| f.name().starts_with("inflection.")), "{:?}", report.findings);
+    assert!(!report.findings.iter().any(|f| f.name().starts_with("changepoint.")), "{:?}", report.findings);
 }
 
-/// 150 ns of 5.7 us from 32 MiB on, under malloc: less than what an inflection of latencies is told from.
+/// 150 ns of 5.7 us from 32 MiB on, under malloc: less than what a changepoint of latencies is told from.
 fn slight(s: &fathom_probe::load::Stressor) -> u64 {
     if s.kind == Stress::Malloc && s.bytes >= 32 << 20 { 150 } else { 0 }
 }
@@ -452,27 +456,27 @@ fn slight(s: &fathom_probe::load::Stressor) -> u64 {
 fn a_sweep_finds_where_the_load_begins_to_fault_and_what_latencies_do_there() {
     let typed = [("sweep", ""), ("modes", "free"), ("like-stress", "")];
     let report = measure(&mut Paper::new(slight), run(300_000, &typed));
-    let words: Vec<&str> = report.of(&metrics::INFLECTION_STATISTIC).filter_map(|f| f.word()).collect();
+    let words: Vec<&str> = report.of(&metrics::CHANGEPOINT_STATISTIC).filter_map(|f| f.word()).collect();
     assert_eq!(words, ["faults"]);
-    let place = row(&report, "inflection.1.bytes").expect("a row");
+    let place = row(&report, "changepoint.1.bytes").expect("a row");
     let (low, high) = (place.low.expect("an end"), place.high.expect("an end"));
     assert!(low < f64::from(32 << 20) && high >= f64::from(32 << 20) && high < 1.15 * low, "{place:?}");
     // One of two workers: a thousand rounds a second with ten faults each.
     let near = |name: &str, value: f64| (number(&report, name) - value).abs() <= value / 100.0;
-    assert!(near("inflection.1.before", 0.0) && near("inflection.1.behind", 10_000.0));
-    assert!(row(&report, "inflection.1.effect").is_none());
-    let p50 = row(&report, "inflection.1.across.p50").expect("a row");
+    assert!(near("changepoint.1.before", 0.0) && near("changepoint.1.after", 10_000.0));
+    assert!(row(&report, "changepoint.1.effect").is_none());
+    let p50 = row(&report, "changepoint.1.across.p50").expect("a row");
     let truth = 150.0 / 5693.0;
     assert!(p50.low.expect("an end") <= truth && truth <= p50.high.expect("an end"), "{p50:?}");
     // With explicit mapping every size faults, and there is nothing to be found.
     let report = measure(&mut Paper::new(slight), sweep(300_000));
-    assert!(!report.findings.iter().any(|f| f.name().starts_with("inflection.")), "{:?}", report.findings);
+    assert!(!report.findings.iter().any(|f| f.name().starts_with("changepoint.")), "{:?}", report.findings);
     assert!(number(&report, "sweep.vm.free.4096.1048576.faults") > 9_000.0);
 }
 
 #[test]
 fn two_hangs_share_no_row() {
-    let typed = [("sweep", ""), ("modes", "hang2,hang4"), ("bytes", "1M,2M")];
+    let typed = [("sweep", ""), ("modes", "hold2,hold4"), ("bytes", "1M,2M")];
     let report = measure(&mut Paper::new(|_| 0), run(60_000, &typed));
     let mut names: Vec<String> =
         report.findings.iter().map(|f| f.name()).filter(|n| n.starts_with("sweep.")).collect();
@@ -480,15 +484,15 @@ fn two_hangs_share_no_row() {
     names.sort_unstable();
     names.dedup();
     assert_eq!((names.len(), count > 8), (count, true), "{names:?}");
-    assert!(row(&report, "sweep.vm.hang2.4096.1048576.p50").is_some(), "{names:?}");
-    assert!(row(&report, "sweep.vm.hang4.4096.1048576.p50").is_some(), "{names:?}");
+    assert!(row(&report, "sweep.vm.hold2.4096.1048576.p50").is_some(), "{names:?}");
+    assert!(row(&report, "sweep.vm.hold4.4096.1048576.p50").is_some(), "{names:?}");
 }
 
 #[test]
 fn of_a_long_period_there_are_few_activations_and_no_panic() {
     for (period, at_least) in [("60ms", 100), ("250ms", 100)] {
         for swept in [false, true] {
-            let typed = [("period", period), ("conditions", "none")];
+            let typed = [("period", period), ("conditions", "unloaded")];
             let of_sweep = [("sweep", ""), ("modes", "free"), ("bytes", "1M")];
             let typed = [&typed[..], if swept { &of_sweep } else { &[] }].concat();
             let (_, record) = session(&mut Paper::new(|_| 0), run(7_200_000, &typed));
@@ -557,7 +561,7 @@ fn refused(report: &Report, what: &str) -> bool {
 
 /// The rows of what no load explains, from what ran without one.
 fn concludes_nothing_of_loads(report: &Report) {
-    for prefix in ["effect.", "interaction.", "explained.", "pressure.", "stall.", "sweep.", "inflection."] {
+    for prefix in ["effect.", "interaction.", "explained.", "pressure.", "stall.", "sweep.", "changepoint."] {
         assert!(!report.findings.iter().any(|f| f.name().starts_with(prefix)), "{prefix}");
     }
 }
@@ -583,7 +587,7 @@ fn every_condition_that_is_asked_of_a_described_machine_is_measured_or_refused_b
         let measured = row(&report, &format!("wakeup.user.{condition}.p50")).is_some();
         let refused = refused(&report, &format!("condition {condition}"));
         assert!(measured != refused, "{condition}: measured {measured}, refused {refused}");
-        let carried_out = ["none", "warm", "flushed", "evicted"].contains(condition);
+        let carried_out = ["unloaded", "warm", "flushed", "evicted"].contains(condition);
         assert_eq!(measured, carried_out, "{condition}");
         named += 1;
     }
@@ -603,7 +607,9 @@ fn every_condition_that_is_asked_of_a_described_machine_is_measured_or_refused_b
 #[test]
 fn what_a_described_machine_measures_by_default_has_its_loads_refused_too() {
     let (_, report) = described("am5728", &[]);
-    for condition in ["study", "study-vm", "read", "write", "copy", "chase", "pages", "fault", "unmap"] {
+    for condition in
+        ["stress-mix", "stress-mix-vm", "read", "write", "copy", "chase", "pages", "fault", "unmap"]
+    {
         assert!(refused(&report, &format!("condition {condition}")), "{condition}: {:?}", report.refusals);
         assert!(row(&report, &format!("wakeup.user.{condition}.p50")).is_none(), "{condition}");
     }
@@ -614,7 +620,7 @@ fn what_a_described_machine_measures_by_default_has_its_loads_refused_too() {
 #[test]
 fn a_sweep_on_a_described_machine_is_refused_curve_by_curve() {
     let (record, report) = described("am5728", &[("sweep", ""), ("bytes", "64K,1M")]);
-    for curve in ["vm.free.4096", "vm.keep.4096", "vm.hang2.4096"] {
+    for curve in ["vm.free.4096", "vm.keep.4096", "vm.hold2.4096"] {
         assert!(refused(&report, &format!("sweep {curve}")), "{curve}: {:?}", report.refusals);
     }
     concludes_nothing_of_loads(&report);

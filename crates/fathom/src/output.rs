@@ -86,8 +86,8 @@ fn status(report: &Report) -> Exit {
     }
     let disturbed = report.find(&common::DISTURBED).is_some_and(|f| f.word() == Some("yes"));
     let poor = [
-        "short-budget",
-        "last-tier-open",
+        "budget-exhausted",
+        "no-final-plateau",
         "unproven",
         "wrong-data",
         "damaged-record",

@@ -136,11 +136,11 @@ fn number(report: &Report, name: &str) -> f64 {
     }
 }
 
-/// What changes, and the sizes between which it does: every inflection of a report.
-fn inflections(report: &Report) -> Vec<(String, f64, f64)> {
+/// What changes, and the sizes between which it does: every changepoint of a report.
+fn changepoints(report: &Report) -> Vec<(String, f64, f64)> {
     let one = |nth: usize| {
-        let place = row(report, &format!("inflection.{nth}.bytes"))?;
-        let Value::Text(what) = &row(report, &format!("inflection.{nth}.statistic"))?.value else {
+        let place = row(report, &format!("changepoint.{nth}.bytes"))?;
+        let Value::Text(what) = &row(report, &format!("changepoint.{nth}.statistic"))?.value else {
             return None;
         };
         Some((what.clone(), place.low?, place.high?))
@@ -151,7 +151,7 @@ fn inflections(report: &Report) -> Vec<(String, f64, f64)> {
 /// The rows that say what was measured, for who runs this by hand.
 fn print(report: &Report) {
     for f in
-        report.findings.iter().filter(|f| ["sweep.", "inflection."].iter().any(|p| f.name().starts_with(p)))
+        report.findings.iter().filter(|f| ["sweep.", "changepoint."].iter().any(|p| f.name().starts_with(p)))
     {
         println!("{} {:?} {:?} {:?} {} n={}", f.name(), f.value, f.low, f.high, f.unit, f.count);
     }
@@ -162,7 +162,7 @@ fn print(report: &Report) {
 /// block is mapped again there is no such size.
 ///
 /// Both ignored tests took 190 s of cores together, and 7.5 minutes beside other builds on two of them: too long for
-/// every run of the tests. The faults tell the place exactly; of the latencies p90 rose by 17 %, which is an inflection
+/// every run of the tests. The faults tell the place exactly; of the latencies p90 rose by 17 %, which is a changepoint
 /// of its own, and p50 by 1 % (-5 to 5), which is told with the faults alone.
 #[test]
 #[ignore = "minutes: scripts/test --full"]
@@ -178,19 +178,19 @@ fn the_allocators_kink_is_at_32_mib() {
         let record = Record::parse(&String::from_utf8_lossy(&record)).expect("a record");
         let report = wakeup::read(&record);
         print(&report);
-        assert!(!report.refusals.iter().any(|r| r.what.starts_with("inflections")), "{:?}", report.refusals);
+        assert!(!report.refusals.iter().any(|r| r.what.starts_with("changepoints")), "{:?}", report.refusals);
         report
     });
     let mib = |n: u64| (n << 20) as f64;
-    let found = inflections(&malloc);
+    let found = changepoints(&malloc);
     assert!(found.iter().any(|(what, ..)| what == "faults"), "{found:?}");
     assert!(found.iter().all(|(_, low, high)| (*low, *high) == (mib(31), mib(32))), "{found:?}");
     let nth = 1 + found.iter().position(|(what, ..)| what == "faults").expect("it is there");
-    assert_eq!(number(&malloc, &format!("inflection.{nth}.before")), 0.0);
-    assert!(number(&malloc, &format!("inflection.{nth}.behind")) > 10_000.0);
-    let p90 = row(&malloc, &format!("inflection.{nth}.across.p90")).expect("a row");
+    assert_eq!(number(&malloc, &format!("changepoint.{nth}.before")), 0.0);
+    assert!(number(&malloc, &format!("changepoint.{nth}.after")) > 10_000.0);
+    let p90 = row(&malloc, &format!("changepoint.{nth}.across.p90")).expect("a row");
     assert!(p90.low > Some(0.0), "{p90:?}");
-    assert_eq!(inflections(&vm), []);
+    assert_eq!(changepoints(&vm), []);
     for size in [16u64, 31, 32, 40] {
         assert!(number(&vm, &format!("sweep.vm.free.4096.{}.faults", size << 20)) > 10_000.0);
     }

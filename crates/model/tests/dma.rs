@@ -6,7 +6,7 @@ use common::random_description;
 use fathom_model::Model;
 use fathom_model::description::{Coherence, Description};
 use fathom_probe::machine::dma::{
-    Batch, Direction, Engine, Maintenance, Mistake, Strategy, TransferTimes, Transfers,
+    Batch, Direction, DriverBug, Engine, Maintenance, Strategy, TransferTimes, Transfers,
 };
 use fathom_probe::machine::{Attribute, Dma, Refusal};
 
@@ -114,9 +114,14 @@ fn what_is_sent_arrives_on_any_machine() {
 }
 
 /// Which transfers of three are wrong by a mistake.
-fn wrong(d: &Description, strategy: Strategy, direction: Direction, by: (Maintenance, Mistake)) -> [bool; 3] {
+fn wrong(
+    d: &Description,
+    strategy: Strategy,
+    direction: Direction,
+    by: (Maintenance, DriverBug),
+) -> [bool; 3] {
     let requested =
-        Transfers { maintenance: Some(by.0), mistake: Some(by.1), ..requested(strategy, direction) };
+        Transfers { maintenance: Some(by.0), driver_bug: Some(by.1), ..requested(strategy, direction) };
     let rows = rows(d, &requested, 2048, 3);
     std::array::from_fn(|i| rows[i].wrong > 0)
 }
@@ -128,13 +133,13 @@ fn a_line_that_the_device_wrote_and_nobody_invalidated_is_read_as_it_was() {
     let from = |by| wrong(&omap3, Strategy::StreamingCopy, Direction::FromDevice, by);
     // The first transfer finds no line of the buffer in any cache; its copy leaves some there.
     for policy in [Map, MapAndUnmap, CleanAndUnmap] {
-        assert_eq!(from((policy, Mistake::Nothing)), [false, true, true], "{policy:?}");
+        assert_eq!(from((policy, DriverBug::Nothing)), [false, true, true], "{policy:?}");
     }
     // Invalidated when it is mapped, a line is not read meanwhile by a core that does not read ahead.
-    assert_eq!(from((Map, Mistake::NoUnmap)), [false; 3]);
-    assert_eq!(from((MapAndUnmap, Mistake::NoUnmap)), [false; 3]);
+    assert_eq!(from((Map, DriverBug::NoUnmap)), [false; 3]);
+    assert_eq!(from((MapAndUnmap, DriverBug::NoUnmap)), [false; 3]);
     // Cleaned alone, it stays.
-    assert_eq!(from((CleanAndUnmap, Mistake::NoUnmap)), [false, true, true]);
+    assert_eq!(from((CleanAndUnmap, DriverBug::NoUnmap)), [false, true, true]);
 }
 
 #[test]
@@ -142,7 +147,7 @@ fn a_transmit_that_is_mapped_as_a_receive_loses_dirty_lines_where_they_are_inval
     use Maintenance::{CleanAndUnmap, Map, MapAndUnmap, WholeCache};
     let omap3 = machine("omap3-sdio");
     for strategy in [Strategy::StreamingCopy, Strategy::ZeroCopy, Strategy::PersistentCopy] {
-        let to = |policy| wrong(&omap3, strategy, Direction::ToDevice, (policy, Mistake::AsFromDevice));
+        let to = |policy| wrong(&omap3, strategy, Direction::ToDevice, (policy, DriverBug::AsFromDevice));
         assert_eq!(to(Map), [true; 3], "{strategy:?}");
         assert_eq!(to(MapAndUnmap), [true; 3], "{strategy:?}");
         assert_eq!(to(CleanAndUnmap), [false; 3], "{strategy:?}: cleaned whatever the direction");
@@ -150,7 +155,7 @@ fn a_transmit_that_is_mapped_as_a_receive_loses_dirty_lines_where_they_are_inval
     }
     // Where caches see the device, no such mistake can be seen.
     let seen = Transfers {
-        mistake: Some(Mistake::AsFromDevice),
+        driver_bug: Some(DriverBug::AsFromDevice),
         ..requested(Strategy::ZeroCopy, Direction::ToDevice)
     };
     assert!(rows(&machine("neoverse-n1"), &seen, 2048, 3).iter().all(|r| r.wrong == 0));
@@ -159,7 +164,7 @@ fn a_transmit_that_is_mapped_as_a_receive_loses_dirty_lines_where_they_are_inval
 #[test]
 fn dirty_lines_that_were_never_written_back_are_not_what_the_device_reads() {
     let omap3 = machine("omap3-sdio");
-    let by = (Maintenance::Map, Mistake::Nothing);
+    let by = (Maintenance::Map, DriverBug::Nothing);
     assert_eq!(wrong(&omap3, Strategy::ZeroCopy, Direction::ToDevice, by), [true; 3]);
     // Memory that is not cached needs none.
     assert_eq!(wrong(&omap3, Strategy::Coherent, Direction::ToDevice, by), [false; 3]);

@@ -19,7 +19,7 @@ pub const MAX_STRESSORS: usize = 16;
 pub const MAX_WORKERS: u64 = 256;
 /// Most bytes a worker may be asked for: more than any machine here has.
 const MAX_BYTES: u64 = 1 << 40;
-/// Longest sleep of a worker that hangs, seconds.
+/// Longest sleep of a worker that holds its block, seconds.
 const MAX_HANG: u64 = 3600;
 
 /// What a stressor does, round after round.
@@ -84,7 +84,7 @@ impl Stress {
         }
     }
 
-    /// Does it allocate again in each round, so that it may be asked to keep or to hang?
+    /// Does it allocate again in each round, so that it may be asked to keep or to hold it?
     #[must_use]
     pub fn allocates(self) -> bool {
         matches!(self, Stress::Vm | Stress::Malloc)
@@ -100,22 +100,22 @@ pub enum BlockMode {
     /// It was allocated once and stays.
     Kept,
     /// The worker sleeps so many seconds before it reads back and frees.
-    Hang(u64),
+    Hold(u64),
 }
 
 impl BlockMode {
-    /// Reads its word: `free`, `keep` or `hangN`.
+    /// Reads its word: `free`, `keep` or `holdN`.
     #[must_use]
     pub fn parse(word: &str) -> Option<BlockMode> {
         match word {
             "free" => Some(BlockMode::Free),
             "keep" => Some(BlockMode::Kept),
             _ => word
-                .strip_prefix("hang")?
+                .strip_prefix("hold")?
                 .parse()
                 .ok()
                 .filter(|s| (1..=MAX_HANG).contains(s))
-                .map(BlockMode::Hang),
+                .map(BlockMode::Hold),
         }
     }
 }
@@ -125,7 +125,7 @@ impl fmt::Display for BlockMode {
         match self {
             BlockMode::Free => f.write_str("free"),
             BlockMode::Kept => f.write_str("keep"),
-            BlockMode::Hang(seconds) => write!(f, "hang{seconds}"),
+            BlockMode::Hold(seconds) => write!(f, "hold{seconds}"),
         }
     }
 }
@@ -181,7 +181,7 @@ impl Stressor {
         }
         if let Some(keep) = parts.next() {
             s.mode = BlockMode::parse(keep).filter(|_| kind.allocates()).ok_or_else(|| {
-                format!("'{word}': {keep} must be free, keep or hangN (seconds), of vm or malloc")
+                format!("'{word}': {keep} must be free, keep or holdN (seconds), of vm or malloc")
             })?;
         }
         match parts.next() {

@@ -139,8 +139,8 @@ fn detail(detail: &Detail) -> Value {
         let value = match item {
             Item::Flag(flag) => json!(flag),
             Item::Number(v) => number(*v),
-            Item::Word(word) => json!(word),
-            Item::Words(words) => json!(words),
+            Item::Token(word) => json!(word),
+            Item::Tokens(words) => json!(words),
             Item::Numbers(pairs) => pairs.iter().map(|(word, v)| json!([word, number(*v)])).collect(),
         };
         (name.to_owned(), value)
@@ -363,9 +363,9 @@ fn read_item(value: &Value) -> Option<Item> {
         Value::Bool(flag) => Item::Flag(*flag),
         Value::Number(v) => Item::Number(v.as_f64()?),
         Value::Null => Item::Number(f64::NAN),
-        Value::String(word) => Item::Word(word.clone()),
+        Value::String(word) => Item::Token(word.clone()),
         Value::Array(all) if all.iter().all(Value::is_string) => {
-            Item::Words(all.iter().filter_map(|w| Some(w.as_str()?.to_owned())).collect())
+            Item::Tokens(all.iter().filter_map(|w| Some(w.as_str()?.to_owned())).collect())
         }
         Value::Array(all) => {
             let pair = |pair: &Value| match pair.as_array()?.as_slice() {

@@ -3,7 +3,7 @@
 mod closed;
 mod document;
 
-use fathom_analysis::findings::words::{self, Words};
+use fathom_analysis::findings::tokens::{self, Tokens};
 
 pub(crate) use closed::closed;
 pub use document::{schema_json, schema_text};
@@ -20,4 +20,4 @@ pub const VERSION: u64 = 1;
 pub type WarningKind = (&'static str, &'static str);
 
 /// How far a subject's clock may be believed.
-pub(crate) static TRUST: &Words = &words::TRUST;
+pub(crate) static TRUST: &Tokens = &tokens::TRUST;

@@ -5,7 +5,7 @@
 //! facts of `FACTS`, sentences that analysis made. Whatever text is left is then searched for what names one
 //! owner or one specimen. A record is a stranger's file; nothing of it may end the table's row or the block.
 
-use fathom_analysis::findings::words::Words;
+use fathom_analysis::findings::tokens::Tokens;
 use fathom_analysis::findings::{
     Axis, Coordinate, Detail, Finding, Item, Kind, Refused, Report, Value, Warning,
 };
@@ -44,7 +44,7 @@ const GONE: &str = "[left out]";
 pub fn anonymous(report: &Report, subject: Option<&str>, warnings: &[WarningKind]) -> Report {
     let plain =
         |word: &str| !word.is_empty() && word.len() <= 20 && word.bytes().all(|b| b.is_ascii_lowercase());
-    let known = |text: &str, words: &Words| words.contains(text);
+    let known = |text: &str, words: &Tokens| words.contains(text);
     let experiment = if plain(&report.experiment) { report.experiment.as_str() } else { "unknown" };
     let trust = if known(&report.trust, TRUST) { report.trust.as_str() } else { "unknown" };
     let facts = report.facts.iter().filter(|(name, _)| {
@@ -95,8 +95,8 @@ fn ours((_, coordinate): &(Axis, Coordinate)) -> bool {
 fn finding(f: &Finding) -> Option<Finding> {
     let known = match (f.key.metric.kind, &f.value) {
         (Kind::Number, Value::Number(_)) => true,
-        (Kind::Word(words), Value::Text(text)) => words.contains(text),
-        (Kind::Words(words), Value::Text(text)) => {
+        (Kind::Token(words), Value::Text(text)) => words.contains(text),
+        (Kind::Tokens(words), Value::Text(text)) => {
             text == "none" || text.split(',').all(|word| words.contains(word))
         }
         _ => false,
@@ -118,8 +118,8 @@ fn detail(f: &Finding) -> Detail {
         let Some(item) = f.detail.get(*field) else { continue };
         let plain = match item {
             Item::Flag(_) | Item::Number(_) => true,
-            Item::Word(word) => known(word),
-            Item::Words(words) => words.iter().all(known),
+            Item::Token(word) => known(word),
+            Item::Tokens(words) => words.iter().all(known),
             Item::Numbers(pairs) => pairs.iter().all(|(word, _)| known(word)),
         };
         if plain {

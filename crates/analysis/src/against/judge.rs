@@ -162,7 +162,7 @@ impl<'a> Judge<'a> {
         let Some(found) = self.hierarchy.core_hz() else { return };
         let hz = self.described.core_hz;
         let claim = Claim {
-            keys: keys(&claims::EXPECTED_CORE_CLOCK, &claims::AGAINST_CORE_CLOCK, []),
+            keys: keys(&claims::DESCRIBED_CORE_CLOCK, &claims::CHECK_CORE_CLOCK, []),
             of: "the core's clock",
             unit: "Hz",
             described: (hz, hz),
@@ -179,7 +179,7 @@ impl<'a> Judge<'a> {
             let n = i + 1;
             let of = format!("the size of {}", level.name);
             let size = Claim {
-                keys: keys(&claims::EXPECTED_LEVEL_SIZE, &claims::AGAINST_LEVEL_SIZE, [n.into()]),
+                keys: keys(&claims::DESCRIBED_LEVEL_SIZE, &claims::CHECK_LEVEL_SIZE, [n.into()]),
                 of: &of,
                 unit: "bytes",
                 described: level.size,
@@ -200,7 +200,7 @@ impl<'a> Judge<'a> {
             let why = merged.then_some("; a level near it may have been taken for one with it");
             self.against(&size, interval(capacity), capacity, CAPACITY, why);
             self.latency(
-                keys(&claims::EXPECTED_LEVEL_LATENCY, &claims::AGAINST_LEVEL_LATENCY, [n.into()]),
+                keys(&claims::DESCRIBED_LEVEL_LATENCY, &claims::CHECK_LEVEL_LATENCY, [n.into()]),
                 &level.name,
                 level.latency,
                 tier.latency,
@@ -215,7 +215,7 @@ impl<'a> Judge<'a> {
         notes.extend(self.unrequested());
         let at = wanted as f64;
         let of = "the number of levels";
-        let keys = keys(&claims::EXPECTED_TIERS, &claims::AGAINST_TIERS, []);
+        let keys = keys(&claims::DESCRIBED_TIERS, &claims::CHECK_TIERS, []);
         self.row(&Claim { keys, of, unit: "", described: (at, at) }, verdict, None, None);
         if let Some(row) = self.rows.last_mut() {
             row.notes = notes;
@@ -254,17 +254,17 @@ impl<'a> Judge<'a> {
         let line = h.line(n);
         if let Some(line) = line {
             let of = format!("the line of {}", level.name);
-            let keys = keys(&claims::EXPECTED_LEVEL_LINE, &claims::AGAINST_LEVEL_LINE, [n.into()]);
+            let keys = keys(&claims::DESCRIBED_LEVEL_LINE, &claims::CHECK_LEVEL_LINE, [n.into()]);
             self.count(keys, &of, "bytes", level.line, line, why);
         }
         if let Some(found) = h.number(conflict::TIER_WAYS.at([n.into()])) {
             let of = format!("the number of ways of {}", level.name);
-            let keys = keys(&claims::EXPECTED_LEVEL_WAYS, &claims::AGAINST_LEVEL_WAYS, [n.into()]);
+            let keys = keys(&claims::DESCRIBED_LEVEL_WAYS, &claims::CHECK_LEVEL_WAYS, [n.into()]);
             self.count(keys, &of, "", u64::from(level.ways), found, why);
         }
         if let Some(found) = h.number(conflict::TIER_SETS.at([n.into()])) {
             let of = format!("the number of sets of {}", level.name);
-            let keys = keys(&claims::EXPECTED_LEVEL_SETS, &claims::AGAINST_LEVEL_SETS, [n.into()]);
+            let keys = keys(&claims::DESCRIBED_LEVEL_SETS, &claims::CHECK_LEVEL_SETS, [n.into()]);
             self.count(keys, &of, "", level.sets, found, why);
         }
         let Some(policies) = h.text(conflict::TIER_POLICIES.at([n.into()])) else { return };
@@ -277,7 +277,7 @@ impl<'a> Judge<'a> {
             )
         });
         let of = format!("the replacement of {}", level.name);
-        let keys = keys(&claims::EXPECTED_LEVEL_REPLACEMENT, &claims::AGAINST_LEVEL_REPLACEMENT, [n.into()]);
+        let keys = keys(&claims::DESCRIBED_LEVEL_REPLACEMENT, &claims::CHECK_LEVEL_REPLACEMENT, [n.into()]);
         let claim = Claim { keys, of: &of, unit: "", described: (0.0, 0.0) };
         let at = self.rows.len();
         self.row(&claim, verdict, None, note);
@@ -302,11 +302,11 @@ impl<'a> Judge<'a> {
 
     fn memory(&mut self) {
         let h = self.hierarchy;
-        let open = h.warned("last-tier-open").then_some("; the curve was still rising, so that is a bound");
+        let open = h.warned("no-final-plateau").then_some("; the curve was still rising, so that is a bound");
         // A lower bound contradicts what is below it.
         let open =
             open.filter(|_| self.measured(h.memory.latency).value < self.time(self.described.memory).0);
-        let keys = keys(&claims::EXPECTED_MEMORY_LATENCY, &claims::AGAINST_MEMORY_LATENCY, []);
+        let keys = keys(&claims::DESCRIBED_MEMORY_LATENCY, &claims::CHECK_MEMORY_LATENCY, []);
         self.latency(keys, "memory", self.described.memory, h.memory.latency, open);
     }
 
@@ -319,7 +319,7 @@ impl<'a> Judge<'a> {
             let of = format!("the reach of {}", tlb.name);
             let at = f64::from(tlb.entries);
             let nth = tlb.nth;
-            let both = keys(&claims::EXPECTED_TLB_ENTRIES, &claims::AGAINST_TLB_ENTRIES, [nth.into()]);
+            let both = keys(&claims::DESCRIBED_TLB_ENTRIES, &claims::CHECK_TLB_ENTRIES, [nth.into()]);
             let entries = Claim { keys: both, of: &of, unit: "", described: (at, at) };
             let Some((place, step)) = step_of(&h.tlbs, next, at, tlb.merged) else {
                 let verdict = self.unreached(tlb, h.tlbs.len() > next);
@@ -332,13 +332,13 @@ impl<'a> Judge<'a> {
             self.against(&entries, interval(step.entries), step.entries, ENTRIES, None);
             let of = format!("the penalty of {}", tlb.name);
             let unit = self.time_unit();
-            let both = keys(&claims::EXPECTED_TLB_PENALTY, &claims::AGAINST_TLB_PENALTY, [nth.into()]);
+            let both = keys(&claims::DESCRIBED_TLB_PENALTY, &claims::CHECK_TLB_PENALTY, [nth.into()]);
             let penalty = Claim { keys: both, of: &of, unit, described: self.time(tlb.penalty) };
             let measured = self.measured(step.penalty);
             self.against(&penalty, measured, step.penalty, self.tolerance(PENALTY), None);
             if let Some(ways) = h.number(survey::TLB_WAYS.at([(place + 1).into()])) {
                 let of = format!("the number of ways of {}", tlb.name);
-                let keys = keys(&claims::EXPECTED_TLB_WAYS, &claims::AGAINST_TLB_WAYS, [nth.into()]);
+                let keys = keys(&claims::DESCRIBED_TLB_WAYS, &claims::CHECK_TLB_WAYS, [nth.into()]);
                 self.count(keys, &of, "", u64::from(tlb.ways), ways, None);
             }
         }
@@ -352,13 +352,13 @@ impl<'a> Judge<'a> {
             )
         });
         let (of, at) = ("the number of TLBs", wanted as f64);
-        let keys = keys(&claims::EXPECTED_TLBS, &claims::AGAINST_TLBS, []);
+        let keys = keys(&claims::DESCRIBED_TLBS, &claims::CHECK_TLBS, []);
         self.row(&Claim { keys, of, unit: "", described: (at, at) }, verdict, None, note);
     }
 
     /// What a TLB says without a step in its place; `doubtful`: there are steps that may be none of a TLB.
     fn unreached(&self, tlb: &Tlb, doubtful: bool) -> Verdict {
-        let pages = self.hierarchy.report().of(&survey::PAGES_EXTRA);
+        let pages = self.hierarchy.report().of(&survey::TRANSLATION_ADDED);
         let most = pages.filter_map(|f| f.key.number(Axis::Pages)).max().unwrap_or(0);
         let looked = most >= 2 * u64::from(tlb.entries);
         self.firm(if looked && !tlb.merged && !doubtful { Verdict::Disagrees } else { Verdict::Undecided }).0

@@ -28,7 +28,7 @@ fn survey() -> Report {
         ("tlb.1.penalty", 7.0, "ns", 0.05),
         ("tlb.2.entries", 1024.0, "", 10.0),
         ("tlb.2.penalty", 40.0, "ns", 0.4),
-        ("pages.8192.extra", 41.0, "ns", 0.0),
+        ("translation.8192.added", 41.0, "ns", 0.0),
         ("latency.67108864.time", 200.0, "ns", 1.0),
     ];
     let findings = rows.iter().map(|(name, v, unit, off)| finding(name, *v, unit, *off)).collect();
@@ -114,11 +114,11 @@ fn the_machine_itself_agrees_and_the_rows_say_what_was_described_and_measured() 
     assert!(!contradicted(&checked));
     assert!(checked.facts.contains(&("against".to_owned(), "board".to_owned())));
     let of = |name: &str| checked.findings.iter().find(|f| f.name() == name).expect("a row");
-    let (ought, is) = (of("expected.level.2.latency"), of("against.level.2.latency"));
+    let (ought, is) = (of("described.level.2.latency"), of("check.level.2.latency"));
     assert_eq!((&ought.value, ought.unit), (&Value::Number(20.0), "cycles"));
     assert!(is.low.is_some_and(|low| (low - 19.9).abs() < 1e-9), "{is:?}");
     assert_eq!((is.unit, is.count, is.trials.as_slice()), ("cycles", 40, [7].as_slice()));
-    assert_eq!(of("against.tiers").notes, ["not measured, so not checked: line, ways, sets, replacement"]);
+    assert_eq!(of("check.tiers").notes, ["not measured, so not checked: line, ways, sets, replacement"]);
     // A second check takes the place of the first.
     assert_eq!(check(&checked, &described()).expect("tiers"), checked);
     // In ns where no core clock was measured.
@@ -221,7 +221,7 @@ fn what_is_not_found_is_contradicted_only_where_it_should_have_been() {
 #[test]
 fn a_bound_contradicts_nothing_above_it() {
     let mut report = survey();
-    report.warnings.push(Warning { token: "last-tier-open", text: String::new(), remedy: String::new() });
+    report.warnings.push(Warning { token: "no-final-plateau", text: String::new(), remedy: String::new() });
     let far = Described { memory: (300.0, 300.0), ..described() };
     assert_eq!(odd(&report, &far), ["memory.latency undecided"]);
     let near = Described { memory: (100.0, 100.0), ..described() };

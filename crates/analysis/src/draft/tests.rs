@@ -215,7 +215,7 @@ fn without_a_core_clock_times_are_in_ns_and_what_is_odd_is_said() {
     report.findings.retain(|f| !f.is(&common::CLOCK_CORE_HZ) && !f.is(&survey::TIER_LATENCY_CYCLES));
     report.findings.push(word("disturbed", "yes"));
     report.trust = "virtual".into();
-    for token in ["no-huge-pages", "last-tier-open"] {
+    for token in ["no-huge-pages", "no-final-plateau"] {
         report.warnings.push(Warning { token, text: "odd".into(), remedy: String::new() });
     }
     let d = drafted(&report);
@@ -224,7 +224,7 @@ fn without_a_core_clock_times_are_in_ns_and_what_is_odd_is_said() {
     assert_eq!(key(&d, "memory", 1, "pages").0, Written::Sizes(vec![4096]));
     assert!(key(&d, "memory", 1, "latency").1.contains("a lower bound"));
     let remarks = d.remarks.join("\n");
-    for said in ["disturbed", "behaves like", "Warning of the record, last-tier-open: odd."] {
+    for said in ["disturbed", "behaves like", "Warning of the record, no-final-plateau: odd."] {
         assert!(remarks.contains(said), "{remarks}");
     }
 }

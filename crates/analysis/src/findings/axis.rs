@@ -1,11 +1,11 @@
-//! The axes along which findings lie.
+//! The axes of findings: the coordinates that identify a finding within its metric.
 
-use super::words::{self, Words};
+use super::tokens::{self, Tokens};
 
-/// Declares the axes once: variant, name in patterns and in JSON, words (none: whole numbers from 1), meaning.
+/// Declares the axes once: variant, name in patterns and in JSON, tokens (none: whole numbers from 1), meaning.
 macro_rules! axes {
-    ($($variant:ident $name:literal $words:expr, $about:literal;)*) => {
-        /// What a coordinate of a finding counts or names.
+    ($($variant:ident $name:literal $tokens:expr, $about:literal;)*) => {
+        /// An axis: the quantity or the thing that a coordinate of a finding numbers or names.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Axis {
             $(#[doc = $about] $variant,)*
@@ -21,13 +21,13 @@ macro_rules! axes {
                 match self { $(Axis::$variant => $name,)* }
             }
 
-            /// The words that a coordinate along it may be; `None` where it is a whole number from 1.
+            /// The tokens that a coordinate may be; `None` for a whole number from 1.
             #[must_use]
-            pub fn words(self) -> Option<&'static Words> {
-                match self { $(Axis::$variant => $words,)* }
+            pub fn tokens(self) -> Option<&'static Tokens> {
+                match self { $(Axis::$variant => $tokens,)* }
             }
 
-            /// What it says, in one line.
+            /// Its meaning, in one line.
             #[must_use]
             pub fn about(self) -> &'static str {
                 match self { $(Axis::$variant => $about,)* }
@@ -37,43 +37,45 @@ macro_rules! axes {
 }
 
 axes! {
-    Level "level" None, "level of the memory hierarchy, counted from the core; the last one is memory";
+    Tier "tier" None, "tier of the latency curve, counted from the core; the last one is memory";
+    Level "level" None, "cache level that a source claims, counted from the core";
     Tlb "tlb" None, "TLB, counted from the core";
     Size "size" None, "working set, block or transfer, bytes";
     Stride "stride" None, "distance from one access to the next, bytes";
-    Distance "distance" None, "distance between two accesses: bytes, or accesses in between";
-    Lines "lines" None, "number of lines that are read round and round";
+    Distance "distance" None, "distance between the two addresses of a pair, bytes";
+    LoadsAgo "loads_ago" None, "number of loads since the line was loaded";
+    Lines "lines" None, "number of lines that are read cyclically";
     Pages "pages" None, "number of pages";
     Colours "colours" None, "number of page colours";
     Placement "placement" None, "number of the physical placement";
-    Rank "rank" None, "place in an order, the latest or largest first";
-    Index "index" None, "number of the change of a curve, in order of size";
-    Order "order" Some(&words::ORDER), "order in which a chain visits its lines";
-    Page "page" Some(&words::PAGE), "pages that the memory is mapped in";
-    Prefetch "prefetch" Some(&words::SWITCH), "hardware prefetchers on or off";
-    Towards "towards" Some(&words::TOWARDS), "towards higher or lower addresses";
-    Operation "operation" Some(&words::OPERATION), "what is done to each cell";
-    Attribute "attribute" Some(&words::ATTRIBUTE), "memory attribute of a mapping";
-    Mair "mair" Some(&words::BYTE), "byte of MAIR_EL1, in hexadecimal";
-    Tables "tables" Some(&words::TABLES), "memory type in which page-table walks fetch descriptors";
-    Strategy "strategy" Some(&words::STRATEGY), "how data get between a CPU's packet and a device";
-    Versus "versus" Some(&words::STRATEGY), "the strategy that is compared with the first";
-    Direction "direction" Some(&words::DIRECTION), "which way data go";
-    Source "source" Some(&words::SOURCE), "who claims";
-    Side "side" Some(&words::SIDE), "what a level holds";
-    Policy "policy" Some(&words::POLICY), "replacement policy";
-    Place "place" Some(&words::PLACE), "point of a wake-up that is timed";
-    Condition "condition" Some(&words::CONDITION), "co-running load, or state of the caches";
-    Quantile "quantile" Some(&words::PERCENTILE), "quantile of the activations";
-    Rate "rate" Some(&words::RATE), "what a co-running load counts";
-    Resource "resource" Some(&words::RESOURCE), "what tasks wait for";
-    Stage "stage" Some(&words::STAGE), "part of a wake-up";
-    Cause "cause" Some(&words::CAUSE), "what has the period of late activations";
-    Factor "factor" Some(&words::FACTOR), "pure factor of the randomised design";
-    With "with" Some(&words::FACTOR), "the factor that acts together with the first";
-    Stressor "stressor" Some(&words::STRESS), "what a worker of the load does";
-    Mode "mode" Some(&words::MODE), "what becomes of a worker's block";
-    Statistic "statistic" Some(&words::STATISTIC), "statistic of a curve of the sweep";
+    Rank "rank" None, "rank by size or latency, the largest first";
+    Index "index" None, "number of the change-point, in order of size";
+    Order "order" Some(&tokens::ORDER), "order in which a chain visits its lines";
+    Page "page" Some(&tokens::PAGE), "page size of the mapping";
+    Prefetch "prefetch" Some(&tokens::SWITCH), "hardware prefetchers on or off";
+    Towards "towards" Some(&tokens::TOWARDS), "towards higher or lower addresses";
+    Operation "operation" Some(&tokens::OPERATION), "operation on each element";
+    Attribute "attribute" Some(&tokens::ATTRIBUTE), "memory attribute of a mapping";
+    Mair "mair" Some(&tokens::BYTE), "byte of MAIR_EL1, in hexadecimal";
+    Tables "tables" Some(&tokens::TABLES), "memory type with which page-table walks fetch descriptors";
+    Strategy "strategy" Some(&tokens::STRATEGY), "path of data between a packet and a device";
+    Versus "versus" Some(&tokens::STRATEGY), "the strategy that is compared with the first";
+    Direction "direction" Some(&tokens::DIRECTION), "direction of a transfer";
+    Source "source" Some(&tokens::SOURCE), "source of a claim";
+    Side "side" Some(&tokens::SIDE), "contents of a cache level";
+    Policy "policy" Some(&tokens::POLICY), "replacement policy";
+    Place "place" Some(&tokens::PLACE), "point of a wake-up that is timed";
+    Condition "condition" Some(&tokens::CONDITION), "co-running load, or state of the caches";
+    Quantile "quantile" Some(&tokens::PERCENTILE), "quantile of the activations";
+    Rate "rate" Some(&tokens::RATE), "quantity that a co-running load counts";
+    Resource "resource" Some(&tokens::RESOURCE), "resource that tasks wait for";
+    Stage "stage" Some(&tokens::STAGE), "part of a wake-up";
+    Cause "cause" Some(&tokens::CAUSE), "mechanism with the period of late activations";
+    Factor "factor" Some(&tokens::FACTOR), "factor of the randomised design";
+    With "with" Some(&tokens::FACTOR), "the factor that interacts with the first";
+    Stressor "stressor" Some(&tokens::STRESS), "activity of a load's worker";
+    Mode "mode" Some(&tokens::MODE), "treatment of a worker's block after each pass";
+    Statistic "statistic" Some(&tokens::STATISTIC), "statistic of a curve of the sweep";
 }
 
 impl Axis {

@@ -1,6 +1,6 @@
 //! What a finding says beyond its value, for programs.
 
-use super::words::Words;
+use super::tokens::Tokens;
 
 /// On what a value rests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -53,7 +53,7 @@ pub struct Field {
     /// What it says, in one line, with its unit where it has one.
     pub about: &'static str,
     /// The list that its words are of; without one they may be any text.
-    pub words: Option<&'static Words>,
+    pub words: Option<&'static Tokens>,
 }
 
 impl Field {
@@ -65,7 +65,7 @@ impl Field {
 
     /// The same, of words of a list.
     #[must_use]
-    pub const fn of(self, words: &'static Words) -> Field {
+    pub const fn of(self, words: &'static Tokens) -> Field {
         Field { words: Some(words), ..self }
     }
 }
@@ -77,11 +77,11 @@ pub enum Item {
     Flag(bool),
     /// A number, in the unit that the field declares.
     Number(f64),
-    /// A word or a text.
-    Word(String),
-    /// Words, in order.
-    Words(Vec<String>),
-    /// Words and numbers, in order.
+    /// A token or a text.
+    Token(String),
+    /// Tokens, in order.
+    Tokens(Vec<String>),
+    /// Names and numbers, in order.
     Numbers(Vec<(String, f64)>),
 }
 
@@ -121,7 +121,7 @@ impl Detail {
     #[must_use]
     pub fn word(&self, field: Field) -> Option<&str> {
         match self.get(field) {
-            Some(Item::Word(word)) => Some(word),
+            Some(Item::Token(word)) => Some(word),
             _ => None,
         }
     }
@@ -130,7 +130,7 @@ impl Detail {
     #[must_use]
     pub fn words(&self, field: Field) -> &[String] {
         match self.get(field) {
-            Some(Item::Words(words)) => words,
+            Some(Item::Tokens(words)) => words,
             _ => &[],
         }
     }
@@ -153,8 +153,8 @@ impl Detail {
     #[must_use]
     pub fn map_text(&self, with: impl Fn(&String) -> String) -> Detail {
         let item = |item: &Item| match item {
-            Item::Word(word) => Item::Word(with(word)),
-            Item::Words(words) => Item::Words(words.iter().map(&with).collect()),
+            Item::Token(word) => Item::Token(with(word)),
+            Item::Tokens(words) => Item::Tokens(words.iter().map(&with).collect()),
             Item::Numbers(pairs) => Item::Numbers(pairs.iter().map(|(word, v)| (with(word), *v)).collect()),
             other => other.clone(),
         };

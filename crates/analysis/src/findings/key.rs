@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::axis::Axis;
 use super::metric::Metric;
-use super::words::whole;
+use super::tokens::whole;
 
 /// A coordinate along an axis. Words are ordered as their list is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,7 +20,7 @@ pub enum Coordinate {
 impl Coordinate {
     /// Reads a part of a name.
     fn read(axis: Axis, part: &str) -> Option<Coordinate> {
-        match axis.words() {
+        match axis.tokens() {
             None => whole(part).map(Coordinate::Number),
             Some(words) => words.find(part).map(|(place, number)| Coordinate::Word(place, number)),
         }
@@ -32,7 +32,7 @@ impl Coordinate {
         match self {
             Coordinate::Number(number) => number.to_string(),
             Coordinate::Word(place, number) => {
-                axis.words().map_or_else(String::new, |words| words.write(*place, *number))
+                axis.tokens().map_or_else(String::new, |words| words.write(*place, *number))
             }
             Coordinate::Text(text) => escaped(text).into_owned(),
         }

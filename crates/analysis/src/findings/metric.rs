@@ -2,18 +2,18 @@
 
 use super::axis::Axis;
 use super::detail::Field;
-pub use super::words::UNITS;
-use super::words::Words;
+use super::tokens::Tokens;
+pub use super::tokens::UNITS;
 
 /// What a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A number.
     Number,
-    /// One word of a list.
-    Word(&'static Words),
-    /// Words of a list, separated by commas; `none` where there are none.
-    Words(&'static Words),
+    /// One token of a list.
+    Token(&'static Tokens),
+    /// Tokens of a list, separated by commas; `none` if there are none.
+    Tokens(&'static Tokens),
     /// Any text.
     Text,
     /// A distribution: a histogram of samples, and no finding.
@@ -119,16 +119,16 @@ impl Metric {
         Metric { pattern, units, kind, bounds, better, about, detail, timed, compared }
     }
 
-    /// The same, of one word of a list.
+    /// The same, of one token of a list.
     #[must_use]
-    pub const fn word(self, words: &'static Words) -> Metric {
-        Metric { kind: Kind::Word(words), ..self }
+    pub const fn token(self, tokens: &'static Tokens) -> Metric {
+        Metric { kind: Kind::Token(tokens), ..self }
     }
 
-    /// The same, of words of a list, separated by commas.
+    /// The same, of tokens of a list, separated by commas.
     #[must_use]
-    pub const fn words(self, words: &'static Words) -> Metric {
-        Metric { kind: Kind::Words(words), ..self }
+    pub const fn tokens(self, tokens: &'static Tokens) -> Metric {
+        Metric { kind: Kind::Tokens(tokens), ..self }
     }
 
     /// The same, of any text.

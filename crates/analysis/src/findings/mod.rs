@@ -9,7 +9,7 @@ mod detail;
 mod key;
 mod metric;
 mod report;
-pub mod words;
+pub mod tokens;
 
 pub use axis::Axis;
 pub use detail::{Basis, Detail, Field, Item};

@@ -1,138 +1,146 @@
-//! What is claimed of a machine, and what a measurement says of it.
+//! Metrics of claims about a machine, and of the checks of claims and descriptions against a measurement.
 
-use crate::findings::{Compared, Field, Metric, metrics, words};
+use crate::findings::{Compared, Field, Metric, metrics, tokens};
 
-/// The part of the level that a verdict is about was not measured.
+/// The claimed property was not measured.
 pub const UNMEASURED: Field =
-    Field::new("unmeasured", "true where what is claimed was not measured, so that the claim stays open");
+    Field::new("unmeasured", "true if the claimed property was not measured: the claim stays undecided");
 
 metrics! {
     CLAIM_LEVEL_SIZE "claim.{source}.level.{level}.{side}.size" ["bytes"]
-        "size of the Nth level, as the source says"
+        "size of a cache level, claimed by a source"
         .compared(Compared::OnRequest);
     CLAIM_LEVEL_LINE "claim.{source}.level.{level}.{side}.line" ["bytes"]
-        "its line, as the source says"
+        "line size of a cache level, claimed by a source"
         .compared(Compared::OnRequest);
     CLAIM_LEVEL_WAYS "claim.{source}.level.{level}.{side}.ways" [""]
-        "its ways, as the source says"
+        "associativity of a cache level, claimed by a source"
         .compared(Compared::OnRequest);
     CLAIM_LEVEL_SETS "claim.{source}.level.{level}.{side}.sets" [""]
-        "its sets, as the source says"
+        "number of sets of a cache level, claimed by a source"
         .compared(Compared::OnRequest);
     VERDICT_LEVEL_SIZE "verdict.level.{level}.size" [""]
-        "is the claimed size what was measured; the sentence is in the notes"
-        .word(&words::VERDICT);
+        "whether the claimed size agrees with the measurement; the notes have the reason"
+        .token(&tokens::VERDICT);
     VERDICT_LEVEL_LINE "verdict.level.{level}.line" [""]
-        "is the claimed line what was measured"
-        .word(&words::VERDICT).detail(&[UNMEASURED]);
+        "whether the claimed line size agrees with the measurement"
+        .token(&tokens::VERDICT).detail(&[UNMEASURED]);
     VERDICT_LEVEL_WAYS "verdict.level.{level}.ways" [""]
-        "are the claimed ways what was measured"
-        .word(&words::VERDICT).detail(&[UNMEASURED]);
+        "whether the claimed associativity agrees with the measurement"
+        .token(&tokens::VERDICT).detail(&[UNMEASURED]);
     VERDICT_LEVEL_SETS "verdict.level.{level}.sets" [""]
-        "are the claimed sets what was measured"
-        .word(&words::VERDICT).detail(&[UNMEASURED]);
-    AGAINST_CORE_CLOCK "against.core.clock" ["Hz"]
-        "report --against: is the described core clock what was measured"
-        .word(&words::VERDICT);
-    AGAINST_TIERS "against.tiers" [""]
-        "are there as many tiers as the description has levels"
-        .word(&words::VERDICT);
-    AGAINST_LEVEL_SIZE "against.level.{level}.size" ["bytes"]
-        "is the described size; the interval is the measured one"
-        .word(&words::VERDICT);
-    AGAINST_LEVEL_LATENCY "against.level.{level}.latency" ["cycles", "ns"]
-        "is the described latency"
-        .word(&words::VERDICT);
-    AGAINST_LEVEL_LINE "against.level.{level}.line" ["bytes"]
-        "is the described line, where one was measured"
-        .word(&words::VERDICT);
-    AGAINST_LEVEL_WAYS "against.level.{level}.ways" [""]
-        "are the described ways, where they were measured"
-        .word(&words::VERDICT);
-    AGAINST_LEVEL_SETS "against.level.{level}.sets" [""]
-        "are the described sets, where they were measured"
-        .word(&words::VERDICT);
-    AGAINST_LEVEL_REPLACEMENT "against.level.{level}.replacement" [""]
-        "is the described policy among those that fit"
-        .word(&words::VERDICT);
-    AGAINST_MEMORY_LATENCY "against.memory.latency" ["cycles", "ns"]
-        "is the described latency of memory"
-        .word(&words::VERDICT);
-    AGAINST_TLBS "against.tlbs" [""]
-        "are there as many TLBs as described and to be seen"
-        .word(&words::VERDICT);
-    AGAINST_TLB_ENTRIES "against.tlb.{tlb}.entries" [""]
-        "are the described entries of the Nth TLB"
-        .word(&words::VERDICT);
-    AGAINST_TLB_PENALTY "against.tlb.{tlb}.penalty" ["cycles", "ns"]
-        "is what its miss costs, of the last one the walk"
-        .word(&words::VERDICT);
-    AGAINST_TLB_WAYS "against.tlb.{tlb}.ways" [""]
-        "are its described ways, where they were measured"
-        .word(&words::VERDICT);
-    EXPECTED_CORE_CLOCK "expected.core.clock" ["Hz"]
-        "report --against: the described core clock";
-    EXPECTED_TIERS "expected.tiers" [""]
-        "levels that the description has before memory";
-    EXPECTED_LEVEL_SIZE "expected.level.{level}.size" ["bytes"]
-        "where the Nth level as described should end";
-    EXPECTED_LEVEL_LATENCY "expected.level.{level}.latency" ["cycles", "ns"]
-        "a load's time from it as described";
-    EXPECTED_LEVEL_LINE "expected.level.{level}.line" ["bytes"]
-        "its described line";
-    EXPECTED_LEVEL_WAYS "expected.level.{level}.ways" [""]
-        "its described ways";
-    EXPECTED_LEVEL_SETS "expected.level.{level}.sets" [""]
-        "its described sets";
-    EXPECTED_LEVEL_REPLACEMENT "expected.level.{level}.replacement" [""]
-        "its described replacement policy"
-        .word(&words::POLICY);
-    EXPECTED_MEMORY_LATENCY "expected.memory.latency" ["cycles", "ns"]
-        "a load's time from memory as described";
-    EXPECTED_TLBS "expected.tlbs" [""]
-        "TLBs that a survey of the description should see";
-    EXPECTED_TLB_ENTRIES "expected.tlb.{tlb}.entries" [""]
-        "entries of the Nth TLB as described";
-    EXPECTED_TLB_PENALTY "expected.tlb.{tlb}.penalty" ["cycles", "ns"]
-        "what its miss should cost as described";
-    EXPECTED_TLB_WAYS "expected.tlb.{tlb}.ways" [""]
-        "its described ways";
+        "whether the claimed number of sets agrees with the measurement"
+        .token(&tokens::VERDICT).detail(&[UNMEASURED]);
+    CHECK_CORE_CLOCK "check.core.clock" ["Hz"]
+        "report --against: whether the described core clock agrees with the measurement"
+        .token(&tokens::VERDICT);
+    CHECK_TIERS "check.tiers" [""]
+        "whether the number of tiers agrees with the levels of the description"
+        .token(&tokens::VERDICT);
+    CHECK_LEVEL_SIZE "check.level.{level}.size" ["bytes"]
+        "whether the described size agrees; the interval is the measured one"
+        .token(&tokens::VERDICT);
+    CHECK_LEVEL_LATENCY "check.level.{level}.latency" ["cycles", "ns"]
+        "whether the described latency agrees"
+        .token(&tokens::VERDICT);
+    CHECK_LEVEL_LINE "check.level.{level}.line" ["bytes"]
+        "whether the described line size agrees, if it was measured"
+        .token(&tokens::VERDICT);
+    CHECK_LEVEL_WAYS "check.level.{level}.ways" [""]
+        "whether the described associativity agrees, if it was measured"
+        .token(&tokens::VERDICT);
+    CHECK_LEVEL_SETS "check.level.{level}.sets" [""]
+        "whether the described number of sets agrees, if it was measured"
+        .token(&tokens::VERDICT);
+    CHECK_LEVEL_REPLACEMENT "check.level.{level}.replacement" [""]
+        "whether the described policy is among those that fit"
+        .token(&tokens::VERDICT);
+    CHECK_MEMORY_LATENCY "check.memory.latency" ["cycles", "ns"]
+        "whether the described memory latency agrees"
+        .token(&tokens::VERDICT);
+    CHECK_TLBS "check.tlbs" [""]
+        "whether the number of TLBs agrees with those of the description that are observable"
+        .token(&tokens::VERDICT);
+    CHECK_TLB_ENTRIES "check.tlb.{tlb}.entries" [""]
+        "whether the described entries of a TLB agree"
+        .token(&tokens::VERDICT);
+    CHECK_TLB_PENALTY "check.tlb.{tlb}.penalty" ["cycles", "ns"]
+        "whether the described miss penalty of a TLB agrees; of the last TLB, the page walk"
+        .token(&tokens::VERDICT);
+    CHECK_TLB_WAYS "check.tlb.{tlb}.ways" [""]
+        "whether the described associativity of a TLB agrees, if it was measured"
+        .token(&tokens::VERDICT);
+    DESCRIBED_CORE_CLOCK "described.core.clock" ["Hz"]
+        "report --against: described core clock";
+    DESCRIBED_TIERS "described.tiers" [""]
+        "number of levels before memory in the description";
+    DESCRIBED_LEVEL_SIZE "described.level.{level}.size" ["bytes"]
+        "working set at which latency should rise beyond a described level";
+    DESCRIBED_LEVEL_LATENCY "described.level.{level}.latency" ["cycles", "ns"]
+        "described latency of a level";
+    DESCRIBED_LEVEL_LINE "described.level.{level}.line" ["bytes"]
+        "described line size of a level";
+    DESCRIBED_LEVEL_WAYS "described.level.{level}.ways" [""]
+        "described associativity of a level";
+    DESCRIBED_LEVEL_SETS "described.level.{level}.sets" [""]
+        "described number of sets of a level";
+    DESCRIBED_LEVEL_REPLACEMENT "described.level.{level}.replacement" [""]
+        "described replacement policy of a level"
+        .token(&tokens::POLICY);
+    DESCRIBED_MEMORY_LATENCY "described.memory.latency" ["cycles", "ns"]
+        "described memory latency";
+    DESCRIBED_TLBS "described.tlbs" [""]
+        "number of TLBs that a survey of the described machine should observe";
+    DESCRIBED_TLB_ENTRIES "described.tlb.{tlb}.entries" [""]
+        "described entries of a TLB";
+    DESCRIBED_TLB_PENALTY "described.tlb.{tlb}.penalty" ["cycles", "ns"]
+        "described miss penalty of a TLB";
+    DESCRIBED_TLB_WAYS "described.tlb.{tlb}.ways" [""]
+        "described associativity of a TLB";
 }
 
-/// What `report --against` checks of a description.
+/// A check of `report --against`: one property of a description.
 #[derive(Clone, Copy, Debug)]
 pub struct Check {
-    /// What is claimed; `{}` stands for the number of the level or TLB.
-    pub says: &'static str,
-    /// What the measurement says of it.
+    /// The checked property, for people; `{}` is replaced by the number of the level or TLB.
+    pub property: &'static str,
+    /// The result of the check.
     pub verdict: &'static Metric,
-    /// What a survey of the described machine should find.
-    pub expected: &'static Metric,
+    /// The value that a survey of the described machine should find.
+    pub described: &'static Metric,
 }
 
 /// Every check of a description.
 pub static CHECKS: &[Check] = &[
-    Check { says: "core clock", verdict: &AGAINST_CORE_CLOCK, expected: &EXPECTED_CORE_CLOCK },
-    Check { says: "tiers", verdict: &AGAINST_TIERS, expected: &EXPECTED_TIERS },
-    Check { says: "level {} size", verdict: &AGAINST_LEVEL_SIZE, expected: &EXPECTED_LEVEL_SIZE },
-    Check { says: "level {} latency", verdict: &AGAINST_LEVEL_LATENCY, expected: &EXPECTED_LEVEL_LATENCY },
-    Check { says: "level {} line", verdict: &AGAINST_LEVEL_LINE, expected: &EXPECTED_LEVEL_LINE },
-    Check { says: "level {} ways", verdict: &AGAINST_LEVEL_WAYS, expected: &EXPECTED_LEVEL_WAYS },
-    Check { says: "level {} sets", verdict: &AGAINST_LEVEL_SETS, expected: &EXPECTED_LEVEL_SETS },
+    Check { property: "core clock", verdict: &CHECK_CORE_CLOCK, described: &DESCRIBED_CORE_CLOCK },
+    Check { property: "tiers", verdict: &CHECK_TIERS, described: &DESCRIBED_TIERS },
+    Check { property: "level {} size", verdict: &CHECK_LEVEL_SIZE, described: &DESCRIBED_LEVEL_SIZE },
     Check {
-        says: "level {} replacement",
-        verdict: &AGAINST_LEVEL_REPLACEMENT,
-        expected: &EXPECTED_LEVEL_REPLACEMENT,
+        property: "level {} latency",
+        verdict: &CHECK_LEVEL_LATENCY,
+        described: &DESCRIBED_LEVEL_LATENCY,
     },
-    Check { says: "memory latency", verdict: &AGAINST_MEMORY_LATENCY, expected: &EXPECTED_MEMORY_LATENCY },
-    Check { says: "tlbs", verdict: &AGAINST_TLBS, expected: &EXPECTED_TLBS },
-    Check { says: "tlb {} entries", verdict: &AGAINST_TLB_ENTRIES, expected: &EXPECTED_TLB_ENTRIES },
-    Check { says: "tlb {} penalty", verdict: &AGAINST_TLB_PENALTY, expected: &EXPECTED_TLB_PENALTY },
-    Check { says: "tlb {} ways", verdict: &AGAINST_TLB_WAYS, expected: &EXPECTED_TLB_WAYS },
+    Check { property: "level {} line", verdict: &CHECK_LEVEL_LINE, described: &DESCRIBED_LEVEL_LINE },
+    Check { property: "level {} ways", verdict: &CHECK_LEVEL_WAYS, described: &DESCRIBED_LEVEL_WAYS },
+    Check { property: "level {} sets", verdict: &CHECK_LEVEL_SETS, described: &DESCRIBED_LEVEL_SETS },
+    Check {
+        property: "level {} replacement",
+        verdict: &CHECK_LEVEL_REPLACEMENT,
+        described: &DESCRIBED_LEVEL_REPLACEMENT,
+    },
+    Check {
+        property: "memory latency",
+        verdict: &CHECK_MEMORY_LATENCY,
+        described: &DESCRIBED_MEMORY_LATENCY,
+    },
+    Check { property: "tlbs", verdict: &CHECK_TLBS, described: &DESCRIBED_TLBS },
+    Check { property: "tlb {} entries", verdict: &CHECK_TLB_ENTRIES, described: &DESCRIBED_TLB_ENTRIES },
+    Check { property: "tlb {} penalty", verdict: &CHECK_TLB_PENALTY, described: &DESCRIBED_TLB_PENALTY },
+    Check { property: "tlb {} ways", verdict: &CHECK_TLB_WAYS, described: &DESCRIBED_TLB_WAYS },
 ];
 
-/// Is it a row of `report --against`: what is expected, or what the measurement says of it?
+/// Returns whether a metric belongs to `report --against`: a described value, or the result of a check.
 #[must_use]
 pub fn is_check(metric: &Metric) -> bool {
-    CHECKS.iter().any(|check| check.verdict == metric || check.expected == metric)
+    CHECKS.iter().any(|check| check.verdict == metric || check.described == metric)
 }

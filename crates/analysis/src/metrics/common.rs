@@ -1,26 +1,26 @@
-//! What every experiment finds.
+//! Metrics that every experiment may report.
 
-use crate::findings::{Compared, metrics, words};
+use crate::findings::{Compared, metrics, tokens};
 
 metrics! {
     DISTURBED "disturbed" [""]
-        "did other work disturb the measurement; the causes are in the notes"
-        .word(&words::DISTURBED);
+        "whether something disturbed the measurement (other work, a changed core clock); the causes are in the notes"
+        .token(&tokens::DISTURBED);
     BIAS_TIMER "bias.timer" ["ticks", "cycles"]
-        "what reading the clock adds to a timed interval"
+        "time that reading the clock adds to a timed interval"
         .signed().compared(Compared::OnRequest);
     BIAS_WALK "bias.walk" ["ns"]
-        "translation in a load of the latency curve's largest steps; base pages only"
+        "translation time in a load of the latency curve's largest working sets; base pages only"
         .signed().compared(Compared::OnRequest);
     BIAS_SAMPLE "bias.sample" ["cycles", "ns"]
-        "what timing adds to a sample of single loads; taken off the peaks, not off the histograms"
+        "time that timing adds to a sample of single loads; subtracted from the peaks, not from the histograms"
         .signed();
-    PROVEN "proven" ["samples"]
-        "samples that proved their work, of an emulator, whose times are not shown";
+    SAMPLES_VERIFIED "samples.verified" ["samples"]
+        "number of samples whose work was verified, on an emulator, whose times are not shown";
     CLOCK_CORE_HZ "clock.core_hz" ["Hz"]
-        "core clock while measuring, from a chain of dependent instructions"
+        "core clock during the measurement, from a chain of dependent instructions"
         .compared(Compared::OnRequest);
     CLOCK_TICK_HZ "clock.tick_hz" ["Hz"]
-        "rate of the counter that was read"
+        "frequency of the counter that serves as clock"
         .compared(Compared::OnRequest);
 }

@@ -1,46 +1,46 @@
-//! What `fathom latency` finds, and the points of every latency curve.
+//! Metrics of `fathom latency`, and the points of every latency curve.
 
-use crate::findings::{Compared, Field, metrics, words};
+use crate::findings::{Compared, Field, metrics, tokens};
 
-/// The probe refused the trials of a ladder step of a ladder.
+/// The probe refused the trials of a ladder step.
 pub const REFUSED: Field =
-    Field::new("refused", "true where it was refused: the value is null, and the reason is in the notes");
+    Field::new("refused", "true if it was refused: the value is null, and the notes have the reason");
 
 metrics! {
     LATENCY_TIME "latency.{size}.time" ["ns"]
-        "load-to-use time at a working set of BYTES, in an order that no prefetch foresees"
+        "load-to-use latency of a working set, in an order that no prefetcher predicts"
         .less_is_better().timed().compared(Compared::In("latency"));
     LATENCY_CYCLES "latency.{size}.cycles" ["cycles"]
-        "the same in core cycles"
+        "load-to-use latency of a working set, in core cycles"
         .less_is_better().compared(Compared::In("latency"));
     LATENCY_PEAK "latency.{size}.peak" ["cycles", "ns"]
-        "median of the largest group of single loads, a load, less the bias"
+        "median of the main peak of the histogram of single loads, less the bias"
         .less_is_better().compared(Compared::In("latency"));
     LATENCY_SINGLE "latency.{size}.single" ["cycles", "ns"]
-        "single loads at a working set of BYTES, with the bias"
+        "histogram of single loads in a working set, bias included"
         .histogram();
     LATENCY_ORDER_TIME "latency.{size}.order.{order}.time" ["ns"]
-        "ladder of orders: load-to-use time at a working set of BYTES in this order"
+        "load-to-use latency of a working set in this order"
         .less_is_better().detail(&[REFUSED]).timed().compared(Compared::In("latency"));
     LATENCY_ORDER_PEAK "latency.{size}.order.{order}.peak" ["cycles", "ns"]
-        "the main peak of its single loads"
+        "main peak of the single loads in this order"
         .less_is_better().compared(Compared::In("latency"));
     LATENCY_PAGE_TIME "latency.{size}.page.{page}.time" ["ns"]
-        "ladder of pages: the same in random order and pages of this kind; null where they were refused"
+        "load-to-use latency of a working set in random order, in pages of this size; null if they were refused"
         .less_is_better().detail(&[REFUSED]).timed().compared(Compared::In("latency"));
     LATENCY_PAGE_PEAK "latency.{size}.page.{page}.peak" ["cycles", "ns"]
-        "the main peak of its single loads"
+        "main peak of the single loads in pages of this size"
         .less_is_better().compared(Compared::In("latency"));
     LATENCY_PLACEMENT_TIME "latency.{size}.placement.{placement}.time" ["ns"]
-        "ladder of placements: the same at the Nth place"
+        "load-to-use latency of a working set at one of several physical placements"
         .less_is_better().detail(&[REFUSED]).timed().compared(Compared::In("latency"));
     LATENCY_PREFETCH_TIME "latency.{size}.prefetch.{prefetch}.time" ["ns"]
-        "ladder of prefetch: load-to-use time in ascending order with prefetchers on or off; null where refused"
+        "load-to-use latency in ascending order, prefetchers on or off; null if refused"
         .less_is_better().detail(&[REFUSED]).timed().compared(Compared::In("latency"));
     LATENCY_PREFETCH_PEAK "latency.{size}.prefetch.{prefetch}.peak" ["cycles", "ns"]
-        "the main peak of its single loads"
+        "main peak of the single loads, prefetchers on or off"
         .less_is_better().compared(Compared::In("latency"));
     LATENCY_TLB "latency.{size}.tlb" [""]
-        "do the loads of random order walk"
-        .word(&words::TLB).compared(Compared::In("latency"));
+        "whether the loads in random order hit a TLB or cause page walks"
+        .token(&tokens::TLB).compared(Compared::In("latency"));
 }

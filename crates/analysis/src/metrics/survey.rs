@@ -1,55 +1,57 @@
-//! What `fathom survey` finds.
+//! Metrics of `fathom survey`.
 
 use crate::findings::{Compared, Field, metrics};
 
-/// The step need be no TLB.
-pub const MAYBE_TABLES: Field =
-    Field::new("maybe_tables", "true where the step may be page tables that leave a cache, and no TLB");
+/// The rise may have another cause than a TLB.
+pub const MAYBE_TABLES: Field = Field::new(
+    "maybe_tables",
+    "true if the rise may come from page tables that no longer fit a cache, not from a TLB",
+);
 
 metrics! {
-    TIER_LATENCY "tier.{level}.latency" ["ns"]
-        "load-to-use time of the Nth tier, counted from the core"
+    TIER_LATENCY "tier.{tier}.latency" ["ns"]
+        "load-to-use latency of a tier"
         .less_is_better().timed();
-    TIER_LATENCY_CYCLES "tier.{level}.latency_cycles" ["cycles"]
-        "the same in core cycles"
+    TIER_LATENCY_CYCLES "tier.{tier}.latency_cycles" ["cycles"]
+        "load-to-use latency of a tier, in core cycles"
         .less_is_better();
-    TIER_CAPACITY "tier.{level}.capacity" ["bytes"]
-        "largest working set before the rise; the last tier has none"
+    TIER_CAPACITY "tier.{tier}.capacity" ["bytes"]
+        "largest working set before latency rises; the last tier has none"
         .more_is_better();
     TLB_ENTRIES "tlb.{tlb}.entries" [""]
-        "pages that the Nth TLB reaches"
+        "number of pages that a TLB covers"
         .more_is_better().detail(&[MAYBE_TABLES]);
     TLB_PENALTY "tlb.{tlb}.penalty" ["ns"]
-        "what a load pays more when the Nth TLB misses and the next one answers"
+        "added latency of a load when a TLB misses and the next one hits"
         .less_is_better();
     TLB_WAYS "tlb.{tlb}.ways" [""]
-        "its ways, from pages that conflict";
+        "associativity of a TLB, from pages that conflict";
     TLB_SETS "tlb.{tlb}.sets" [""]
-        "its sets; one where it is fully associative";
+        "number of sets of a TLB; 1 if it is fully associative";
     TLB_HUGE_ENTRIES "tlb.huge.{tlb}.entries" [""]
-        "huge pages that the Nth TLB for them reaches"
+        "number of huge pages that a TLB covers"
         .more_is_better().detail(&[MAYBE_TABLES]);
     TLB_HUGE_PENALTY "tlb.huge.{tlb}.penalty" ["ns"]
-        "what a load pays more when it misses and the next one answers"
+        "added latency of a load when a TLB for huge pages misses and the next one hits"
         .less_is_better();
     TLB_HUGE_PAGES "tlb.huge.pages" [""]
-        "huge pages up to which no rise was seen; only where none was";
+        "number of huge pages up to which latency does not rise; only if it does not rise at all";
     WALK_LATENCY "walk.latency" ["ns"]
-        "what a page walk adds to a load"
+        "latency that a page walk adds to a load"
         .less_is_better().timed();
     WALK_SHARE "walk.share" [""]
-        "part of the time of a random far load that is translation, 0 to 1"
+        "share of a random far load's latency that is address translation, 0 to 1"
         .share();
-    PAGES_EXTRA "pages.{pages}.extra" ["ns"]
-        "what a load pays more on N pages than on as many lines packed"
+    TRANSLATION_ADDED "translation.{pages}.added" ["ns"]
+        "added latency of a load when its lines are on as many pages, compared with the same number of lines packed"
         .signed().compared(Compared::OnRequest);
     PREFETCH_ORDER_TIME "prefetch.{order}.time" ["ns"]
-        "time a load when a large working set is read in this order"
+        "time per load when a large working set is read in this order"
         .less_is_better().timed();
     PREFETCH_GAIN "prefetch.gain" [""]
-        "time in random order over that in ascending order";
-    PREFETCH_REACH "prefetch.reach.{towards}" [""]
-        "longest stride, in lines, up to which all are clearly faster than a random order inside pages";
-    PREFETCH_TEMPORAL "prefetch.temporal" [""]
-        "time in an order that never comes again over that in a random one that does";
+        "ratio of the time in random order to that in ascending order";
+    PREFETCH_MAX_STRIDE_LINES "prefetch.max_stride_lines.{towards}" [""]
+        "largest stride, in lines, up to which every stride is significantly faster than random order inside pages";
+    PREFETCH_REPEAT_GAIN "prefetch.repeat_gain" [""]
+        "ratio of the time in a random order that never repeats to that in one that does";
 }

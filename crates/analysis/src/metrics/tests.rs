@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::REGISTRY;
-use crate::findings::{Axis, Coordinate, Key, Kind, Metric, UNITS, words};
+use crate::findings::{Axis, Coordinate, Key, Kind, Metric, UNITS, tokens};
 
 /// A key of a metric: each word of an axis, or some number.
 fn any_key() -> impl Strategy<Value = Key> {
@@ -9,11 +9,11 @@ fn any_key() -> impl Strategy<Value = Key> {
     (prop::sample::select(all), prop::collection::vec((any::<prop::sample::Index>(), 1..=u64::MAX), 4))
         .prop_map(|(metric, draws)| {
             let at = metric.axes().zip(draws).map(|(axis, (index, number))| {
-                let coordinate = match axis.words() {
+                let coordinate = match axis.tokens() {
                     None => Coordinate::Number(number),
                     Some(words) => {
                         let place = index.index(words.values.len());
-                        let numbered = words::numbered(words.values[place]).is_some();
+                        let numbered = tokens::numbered(words.values[place]).is_some();
                         Coordinate::Word(place, if numbered { number } else { 0 })
                     }
                 };
@@ -44,8 +44,8 @@ fn names_that_follow_no_pattern_are_none() {
         "prefetch.backward.time",
         "claim.rumour.level.1.data.size",
         "latency.18446744073709551616.time",
-        "sweep.vm.hang.4096.1048576.p50",
-        "sweep.vm.hang0.4096.1048576.p50",
+        "sweep.vm.hold.4096.1048576.p50",
+        "sweep.vm.hold0.4096.1048576.p50",
     ] {
         assert_eq!(REGISTRY.key(wrong), None, "{wrong}");
     }
@@ -53,9 +53,9 @@ fn names_that_follow_no_pattern_are_none() {
 
 #[test]
 fn a_word_may_end_with_a_number() {
-    let key = REGISTRY.key("sweep.vm.hang2.4096.1048576.p50");
+    let key = REGISTRY.key("sweep.vm.hold2.4096.1048576.p50");
     let key = key.expect("a key");
-    assert_eq!(key.word(Axis::Mode).as_deref(), Some("hang2"));
+    assert_eq!(key.word(Axis::Mode).as_deref(), Some("hold2"));
     assert_eq!(key.number(Axis::Stride), Some(4096));
 }
 
@@ -99,10 +99,12 @@ fn metrics_are_declared_whole_and_once() {
 #[test]
 fn words_of_claims_are_those_that_claims_are_decoded_to() {
     let sources: Vec<&str> = crate::claims::Source::ALL.iter().map(|s| s.token()).collect();
-    assert_eq!(words::SOURCE.values, sources);
+    assert_eq!(tokens::SOURCE.values, sources);
     let sides: Vec<&str> = crate::claims::Holds::ALL.iter().map(|h| h.token()).collect();
-    assert_eq!(words::SIDE.values, sides);
+    assert_eq!(tokens::SIDE.values, sides);
     assert!(
-        REGISTRY.metrics().all(|m| !matches!(m.kind, Kind::Word(w) | Kind::Words(w) if w.values.is_empty()))
+        REGISTRY
+            .metrics()
+            .all(|m| !matches!(m.kind, Kind::Token(w) | Kind::Tokens(w) if w.values.is_empty()))
     );
 }

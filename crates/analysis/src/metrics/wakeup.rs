@@ -1,150 +1,166 @@
-//! What `fathom wakeup` finds: how late a periodic task is woken, under which load, and why.
+//! Metrics of `fathom wakeup`: wake-up latency of a periodic task, by load, and its causes.
 
-use crate::findings::{Field, metrics, words};
+use crate::findings::{Field, metrics, tokens};
 
-/// The condition that an activation came under.
-pub const CONDITION: Field =
-    Field::new("condition", "the condition that it came under").of(&words::CONDITION);
+/// Conditions that readings and views treat by name: tokens of [`tokens::CONDITION`].
+pub mod condition {
+    /// No co-running load.
+    pub const UNLOADED: &str = "unloaded";
+    /// The load of study S3: CPU, I/O and disk workers.
+    pub const STRESS_MIX: &str = "stress-mix";
+    /// The same with memory workers.
+    pub const STRESS_MIX_VM: &str = "stress-mix-vm";
+    /// The same, its workers confined to the smallest share of the caches.
+    pub const STRESS_MIX_VM_CONFINED: &str = "stress-mix-vm-confined";
+}
+
+/// The condition of an activation.
+pub const CONDITION: Field = Field::new("condition", "condition of the activation").of(&tokens::CONDITION);
 /// Periods without an activation before one.
-pub const SLEPT: Field = Field::new("slept", "periods without an activation before it");
+pub const SLEPT: Field = Field::new("slept", "periods without an activation before this one");
 /// Involuntary context switches of the task before an activation.
-pub const PREEMPTED: Field = Field::new("preempted", "involuntary context switches before it");
+pub const PREEMPTED: Field =
+    Field::new("preempted", "involuntary context switches of the task before this activation");
 /// The stages of an activation.
 pub const STAGES: Field =
-    Field::new("stages", "its stages in order, with the time in each, in the unit of the value")
-        .of(&words::STAGE);
-/// What the trace shows of an activation.
+    Field::new("stages", "stages of the activation in order, each with its time in the unit of the value")
+        .of(&tokens::STAGE);
+/// Traced events around an activation.
 pub const EVENTS: Field =
-    Field::new("events", "what the trace shows, with us after the time that the timer was set for");
-/// What had the CPU before the task.
-pub const RAN_BEFORE: Field = Field::new("ran_before", "what ran until the CPU was switched to the task");
-/// Of how many of the worst activations a stage is the one that explains most.
+    Field::new("events", "traced events, each with its time in us after the expiry of the timer");
+/// Task or interrupt that ran before the task.
+pub const RAN_BEFORE: Field =
+    Field::new("ran_before", "task or interrupt that ran until the CPU was switched to the task");
+/// Number of the worst activations in which a stage takes most of the time.
 pub const DOMINATES: Field =
-    Field::new("dominates", "of how many of the worst it is the stage that explains most");
-/// Causes that have the same period.
-pub const OTHERS: Field = Field::new("others", "other causes that have the same period").of(&words::CAUSE);
-/// The quantile that a value is of.
-pub const QUANTILE: Field = Field::new("quantile", "quantile that it is of").of(&words::PERCENTILE);
-/// The rate that says how much of a factor there is.
+    Field::new("dominates", "number of the worst activations in which this stage takes most of the time");
+/// Other causes with the same period.
+pub const OTHERS: Field = Field::new("others", "other causes with the same period").of(&tokens::CAUSE);
+/// The quantile to which a value applies.
+pub const QUANTILE: Field =
+    Field::new("quantile", "quantile to which the value applies").of(&tokens::PERCENTILE);
+/// The rate by which the dose of a factor is measured.
 pub const BY: Field =
-    Field::new("by", "rate that says how much of the factor the workers do").of(&words::RATE);
-/// Is a part explained only in part?
-pub const AT_LEAST: Field =
-    Field::new("at_least", "true where the workers do more of it than the load that was measured alone");
-/// What a worker of the curve's load does.
-pub const STRESSOR: Field =
-    Field::new("stressor", "the curve: what a worker of its load does").of(&words::STRESS);
-/// What becomes of a worker's block on the curve.
-pub const MODE: Field = Field::new("mode", "the curve: what becomes of a worker's block").of(&words::MODE);
+    Field::new("by", "rate by which the workers' dose of the factor is measured").of(&tokens::RATE);
+/// Whether the value is a lower bound.
+pub const AT_LEAST: Field = Field::new(
+    "at_least",
+    "true if the value is a lower bound: the workers do more of the factor than the load that was measured alone",
+);
+/// Activity of the workers of a curve.
+pub const STRESSOR: Field = Field::new("stressor", "curve: activity of its workers").of(&tokens::STRESS);
+/// Treatment of a worker's block on a curve.
+pub const MODE: Field =
+    Field::new("mode", "curve: treatment of a worker's block after each pass").of(&tokens::MODE);
 /// The stride of the curve's workers.
-pub const STRIDE: Field = Field::new("stride", "the curve: its stride, bytes");
+pub const STRIDE: Field = Field::new("stride", "curve: stride of its workers, bytes");
 
-/// Which curve of the sweep changes.
+/// The curve of the sweep that changes.
 const CURVE: &[Field] = &[STRESSOR, MODE, STRIDE];
 
 metrics! {
     WAKEUPS "wakeup.{place}.{condition}" ["us", "instructions"]
-        "distribution of the wake-up latencies at a place under a condition"
+        "distribution of the wake-up latency"
         .histogram();
     WAKEUP_MIN "wakeup.{place}.{condition}.min" ["us", "instructions"]
-        "wake-up latency at a place under a condition: the least"
+        "minimum wake-up latency"
         .signed().less_is_better();
     WAKEUP_MEAN "wakeup.{place}.{condition}.mean" ["us", "instructions"]
-        "its mean"
+        "mean wake-up latency"
         .signed().less_is_better().timed();
     WAKEUP_STDDEV "wakeup.{place}.{condition}.stddev" ["us", "instructions"]
-        "its standard deviation"
+        "standard deviation of the wake-up latency"
         .less_is_better();
     WAKEUP_QUANTILE "wakeup.{place}.{condition}.{quantile}" ["us", "instructions"]
-        "its percentile, where enough activations were seen"
+        "percentile of the wake-up latency, if there are enough activations"
         .signed().less_is_better().timed();
     WAKEUP_MAX "wakeup.{place}.{condition}.max" ["us", "instructions"]
-        "the largest of `count` activations"
+        "maximum wake-up latency of `count` activations"
         .signed().less_is_better();
     WAKEUP_MISSED "wakeup.{place}.{condition}.missed" ["activations"]
-        "periods that had no activation"
+        "periods without an activation"
         .less_is_better();
-    WAKEUP_UNSEEN "wakeup.{place}.{condition}.unseen" ["activations"]
-        "activations in which the trace did not show the place";
+    WAKEUP_UNTRACED "wakeup.{place}.{condition}.untraced" ["activations"]
+        "activations whose trace lacks this place";
     WAKEUP_P999_CORRECTED "wakeup.{place}.{condition}.p999_corrected" ["us", "instructions"]
-        "p99.9 with the periods that were slept through, each as late as it would have been"
+        "p99.9 with the missed periods included, each as late as it would have been"
         .signed().less_is_better();
-    WAKEUP_HOURLY "wakeup.{place}.{condition}.hourly" ["us", "instructions"]
-        "what is exceeded once an hour, extrapolated (peaks over threshold)"
+    WAKEUP_RETURN_LEVEL_1H "wakeup.{place}.{condition}.return_level_1h" ["us", "instructions"]
+        "latency that is exceeded once per hour, extrapolated (peaks over threshold)"
         .signed().less_is_better();
     LOAD_RATE "load.{condition}.{rate}" ["1/s"]
-        "what the co-running load did in a second, all its workers together";
+        "work of the co-running load per second, all workers together";
     STALL "stall.{condition}.{resource}" [""]
-        "share of the time in which some task waited for it (PSI)"
+        "share of the time in which some task waited for the resource (PSI)"
         .share();
     BIAS_TRACE "bias.trace" ["us", "instructions"]
-        "what watching the earlier places of a wake-up adds to it; not subtracted"
+        "latency that tracing the earlier places adds to a wake-up; not subtracted"
         .signed();
     STAGE_ALL "stage.{stage}.all" ["us", "instructions"]
-        "time in a stage of a wake-up: median over all activations"
+        "median time in a stage of a wake-up, all activations"
         .signed();
     STAGE_WORST "stage.{stage}.worst" ["us", "instructions"]
-        "median over the worst activations"
+        "median time in a stage of a wake-up, worst activations"
         .signed().detail(&[DOMINATES]);
     WORST_LATENCY "worst.{rank}.latency" ["us", "instructions"]
-        "the Nth latest activation"
+        "wake-up latency of one of the worst activations"
         .signed().less_is_better().detail(&[CONDITION, SLEPT, PREEMPTED, STAGES, EVENTS, RAN_BEFORE]).timed();
     CAUSE_PERIOD "cause.{cause}.period" ["ms"]
-        "period in which late activations come back";
+        "period with which late activations recur";
     CAUSE_SHARE "cause.{cause}.share" [""]
-        "share of the late activations that come back so"
+        "share of the late activations that recur with this period"
         .share().detail(&[OTHERS]);
-    EFFECT_NONE "effect.none" ["us", "instructions"]
-        "randomised design: a percentile of the task with every factor off"
+    EFFECT_BASELINE "effect.baseline" ["us", "instructions"]
+        "randomised design: a percentile of the wake-up latency with every factor off"
         .signed().detail(&[QUANTILE]);
     EFFECT "effect.{factor}" ["us", "instructions"]
-        "what a factor adds to it"
+        "randomised design: latency that a factor adds to that percentile"
         .signed().detail(&[QUANTILE]);
     INTERACTION "interaction.{factor}.{with}" ["us", "instructions"]
-        "what two factors together add beyond what each adds alone"
+        "randomised design: latency that two factors add together beyond the sum of their effects"
         .signed().detail(&[QUANTILE]);
     EXPLAINED_INCREASE "explained.increase" ["us", "instructions"]
-        "what the study's memory workers add to its load"
+        "increase of that percentile from stress-mix to stress-mix-vm"
         .signed().detail(&[QUANTILE]);
     EXPLAINED "explained.{factor}" ["us", "instructions"]
-        "of that, what a factor explains by how much of it the workers do"
+        "part of the increase that a factor explains, by the workers' dose of it"
         .signed().detail(&[QUANTILE, BY, AT_LEAST]);
-    EXPLAINED_REST "explained.rest" ["us", "instructions"]
-        "of that, what no factor explains"
+    EXPLAINED_RESIDUAL "explained.residual" ["us", "instructions"]
+        "part of the increase that no factor explains"
         .signed().detail(&[QUANTILE]);
     SWEEP_P50 "sweep.{stressor}.{mode}.{stride}.{size}.p50" ["us", "instructions"]
-        "median under workers that write blocks of BYTES every STEP bytes"
+        "median wake-up latency while two workers write blocks of this size at this stride"
         .less_is_better().timed();
     SWEEP_TAIL "sweep.{stressor}.{mode}.{stride}.{size}.tail" ["us", "instructions"]
-        "their p99.9, or p99 where series are short: median over the series"
+        "p99.9 of the wake-up latency in the sweep (p99 if series are short), median of the series"
         .less_is_better().detail(&[QUANTILE]);
     SWEEP_MAX "sweep.{stressor}.{mode}.{stride}.{size}.max" ["us", "instructions"]
-        "the largest of `count` activations"
+        "maximum wake-up latency of `count` activations in the sweep"
         .less_is_better();
     SWEEP_FAULTS "sweep.{stressor}.{mode}.{stride}.{size}.faults" ["1/s"]
-        "page faults of one worker in a second"
+        "page faults of one worker per second"
         .less_is_better();
-    INFLECTIONS "sweep.{stressor}.{mode}.{stride}.inflections" [""]
-        "how many changes the curve has; none is said where that could not be told";
-    INFLECTION_BYTES "inflection.{index}.bytes" ["bytes"]
-        "block size at which a curve changes: between the interval's ends"
+    CHANGEPOINTS "sweep.{stressor}.{mode}.{stride}.changepoints" [""]
+        "number of change-points of a curve; absent if it could not be determined";
+    CHANGEPOINT_BYTES "changepoint.{index}.bytes" ["bytes"]
+        "block size at which a curve changes: within the interval"
         .detail(CURVE);
-    INFLECTION_EFFECT "inflection.{index}.effect" [""]
-        "by how much of what it was before"
+    CHANGEPOINT_EFFECT "changepoint.{index}.effect" [""]
+        "relative change of the statistic at the change-point"
         .signed().detail(CURVE);
-    INFLECTION_KIND "inflection.{index}.kind" [""]
-        "does it change at once, or over several sizes"
-        .word(&words::BREAK).detail(CURVE);
-    INFLECTION_STATISTIC "inflection.{index}.statistic" [""]
-        "what changes: of its latencies, or what the load does"
-        .word(&words::STATISTIC).detail(CURVE);
-    INFLECTION_BEFORE "inflection.{index}.before" ["1/s"]
-        "where page faults change: those of one worker in a second before it"
+    CHANGEPOINT_KIND "changepoint.{index}.kind" [""]
+        "whether the change is a step or a ramp over several sizes"
+        .token(&tokens::CHANGE_KIND).detail(CURVE);
+    CHANGEPOINT_STATISTIC "changepoint.{index}.statistic" [""]
+        "statistic that changes: of the latencies, or of the load"
+        .token(&tokens::STATISTIC).detail(CURVE);
+    CHANGEPOINT_BEFORE "changepoint.{index}.before" ["1/s"]
+        "page faults of one worker per second below the change-point"
         .detail(CURVE);
-    INFLECTION_BEHIND "inflection.{index}.behind" ["1/s"]
-        "and behind it"
+    CHANGEPOINT_AFTER "changepoint.{index}.after" ["1/s"]
+        "page faults of one worker per second above the change-point"
         .detail(CURVE);
-    INFLECTION_ACROSS "inflection.{index}.across.{statistic}" [""]
-        "by how much a latency changes there, of what it was before; also what is too little to be told by itself"
+    CHANGEPOINT_ACROSS "changepoint.{index}.across.{statistic}" [""]
+        "relative change of a latency statistic there, significant or not"
         .signed().detail(CURVE);
 }

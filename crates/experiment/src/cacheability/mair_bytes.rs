@@ -23,7 +23,7 @@ const ROUND: u64 = 2;
 const LOADS: u64 = 2 * 1031;
 
 fn wanted(record: &Record) -> bool {
-    super::options::Options::of(record).every_mair
+    super::options::Options::of(record).all_mair
 }
 
 /// The trials of all bytes, where they are asked for and this is their round.

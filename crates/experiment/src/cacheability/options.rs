@@ -61,20 +61,20 @@ pub static SUBSTITUTE: Opt = substitute::option(
 );
 
 /// Every byte of MAIR_EL1.
-pub static EVERY_MAIR: Opt = Opt::switch(
-    "every-mair",
+pub static ALL_MAIR: Opt = Opt::switch(
+    "all-mair",
     "Every byte of MAIR_EL1 beside (bare metal, models): what it translates to, and how it behaves. From the same \
      budget",
 );
 
 /// Page walks.
 pub static WALKS: Opt = Opt::switch(
-    "walks",
+    "page-walks",
     "Page walks beside, whose descriptors are cached or not (bare metal, models). From the same budget",
 );
 
 /// Every option, in the order of help.
-pub static ALL: &[&Opt] = &[&BYTES, &OP, &ATTRIBUTES, &ROUNDS, &SUBSTITUTE, &EVERY_MAIR, &WALKS];
+pub static ALL: &[&Opt] = &[&BYTES, &OP, &ATTRIBUTES, &ROUNDS, &SUBSTITUTE, &ALL_MAIR, &WALKS];
 
 /// A buffer of pairs of words.
 fn pairs(bytes: u64) -> Result<(), String> {
@@ -109,7 +109,7 @@ pub(super) struct Options {
     /// Are flushes a substitute for memory that is not cached?
     pub flush: bool,
     /// Is every byte of MAIR_EL1 asked for too?
-    pub every_mair: bool,
+    pub all_mair: bool,
     /// Are page walks asked for too?
     pub walks: bool,
 }
@@ -123,7 +123,7 @@ impl Options {
             attributes: asked.values(&ATTRIBUTES, Attribute::from_token),
             rounds: asked.number(&ROUNDS),
             flush: asked.has(&SUBSTITUTE),
-            every_mair: asked.has(&EVERY_MAIR),
+            all_mair: asked.has(&ALL_MAIR),
             walks: asked.has(&WALKS),
         }
     }

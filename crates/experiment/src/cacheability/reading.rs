@@ -104,7 +104,7 @@ fn translation_rows(record: &Record, means: UncachedMethod, report: &mut Report)
         row.detail.set(metrics::MAPPINGS, all.clone());
         row.notes.push(format!("of the first of {} mappings", seen.len()));
         if let Some(who) = record.text(&format!("attribute.{}", means.token())) {
-            row.detail.set(metrics::LENDER, Item::Word(who.to_owned()));
+            row.detail.set(metrics::PROVIDER, Item::Token(who.to_owned()));
             row.notes.push(format!("memory of {who}"));
         }
         report.findings.push(row);
@@ -279,7 +279,7 @@ fn missing(record: &Record, requested: &Request, all: &[Point], report: &mut Rep
     let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
     if !shown.is_empty() {
         report.warnings.push(Warning {
-            token: "short-budget",
+            token: "budget-exhausted",
             text: format!("not measured within the budget or the memory: {}{more}", shown.join(", ")),
             remedy: "give it a larger --budget, or ask for fewer --bytes, --op or --attributes".into(),
         });

@@ -1,7 +1,7 @@
 //! Attributes: how each is translated and behaves; a table an operation, working sets by attributes; the study's own
 //! sentence.
 
-use fathom_analysis::findings::words::{BEHAVIOUR, BYTE, MEMORY};
+use fathom_analysis::findings::tokens::{BEHAVIOUR, BYTE, MEMORY};
 use fathom_analysis::findings::{Axis, Finding, Report};
 use fathom_analysis::metrics::cacheability as metrics;
 use fathom_report::chart::{Chart, Kind, Scale, Series};
@@ -72,7 +72,7 @@ fn mappings(page: &mut Page, finding_index: &mut FindingIndex) {
     // That an address is one of several is nothing to read.
     let addresses = [&metrics::CACHEABILITY_VA, &metrics::CACHEABILITY_PA, &metrics::CACHEABILITY_MAIR];
     let reported = |f: &Finding| match addresses.iter().any(|metric| f.is(metric)) {
-        true => f.is(&metrics::CACHEABILITY_VA) && f.detail.word(metrics::LENDER).is_some(),
+        true => f.is(&metrics::CACHEABILITY_VA) && f.detail.word(metrics::PROVIDER).is_some(),
         false => true,
     };
     let labelled: Vec<(String, &Finding)> = all

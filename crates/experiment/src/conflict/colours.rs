@@ -389,7 +389,7 @@ fn help(one: &Request, levels: &[Level], report: &mut Report) {
     let (way, page, ways) = (one.one.way_bytes, one.page, one.one.ways);
     let colours = one.colours_of_way();
     let mut row =
-        text(metrics::TIER_COLOUR_HELP.at([one.tier.into()]), if colours > 1 { "yes" } else { "no" });
+        text(metrics::TIER_COLOUR_USEFUL.at([one.tier.into()]), if colours > 1 { "yes" } else { "no" });
     let (way, page) = (size(way as f64), size(page as f64));
     row.notes.push(if colours > 1 {
         format!(

@@ -13,11 +13,11 @@ use crate::headline::{confidence, figure, none, sentence};
 const STUDY_DISTANCE: u64 = 4096;
 
 pub(crate) fn headline(report: &Report) -> Headline {
-    let levels = report.of(&TIER_WAYS).filter_map(|f| f.key.number(Axis::Level));
+    let levels = report.of(&TIER_WAYS).filter_map(|f| f.key.number(Axis::Tier));
     let mut levels: Vec<u64> = levels.collect();
     levels.sort_unstable();
     let of =
-        |metric: &'static Metric, level| report.of(metric).find(|f| f.key.number(Axis::Level) == Some(level));
+        |metric: &'static Metric, level| report.of(metric).find(|f| f.key.number(Axis::Tier) == Some(level));
     let built: Vec<String> = levels.iter().filter_map(|level| described(*level, of)).collect();
     if built.is_empty() {
         return none(report);

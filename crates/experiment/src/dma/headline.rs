@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fathom_analysis::findings::{Axis, Finding, Report, words};
+use fathom_analysis::findings::{Axis, Finding, Report, tokens};
 use fathom_analysis::metrics::dma::{DMA_CPU, DMA_CROSSOVER, DMA_WINNER, DMA_WRONG, TIES};
 use fathom_report::Headline;
 use fathom_units::size;
@@ -23,7 +23,7 @@ pub(crate) fn headline(report: &Report) -> Headline {
     let mut quoted = Vec::new();
     let mut answers = Vec::new();
     let mut strategies = Vec::new();
-    for direction in words::DIRECTION.values {
+    for direction in tokens::DIRECTION.values {
         let ranges = ranges(report, direction);
         if ranges.is_empty() {
             continue;

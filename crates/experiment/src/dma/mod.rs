@@ -38,7 +38,7 @@ pub static EXPERIMENT: Experiment = Experiment {
   fathom dma                                       this machine, through the driver
   fathom dma --on omap3-sdio --link 18.67Mbit      the study's board, described
   fathom dma --on omap3-sdio --maintenance whole-cache --bytes 1536
-  fathom dma --on bcm2711 --mistake no-unmap       what that bug does to the data
+  fathom dma --on bcm2711 --driver-bug no-unmap       what that bug does to the data
   fathom dma --substitute flush                      without the driver
 
 streaming-copy maps a cached buffer for each transfer, uncached-copy copies
@@ -82,7 +82,7 @@ pub(crate) const STUDY_BYTES: u64 = 1536;
 const POLLUTING: u64 = 64 << 10;
 
 /// The working set of the victim when none is asked for, bytes: the first level of most cores.
-pub const VICTIM: u64 = 32 << 10;
+pub const POLLUTION_SET: u64 = 32 << 10;
 
 /// One strategy in one direction.
 pub(crate) type Route = (Strategy, Direction);
@@ -91,7 +91,7 @@ pub(crate) type Route = (Strategy, Direction);
 pub(crate) struct Wanted {
     pub(crate) routes: Vec<Route>,
     pub(crate) sizes: Vec<u64>,
-    pub(crate) victim: u64,
+    pub(crate) pollution_set: u64,
 }
 
 impl Wanted {
@@ -105,12 +105,12 @@ impl Wanted {
         let mut sizes = if asked.bytes.is_empty() { SIZES.to_vec() } else { asked.bytes };
         sizes.sort_unstable();
         sizes.dedup();
-        Wanted { routes, sizes, victim: asked.victim.unwrap_or(VICTIM) }
+        Wanted { routes, sizes, pollution_set: asked.pollution_set.unwrap_or(POLLUTION_SET) }
     }
 
     /// Sizes at which the victim is asked too.
     pub(crate) fn polluting(&self) -> impl Iterator<Item = u64> + '_ {
-        let some = self.victim > 0;
+        let some = self.pollution_set > 0;
         self.sizes.iter().copied().filter(move |&bytes| some && bytes <= POLLUTING)
     }
 }

@@ -1,7 +1,7 @@
 //! Options of the DMA buffers.
 
 use fathom_probe::machine::dma::{
-    self as transfer, Direction, Engine, Maintenance, Mistake, Strategy, VICTIM as VICTIMS,
+    self as transfer, Direction, DriverBug, Engine, Maintenance, POLLUTION_SET as POLLUTION_SETS, Strategy,
 };
 
 use crate::options::{LIST, Many, Opt, Values, number_and_unit, size, substitute, tokens, within};
@@ -56,14 +56,14 @@ pub static LINK: Opt = Opt {
 };
 
 /// Working set of the victim, bytes.
-pub static VICTIM: Opt = Opt {
-    name: "victim",
+pub static POLLUTION_SET: Opt = Opt {
+    name: "pollution-set",
     value: "SIZE",
     help: "Working set that is walked before and after each transfer, to see what it lost: a multiple of 64 bytes from \
            4K on, or 0 for none",
     default: "32K",
     many: Many::One,
-    values: Values::Number { read: size, check: victim },
+    values: Values::Number { read: size, check: pollution_set },
     requires: None,
 };
 
@@ -91,13 +91,13 @@ pub static MAINTENANCE: Opt = Opt {
 };
 
 /// What a driver does wrong.
-pub static MISTAKE: Opt = Opt {
-    name: "mistake",
+pub static DRIVER_BUG: Opt = Opt {
+    name: "driver-bug",
     value: "MISTAKE",
     help: "What a described driver does wrong, to see what it does to the data",
     default: "",
     many: Many::One,
-    values: Values::Word(|| tokens(Mistake::ALL, Mistake::token)),
+    values: Values::Word(|| tokens(DriverBug::ALL, DriverBug::token)),
     requires: None,
 };
 
@@ -109,7 +109,7 @@ pub static SUBSTITUTE: Opt = substitute::option(
 
 /// Every option, in the order of help.
 pub static ALL: &[&Opt] =
-    &[&STRATEGY, &DIRECTION, &BYTES, &LINK, &VICTIM, &ENGINE, &MAINTENANCE, &MISTAKE, &SUBSTITUTE];
+    &[&STRATEGY, &DIRECTION, &BYTES, &LINK, &POLLUTION_SET, &ENGINE, &MAINTENANCE, &DRIVER_BUG, &SUBSTITUTE];
 
 /// Bits a second of a link, `18.67Mbit`, `1Gbit`, `24MB`: from a slow serial line to more than any.
 fn link(text: &str) -> Result<u64, String> {
@@ -133,8 +133,8 @@ fn link(text: &str) -> Result<u64, String> {
 }
 
 /// A victim's working set, or none.
-fn victim(bytes: u64) -> Result<(), String> {
-    if bytes == 0 || VICTIMS.contains(&bytes) && bytes.is_multiple_of(64) {
+fn pollution_set(bytes: u64) -> Result<(), String> {
+    if bytes == 0 || POLLUTION_SETS.contains(&bytes) && bytes.is_multiple_of(64) {
         Ok(())
     } else {
         Err("must be 0 or multiples of 64 from 4K to 1G".to_owned())
@@ -152,13 +152,13 @@ pub(super) struct Options {
     /// Rate of the link at which a CPU's load is told, bits a second; none for what the engine itself reached.
     pub link_bits: Option<u64>,
     /// Bytes of the victim's working set, 0 for none; none for the experiment's.
-    pub victim: Option<u64>,
+    pub pollution_set: Option<u64>,
     /// What moves the data; none for what the machine has.
     pub engine: Option<Engine>,
     /// How a described kernel maintains buffers; none for its own way.
     pub maintenance: Option<Maintenance>,
     /// What a described driver does wrong.
-    pub mistake: Option<Mistake>,
+    pub driver_bug: Option<DriverBug>,
     /// Are flushes a substitute for the kernel's maintenance?
     pub flush: bool,
 }
@@ -171,10 +171,10 @@ impl Options {
             directions: asked.values(&DIRECTION, Direction::from_token),
             bytes: asked.numbers(&BYTES),
             link_bits: asked.value(&LINK, |text| link(text).ok()),
-            victim: asked.number(&VICTIM),
+            pollution_set: asked.number(&POLLUTION_SET),
             engine: asked.value(&ENGINE, Engine::from_token),
             maintenance: asked.value(&MAINTENANCE, Maintenance::from_token),
-            mistake: asked.value(&MISTAKE, Mistake::from_token),
+            driver_bug: asked.value(&DRIVER_BUG, DriverBug::from_token),
             flush: asked.has(&SUBSTITUTE),
         }
     }

@@ -22,7 +22,7 @@ const REFINING: u64 = 4;
 /// Transfers of a trial that count, on a model and on hardware, and those before them that do not. A victim's loss is a
 /// difference of two walks, which random replacement alone makes other each time.
 const SAMPLES: [u64; 2] = [1, 9];
-const OF_VICTIM: u64 = 5;
+const OF_POLLUTION_SET: u64 = 5;
 const WARM: u64 = 1;
 /// Sizes between which a change lies are near enough where the larger is at most so many times the smaller, or so many
 /// bytes more: the commonest line.
@@ -63,7 +63,7 @@ fn chunk_ns(record: &Record) -> f64 {
 
 /// What the budget loses first are victims, then what is large: those are sorted by their cost.
 fn rank(trial: &Trial) -> u8 {
-    u8::from(trial.is::<Transfer>(|t| t.transfers.victim > 0))
+    u8::from(trial.is::<Transfer>(|t| t.transfers.pollution_set > 0))
 }
 
 /// One small trial of each strategy, which is granted or refused with its reason.
@@ -91,8 +91,8 @@ fn all(record: &Record, wanted: &Wanted, samples: u64) -> Vec<Trial> {
         all.extend(wanted.polluting().map(|bytes| {
             let trial = trial(record, route, bytes, samples);
             let mut transfer: Transfer = trial.or_default();
-            transfer.transfers.victim = wanted.victim / 64 * 64;
-            Trial { pattern: transfer.into(), samples: OF_VICTIM, ..trial }
+            transfer.transfers.pollution_set = wanted.pollution_set / 64 * 64;
+            Trial { pattern: transfer.into(), samples: OF_POLLUTION_SET, ..trial }
         }));
     }
     all
@@ -145,8 +145,8 @@ fn trial(record: &Record, (strategy, direction): Route, bytes: u64, samples: u64
         direction,
         engine: requested.engine,
         maintenance: requested.maintenance,
-        mistake: requested.mistake,
-        victim: 0,
+        driver_bug: requested.driver_bug,
+        pollution_set: 0,
     };
     Trial {
         memory: Memory::of(bytes, 8),

@@ -59,7 +59,7 @@ impl Part {
             Part::Copy => &metrics::DMA_COPY,
             Part::Map => &metrics::DMA_MAP,
             Part::Unmap => &metrics::DMA_UNMAP,
-            Part::Engine => &metrics::DMA_ENGINE,
+            Part::Engine => &metrics::DMA_TRANSFER_TIME,
             Part::Setup => &metrics::DMA_SETUP,
         }
     }
@@ -88,9 +88,10 @@ pub(super) struct Point {
 }
 
 /// Trials of transfers after the look that are done, in their order.
-fn timed(record: &Record, victim: bool) -> impl Iterator<Item = &TrialRun> {
+fn timed(record: &Record, pollution_set: bool) -> impl Iterator<Item = &TrialRun> {
     record.of(PatternKind::Transfer).filter(move |r| {
-        r.trial.round > PILOT_ROUND && r.trial.is::<Transfer>(|t| (t.transfers.victim > 0) == victim)
+        r.trial.round > PILOT_ROUND
+            && r.trial.is::<Transfer>(|t| (t.transfers.pollution_set > 0) == pollution_set)
     })
 }
 
@@ -171,7 +172,7 @@ impl Point {
 /// What a victim's walk took longer after a transfer than before it.
 pub(super) struct Loss {
     pub(super) key: Key,
-    pub(super) victim: u64,
+    pub(super) pollution_set: u64,
     /// ns a walk: before, and what was added.
     pub(super) before: Interval,
     pub(super) lost: Interval,
@@ -200,7 +201,7 @@ fn loss(record: &Record, key: Key, scale: &Scale) -> Option<Loss> {
     };
     Some(Loss {
         key,
-        victim: runs.first()?.trial.get::<Transfer>()?.transfers.victim,
+        pollution_set: runs.first()?.trial.get::<Transfer>()?.transfers.pollution_set,
         before: each(&|row| row.before as f64 * scale.tick_ns)?,
         lost: each(&|row| (row.after as f64 - row.before as f64) * scale.tick_ns)?,
         count: runs.iter().map(|r| r.transfers.rows.len()).sum(),

@@ -56,7 +56,7 @@ fn times(record: &Record, wanted: &Wanted, report: &mut Report) {
     losses.sort_by_key(|loss| place(&loss.key));
     pollution(&losses, report);
     let requested = Options::of(record);
-    if requested.mistake.is_none() {
+    if requested.driver_bug.is_none() {
         study::rows(&points, link.filter(|_| requested.link_bits.is_some()), report);
     }
     no_throughput(&points, report);
@@ -189,7 +189,7 @@ fn winners(points: &[Point], requested: &[u64], report: &mut Report) {
             if !first.ties.is_empty() {
                 let ties: Vec<&str> = first.ties.iter().map(|&i| token(i)).collect();
                 row.notes.push(format!("not surely ahead of {}", ties.join(", ")));
-                row.detail.set(metrics::TIES, Item::Words(ties.into_iter().map(str::to_owned).collect()));
+                row.detail.set(metrics::TIES, Item::Tokens(ties.into_iter().map(str::to_owned).collect()));
             }
             report.findings.push(row);
         }
@@ -223,11 +223,11 @@ const MATTERS: f64 = 0.01;
 fn pollution(losses: &[Loss], report: &mut Report) {
     for loss in losses {
         let mut row = measured(loss.key.of(&metrics::POLLUTION), loss.lost, "ns", loss.count, &loss.ids);
-        row.detail.set(metrics::VICTIM, Item::Number(loss.victim as f64));
+        row.detail.set(metrics::POLLUTION_SET, Item::Number(loss.pollution_set as f64));
         row.detail.set(metrics::BEFORE, Item::Number(loss.before.value));
         row.notes.push(format!(
             "a walk through {} took {:.0} ns before a transfer, and so much longer after it",
-            size(loss.victim as f64),
+            size(loss.pollution_set as f64),
             loss.before.value
         ));
         let apart = loss.lost.low > 0.0 || loss.lost.high < 0.0;
@@ -270,12 +270,12 @@ fn routes(record: &Record, route_of: Route, report: &mut Report) {
         }
         push(Finding { count: runs.len() as u64, ..row });
     }
-    let mut row = text(metrics::DMA_ENGINE_USED.at(at), channel.engine.token());
+    let mut row = text(metrics::DMA_ENGINE.at(at), channel.engine.token());
     for (field, is) in [(metrics::SUBSTITUTE, channel.substitute), (metrics::COHERENT, channel.coherent)] {
         row.detail.set(field, Item::Flag(is));
     }
     if let Some(policy) = channel.maintenance.filter(|_| !channel.coherent) {
-        row.detail.set(metrics::MAINTENANCE, Item::Word(policy.token().to_owned()));
+        row.detail.set(metrics::MAINTENANCE, Item::Token(policy.token().to_owned()));
     }
     row.notes.push(match channel.coherent {
         true => "caches see what the device does".to_owned(),
@@ -308,7 +308,7 @@ fn wrong_data(record: &Record, report: &mut Report) {
         return;
     }
     let all: usize = record.trials.iter().map(|r| r.transfers.rows.len()).sum::<usize>() + wrong;
-    let requested = Options::of(record).mistake;
+    let requested = Options::of(record).driver_bug;
     report.warnings.push(Warning {
         token: "wrong-data",
         text: format!(
@@ -316,7 +316,7 @@ fn wrong_data(record: &Record, report: &mut Report) {
              ones lost"
         ),
         remedy: match requested {
-            Some(mistake) => format!("leave --mistake {} out", mistake.token()),
+            Some(driver_bug) => format!("leave --driver-bug {} out", driver_bug.token()),
             None => "the maintenance of these buffers is wrong: their times are left out".into(),
         },
     });
@@ -352,17 +352,18 @@ fn missing(record: &Record, wanted: &Wanted, (points, losses): (&[Point], &[Loss
     let victims = (granted * wanted.polluting().count()).saturating_sub(losses.len());
     if victims > 0 {
         report.warnings.push(Warning {
-            token: "short-budget",
+            token: "budget-exhausted",
             text: format!(
                 "of {victims} cells it was not measured, within the budget or the memory, what a victim lost"
             ),
-            remedy: "give it a larger --budget, or a smaller --victim, or none: --victim 0".into(),
+            remedy: "give it a larger --budget, or a smaller --pollution-set, or none: --pollution-set 0"
+                .into(),
         });
     }
     if let Some(first) = lost.first() {
         let (strategy, direction) = first.route;
         report.warnings.push(Warning {
-            token: "short-budget",
+            token: "budget-exhausted",
             text: format!(
                 "not measured within the budget or the memory: {} of {} {}{}",
                 size(first.bytes as f64),
@@ -377,10 +378,11 @@ fn missing(record: &Record, wanted: &Wanted, (points, losses): (&[Point], &[Loss
 
 /// What was asked to be otherwise than it is described.
 fn otherwise(requested: &Options, report: &mut Report) {
-    let mistake =
-        requested.mistake.map(|mistake| format!("a driver that makes the mistake {}", mistake.token()));
+    let driver_bug = requested
+        .driver_bug
+        .map(|driver_bug| format!("a driver that makes the mistake {}", driver_bug.token()));
     let policy = requested.maintenance.map(|policy| format!("a kernel that maintains as {}", policy.token()));
-    for what in [mistake, policy].into_iter().flatten() {
+    for what in [driver_bug, policy].into_iter().flatten() {
         report.warnings.push(Warning {
             token: "overridden",
             text: format!("it was asked for {what}: the figures are not those of the machine as described"),

@@ -60,7 +60,7 @@ pub(super) fn rows(points: &[Point], link: Option<f64>, report: &mut Report) {
     }
     if let Some(link) = link {
         let ns = bits * 1e9 / link;
-        let mut row = measured(&metrics::DMA_STUDY_POINTS, less.scaled(100.0 / ns), "%", count, &ids);
+        let mut row = measured(&metrics::DMA_STUDY_CPU_SAVED_PP, less.scaled(100.0 / ns), "%", count, &ids);
         row.basis = Basis::Derived;
         row.notes.push(format!(
             "points of a CPU that uncached-copy takes less at {:.2} Mbit/s; study S2, another machine, at some 18: \

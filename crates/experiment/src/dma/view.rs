@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use fathom_analysis::findings::words::{DIRECTION, STRATEGY};
+use fathom_analysis::findings::tokens::{DIRECTION, STRATEGY};
 use fathom_analysis::findings::{Axis, Coordinate, Finding, Metric, Report};
 use fathom_analysis::metrics::dma as metrics;
 use fathom_report::chart::{Chart, Kind, Scale, Series};
@@ -62,7 +62,7 @@ fn study(page: &mut Page, finding_index: &mut FindingIndex) {
         (&metrics::DMA_STUDY_SAVED, "CPU time saved by uncached-copy, a packet"),
         (&metrics::DMA_STUDY_NEEDED, "the same in study S2, by its rates"),
         (&metrics::DMA_STUDY_GAIN, "throughput of uncached-copy, more"),
-        (&metrics::DMA_STUDY_POINTS, "points of a CPU saved at the link's rate"),
+        (&metrics::DMA_STUDY_CPU_SAVED_PP, "points of a CPU saved at the link's rate"),
     ];
     let labelled: Vec<(String, &Finding)> = ROWS
         .iter()
@@ -87,7 +87,7 @@ fn study(page: &mut Page, finding_index: &mut FindingIndex) {
 
 /// One line a strategy and direction: what moved the data, through which memory, and whether they arrived.
 fn ways(page: &mut Page, finding_index: &mut FindingIndex) {
-    let wanted = [&metrics::DMA_ATTRIBUTE, &metrics::DMA_ENGINE_USED, &metrics::DMA_WRONG];
+    let wanted = [&metrics::DMA_ATTRIBUTE, &metrics::DMA_ENGINE, &metrics::DMA_WRONG];
     let all = finding_index.rows(wanted, &[Axis::Direction, Axis::Strategy]);
     if all.is_empty() {
         return;
@@ -126,7 +126,7 @@ const PARTS: [&Metric; 9] = [
     &metrics::DMA_MAP,
     &metrics::DMA_UNMAP,
     &metrics::DMA_SETUP,
-    &metrics::DMA_ENGINE,
+    &metrics::DMA_TRANSFER_TIME,
     &metrics::DMA_THROUGHPUT,
     &metrics::DMA_UTILISATION,
 ];

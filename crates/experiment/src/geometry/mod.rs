@@ -321,5 +321,5 @@ pub(crate) static METRICS: &[&Metric] = &[
     &conflict::TIER_POLICIES,
     &conflict::EVICTED_SHARE,
     &conflict::PAIR_TIME,
-    &conflict::PAIR_REACH,
+    &conflict::PAIR_FETCHED_BYTES,
 ];

@@ -121,7 +121,7 @@ fn of_pairs(n: usize, level: &Level, report: &mut Report) {
     if let (Some(line), Some(reach)) = (level.line, pairs.reach)
         && reach > line
     {
-        let mut row = number(conflict::PAIR_REACH.at([n.into()]), reach as f64, "bytes");
+        let mut row = number(conflict::PAIR_FETCHED_BYTES.at([n.into()]), reach as f64, "bytes");
         row.basis = Basis::Fitted;
         row.notes.push(format!("a load of one line of {line} bytes brings its neighbours up to here"));
         report.findings.push(row);

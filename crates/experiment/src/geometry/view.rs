@@ -56,7 +56,7 @@ fn take_levels<'a>(finding_index: &mut FindingIndex<'a>) -> Vec<Level<'a>> {
     use metrics::{TIER_LINE, TIER_POLICIES, TIER_SETS, TIER_WAYS};
     let mut levels: Vec<Level> = Vec::new();
     for f in finding_index.of(&[&TIER_LINE, &TIER_POLICIES, &TIER_SETS, &TIER_WAYS]) {
-        let Some(n) = f.key.number(Axis::Level) else { continue };
+        let Some(n) = f.key.number(Axis::Tier) else { continue };
         if levels.last().is_none_or(|level| level.n != n) {
             levels.push(Level { n, ..Level::default() });
         }
@@ -129,7 +129,7 @@ fn misfits(page: &mut Page, found: &[Level]) {
 }
 
 fn evicted(page: &mut Page, finding_index: &mut FindingIndex) {
-    let found = finding_index.along(&metrics::EVICTED_SHARE, Axis::Level);
+    let found = finding_index.along(&metrics::EVICTED_SHARE, Axis::Tier);
     let mut tiers: Vec<u64> = found.iter().map(|(tier, _)| *tier).collect();
     tiers.dedup();
     let block = if page.style().unicode { "\u{2588}" } else { "#" };
@@ -139,16 +139,16 @@ fn evicted(page: &mut Page, finding_index: &mut FindingIndex) {
                     that was loaded so many loads before the last.";
         page.text(TextRole::Plain, text, "", "  ");
         let caption = "How often the line was gone that had been loaded so many loads before the last, with 95 % intervals.";
-        let x = Scale::of(Axis::Distance, "loads ago").whole();
+        let x = Scale::of(Axis::LoadsAgo, "loads ago").whole();
         let y = Scale::values("share gone").up_to(1.0);
-        let series = Series::of(&metrics::EVICTED_SHARE, "share gone").at(Axis::Level, tier);
+        let series = Series::of(&metrics::EVICTED_SHARE, "share gone").at(Axis::Tier, tier);
         let chart = Chart::new(format!("evicted.{tier}"), Kind::Bars, x, y, caption).small().with(series);
         page.picture(chart, Vec::new());
         let of = found.iter().filter(|(of, _)| *of == tier);
         let rows: Vec<Vec<String>> = of
             .map(|(_, f)| {
                 let share = f.finite().map_or(0.0, |v| v.clamp(0.0, 1.0));
-                let mut row = vec![f.key.word(Axis::Distance).unwrap_or_default()];
+                let mut row = vec![f.key.word(Axis::LoadsAgo).unwrap_or_default()];
                 row.extend(number::cells(Some(f)));
                 row.extend([block.repeat((BAR * share).round() as usize), f.count.to_string()]);
                 row
@@ -175,20 +175,20 @@ fn pairs_chart(distances: impl Iterator<Item = u64> + Clone, lines: &[f64]) -> C
     let mark = |x: f64| Mark { x, label: format!("line {}", number::size(x, None, None).value) };
     Chart::new("pairs", Kind::Nested, x, Scale::values("ns").log(), caption)
         .small()
-        .with(Series::of(&metrics::PAIR_TIME, "beyond tier {level}").by(Axis::Level))
+        .with(Series::of(&metrics::PAIR_TIME, "beyond tier {tier}").by(Axis::Tier))
         .marks("line", within.into_iter().map(mark).collect())
 }
 
 fn pairs(page: &mut Page, lines: &[f64], finding_index: &mut FindingIndex) {
     // What no column is for is left to the rows of other findings.
-    let headed = |f: &Finding| f.key.number(Axis::Level).is_some_and(|n| n <= HEADS.len() as u64);
+    let headed = |f: &Finding| f.key.number(Axis::Tier).is_some_and(|n| n <= HEADS.len() as u64);
     let mut found: Vec<((u64, u64), &Finding)> = finding_index
         .listed(|f| f.is(&metrics::PAIR_TIME) && headed(f))
         .into_iter()
-        .filter_map(|f| Some((f.key.number(Axis::Level).zip(f.key.number(Axis::Distance))?, f)))
+        .filter_map(|f| Some((f.key.number(Axis::Tier).zip(f.key.number(Axis::Distance))?, f)))
         .collect();
     found.sort_by_key(|(key, _)| *key);
-    let reach = finding_index.along(&metrics::PAIR_REACH, Axis::Level);
+    let reach = finding_index.along(&metrics::PAIR_FETCHED_BYTES, Axis::Tier);
     if found.is_empty() && reach.is_empty() {
         return;
     }

@@ -210,14 +210,14 @@ fn missing(record: &Record, sets: &[Set], report: &mut Report) {
         && sets.iter().any(|s| !s.single.is_empty())
     {
         report.warnings.push(Warning {
-            token: "short-budget",
+            token: "budget-exhausted",
             text: "what timing adds was not measured, so there are no peaks without it".into(),
             remedy: "give it a larger --budget".into(),
         });
     }
     if !lost.is_empty() {
         report.warnings.push(Warning {
-            token: "short-budget",
+            token: "budget-exhausted",
             text: format!("not measured within the budget or the memory: {}", lost.join(", ")),
             remedy: "give it a larger --budget or ask for smaller sizes".into(),
         });

@@ -289,7 +289,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Both ends of every bracket again, with new orders and placements: an inflection that does not
+    /// Both ends of every bracket again, with new orders and placements: a changepoint that does not
     /// come back is none.
     fn validate(&mut self, curves: &Reading) {
         let times = if self.modelled() { 2 } else { 3 };

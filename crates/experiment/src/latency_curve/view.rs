@@ -36,7 +36,7 @@ fn take_tiers<'a>(finding_index: &mut FindingIndex<'a>) -> Vec<Tier<'a>> {
     for f in
         finding_index.of(&[&metrics::TIER_LATENCY, &metrics::TIER_LATENCY_CYCLES, &metrics::TIER_CAPACITY])
     {
-        let Some(n) = f.key.number(Axis::Level) else { continue };
+        let Some(n) = f.key.number(Axis::Tier) else { continue };
         if tiers.last().is_none_or(|t| t.n != n) {
             tiers.push(Tier { n, ..Tier::default() });
         }
@@ -163,7 +163,7 @@ fn chart(report: &Report, drawn: &[(u64, &Finding)], tiers: &[Tier]) -> Chart {
     let base = report.facts.iter().find(|(name, _)| name == "page.base");
     match base.and_then(|(_, bytes)| bytes.parse::<f64>().ok()).filter(|bytes| *bytes > 0.0) {
         Some(base) => chart.with(
-            Series::of(&metrics::PAGES_EXTRA, "TLB: what translation adds, by pages")
+            Series::of(&metrics::TRANSLATION_ADDED, "TLB: what translation adds, by pages")
                 .line(Line::Dashed)
                 .scaled_within(Axis::Pages, base),
         ),
@@ -176,7 +176,7 @@ fn claimed(report: &Report) -> Vec<Mark> {
     let mut marks: Vec<Mark> = Vec::new();
     for f in report.of(&CLAIM_LEVEL_SIZE) {
         let data = f.key.word(Axis::Side).is_some_and(|side| side != "instructions");
-        let (Some(level), Some(x), true) = (f.key.number(Axis::Level), f.finite(), data) else { continue };
+        let (Some(level), Some(x), true) = (f.key.number(Axis::Tier), f.finite(), data) else { continue };
         let label = format!("L{level} {}", number::size(x, None, None).value);
         if !marks.iter().any(|mark| mark.label == label) {
             marks.push(Mark { x, label });
@@ -227,7 +227,7 @@ pub(crate) fn translation(page: &mut Page, finding_index: &mut FindingIndex) {
     let none_huge = finding_index.one(&metrics::TLB_HUGE_PAGES);
     let walk = finding_index.one(&metrics::WALK_LATENCY);
     let share = finding_index.one(&metrics::WALK_SHARE);
-    let pages = finding_index.along(&metrics::PAGES_EXTRA, Axis::Pages);
+    let pages = finding_index.along(&metrics::TRANSLATION_ADDED, Axis::Pages);
     let alone = [walk, share, none_huge].iter().all(Option::is_none);
     if found.is_empty() && pages.is_empty() && alone {
         return;
@@ -368,7 +368,7 @@ fn curve_of_pages(
     let x = Scale::of(Axis::Pages, "pages").log();
     let chart = Chart::new("pages", Kind::Lines, x, Scale::values("ns more"), caption)
         .small()
-        .with(Series::of(&metrics::PAGES_EXTRA, "translation"))
+        .with(Series::of(&metrics::TRANSLATION_ADDED, "translation"))
         .marks("TLB entries", marks.collect());
     page.picture(chart, draw(&plot, page.style().width, page.style().unicode));
     let labelled: Vec<(String, &Finding)> = pages.iter().map(|(n, f)| (format!("{n} pages"), *f)).collect();

@@ -40,7 +40,7 @@ fn the_defaults_that_are_values_are_those_of_the_experiments() {
     let default = |option: &Opt| option.give(&option.default.split(',').collect::<Vec<_>>()).expect("values");
     assert_eq!(default(&latency::options::BYTES), Given::Numbers(latency::SIZES.to_vec()));
     assert_eq!(default(&stride::options::STRIDES), Given::Numbers(stride::STRIDES.to_vec()));
-    assert_eq!(default(&dma::options::VICTIM), Given::Numbers(vec![dma::VICTIM]));
+    assert_eq!(default(&dma::options::POLLUTION_SET), Given::Numbers(vec![dma::POLLUTION_SET]));
     assert_eq!(default(&wakeup::options::PRIORITY), Given::Numbers(vec![wakeup::PRIORITY]));
     let period = format!("{}us", wakeup::EVERY_NS / 1000);
     assert_eq!(default(&wakeup::options::PERIOD), Given::Text(period));
@@ -67,9 +67,9 @@ fn what_is_typed_stands_in_the_record_and_is_typed_again() {
         ),
         (
             "dma",
-            &[("strategy", "zero-copy,coherent"), ("link", "18.67Mbit"), ("victim", "0")],
+            &[("strategy", "zero-copy,coherent"), ("link", "18.67Mbit"), ("pollution-set", "0")],
             "strategy=\"zero-copy,coherent\" link=\"18670000bit\" victim=0",
-            " --strategy zero-copy,coherent --link 18670000bit --victim 0",
+            " --strategy zero-copy,coherent --link 18670000bit --pollution-set 0",
         ),
         (
             "wakeup",
@@ -151,7 +151,7 @@ fn a_default_that_is_a_value_differs_from_no_other_way_of_asking_for_it() {
     assert_eq!(differ(["", "rounds=7"]), ["--rounds: 20000 against 7"]);
     assert_eq!(
         differ(["walks=\"yes\"", "op=\"rmw\""]),
-        ["--op: all six against rmw", "--walks: yes against not given"]
+        ["--op: all six against rmw", "--page-walks: yes against not given"]
     );
 }
 

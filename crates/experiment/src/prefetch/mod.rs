@@ -9,6 +9,6 @@ use fathom_analysis::metrics::survey;
 pub(crate) static METRICS: &[&Metric] = &[
     &survey::PREFETCH_ORDER_TIME,
     &survey::PREFETCH_GAIN,
-    &survey::PREFETCH_REACH,
-    &survey::PREFETCH_TEMPORAL,
+    &survey::PREFETCH_MAX_STRIDE_LINES,
+    &survey::PREFETCH_REPEAT_GAIN,
 ];

@@ -40,9 +40,9 @@ pub(crate) fn section(page: &mut Page, finding_index: &mut FindingIndex) {
     // What follows from them: a sentence each.
     for (key, says) in [
         ((&metrics::PREFETCH_GAIN).into(), "Random over ascending"),
-        (metrics::PREFETCH_REACH.at(["forward".into()]), "Reach forward, lines"),
-        (metrics::PREFETCH_REACH.at(["backward".into()]), "Reach backward, lines"),
-        ((&metrics::PREFETCH_TEMPORAL).into(), "A new order each lap over one that comes again"),
+        (metrics::PREFETCH_MAX_STRIDE_LINES.at(["forward".into()]), "Reach forward, lines"),
+        (metrics::PREFETCH_MAX_STRIDE_LINES.at(["backward".into()]), "Reach backward, lines"),
+        ((&metrics::PREFETCH_REPEAT_GAIN).into(), "A new order each lap over one that comes again"),
     ] {
         if let Some(f) = finding_index.one(key) {
             let Shown { value, interval } = number::value(f);

@@ -218,7 +218,7 @@ impl CoarseScan {
             Absent::Claimed(level, bytes, source) => {
                 row.detail.set(metrics::ABSENT_LEVEL, Item::Number(f64::from(level)));
                 row.detail.set(metrics::ABSENT_BYTES, Item::Number(bytes));
-                row.detail.set(metrics::ABSENT_SOURCE, Item::Word(source.to_owned()));
+                row.detail.set(metrics::ABSENT_SOURCE, Item::Token(source.to_owned()));
             }
             Absent::Second => row.detail.set(metrics::ONE_LEVEL, Item::Flag(true)),
             Absent::Nothing => {}

@@ -117,7 +117,7 @@ pub(super) fn rows(record: &Record, scale: &Scale, report: &mut Report) {
         && let Some(ratio) = anew.time.ratio_to(random.time)
     {
         let trials = [anew.ids.clone(), random.ids.clone()].concat();
-        let mut row = measured(&metrics::PREFETCH_TEMPORAL, ratio, "", anew.count + random.count, &trials);
+        let mut row = measured(&metrics::PREFETCH_REPEAT_GAIN, ratio, "", anew.count + random.count, &trials);
         row.basis = Basis::Derived;
         row.notes.push(match clearly(random, anew) {
             true => "an order that comes again is faster than one that does not: it is remembered".into(),
@@ -163,7 +163,7 @@ fn reach(way: &str, sign: i8, ladder_steps: &[LadderStep], page: &LadderStep, re
     let end = Interval { value: f64::from(far), low: f64::from(far), high: f64::from(far + 1) };
     let count = used.iter().map(|r| r.count).sum();
     let trials: Vec<u64> = used.iter().flat_map(|r| r.ids.iter().copied()).collect();
-    let mut row = measured(metrics::PREFETCH_REACH.at([way.into()]), end, "", count, &trials);
+    let mut row = measured(metrics::PREFETCH_MAX_STRIDE_LINES.at([way.into()]), end, "", count, &trials);
     row.basis = Basis::Bounds;
     row.notes.push(match far {
         0 => "no stride is clearly faster than a random order inside pages: nothing is fetched ahead".into(),

@@ -105,7 +105,7 @@ impl Line {
         row.detail.set(metrics::LINE_BYTES, Item::Number(bytes as f64));
         row.notes.push(match self.source {
             Some(source) => {
-                row.detail.set(metrics::LINE_SOURCE, Item::Word(source.to_owned()));
+                row.detail.set(metrics::LINE_SOURCE, Item::Token(source.to_owned()));
                 format!("a line of {bytes} bytes, as {source} claims")
             }
             None => format!("a line of {bytes} bytes, assumed: nobody claims one"),
@@ -190,7 +190,7 @@ fn missing(record: &Record, requested: &[Request], points: &[Point], report: &mu
     };
     lost.truncate(4);
     report.warnings.push(Warning {
-        token: "short-budget",
+        token: "budget-exhausted",
         text: format!("not measured within the budget, the memory or the stride: {}{more}", lost.join(", ")),
         remedy: "give it a larger --budget, or ask for smaller sizes or fewer --strides".into(),
     });

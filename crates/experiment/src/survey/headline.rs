@@ -13,8 +13,8 @@ pub(crate) fn headline(report: &Report) -> Headline {
     let tiers: Vec<&Finding> = report.of(&TIER_LATENCY).filter(|f| f.finite().is_some()).collect();
     let Some(last) = tiers.last() else { return none(report) };
     let end = |f: &Finding| {
-        let level = f.key.number(Axis::Level)?;
-        report.of(&TIER_CAPACITY).find(|c| c.key.number(Axis::Level) == Some(level))
+        let level = f.key.number(Axis::Tier)?;
+        report.of(&TIER_CAPACITY).find(|c| c.key.number(Axis::Tier) == Some(level))
     };
     let ends: Vec<&Finding> = tiers.iter().filter_map(|f| end(f)).collect();
     let parts: Vec<String> = tiers

@@ -69,13 +69,17 @@ fn measurements(record: &Record, report: &mut Report) {
     }
     for sentence in fathom_analysis::claims::disagreements(&decoded.claims).iter().chain(&decoded.complaints)
     {
-        report.warnings.push(Warning { token: "claims", text: sentence.clone(), remedy: String::new() });
+        report.warnings.push(Warning {
+            token: "claims-conflict",
+            text: sentence.clone(),
+            remedy: String::new(),
+        });
     }
     for at in latency_curve {
         steps(at, report);
     }
     for pair in pairs {
-        let mut row = number(survey::PAGES_EXTRA.at([pair.pages.into()]), pair.extra, "ns");
+        let mut row = number(survey::TRANSLATION_ADDED.at([pair.pages.into()]), pair.extra, "ns");
         row.basis = Basis::Derived;
         row.count = pair.spread.values().len() as u64;
         row.trials = pair.spread.trials.iter().chain(&pair.packed.trials).copied().collect();
@@ -103,7 +107,7 @@ fn open_ends(curves: &Reading, scale: &Scale, record: &Record, report: &mut Repo
     if !curves.flat_end {
         let last = curves.tiers.last().map_or(0.0, |t| t.latency.value);
         warn(
-            "last-tier-open",
+            "no-final-plateau",
             format!(
                 "latency was still rising at the largest working set; the last tier's {last:.1} ns is a lower bound"
             ),
@@ -120,7 +124,7 @@ fn open_ends(curves: &Reading, scale: &Scale, record: &Record, report: &mut Repo
         .collect();
     if !wide.is_empty() {
         warn(
-            "short-budget",
+            "budget-exhausted",
             format!("the budget or the noise left these capacities wider than 6 %: {}", wide.join(", ")),
             "give it a larger --budget on a quieter machine",
         );

@@ -1,9 +1,10 @@
 //! Which pure factor costs how much, and how much of what the study's memory workers add that explains.
 
-use fathom_analysis::findings::words;
+use fathom_analysis::findings::tokens;
 use fathom_analysis::findings::{Basis, Finding, Item, Key, Report};
 use fathom_analysis::interval::{Interval, median, robust_sigma};
 use fathom_analysis::metrics::wakeup as metrics;
+use fathom_analysis::metrics::wakeup::condition;
 use fathom_analysis::wakeup::factorial::{self, Attribution, Design, Dose, Effects, Measured};
 use fathom_analysis::wakeup::summary::needed;
 use fathom_probe::load::Stress;
@@ -38,7 +39,7 @@ impl At {
     /// A finding that is of this percentile.
     fn of_it(self, mut row: Finding, basis: Basis) -> Finding {
         row.basis = basis;
-        row.detail.set(metrics::QUANTILE, Item::Word(word(self.word)));
+        row.detail.set(metrics::QUANTILE, Item::Token(word(self.word)));
         row
     }
 
@@ -106,7 +107,7 @@ fn effect_rows(effects: &Effects, at: At, trials: &[u64], unit: Unit, report: &m
         row.notes.push(note);
         report.findings.push(row);
     };
-    row((&metrics::EFFECT_NONE).into(), effects.none, format!("{} with every factor off", at.word));
+    row((&metrics::EFFECT_BASELINE).into(), effects.none, format!("{} with every factor off", at.word));
     for (factor, us) in FACTORS.iter().zip(&effects.factors) {
         row(metrics::EFFECT.at([factor.token().into()]), *us, how.clone());
     }
@@ -124,7 +125,10 @@ fn explained_rows(record: &Record, effects: &Effects, unit: Unit, report: &mut R
         conditions::named(word)
             .map(|condition| Series::of(record, &Case::of(condition, record), traced(record)))
     };
-    let (Some(before), Some(after)) = (series("study"), series("study-vm")) else { return };
+    let (Some(before), Some(after)) = (series(condition::STRESS_MIX), series(condition::STRESS_MIX_VM))
+    else {
+        return;
+    };
     let Some(at) = At::of(before.runs.iter().chain(&after.runs).copied()) else { return };
     let Some(delta) = increase(&before, &after, at) else { return };
     // What the workers bring is what they do beyond the rest of the load, which runs in both.
@@ -148,14 +152,18 @@ fn explained_rows(record: &Record, effects: &Effects, unit: Unit, report: &mut R
     for (factor, explained) in FACTORS.iter().zip(&factors) {
         let Some(us) = explained.us else { continue };
         let least = if explained.at_least { "; they do more of it than the factor alone did" } else { "" };
-        let rate = words::RATE.values[dose_of(*factor)];
+        let rate = tokens::RATE.values[dose_of(*factor)];
         let key = metrics::EXPLAINED.at([factor.token().into()]);
         let mut row = row(key, us, format!("by {rate}{least}"));
-        row.detail.set(metrics::BY, Item::Word(rate.to_owned()));
+        row.detail.set(metrics::BY, Item::Token(rate.to_owned()));
         row.detail.set(metrics::AT_LEAST, Item::Flag(explained.at_least));
         report.findings.push(row);
     }
-    report.findings.push(row((&metrics::EXPLAINED_REST).into(), unexplained, "no factor explains it".into()));
+    report.findings.push(row(
+        (&metrics::EXPLAINED_RESIDUAL).into(),
+        unexplained,
+        "no factor explains it".into(),
+    ));
 }
 
 /// Which of the counted rates is how much of a factor there is.

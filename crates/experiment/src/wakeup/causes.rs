@@ -3,6 +3,7 @@
 use fathom_analysis::findings::{Basis, Finding, Item, Metric, Report};
 use fathom_analysis::interval::{Interval, quantile, sorted};
 use fathom_analysis::metrics::wakeup as metrics;
+use fathom_analysis::metrics::wakeup::condition;
 use fathom_analysis::wakeup::cadence::{self, Candidate};
 use fathom_analysis::wakeup::extremes::{self, Request};
 use fathom_analysis::wakeup::stages::{self, StagedActivation};
@@ -36,7 +37,11 @@ pub(super) fn rows(record: &Record, cases: &[Case], unit: Unit, report: &mut Rep
     stage_rows(&all, unit, report);
     cadences(record, &all, report);
     for (case, series) in &all {
-        if matches!(case.token.as_str(), "none" | "study" | "study-vm") && !series.runs.is_empty() {
+        if matches!(
+            case.token.as_str(),
+            condition::UNLOADED | condition::STRESS_MIX | condition::STRESS_MIX_VM
+        ) && !series.runs.is_empty()
+        {
             hourly(record, &case.token, series, unit, report);
         }
     }
@@ -60,7 +65,7 @@ fn one_of_the_worst(rank: usize, condition: &str, due: &Due, unit: Unit) -> Find
     let us = due.woke.user_ns as f64 / 1000.0;
     let mut row = number(metrics::WORST_LATENCY.at([rank.into()]), us * unit.of_us, unit.name);
     (row.count, row.trials) = (1, vec![due.run.trial.id]);
-    row.detail.set(metrics::CONDITION, Item::Word(condition.to_owned()));
+    row.detail.set(metrics::CONDITION, Item::Token(condition.to_owned()));
     row.detail.set(metrics::SLEPT, Item::Number(due.woke.missed as f64));
     row.detail.set(metrics::PREEMPTED, Item::Number(due.woke.involuntary as f64));
     if let Some(staged) = staged(due) {
@@ -74,7 +79,7 @@ fn one_of_the_worst(rank: usize, condition: &str, due: &Due, unit: Unit) -> Find
         row.detail.set(metrics::EVENTS, Item::Numbers(events.collect()));
     }
     if let Some(other) = ran_before(&around, due.woke.user_ns) {
-        row.detail.set(metrics::RAN_BEFORE, Item::Word(other.to_owned()));
+        row.detail.set(metrics::RAN_BEFORE, Item::Token(other.to_owned()));
     }
     row
 }
@@ -148,7 +153,7 @@ fn cadences(record: &Record, all: &[(&Case, Series)], report: &mut Report) {
         row.notes.push("share of the activations beyond p99.5 of their condition that come back so".into());
         row.notes.extend(others.iter().map(|other| format!("or {other}, which has the same period")));
         if !others.is_empty() {
-            row.detail.set(metrics::OTHERS, Item::Words(others));
+            row.detail.set(metrics::OTHERS, Item::Tokens(others));
         }
         report.findings.push(row);
     }
@@ -165,7 +170,7 @@ fn hourly(record: &Record, token: &str, series: &Series, unit: Unit, report: &mu
         candidates: candidates(record),
         seed: seed_of(record, 0xe0f),
     };
-    let key = Spot { place: Place::User.token(), condition: token }.key(&metrics::WAKEUP_HOURLY);
+    let key = Spot { place: Place::User.token(), condition: token }.key(&metrics::WAKEUP_RETURN_LEVEL_1H);
     let latencies = user(series);
     match extremes::level(&latencies, &request) {
         Ok(level) => {

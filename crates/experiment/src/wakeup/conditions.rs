@@ -1,6 +1,7 @@
 //! Conditions: what runs beside the task, and in which state it finds the caches.
 
 use fathom_analysis::claims::decode;
+use fathom_analysis::metrics::wakeup::condition;
 use fathom_probe::load::{Load, Stress};
 use fathom_probe::machine::ClockTrust;
 use fathom_probe::pattern::{PatternKind, Trial, Wake};
@@ -25,8 +26,19 @@ pub const FACTORS: [Stress; 5] = [Stress::Copy, Stress::Chase, Stress::Pages, St
 
 /// The words of a default run, less those of the design.
 const QUICK: [&str; 13] = [
-    "none", "study", "study-vm", "read", "write", "copy", "chase", "pages", "fault", "unmap", "warm",
-    "flushed", "evicted",
+    condition::UNLOADED,
+    condition::STRESS_MIX,
+    condition::STRESS_MIX_VM,
+    "read",
+    "write",
+    "copy",
+    "chase",
+    "pages",
+    "fault",
+    "unmap",
+    "warm",
+    "flushed",
+    "evicted",
 ];
 
 /// Is this what a trial ran under? Of conditions that need nothing of the record.
@@ -122,7 +134,7 @@ fn requested(record: &Record) -> Vec<Case> {
     let words: Vec<&str> = match (requested.conditions.is_empty(), requested.loads.is_empty()) {
         (false, _) => requested.conditions.iter().map(String::as_str).collect(),
         // A load of one's own is compared with none.
-        (true, false) => vec!["none"],
+        (true, false) => vec![condition::UNLOADED],
         (true, true) if confines(record) => [&QUICK[..], &[CONFINED]].concat(),
         (true, true) => QUICK.to_vec(),
     };

@@ -2,8 +2,9 @@
 
 use fathom_analysis::findings::{Axis, Finding, Report};
 use fathom_analysis::metrics::wakeup as metrics;
+use fathom_analysis::metrics::wakeup::condition;
 use fathom_analysis::metrics::wakeup::{
-    EFFECT, EXPLAINED_INCREASE, INFLECTION_BYTES, RAN_BEFORE, STAGE_WORST, SWEEP_MAX, WAKEUP_MAX,
+    CHANGEPOINT_BYTES, EFFECT, EXPLAINED_INCREASE, RAN_BEFORE, STAGE_WORST, SWEEP_MAX, WAKEUP_MAX,
     WORST_LATENCY,
 };
 use fathom_report::Headline;
@@ -21,7 +22,7 @@ pub(crate) fn headline(report: &Report) -> Headline {
     let condition = latest.key.word(Axis::Condition).unwrap_or_default();
     let mut answer = format!("maximum wake-up latency {} {}", figure(latest), under(&condition));
     answer += &format!(", in {} activations", latest.count);
-    if let Some(quiet) = alone(report, latest).filter(|_| condition != "none") {
+    if let Some(quiet) = alone(report, latest).filter(|_| condition != condition::UNLOADED) {
         answer += &format!("; {} without load", figure(quiet));
     }
     if let Some(added) = report.find(&EXPLAINED_INCREASE).filter(|f| surely_more(f)) {
@@ -60,11 +61,11 @@ fn swept(report: &Report) -> Headline {
         figure(latest),
         fathom_units::exact(size(latest))
     );
-    let changes: Vec<&Finding> = report.of(&INFLECTION_BYTES).filter(|f| f.finite().is_some()).collect();
+    let changes: Vec<&Finding> = report.of(&CHANGEPOINT_BYTES).filter(|f| f.finite().is_some()).collect();
     match changes.as_slice() {
         [] => answer += "; no block size was found from which on it is later",
         [first, ..] => {
-            let statistic = report.of(&metrics::INFLECTION_STATISTIC).next().and_then(Finding::word);
+            let statistic = report.of(&metrics::CHANGEPOINT_STATISTIC).next().and_then(Finding::word);
             let what = statistic.unwrap_or("the latency");
             answer += &format!("; from blocks of {} on {what} changes", figure(first));
         }
@@ -81,7 +82,7 @@ fn alone<'a>(report: &'a Report, latest: &Finding) -> Option<&'a Finding> {
     let place = latest.key.word(Axis::Place);
     report.of(&WAKEUP_MAX).find(|f| {
         f.key.word(Axis::Place) == place
-            && f.key.word(Axis::Condition).as_deref() == Some("none")
+            && f.key.word(Axis::Condition).as_deref() == Some(condition::UNLOADED)
             && f.finite().is_some()
     })
 }
@@ -89,7 +90,7 @@ fn alone<'a>(report: &'a Report, latest: &Finding) -> Option<&'a Finding> {
 /// A condition in a sentence.
 fn under(condition: &str) -> String {
     match condition {
-        "none" => "without load".to_owned(),
+        condition::UNLOADED => "without load".to_owned(),
         "timerlat" => "under the kernel's tracer timerlat".to_owned(),
         other => format!("under {other}"),
     }

@@ -1,5 +1,7 @@
 //! The conditions that have a word: one table, which the option, the plan and the reading share.
 
+use fathom_analysis::metrics::wakeup::condition;
+
 /// The study's load (S3): `stress -c 16 -i 4 -d 2 --hdd-bytes 256M`.
 const STUDY: &str = "cpu*16 io*4 disk*2:256M";
 /// And with `--vm 2 --vm-bytes 128M`.
@@ -8,7 +10,7 @@ pub(super) const STUDY_VM: &str = "cpu*16 io*4 disk*2:256M vm*2:128M";
 pub(super) const STUDY_MALLOC: &str = "cpu*16 io*4 disk*2:256M malloc*2:128M";
 
 /// The word of the study's load with its memory workers, kept to a share of the caches.
-pub(super) const CONFINED: &str = "study-vm-confined";
+pub(super) const CONFINED: &str = condition::STRESS_MIX_VM_CONFINED;
 
 /// In which state the task finds the caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,9 +50,9 @@ const fn state(token: &'static str, state: State, about: &'static str) -> Condit
 
 /// Every condition that has a word, in the order of reports.
 pub const NAMED: &[Condition] = &[
-    loaded("none", "", "nothing beside"),
-    loaded("study", STUDY, "study S3's load: stress -c 16 -i 4 -d 2 --hdd-bytes 256M"),
-    loaded("study-vm", STUDY_VM, "the same with --vm 2 --vm-bytes 128M"),
+    loaded(condition::UNLOADED, "", "nothing beside"),
+    loaded(condition::STRESS_MIX, STUDY, "study S3's load: stress -c 16 -i 4 -d 2 --hdd-bytes 256M"),
+    loaded(condition::STRESS_MIX_VM, STUDY_VM, "the same with --vm 2 --vm-bytes 128M"),
     Condition {
         token: CONFINED,
         about: "the same, its workers kept to the least share of the caches (resctrl)",

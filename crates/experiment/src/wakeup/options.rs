@@ -25,7 +25,7 @@ pub static CONDITIONS: Opt = Opt {
 pub static LOAD: Opt = Opt {
     name: "load",
     value: "LOAD",
-    help: "A load of your own: stressors as KIND*WORKERS:BYTES:STRIDE:free|keep|hangN, separated by blanks, as in 'cpu*2 \
+    help: "A load of your own: stressors as KIND*WORKERS:BYTES:STRIDE:free|keep|holdN, separated by blanks, as in 'cpu*2 \
            vm*2:64M:4K:free'. Kinds: cpu io disk vm malloc read write copy chase pages fault unmap. May be said several \
            times",
     default: "",
@@ -76,8 +76,8 @@ pub static STRIDES: Opt = Opt {
 pub static MODES: Opt = Opt {
     name: "modes",
     value: "MODES",
-    help: "What becomes of a block when it was read back: free, keep, or hangN (N seconds later)",
-    default: "free,keep,hang2",
+    help: "What becomes of a block when it was read back: free, keep, or holdN (N seconds later)",
+    default: "free,keep,hold2",
     many: Many::List(16),
     values: Values::Text(mode),
     requires: Some(SWEEP.name),
@@ -127,7 +127,7 @@ fn load(text: &str) -> Result<String, String> {
 fn mode(text: &str) -> Result<String, String> {
     let mode = BlockMode::parse(text);
     mode.map(|mode| mode.to_string())
-        .ok_or_else(|| format!("'{text}' is none of free, keep and hangN (N seconds, from 1)"))
+        .ok_or_else(|| format!("'{text}' is none of free, keep and holdN (N seconds, from 1)"))
 }
 
 /// `100us`, `1ms` or `1s`, in whole microseconds: a series has 150 activations at least, and must end well within the

@@ -1,6 +1,7 @@
 //! The plan: a look at what the machine grants; then rounds of every condition and of the randomised design, or of the
 //! sweep.
 
+use fathom_analysis::metrics::wakeup::condition;
 use fathom_analysis::wakeup::factorial::Design;
 use fathom_probe::machine::ClockTrust;
 use fathom_probe::pattern::{PatternKind, Trial, Wake};
@@ -24,7 +25,7 @@ const ROUNDS: u64 = 3;
 /// Series a round of the words that everything is compared with: p99.9 of them is asked for first.
 const OFTEN: usize = 3;
 /// Those words.
-const CORE: [&str; 3] = ["none", "study", "study-vm"];
+const CORE: [&str; 3] = [condition::UNLOADED, condition::STRESS_MIX, condition::STRESS_MIX_VM];
 
 /// The next round; empty at the end. A record says itself what was asked.
 #[must_use]
@@ -55,7 +56,7 @@ fn rank(trial: &Trial) -> u8 {
 
 /// Periodic wake-ups under no load, with and without the earlier places: granted, or refused with the reason.
 fn look(record: &Record) -> Vec<Trial> {
-    let none = conditions::named("none").map(|none| Case::of(none, record));
+    let none = conditions::named(condition::UNLOADED).map(|none| Case::of(none, record));
     let traced = [false, true].into_iter().filter(|traced| !traced || !untraced(record));
     let mut all: Vec<Trial> = traced
         .zip(none.into_iter().cycle())
@@ -73,7 +74,7 @@ fn look(record: &Record) -> Vec<Trial> {
 
 /// Wake-ups of the kernel's own thread with nothing beside: what they have of the places is the kernel's own word.
 fn timerlat(record: &Record, n: u64) -> Option<Trial> {
-    let none = Case::of(conditions::named("none")?, record);
+    let none = Case::of(conditions::named(condition::UNLOADED)?, record);
     let mut trial = series(record, &none, n, false);
     trial.get_mut::<Wake>()?.wakes.timerlat = true;
     Some(trial)
@@ -99,7 +100,7 @@ fn conditions_round(record: &Record, budget: &Budget, number: u64) -> Vec<Trial>
     for case in conditions::cases(record).into_iter().filter(|case| !refused(record, case)) {
         let times = if CORE.contains(&case.token.as_str()) { OFTEN } else { 1 };
         // What tracing costs is a bias that is measured: once a round without it.
-        if places && case.token == "none" {
+        if places && case.token == condition::UNLOADED {
             cases.push((case.clone(), false));
         }
         cases.extend(std::iter::repeat_n((case, places), times));

@@ -1,9 +1,10 @@
 //! The reading: what each condition does to each place of a wake-up, what that costs to know, and where it went.
 
-use fathom_analysis::findings::words;
+use fathom_analysis::findings::tokens;
 use fathom_analysis::findings::{Basis, Finding, Histogram, Metric, Report, Warning};
 use fathom_analysis::interval::grouped_interval;
 use fathom_analysis::metrics::wakeup as metrics;
+use fathom_analysis::metrics::wakeup::condition;
 use fathom_analysis::wakeup::summary::{self, Run, Summary};
 use fathom_probe::machine::ClockTrust;
 use fathom_probe::pattern::{PatternKind, Wake};
@@ -168,7 +169,7 @@ fn place_rows(
     ));
     rows.push(max);
     let (metric, lacking) =
-        unseen.map_or((&metrics::WAKEUP_MISSED, run.missed), |unseen| (&metrics::WAKEUP_UNSEEN, unseen));
+        unseen.map_or((&metrics::WAKEUP_MISSED, run.missed), |unseen| (&metrics::WAKEUP_UNTRACED, unseen));
     let lacking = number(spot.key(metric), lacking as f64, "activations");
     rows.push(Finding { count: seen.count, ..lacking });
     if run.explained > 0 && unseen.is_none() {
@@ -216,13 +217,13 @@ fn load_rows(token: &str, series: &Series, report: &mut Report) {
         return;
     }
     let trials = series.trials();
-    for (what, rate) in words::RATE.values.iter().copied().zip(series.rates()) {
+    for (what, rate) in tokens::RATE.values.iter().copied().zip(series.rates()) {
         let mut row = number(metrics::LOAD_RATE.at([token.into(), what.into()]), rate, "1/s");
         (row.count, row.trials) = (series.runs.len() as u64, trials.clone());
         report.findings.push(row);
     }
     let Some(stalls) = series.stalls() else { return };
-    for (what, share) in words::RESOURCE.values.iter().copied().zip(stalls) {
+    for (what, share) in tokens::RESOURCE.values.iter().copied().zip(stalls) {
         let mut row = number(metrics::STALL.at([token.into(), what.into()]), share, "");
         row.count = series.runs.len() as u64;
         row.notes.push("share of the time in which some task waited (PSI)".into());
@@ -232,7 +233,9 @@ fn load_rows(token: &str, series: &Series, report: &mut Report) {
 
 /// What looking at the earlier places costs the task: its median with, less its median without, by rounds.
 fn bias(record: &Record, unit: Unit, report: &mut Report) {
-    let Some(none) = conditions::named("none").map(|none| Case::of(none, record)) else { return };
+    let Some(none) = conditions::named(condition::UNLOADED).map(|none| Case::of(none, record)) else {
+        return;
+    };
     let medians = |traced| -> Vec<(u64, f64)> {
         let series = Series::of(record, &none, traced);
         let of = |run: &&crate::record::TrialRun| {
@@ -259,7 +262,7 @@ fn bias(record: &Record, unit: Unit, report: &mut Report) {
 /// What of the set-up makes wake-ups other than the task's own would be.
 fn setup(record: &Record, unit: Unit, report: &mut Report) {
     let mut warn = |text: String, remedy: &str| {
-        report.warnings.push(Warning { token: "wakeup-setup", text, remedy: remedy.to_owned() });
+        report.warnings.push(Warning { token: "wakeup-config", text, remedy: remedy.to_owned() });
     };
     let first = record.of(PatternKind::Wake).next().map(|run| run.trial.or_default::<Wake>().wakes);
     if first.is_some_and(|wakes| wakes.priority == 0) {

@@ -17,8 +17,8 @@ pub(super) enum Place {
     Irq,
     /// The task was made runnable.
     Wake,
-    /// The CPU was switched to the task: the kernel's hand-over.
-    Kernel,
+    /// The CPU was switched to the task.
+    Switch,
     /// The task read the clock.
     User,
     /// The task had walked its working set.
@@ -26,13 +26,13 @@ pub(super) enum Place {
 }
 
 impl Place {
-    pub(super) const ALL: [Place; 5] = [Place::Irq, Place::Wake, Place::Kernel, Place::User, Place::Work];
+    pub(super) const ALL: [Place; 5] = [Place::Irq, Place::Wake, Place::Switch, Place::User, Place::Work];
 
     pub(super) fn token(self) -> &'static str {
         match self {
             Place::Irq => "irq",
             Place::Wake => "wake",
-            Place::Kernel => "kernel",
+            Place::Switch => "switch",
             Place::User => "user",
             Place::Work => "work",
         }
@@ -43,7 +43,7 @@ impl Place {
         match self {
             Place::Irq => woke.irq_ns,
             Place::Wake => woke.wake_ns,
-            Place::Kernel => woke.switch_ns,
+            Place::Switch => woke.switch_ns,
             Place::User => Some(woke.user_ns),
             Place::Work => Some(woke.work_ns),
         }

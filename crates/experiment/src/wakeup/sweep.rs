@@ -2,7 +2,7 @@
 //! repeated, interleaved, until their breaks can be told, and then between the sizes round a break.
 
 use fathom_analysis::findings::{Key, Metric};
-use fathom_analysis::wakeup::inflection::{self, Inflection, REPEATS, Row};
+use fathom_analysis::wakeup::changepoint::{self, ChangePoint, REPEATS, Row};
 use fathom_probe::load::{BlockMode, Load, Stress, Stressor};
 use fathom_probe::machine::ClockTrust;
 use fathom_probe::pattern::{PatternKind, Trial, Wake};
@@ -43,7 +43,7 @@ pub(super) struct Curve {
 }
 
 impl Curve {
-    /// Its words for people, without the size. Every hang is a curve of its own: `hang2` and `hang4` are other loads.
+    /// Its words for people, without the size. Every hang is a curve of its own: `hold2` and `hold4` are other loads.
     pub(super) fn token(&self) -> String {
         format!("{}.{}.{}", self.kind.token(), self.mode, self.stride)
     }
@@ -97,7 +97,7 @@ fn requested(record: &Record) -> (Vec<Curve>, Vec<u64>) {
     sizes.dedup();
     let kind = if asked.like_stress { Stress::Malloc } else { Stress::Vm };
     let strides = if asked.strides.is_empty() { vec![STRIDE] } else { asked.strides };
-    let all = vec![BlockMode::Free, BlockMode::Kept, BlockMode::Hang(2)];
+    let all = vec![BlockMode::Free, BlockMode::Kept, BlockMode::Hold(2)];
     let modes = if asked.modes.is_empty() { all } else { asked.modes };
     let curves =
         strides.iter().flat_map(|&stride| modes.iter().map(move |&keep| Curve { kind, stride, mode: keep }));
@@ -179,7 +179,7 @@ pub(super) fn rows(record: &Record, curve: &Curve, statistic: Statistic) -> Vec<
         })
         .collect();
     let fewest_of = |least: usize| all.iter().map(|(_, tails)| tails.len()).filter(|n| *n >= least).min();
-    let fewest = fewest_of(inflection::MIN_SIZES).or_else(|| fewest_of(1)).unwrap_or(0);
+    let fewest = fewest_of(changepoint::MIN_SIZES).or_else(|| fewest_of(1)).unwrap_or(0);
     let kept = all.into_iter().filter(|(_, tails)| tails.len() >= fewest.max(1));
     kept.map(|(bytes, mut tails)| {
         tails.truncate(fewest);
@@ -193,11 +193,11 @@ pub(super) fn breaks(
     record: &Record,
     curve: &Curve,
     statistic: Statistic,
-) -> Result<Vec<Inflection>, inflection::Refusal> {
+) -> Result<Vec<ChangePoint>, changepoint::Refusal> {
     let (rows, seed) = (rows(record, curve, statistic), seed_of(record, 0x5eeb));
     match statistic {
-        Statistic::Faults => inflection::rates(&rows, PERIODS_PER_FAULT, seed),
-        _ => inflection::read(&rows, seed),
+        Statistic::Faults => changepoint::rates(&rows, PERIODS_PER_FAULT, seed),
+        _ => changepoint::read(&rows, seed),
     }
 }
 
@@ -301,7 +301,7 @@ fn short(record: &Record, curve: &Curve, sizes: &[u64]) -> Vec<u64> {
     for statistic in Statistic::ALL {
         let found = breaks(record, curve, statistic).unwrap_or_default();
         // Sizes are told in MiB: a block is pages, and nothing of a worker's path knows less than that.
-        wanted.extend(inflection::wanted(&rows(record, curve, statistic), &found, CLOSE, 1 << 20));
+        wanted.extend(changepoint::wanted(&rows(record, curve, statistic), &found, CLOSE, 1 << 20));
     }
     wanted.sort_unstable();
     wanted.dedup();

@@ -3,7 +3,7 @@
 use fathom_analysis::findings::{Basis, Finding, Item, Report};
 use fathom_analysis::interval::{median, median_interval};
 use fathom_analysis::metrics::wakeup as metrics;
-use fathom_analysis::wakeup::inflection::{self, Kind};
+use fathom_analysis::wakeup::changepoint::{self, Kind};
 use fathom_probe::pattern::PatternKind;
 use fathom_units::size;
 
@@ -21,34 +21,34 @@ pub(super) fn rows(record: &Record, unit: Unit, report: &mut Report) {
     for curve in sweep::curves(record) {
         cases(record, &curve, unit, report);
         let before = number_of;
-        match inflections(record, &curve, &mut number_of, report) {
+        match changepoints(record, &curve, &mut number_of, report) {
             Ok(()) => {
                 let count = f64::from(number_of - before);
-                report.findings.push(number(curve.key(&metrics::INFLECTIONS), count, ""));
+                report.findings.push(number(curve.key(&metrics::CHANGEPOINTS), count, ""));
             }
             Err(why) => refused(&curve, why, report),
         }
     }
 }
 
-/// The inflections of a curve, numbered on from `number_of`; those found before a refusal stay.
-fn inflections(
+/// The changepoints of a curve, numbered on from `number_of`; those found before a refusal stay.
+fn changepoints(
     record: &Record,
     curve: &Curve,
     number_of: &mut u32,
     report: &mut Report,
-) -> Result<(), inflection::Refusal> {
+) -> Result<(), changepoint::Refusal> {
     for statistic in Statistic::ALL {
         let found = match sweep::breaks(record, curve, statistic) {
             // A subject that does not count page faults has none here.
-            Err(inflection::Refusal::NotMeasured) if statistic == Statistic::Faults => Vec::new(),
+            Err(changepoint::Refusal::NotMeasured) if statistic == Statistic::Faults => Vec::new(),
             found => found?,
         };
-        for inflection in found {
+        for changepoint in found {
             *number_of += 1;
-            let mut rows = inflection_rows(*number_of, curve, statistic, &inflection);
+            let mut rows = inflection_rows(*number_of, curve, statistic, &changepoint);
             if statistic == Statistic::Faults {
-                rows.extend(across(*number_of, record, curve, &inflection));
+                rows.extend(across(*number_of, record, curve, &changepoint));
             }
             report.findings.extend(rows.into_iter().map(|row| on(curve, row)));
         }
@@ -58,22 +58,22 @@ fn inflections(
 
 /// A finding that is of this curve.
 fn on(curve: &Curve, mut row: Finding) -> Finding {
-    row.detail.set(metrics::STRESSOR, Item::Word(curve.kind.token().to_owned()));
-    row.detail.set(metrics::MODE, Item::Word(curve.mode.to_string()));
+    row.detail.set(metrics::STRESSOR, Item::Token(curve.kind.token().to_owned()));
+    row.detail.set(metrics::MODE, Item::Token(curve.mode.to_string()));
     row.detail.set(metrics::STRIDE, Item::Number(curve.stride as f64));
     row
 }
 
-fn refused(curve: &Curve, why: inflection::Refusal, report: &mut Report) {
-    let what = format!("inflections of {}", curve.token());
+fn refused(curve: &Curve, why: changepoint::Refusal, report: &mut Report) {
+    let what = format!("changepoints of {}", curve.token());
     match why {
-        inflection::Refusal::TooFew => refuse(
+        changepoint::Refusal::TooFew => refuse(
             report,
             &what,
-            format!("fewer than three sizes, or than {} repeats at some of them", inflection::MIN_SIZES),
+            format!("fewer than three sizes, or than {} repeats at some of them", changepoint::MIN_SIZES),
             "give the sweep more time, or fewer cells (--bytes, --strides, --modes), or --resume it",
         ),
-        inflection::Refusal::NotMeasured => refuse(report, &what, "nobody was ever late".into(), ""),
+        changepoint::Refusal::NotMeasured => refuse(report, &what, "nobody was ever late".into(), ""),
     }
 }
 
@@ -103,7 +103,7 @@ fn cases(record: &Record, curve: &Curve, unit: Unit, report: &mut Report) {
             let mut row = measured(key, us.scaled(unit.of_us), unit.name, all.len(), &trials);
             let fewest = late.iter().map(Vec::len).min().unwrap_or(0);
             let tail = if fewest >= sweep::FOR_P999 { "p99.9" } else { "p99" };
-            row.detail.set(metrics::QUANTILE, Item::Word(word(tail)));
+            row.detail.set(metrics::QUANTILE, Item::Token(word(tail)));
             row.notes.push(format!("median over {} series of their {tail}", tails.len()));
             report.findings.push(row);
         }
@@ -123,7 +123,7 @@ fn inflection_rows(
     nth: u32,
     curve: &Curve,
     statistic: Statistic,
-    found: &inflection::Inflection,
+    found: &changepoint::ChangePoint,
 ) -> Vec<Finding> {
     let nth = u64::from(nth);
     let kind = match found.kind {
@@ -131,7 +131,7 @@ fn inflection_rows(
         Kind::Ramp => "ramp",
     };
     let middle = (found.from as f64 * found.to as f64).sqrt();
-    let mut place = number(metrics::INFLECTION_BYTES.at([nth.into()]), middle, "bytes");
+    let mut place = number(metrics::CHANGEPOINT_BYTES.at([nth.into()]), middle, "bytes");
     (place.low, place.high) = (Some(found.from as f64), Some(found.to as f64));
     place.basis = Basis::Bounds;
     place.notes.push(format!(
@@ -144,22 +144,22 @@ fn inflection_rows(
     let mut rows = vec![place];
     // By how much of nothing is no answer: a rate's own two values are told.
     if statistic != Statistic::Faults {
-        let effect = measured(metrics::INFLECTION_EFFECT.at([nth.into()]), found.effect, "", 0, &[]);
+        let effect = measured(metrics::CHANGEPOINT_EFFECT.at([nth.into()]), found.effect, "", 0, &[]);
         rows.push(Finding { basis: Basis::Derived, ..effect });
     }
-    rows.push(text(metrics::INFLECTION_KIND.at([nth.into()]), kind));
-    rows.push(text(metrics::INFLECTION_STATISTIC.at([nth.into()]), statistic.token()));
+    rows.push(text(metrics::CHANGEPOINT_KIND.at([nth.into()]), kind));
+    rows.push(text(metrics::CHANGEPOINT_STATISTIC.at([nth.into()]), statistic.token()));
     rows
 }
 
-/// The page faults on both sides of their inflection, and what latencies do there: whatever it is, because the place
+/// The page faults on both sides of their changepoint, and what latencies do there: whatever it is, because the place
 /// was not chosen by them.
-fn across(nth: u32, record: &Record, curve: &Curve, found: &inflection::Inflection) -> Vec<Finding> {
+fn across(nth: u32, record: &Record, curve: &Curve, found: &changepoint::ChangePoint) -> Vec<Finding> {
     let nth = u64::from(nth);
     let mut all = Vec::new();
     let faults = sweep::rows(record, curve, Statistic::Faults);
     for (metric, bytes) in
-        [(&metrics::INFLECTION_BEFORE, found.from), (&metrics::INFLECTION_BEHIND, found.to)]
+        [(&metrics::CHANGEPOINT_BEFORE, found.from), (&metrics::CHANGEPOINT_AFTER, found.to)]
     {
         let here = faults.iter().find(|row| row.bytes == bytes);
         let Some(rate) = here.and_then(|row| median_interval(&row.repeats)) else { continue };
@@ -168,8 +168,8 @@ fn across(nth: u32, record: &Record, curve: &Curve, found: &inflection::Inflecti
     }
     for statistic in Statistic::OF_LATENCY {
         let rows = sweep::rows(record, curve, statistic);
-        if let Some((effect, count)) = inflection::across(&rows, found) {
-            let key = metrics::INFLECTION_ACROSS.at([nth.into(), statistic.token().into()]);
+        if let Some((effect, count)) = changepoint::across(&rows, found) {
+            let key = metrics::CHANGEPOINT_ACROSS.at([nth.into(), statistic.token().into()]);
             all.push(Finding { basis: Basis::Derived, ..measured(key, effect, "", count, &[]) });
         }
     }

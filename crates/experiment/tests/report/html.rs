@@ -60,7 +60,7 @@ fn hostile() -> Report {
 fn a_page_carries_the_words_of_every_axis() {
     let text = page(&samples::survey(9));
     for axis in Axis::ALL {
-        let listed = axis.words().map(|words| format!("\"{}\":{}", axis.name(), json_list(words.values)));
+        let listed = axis.tokens().map(|words| format!("\"{}\":{}", axis.name(), json_list(words.values)));
         assert!(listed.is_none_or(|listed| text.contains(&listed)), "{axis:?}");
     }
 }

@@ -97,7 +97,7 @@ fn nothing_that_names_anybody_is_shared() {
 fn words_of_a_list_are_shared_and_texts_of_a_kernel_are_not() {
     let shared = anonymous(&samples::wakeup(), None, WARNINGS);
     let worst = shared.of(&metrics::WORST_LATENCY).next().expect("a row");
-    assert_eq!(worst.detail.word(metrics::CONDITION), Some("none"));
+    assert_eq!(worst.detail.word(metrics::CONDITION), Some("unloaded"));
     assert_eq!(worst.detail.number(metrics::SLEPT), Some(53.0));
     assert_eq!(worst.detail.numbers(metrics::STAGES).len(), 4);
     assert!(worst.detail.get(metrics::EVENTS).is_none() && worst.detail.get(metrics::RAN_BEFORE).is_none());

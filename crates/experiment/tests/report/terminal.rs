@@ -301,7 +301,7 @@ fn a_table_that_is_too_wide_is_divided_and_says_of_what_each_row_is() {
     let heads: Vec<&str> =
         narrow.lines().filter(|line| line.contains("p99.9") && line.contains("(95 %)")).collect();
     assert!(!heads.is_empty(), "{narrow}");
-    let rows = narrow.lines().filter(|line| line.starts_with("study-vm ")).count();
+    let rows = narrow.lines().filter(|line| line.starts_with("stress-mix-vm ")).count();
     assert!(rows > 8, "{rows}\n{narrow}");
 }
 
@@ -453,7 +453,7 @@ fn page_colours_are_tables_of_pages_by_colours() {
         report.findings.push(samples::number(&name("misses_per_round"), misses, "", None, 3));
         report.findings.push(samples::number(&name("time_per_round"), 10.0 + misses, "ns", None, 3));
     }
-    report.findings.push(samples::word("tier.1.colour.help", "yes", &["a way is 4 pages"]));
+    report.findings.push(samples::word("tier.1.colour.useful", "yes", &["a way is 4 pages"]));
     let text = text_of(&report, &ASCII, None);
     for line in [
         "Page colours of tier 1: misses a round, a load in each page",

@@ -46,8 +46,9 @@ fn the_answer_comes_from_what_there_is() {
         compared.contains("At p99.9 the task is 37 (30..45) us late under the study's load"),
         "{compared}"
     );
-    let alone =
-        unwrapped(&text(&without(&whole, |name| name.contains("study") || name.starts_with("explained"))));
+    let alone = unwrapped(&text(&without(&whole, |name| {
+        name.contains("stress-mix") || name.starts_with("explained")
+    })));
     assert!(alone.contains("With no load beside it, the task is 29 (23..34) us late at p99.9"), "{alone}");
 }
 
@@ -68,10 +69,10 @@ fn what_goes_with_the_caches_stands_beside_the_whole_load_and_none() {
     let confined: Vec<Finding> = report
         .findings
         .iter()
-        .filter(|f| f.name().starts_with("wakeup.user.study-vm."))
+        .filter(|f| f.name().starts_with("wakeup.user.stress-mix-vm."))
         // Half as late, so that the two cannot be taken for each other.
         .map(|f| Finding {
-            key: samples::key(&f.name().replace("study-vm", "study-vm-confined")),
+            key: samples::key(&f.name().replace("stress-mix-vm", "stress-mix-vm-confined")),
             ..halved(f)
         })
         .collect();
@@ -86,19 +87,19 @@ fn what_goes_with_the_caches_stands_beside_the_whole_load_and_none() {
 fn memory_is_only_excluded_where_something_says_so() {
     let mut report = samples::wakeup();
     for f in report.findings.iter_mut().filter(|f| f.name() == "worst.1.latency") {
-        f.detail.set(metrics::CONDITION, Item::Word("study-vm".to_owned()));
+        f.detail.set(metrics::CONDITION, Item::Token("stress-mix-vm".to_owned()));
     }
     // As late with nothing beside.
     assert!(
         unwrapped(&text(&report))
             .contains("Not the load's memory: with no load beside it, the latest came 53991 us")
     );
-    for f in report.findings.iter_mut().filter(|f| f.name() == "wakeup.user.none.max") {
+    for f in report.findings.iter_mut().filter(|f| f.name() == "wakeup.user.unloaded.max") {
         f.value = Value::Number(90.0);
     }
     assert!(!text(&report).contains("load's memory"));
     for f in report.findings.iter_mut().filter(|f| f.name() == "worst.1.latency") {
-        f.detail.set(metrics::CONDITION, Item::Word("io".to_owned()));
+        f.detail.set(metrics::CONDITION, Item::Token("io".to_owned()));
     }
     assert!(unwrapped(&text(&report)).contains("it came with no memory workers beside it"));
 }
@@ -131,14 +132,14 @@ fn the_study_stands_beside_times_alone() {
     assert!(counted.contains("53991 instructions late") && !counted.contains("S3 max"), "{counted}");
     assert!(!counted.contains("(disputed)"), "{counted}");
     // Without the study's load there is nothing to set beside.
-    let alone = text(&without(&samples::wakeup(), |name| name.contains("study")));
+    let alone = text(&without(&samples::wakeup(), |name| name.contains("stress-mix")));
     assert!(!alone.contains("S3") && !alone.contains("(disputed)"), "{alone}");
 }
 
 /// As of a described machine, which runs no load: nothing is concluded from what did not run.
 #[test]
 fn without_any_load_nothing_is_said_of_one() {
-    let loads = ["none", "warm", "flushed", "evicted"].map(|state| format!(".{state}."));
+    let loads = ["unloaded", "warm", "flushed", "evicted"].map(|state| format!(".{state}."));
     let alone = without(&samples::wakeup(), |name| {
         let loaded = name.starts_with("wakeup.") && !loads.iter().any(|state| name.contains(state));
         let of_loads = ["effect.", "interaction.", "explained.", "pressure.", "stall."];
@@ -146,7 +147,7 @@ fn without_any_load_nothing_is_said_of_one() {
     });
     let mut alone = Report { histograms: Vec::new(), ..alone };
     for f in alone.findings.iter_mut().filter(|f| f.name().starts_with("worst.")) {
-        f.detail.set(metrics::CONDITION, Item::Word("none".to_owned()));
+        f.detail.set(metrics::CONDITION, Item::Token("unloaded".to_owned()));
     }
     let said = unwrapped(&text(&alone));
     assert!(said.contains("With no load beside it, the task is"), "{said}");
@@ -174,11 +175,11 @@ fn a_curve_that_changes_is_drawn_and_another_one_is_not() {
 
 #[test]
 fn a_sweep_without_inflections_says_so() {
-    let mut flat = without(&samples::sweep(), |name| name.starts_with("inflection."));
+    let mut flat = without(&samples::sweep(), |name| name.starts_with("changepoint."));
     assert!(text(&flat).contains("with the size of the blocks\nNowhere."));
-    flat.findings.retain(|f| f.name() != "sweep.malloc.free.64.inflections");
+    flat.findings.retain(|f| f.name() != "sweep.malloc.free.64.changepoints");
     flat.refusals.push(Refused {
-        what: "inflections of malloc.free.64".to_owned(),
+        what: "changepoints of malloc.free.64".to_owned(),
         reason: "too few".to_owned(),
         remedy: String::new(),
     });
@@ -189,7 +190,7 @@ fn a_sweep_without_inflections_says_so() {
 fn distributions_fit_whatever_their_conditions_are_called() {
     let mut report = samples::wakeup();
     for h in &mut report.histograms {
-        h.key = samples::key(&h.name().replace("study-vm", "imported-64"));
+        h.key = samples::key(&h.name().replace("stress-mix-vm", "imported-64"));
     }
     for width in [60, 80, 120, 200] {
         let shown = text_of(&report, &Style { width, ..Style::default() }, None);
@@ -205,7 +206,7 @@ fn pages_have_a_figure_for_each_question() {
         let parts = page.split("data-chart=\"").skip(1);
         parts.map(|p| p.split('"').next().unwrap_or_default().to_owned()).collect()
     };
-    let places = ["user", "kernel", "wake", "irq", "work"].map(|place| format!("wakeups.{place}"));
+    let places = ["user", "switch", "wake", "irq", "work"].map(|place| format!("wakeups.{place}"));
     let others = ["stages", "effects.effect", "effects.explained"].map(str::to_owned);
     assert_eq!(figures(&samples::wakeup()), [&places[..], &others[..]].concat());
     let modes = ["free", "keep"];

@@ -89,8 +89,20 @@ impl Names {
         names
     }
 
-    /// A finding's name. Placeholders keep what stands in them, in order.
+    /// A finding's new name: rules apply in turn, as two coordinates of one name may have new tokens.
     fn finding(&self, name: &str) -> String {
+        let mut name = name.to_owned();
+        loop {
+            let next = self.step(&name);
+            if next == name {
+                return name;
+            }
+            name = next;
+        }
+    }
+
+    /// One rule of the table, applied to a finding's name. Placeholders keep their parts, in order.
+    fn step(&self, name: &str) -> String {
         let parts: Vec<&str> = name.split('.').collect();
         let is_any = |part: &str| part.bytes().all(|b| b.is_ascii_uppercase());
         let fits = |pattern: &[&str]| {
@@ -109,14 +121,26 @@ impl Names {
         let Some((program, rest)) = text.split_once(' ') else { return text.to_owned() };
         let verb = rest.split(' ').next().unwrap_or_default();
         let mut out = format!("{program} {}", renamed(&self.experiments, verb));
+        let mut previous = "";
         for word in rest.split(' ').skip(1) {
             let (option, value) = word.find('=').map_or((word, ""), |at| word.split_at(at));
             let named =
                 |(verbs, old, _): &&(&str, &str, &str)| *old == option && verbs.split(' ').any(|v| v == verb);
             let option = self.options.iter().find(named).map_or(option, |(_, _, new)| new);
-            let _ = write!(out, " {option}{value}");
+            let key = previous.trim_start_matches('-').replace('-', "_");
+            let _ = write!(out, " {}{value}", self.list("run", &key, option));
+            previous = option;
         }
         out
+    }
+
+    /// Tokens separated by commas, each under its new name.
+    fn list(&self, word: &str, key: &str, text: &str) -> String {
+        let token = |old| {
+            let of = |((w, k, o), _): &(&(&str, &str, &str), _)| *w == word && *k == key && *o == old;
+            self.tokens.iter().find(of).map_or(old, |(_, new)| *new)
+        };
+        text.split(',').map(token).collect::<Vec<_>>().join(",")
     }
 
     /// A sentence that quotes options or patterns. Options that two verbs share with different meanings stay.
@@ -126,7 +150,7 @@ impl Names {
         {
             out = out.replace(old, new);
         }
-        for ((_, key, old), new) in &self.tokens {
+        for ((_, key, old), new) in self.tokens.iter().filter(|((word, _, _), _)| *word == "trial") {
             out = out.replace(&format!(": {old} of "), &format!(": {new} of "));
             out = out.replace(&format!("{key}={old}"), &format!("{key}={new}"));
         }
@@ -164,7 +188,7 @@ impl Names {
                 ("run", "command") => self.command(text),
                 ("fact", "name") => renamed(&self.facts, text).to_owned(),
                 ("refusal" | "lost" | "again", _) => self.sentence(text),
-                _ => text.clone(),
+                _ => self.list(word, key, text),
             }),
             other => other.clone(),
         }

@@ -145,24 +145,27 @@ mod tests {
     /// The schema knows no experiment, and the experiment no schema: here both can be seen.
     #[test]
     fn the_schema_lists_every_condition_factor_stressor_and_way_to_a_device() {
-        use fathom_analysis::findings::words;
+        use fathom_analysis::findings::tokens;
         use fathom_experiment::record::MAX_SERIES;
         use fathom_experiment::wakeup::conditions::{FACTORS, LOADS, NAMED};
 
         let named = NAMED.iter().map(|condition| condition.token.to_owned());
         let others = ["load-N", "timerlat", "imported-N"].map(str::to_owned);
         let all: Vec<String> = named.chain(others).collect();
-        assert_eq!(words::CONDITION.values, all);
+        assert_eq!(tokens::CONDITION.values, all);
         for (stem, most) in [("load", LOADS as u64), ("imported", MAX_SERIES as u64)] {
-            assert!(words::CONDITION.contains(&format!("{stem}-{most}")));
+            assert!(tokens::CONDITION.contains(&format!("{stem}-{most}")));
         }
-        assert_eq!(words::STRATEGY.values, Strategy::ALL.iter().map(|s| s.token()).collect::<Vec<_>>());
-        assert_eq!(words::DIRECTION.values, Direction::ALL.iter().map(|d| d.token()).collect::<Vec<_>>());
+        assert_eq!(tokens::STRATEGY.values, Strategy::ALL.iter().map(|s| s.token()).collect::<Vec<_>>());
+        assert_eq!(tokens::DIRECTION.values, Direction::ALL.iter().map(|d| d.token()).collect::<Vec<_>>());
         let policies: Vec<&str> = Maintenance::ALL.iter().map(|m| m.token()).collect();
-        assert_eq!(words::MAINTENANCE.values, policies);
-        assert_eq!(words::ENGINE.values, Engine::ALL.iter().map(|e| e.token()).collect::<Vec<_>>());
-        assert_eq!(words::FACTOR.values, FACTORS.map(|factor| factor.token()));
-        assert_eq!(words::STRESS.values, Stress::ALL.iter().map(|stress| stress.token()).collect::<Vec<_>>());
+        assert_eq!(tokens::MAINTENANCE.values, policies);
+        assert_eq!(tokens::ENGINE.values, Engine::ALL.iter().map(|e| e.token()).collect::<Vec<_>>());
+        assert_eq!(tokens::FACTOR.values, FACTORS.map(|factor| factor.token()));
+        assert_eq!(
+            tokens::STRESS.values,
+            Stress::ALL.iter().map(|stress| stress.token()).collect::<Vec<_>>()
+        );
     }
 
     /// What a command line asks an experiment for.
@@ -183,12 +186,12 @@ mod tests {
             "stride --bytes 8192 --strides 8,64 --op read,rmw --first-touch --prefetch",
             "conflict --colours 1,4",
             "cacheability --bytes 320,2560 --op rmw,copy_to --attributes nc,device --rounds 7 --substitute flush \
-             --every-mair --walks",
+             --all-mair --page-walks",
             "dma --strategy streaming-copy,coherent --direction from-device --bytes 64,1536 --link 18.67Mbit \
-             --engine none --maintenance whole-cache --mistake no-unmap --victim 0 --substitute flush",
-            "wakeup --conditions none,study-vm --load cpu*2 --load vm:64M --like-stress --period 100us --priority 0 \
+             --engine none --maintenance whole-cache --driver-bug no-unmap --pollution-set 0 --substitute flush",
+            "wakeup --conditions none,stress-mix-vm --load cpu*2 --load vm:64M --like-stress --period 100us --priority 0 \
              --no-trace",
-            "wakeup --sweep --bytes 1048576,2097152 --strides 64,4096 --modes free,hang2",
+            "wakeup --sweep --bytes 1048576,2097152 --strides 64,4096 --modes free,hold2",
         ] {
             let (experiment, asked) = requested(&line.split_whitespace().collect::<Vec<_>>());
             // As a shell splits it: here only loads are quoted, and none of them has a blank.

@@ -32,7 +32,7 @@ pub fn verb() -> Verb {
         "Examples:
   fathom explain tier.1.latency
   fathom explain 'dma.{strategy}.{direction}.{size}.cpu'
-  fathom explain short-budget",
+  fathom explain budget-exhausted",
         run,
     )
 }
@@ -105,8 +105,8 @@ fn value(metric: &Metric) -> String {
     match metric.kind {
         Kind::Number if units.is_empty() => "a number without unit".to_owned(),
         Kind::Number => format!("a number in {units}"),
-        Kind::Word(words) => format!("one of {}: {}", words.values.join(", "), words.about),
-        Kind::Words(words) => format!("none, or some of {}: {}", words.values.join(", "), words.about),
+        Kind::Token(words) => format!("one of {}: {}", words.values.join(", "), words.about),
+        Kind::Tokens(words) => format!("none, or some of {}: {}", words.values.join(", "), words.about),
         Kind::Text => "a text".to_owned(),
         Kind::Histogram => format!("a distribution in {units}"),
     }
@@ -160,7 +160,7 @@ fn filled(metric: &Metric, name: &str) -> String {
 }
 
 fn is_coordinate(axis: Axis, part: &str) -> bool {
-    axis.words().map_or_else(|| part.parse::<u64>().is_ok_and(|n| n > 0), |words| words.contains(part))
+    axis.tokens().map_or_else(|| part.parse::<u64>().is_ok_and(|n| n > 0), |words| words.contains(part))
 }
 
 #[cfg(test)]
@@ -176,7 +176,7 @@ mod tests {
             ("tier.x.latency", "tier.{level}.latency"),
             ("walk.latnecy", "walk.latency"),
             ("dma.zero-copy.to-device.64.cpus", "dma.zero-copy.to-device.64.cpu"),
-            ("short-budgte", "short-budget"),
+            ("budget-exhuasted", "budget-exhausted"),
         ] {
             assert_eq!(first(wrong).as_deref(), Some(meant));
         }

@@ -57,8 +57,8 @@ fn a_script_gets_the_comparison_as_rows() {
     let change = far["change"].as_f64().expect("a number");
     let (a, b) = (far["a"].as_f64().expect("a number"), far["b"].as_f64().expect("a number"));
     assert!((b / a - 1.0 - change).abs() < 1e-9, "a share, not percent: {far}");
-    assert!(same["asked_differently"].as_array().is_some_and(Vec::is_empty), "{same}");
-    assert!(other["asked_differently"].to_string().contains("bcm2835 against cortex-a8"), "{other}");
+    assert!(same["option_differences"].as_array().is_some_and(Vec::is_empty), "{same}");
+    assert!(other["option_differences"].to_string().contains("bcm2835 against cortex-a8"), "{other}");
     let schema: serde_json::Value =
         serde_json::from_str(user.run(&["schema", "--json", "--of", "comparison"]).ended(0)).expect("JSON");
     assert_eq!(schema["title"], "fathom.comparison");

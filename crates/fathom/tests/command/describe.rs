@@ -67,7 +67,7 @@ fn a_check_is_on_the_page_and_a_draft_can_be_made_from_one() {
     let did = user.run(&["report", "R", "--against", "bcm2835", "--html", "P"]);
     assert_eq!(did.status, 4, "{did:?}");
     let page = user.read("P");
-    assert!(page.contains("Against the description bcm2835") && page.contains("against.level.1.size"));
+    assert!(page.contains("Against the description bcm2835") && page.contains("check.level.1.size"));
     // Read back it says the same; only who asks for the check gets its exit status, and another takes its place.
     assert!(user.run(&["report", "P"]).ended(0).contains("Against the description bcm2835"));
     let own = user.run(&["report", "P", "--against", "cortex-a8"]);
@@ -200,5 +200,5 @@ fn a_draft_takes_no_file_of_anybodys() {
 #[test]
 fn policies_are_those_that_descriptions_know() {
     let known: Vec<&str> = fathom_model::description::Replacement::ALL.iter().map(|p| p.word()).collect();
-    assert_eq!(fathom_analysis::findings::words::POLICY.values, known);
+    assert_eq!(fathom_analysis::findings::tokens::POLICY.values, known);
 }

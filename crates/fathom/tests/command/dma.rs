@@ -10,7 +10,7 @@ const ASK: [&str; 11] = [
     "omap3-sdio",
     "--bytes",
     "64,1536",
-    "--victim",
+    "--pollution-set",
     "4K",
     "--link",
     "18.67Mbit",
@@ -57,24 +57,24 @@ fn a_described_machine_shows_its_tables_and_the_record_says_what_was_asked() {
         requested.contains("bytes=64,1536") && requested.contains("link=\"18670000bit\" victim=4096"),
         "{requested}"
     );
-    assert!(requested.contains("--bytes 64,1536 --link 18670000bit --victim 4096"), "{requested}");
+    assert!(requested.contains("--bytes 64,1536 --link 18670000bit --pollution-set 4096"), "{requested}");
 }
 
 #[test]
 fn a_mistake_is_below_the_bar_and_leaves_no_time() {
     let user = User::new();
-    let ask = ["dma", "--on", "bcm2711", "--bytes", "1536", "--victim", "0", "--budget", "2s"];
-    let wrong = ["--mistake", "no-unmap", "--strategy", "zero-copy", "--direction", "from-device"];
+    let ask = ["dma", "--on", "bcm2711", "--bytes", "1536", "--pollution-set", "0", "--budget", "2s"];
+    let wrong = ["--driver-bug", "no-unmap", "--strategy", "zero-copy", "--direction", "from-device"];
     let did = user.run(&[&ask[..], &wrong].concat());
     assert!(did.ended(3).contains("wrong-data"), "{}", did.out);
     assert!(!did.out.contains("CPU time"), "{}", did.out);
-    user.run(&[&ask[..], &["--mistake", "no-unmap", "--direction", "to-device"]].concat()).ended(0);
+    user.run(&[&ask[..], &["--driver-bug", "no-unmap", "--direction", "to-device"]].concat()).ended(0);
 }
 
 #[test]
 fn without_driver_and_stand_in_this_host_says_what_it_cannot_know() {
     let user = User::new();
-    let ask = ["dma", "--bytes", "64,4K", "--victim", "0", "--budget", "1s", "--json"];
+    let ask = ["dma", "--bytes", "64,4K", "--pollution-set", "0", "--budget", "1s", "--json"];
     let plain = user.run(&ask);
     let found: Value = serde_json::from_str(&plain.out).unwrap_or_else(|e| panic!("{e}: {}", plain.err));
     let refused = found["refusals"].to_string();
@@ -102,9 +102,9 @@ fn what_cannot_be_asked_is_named() {
     for (arguments, words) in [
         (&["dma", "--bytes", "2M"][..], &["--bytes", "8 bytes to 1M"][..]),
         (&["dma", "--link", "18"], &["--link", "18.67Mbit"]),
-        (&["dma", "--victim", "100"], &["--victim", "multiples of 64"]),
+        (&["dma", "--pollution-set", "100"], &["--pollution-set", "multiples of 64"]),
         (&["dma", "--strategy", "memcpy"], &["--strategy", "zero-copy"]),
-        (&["dma", "--mistake", "all"], &["--mistake", "as-from-device"]),
+        (&["dma", "--driver-bug", "all"], &["--driver-bug", "as-from-device"]),
     ] {
         user.run(arguments).failed(2, words);
     }

@@ -157,7 +157,7 @@ fn this_host_touches_fresh_memory_and_fetches_ahead() {
         "stride.65536.4096.write.first_touch.time_per_access",
         "stride.65536.4096.write.first_touch.added_per_page",
         "prefetch.repermuted.time",
-        "prefetch.reach.backward",
+        "prefetch.max_stride_lines.backward",
     ] {
         assert!(rows.contains(&name), "{name} is not in {rows:?}");
     }

@@ -267,7 +267,7 @@ mod tests {
             r#"{"name":"tier.1.capacity","value":32768}"#.to_owned(),
             r#"{"name":"tier.2.latency","value":90.25}"#.to_owned(),
             r#"{"name":"claim.sysfs.level.1.size","value":32768}"#.to_owned(),
-            r#"{"name":"pages.64.extra","value":9.5}"#.to_owned(),
+            r#"{"name":"translation.64.added","value":9.5}"#.to_owned(),
         ];
         for n in 0..points {
             let ns = if n < 6 { 2.0 } else { 90.0 };

@@ -37,7 +37,7 @@ trial id=6 bytes=1024 order=sequential with_cpu=1,2 with_bytes=4096,64
 trial id=7 attribute=device
 trial id=8 pattern=conflict bytes=1152 stride=64 group=2 period=4096 page=huge loads=2049 samples=2 counted=1
 trial id=9 pattern=pair bytes=4096 stride=64 period=1536 loads=513 samples=2
-trial id=11 pattern=transfer bytes=1536 stride=8 strategy=zero-copy direction=from-device engine=edu victim=4096 samples=3
+trial id=11 pattern=transfer bytes=1536 stride=8 strategy=zero-copy direction=from-device engine=edu pollution_set=4096 samples=3
 trial id=10 pattern=eviction-set bytes=640 stride=64 period=4096 offset=256 sequence=\"A-H I A?\" samples=10
 trial size=8k
 hello text=\"a \\u{1b}[31m \\\"b\\\" \\\\ \\n\" hex=0x00ff list=-1,2,3 token=a.b-c seq=18446744073709551615
@@ -99,23 +99,23 @@ const WAKEUPS: [(&str, &str, &[&str]); 4] = [
     ("virtual", "", &["", "traced=1", "load=\"copy*2\"", "load=\"cpu*16 io*4 disk*2:256M\"", "flushed=1"]),
     (
         "virtual",
-        "sweep=\"yes\" bytes=1048576,33554432 strides=64,4096 modes=\"free,keep,hang2,hang4\"",
+        "sweep=\"yes\" bytes=1048576,33554432 strides=64,4096 modes=\"free,keep,hold2,hold4\"",
         &[
             "",
             "load=\"vm*2:1M:64\"",
             "load=\"vm*2:1M:64\"",
-            "load=\"vm*2:32M:4K:hang4\"",
+            "load=\"vm*2:32M:4K:hold4\"",
             "load=\"vm*2:32M:64\"",
         ],
     ),
     (
         "real",
-        "conditions=\"none,vm\" load=\"cpu*2; vm:8M:64:keep\" like_stress=\"yes\" period=\"100us\" priority=0",
+        "conditions=\"unloaded,vm\" load=\"cpu*2; vm:8M:64:keep\" like_stress=\"yes\" period=\"100us\" priority=0",
         &["", "timerlat=1", "load=\"cpu*2\"", "load=\"vm:8M:64:keep\"", "load=\"malloc*2:128M\""],
     ),
     (
         "modelled",
-        "conditions=\"none,flushed,copy\"",
+        "conditions=\"unloaded,flushed,copy\"",
         &["", "with_cpu=1 with_bytes=65536", "flushed=1", "with_cpu=1 with_bytes=65536"],
     ),
 ];

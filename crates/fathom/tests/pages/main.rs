@@ -247,7 +247,7 @@ fn wakeups(browser: &mut Browser) {
     let shown = browser.value(&format!(
         "[...{user}.querySelectorAll('.legend button[aria-pressed=true]')].map((b) => b.textContent)"
     ));
-    assert_eq!(shown, json!(["none", "study", "study-vm"]));
+    assert_eq!(shown, json!(["unloaded", "stress-mix", "stress-mix-vm"]));
     let marks = format!("{user}.querySelectorAll('svg path').length");
     let before = browser.value(&marks).as_u64();
     browser.value(&format!("{user}.querySelector('.legend button[aria-pressed=false]').focus(); 0"));
@@ -281,7 +281,7 @@ fn read(browser: &mut Browser, figure: &str, key: &str) -> String {
     read.as_str().unwrap_or_default().to_owned()
 }
 
-/// A sweep has its inflection as a named band, and a map of sizes by strides.
+/// A sweep has its changepoint as a named band, and a map of sizes by strides.
 fn sweep(browser: &mut Browser) {
     let words = |browser: &mut Browser, mode: &str| {
         let all = browser.value(&format!(

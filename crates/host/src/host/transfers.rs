@@ -22,7 +22,7 @@ impl Dma for Host {
         requested: &Transfers,
         batch: &Batch,
     ) -> Result<(Channel, Vec<TransferTimes>), Refusal> {
-        if requested.maintenance.is_some() || requested.mistake.is_some() {
+        if requested.maintenance.is_some() || requested.driver_bug.is_some() {
             return Err(Refusal::new(
                 "how buffers are maintained is the kernel's to choose, and it makes no mistakes on purpose",
                 "ask that of a described machine: `fathom dma --on bcm2711`",
@@ -286,12 +286,12 @@ mod tests {
 
     #[test]
     fn what_only_a_description_can_do_is_refused() {
-        use fathom_probe::machine::dma::{Maintenance, Mistake};
+        use fathom_probe::machine::dma::{DriverBug, Maintenance};
         let mut host = host();
         let plain = requested(Strategy::PersistentCopy, Direction::ToDevice);
         for wrong in [
             Transfers { maintenance: Some(Maintenance::Map), ..plain },
-            Transfers { mistake: Some(Mistake::NoUnmap), ..plain },
+            Transfers { driver_bug: Some(DriverBug::NoUnmap), ..plain },
         ] {
             assert!(host.transfer(&wrong, &BATCH).expect_err("it is").remedy.contains("--on"));
         }

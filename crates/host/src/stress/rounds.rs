@@ -202,7 +202,7 @@ impl Vm {
 impl Rounds for Vm {
     fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError> {
         let sleep = match self.mode {
-            BlockMode::Hang(seconds) => Duration::from_secs(seconds),
+            BlockMode::Hold(seconds) => Duration::from_secs(seconds),
             BlockMode::Free | BlockMode::Kept => Duration::ZERO,
         };
         self.once(tally, sleep)

@@ -255,7 +255,7 @@ fn a_load_leaves_the_measured_cpu_where_there_is_another() {
 #[test]
 fn orders_survive_their_words() {
     for (placement, stressor) in [
-        (None, "vm*1:8M:4K:hang2"),
+        (None, "vm*1:8M:4K:hold2"),
         (Some(Placement { cpu: 3, idle: true }), "unmap"),
         (Some(Placement { cpu: 0, idle: false }), "cpu"),
     ] {

@@ -10,7 +10,7 @@ mod contents;
 
 use fathom_probe::machine::batch::copy::turns;
 use fathom_probe::machine::dma::{
-    Batch, Channel, Direction, Engine, Maintenance, Mistake, Strategy, TransferTimes, Transfers,
+    Batch, Channel, Direction, DriverBug, Engine, Maintenance, Strategy, TransferTimes, Transfers,
 };
 use fathom_probe::machine::{Attribute, Dma, Refusal};
 use fathom_probe::splitmix::mix;
@@ -95,8 +95,8 @@ impl Link {
     }
 
     fn direction_mapped(&self) -> Direction {
-        match self.requested.mistake {
-            Some(Mistake::AsFromDevice) => Direction::FromDevice,
+        match self.requested.driver_bug {
+            Some(DriverBug::AsFromDevice) => Direction::FromDevice,
             _ => self.requested.direction,
         }
     }
@@ -113,7 +113,7 @@ impl Link {
 
     /// The same before the CPU may have it back.
     fn due_after(&self) -> Option<Due> {
-        if self.requested.mistake == Some(Mistake::NoUnmap) {
+        if self.requested.driver_bug == Some(DriverBug::NoUnmap) {
             return None;
         }
         let from_device = self.direction_mapped() == Direction::FromDevice;
@@ -125,7 +125,8 @@ impl Link {
     }
 
     fn due(&self, of: impl Fn(Maintenance) -> Due) -> Option<Due> {
-        let wanted = self.requested.strategy.maintains() && self.requested.mistake != Some(Mistake::Nothing);
+        let wanted =
+            self.requested.strategy.maintains() && self.requested.driver_bug != Some(DriverBug::Nothing);
         wanted.then(|| self.policy.map_or(Due::by_line(false, false), of))
     }
 }
@@ -205,7 +206,7 @@ impl Model {
                 ));
             }
         };
-        if requested.victim == 0 {
+        if requested.pollution_set == 0 {
             // Nothing of an earlier trial is in the caches; a victim's own lines are.
             self.flush_all();
         }

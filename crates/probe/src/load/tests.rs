@@ -8,7 +8,7 @@ fn what_is_written_is_read_back() {
     for kind in Stress::ALL {
         for workers in [1, 16] {
             for (bytes, stride) in [kind.defaults(), (96 << 20, 1), (12_345, 64)] {
-                for keep in [BlockMode::Free, BlockMode::Kept, BlockMode::Hang(2)] {
+                for keep in [BlockMode::Free, BlockMode::Kept, BlockMode::Hold(2)] {
                     let usual = Stressor { workers, ..Stressor::of(*kind) };
                     let stressor = match (usual.bytes > 0, kind.allocates()) {
                         (false, _) => usual,
@@ -31,7 +31,7 @@ fn the_study_is_said_as_it_was_typed() {
     assert_eq!(load.to_string(), "cpu*16 io*4 disk*2 vm*2:128M");
     let vm = load.stressors[3];
     assert_eq!((vm.workers, vm.bytes, vm.stride, vm.mode), (2, 128 << 20, 4096, BlockMode::Free));
-    assert_eq!(Load::parse("vm*2:128M:4096:hang2").expect("a load").to_string(), "vm*2:128M:4K:hang2");
+    assert_eq!(Load::parse("vm*2:128M:4096:hold2").expect("a load").to_string(), "vm*2:128M:4K:hold2");
 }
 
 #[test]
@@ -44,8 +44,8 @@ fn what_is_wrong_is_named_with_what_would_be_right() {
         ("read*2:64M:8", "stride"),
         ("vm:64M:0", "stride"),
         ("vm:64M:128M", "stride"),
-        ("vm:64M:4K:hang", "hangN"),
-        ("vm:64M:4K:hang0", "hangN"),
+        ("vm:64M:4K:hold", "holdN"),
+        ("vm:64M:4K:hold0", "holdN"),
         ("read:64M:64:keep", "stride"),
         ("vm:64M:4K:free:x", ":x"),
         ("vm:99999999999G", "size"),

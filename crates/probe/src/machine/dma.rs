@@ -66,7 +66,7 @@ pub enum Maintenance {
 
 /// A mistake of a driver's, made on purpose: to see what it does to the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mistake {
+pub enum DriverBug {
     /// No maintenance at all.
     Nothing,
     /// What is due when the buffer is given back by the device is left out.
@@ -90,7 +90,7 @@ token_names!(Maintenance {
     CleanAndUnmap = "clean-and-unmap",
     WholeCache = "whole-cache",
 });
-token_names!(Mistake { Nothing = "no-maintenance", NoUnmap = "no-unmap", AsFromDevice = "as-from-device" });
+token_names!(DriverBug { Nothing = "no-maintenance", NoUnmap = "no-unmap", AsFromDevice = "as-from-device" });
 
 impl Strategy {
     /// Is there a copy between packet and buffer?
@@ -118,9 +118,9 @@ pub struct Transfers {
     /// The kernel's way with buffers; `None` for the machine's own. Only a model can have another.
     pub maintenance: Option<Maintenance>,
     /// What is done wrong, on a model.
-    pub mistake: Option<Mistake>,
+    pub driver_bug: Option<DriverBug>,
     /// Bytes of the working set that is walked before and after each transfer, to see what it lost; 0 for none.
-    pub victim: u64,
+    pub pollution_set: u64,
 }
 
 /// Some transfers of one trial.
@@ -190,4 +190,4 @@ pub struct TransferTimes {
 pub const BYTES: RangeInclusive<u64> = 8..=1 << 20;
 /// Bytes of a victim's working set, where there is one. Of fewer lines the walks of some transfers would end where they
 /// began, and prove nothing.
-pub const VICTIM: RangeInclusive<u64> = 4096..=1 << 30;
+pub const POLLUTION_SET: RangeInclusive<u64> = 4096..=1 << 30;

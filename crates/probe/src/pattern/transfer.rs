@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use super::memory::wrong;
 use super::{Definition, Keys, Trial, TrialOutput, Work};
 use crate::chain::{Chain, Layout, Order};
-use crate::machine::dma::{BYTES, Batch, Engine, TransferTimes, Transfers, VICTIM};
+use crate::machine::dma::{BYTES, Batch, Engine, POLLUTION_SET, TransferTimes, Transfers};
 use crate::machine::{Machine, Refusal};
 use crate::rows::{Done, Rows, TransferRows};
 use crate::wire::WireError;
@@ -29,8 +29,8 @@ pub struct Transfer {
 
 impl Transfer {
     /// The chain of the working set that is walked, from arena offset `base`.
-    fn victim(&self, trial: &Trial, base: u64) -> Chain {
-        Chain::new(base, self.transfers.victim / LINE, LINE, Layout::Packed, Order::Random, trial.seed)
+    fn pollution_set(&self, trial: &Trial, base: u64) -> Chain {
+        Chain::new(base, self.transfers.pollution_set / LINE, LINE, Layout::Packed, Order::Random, trial.seed)
     }
 }
 
@@ -43,24 +43,28 @@ impl Definition for Transfer {
         keys.stated("direction", &mut transfers.direction)?;
         keys.optional("engine", &mut transfers.engine)?;
         keys.optional("maintenance", &mut transfers.maintenance)?;
-        keys.optional("mistake", &mut transfers.mistake)?;
-        keys.int("victim", &mut transfers.victim)
+        keys.optional("driver_bug", &mut transfers.driver_bug)?;
+        keys.int("pollution_set", &mut transfers.pollution_set)
     }
 
     fn check(&self, trial: &Trial) -> Result<(), WireError> {
         trial.memory.check_packed()?;
-        let (bytes, victim) = (trial.memory.bytes, self.transfers.victim);
+        let (bytes, pollution_set) = (trial.memory.bytes, self.transfers.pollution_set);
         if !BYTES.contains(&bytes) {
             let (least, most) = (BYTES.start(), BYTES.end());
             return wrong(format!("bytes={bytes} of a transfer must be from {least} to {most}"));
         }
-        if !victim.is_multiple_of(LINE) || !(victim == 0 || VICTIM.contains(&victim)) {
-            let (least, most) = (VICTIM.start(), VICTIM.end());
-            return wrong(format!("victim={victim} must be 0 or multiples of {LINE} from {least} to {most}"));
+        if !pollution_set.is_multiple_of(LINE)
+            || !(pollution_set == 0 || POLLUTION_SET.contains(&pollution_set))
+        {
+            let (least, most) = (POLLUTION_SET.start(), POLLUTION_SET.end());
+            return wrong(format!(
+                "pollution_set={pollution_set} must be 0 or multiples of {LINE} from {least} to {most}"
+            ));
         }
         let count = trial.samples.saturating_add(trial.warm);
         // Each number is far below 2^40 by now.
-        if count > MAX_COUNT || count * (bytes + 4 * victim) > MAX_TOUCHED {
+        if count > MAX_COUNT || count * (bytes + 4 * pollution_set) > MAX_TOUCHED {
             return wrong(format!(
                 "samples= and warm= make {count} transfers: {MAX_COUNT} are the most, and {MAX_TOUCHED} bytes of \
                  data and victims in all"
@@ -70,13 +74,13 @@ impl Definition for Transfer {
     }
 
     fn extent(&self, _: &Trial, _: u64) -> Option<u64> {
-        Some(self.transfers.victim)
+        Some(self.transfers.pollution_set)
     }
 
     fn work(&self, trial: &Trial) -> Work {
-        let victim = self.transfers.victim;
+        let pollution_set = self.transfers.pollution_set;
         // Two walks before each, one with the clock, and one after.
-        let walked = if victim > 0 { (WARM_LAPS + 2) * (victim / LINE + 1) } else { 0 };
+        let walked = if pollution_set > 0 { (WARM_LAPS + 2) * (pollution_set / LINE + 1) } else { 0 };
         let copies = self.transfers.strategy.copies();
         Work::Transfers { count: trial.samples + trial.warm, copies, walked }
     }
@@ -88,20 +92,20 @@ impl Definition for Transfer {
     fn run<M: Machine>(&self, machine: &mut M, trial: &Trial) -> Result<TrialOutput, Refusal> {
         let all = trial.warm + trial.samples;
         let batch = Batch { bytes: trial.memory.bytes, seed: trial.seed, first: 0, count: all };
-        let (channel, mut rows, place) = if self.transfers.victim == 0 {
+        let (channel, mut rows, place) = if self.transfers.pollution_set == 0 {
             let (channel, rows) = machine.transfer(&self.transfers, &batch)?;
             (channel, rows, (0, 0))
         } else {
             let mapping = machine.map(&trial.request(1))?;
-            let chain = self.victim(trial, mapping.base);
+            let chain = self.pollution_set(trial, mapping.base);
             machine.initialise(&chain)?;
-            let mut victim = Victim { cell: machine.cell(chain.at(0)).ok_or_else(lost)?, chain };
+            let mut pollution_set = PollutionSet { cell: machine.cell(chain.at(0)).ok_or_else(lost)?, chain };
             let (mut channel, mut rows) = (None, Vec::with_capacity(all as usize));
             for first in 0..all {
-                let before = victim.settled(machine);
+                let before = pollution_set.settled(machine);
                 let (by, moved) = machine.transfer(&self.transfers, &Batch { first, count: 1, ..batch })?;
-                let after = victim.lap(machine);
-                let end = victim.number(machine)?;
+                let after = pollution_set.lap(machine);
+                let end = pollution_set.number(machine)?;
                 rows.extend(moved.into_iter().map(|row| TransferTimes { before, after, end, ..row }));
                 channel = Some(by);
             }
@@ -120,7 +124,7 @@ impl Definition for Transfer {
     /// compared; and between two CPUs no counter of cycles counts on.
     fn verify(&self, trial: &Trial, rows: &Rows, _: &Done) -> Vec<usize> {
         let Rows::Transfers(moved) = rows else { return rows.all() };
-        let chain = (self.transfers.victim > 0).then(|| self.victim(trial, 0));
+        let chain = (self.transfers.pollution_set > 0).then(|| self.pollution_set(trial, 0));
         let engine = moved.channel.is_some_and(|channel| channel.engine != Engine::Nothing);
         let walked = |i: usize| {
             let end = |chain: &Chain| chain.cell_at(walked(chain.cells(), trial.warm.wrapping_add(i as u64)));
@@ -139,15 +143,15 @@ fn walked(cells: u64, number: u64) -> u64 {
 }
 
 fn lost() -> Refusal {
-    Refusal::new("a cell of the victim's chain is outside the mapping", "")
+    Refusal::new("a cell of the chain of the pollution set is outside the mapping", "")
 }
 
-struct Victim<C> {
+struct PollutionSet<C> {
     chain: Chain,
     cell: C,
 }
 
-impl<C: Copy + PartialEq + core::fmt::Debug> Victim<C> {
+impl<C: Copy + PartialEq + core::fmt::Debug> PollutionSet<C> {
     fn walk<M: Machine<Cell = C>>(&mut self, machine: &mut M) {
         self.cell = machine.chase(self.cell, self.chain.cells() + 1);
     }

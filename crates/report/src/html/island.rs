@@ -45,7 +45,8 @@ pub fn write(entries: &[Entry], shown: &[Shown], changes: &[Change]) -> String {
 
 /// The words of each axis that has some, in their order: what the script lists them by.
 fn axes() -> Value {
-    let all = Axis::ALL.iter().filter_map(|axis| Some((axis.name().to_owned(), json!(axis.words()?.values))));
+    let all =
+        Axis::ALL.iter().filter_map(|axis| Some((axis.name().to_owned(), json!(axis.tokens()?.values))));
     Value::Object(all.collect())
 }
 

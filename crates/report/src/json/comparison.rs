@@ -34,8 +34,8 @@ pub fn comparison(
             c.words.iter().map(|(key, a, b)| json!({"name": key.name(), "a": a, "b": b})).collect();
         let only = |keys: &[Key]| json!(keys.iter().map(Key::name).collect::<Vec<_>>());
         format!(
-            "    {{\n      \"b\": {},\n      \"asked_differently\": {},\n      \"rows\": {rows},\n      \
-             \"words\": {},\n      \"only_a\": {},\n      \"only_b\": {}\n    }}",
+            "    {{\n      \"b\": {},\n      \"option_differences\": {},\n      \"rows\": {rows},\n      \
+             \"changed_values\": {},\n      \"only_a\": {},\n      \"only_b\": {}\n    }}",
             json!(name),
             json!(c.plans),
             json!(words),
@@ -102,16 +102,16 @@ pub fn comparison_schema() -> String {
         }),
     );
     let word = closed(
-        "A finding that is a word, and another one in B.",
+        "A finding that is a token, with another value in B.",
         json!({"name": {"type": "string"}, "a": {"type": "string"}, "b": {"type": "string"}}),
     );
     let one = closed(
         "A record beside the first one.",
         json!({
             "b": {"description": "The record's file.", "type": "string"},
-            "asked_differently": texts("What was asked or could be believed differently: read these first."),
+            "option_differences": texts("Options and clock trust that differ: read these first."),
             "rows": {"type": "array", "items": row},
-            "words": {"type": "array", "items": word},
+            "changed_values": {"type": "array", "items": word},
             "only_a": texts("Findings that only A has."),
             "only_b": texts("Findings that only B has."),
         }),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use fathom_analysis::findings::words::{self, Words};
+use fathom_analysis::findings::tokens::{self, Tokens};
 use fathom_analysis::findings::{Axis, Basis, Kind, Metric, UNITS};
 
 use super::closed::closed;
@@ -16,8 +16,8 @@ pub fn schema_text(kinds: &[&ReportKind], warnings: &[WarningKind]) -> String {
     let mut out = format!("format {FORMAT}, version {VERSION}\n\nNames of findings and of histograms\n");
     for metric in &metrics {
         let kind = match metric.kind {
-            Kind::Word(words) => format!("word of {}", words.name),
-            Kind::Words(words) => format!("words of {}, separated by commas, or none", words.name),
+            Kind::Token(words) => format!("token of {}", words.name),
+            Kind::Tokens(words) => format!("tokens of {}, separated by commas, or none", words.name),
             Kind::Text => "text".to_owned(),
             Kind::Histogram => format!("histogram, {}", metric.units.join(" or ")),
             Kind::Number if metric.units == [""] => "number".to_owned(),
@@ -29,21 +29,21 @@ pub fn schema_text(kinds: &[&ReportKind], warnings: &[WarningKind]) -> String {
             out += &entry("", &format!("detail.{}: {}{of}", field.name, field.about));
         }
     }
-    out += "\nAxes: what stands in braces in a name, and in `at`\n";
+    out += "\nAxes: the coordinates in braces in a name, and in `at`\n";
     for axis in Axis::ALL {
-        let of = axis.words().map_or("a whole number from 1".to_owned(), |words| {
-            if words.name == axis.name() { list(words) } else { format!("a word of {}", words.name) }
+        let of = axis.tokens().map_or("a whole number from 1".to_owned(), |words| {
+            if words.name == axis.name() { list(words) } else { format!("a token of {}", words.name) }
         });
         out += &entry(axis.name(), &format!("{}: {of}", axis.about()));
     }
-    out += "\nWords\n";
-    for words in word_lists(&metrics) {
+    out += "\nTokens\n";
+    for words in token_lists(&metrics) {
         out += &entry(words.name, &format!("{}: {}", words.about, list(words)));
     }
     let units: Vec<&str> = UNITS.iter().map(|unit| if unit.is_empty() { "(none)" } else { unit }).collect();
     out += &entry("unit", &format!("unit of a value and of its interval: {}", units.join(", ")));
     let bases = Basis::ALL.map(Basis::token).join(", ");
-    out += &entry("basis", &format!("on what a value rests: {bases}"));
+    out += &entry("basis", &format!("origin of a value: {bases}"));
     out += "\nOther documents\n";
     for (format, about) in DOCUMENTS {
         out += &entry(format, about);
@@ -57,21 +57,21 @@ pub fn schema_text(kinds: &[&ReportKind], warnings: &[WarningKind]) -> String {
     out
 }
 
-fn list(words: &Words) -> String {
+fn list(words: &Tokens) -> String {
     words.values.join(", ")
 }
 
-/// Every list of words that is not told with its axis, once.
-fn word_lists(metrics: &[&'static Metric]) -> Vec<&'static Words> {
+/// Every list of tokens that is not listed with its axis, once.
+fn token_lists(metrics: &[&'static Metric]) -> Vec<&'static Tokens> {
     let values = metrics.iter().filter_map(|metric| match metric.kind {
-        Kind::Word(words) | Kind::Words(words) => Some(words),
+        Kind::Token(words) | Kind::Tokens(words) => Some(words),
         Kind::Number | Kind::Text | Kind::Histogram => None,
     });
-    let axes = Axis::ALL.iter().filter_map(|axis| axis.words());
-    let reported = |words: &&Words| {
-        Axis::ALL.iter().any(|axis| axis.words() == Some(*words) && axis.name() == words.name)
+    let axes = Axis::ALL.iter().filter_map(|axis| axis.tokens());
+    let reported = |words: &&Tokens| {
+        Axis::ALL.iter().any(|axis| axis.tokens() == Some(*words) && axis.name() == words.name)
     };
-    let mut all: Vec<&'static Words> = Vec::new();
+    let mut all: Vec<&'static Tokens> = Vec::new();
     for words in values.chain(axes).chain([TRUST]).filter(|words| !reported(words)) {
         if !all.iter().any(|known| known.name == words.name) {
             all.push(words);
@@ -110,9 +110,9 @@ fn entry(name: &str, text: &str) -> String {
 const WHOLE: &str = "[1-9][0-9]*";
 
 /// A regular expression (ECMA 262, as JSON Schema wants) for one of some words.
-fn one_of(words: &Words) -> String {
+fn one_of(words: &Tokens) -> String {
     let one = |word: &&str| {
-        words::numbered(word).map_or_else(|| (*word).to_owned(), |stem| format!("{stem}{WHOLE}"))
+        tokens::numbered(word).map_or_else(|| (*word).to_owned(), |stem| format!("{stem}{WHOLE}"))
     };
     format!("({})", words.values.iter().map(one).collect::<Vec<_>>().join("|"))
 }
@@ -126,7 +126,7 @@ fn regex(metric: &Metric) -> String {
             let name = part.strip_prefix('{').and_then(|part| part.strip_suffix('}'));
             match name.and_then(Axis::of) {
                 None => part.to_owned(),
-                Some(axis) => axis.words().map_or(WHOLE.to_owned(), one_of),
+                Some(axis) => axis.tokens().map_or(WHOLE.to_owned(), one_of),
             }
         })
         .collect();
@@ -138,7 +138,7 @@ fn coordinates(metric: &Metric) -> Value {
     let properties: serde_json::Map<String, Value> = metric
         .axes()
         .map(|axis| {
-            let value = match axis.words() {
+            let value = match axis.tokens() {
                 None => json!({"type": "integer", "minimum": 1}),
                 Some(words) => json!({"type": "string", "pattern": format!("^{}$", one_of(words))}),
             };
@@ -182,11 +182,11 @@ fn finding_schema(metrics: &[&'static Metric]) -> Value {
         .filter_map(|metric| {
             let value = match metric.kind {
                 Kind::Histogram => return None,
-                Kind::Words(words) => {
+                Kind::Tokens(words) => {
                     let one = one_of(words);
                     json!({"type": "string", "pattern": format!("^(none|{one}(,{one})*)$")})
                 }
-                Kind::Word(words) => json!({"type": "string", "pattern": format!("^{}$", one_of(words))}),
+                Kind::Token(words) => json!({"type": "string", "pattern": format!("^{}$", one_of(words))}),
                 Kind::Text => json!({"type": "string"}),
                 Kind::Number => json!({"type": ["number", "null"]}),
             };

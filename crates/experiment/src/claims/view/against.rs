@@ -23,10 +23,10 @@ pub(super) fn section(page: &mut Page, report: &Report, finding_index: &mut Find
     let table: Vec<Vec<String>> = rows
         .iter()
         .map(|(check, f)| {
-            let expected = Key { metric: check.expected, at: f.key.at.clone() };
+            let expected = Key { metric: check.described, at: f.key.at.clone() };
             let described = finding_index.one(expected).map(described);
             let number = f.key.at.first().map(|(axis, coordinate)| coordinate.write(*axis));
-            let claim = check.says.replace("{}", &number.unwrap_or_default());
+            let claim = check.property.replace("{}", &number.unwrap_or_default());
             let verdict = worded(&word(f), &report.trust);
             vec![claim, described.unwrap_or_default(), range(f).unwrap_or_default(), verdict]
         })

@@ -66,10 +66,10 @@ fn colours(f: &Finding) -> Option<u64> {
 pub(super) fn section(page: &mut Page, finding_index: &mut FindingIndex) {
     let wanted = |f: &Finding| SHOWN.iter().any(|(own, shared, ..)| f.is(own) || f.is(shared));
     let all = finding_index.listed(|f| wanted(f) && colours(f).is_some());
-    let tiers: BTreeSet<u64> = all.iter().filter_map(|f| f.key.number(Axis::Level)).collect();
+    let tiers: BTreeSet<u64> = all.iter().filter_map(|f| f.key.number(Axis::Tier)).collect();
     for tier in tiers {
         for (own, shared, spoken) in SHOWN {
-            let of = |f: &&&Finding| f.key.number(Axis::Level) == Some(tier) && (f.is(own) || f.is(shared));
+            let of = |f: &&&Finding| f.key.number(Axis::Tier) == Some(tier) && (f.is(own) || f.is(shared));
             let mut cells: Vec<Cell> = all
                 .iter()
                 .filter(of)
@@ -82,7 +82,7 @@ pub(super) fn section(page: &mut Page, finding_index: &mut FindingIndex) {
                 table(page, &cells);
             }
         }
-        if let Some(f) = finding_index.one(metrics::TIER_COLOUR_HELP.at([tier.into()])) {
+        if let Some(f) = finding_index.one(metrics::TIER_COLOUR_USEFUL.at([tier.into()])) {
             let helps = number::value(f).value;
             page.line(TextRole::Plain, "");
             let (why, more) = f.notes.split_first().map_or(("", &[][..]), |(why, more)| (why.as_str(), more));
@@ -108,8 +108,8 @@ fn chart(tier: u64, [own, shared]: [&'static Metric; 2], unit: &'static str) -> 
         Scale::values(unit).zero(),
         caption,
     )
-    .with(Series::of(shared, "one shared frame").at(Axis::Level, tier))
-    .with(Series::of(own, "colours: {colours}").at(Axis::Level, tier).by(Axis::Colours))
+    .with(Series::of(shared, "one shared frame").at(Axis::Tier, tier))
+    .with(Series::of(own, "colours: {colours}").at(Axis::Tier, tier).by(Axis::Colours))
 }
 
 fn table(page: &mut Page, cells: &[Cell]) {

@@ -12,8 +12,8 @@ fn what_has_no_blocks_is_on_no_curve() {
     for load in ["cpu*2", "io", "disk*2", "none", "vm cpu"] {
         assert_eq!(of(&under(load)), None, "{load}");
     }
-    let (curve, bytes) = of(&under("vm*2:8M:4K:hang2")).expect("a cell");
-    assert_eq!((curve.token().as_str(), bytes), ("vm.hang2.4096", 8 << 20));
+    let (curve, bytes) = of(&under("vm*2:8M:4K:hold2")).expect("a cell");
+    assert_eq!((curve.token().as_str(), bytes), ("vm.hold2.4096", 8 << 20));
     // A trial that is put together, and not read, may have any stride.
     let mut none = under("vm*2:8M");
     none.beside.load.stressors[0].stride = 0;
@@ -30,7 +30,7 @@ fn what_has_no_blocks_is_on_no_curve() {
 #[test]
 fn each_hang_is_a_curve_of_its_own() {
     let curve = |keep| Curve { kind: Stress::Vm, stride: 4096, mode: keep };
-    let all = [BlockMode::Free, BlockMode::Kept, BlockMode::Hang(2), BlockMode::Hang(4)]
+    let all = [BlockMode::Free, BlockMode::Kept, BlockMode::Hold(2), BlockMode::Hold(4)]
         .map(|keep| curve(keep).token());
-    assert_eq!(all, ["vm.free.4096", "vm.keep.4096", "vm.hang2.4096", "vm.hang4.4096"]);
+    assert_eq!(all, ["vm.free.4096", "vm.keep.4096", "vm.hold2.4096", "vm.hold4.4096"]);
 }

@@ -2,6 +2,7 @@
 //! goes with its share of the caches.
 
 use fathom_analysis::findings::Finding;
+use fathom_analysis::metrics::wakeup::condition;
 
 use super::summary::furthest;
 use super::{MAX, MEAN, MIN, P50, P999, Statistic, Wakeups, said, study};
@@ -22,7 +23,8 @@ pub(super) fn section(page: &mut Page, wakeups: &Wakeups) {
 
 /// How late the task is beside the load with all of the caches, with a share of them, and without it.
 fn confined(wakeups: &Wakeups) -> Option<String> {
-    const CONDITIONS: [&str; 3] = ["study-vm", "study-vm-confined", "none"];
+    const CONDITIONS: [&str; 3] =
+        [condition::STRESS_MIX_VM, condition::STRESS_MIX_VM_CONFINED, condition::UNLOADED];
     let (word, [all, some]) = furthest(wakeups, "user", [CONDITIONS[0], CONDITIONS[1]])?;
     let mut text = format!(
         "At {} the task is {} late beside it with all of the caches, and {} with that share of them: what lies \

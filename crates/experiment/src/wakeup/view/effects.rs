@@ -25,9 +25,9 @@ fn spoken(factor: &str) -> &str {
 
 /// The figure, the tables and the sentence.
 pub(super) fn section(page: &mut Page, wakeups: &Wakeups, finding_index: &mut FindingIndex) {
-    let none = finding_index.one(&metrics::EFFECT_NONE);
+    let none = finding_index.one(&metrics::EFFECT_BASELINE);
     let explained = finding_index.of(&[&metrics::EXPLAINED]);
-    let rest = finding_index.one(&metrics::EXPLAINED_REST);
+    let rest = finding_index.one(&metrics::EXPLAINED_RESIDUAL);
     let factor = |f: &Finding| word(f, Axis::Factor);
     let mut rows: Vec<(String, &Finding)> = none.into_iter().map(|f| ("none".to_owned(), f)).collect();
     let effects = finding_index.of(&[&metrics::EFFECT]).into_iter();
@@ -61,7 +61,7 @@ pub(super) fn section(page: &mut Page, wakeups: &Wakeups, finding_index: &mut Fi
         let chart = intervals("effects.explained", first.unit, caption)
             .with(Series::of(&metrics::EXPLAINED_INCREASE, "increase"))
             .with(Series::of(&metrics::EXPLAINED, "{factor}"))
-            .with(Series::of(&metrics::EXPLAINED_REST, "rest"));
+            .with(Series::of(&metrics::EXPLAINED_RESIDUAL, "rest"));
         page.picture(chart, Vec::new());
         table(page, &shares);
     }

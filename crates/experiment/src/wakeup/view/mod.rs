@@ -11,6 +11,7 @@ mod sweep;
 
 use fathom_analysis::findings::{Axis, Finding, Key, Metric, Report, Value};
 use fathom_analysis::metrics::wakeup as metrics;
+use fathom_analysis::metrics::wakeup::condition;
 use fathom_report::finding_index::FindingIndex;
 use fathom_report::number::{self, Shown};
 use fathom_report::page::Page;
@@ -19,7 +20,7 @@ use fathom_report::rows::show_rest;
 use crate::claims;
 
 /// Conditions without a load beside the task.
-const UNLOADED: [&str; 5] = ["none", "warm", "flushed", "evicted", "timerlat"];
+const UNLOADED: [&str; 5] = [condition::UNLOADED, "warm", "flushed", "evicted", "timerlat"];
 
 /// Everything that is known of wake-ups.
 struct Wakeups<'a> {
@@ -73,9 +74,9 @@ impl<'a> Wakeups<'a> {
                 &metrics::WAKEUP_QUANTILE,
                 &metrics::WAKEUP_MAX,
                 &metrics::WAKEUP_MISSED,
-                &metrics::WAKEUP_UNSEEN,
+                &metrics::WAKEUP_UNTRACED,
                 &metrics::WAKEUP_P999_CORRECTED,
-                &metrics::WAKEUP_HOURLY,
+                &metrics::WAKEUP_RETURN_LEVEL_1H,
             ]),
             stages: stages::take(finding_index),
             worst: finding_index.of(&[&metrics::WORST_LATENCY]),
@@ -107,7 +108,9 @@ impl<'a> Wakeups<'a> {
 
     /// Was the study's load measured, with or without its memory workers?
     fn studied(&self) -> bool {
-        self.conditions("user").iter().any(|condition| matches!(condition.as_str(), "study" | "study-vm"))
+        self.conditions("user")
+            .iter()
+            .any(|condition| matches!(condition.as_str(), condition::STRESS_MIX | condition::STRESS_MIX_VM))
     }
 
     /// What latencies are told in.

@@ -1,7 +1,8 @@
 //! All conditions: how late the task is under each, every place by itself, and what the load really did.
 
-use fathom_analysis::findings::{Axis, Coordinate, Finding, words};
+use fathom_analysis::findings::{Axis, Coordinate, Finding, tokens};
 use fathom_analysis::metrics::wakeup as metrics;
+use fathom_analysis::metrics::wakeup::condition;
 
 use super::ridge;
 use super::{MAX, MEAN, MIN, P50, P90, P99, P999, STDDEV, Statistic, Wakeups, column};
@@ -13,7 +14,7 @@ use fathom_report::page::{Column, INTERVAL, Page, TextRole, left, measured, righ
 
 /// Periods that had no activation, and activations in which the trace does not show a place.
 const MISSED: (Statistic, &str) = (Statistic::Of(&metrics::WAKEUP_MISSED), "missed");
-const UNSEEN: (Statistic, &str) = (Statistic::Of(&metrics::WAKEUP_UNSEEN), "not seen");
+const UNTRACED: (Statistic, &str) = (Statistic::Of(&metrics::WAKEUP_UNTRACED), "not traced");
 /// Columns of a place's table, and their heads.
 const MOMENTS: [(Statistic, &str); 8] = [
     (MIN, "min"),
@@ -32,7 +33,7 @@ const RARE: [(Statistic, &str); 4] = [
     (Statistic::Quantile("p9999"), "p99.99"),
     (Statistic::Quantile("p99999"), "p99.999"),
     (Statistic::Of(&metrics::WAKEUP_P999_CORRECTED), "p99.9 corrected"),
-    (Statistic::Of(&metrics::WAKEUP_HOURLY), "once an hour"),
+    (Statistic::Of(&metrics::WAKEUP_RETURN_LEVEL_1H), "once an hour"),
 ];
 
 /// What a place is called in a heading.
@@ -40,7 +41,8 @@ fn called(place: &str) -> &str {
     match place {
         "irq" => "in the timer's interrupt",
         "wake" => "where the task is made runnable",
-        "kernel" => "where the CPU is handed to the task",
+        "switch" => "where the CPU is switched to the task",
+        "kernel" => "of a task inside the kernel",
         "user" => "in the task",
         _ => "where the task's work is done",
     }
@@ -50,7 +52,7 @@ fn called(place: &str) -> &str {
 pub(super) fn section(page: &mut Page, wakeups: &Wakeups, finding_index: &mut FindingIndex) {
     task(page, wakeups, finding_index);
     did(page, finding_index);
-    for place in ["kernel", "wake", "irq", "work"] {
+    for place in ["kernel", "switch", "wake", "irq", "work"] {
         let conditions = wakeups.conditions(place);
         let drawn = ridge::of(place, finding_index);
         if conditions.is_empty() && drawn.is_empty() {
@@ -58,7 +60,7 @@ pub(super) fn section(page: &mut Page, wakeups: &Wakeups, finding_index: &mut Fi
         }
         page.heading(&format!("Wake-up latency {}, {}", called(place), wakeups.unit()));
         picture(page, wakeups, place, &drawn);
-        moments(page, wakeups, place, &conditions, &MOMENTS, &[MISSED, UNSEEN]);
+        moments(page, wakeups, place, &conditions, &MOMENTS, &[MISSED, UNTRACED]);
     }
     rare(page, wakeups);
 }
@@ -100,11 +102,11 @@ fn task(page: &mut Page, wakeups: &Wakeups, finding_index: &mut FindingIndex) {
     };
     notes(page, &labelled(MIN));
     notes(page, &labelled(MAX));
-    moments(page, wakeups, "user", &conditions, &TASK, &[UNSEEN]);
+    moments(page, wakeups, "user", &conditions, &TASK, &[UNTRACED]);
 }
 
 /// Conditions that are compared first; the others are behind their names.
-const FIRST_SEEN: [&str; 3] = ["none", "study", "study-vm"];
+const FIRST_SEEN: [&str; 3] = [condition::UNLOADED, condition::STRESS_MIX, condition::STRESS_MIX_VM];
 
 /// Distributions at a place, one curve a condition.
 fn distributions(place: &str, unit: &'static str) -> Chart {
@@ -166,7 +168,7 @@ fn moments(
 fn rare(page: &mut Page, wakeups: &Wakeups) {
     let mut rows: Vec<Vec<String>> = Vec::new();
     let mut labelled: Vec<(String, &Finding)> = Vec::new();
-    for place in words::PLACE.values {
+    for place in tokens::PLACE.values {
         for condition in wakeups.conditions(place) {
             let label = format!("{place}, {condition}");
             for (what, head) in RARE {
@@ -204,7 +206,7 @@ fn did(page: &mut Page, finding_index: &mut FindingIndex) {
     let cells = |all: &[&Finding], condition: &Coordinate, axis: Axis| -> Vec<String> {
         let here: Vec<&&Finding> = all.iter().filter(|f| f.at(Axis::Condition) == Some(condition)).collect();
         let of = |word: &&str| here.iter().find(|f| f.key.word(axis).is_some_and(|of| of == *word));
-        let words = axis.words().map_or(&[][..], |words| words.values);
+        let words = axis.tokens().map_or(&[][..], |words| words.values);
         words.iter().map(|word| of(word).map(|f| number::value(f).value).unwrap_or_default()).collect()
     };
     let rows: Vec<Vec<String>> = conditions

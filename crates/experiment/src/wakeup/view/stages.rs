@@ -1,6 +1,6 @@
 //! Where the late ones went: the worst with their stages and what ran, stages of all against the worst, cadences.
 
-use fathom_analysis::findings::{Axis, Finding, words};
+use fathom_analysis::findings::{Axis, Finding, tokens};
 use fathom_analysis::metrics::wakeup as metrics;
 
 use super::{Wakeups, word};
@@ -30,7 +30,7 @@ const RAN: usize = 6;
 const BAR: usize = 40;
 const NUMBER: usize = 5;
 /// How many stages there are.
-const STAGES: usize = words::STAGE.values.len();
+const STAGES: usize = tokens::STAGE.values.len();
 /// A stage each.
 const UNICODE: [char; STAGES] = ['\u{2591}', '\u{2592}', '\u{2588}', '\u{2593}', '\u{2586}'];
 const ASCII: [char; STAGES] = ['.', ':', '#', 'o', '%'];
@@ -84,7 +84,7 @@ fn parts(f: &Finding) -> Option<[f64; STAGES]> {
     let stages = f.detail.numbers(metrics::STAGES);
     let mut parts = [0.0; STAGES];
     for (stage, value) in stages.iter().filter(|(_, value)| value.is_finite()) {
-        let (place, _) = words::STAGE.find(stage)?;
+        let (place, _) = tokens::STAGE.find(stage)?;
         parts[place] = value.max(0.0);
     }
     (!stages.is_empty()).then_some(parts)
@@ -98,7 +98,7 @@ pub(super) fn dominant(wakeups: &Wakeups) -> Option<(&'static str, usize)> {
         counts[most] += 1;
     }
     let most = (0..counts.len()).max_by_key(|at| counts[*at])?;
-    (counts[most] > 0).then(|| (words::STAGE.values[most], counts[most]))
+    (counts[most] > 0).then(|| (tokens::STAGE.values[most], counts[most]))
 }
 
 /// What is known of a worst activation beyond its latency, as far as it fits a line.
@@ -132,7 +132,7 @@ fn chart(unit: &'static str) -> Chart {
     let x = Scale::values(unit).zero();
     let chart = Chart::new("stages", Kind::Stacked, x.clone(), x, caption)
         .rows(Axis::Rank, "{rank}, under {detail.condition}");
-    words::STAGE.values.iter().fold(chart, |chart, stage| {
+    tokens::STAGE.values.iter().fold(chart, |chart, stage| {
         chart.with(Series::of(&metrics::WORST_LATENCY, *stage).part(metrics::STAGES, stage))
     })
 }
@@ -194,7 +194,7 @@ fn bars(wakeups: &Wakeups, width: usize, unicode: bool) -> Vec<Pieces> {
         for (at, stage) in pair.iter().enumerate() {
             key.push((TextRole::Tier(stage + 1), pens[*stage].to_string().repeat(2)));
             let gap = if at + 1 < pair.len() { "  " } else { "" };
-            key.push((TextRole::Dim, format!(" {}{gap}", words::STAGE.values[*stage])));
+            key.push((TextRole::Dim, format!(" {}{gap}", tokens::STAGE.values[*stage])));
         }
         lines.push(key);
     }

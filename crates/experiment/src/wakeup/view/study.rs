@@ -2,6 +2,7 @@
 
 use fathom_analysis::foreign::Place;
 use fathom_analysis::foreign::study::{self, Column as Published, Load};
+use fathom_analysis::metrics::wakeup::condition;
 
 use super::{MAX, MEAN, MIN, P50, P99, P999, STDDEV, Statistic, Wakeups};
 use fathom_report::number;
@@ -9,15 +10,15 @@ use fathom_report::page::{Column, Page, TextRole, left, right};
 
 /// Columns: condition, place, head.
 const COLUMNS: [(&str, &str, &str); 9] = [
-    ("none", "user", "none\nuser"),
-    ("none", "kernel", "none\nkernel"),
-    ("none", "irq", "none\nIRQ"),
-    ("study", "user", "study\nuser"),
-    ("study", "kernel", "study\nkernel"),
-    ("study", "irq", "study\nIRQ"),
-    ("study-vm", "user", "study-vm\nuser"),
-    ("study-vm", "kernel", "study-vm\nkernel"),
-    ("study-vm", "irq", "study-vm\nIRQ"),
+    (condition::UNLOADED, "user", "unloaded\nuser"),
+    (condition::UNLOADED, "switch", "unloaded\nswitch"),
+    (condition::UNLOADED, "irq", "unloaded\nIRQ"),
+    (condition::STRESS_MIX, "user", "stress-mix\nuser"),
+    (condition::STRESS_MIX, "switch", "stress-mix\nswitch"),
+    (condition::STRESS_MIX, "irq", "stress-mix\nIRQ"),
+    (condition::STRESS_MIX_VM, "user", "stress-mix-vm\nuser"),
+    (condition::STRESS_MIX_VM, "switch", "stress-mix-vm\nswitch"),
+    (condition::STRESS_MIX_VM, "irq", "stress-mix-vm\nIRQ"),
 ];
 /// Rows, in the study's order, with the percentiles that it did not have.
 const ROWS: [(&str, Statistic); 7] = [
@@ -75,8 +76,8 @@ fn row(label: String, cells: impl Iterator<Item = String>) -> Vec<String> {
 /// What the study printed of it; empty where it printed nothing.
 fn published(condition: &str, place: &str, what: &str) -> String {
     let load = match condition {
-        "study" => Load::CpuIoDisk,
-        "study-vm" => Load::CpuIoDiskVm,
+        condition::STRESS_MIX => Load::CpuIoDisk,
+        condition::STRESS_MIX_VM => Load::CpuIoDiskVm,
         _ => return String::new(),
     };
     let column = study::PLACES.iter().find(|c| c.load == load && c.place.word() == place);

@@ -1,6 +1,7 @@
 //! The answer in a few sentences: what memory workers add, where the worst wake-ups went, what comes back.
 
 use fathom_analysis::findings::Finding;
+use fathom_analysis::metrics::wakeup::condition;
 
 use fathom_analysis::metrics::wakeup as metrics;
 
@@ -40,7 +41,9 @@ fn increase(wakeups: &Wakeups) -> Option<String> {
         let nothing = if zero { ", which may be nothing" } else { "" };
         return Some(format!("The study's memory workers add {}{at}{nothing}.", said(f)));
     }
-    if let Some((word, [before, after])) = furthest(wakeups, "user", ["study", "study-vm"]) {
+    if let Some((word, [before, after])) =
+        furthest(wakeups, "user", [condition::STRESS_MIX, condition::STRESS_MIX_VM])
+    {
         return Some(format!(
             "At {} the task is {} late under the study's load, and {} with its memory workers.",
             spoken(word),
@@ -48,8 +51,8 @@ fn increase(wakeups: &Wakeups) -> Option<String> {
             said(after)
         ));
     }
-    let (word, [far, _]) = furthest(wakeups, "user", ["none"; 2])?;
-    let max = wakeups.at("user", "none", MAX)?;
+    let (word, [far, _]) = furthest(wakeups, "user", [condition::UNLOADED; 2])?;
+    let max = wakeups.at("user", condition::UNLOADED, MAX)?;
     Some(format!(
         "With no load beside it, the task is {} late at {}; the latest of {} came {} late.",
         said(far),
@@ -77,12 +80,12 @@ fn worst(wakeups: &Wakeups) -> Option<String> {
 fn not_memory(wakeups: &Wakeups) -> Option<String> {
     let latest = wakeups.worst.first().filter(|_| wakeups.loaded())?;
     match condition(latest)? {
-        "none" => Some("Not the load's memory: it came with no load beside it.".to_owned()),
-        "cpu" | "io" | "disk" | "study" => {
+        condition::UNLOADED => Some("Not the load's memory: it came with no load beside it.".to_owned()),
+        "cpu" | "io" | "disk" | condition::STRESS_MIX => {
             Some("Not the load's memory: it came with no memory workers beside it.".to_owned())
         }
         _ => {
-            let alone = wakeups.at("user", "none", MAX)?;
+            let alone = wakeups.at("user", condition::UNLOADED, MAX)?;
             let as_bad = alone.finite()? >= AS_BAD * latest.finite()?;
             as_bad.then(|| {
                 format!(

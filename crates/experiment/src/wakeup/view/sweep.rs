@@ -1,6 +1,6 @@
 //! The sweep: the tail by block size, stride and what becomes of a block, and where it changes.
 
-use fathom_analysis::findings::{Axis, Finding, Key, Metric, words};
+use fathom_analysis::findings::{Axis, Finding, Key, Metric, tokens};
 use fathom_analysis::metrics::wakeup as metrics;
 
 use super::{column, word};
@@ -12,13 +12,13 @@ use fathom_report::number::{self, Shown, short_size};
 use fathom_report::page::{INTERVAL, Page, Pieces, TextRole, measured, right};
 use fathom_report::plot::{Plot, draw};
 
-/// Over the inflections.
+/// Over the changepoints.
 const HEADING: &str = "Where wake-ups change with the size of the blocks";
 /// Rows of text that a curve takes.
 const ROWS: usize = 8;
 
 /// What changes where nothing else is said.
-const TAIL: &str = words::STATISTIC.values[0];
+const TAIL: &str = tokens::STATISTIC.values[0];
 
 /// What a worker does and what becomes of its block: the curves that are shown together.
 #[derive(Clone, PartialEq)]
@@ -91,7 +91,7 @@ pub(super) fn section(page: &mut Page, finding_index: &mut FindingIndex) {
         };
         page.text(TextRole::Plain, text, "", "  ");
     }
-    inflections(page, &breaks);
+    changepoints(page, &breaks);
     let mut groups: Vec<&Group> = cells.iter().map(|c| &c.group).collect();
     groups.dedup();
     for group in groups {
@@ -103,7 +103,7 @@ pub(super) fn section(page: &mut Page, finding_index: &mut FindingIndex) {
 /// The key under which the changes of a cell's curve are counted.
 fn curve_key(cell: &Cell) -> Key {
     let Group { stressor, mode } = &cell.group;
-    metrics::INFLECTIONS.at([stressor.into(), mode.into(), cell.stride.into()])
+    metrics::CHANGEPOINTS.at([stressor.into(), mode.into(), cell.stride.into()])
 }
 
 fn take_cells<'a>(finding_index: &mut FindingIndex<'a>) -> Vec<Cell<'a>> {
@@ -146,13 +146,13 @@ fn put<'a, const N: usize>(slots: [(&Metric, &mut Option<&'a Finding>); N], f: &
 
 fn take_breaks<'a>(finding_index: &mut FindingIndex<'a>) -> Vec<Break<'a>> {
     let found = finding_index.of(&[
-        &metrics::INFLECTION_BYTES,
-        &metrics::INFLECTION_EFFECT,
-        &metrics::INFLECTION_KIND,
-        &metrics::INFLECTION_STATISTIC,
-        &metrics::INFLECTION_BEFORE,
-        &metrics::INFLECTION_BEHIND,
-        &metrics::INFLECTION_ACROSS,
+        &metrics::CHANGEPOINT_BYTES,
+        &metrics::CHANGEPOINT_EFFECT,
+        &metrics::CHANGEPOINT_KIND,
+        &metrics::CHANGEPOINT_STATISTIC,
+        &metrics::CHANGEPOINT_BEFORE,
+        &metrics::CHANGEPOINT_AFTER,
+        &metrics::CHANGEPOINT_ACROSS,
     ]);
     let mut breaks: Vec<Break> = Vec::new();
     for f in found {
@@ -162,15 +162,15 @@ fn take_breaks<'a>(finding_index: &mut FindingIndex<'a>) -> Vec<Break<'a>> {
         }
         let Some(b) = breaks.last_mut() else { continue };
         let slots: [(&Metric, &mut Option<&'a Finding>); 6] = [
-            (&metrics::INFLECTION_BYTES, &mut b.bytes),
-            (&metrics::INFLECTION_EFFECT, &mut b.effect),
-            (&metrics::INFLECTION_KIND, &mut b.kind),
-            (&metrics::INFLECTION_STATISTIC, &mut b.statistic),
-            (&metrics::INFLECTION_BEFORE, &mut b.before),
-            (&metrics::INFLECTION_BEHIND, &mut b.behind),
+            (&metrics::CHANGEPOINT_BYTES, &mut b.bytes),
+            (&metrics::CHANGEPOINT_EFFECT, &mut b.effect),
+            (&metrics::CHANGEPOINT_KIND, &mut b.kind),
+            (&metrics::CHANGEPOINT_STATISTIC, &mut b.statistic),
+            (&metrics::CHANGEPOINT_BEFORE, &mut b.before),
+            (&metrics::CHANGEPOINT_AFTER, &mut b.behind),
         ];
         put(slots, f);
-        if f.is(&metrics::INFLECTION_ACROSS) {
+        if f.is(&metrics::CHANGEPOINT_ACROSS) {
             b.across.push(f);
         }
     }
@@ -187,7 +187,7 @@ fn begun<'a>(nth: String, f: &Finding) -> Break<'a> {
 }
 
 /// A sentence each.
-fn inflections(page: &mut Page, breaks: &[Break]) {
+fn changepoints(page: &mut Page, breaks: &[Break]) {
     if breaks.is_empty() {
         return;
     }
@@ -248,7 +248,7 @@ fn sweep_chart(group: &Group, strides: &[u64], breaks: &[Break], unit: &'static 
                        p99) with 95 % intervals; dotted: the maximum; dashed: the median."
         .to_owned();
     if !bands.is_empty() {
-        caption += " Bands: inflections, between the sizes where they lie.";
+        caption += " Bands: changepoints, between the sizes where they lie.";
     }
     let series = |metric: &'static Metric, what: &'static str, line: Line| {
         Series::of(metric, "stride {stride} B")
@@ -267,7 +267,7 @@ fn sweep_chart(group: &Group, strides: &[u64], breaks: &[Break], unit: &'static 
         .with(series(&metrics::SWEEP_TAIL, "tail", Line::Solid))
         .with(series(&metrics::SWEEP_MAX, "maximum", Line::Dotted))
         .with(series(&metrics::SWEEP_P50, "median", Line::Dashed))
-        .bands("inflections", bands)
+        .bands("changepoints", bands)
         .shown(strides.iter().filter(first).map(|stride| format!("stride {stride} B")))
 }
 

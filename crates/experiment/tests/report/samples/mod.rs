@@ -2,7 +2,7 @@
 
 mod wakeup;
 
-use fathom_analysis::findings::words::{self, Words};
+use fathom_analysis::findings::tokens::{self, Tokens};
 use fathom_analysis::findings::{
     Axis, Coordinate, Finding, Histogram, Item, Key, Kind, Metric, Refused, Report, Value, Warning,
 };
@@ -101,7 +101,7 @@ fn translation() -> Vec<Finding> {
     let curve = (0..12).map(|i| {
         let pages = 8u64 << i;
         let extra = if pages <= 64 { 0.02 } else { 2.31 + if pages > 2048 { 28.4 } else { 0.0 } };
-        number(&format!("pages.{pages}.extra"), extra, "ns", Some((extra - 0.02, extra + 0.02)), 24)
+        number(&format!("translation.{pages}.added"), extra, "ns", Some((extra - 0.02, extra + 0.02)), 24)
     });
     let mut all = vec![
         number("tlb.1.entries", 64.0, "", Some((64.0, 66.0)), 120),
@@ -307,7 +307,8 @@ pub fn conflict() -> Report {
         findings.push(number(&format!("pair.1.{bytes}.time"), near, "ns", None, 3));
         findings.push(number(&format!("pair.2.{bytes}.time"), far, "ns", None, 3));
     }
-    findings.push(noted(number("pair.2.reach", 128.0, "bytes", None, 3), "its neighbour comes along"));
+    findings
+        .push(noted(number("pair.2.fetched_bytes", 128.0, "bytes", None, 3), "its neighbour comes along"));
     findings.extend(rounds());
     for (which, pages, misses) in [("shared", 9, 0.0), ("shared", 17, 0.0), ("1", 9, 5.143), ("1", 17, 17.0)]
     {
@@ -315,7 +316,7 @@ pub fn conflict() -> Report {
         findings.push(number(&name("misses_per_round"), misses, "", around(misses, 0.01), 9));
         findings.push(number(&name("time_per_round"), 3.0 * f64::from(pages) + misses, "ns", None, 9));
     }
-    findings.push(word("tier.2.colour.help", "yes", &["a way of 32 KiB is 8 pages of 4 KiB", "try it"]));
+    findings.push(word("tier.2.colour.useful", "yes", &["a way of 32 KiB is 8 pages of 4 KiB", "try it"]));
     findings.push(number("tlb.1.entries", 64.0, "", Some((63.0, 65.0)), 48));
     findings.push(number("tlb.1.ways", 4.0, "", None, 48));
     findings.push(number("tlb.1.sets", 16.0, "", None, 48));
@@ -399,12 +400,12 @@ fn any_known() -> impl Strategy<Value = (Key, &'static str, Option<String>)> {
 fn any_of(all: Vec<&'static Metric>) -> impl Strategy<Value = (Key, &'static str, Option<String>)> {
     (prop::sample::select(all), any::<prop::sample::Index>(), 1u64..40, any::<u64>()).prop_map(
         |(metric, pick, n, large)| {
-            let word = |words: &'static Words| words.write(pick.index(words.values.len()), 3600);
+            let word = |words: &'static Tokens| words.write(pick.index(words.values.len()), 3600);
             let at = metric.axes().map(|axis| {
-                let coordinate = match axis.words() {
+                let coordinate = match axis.tokens() {
                     Some(words) => {
                         let place = pick.index(words.values.len());
-                        let numbered = words::numbered(words.values[place]).is_some();
+                        let numbered = tokens::numbered(words.values[place]).is_some();
                         Coordinate::Word(place, if numbered { 3600 } else { 0 })
                     }
                     None if matches!(axis, Axis::Size | Axis::Stride | Axis::Distance) => {
@@ -417,7 +418,7 @@ fn any_of(all: Vec<&'static Metric>) -> impl Strategy<Value = (Key, &'static str
             let key = Key { metric, at: at.collect() };
             let value = match metric.kind {
                 Kind::Number | Kind::Histogram => None,
-                Kind::Word(words) | Kind::Words(words) => Some(word(words)),
+                Kind::Token(words) | Kind::Tokens(words) => Some(word(words)),
                 Kind::Text => Some("vm.free.4096".to_owned()),
             };
             (key, metric.units[pick.index(metric.units.len())], value)
@@ -495,7 +496,7 @@ pub fn any_report() -> impl Strategy<Value = Report> {
                 Report {
                     experiment,
                     subject,
-                    trust: words::TRUST.values[trust].to_string(),
+                    trust: tokens::TRUST.values[trust].to_string(),
                     facts: facts.into_iter().collect(),
                     seed,
                     elapsed_s,

@@ -6,12 +6,12 @@ use fathom_analysis::metrics::wakeup as metrics;
 use super::{around, key, noted, number, word};
 
 /// Wake-up latency of the sample: what the task has with nothing beside at each place, us.
-const PLACES: [(&str, f64); 4] = [("irq", 1.1), ("wake", 1.9), ("kernel", 4.2), ("user", 6.5)];
+const PLACES: [(&str, f64); 4] = [("irq", 1.1), ("wake", 1.9), ("switch", 4.2), ("user", 6.5)];
 /// Conditions, by how much they stretch that, and what their workers do a second.
 const CONDITIONS: [(&str, f64, [f64; 4]); 10] = [
-    ("none", 1.0, [0.0; 4]),
-    ("study", 1.3, [3200.0, 0.0, 120.0, 2.6e8]),
-    ("study-vm", 1.6, [3300.0, 1.3e6, 83_000.0, 6.1e8]),
+    ("unloaded", 1.0, [0.0; 4]),
+    ("stress-mix", 1.3, [3200.0, 0.0, 120.0, 2.6e8]),
+    ("stress-mix-vm", 1.6, [3300.0, 1.3e6, 83_000.0, 6.1e8]),
     ("copy", 1.2, [90.0, 9.1e7, 0.0, 5.8e9]),
     ("chase", 1.1, [40.0, 1.2e7, 0.0, 7.7e8]),
     ("fault", 1.5, [5.0, 1.7e5, 171_000.0, 7.0e8]),
@@ -28,9 +28,9 @@ fn place(place: &str, condition: &str, us: f64) -> (Vec<Finding>, Histogram) {
     let name = |what: &str| format!("wakeup.{place}.{condition}.{what}");
     let plain = |what: &str, v: f64| number(&name(what), v, "us", None, SEEN);
     let reported = |what: &str, v: f64, share: f64| number(&name(what), v, "us", around(v, share), SEEN);
-    let lacking = if matches!(place, "irq" | "wake" | "kernel") { "unseen" } else { "missed" };
+    let lacking = if matches!(place, "irq" | "wake" | "switch") { "untraced" } else { "missed" };
     let late = if place == "irq" { 17.2 } else { 53_991.0 };
-    let max = if condition == "none" { late } else { 12.0 * us };
+    let max = if condition == "unloaded" { late } else { 12.0 * us };
     let findings = vec![
         noted(plain("min", 0.6 * us), &format!("load: {}", load(condition))),
         plain("mean", 1.1 * us),
@@ -66,8 +66,8 @@ fn place(place: &str, condition: &str, us: f64) -> (Vec<Finding>, Histogram) {
 
 fn load(condition: &str) -> &str {
     match condition {
-        "study" => "cpu*16 io*4 disk*2:256M",
-        "study-vm" => "cpu*16 io*4 disk*2:256M vm*2:128M",
+        "stress-mix" => "cpu*16 io*4 disk*2:256M",
+        "stress-mix-vm" => "cpu*16 io*4 disk*2:256M vm*2:128M",
         "copy" => "copy*2",
         "chase" => "chase*2",
         "fault" => "fault*2",
@@ -90,7 +90,7 @@ fn causes() -> Vec<Finding> {
         ];
         let events =
             [("irq 236 timer", 17.2), ("wakeup fathom", 18.0), ("switch stress -> fathom", late - 2.0)];
-        row.detail.set(metrics::CONDITION, a_word(if n < 6 { "none" } else { "study-vm" }));
+        row.detail.set(metrics::CONDITION, a_word(if n < 6 { "unloaded" } else { "stress-mix-vm" }));
         row.detail.set(metrics::SLEPT, Item::Number(53.0));
         row.detail.set(metrics::PREEMPTED, Item::Number(1.0));
         row.detail.set(metrics::STAGES, numbers(&stages));
@@ -116,12 +116,12 @@ fn causes() -> Vec<Finding> {
         "share of the activations beyond p99.5 of their condition that come back so".to_owned(),
         "or throttle, which has the same period".to_owned(),
     ];
-    all.push(with(share, metrics::OTHERS, Item::Words(vec!["throttle".to_owned()])));
+    all.push(with(share, metrics::OTHERS, Item::Tokens(vec!["throttle".to_owned()])));
     all
 }
 
 fn a_word(word: &str) -> Item {
-    Item::Word(word.to_owned())
+    Item::Token(word.to_owned())
 }
 
 fn numbers(pairs: &[(&str, f64)]) -> Item {
@@ -146,7 +146,7 @@ fn effects() -> Vec<Finding> {
         with(row, metrics::AT_LEAST, Item::Flag(false))
     };
     vec![
-        effect("effect.none", 28.6, 1.1, "p99.9 with every factor off"),
+        effect("effect.baseline", 28.6, 1.1, "p99.9 with every factor off"),
         effect("effect.copy", 2.4, 1.0, how),
         effect("effect.chase", 0.3, 1.0, how),
         effect("effect.pages", -0.2, 1.0, how),
@@ -156,7 +156,7 @@ fn effects() -> Vec<Finding> {
         effect("explained.increase", 14.8, 2.2, "what the memory workers add at p99.9"),
         explained("explained.copy", 2.0, 0.9, "bytes"),
         explained("explained.fault", 11.0, 2.0, "faults"),
-        effect("explained.rest", 1.8, 2.6, "no factor explains it"),
+        effect("explained.residual", 1.8, 2.6, "no factor explains it"),
     ]
 }
 
@@ -190,7 +190,7 @@ pub fn wakeup() -> Report {
         }
     }
     let corrected =
-        number("wakeup.user.none.p999_corrected", 52_100.0, "us", Some((50_000.0, 53_900.0)), 6053);
+        number("wakeup.user.unloaded.p999_corrected", 52_100.0, "us", Some((50_000.0, 53_900.0)), 6053);
     let note = "with 53 periods that were slept through, each as late as it would have been";
     report.findings.push(noted(corrected, note));
     let trace = number("bias.trace", 0.61, "us", Some((0.4, 0.8)), 9);
@@ -223,19 +223,19 @@ pub fn sweep() -> Report {
             report.findings.push(number(&name("faults"), faults, "1/s", None, 5));
         }
         let changes = if (mode, stride) == ("free", 4096) { 3.0 } else { 0.0 };
-        let name = format!("sweep.malloc.{mode}.{stride}.inflections");
+        let name = format!("sweep.malloc.{mode}.{stride}.changepoints");
         report.findings.push(number(&name, changes, "", None, 0));
     }
-    report.findings.extend(inflections());
+    report.findings.extend(changepoints());
     report
 }
 
 /// What changes at 31 MiB: latencies, and what the load does.
-fn inflections() -> Vec<Finding> {
+fn changepoints() -> Vec<Finding> {
     let ends = Some((31.0 * 1024.0 * 1024.0, 32.0 * 1024.0 * 1024.0));
     let note =
         "a step of malloc.free.4096 between 31 MiB and 32 MiB; chance makes one as clear in 0.0 % of cases";
-    let of = |n: u32, what: &str| format!("inflection.{n}.{what}");
+    let of = |n: u32, what: &str| format!("changepoint.{n}.{what}");
     let mut all = Vec::new();
     for (n, statistic, effect) in [(1, "tail", Some(0.166)), (2, "p50", Some(0.164)), (3, "faults", None)] {
         all.push(noted(number(&of(n, "bytes"), 33_026_801.0, "bytes", ends, 0), note));

@@ -4,7 +4,7 @@ use alloc::string::ToString as _;
 use alloc::vec;
 
 use super::*;
-use crate::machine::dma::{Channel, Direction, Maintenance, Mistake, Strategy};
+use crate::machine::dma::{Channel, Direction, DriverBug, Maintenance, Strategy};
 use crate::machine::{
     Attribute, ClockTrust, Control, Counters, Disturb, Dma, Fact, Fresh, Maintain, MapRequest, Mapping,
     Ticks, Translate, Wake,
@@ -90,11 +90,11 @@ impl Machine for Mover {
     fn alu(&mut self, _: u64) {}
 }
 
-fn trial(victim: u64) -> Trial {
+fn trial(pollution_set: u64) -> Trial {
     moving(Transfers {
         strategy: Strategy::ZeroCopy,
         direction: Direction::FromDevice,
-        victim,
+        pollution_set,
         ..Transfers::default()
     })
 }
@@ -179,8 +179,8 @@ fn a_trial_of_transfers_is_read_as_it_was_written() {
                     direction,
                     engine,
                     maintenance: Some(Maintenance::WholeCache),
-                    mistake: Some(Mistake::AsFromDevice),
-                    victim: 8192,
+                    driver_bug: Some(DriverBug::AsFromDevice),
+                    pollution_set: 8192,
                 };
                 let requested = moving(transfers);
                 let line = Line::parse(&requested.line().render()).unwrap();
@@ -198,15 +198,15 @@ fn what_no_machine_may_be_asked_is_named() {
     };
     for (words, says) in [
         ("pattern=transfer bytes=2097152", "1048576"),
-        ("pattern=transfer bytes=64 victim=4100", "multiples of 64"),
-        ("pattern=transfer bytes=64 victim=256", "from 4096"),
+        ("pattern=transfer bytes=64 pollution_set=4100", "multiples of 64"),
+        ("pattern=transfer bytes=64 pollution_set=256", "from 4096"),
         ("pattern=transfer bytes=64 warm=4294967296", "2000 are the most"),
-        ("pattern=transfer bytes=64 samples=1000 victim=1073741824", "victims in all"),
+        ("pattern=transfer bytes=64 samples=1000 pollution_set=1073741824", "victims in all"),
         ("pattern=transfer bytes=64 strategy=memcpy", "zero-copy"),
         ("pattern=transfer bytes=64 direction=up", "from-device"),
-        ("pattern=transfer bytes=64 mistake=none", "as-from-device"),
+        ("pattern=transfer bytes=64 driver_bug=none", "as-from-device"),
         ("pattern=chase bytes=64 strategy=coherent", "pattern=transfer"),
-        ("pattern=chase bytes=64 victim=4096", "pattern=transfer"),
+        ("pattern=chase bytes=64 pollution_set=4096", "pattern=transfer"),
     ] {
         assert!(with(words).contains(says), "{words}: {}", with(words));
     }

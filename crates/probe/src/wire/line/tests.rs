@@ -200,7 +200,7 @@ fn every_token_has_its_inverse() {
             })*
         };
     }
-    inverse!(Strategy Direction Engine Maintenance Mistake);
+    inverse!(Strategy Direction Engine Maintenance DriverBug);
 }
 
 #[test]

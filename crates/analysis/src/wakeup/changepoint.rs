@@ -17,7 +17,7 @@ use crate::tiers::Point;
 use crate::tiers::segment::{Costs, partition};
 
 /// Repeats a size that find a step of 15 % at p99.9 of 4000 activations in at least 90 of 100, by the test
-/// `a_step_of_15_percent_is_found_where_it_is` in `crates/analysis/src/wakeup/tests/inflection.rs`.
+/// `a_step_of_15_percent_is_found_where_it_is` in `crates/analysis/src/wakeup/tests/changepoint.rs`.
 pub const REPEATS: usize = 8;
 
 /// What was measured at a size.
@@ -40,7 +40,7 @@ pub enum Kind {
 
 /// A change of the curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Inflection {
+pub struct ChangePoint {
     /// At once or over several sizes.
     pub kind: Kind,
     /// The last size before it, bytes.
@@ -103,31 +103,31 @@ impl Scale {
     }
 }
 
-/// The inflections of a curve, in order of size.
+/// The changepoints of a curve, in order of size.
 ///
 /// # Errors
 /// Where there is too little, or what no logarithm can be taken of.
-pub fn read(rows: &[Row], seed: u64) -> Result<Vec<Inflection>, Refusal> {
+pub fn read(rows: &[Row], seed: u64) -> Result<Vec<ChangePoint>, Refusal> {
     scaled(rows, Scale::LATENCY, |v| v > 0.0, seed)
 }
 
 /// Where a rate surely changes by more than [`FACTOR`], in order of size. Rates below `least`, which is above 0, are as
-/// good as none, and count as `least` in an inflection's `effect`.
+/// good as none, and count as `least` in a changepoint's `effect`.
 ///
 /// # Errors
 /// Where there is too little, or what is no rate.
-pub fn rates(rows: &[Row], least: f64, seed: u64) -> Result<Vec<Inflection>, Refusal> {
+pub fn rates(rows: &[Row], least: f64, seed: u64) -> Result<Vec<ChangePoint>, Refusal> {
     if !least.is_finite() || least <= 0.0 {
         return Err(Refusal::NotMeasured);
     }
     scaled(rows, Scale::rate(least), |v| v >= 0.0, seed)
 }
 
-/// By how much another statistic of the same repeats differs across an inflection, relative to before it, and in how
+/// By how much another statistic of the same repeats differs across a changepoint, relative to before it, and in how
 /// many repeats both sizes have it. Each repeat is compared with itself. The place was not chosen by this statistic, so
 /// the interval says all that there is to say, and there is no least effect. `None` below [`MIN_SIZES`] repeats.
 #[must_use]
-pub fn across(rows: &[Row], change: &Inflection) -> Option<(Interval, usize)> {
+pub fn across(rows: &[Row], change: &ChangePoint) -> Option<(Interval, usize)> {
     let of = |bytes: u64| rows.iter().find(|r| r.bytes == bytes).map(|r| &r.repeats);
     let (before, behind) = (of(change.from)?, of(change.to)?);
     let ratios = before.iter().zip(behind).map(|(a, b)| (b / a).ln());
@@ -141,7 +141,7 @@ fn scaled(
     scale: Scale,
     measured: fn(f64) -> bool,
     seed: u64,
-) -> Result<Vec<Inflection>, Refusal> {
+) -> Result<Vec<ChangePoint>, Refusal> {
     if rows.len() < 3 || rows.iter().any(|r| r.repeats.len() < MIN_SIZES) {
         return Err(Refusal::TooFew);
     }
@@ -155,14 +155,14 @@ fn scaled(
     let mut found = Vec::new();
     for group in curve.groups() {
         match ramp::better(&curve, &group) {
-            Some(r) => found.extend(curve.inflection(Kind::Ramp, group.before, r, group.behind, &mut chance)),
+            Some(r) => {
+                found.extend(curve.changepoint(Kind::Ramp, group.before, r, group.behind, &mut chance))
+            }
             None => {
                 let ends = [&[group.before], &group.breaks[..], &[group.behind]].concat();
-                found.extend(
-                    ends.windows(3).filter_map(|w| {
-                        curve.inflection(Kind::Step, w[0], (w[1] - 1, w[1]), w[2], &mut chance)
-                    }),
-                );
+                found.extend(ends.windows(3).filter_map(|w| {
+                    curve.changepoint(Kind::Step, w[0], (w[1] - 1, w[1]), w[2], &mut chance)
+                }));
             }
         }
     }
@@ -229,14 +229,14 @@ impl Curve<'_> {
     }
 
     /// A change from the sizes `before..=at.0` to the sizes `at.1..behind`, if it is one.
-    fn inflection(
+    fn changepoint(
         &self,
         kind: Kind,
         before: usize,
         at: (usize, usize),
         behind: usize,
         chance: &mut SeededRng,
-    ) -> Option<Inflection> {
+    ) -> Option<ChangePoint> {
         let first = median_interval(&self.logs[before..=at.0].concat())?;
         let second = median_interval(&self.logs[at.1..behind].concat())?;
         let d = second.value - first.value;
@@ -254,7 +254,7 @@ impl Curve<'_> {
         // A fall to a half is as much as a doubling.
         let surely = self.scale.surely;
         let sure = effect.low > surely || effect.high < (-surely.ln_1p()).exp_m1();
-        (p < SIGNIFICANCE && sure).then_some(Inflection { kind, from, to, effect, p })
+        (p < SIGNIFICANCE && sure).then_some(ChangePoint { kind, from, to, effect, p })
     }
 }
 
@@ -324,7 +324,7 @@ fn ranks(values: &[f64]) -> Vec<f64> {
 /// sizes round it, in whole `granule` (say a page). Also the middle of a ramp that two neighbouring gaps could be: it
 /// may be a step inside one of them. Nothing is left where it is empty.
 #[must_use]
-pub fn wanted(rows: &[Row], found: &[Inflection], factor: f64, granule: u64) -> Vec<u64> {
+pub fn wanted(rows: &[Row], found: &[ChangePoint], factor: f64, granule: u64) -> Vec<u64> {
     let granule = granule.max(1);
     let mut next: Vec<u64> = Vec::new();
     for change in found {

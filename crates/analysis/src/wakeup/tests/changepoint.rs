@@ -1,6 +1,6 @@
-//! Curves with and without inflections, simulated from the samples on.
+//! Curves with and without changepoints, simulated from the samples on.
 
-use super::super::inflection::*;
+use super::super::changepoint::*;
 use super::super::random::SeededRng;
 use super::synthetic::{normal, p999};
 
@@ -41,7 +41,7 @@ fn noise_has_no_inflection() {
     let wrong: Vec<u64> = (21_000..21_400)
         .filter(|&s| !read(&curve(s, &sizes(), |_| (0.0, 2.0)), s).unwrap().is_empty())
         .collect();
-    println!("noise: {} of 400 with an inflection", wrong.len());
+    println!("noise: {} of 400 with a changepoint", wrong.len());
     assert!(wrong.is_empty(), "{wrong:?}");
 }
 
@@ -52,7 +52,8 @@ fn a_step_of_15_percent_is_found_where_it_is() {
         for seed in 0..100 {
             let up = |b: u64| (0.0, if b >= 1 << (20 + at) { scale(1.15) } else { 2.0 });
             let found = read(&curve(22_000 + seed, &sizes(), up), seed).unwrap();
-            let right = |i: &Inflection| i.kind == Kind::Step && i.to == 1 << (20 + at) && i.from == i.to / 2;
+            let right =
+                |i: &ChangePoint| i.kind == Kind::Step && i.to == 1 << (20 + at) && i.from == i.to / 2;
             exact += usize::from(found.len() == 1 && right(&found[0]));
             ramps += usize::from(found.iter().any(|i| i.kind == Kind::Ramp));
             more += usize::from(found.iter().any(|i| i.kind == Kind::Step && !right(i)));
@@ -180,7 +181,7 @@ fn a_rate_that_begins_at_a_size_is_found_there_by_the_fewest_repeats() {
             let slower = |b: u64| 100_000.0 * (1.0 - 0.05 * (f64::from(b.ilog2()) - 25.0));
             let rate = |b: u64| if b >= 32 << 20 { slower(b) } else { 0.0 };
             let found = rates(&faults(25_000 + seed, &sizes(), noise, rate), PER_THOUSAND, seed).unwrap();
-            let right = |i: &Inflection| (i.kind, i.from, i.to) == (Kind::Step, 16 << 20, 32 << 20);
+            let right = |i: &ChangePoint| (i.kind, i.from, i.to) == (Kind::Step, 16 << 20, 32 << 20);
             exact += usize::from(found.len() == 1 && right(&found[0]));
             wrong += usize::from(found.iter().any(|i| !right(i)));
         }
@@ -221,7 +222,7 @@ fn what_a_latency_does_where_a_rate_changes_is_told_whatever_its_size() {
             Row { bytes, repeats: drift.iter().map(&mut case).collect() }
         };
         let rows: Vec<Row> = sizes().iter().map(row).collect();
-        assert_eq!(read(&rows, seed).unwrap(), [], "3 % is no inflection of its own");
+        assert_eq!(read(&rows, seed).unwrap(), [], "3 % is no changepoint of its own");
         let (effect, count) = across(&rows, &change).unwrap();
         assert_eq!(count, REPEATS);
         covered += usize::from(effect.low <= 0.03 && 0.03 <= effect.high);
@@ -240,7 +241,7 @@ fn rates_that_cannot_be_read_are_refused() {
     assert_eq!(rates(&rows(f64::NAN), PER_THOUSAND, 0), Err(Refusal::NotMeasured));
     assert_eq!(rates(&rows(0.0), 0.0, 0), Err(Refusal::NotMeasured));
     assert_eq!(rates(&[], PER_THOUSAND, 0), Err(Refusal::TooFew));
-    let change = Inflection {
+    let change = ChangePoint {
         kind: Kind::Step,
         from: 1,
         to: 2,
