@@ -13,7 +13,7 @@ const DIGITS: i32 = 3;
 /// A finding's value with its unit, for a sentence: `1.69 ns`, `48 KiB`.
 pub(crate) fn figure(f: &Finding) -> String {
     match f.finite() {
-        Some(bytes) if f.unit == "bytes" && bytes >= 0.0 => fathom_units::size(bytes).replace(".0 ", " "),
+        Some(bytes) if f.unit == "bytes" && bytes >= 0.0 => size(bytes),
         Some(value) if f.unit != "Hz" => {
             let magnitude = if value == 0.0 { 0 } else { value.abs().log10().floor() as i32 };
             let decimals = (DIGITS - 1 - magnitude).clamp(0, 6) as usize;
@@ -24,6 +24,11 @@ pub(crate) fn figure(f: &Finding) -> String {
             format!("{} {unit}", shown.value).trim_end().to_owned()
         }
     }
+}
+
+/// A size for a sentence: `48 KiB`.
+pub(crate) fn size(bytes: f64) -> String {
+    fathom_units::size(bytes).replace(".0 ", " ")
 }
 
 /// What a report says that has no answer: why not, and the remedy.

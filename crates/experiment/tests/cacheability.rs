@@ -266,6 +266,6 @@ fn an_emulators_times_are_refused_and_its_mappings_shown() {
     assert_eq!(number(&report, "cacheability.device.mair"), 0.0);
     assert_eq!(word(&report, "cacheability.device.alias"), "seen");
     let samples: usize = record.trials.iter().map(|r| r.samples.len()).sum();
-    assert_eq!(number(&report, "proven"), samples as f64);
+    assert_eq!(number(&report, "samples.verified"), samples as f64);
     assert!(report.refusals.iter().any(|r| r.reason.contains("emulator")));
 }

@@ -314,7 +314,7 @@ fn altered(change: impl Fn(&mut Channel, &mut TransferTimes)) -> (Report, Report
 #[test]
 fn edus_own_time_is_nobodys_throughput() {
     let (with, without) = altered(|channel, _| channel.engine = Engine::Edu);
-    for what in ["throughput", "engine", "utilisation"] {
+    for what in ["throughput", "transfer_time", "utilisation"] {
         let name = format!("dma.streaming-copy.from-device.1536.{what}");
         assert!(has(&with, &name) && !has(&without, &name), "{what}");
     }

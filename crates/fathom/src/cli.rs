@@ -45,6 +45,9 @@ pub struct Output {
     /// Write one page of HTML, with figures, that works offline; `-` is stdout, instead of the text.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+    /// Also print comparisons with the published studies that the experiment repeats (docs/method).
+    #[arg(long, conflicts_with = "json")]
+    pub study: bool,
 }
 
 /// A baud rate.

@@ -10,7 +10,7 @@ use crate::cli::{Colour, Output};
 use crate::failure::{Exit, Failure};
 
 /// Where results go, and how they may look.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Out {
     style: Style,
 }
@@ -38,7 +38,13 @@ impl Out {
         let width =
             terminal_size::terminal_size_of(std::io::stdout()).map_or(80, |(width, _)| width.0.into());
         let unicode = !dumb && locale.is_some_and(|l| l.to_ascii_lowercase().contains("utf"));
-        Out { style: Style { colour, unicode, width } }
+        Out { style: Style { colour, unicode, width, studies: false } }
+    }
+
+    /// The same, with comparisons with the published studies if `studies`.
+    #[must_use]
+    pub fn with_studies(&self, studies: bool) -> Out {
+        Out { style: Style { studies, ..self.style } }
     }
 
     /// How text may look.

@@ -82,7 +82,7 @@ impl Target {
         let changes: Vec<Change> = changes.iter().map(|c| Change { names: c.names.map(of), ..*c }).collect();
         let entries: Vec<Entry> =
             entries.iter().map(|entry| Entry { name: of(entry.name), ..*entry }).collect();
-        let page = fathom_report::html(&entries, &changes)
+        let page = fathom_report::html(&entries, &changes, out.style().studies)
             .map_err(|e| Failure::new(format!("the page cannot be made: {e}"), "--json has all of it"))?;
         match self {
             Target::Stdout => out.text(&page).map(|_| ()),

@@ -114,16 +114,17 @@ struct Caution {
     remedy: String,
 }
 
-/// The page of one report or several, under their names, and of what was found in comparing them.
+/// The page of one report or several, under their names, and of what was found in comparing them; with comparisons with
+/// the published studies if `studies`.
 ///
 /// Nothing in a report, which may come from anywhere, can become markup or script.
 ///
 /// # Errors
 /// A template that does not render: a fault of this crate's, which its tests would meet.
-pub fn html(entries: &[Entry], changes: &[Change]) -> Result<String, minijinja::Error> {
+pub fn html(entries: &[Entry], changes: &[Change], studies: bool) -> Result<String, minijinja::Error> {
     // Under the name of its record a section is a level deeper.
     let level = if entries.len() > 1 { 3 } else { 2 };
-    let shown: Vec<Shown> = entries.iter().map(Shown::of).collect();
+    let shown: Vec<Shown> = entries.iter().map(|entry| Shown::of(entry, studies)).collect();
     let overlays = shown.iter().filter(|shown| shown.charts().any(Chart::is_overlay)).count();
     let sections: Vec<Section> = shown
         .iter()
@@ -173,9 +174,9 @@ struct Shown {
 }
 
 impl Shown {
-    fn of(entry: &Entry) -> Shown {
+    fn of(entry: &Entry, studies: bool) -> Shown {
         let report = clean_report(entry.report, true);
-        let mut page = Page::new(Style::default());
+        let mut page = Page::new(Style { studies, ..Style::default() });
         (entry.kind.view)(&report, &mut page);
         Shown { headline: (entry.kind.headline)(&report), blocks: page.blocks(), report }
     }

@@ -96,6 +96,16 @@ impl Page {
         self.style
     }
 
+    /// Writes comparisons with published studies if the style shows them. Findings that `write` takes from an index are
+    /// taken in either case, so that no other section lists them.
+    pub fn studies(&mut self, write: impl FnOnce(&mut Page)) {
+        if self.style.studies {
+            write(self);
+        } else {
+            write(&mut Page::new(self.style));
+        }
+    }
+
     /// Everything on it, in order.
     pub fn blocks(self) -> Vec<Block> {
         self.blocks

@@ -10,6 +10,8 @@ pub struct Style {
     /// Columns that no line exceeds, but for a command; fewer than [`Style::MIN_COLUMNS`] count as that many, and more than
     /// [`Style::MAX_COLUMNS`] as that many.
     pub width: usize,
+    /// Whether comparisons with the published studies are shown.
+    pub studies: bool,
 }
 
 impl Style {
@@ -21,9 +23,9 @@ impl Style {
 }
 
 impl Default for Style {
-    /// Without colour, in Unicode, 80 columns.
+    /// Without colour, in Unicode, 80 columns, without comparisons with studies.
     fn default() -> Style {
-        Style { colour: false, unicode: true, width: 80 }
+        Style { colour: false, unicode: true, width: 80, studies: false }
     }
 }
 

@@ -5,6 +5,10 @@ use crate::findings::{Compared, Field, Metric, metrics, tokens};
 /// The claimed property was not measured.
 pub const UNMEASURED: Field =
     Field::new("unmeasured", "true if the claimed property was not measured: the claim stays undecided");
+/// The claimed size.
+pub const CLAIMED: Field = Field::new("claimed", "claimed size, bytes");
+/// The tier that a claim is compared with.
+pub const TIER: Field = Field::new("tier", "tier of the latency curve with which the claim is compared");
 
 metrics! {
     CLAIM_LEVEL_SIZE "claim.{source}.level.{level}.{side}.size" ["bytes"]
@@ -21,7 +25,7 @@ metrics! {
         .compared(Compared::OnRequest);
     VERDICT_LEVEL_SIZE "verdict.level.{level}.size" [""]
         "whether the claimed size agrees with the measurement; the notes have the reason"
-        .token(&tokens::VERDICT);
+        .token(&tokens::VERDICT).detail(&[CLAIMED, TIER]);
     VERDICT_LEVEL_LINE "verdict.level.{level}.line" [""]
         "whether the claimed line size agrees with the measurement"
         .token(&tokens::VERDICT).detail(&[UNMEASURED]);

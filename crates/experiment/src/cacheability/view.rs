@@ -16,20 +16,22 @@ use crate::claims;
 /// The whole report.
 pub(crate) fn view(report: &Report, page: &mut Page) {
     let mut index = FindingIndex::new(report);
-    study(page, &mut index);
     mappings(page, &mut index);
     operations(page, &mut index);
     bytes(page, &mut index);
     walks(page, &mut index);
+    page.studies(|page| study(page, &mut index));
     claims::view::section(page, report, &mut index);
     show_rest(page, index, &[]);
 }
 
-/// The study's sentence.
+/// Comparison with study S0.
 fn study(page: &mut Page, finding_index: &mut FindingIndex) {
     for (nth, f) in finding_index.of(&[&metrics::CACHEABILITY_STUDY]).into_iter().enumerate() {
         if nth == 0 {
-            page.heading("Not cached against cached, as study S0 put it");
+            page.heading(
+                "Comparison with study S0: speed-up of cached over non-cacheable read-modify-writes",
+            );
         }
         page.text(
             TextRole::Plain,

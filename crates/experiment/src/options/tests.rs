@@ -68,7 +68,7 @@ fn what_is_typed_stands_in_the_record_and_is_typed_again() {
         (
             "dma",
             &[("strategy", "zero-copy,coherent"), ("link", "18.67Mbit"), ("pollution-set", "0")],
-            "strategy=\"zero-copy,coherent\" link=\"18670000bit\" victim=0",
+            "strategy=\"zero-copy,coherent\" link=\"18670000bit\" pollution_set=0",
             " --strategy zero-copy,coherent --link 18670000bit --pollution-set 0",
         ),
         (
@@ -150,7 +150,7 @@ fn a_default_that_is_a_value_differs_from_no_other_way_of_asking_for_it() {
     assert_eq!(differ(["", "rounds=20000"]), Vec::<String>::new());
     assert_eq!(differ(["", "rounds=7"]), ["--rounds: 20000 against 7"]);
     assert_eq!(
-        differ(["walks=\"yes\"", "op=\"rmw\""]),
+        differ(["page_walks=\"yes\"", "op=\"rmw\""]),
         ["--op: all six against rmw", "--page-walks: yes against not given"]
     );
 }

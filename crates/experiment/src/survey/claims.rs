@@ -1,8 +1,8 @@
 //! Claims beside measurements: a verdict a level.
 
 use fathom_analysis::claims::{Claim, Decoded};
-use fathom_analysis::findings::{Basis, Finding};
-use fathom_analysis::metrics::claims::VERDICT_LEVEL_SIZE;
+use fathom_analysis::findings::{Basis, Finding, Item};
+use fathom_analysis::metrics::claims::{CLAIMED, TIER, VERDICT_LEVEL_SIZE};
 use fathom_analysis::tiers::Reading;
 use fathom_probe::machine::ClockTrust;
 use fathom_units::size;
@@ -46,12 +46,15 @@ fn verdict(
     reading: &Reading,
     trust: Option<ClockTrust>,
 ) -> Finding {
+    let claimed = claims[0].size.unwrap_or_default();
     let said = |word: &str| {
-        let row = text(VERDICT_LEVEL_SIZE.at([u64::from(level).into()]), word);
-        Finding { basis: Basis::Derived, ..row }
+        let mut row = text(VERDICT_LEVEL_SIZE.at([u64::from(level).into()]), word);
+        row.basis = Basis::Derived;
+        row.detail.set(CLAIMED, Item::Number(claimed as f64));
+        row.detail.set(TIER, Item::Number((nth + 1) as f64));
+        row
     };
     let sources: Vec<&str> = claims.iter().map(|c| c.source.token()).collect();
-    let claimed = claims[0].size.unwrap_or_default();
     let (who, claim) = match sources.as_slice() {
         [one] => ((*one).to_owned(), "claims"),
         [firsts @ .., last] => (format!("{} and {last}", firsts.join(", ")), "claim"),

@@ -1,10 +1,11 @@
-//! The survey's answer: where each level ends and what a load from it costs.
+//! Headline of the survey: capacity and load latency of each tier, translation, reported levels that do not agree.
 
 use fathom_analysis::findings::{Axis, Finding, Report};
+use fathom_analysis::metrics::claims::{CLAIMED, TIER, VERDICT_LEVEL_SIZE};
 use fathom_analysis::metrics::survey::{TIER_CAPACITY, TIER_LATENCY, WALK_SHARE};
 use fathom_report::Headline;
 
-use crate::headline::{confidence, figure, none, sentence};
+use crate::headline::{confidence, figure, none, sentence, size};
 
 /// Share of a far random load from which on translation is worth avoiding: below it huge pages gain less than a tenth.
 const TRANSLATION: f64 = 0.1;
@@ -29,12 +30,28 @@ pub(crate) fn headline(report: &Report) -> Headline {
     if let Some(share) = share {
         answer += &format!("; {:.0} % of a far random load is address translation", 100.0 * share);
     }
+    for text in contradicted(report) {
+        answer += &format!("; {text}");
+    }
     let quoted: Vec<&Finding> = tiers.iter().copied().chain(ends.iter().copied()).collect();
     Headline {
         answer: sentence(&answer),
         confidence: confidence(report, &quoted),
         action: action(last, &ends, share),
     }
+}
+
+/// The reported level sizes that the measurement contradicts, each with the size beyond which loads are slower.
+fn contradicted(report: &Report) -> Vec<String> {
+    let verdicts = report.of(&VERDICT_LEVEL_SIZE).filter(|f| f.word() == Some("disagrees"));
+    let text = |f: &Finding| {
+        let (claimed, tier) = (f.detail.number(CLAIMED)?, f.detail.number(TIER)?);
+        let is_end = |c: &&Finding| c.key.number(Axis::Tier).is_some_and(|n| n as f64 == tier);
+        let end = report.of(&TIER_CAPACITY).find(is_end)?;
+        let level = f.key.number(Axis::Level)?;
+        Some(format!("{} of L{level} reported, slower beyond {}", size(claimed), figure(end)))
+    };
+    verdicts.filter_map(text).collect()
 }
 
 /// What to do: for random access, and for sizes.

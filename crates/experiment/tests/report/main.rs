@@ -20,9 +20,12 @@ use fathom_report::{ReportKind, Style};
 use samples::WARNINGS;
 
 /// Without colour, in ASCII, 80 columns.
-const ASCII: Style = Style { colour: false, unicode: false, width: 80 };
+const ASCII: Style = Style { colour: false, unicode: false, width: 80, studies: false };
+/// In Unicode, with comparisons with studies.
+const STUDIES: Style = Style { colour: false, unicode: true, width: 80, studies: true };
+
 /// Without colour, in Unicode, 80 columns.
-const UNICODE: Style = Style { colour: false, unicode: true, width: 80 };
+const UNICODE: Style = Style { colour: false, unicode: true, width: 80, studies: false };
 
 /// The kind of a report; of one whose experiment is a random text, a survey's.
 fn kind_of(report: &Report) -> &'static ReportKind {
@@ -44,7 +47,7 @@ fn read(text: &str) -> Result<Report, ReadError> {
 fn page_of(named: &[(&str, &Report)], changes: &[Change]) -> String {
     let entries: Vec<Entry> =
         named.iter().map(|(name, report)| Entry { name, report, kind: kind_of(report) }).collect();
-    fathom_report::html(&entries, changes).expect("the template renders")
+    fathom_report::html(&entries, changes, false).expect("the template renders")
 }
 
 fn read_page(page: &str) -> Result<Vec<(String, Report)>, ReadError> {

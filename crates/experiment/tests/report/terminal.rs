@@ -7,7 +7,7 @@ use fathom_report::number::{in_cells, shown};
 use fathom_report::{Style, comparison, text};
 
 use crate::samples::{self, golden};
-use crate::{ASCII, UNICODE, page_of, text_of, unwrapped};
+use crate::{ASCII, STUDIES, UNICODE, page_of, text_of, unwrapped};
 
 const NEXT: &str = "fathom report survey.fathom";
 
@@ -32,11 +32,11 @@ fn how_levels_are_built_and_what_conflicts_cost() {
 #[test]
 fn reads_that_fall_into_several_sets_are_not_set_beside_one_set() {
     let mut report = samples::conflict();
-    let one = unwrapped(&text_of(&report, &UNICODE, None));
+    let one = unwrapped(&text_of(&report, &STUDIES, None));
     assert!(one.contains("miss 5.14 times a round here") && one.contains("Study S1"), "{one}");
     let sets = report.findings.iter_mut().find(|f| f.name() == "tier.1.sets").expect("sets");
     sets.value = Value::Number(128.0);
-    let two = unwrapped(&text_of(&report, &UNICODE, None));
+    let two = unwrapped(&text_of(&report, &STUDIES, None));
     assert!(two.contains("A way is 8 KiB: these reads fall into 2 sets in turn"), "{two}");
     assert!(!two.contains("a round here") && !two.contains("Study S1"), "{two}");
     let page = |report: &Report| page_of(&[("A", report)], &[]);
@@ -346,7 +346,7 @@ proptest! {
         unicode in any::<bool>(),
         next in prop::option::of(samples::any_text()),
     ) {
-        check_width(&report, &Style { colour: false, unicode, width }, next.as_deref())?;
+        check_width(&report, &Style { colour: false, unicode, width, studies: true }, next.as_deref())?;
     }
 
     #[test]
@@ -356,7 +356,7 @@ proptest! {
         width in 60usize..=200,
         unicode in any::<bool>(),
     ) {
-        let style = Style { colour: false, unicode, width };
+        let style = Style { colour: false, unicode, width, studies: true };
         let c = fathom_analysis::compare::compare(&a, &b, |_| true);
         let text = comparison(&c, [&a.subject, &b.subject], Some(0.01), &style);
         for line in text.lines().filter(|line| !line.contains('`')) {
@@ -373,7 +373,7 @@ proptest! {
     ) {
         let mut report = samples::latency();
         report.histograms[1].counts = counts;
-        check_width(&report, &Style { colour: false, unicode, width }, None)?;
+        check_width(&report, &Style { colour: false, unicode, width, studies: true }, None)?;
     }
 
     #[test]
@@ -390,7 +390,7 @@ proptest! {
         }
         report.warnings[0].text = texts[5].clone();
         report.refusals[0].what = texts[6].clone();
-        check_width(&report, &Style { colour: false, unicode, width }, Some(&texts[0]))?;
+        check_width(&report, &Style { colour: false, unicode, width, studies: true }, Some(&texts[0]))?;
     }
 
     #[test]
@@ -405,7 +405,7 @@ proptest! {
         report.warnings[0].text = format!("one {note}");
         report.refusals[0].remedy = format!("two {note}");
         report.findings.push(samples::word("verdict.level.9.size", &word, &[&note]));
-        report.findings.push(samples::number("proven", value, "samples", None, 5));
+        report.findings.push(samples::number("samples.verified", value, "samples", None, 5));
         let text = text_of(&report, &Style { width, ..UNICODE }, None);
         let lines = [note.clone(), ["one ", &note].concat(), ["two ", &note].concat()];
         for line in lines.iter().chain([&word]) {
@@ -426,7 +426,8 @@ proptest! {
                 Value::Number(_) => in_cells(f).0.value,
             };
             for kind in REPORT_KINDS.iter() {
-                let text = fathom_report::terminal(&alone, kind, &UNICODE, None);
+                let style = if f.name().contains("study") { &STUDIES } else { &UNICODE };
+                let text = fathom_report::terminal(&alone, kind, style, None);
                 prop_assert!(says(&text, &wanted), "{}, {f:?}\n{text}", kind.name);
             }
         }

@@ -4,7 +4,11 @@ use fathom_analysis::metrics::wakeup as metrics;
 use fathom_report::Style;
 
 use crate::samples::{self, golden};
-use crate::{ASCII, json_of, page_of, text_of, unwrapped};
+use crate::{ASCII, STUDIES, json_of, page_of, text_of, unwrapped};
+
+fn with_studies(report: &Report) -> String {
+    text_of(report, &STUDIES, None)
+}
 
 fn text(report: &Report) -> String {
     text_of(report, &Style::default(), None)
@@ -114,25 +118,26 @@ fn an_increase_that_may_be_nothing_is_said_to_be() {
 }
 
 #[test]
-fn the_study_stands_beside_times_alone() {
+fn study_values_are_shown_on_request_and_only_for_times() {
     let mut report = samples::wakeup();
-    let shown = text(&report);
+    assert!(!text(&report).contains("S3"), "not in ordinary output");
+    let shown = with_studies(&report);
     let row = |text: &str, label: &str| text.lines().find(|l| l.starts_with(label)).map(str::to_owned);
     let max = row(&shown, "S3 max").expect("the study's maxima");
     for us in ["16.133", "12.966", "7.736", "30.918", "25.303", "8.240"] {
         assert!(max.contains(us), "{max}");
     }
-    assert!(unwrapped(&shown).contains("as reference, another machine: TI AM5728"), "{shown}");
+    assert!(unwrapped(&shown).contains("published values of another machine, TI AM5728"), "{shown}");
     assert_eq!(shown.matches("(disputed)").count(), 4, "{shown}");
     // A guest whose clock counts instructions has no times to set the study's beside.
     for f in report.findings.iter_mut().filter(|f| f.unit == "us") {
         f.unit = "instructions";
     }
-    let counted = text(&report);
+    let counted = with_studies(&report);
     assert!(counted.contains("53991 instructions late") && !counted.contains("S3 max"), "{counted}");
     assert!(!counted.contains("(disputed)"), "{counted}");
     // Without the study's load there is nothing to set beside.
-    let alone = text(&without(&samples::wakeup(), |name| name.contains("stress-mix")));
+    let alone = with_studies(&without(&samples::wakeup(), |name| name.contains("stress-mix")));
     assert!(!alone.contains("S3") && !alone.contains("(disputed)"), "{alone}");
 }
 

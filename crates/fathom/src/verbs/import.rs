@@ -54,7 +54,7 @@ unknown. Exit status: as of the survey",
 
 /// Reads the files, makes a record, and judges it.
 fn run(options: &Import, context: &Context) -> Result<Exit, Failure> {
-    let out = &context.out;
+    let out = &context.out.with_studies(options.out.study);
     one_form(options.out.json, options.out.html.as_deref())?;
     one_stdin(&options.files)?;
     let others = options.record.as_deref().into_iter().chain(super::read(&options.files));

@@ -44,7 +44,7 @@ survey, and 4 where --against finds a claim of the description contradicted",
 
 /// Judges, checks where that is asked for, and prints.
 fn run(options: &Report, context: &Context) -> Result<Exit, Failure> {
-    let out = &context.out;
+    let out = &context.out.with_studies(options.out.study);
     one_form(options.out.json, options.out.html.as_deref())?;
     one_stdin(&options.files)?;
     let mut named = Vec::new();

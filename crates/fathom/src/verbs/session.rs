@@ -41,13 +41,10 @@ fn run(experiment: &'static Experiment, matches: &ArgMatches, context: &Context)
         return Err(failure);
     }
     let report = records::judged(&measured.record)?;
-    let exit = context.out.report(&report, experiment.report, &form, next.as_deref())?;
+    let out = context.out.with_studies(form.study);
+    let exit = out.report(&report, experiment.report, &form, next.as_deref())?;
     if let Some(page) = page {
-        page.write(
-            &[Entry { name: &report.subject, report: &report, kind: experiment.report }],
-            &[],
-            &context.out,
-        )?;
+        page.write(&[Entry { name: &report.subject, report: &report, kind: experiment.report }], &[], &out)?;
     }
     match (measured.signal, measured.lost) {
         (Some(signal), _) => Ok(Exit::Signal(signal)),

@@ -28,7 +28,6 @@ fn a_described_machine_shows_its_tables_and_the_record_says_what_was_asked() {
     let did = user.run(&ASK);
     let text = did.ended(0);
     for wanted in [
-        "Study S2",
         "Transfers to the device",
         "Parts of 1.5 KiB from the device",
         "What another working set lost",
@@ -38,6 +37,9 @@ fn a_described_machine_shows_its_tables_and_the_record_says_what_was_asked() {
         assert!(text.contains(wanted), "{wanted} is not in\n{text}");
     }
     fits(text);
+    assert!(!text.contains("study S2"), "{text}");
+    let study = user.run(&[&ASK[..], &["--study"]].concat());
+    assert!(study.ended(0).contains("Comparison with study S2"), "{}", study.out);
     let json = user.run(&[&ASK[..], &["--json", "--record", "A"]].concat());
     let found: Value = serde_json::from_str(json.ended(0)).expect("JSON");
     let rows = names(&found);
@@ -54,7 +56,7 @@ fn a_described_machine_shows_its_tables_and_the_record_says_what_was_asked() {
     let record = user.read("A");
     let requested = record.lines().nth(1).expect("a run");
     assert!(
-        requested.contains("bytes=64,1536") && requested.contains("link=\"18670000bit\" victim=4096"),
+        requested.contains("bytes=64,1536") && requested.contains("link=\"18670000bit\" pollution_set=4096"),
         "{requested}"
     );
     assert!(requested.contains("--bytes 64,1536 --link 18670000bit --pollution-set 4096"), "{requested}");

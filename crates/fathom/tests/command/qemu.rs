@@ -37,7 +37,7 @@ fn measured(arguments: &[&str], machine: &str) -> serde_json::Value {
         f["name"].as_str().is_some_and(|n| n.ends_with("latency") || n.contains(".time"))
     };
     assert_eq!(findings.iter().find(time), None);
-    let proven = findings.iter().find(|f| f["name"] == "proven").expect("what was proven is told");
+    let proven = findings.iter().find(|f| f["name"] == "samples.verified").expect("what was proven is told");
     assert!(proven["value"].as_u64() > Some(20), "{proven}");
     let warnings = document["warnings"].as_array().expect("a list");
     assert!(

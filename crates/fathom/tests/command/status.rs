@@ -83,7 +83,9 @@ fn an_emulators_times_are_refused() {
     let findings = document["findings"].as_array().expect("a list");
     assert!(
         // That proofs held is no time.
-        findings.iter().all(|f| f["name"].as_str().is_some_and(|n| n == "proven" || n.starts_with("claim."))),
+        findings
+            .iter()
+            .all(|f| f["name"].as_str().is_some_and(|n| n == "samples.verified" || n.starts_with("claim."))),
         "{findings:?}"
     );
     assert!(!document["refusals"].as_array().expect("a list").is_empty());

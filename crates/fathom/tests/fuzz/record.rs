@@ -25,7 +25,7 @@ pub fn run(data: &[u8]) {
 }
 
 fn style(colour: bool) -> Style {
-    Style { colour, unicode: colour, width: 80 }
+    Style { colour, unicode: colour, width: 80, studies: true }
 }
 
 fn kind_of(report: &Report) -> &'static ReportKind {
@@ -127,7 +127,7 @@ fn checked(report: &Report) {
 /// A page carries the findings, and nothing in them ends an element of it.
 fn carried(report: &Report, document: &str) {
     let entry = Entry { name: "A", report, kind: kind_of(report) };
-    let page = fathom_report::html(&[entry], &[]).unwrap_or_else(|e| panic!("{e}"));
+    let page = fathom_report::html(&[entry], &[], true).unwrap_or_else(|e| panic!("{e}"));
     let back = html::reports(&page, &REPORT_KINDS, fathom_experiment::WARNINGS)
         .unwrap_or_else(|e| panic!("{e}\n{document}"));
     assert_eq!(json(&back[0].1), document);

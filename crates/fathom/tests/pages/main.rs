@@ -73,7 +73,7 @@ fn documents(dir: &Path) {
         let report =
             fathom_report::from_json(&text, &REPORT_KINDS, fathom_experiment::WARNINGS).expect("findings");
         let entry = Entry { name, report: &report, kind: kind(&report.experiment).expect("a kind") };
-        let page = fathom_report::html(&[entry], &[]).expect("a page");
+        let page = fathom_report::html(&[entry], &[], true).expect("a page");
         std::fs::write(dir.join(format!("{name}.html")), page).expect("a file");
     }
 }

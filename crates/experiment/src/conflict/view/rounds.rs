@@ -238,7 +238,7 @@ fn by_policy(page: &mut Page, rounds: &[Round], expected: &[(u64, &Finding)], co
         page.text(TextRole::Plain, &text, "", "  ");
     }
     if n == STUDY[1].0 {
-        study(page);
+        page.studies(study);
     }
 }
 

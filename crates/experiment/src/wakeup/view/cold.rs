@@ -5,7 +5,7 @@ use fathom_analysis::findings::Finding;
 use fathom_analysis::metrics::wakeup::condition;
 
 use super::summary::furthest;
-use super::{MAX, MEAN, MIN, P50, P999, Statistic, Wakeups, said, study};
+use super::{MAX, MEAN, MIN, P50, P999, Statistic, Wakeups, said};
 use fathom_report::number;
 use fathom_report::page::{INTERVAL, Page, TextRole, left, measured, right};
 
@@ -77,9 +77,6 @@ fn states(page: &mut Page, wakeups: &Wakeups) {
         if let Some(text) = cost(wakeups, state) {
             page.text(TextRole::Plain, &text, "", "  ");
         }
-    }
-    if wakeups.unit() == "us" && wakeups.studied() {
-        study::disputed(page);
     }
 }
 

@@ -124,12 +124,12 @@ pub(crate) fn view(report: &Report, page: &mut Page) {
     let mut index = FindingIndex::new(report);
     let wakeups = Wakeups::take(&mut index);
     summary::section(page, &wakeups);
-    study::section(page, &wakeups);
     places::section(page, &wakeups, &mut index);
     cold::section(page, &wakeups);
     stages::section(page, &wakeups);
     effects::section(page, &wakeups, &mut index);
     sweep::section(page, &mut index);
+    page.studies(|page| study::section(page, &wakeups));
     claims::view::section(page, report, &mut index);
     show_rest(page, index, &[&metrics::BIAS_TRACE]);
 }

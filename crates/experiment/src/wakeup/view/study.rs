@@ -1,4 +1,4 @@
-//! Study S3's table: three loads, three places, and what the study printed beside what was measured.
+//! Comparison with study S3: three loads, three places, each measured value above the published one.
 
 use fathom_analysis::foreign::Place;
 use fathom_analysis::foreign::study::{self, Column as Published, Load};
@@ -10,15 +10,15 @@ use fathom_report::page::{Column, Page, TextRole, left, right};
 
 /// Columns: condition, place, head.
 const COLUMNS: [(&str, &str, &str); 9] = [
-    (condition::UNLOADED, "user", "unloaded\nuser"),
-    (condition::UNLOADED, "switch", "unloaded\nswitch"),
-    (condition::UNLOADED, "irq", "unloaded\nIRQ"),
-    (condition::STRESS_MIX, "user", "stress-mix\nuser"),
-    (condition::STRESS_MIX, "switch", "stress-mix\nswitch"),
-    (condition::STRESS_MIX, "irq", "stress-mix\nIRQ"),
-    (condition::STRESS_MIX_VM, "user", "stress-mix-vm\nuser"),
-    (condition::STRESS_MIX_VM, "switch", "stress-mix-vm\nswitch"),
-    (condition::STRESS_MIX_VM, "irq", "stress-mix-vm\nIRQ"),
+    (condition::UNLOADED, "user", "none\nuser"),
+    (condition::UNLOADED, "switch", "none\nswitch"),
+    (condition::UNLOADED, "irq", "none\nIRQ"),
+    (condition::STRESS_MIX, "user", "mix\nuser"),
+    (condition::STRESS_MIX, "switch", "mix\nswitch"),
+    (condition::STRESS_MIX, "irq", "mix\nIRQ"),
+    (condition::STRESS_MIX_VM, "user", "mix+vm\nuser"),
+    (condition::STRESS_MIX_VM, "switch", "mix+vm\nswitch"),
+    (condition::STRESS_MIX_VM, "irq", "mix+vm\nIRQ"),
 ];
 /// Rows, in the study's order, with the percentiles that it did not have.
 const ROWS: [(&str, Statistic); 7] = [
@@ -31,15 +31,15 @@ const ROWS: [(&str, Statistic); 7] = [
     ("max", MAX),
 ];
 
-/// The table, where the study's load was measured.
+/// The table, if a load of the study was measured; then the rows of the study whose meaning is disputed.
 pub(super) fn section(page: &mut Page, wakeups: &Wakeups) {
     if !wakeups.studied() {
         return;
     }
     let unit = wakeups.unit();
-    page.heading(&format!("No load, study S3's load, and the same with its memory workers: {unit}"));
-    // Instructions are no times: nothing of the study's stands beside them.
-    let beside = unit == "us";
+    page.heading(&format!("Comparison with study S3: wake-up latency by load and place, {unit}"));
+    // Instructions are not times: the study's values are not comparable.
+    let comparable = unit == "us";
     let mut rows = Vec::new();
     for (label, what) in ROWS {
         let cell = |(condition, place, _): &(&str, &str, &str)| {
@@ -50,22 +50,24 @@ pub(super) fn section(page: &mut Page, wakeups: &Wakeups) {
             rows.push(row(label.to_owned(), cells.into_iter()));
         }
         let published: Vec<String> = COLUMNS.iter().map(|c| published(c.0, c.1, label)).collect();
-        if beside && published.iter().any(|cell| !cell.is_empty()) {
+        if comparable && published.iter().any(|cell| !cell.is_empty()) {
             rows.push(row(format!("S3 {label}"), published.into_iter()));
         }
     }
     let columns: Vec<Column> = std::iter::once(left("")).chain(COLUMNS.iter().map(|c| right(c.2))).collect();
     page.table(&columns, &rows, &[(" S3 ", TextRole::Dim)]);
-    if beside {
+    if comparable {
         page.text(
             TextRole::Dim,
             &format!(
-                "S3: study S3 as reference, another machine: {}; negative where its timer was programmed early",
+                "S3: published values of another machine, {}; negative if its timer expired early; under switch, a \
+                 Xenomai task inside the kernel",
                 study::MACHINE
             ),
             "  ",
             "    ",
         );
+        disputed(page);
     }
 }
 
@@ -73,14 +75,20 @@ fn row(label: String, cells: impl Iterator<Item = String>) -> Vec<String> {
     std::iter::once(label).chain(cells).collect()
 }
 
-/// What the study printed of it; empty where it printed nothing.
+/// The published value; empty if there is none.
 fn published(condition: &str, place: &str, what: &str) -> String {
     let load = match condition {
         condition::STRESS_MIX => Load::CpuIoDisk,
         condition::STRESS_MIX_VM => Load::CpuIoDiskVm,
         _ => return String::new(),
     };
-    let column = study::PLACES.iter().find(|c| c.load == load && c.place.word() == place);
+    let place = match place {
+        "irq" => Place::Irq,
+        "switch" => Place::Kernel,
+        "user" => Place::User,
+        _ => return String::new(),
+    };
+    let column = study::PLACES.iter().find(|c| c.load == load && c.place == place);
     column.and_then(|c| value(c, what)).map(printed).unwrap_or_default()
 }
 
@@ -94,13 +102,13 @@ fn value(column: &Published, what: &str) -> Option<f64> {
     }
 }
 
-/// With the digits that the study gave.
+/// A published value, with the study's digits.
 fn printed(us: f64) -> String {
     format!("{us:.3}")
 }
 
-/// The study's rows whose meaning is disputed, for the comparison of warm and cold.
-pub(super) fn disputed(page: &mut Page) {
+/// The study's rows whose meaning is disputed: its L2 on and off.
+fn disputed(page: &mut Page) {
     let rows: Vec<Vec<String>> = study::DISPUTED
         .iter()
         .filter(|row| row.column.place == Place::User)
@@ -113,12 +121,7 @@ pub(super) fn disputed(page: &mut Page) {
                 .concat()
         })
         .collect();
-    page.text(
-        TextRole::Plain,
-        "What study S3 printed for its L2 on and off, as reference, another machine, disputed:",
-        "",
-        "  ",
-    );
+    page.text(TextRole::Plain, "Published by study S3 for its L2 on and off, disputed:", "", "  ");
     let columns = [left("").key(), left("stress").key(), right("min"), right("mean"), right("max")];
     page.table(&columns, &rows, &[("disputed", TextRole::Dim)]);
     page.text(TextRole::Dim, &format!("disputed: {}", study::WHY_DISPUTED), "  ", "    ");

@@ -200,7 +200,7 @@ pub fn disturbed() -> Report {
         ],
     );
     // No section shows these: they are printed as they are.
-    report.findings.push(number("proven", 12.5, "samples", Some((12.0, 13.0)), 7));
+    report.findings.push(number("samples.verified", 12.5, "samples", Some((12.0, 13.0)), 7));
     report.warnings = vec![
         Warning {
             token: "no-huge-pages",

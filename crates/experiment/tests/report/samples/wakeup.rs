@@ -248,7 +248,7 @@ fn changepoints() -> Vec<Finding> {
     }
     // What the load does there, and what latencies do about it.
     all.push(number(&of(3, "before"), 0.0, "1/s", Some((0.0, 0.0)), 8));
-    all.push(number(&of(3, "behind"), 106_000.0, "1/s", Some((103_000.0, 109_000.0)), 8));
+    all.push(number(&of(3, "after"), 106_000.0, "1/s", Some((103_000.0, 109_000.0)), 8));
     for (what, effect) in [("tail", 0.166), ("p90", 0.165), ("p50", 0.164)] {
         let ends = Some((effect - 0.04, effect + 0.04));
         all.push(number(&of(3, &format!("across.{what}")), effect, "", ends, 8));
