@@ -81,7 +81,7 @@ pub enum Compared {
 /// One metric: everything that is known of a finding before it is measured.
 #[derive(Clone, Copy, Debug)]
 pub struct Metric {
-    /// The name of its findings; a part in braces is the coordinate along that axis: `tier.{level}.latency`. It
+    /// The name of its findings; a part in braces is the coordinate along that axis: `tier.{tier}.latency`. It
     /// identifies the metric.
     pub pattern: &'static str,
     /// The units that a value may have; the first unless the finding says otherwise.

@@ -173,7 +173,7 @@ mod tests {
         let first = |name: &str| nearest(name, &metrics).into_iter().next();
         for (wrong, meant) in [
             ("tier.1.latncy", "tier.1.latency"),
-            ("tier.x.latency", "tier.{level}.latency"),
+            ("tier.x.latency", "tier.{tier}.latency"),
             ("walk.latnecy", "walk.latency"),
             ("dma.zero-copy.to-device.64.cpus", "dma.zero-copy.to-device.64.cpu"),
             ("budget-exhuasted", "budget-exhausted"),

@@ -39,7 +39,7 @@ fn golden_conflicts_are_printed_as_they_were() {
 #[test]
 fn the_study_stands_beside_its_machine() {
     let user = User::new();
-    let did = user.run(&["conflict", "--on", "s1-8way", "--budget", "5s"]);
+    let did = user.run(&["conflict", "--on", "s1-8way", "--budget", "5s", "--study"]);
     let text = did.ended(0).split_whitespace().collect::<Vec<_>>().join(" ");
     for said in [
         "9 lines of one set of 8 ways, loaded in turn, miss ",

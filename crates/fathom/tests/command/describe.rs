@@ -22,7 +22,7 @@ fn verdicts(document: &Value) -> Vec<(String, String)> {
     let rows = document["findings"].as_array().expect("a list").iter();
     let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
     rows.map(|f| (text(&f["name"]), text(&f["value"])))
-        .filter(|(name, _)| name.starts_with("against."))
+        .filter(|(name, _)| name.starts_with("check."))
         .collect()
 }
 
@@ -155,9 +155,9 @@ fn a_page_that_says_what_no_machine_can_be_is_refused() {
     };
     let changed = |name: &str, value: &str| {
         let old = row(&page, name);
-        let metric = name.replace(".1.", ".{level}.");
+        let metric = name.replace(".1.", ".{tier}.");
         let new = serde_json::json!({
-            "name": name, "metric": metric, "at": {"level": 1}, "value": 0, "unit": "bytes", "low": null, "high": null,
+            "name": name, "metric": metric, "at": {"tier": 1}, "value": 0, "unit": "bytes", "low": null, "high": null,
             "basis": "measured", "detail": {}, "count": 1, "trials": [], "notes": [],
         });
         // As it is written: the largest of these values are no integers that JSON's writer would print so.

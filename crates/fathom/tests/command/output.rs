@@ -1,10 +1,14 @@
 //! What is printed, where, how wide and in which colours.
 
+use std::io::Read as _;
 use std::sync::LazyLock;
 
 use fathom_analysis::findings::Kind;
 use fathom_experiment::report_kinds::REPORT_KINDS;
 use fathom_report::schema;
+use rustix::fs::{Mode, OFlags, open};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::Value;
 
 use crate::common::{User, fits, is_of};
@@ -107,6 +111,49 @@ fn on_a_terminal_there_is_colour_unless_it_is_dumb() {
         assert!(out.contains("survey: ") || out.contains("bcm2835"), "{out}");
         assert_eq!(out.contains('\x1b'), coloured, "{term}: {out:?}");
     }
+}
+
+/// The output of a command on a terminal of this many columns.
+fn on_columns(user: &User, arguments: &[&str], columns: u16) -> String {
+    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
+    grantpt(&ours).expect("granted");
+    unlockpt(&ours).expect("unlocked");
+    let path = ptsname(&ours, Vec::new()).expect("its name");
+    let theirs = open(&path, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()).expect("opened");
+    let size = Winsize { ws_row: 50, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(&theirs, size).expect("its width");
+    let mut command = user.command(arguments);
+    command.env("TERM", "xterm").env("LC_ALL", "C.UTF-8").stdout(std::process::Stdio::from(theirs));
+    let mut child = command.spawn().expect("it starts");
+    // The command has the other copy of the terminal's end: reading ends with it.
+    drop(command);
+    let mut out = Vec::new();
+    // Linux reports EIO once the last writer has closed the terminal.
+    let end = std::fs::File::from(ours).read_to_end(&mut out);
+    assert!(
+        end.as_ref()
+            .map_or_else(|e| e.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()), |_| true)
+    );
+    assert!(child.wait().expect("its status").code().is_some_and(|status| status == 0 || status == 3));
+    plain(&String::from_utf8(out).expect("UTF-8").replace('\r', ""))
+}
+
+#[test]
+fn output_honours_the_width_of_the_terminal() {
+    let report = ["report", MACHINES[0]];
+    let widest = |text: &str| {
+        let shown = text.lines().filter(|line| !line.contains('`') && !line.starts_with("Next: "));
+        shown.map(|line| line.chars().count()).max().unwrap_or(0)
+    };
+    let mut last = 0;
+    for (columns, limit) in [(20, 60), (60, 60), (80, 80), (132, 132), (200, 200), (300, 200)] {
+        let text = on_columns(&USER, &report, columns);
+        let widest = widest(&text);
+        assert!(widest <= limit, "{columns} columns: {widest}\n{text}");
+        assert!(widest >= last, "{columns} columns: {widest} after {last}");
+        last = widest;
+    }
+    assert!(last > 100, "wide terminals are used: {last}");
 }
 
 #[test]
@@ -244,7 +291,7 @@ fn subjects_are_this_host_the_users_own_and_every_machine() {
 fn the_schema_is_for_people_and_for_tools() {
     let user = User::new();
     let text = user.run(&["schema"]).ended(0).to_owned();
-    assert!(text.contains("tier.{level}.latency") && text.contains("damaged-record"), "{text}");
+    assert!(text.contains("tier.{tier}.latency") && text.contains("damaged-record"), "{text}");
     let json: Value = serde_json::from_str(user.run(&["schema", "--json"]).ended(0)).expect("JSON");
     assert!(json.to_string().contains("tier"));
 }
