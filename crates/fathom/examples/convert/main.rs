@@ -24,6 +24,9 @@ const GREETING: &str = "probe";
 /// The line that ends the facts, with their number.
 const FACTS_END: &str = "facts_end";
 
+/// The new name of findings that are gone, for the reason in the table.
+const GONE: &str = "-";
+
 /// The first line of every record.
 const RECORD: &str = "fathom.record ";
 
@@ -104,9 +107,14 @@ impl Names {
     /// One rule of the table, applied to a finding's name. Placeholders keep their parts, in order.
     fn step(&self, name: &str) -> String {
         let parts: Vec<&str> = name.split('.').collect();
-        let is_any = |part: &str| part.bytes().all(|b| b.is_ascii_uppercase());
+        // `NAME` stands for any part, `name-N` for one that ends with a number.
+        let is_any = |part: &str| part.bytes().all(|b| b.is_ascii_uppercase()) || part.ends_with("-N");
+        let is_part = |p: &str, part: &str| match p.strip_suffix('N').filter(|stem| stem.ends_with('-')) {
+            Some(stem) => part.strip_prefix(stem).is_some_and(|number| number.parse::<u64>().is_ok()),
+            None => is_any(p) || p == part,
+        };
         let fits = |pattern: &[&str]| {
-            pattern.len() == parts.len() && pattern.iter().zip(&parts).all(|(p, part)| is_any(p) || p == part)
+            pattern.len() == parts.len() && pattern.iter().zip(&parts).all(|(p, part)| is_part(p, part))
         };
         let Some((old, new)) = self.findings.iter().find(|(old, _)| fits(old)) else {
             return name.to_owned();
@@ -293,20 +301,31 @@ fn values(finding: &Json) -> Vec<&Json> {
     ["value", "unit", "low", "high", "count", "trials"].iter().map(|key| &finding[key]).collect()
 }
 
-/// Every finding of the old document, under its new name and with its values, in order.
+/// Returns whether a name is the expected one, in which `*` stands for a coordinate that the old name did not have.
+fn is_named(name: &str, expected: &str) -> bool {
+    let (name, expected): (Vec<&str>, Vec<&str>) = (name.split('.').collect(), expected.split('.').collect());
+    name.len() == expected.len() && name.iter().zip(expected).all(|(part, e)| e == "*" || *part == e)
+}
+
+/// Every finding of the old document, under its new name and with its values. A new name `-` is a finding that is gone
+/// for the reason in the table.
 fn prove_document(names: &Names, old: &str, new: &str) -> Result<usize, String> {
     let read = |text: &str| serde_json::from_str::<Json>(text).map_err(|e| e.to_string());
     let (old, new) = (read(old)?, read(new)?);
     let rows = |document: &Json| document["findings"].as_array().cloned().unwrap_or_default();
-    let (old_rows, new_rows) = (rows(&old), rows(&new));
-    if old_rows.len() != new_rows.len() {
-        return Err(format!("{} findings, and now {}", old_rows.len(), new_rows.len()));
-    }
-    for (old, new) in old_rows.iter().zip(&new_rows) {
+    let (old_rows, mut new_rows) = (rows(&old), rows(&new));
+    for old in &old_rows {
         let name = names.finding(old["name"].as_str().unwrap_or_default());
-        if new["name"] != name || values(old) != values(new) {
-            return Err(format!("{} should be {name} with the same values, and is {new}", old["name"]));
+        if name == GONE {
+            continue;
         }
+        let is_it = |new: &Json| {
+            new["name"].as_str().is_some_and(|n| is_named(n, &name)) && values(old) == values(new)
+        };
+        let Some(at) = new_rows.iter().position(is_it) else {
+            return Err(format!("{} should be {name} with the same values, and is not there", old["name"]));
+        };
+        new_rows.remove(at);
     }
     let worded = |document: &Json, key: &str| document["subject"][key].clone();
     for (a, b) in &names.subject {
