@@ -378,12 +378,12 @@ fn the_kernels_own_wake_ups_stand_beside_the_tasks_and_in_none_of_its_rows() {
         let found = number(&report, name);
         assert!((found - us).abs() < 0.3, "{name}: {found} and not {us}");
     };
-    near("wakeup.switch.timerlat.p50", 3.7);
+    near("wakeup.kernel.timerlat.p50", 3.7);
     near("wakeup.irq.timerlat.p50", 3.7 / 4.0);
     near("wakeup.user.unloaded.p50", 5.7);
     near("effect.baseline", number(&report, "wakeup.user.unloaded.p99"));
     assert!(row(&report, "wakeup.user.timerlat.p50").is_none());
-    let first = row(&report, "wakeup.switch.timerlat.min").expect("a row");
+    let first = row(&report, "wakeup.kernel.timerlat.min").expect("a row");
     assert!(first.count > 300 && first.trials.len() > 1, "{first:?}");
     assert!(machine.timed > 3, "once in the look and once a round");
     // Where it is refused, that is said, and it is not asked again.
@@ -571,10 +571,10 @@ fn a_described_machine_says_what_an_absent_level_costs() {
     let of = |name: &str| described(name, &[]).1;
     let (on, off) = (of("am5728"), of("am5728-l2-off"));
     let p50 = |report: &Report, what: &str| number(report, &format!("wakeup.{what}.p50"));
-    assert!(p50(&on, "user.none") > 0.0);
+    assert!(p50(&on, "user.unloaded") > 0.0);
     // What was flushed comes from memory with and without it; what was evicted, and the path itself, do not.
     assert!(p50(&on, "work.flushed") > p50(&on, "work.warm"));
-    assert!(p50(&off, "user.none") > p50(&on, "user.none"));
+    assert!(p50(&off, "user.unloaded") > p50(&on, "user.unloaded"));
 }
 
 #[test]
