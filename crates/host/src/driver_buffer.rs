@@ -38,7 +38,7 @@ pub(crate) struct BufferDevice {
     kind: Kind,
     /// Bytes that it has; of a heap, as many as are asked for; of our own driver, the most that are asked for.
     pub(crate) bytes: u64,
-    /// Physical address of the first, where it is told.
+    /// Physical address of the first, where it is reported.
     pub(crate) pa: Option<u64>,
 }
 

@@ -169,7 +169,7 @@ fn memory(root: &Root) -> Vec<Fact> {
 }
 
 /// Limits of the control groups above this process, the nearest first. Their paths name containers and users, so
-/// each is told by its number only; memory and CPU are counted apart, because not every group limits both.
+/// each is reported by its number only; memory and CPU are counted apart, because not every group limits both.
 fn groups(root: &Root) -> Vec<Fact> {
     let mut facts = Vec::new();
     for (n, group) in ceiling::groups(root).iter().enumerate() {

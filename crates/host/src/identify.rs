@@ -20,7 +20,7 @@ const CACHE: [&str; 7] = [
     "shared_cpu_list",
 ];
 
-/// Every claim that this machine makes about its caches, for the CPU `cpu`. That of CPU 0 is told as well,
+/// Every claim that this machine makes about its caches, for the CPU `cpu`. That of CPU 0 is reported as well,
 /// where it is another one: on most machines the two agree, and where they do not both matter.
 pub(crate) fn facts(root: &Root, cpu: u32) -> Vec<Fact> {
     let mut facts = sysfs_facts(root, cpu);

@@ -256,7 +256,7 @@ impl Waker {
             };
             match error {
                 0 => break,
-                // A signal that was handled: the time is absolute, so the sleep goes on.
+                // A signal that was handled: the time is absolute, so the sleep continues.
                 libc::EINTR => {}
                 other => {
                     let error = io::Error::from_raw_os_error(other);

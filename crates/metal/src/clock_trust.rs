@@ -9,7 +9,7 @@ use crate::board::{Board, CORTEX_A53, CORTEX_A72, part};
 
 /// How far the clock may be believed, and the evidence.
 ///
-/// QEMU names the cores that it translates for by their true `MIDR_EL1`, and answers the registers that the
+/// QEMU names the cores that it translates for by their true `MIDR_EL1`, and returns the registers that the
 /// implementer defines with nothing: `CPUACTLR_EL1` and `CPUECTLR_EL1` read as zero whatever is written. On a
 /// Cortex-A53 the first is never zero unless somebody made it so: it comes out of reset with the prefetcher's depth
 /// in it (DDI 0500J, "CPU Auxiliary Control Register": `L1PCTL` is 0b101); on a Cortex-A72 the second comes out of

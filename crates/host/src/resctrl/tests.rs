@@ -16,7 +16,7 @@ const SERVER: [(&str, &str); 8] = [
     ("/sys/fs/resctrl/info/last_cmd_status", "mask f00 has non-consecutive 1-bits\n"),
 ];
 
-/// Who is told of a group is told before it is there.
+/// Who is told of a group is reported before it is there.
 fn unseen(path: &Path) -> Result<(), Refusal> {
     assert!(!path.exists(), "{}", path.display());
     Ok(())

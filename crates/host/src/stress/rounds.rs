@@ -15,7 +15,7 @@ use super::slots::{Slot, Tally};
 use super::task::{Rounds, Stage, WorkerError, WorkerOptions};
 use crate::process::set_affinity;
 
-/// The unit of lines in what is told, bytes: the line of every core that Fathom is built for but the ARM1176.
+/// The unit of lines in what is reported, bytes: the line of every core that Fathom is built for but the ARM1176.
 pub(crate) const LINE: u64 = 64;
 /// Words of a line.
 const WORDS: usize = 8;

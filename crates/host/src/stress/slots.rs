@@ -120,9 +120,9 @@ pub(crate) struct Tally<'a> {
     unreported: u64,
 }
 
-/// Lines after which the counts are told: some microseconds of the cheapest, some milliseconds of those that fault.
+/// Lines after which the counts are reported: some microseconds of the cheapest, some milliseconds of those that fault.
 const TELL: u64 = 4096;
-/// What the end of a round counts for: it costs system calls, or is told of many at once.
+/// What the end of a round counts for: it costs system calls, or is reported of many at once.
 const ROUND: u64 = 64;
 
 impl Tally<'_> {

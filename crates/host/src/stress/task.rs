@@ -109,7 +109,7 @@ const STAGES: [(Stage, &str); 7] = [
     (Stage::ReadBack, "did not read back from memory what it wrote there"),
 ];
 
-/// Why a worker cannot go on.
+/// Why a worker cannot continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WorkerError {
     pub(crate) stage: Stage,

@@ -106,7 +106,7 @@ fn write_own((actlr, ectlr): (u64, u64)) {
     // was found, and prefetches change no contents. The manuals want CPUACTLR_EL1 written while the memory system is
     // idle, best before translation is on (DDI 0500J and 100095, "CPU Auxiliary Control Register"), and promise nothing
     // for later. Here translation is on; what there is of idleness is one core whose accesses have completed (DSB), no
-    // trial under way and interrupts masked, while fetches, walks and prefetches already begun go on. Others switch
+    // trial under way and interrupts masked, while fetches, walks and prefetches already begun continue. Others switch
     // these bits at the same stage (erratum workarounds of Trusted Firmware-A), which is no promise either.
     unsafe {
         asm!("dsb sy", "isb");

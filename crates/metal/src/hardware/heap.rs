@@ -36,7 +36,7 @@ pub(super) unsafe fn begin() {
 }
 
 // SAFETY: the blocks are those of a `Heap` over memory that is its own; one core, and nothing that interrupts an
-// allocation goes on with it (see the head of `super`), so no two calls are ever under way.
+// allocation continues with it (see the head of `super`), so no two calls are ever under way.
 unsafe impl GlobalAlloc for Global {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: no other reference, as above.

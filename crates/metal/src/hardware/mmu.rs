@@ -33,7 +33,7 @@ pub(super) fn enable(image: &Image, board: Board) -> Result<(), &'static str> {
     unsafe { cache::invalidate(image.start, image.end - image.start) };
     set_mair(registers::byte_of(Attribute::NormalNc));
     // SAFETY: the tables map the code that runs, its data, stack and devices where they are (`map`), so execution
-    // goes on at the next instruction with everything in its place. The order is that of "The effects of disabling an
+    // continues at the next instruction with everything in its place. The order is that of "The effects of disabling an
     // address translation stage" and "TLB maintenance": the registers, then DSB and ISB, no entry of a TLB from
     // before, and only then SCTLR_EL1.M, with an ISB behind it.
     unsafe {

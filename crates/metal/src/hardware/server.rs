@@ -68,7 +68,7 @@ pub(super) extern "C" fn serve() -> ! {
     }
 }
 
-/// Reports a fault on the wire. The caller of it goes on serving on an empty stack and nowhere else: the heap begins
+/// Reports a fault on the wire. The caller of it continues serving on an empty stack and nowhere else: the heap begins
 /// again here.
 pub(super) fn fault(what: impl FnOnce() -> String) {
     watchdog::disarm();
@@ -78,7 +78,7 @@ pub(super) fn fault(what: impl FnOnce() -> String) {
         boot::park();
     }
     keep(|kept| kept.in_fault = true);
-    // SAFETY: whoever faulted never goes on.
+    // SAFETY: whoever faulted never continues.
     unsafe { heap::begin() };
     let what = what();
     let mut place = kept().state;
@@ -110,7 +110,7 @@ impl Lines for Serial {
             match byte {
                 b'\n' | b'\r' if bytes.is_empty() => {}
                 b'\n' | b'\r' => break,
-                // What is too long is told so by its length; the rest of it is passed over.
+                // What is too long is reported so by its length; the rest of it is passed over.
                 _ if bytes.len() > MAX_LINE => {}
                 _ => bytes.push(byte),
             }

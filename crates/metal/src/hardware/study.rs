@@ -11,7 +11,7 @@ use crate::registers;
 use crate::study::{BUFFERS, ROUNDS, Run, head, ratio};
 use crate::windows::FIRST;
 
-/// Runs it, unless somebody begins to speak; the server goes on afterwards.
+/// Runs it, unless somebody begins to speak; the server continues afterwards.
 pub(super) fn run(metal: &mut Metal) {
     let believable = metal.trust() == ClockTrust::Real;
     let core = registers::core(mrs!("midr_el1"));

@@ -1,6 +1,6 @@
 //! The watch on trials: an interrupt of the generic timer, after the longest that a trial may take. Its handler
 //! never returns to the trial. It is the only interrupt that is wanted: whatever else the firmware has left enabled is
-//! masked before any is let in, and what comes all the same is told and masked.
+//! masked before any is let in, and what comes all the same is reported and masked.
 
 use core::arch::asm;
 

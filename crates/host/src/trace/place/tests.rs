@@ -2,7 +2,7 @@ use super::*;
 use crate::fixture;
 use crate::owner::tests::stat;
 
-/// Who is told of an instance is told before it is there.
+/// Who is told of an instance is reported before it is there.
 fn unseen(path: &Path) -> Result<(), Refusal> {
     assert!(!path.exists(), "{}", path.display());
     Ok(())

@@ -96,7 +96,7 @@ fn records_that_leave_the_page_end_it() {
     assert!(records(&[0; 4095], &layout()).is_none());
 }
 
-/// Steps of a reader of so many bytes: each goes on by a word at least.
+/// Steps of a reader of so many bytes: each continues by a word at least.
 fn steps(mut records: Records) -> usize {
     let mut steps = 0;
     while records.step().is_some() {
