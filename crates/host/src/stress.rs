@@ -25,20 +25,20 @@ use fathom_probe::machine::{Fact, LoadReport, Refusal};
 use fathom_units::facts::CeilingSource;
 use rustix::process::Pid;
 
-use crate::ceiling::{Ceiling, ceiling};
 use crate::clock::raw_ns;
 use crate::facts::text;
+use crate::memory_limit::{MemoryLimit, memory_limit};
 use crate::options::Options;
 use crate::process::list;
-use crate::read::Root;
+use crate::procfs::Root;
+use crate::psi;
 use crate::resctrl::Group;
-use crate::stalls;
-use crate::supervisor::{End, Supervisor, ended};
+use crate::supervisor::{ProcessEnd, Supervisor, ended};
 use slots::Slots;
 use task::{Placement, WorkerError};
 
 pub use task::WorkerOptions;
-pub use worker::work;
+pub use worker::run_worker;
 
 /// How long all workers together may take to become ready, and that much more for each [`STEP`] of their memory.
 const READY: Duration = Duration::from_secs(20);
@@ -152,7 +152,7 @@ impl Stressors {
             self.end(&mut running);
             return Err(refusal);
         }
-        running.stalls = stalls::totals(&self.root);
+        running.stalls = psi::totals(&self.root);
         running.before = running.counts();
         running.since = raw_ns();
         self.running = Some(running);
@@ -164,7 +164,7 @@ impl Stressors {
         let Some(mut running) = self.running.take() else { return LoadReport::default() };
         let ns = raw_ns().saturating_sub(running.since);
         let after = running.counts();
-        let now = stalls::totals(&self.root);
+        let now = psi::totals(&self.root);
         self.end(&mut running);
         let rows = after.iter().zip(&running.before).map(|(after, before)| LoadStats {
             stressor: after.stressor,
@@ -174,20 +174,20 @@ impl Stressors {
             faults: after.faults.saturating_sub(before.faults),
             bytes: after.bytes.saturating_sub(before.bytes),
         });
-        let stalls = running.stalls.zip(now).map(|(before, now)| stalls::between(before, now));
+        let stalls = running.stalls.zip(now).map(|(before, now)| psi::between(before, now));
         LoadReport { load_stats: rows.collect(), stalls }
     }
 
     /// May the load's memory be taken?
     fn room(&self, load: &Load) -> Result<(), Refusal> {
-        let ceiling = ceiling(&self.root, 0);
-        let ceiling = match self.most {
-            Some(most) => ceiling.and(most, CeilingSource::Process, || {
+        let limit = memory_limit(&self.root, 0);
+        let limit = match self.most {
+            Some(most) => limit.and(most, CeilingSource::Process, || {
                 "what the probe was told to take at most (--max-bytes)".into()
             }),
-            None => ceiling,
+            None => limit,
         };
-        fits(load, &ceiling)
+        fits(load, &limit)
     }
 
     fn start(
@@ -217,7 +217,7 @@ impl Stressors {
             let file = disk::file_name(directory, child.id());
             running.workers.push(Worker { child, stressor });
             if s.kind == Stress::Disk {
-                self.supervisor.holds(&file, false)?;
+                self.supervisor.hold(&file, false)?;
                 running.files.push(file);
             }
         }
@@ -227,7 +227,7 @@ impl Stressors {
             let name = format!("worker {}", Load { stressors: vec![load.stressors[worker.stressor]] });
             self.supervisor.watch(&worker.child, name)?;
             if let Some(group) = &running.group {
-                group.take(worker.child.id())?;
+                group.add_process(worker.child.id())?;
             }
         }
         running.slots.open();
@@ -237,9 +237,9 @@ impl Stressors {
     /// A share of the caches for workers, which the reaper knows of.
     fn confine(&mut self) -> Result<Group, Refusal> {
         let mut held = None;
-        let made = Group::make(&self.root, |path| {
+        let made = Group::create(&self.root, |path| {
             held = Some(path.to_owned());
-            self.supervisor.holds(path, true)
+            self.supervisor.hold(path, true)
         });
         match made {
             Ok(group) => {
@@ -266,7 +266,7 @@ impl Stressors {
 
     /// Ends the workers that are left.
     fn end(&self, running: &mut Running) {
-        self.supervisor.forget(running.workers.iter().map(|w| &w.child));
+        self.supervisor.unwatch(running.workers.iter().map(|w| &w.child));
         end(&mut running.workers);
         running.files.drain(..).for_each(|file| self.supervisor.removed(&file));
         if let Some(group) = running.group.take() {
@@ -317,7 +317,7 @@ impl Running {
                 match ended(Pid::from_child(&worker.child)) {
                     None => {}
                     // Killed early is killed all the same.
-                    Some(how @ End::Signal(_)) => {
+                    Some(how @ ProcessEnd::Signal(_)) => {
                         supervisor.abort(&worker.child, &format!("worker {}", name()), how);
                     }
                     Some(how) => {
@@ -352,16 +352,16 @@ fn demand(load: &Load) -> u64 {
     load.stressors.iter().map(each).fold(0, u64::saturating_add)
 }
 
-fn fits(load: &Load, ceiling: &Ceiling) -> Result<(), Refusal> {
+fn fits(load: &Load, limit: &MemoryLimit) -> Result<(), Refusal> {
     let demand = demand(load);
-    if demand <= ceiling.bytes {
+    if demand <= limit.bytes {
         return Ok(());
     }
     let reason = format!(
         "the load {load} takes {} MiB, and {} MiB may be taken, limited by {}",
         demand.div_ceil(1 << 20),
-        ceiling.bytes >> 20,
-        ceiling.limit
+        limit.bytes >> 20,
+        limit.limit
     );
     Err(Refusal::new(reason, "ask for smaller blocks or fewer workers (vm*2:16M), or free memory"))
 }

@@ -17,7 +17,7 @@ use std::path::Path;
 
 use fathom_probe::machine::Refusal;
 
-use crate::read::Root;
+use crate::procfs::Root;
 
 mod buffer;
 mod event;

@@ -22,7 +22,7 @@ use std::io;
 use fathom_loops::Instructions;
 use fathom_probe::machine::{ClockTrust, Fact};
 
-use crate::read::Root;
+use crate::procfs::Root;
 
 #[cfg(any(target_arch = "aarch64", test))]
 mod aarch64;

@@ -52,8 +52,8 @@ fn counters_that_rest_count_again() {
     let (mut events, _) = Events::open(&Root::system(), &mut memory);
     let names = |counts: Vec<Count>| counts.into_iter().map(|count| count.name).collect::<Vec<_>>();
     let before = events.read().map(names);
-    events.rest();
-    events.rest();
+    events.close_all();
+    events.close_all();
     assert!(events.counters.is_empty());
     let after = events.read().map(names);
     assert_eq!(before.as_ref().ok(), after.as_ref().ok());
@@ -84,7 +84,7 @@ fn an_event_that_opens_and_counts_nothing_is_left_out() {
     assert_eq!(names, ["time"]);
     assert!(facts.contains(&int("counter.nothing.tried", 0)));
     let refusal = Refusal::new("", "");
-    let before = Events { counters, resting: Vec::new(), refusal }.read().expect("it counts");
+    let before = Events { counters, closed: Vec::new(), refusal }.read().expect("it counts");
     assert_eq!(before[0].name, "time");
     assert!(before[0].value > 0);
 }

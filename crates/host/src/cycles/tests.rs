@@ -15,7 +15,7 @@ fn a_core_whose_rate_moves_gives_no_clock() {
             (&format!("{DIRECTORY}/scaling_min_freq"), least),
             (&format!("{DIRECTORY}/scaling_max_freq"), most),
         ]);
-        standing(&root, 2)
+        check_fixed_frequency(&root, 2)
     };
     let moved = governed("ondemand\n", "600000\n", "1500000\n").expect_err("it moves");
     assert!(moved.contains("governor ondemand") && moved.contains("echo performance > /sys/"), "{moved}");
@@ -23,7 +23,7 @@ fn a_core_whose_rate_moves_gives_no_clock() {
     assert_eq!(governed("performance\n", "600000\n", "1500000\n"), Ok(()));
     assert!(governed("schedutil\n", "", "").is_err(), "two that are unknown are not the same");
     let (_keep, none) = fixture::root(&[]);
-    assert_eq!(standing(&none, 2), Ok(()), "no cpufreq moves nothing");
+    assert_eq!(check_fixed_frequency(&none, 2), Ok(()), "no cpufreq moves nothing");
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn without_a_grant_a_fact_says_so_where_there_is_such_a_counter_and_nothing_else
 
 #[test]
 fn without_the_driver_it_is_named_with_what_would_help() {
-    let reported = |presence| by_driver(&presence, 0, "the kernel grants none").expect_err("no driver");
+    let reported = |presence| driver_grant(&presence, 0, "the kernel grants none").expect_err("no driver");
     let absent = reported(Presence::Absent);
     assert!(absent.starts_with("the kernel grants none, and ") && absent.contains("insmod driver/fathom.ko"));
     let denied = reported(Presence::Denied("Permission denied".into()));
@@ -61,7 +61,7 @@ fn a_reading_without_the_right_is_no_time_and_no_death() {
         times => {
             assert_eq!(times, 3);
             assert!(readings.is_sorted(), "another clock's: {readings:?}");
-            assert!(tried(reader).expect_err("not readable").contains("is not"));
+            assert!(check_counter(reader).expect_err("not readable").contains("is not"));
         }
     }
 }

@@ -62,7 +62,7 @@ fn a_file_that_may_not_be_opened_is_denied() {
         Presence::Denied(why) => assert!(why.contains("denied"), "{why}"),
         // Root opens every file; this one is no device.
         other => assert!(
-            rustix::process::geteuid().is_root() && matches!(other, Presence::Strange(_)),
+            rustix::process::geteuid().is_root() && matches!(other, Presence::Incompatible(_)),
             "{other:?}"
         ),
     }
@@ -76,7 +76,7 @@ fn what_is_no_such_device_is_strange_and_not_there() {
     for kind in ["a device", "a file"] {
         let presence = Presence::open(&root);
         let refusal = presence.driver("the cycle counter").expect_err("no driver");
-        assert!(matches!(presence, Presence::Strange(_)), "{kind}: {presence:?}");
+        assert!(matches!(presence, Presence::Incompatible(_)), "{kind}: {presence:?}");
         assert!(refusal.reason.contains("answers no question"), "{refusal:?}");
         assert!(refusal.remedy.contains("rmmod fathom"), "{refusal:?}");
         std::fs::remove_file(&link).expect("the link or file");
@@ -84,7 +84,7 @@ fn what_is_no_such_device_is_strange_and_not_there() {
     }
     std::fs::remove_file(&link).expect("the file");
     std::fs::create_dir(&link).expect("a directory");
-    assert!(matches!(Presence::open(&root), Presence::Strange(_)));
+    assert!(matches!(Presence::open(&root), Presence::Incompatible(_)));
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn every_request_to_what_is_no_driver_is_refused_with_a_remedy() {
         Recorder::start(&driver, 100_000, 0, Policy::Fifo, 10).expect_err("a recorder"),
     ];
     // The kernel knows no such request of this device, and emulators of programs know none of the driver's at all.
-    let (errno, remedy) = match driver.ask().expect_err("no driver").raw_os_error() {
+    let (errno, remedy) = match driver.query_info().expect_err("no driver").raw_os_error() {
         Some(libc::ENOSYS) => (libc::ENOSYS, "without the emulator"),
         _ => (libc::ENOTTY, "load the driver of this version"),
     };
@@ -146,7 +146,7 @@ fn what_the_driver_never_takes_is_not_asked_of_it() {
 #[test]
 fn translations_are_read_as_the_architecture_writes_them() {
     let reported = |attribute: u64, raw| {
-        translated(&uapi::Translate {
+        page_table_entry(&uapi::Translate {
             pa: 0x4000,
             raw,
             attribute: attribute as u32,
@@ -176,7 +176,7 @@ fn what_is_there_is_told_in_words() {
         ..uapi::Info::default()
     };
     let file = OpenOptions::new().read(true).open("/dev/null").expect("the null device");
-    let presence = Presence::There(Rc::new(Driver { file: file.into(), info }));
+    let presence = Presence::Available(Rc::new(Driver { file: file.into(), info }));
     let facts = presence.facts();
     for (name, value) in [
         ("driver.state", "is there"),
@@ -223,6 +223,6 @@ fn what_the_core_says_of_its_caches_has_the_names_of_bare_metal() {
     let wide = 255 << 32 | 3 << 3 | 2;
     assert_eq!(named(2, &[wide])[1..], own(&[("arm.ccidx", 1), ("arm.ccsidr_el1.1.data", wide)]));
     assert_eq!(named(0, &[]), []);
-    assert_eq!(Presence::There(over_nothing()).cache_facts(), []);
+    assert_eq!(Presence::Available(over_nothing()).cache_facts(), []);
     assert_eq!(Presence::Absent.cache_facts(), []);
 }

@@ -69,7 +69,7 @@ fn memory_of_another_attribute_than_asked_for_is_refused_by_name() {
         (found(None, Some(0x04)), "translated as MAIR byte 0x04"),
         (found(None, None), "translated as none that has a word (entry 0x73)"),
     ] {
-        let refusal = not_in_force(driver::NAME, Attribute::NormalNc, &found);
+        let refusal = wrong_attribute(driver::NAME, Attribute::NormalNc, &found);
         assert!(refusal.reason.contains(words), "{refusal:?}");
     }
 }

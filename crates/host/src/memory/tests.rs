@@ -64,7 +64,7 @@ fn huge_pages_that_were_not_got_are_refused_and_given_back() {
     assert!(refusal.reason.contains("0 of 2048 KiB"), "{refusal:?}");
     assert!(refusal.remedy.contains("transparent_hugepage/enabled"), "{refusal:?}");
     assert_eq!(memory.populated(), 0);
-    assert!(memory.cell(memory.half()).is_none(), "nothing is mapped by a refused wish");
+    assert!(memory.cell(memory.half()).is_none(), "nothing is mapped by a refused request");
 }
 
 #[test]

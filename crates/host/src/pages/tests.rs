@@ -28,10 +28,10 @@ fn injected_pages_are_multiples() {
 
 #[test]
 fn the_chosen_word() {
-    assert_eq!(chosen("always [madvise] never"), Some("madvise"));
-    assert_eq!(chosen("always madvise [never]"), Some("never"));
-    assert_eq!(chosen("broken ["), None);
-    assert_eq!(chosen(""), None);
+    assert_eq!(selected("always [madvise] never"), Some("madvise"));
+    assert_eq!(selected("always madvise [never]"), Some("never"));
+    assert_eq!(selected("broken ["), None);
+    assert_eq!(selected(""), None);
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn unseen(path: &Path) -> Result<(), Refusal> {
 #[test]
 fn the_least_share_is_the_fewest_bits_of_each_cache_in_each_domain() {
     let (_keep, root) = fixture::root(&SERVER);
-    let place = found(&root).expect("it is mounted");
+    let place = mount_point(&root).expect("it is mounted");
     let share = share(&root, &place).expect("a share");
     assert_eq!(share.schemata, ["L3:0=3;1=3\n", "L2:0=1;1=1;2=1\n"]);
     assert_eq!(share.reported, "L3 2 of 20 parts, L2 1 of 8 parts");
@@ -41,7 +41,7 @@ fn a_machine_that_partitions_no_cache_is_refused() {
     ];
     for files in [&bandwidth[..], &nonsense[..]] {
         let (_keep, root) = fixture::root(files);
-        let refusal = Group::make(&root, unseen).err().expect("nothing to partition");
+        let refusal = Group::create(&root, unseen).err().expect("nothing to partition");
         assert!(refusal.reason.contains("no cache can be partitioned"), "{refusal:?}");
         assert!(refusal.remedy.contains("CAT"), "{refusal:?}");
     }
@@ -57,17 +57,17 @@ fn a_group_gets_its_share_and_its_processes() {
         File::create(path.join(file)).expect("a file");
     }
     let group = Group { path: path.clone(), share: String::new(), _mount: None };
-    group.take(std::process::id()).expect("this process");
+    group.add_process(std::process::id()).expect("this process");
     let written = std::fs::read_to_string(path.join("tasks")).expect("its tasks");
     assert!(written.parse::<u32>().is_ok(), "{written}");
-    let refusal = group.take(u32::MAX).expect_err("no such process");
+    let refusal = group.add_process(u32::MAX).expect_err("no such process");
     assert!(refusal.reason.contains("list the threads"), "{refusal:?}");
 }
 
 #[test]
 fn a_group_whose_files_the_kernel_does_not_make_is_removed_again_and_told() {
     let (keep, root) = fixture::root(&SERVER);
-    let refusal = Group::make(&root, unseen).err().expect("no schemata in a plain directory");
+    let refusal = Group::create(&root, unseen).err().expect("no schemata in a plain directory");
     assert!(refusal.reason.contains("L3:0=3;1=3"), "{refusal:?}");
     assert!(refusal.reason.contains("non-consecutive"), "what the kernel says: {refusal:?}");
     assert!(!refusal.remedy.is_empty());
@@ -84,15 +84,15 @@ fn groups_of_the_dead_are_removed_and_no_others() {
     for name in ["fathom.12.777.0", "fathom.12.5.0", "fathom.99.5.1", "another"] {
         std::fs::create_dir(keep.path().join("sys/fs/resctrl").join(name)).expect("a directory");
     }
-    assert_eq!(sweep(&root), ["fathom.12.5.0", "fathom.99.5.1"]);
-    assert!(sweep(&root).is_empty());
+    assert_eq!(remove_stale(&root), ["fathom.12.5.0", "fathom.99.5.1"]);
+    assert!(remove_stale(&root).is_empty());
     let left = root.names("/sys/fs/resctrl");
     assert!(left.contains(&"fathom.12.777.0".to_owned()) && left.contains(&"another".to_owned()), "{left:?}");
 }
 
 #[test]
 fn this_machine_partitions_a_cache_or_says_why_not() {
-    match Group::make(&Root::system(), unseen) {
+    match Group::create(&Root::system(), unseen) {
         Ok(group) => {
             let path = group.path().to_owned();
             assert!(path.join("tasks").exists() && !group.share.is_empty());

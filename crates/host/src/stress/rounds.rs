@@ -340,7 +340,7 @@ impl Unmap {
         let spin = move || {
             if let Some(placement) = placement {
                 if placement.idle {
-                    crate::quiet::idle();
+                    crate::rt_priority::set_idle();
                 }
                 let _ = set_affinity(&[placement.cpu]);
             }

@@ -8,7 +8,7 @@ use fathom_probe::load::{Load, Stressor};
 
 use super::slots::{self, Slot, Tally};
 use crate::process;
-use crate::read::cpu_list;
+use crate::procfs::cpu_list;
 
 /// What a worker is told: the words behind `fathom serve worker`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ const AGAIN: [&str; 5] =
 fn a_worker_of_the_other_tests() {
     let words: Vec<String> = std::env::args().skip_while(|word| word != AGAIN[4]).skip(1).collect();
     if let Ok(options) = WorkerOptions::read(&words) {
-        panic!("{}", work(&options));
+        panic!("{}", run_worker(&options));
     }
 }
 
@@ -31,7 +31,7 @@ fn program(words: &[&str]) -> Option<Vec<String>> {
 
 fn stressors(words: &[&str], root: &Root) -> Stressors {
     // The real CPUs: the test's own are those of whoever started it.
-    let allowed = crate::process::allowed(root);
+    let allowed = crate::process::allowed_cpus(root);
     let measured = *allowed.last().expect("a CPU");
     let cpus = cpus(&allowed, measured);
     let options = Options {
@@ -156,7 +156,7 @@ fn a_load_ends_with_the_thread_that_started_it() {
         DONE.store(1, Ordering::Relaxed);
         // Whoever is killed releases nothing. The supervisor, which this process still has, must not see it.
         let running = stressors.running.take().expect("it runs");
-        stressors.supervisor.forget(running.workers.iter().map(|w| &w.child));
+        stressors.supervisor.unwatch(running.workers.iter().map(|w| &w.child));
         std::mem::forget(running);
         there
     });
@@ -184,7 +184,7 @@ fn a_worker_is_an_ordinary_process_away_from_the_measured_cpu() {
     let task = tasks.map(|t| t.path()).find(|path| named(path)).expect("the working thread");
     let status = std::fs::read_to_string(task.join("status")).expect("a status");
     let list = status.lines().find_map(|l| l.strip_prefix("Cpus_allowed_list:")).expect("a list");
-    assert_eq!(crate::read::cpu_list(list), stressors.cpus);
+    assert_eq!(crate::procfs::cpu_list(list), stressors.cpus);
     // Policy and priority: fields 41 and 18 of proc_pid_stat(5), where 20 is nice 0.
     let stat = std::fs::read_to_string(task.join("stat")).expect("a stat");
     let fields: Vec<&str> = stat.rsplit_once(')').expect("a name").1.split_whitespace().collect();

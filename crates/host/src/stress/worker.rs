@@ -10,13 +10,13 @@ use super::rounds::prepare;
 use super::slots::{self, Slot, Slots, Tally};
 use super::task::{Stage, WorkerError, WorkerOptions};
 use crate::process::{self, set_affinity};
-use crate::quiet;
-use crate::read::Root;
+use crate::procfs::Root;
+use crate::rt_priority;
 
 /// Does a worker's work, with the probe's slots as standard input, until it is killed. Returns only where it cannot,
 /// and why.
 #[must_use]
-pub fn work(options: &WorkerOptions) -> String {
+pub fn run_worker(options: &WorkerOptions) -> String {
     let slots = match Slots::of(io::stdin().as_fd()) {
         Ok(slots) => slots,
         Err(e) => {
@@ -52,7 +52,7 @@ fn rounds(
 
 /// A worker that the kernel does not kill with its probe must not begin.
 fn end_with(parent: u32) -> Result<(), WorkerError> {
-    match process::follow_parent(Some(parent)) {
+    match process::signal_on_parent_end(Some(parent)) {
         Ok(outcome) => outcome.map_err(|e| WorkerError::new(Stage::Parent, &e.into())),
         Err(_) => Err(WorkerError { stage: Stage::Parent, errno: 0 }),
     }
@@ -63,7 +63,7 @@ fn become_ordinary(options: &WorkerOptions) -> Result<(), WorkerError> {
     // What comes of it the probe's own fact tells: who may not raise this here could not there.
     process::raise_oom_score(&Root::system());
     let failed = |e: io::Error| WorkerError::new(Stage::Priority, &e);
-    quiet::ordinary().map_err(failed)?;
+    rt_priority::set_ordinary().map_err(failed)?;
     set_affinity(&options.cpus).map_err(|e| failed(e.into()))?;
     // Seen in traces and by `ps`: which load ran. A name has 15 bytes at most (prctl(2)).
     if let Ok(name) = std::ffi::CString::new(format!("fathom-{}", options.stressor.kind.token())) {

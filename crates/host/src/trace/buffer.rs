@@ -10,7 +10,7 @@ use fathom_probe::machine::Refusal;
 use super::format::PageLayout;
 use super::place::{Instance, refused, set};
 use super::ring::{self, Record};
-use crate::read::Root;
+use crate::procfs::Root;
 
 /// Largest buffer, bytes: it is memory that the kernel does not give to anybody else.
 const LARGEST: u64 = 64 << 20;

@@ -13,7 +13,7 @@ use fathom_probe::machine::Refusal;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
 use crate::owner::{left_behind, name};
-use crate::read::Root;
+use crate::procfs::Root;
 
 /// Where distributions mount it (Linux, Documentation/trace/ftrace.rst).
 const USUAL: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];

@@ -6,8 +6,8 @@ use std::fs::File;
 
 use super::join::tests::gaps;
 use super::*;
-use crate::process::{allowed, choose_cpu, pin};
-use crate::quiet::Quiet;
+use crate::process::{allowed_cpus, choose_cpu, pin};
+use crate::rt_priority::RtPriority;
 
 /// The same cases on each run; the seed has no meaning.
 pub(crate) fn fixed() -> ProptestConfig {
@@ -46,7 +46,7 @@ fn tid() -> u32 {
 /// A trace of this thread's CPU; nothing, aloud, where there is none here.
 fn trace(test: &str) -> Option<Trace> {
     let root = Root::system();
-    let cpu = choose_cpu(&root, &allowed(&root), None).expect("a CPU");
+    let cpu = choose_cpu(&root, &allowed_cpus(&root), None).expect("a CPU");
     pin(cpu);
     match Trace::open(&root, cpu, |_| Ok(())) {
         Ok(trace) => Some(trace),
@@ -61,14 +61,14 @@ fn trace(test: &str) -> Option<Trace> {
 #[test]
 fn each_wake_up_passes_its_places_in_order() {
     let Some(mut trace) = trace("the stages of real wake-ups") else { return };
-    let (mut quiet, fact) = Quiet::new(&Root::system(), true);
+    let (mut rt_priority, fact) = RtPriority::new(&Root::system(), true);
     eprintln!("{fact:?}");
     // Twice: the second time nothing of the first is left.
     for _ in 0..2 {
         trace.begin(tid()).expect("a trace begins");
-        quiet.begin();
+        rt_priority.begin();
         let seen = periodic(200, 1_000_000);
-        quiet.end();
+        rt_priority.end();
         let traced = trace.end().expect("a trace ends");
         let mut whole = 0;
         for &(due, user) in &seen {
@@ -158,16 +158,16 @@ fn a_buffer_that_is_too_small_tells_what_it_lost() {
 #[ignore = "takes a minute, and says a time"]
 fn cost() {
     let Some(mut trace) = trace("what a trace costs") else { return };
-    let (mut quiet, _) = Quiet::new(&Root::system(), true);
+    let (mut rt_priority, _) = RtPriority::new(&Root::system(), true);
     for period_ns in [1_000_000, 100_000] {
         for run in 0..6 {
             let mut median = |traced: bool| {
                 if traced {
                     trace.begin(tid()).expect("a trace begins");
                 }
-                quiet.begin();
+                rt_priority.begin();
                 let seen = periodic(2000, period_ns);
-                quiet.end();
+                rt_priority.end();
                 let events = if traced { trace.end().expect("a trace ends").events.len() } else { 0 };
                 let mut late: Vec<u64> = seen.iter().map(|(due, user)| user - due).collect();
                 late.sort_unstable();

@@ -12,7 +12,7 @@ use fathom_probe::machine::Refusal;
 use super::buffer::{Buffer, unknown};
 use super::format::{Field, Format};
 use super::place::{Osnoise, Place};
-use crate::read::Root;
+use crate::procfs::Root;
 
 /// Periods that the kernel takes, us (`timerlat_min_period`, `timerlat_max_period`, Linux,
 /// kernel/trace/trace_osnoise.c).

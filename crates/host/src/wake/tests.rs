@@ -51,15 +51,15 @@ fn switches_are_asked_for_where_there_can_have_been_one() {
     };
     assert!(requested(&mut waker), "the first");
     // A least time that nothing undercuts: only every 64th.
-    waker.least_ns = u64::MAX / 2;
-    let often = (0..2 * ASK - 1).filter(|_| {
-        waker.least_ns = u64::MAX / 2;
+    waker.min_awake_ns = u64::MAX / 2;
+    let often = (0..2 * SLEEPS_PER_QUERY - 1).filter(|_| {
+        waker.min_awake_ns = u64::MAX / 2;
         requested(&mut waker)
     });
     assert_eq!(often.count(), 1);
     // Awake for longer than at least, by more than two switches.
     assert!(requested(&mut waker), "the 64th");
-    (waker.least_ns, waker.woke_ns) = (0, now() - 2 * SWITCHES_NS);
+    (waker.min_awake_ns, waker.woke_ns) = (0, now() - 2 * SWITCHES_NS);
     assert!(requested(&mut waker));
 }
 
@@ -74,7 +74,7 @@ fn rows_of_the_tracer_are_activations_whose_late_thread_skips_periods() {
         row(10, Some(5), None),
         row(13, Some(6), Some(60)),
     ];
-    let woken = of_rows(&rows, 1000, 2);
+    let woken = tracer_activations(&rows, 1000, 2);
     let reported: Vec<_> = woken.iter().map(|w| (w.irq_ns, w.user_ns, w.missed, w.skipped)).collect();
     assert_eq!(reported, [(None, 40, 0, 0), (Some(3), 2500, 0, 0), (Some(4), 50, 2, 0), (Some(6), 60, 0, 3)]);
     assert!(woken.iter().all(|w| w.work_ns == w.user_ns && w.cpu == 2 && w.end == 0));
@@ -90,7 +90,7 @@ fn rows_of_the_driver_are_activations_and_gaps_are_missed_periods() {
     // The thread was late for two periods; and what is before its time is no latency.
     let early = Activation { expires_ns: 10_000, irq_ns: 9_999, task_ns: 0 };
     let rows = [row(5_000, 3, 40), row(6_000, 4, 2500), row(9_000, 5, 50), early];
-    let reported: Vec<_> = of_activations(&rows, 1000, 2)
+    let reported: Vec<_> = recorder_activations(&rows, 1000, 2)
         .iter()
         .map(|w| (w.irq_ns, w.user_ns, w.work_ns, w.missed, w.skipped, w.cpu))
         .collect();
@@ -110,9 +110,9 @@ fn rows_of_the_driver_are_activations_and_gaps_are_missed_periods() {
 fn the_kernel_s_own_wake_ups_name_both_who_could_have_told_them() {
     let (_keep, root) = fixture::root(&[]);
     let mut waker = Waker::new(crate::supervisor::Supervisor::new(None, Vec::new()));
-    let mut refused = |own: &Presence| {
+    let mut refused = |presence: &Presence| {
         let wakes = Wakes { timerlat: true, ..Wakes::default() };
-        let refusal = waker.kernels(&root, own, (0, 10), &wakes).expect_err("nobody tells");
+        let refusal = waker.kernel_wakeups(&root, presence, (0, 10), &wakes).expect_err("nobody tells");
         assert_eq!(waker.kernel, None, "nobody told");
         refusal
     };

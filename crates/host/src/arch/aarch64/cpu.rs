@@ -9,7 +9,7 @@ use super::cycles::Pmccntr;
 use super::{Cpu, trust};
 use crate::facts::int;
 use crate::process;
-use crate::read::Root;
+use crate::procfs::Root;
 
 impl Architecture for Cpu {
     const PROGRAM: Program = AARCH64;
@@ -123,7 +123,7 @@ fn midr(root: &Root) -> Option<u64> {
 
 /// A register of `/sys/devices/system/cpu/cpuN/regs/identification`: `0x00000000410fd034`.
 fn identification(root: &Root, name: &str) -> Option<u64> {
-    let cpu = process::allowed(root).last().copied()?;
+    let cpu = process::allowed_cpus(root).last().copied()?;
     let text = root.text(&format!("/sys/devices/system/cpu/cpu{cpu}/regs/identification/{name}"))?;
     u64::from_str_radix(text.trim().trim_start_matches("0x"), 16).ok()
 }
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn registers_are_facts_and_one_that_is_hidden_is_read_from_its_file() {
-        let cpu = process::allowed(&Root::system()).last().copied().expect("a CPU");
+        let cpu = process::allowed_cpus(&Root::system()).last().copied().expect("a CPU");
         let file = format!("/sys/devices/system/cpu/cpu{cpu}/regs/identification/midr_el1");
         let (_keep, root) = fixture::root(&[(&file, "0x00000000410fd034\n")]);
         assert_eq!(identification(&root, "midr_el1"), Some(0x410f_d034));

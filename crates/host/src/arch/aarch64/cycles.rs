@@ -10,7 +10,7 @@ use perf_event::{Builder, Counter};
 
 use super::super::CycleCounter;
 use super::{Cpu, trap};
-use crate::read::Root;
+use crate::procfs::Root;
 
 /// `PMCCNTR_EL0`. There are no values of it.
 pub(crate) enum Pmccntr {}
@@ -130,7 +130,7 @@ fn pmu(root: &Root, cpu: u32) -> Option<u32> {
         let file = |what: &str| format!("{DEVICES}/{name}/{what}");
         root.text(&file("format/rdpmc"))?;
         let cpus = root.text(&file("cpus")).unwrap_or_default();
-        let own = crate::read::cpu_list(&cpus).contains(&cpu);
+        let own = crate::procfs::cpu_list(&cpus).contains(&cpu);
         root.number(&file("type")).filter(|_| own).and_then(|number| u32::try_from(number).ok())
     })
 }

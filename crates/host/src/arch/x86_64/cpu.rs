@@ -10,7 +10,7 @@ use fathom_units::facts;
 
 use super::super::{Architecture, Program, X86_64};
 use super::{cpuid, steady, trust};
-use crate::read::Root;
+use crate::procfs::Root;
 
 /// x86-64. There are no values of it.
 pub(crate) enum Cpu {}

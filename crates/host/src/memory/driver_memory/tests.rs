@@ -17,7 +17,7 @@ fn coloured_pages_are_the_driver_s_to_give() {
     for (presence, remedy) in [
         (Presence::Absent, "insmod driver/fathom.ko"),
         (denied, "usermod -aG fathom $USER"),
-        (Presence::Strange("it has no version".into()), "rmmod fathom"),
+        (Presence::Incompatible("it has no version".into()), "rmmod fathom"),
     ] {
         let mut memory = open_with(&root, presence);
         assert_eq!(memory.coloured_page_provider(), None);

@@ -1,6 +1,6 @@
 use super::*;
 use crate::fixture;
-use crate::process::{allowed, choose_cpu};
+use crate::process::{allowed_cpus, choose_cpu};
 use crate::trace::format::PageLayout;
 use crate::trace::format::tests::{ARM, file};
 use crate::trace::ring::records;
@@ -73,7 +73,7 @@ fn what_is_not_there_or_used_is_refused() {
 #[test]
 fn the_tracer_runs_and_leaves_its_settings_as_they_were() {
     let root = Root::system();
-    let cpu = choose_cpu(&root, &allowed(&root), None).expect("a CPU");
+    let cpu = choose_cpu(&root, &allowed_cpus(&root), None).expect("a CPU");
     let settings = || Osnoise::read(&Place::find(&root).ok()?);
     let before = settings();
     match timerlat(&root, cpu, 2000, Duration::from_millis(400), |_| Ok(())) {

@@ -3,8 +3,8 @@ use crate::fixture;
 
 const MS: u64 = 1_000_000;
 
-fn quiet(throttle: Option<Throttle>) -> Quiet {
-    Quiet { permitted: true, throttle, spells: VecDeque::new(), since: None }
+fn quiet(throttle: Option<Throttle>) -> RtPriority {
+    RtPriority { permitted: true, throttle, intervals: VecDeque::new(), since: None }
 }
 
 const DEFAULT: Throttle = Throttle { runtime_ns: 950 * MS, period_ns: 1000 * MS };
@@ -34,7 +34,7 @@ fn no_period_ever_holds_more_than_the_throttle_allows() {
         let mut all: Vec<(u64, u64)> = Vec::new();
         for _ in 0..200 {
             now += quiet.pause(now);
-            quiet.spells.push_back((now, now + trial * MS));
+            quiet.intervals.push_back((now, now + trial * MS));
             all.push((now, now + trial * MS));
             now += trial * MS;
         }
@@ -47,7 +47,7 @@ fn no_period_ever_holds_more_than_the_throttle_allows() {
                 .sum();
             assert!(used <= DEFAULT.runtime_ns, "{trial} ms: {} ms in one second", used / MS);
         }
-        assert!(quiet.spells.len() < 1100, "old spells are forgotten");
+        assert!(quiet.intervals.len() < 1100, "old intervals are forgotten");
         // And most of the time is used, where trials are short.
         let (begin, spent) = (5_000 * MS, 200 * trial * MS);
         assert!(trial > 50 || spent * 100 > (now - begin) * 80, "{trial} ms: {} of {}", spent, now - begin);
@@ -57,23 +57,23 @@ fn no_period_ever_holds_more_than_the_throttle_allows() {
 #[test]
 fn no_pause_where_there_is_no_throttle_or_little_use() {
     let mut free = quiet(None);
-    free.spells.push_back((0, 10_000 * MS));
+    free.intervals.push_back((0, 10_000 * MS));
     assert_eq!(free.pause(10_000 * MS), 0);
-    let mut idle = quiet(Some(DEFAULT));
-    idle.spells.push_back((1000 * MS, 1400 * MS));
-    assert_eq!(idle.pause(1500 * MS), 0);
+    let mut set_idle = quiet(Some(DEFAULT));
+    set_idle.intervals.push_back((1000 * MS, 1400 * MS));
+    assert_eq!(set_idle.pause(1500 * MS), 0);
 }
 
 #[test]
 fn an_absurd_throttle_delays_by_a_period_at_most() {
     let mut quiet = quiet(Some(Throttle { runtime_ns: MS, period_ns: 1000 * MS }));
-    quiet.spells.push_back((0, 500 * MS));
+    quiet.intervals.push_back((0, 500 * MS));
     assert!(quiet.pause(500 * MS) <= 1000 * MS);
 }
 
 #[test]
 fn spells_begin_and_end_whatever_is_permitted() {
-    let (mut quiet, facts) = Quiet::new(&Root::system(), true);
+    let (mut quiet, facts) = RtPriority::new(&Root::system(), true);
     assert_eq!(facts[0].name, PRIVILEGE_FIFO);
     quiet.begin();
     quiet.begin();
@@ -81,5 +81,5 @@ fn spells_begin_and_end_whatever_is_permitted() {
     quiet.end();
     quiet.end();
     assert_eq!(quiet.since, None);
-    assert_eq!(quiet.spells.len(), usize::from(quiet.permitted));
+    assert_eq!(quiet.intervals.len(), usize::from(quiet.permitted));
 }
