@@ -39,7 +39,7 @@ impl Source {
 
     /// Returns the best clock of this machine, and the reason for the choice.
     pub(crate) fn choose(root: &Root) -> (Source, String) {
-        match Cpu::counter_is_steady(root) {
+        match Cpu::fixed_rate_evidence(root) {
             Ok(why) if is_counting(Cpu::counter) => (Source::Counter, why),
             Ok(_) => (Source::MonotonicRaw, format!("the counter {} does not count", Cpu::COUNTER)),
             Err(why) => (Source::MonotonicRaw, why),

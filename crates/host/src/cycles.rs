@@ -84,7 +84,7 @@ impl Cycles {
             }
             std::thread::sleep(RETRY_SLEEP);
         }
-        Counter::denied();
+        Counter::take_denied();
     }
 
     fn in_force(&self) -> bool {
@@ -99,7 +99,7 @@ impl Cycles {
     /// # Errors
     /// Returns a [`Refusal`] if it did not: those readings are of another clock.
     pub(crate) fn check_available(&self) -> Result<(), Refusal> {
-        match Counter::denied() {
+        match Counter::take_denied() {
             0 => Ok(()),
             times => Err(Refusal::new(
                 format!(
@@ -162,11 +162,11 @@ impl Drop for Grant {
 
 /// Tests that the counter can be read and counts.
 fn check_counter(reader: <Counter as CycleCounter>::Reader) -> Result<(), String> {
-    Counter::denied();
+    Counter::take_denied();
     let begin = Counter::read(reader);
     clock::alu(TEST_ADDITIONS);
     let passed = Counter::read(reader).wrapping_sub(begin);
-    match (Counter::denied(), passed) {
+    match (Counter::take_denied(), passed) {
         (0, 1..) => Ok(()),
         (0, 0) => Err("the cycle counter can be read but does not count".into()),
         _ => Err("the right to read the cycle counter was granted but is not in force".into()),

@@ -52,5 +52,5 @@ pub use stress::{WorkerOptions, run_worker};
 #[must_use]
 pub fn remove_leftovers() -> Vec<String> {
     let root = procfs::Root::system();
-    [trace::sweep(&root), resctrl::remove_stale(&root)].concat()
+    [trace::remove_stale(&root), resctrl::remove_stale(&root)].concat()
 }

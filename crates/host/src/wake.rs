@@ -231,7 +231,7 @@ impl Waker {
 
     /// Returns the events between two times of the last series.
     pub(crate) fn events_between(&self, from_ns: u64, to_ns: u64, max_events: usize) -> Vec<Event> {
-        let rows = self.recording.around(from_ns, to_ns, max_events).into_iter();
+        let rows = self.recording.events_between(from_ns, to_ns, max_events).into_iter();
         rows.map(|(at_ns, what)| Event { at_ns, what }).collect()
     }
 

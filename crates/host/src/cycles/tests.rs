@@ -54,7 +54,7 @@ fn a_reading_without_the_right_is_no_time_and_no_death() {
         Err(error) => return assert_eq!(error.kind(), std::io::ErrorKind::Unsupported, "{error}"),
     };
     let readings = [(); 3].map(|()| Counter::read(reader));
-    match Counter::denied() {
+    match Counter::take_denied() {
         0 => eprintln!(
             "SKIPPED readings without the right: this machine lets every process read, {readings:?}"
         ),

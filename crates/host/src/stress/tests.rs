@@ -230,11 +230,11 @@ fn memory_beyond_what_may_be_taken_is_refused_with_what_there_is() {
         refusal.reason
     );
     assert!(refusal.reason.contains("MemAvailable"), "{}", refusal.reason);
-    stressors.most = Some(32 << 20);
+    stressors.max_bytes = Some(32 << 20);
     let refusal = stressors.start_load(&load("read:32M"), false).expect_err("too much");
     assert!(refusal.reason.contains("32 MiB may be taken") && refusal.reason.contains("--max-bytes"));
-    assert_eq!(demand(&load("disk*4:1G cpu")), 5 * OWN, "a disk's bytes are no memory");
-    assert_eq!(demand(&load(&"vm*256:1024G ".repeat(16))), 4096 * (OWN + (1 << 40)));
+    assert_eq!(demand(&load("disk*4:1G cpu")), 5 * WORKER_BYTES, "a disk's bytes are no memory");
+    assert_eq!(demand(&load(&"vm*256:1024G ".repeat(16))), 4096 * (WORKER_BYTES + (1 << 40)));
 }
 
 #[test]
@@ -246,8 +246,11 @@ fn a_load_leaves_the_measured_cpu_where_there_is_another() {
         let cpus = cpus(allowed, measured);
         Stressors::new(&Root::system(), measured, cpus, &Options::default(), supervisor)
     };
-    assert_eq!(reported(&[0, 1], 1).two(0), (vec![0], Some(Placement { cpu: 1, idle: true })));
-    assert_eq!(reported(&[0, 1, 2], 1).two(1), (vec![0], Some(Placement { cpu: 2, idle: false })));
+    assert_eq!(reported(&[0, 1], 1).cpus_of_threads(0), (vec![0], Some(Placement { cpu: 1, idle: true })));
+    assert_eq!(
+        reported(&[0, 1, 2], 1).cpus_of_threads(1),
+        (vec![0], Some(Placement { cpu: 2, idle: false }))
+    );
     assert_eq!(reported(&[0, 1], 1).facts().len(), 2);
     assert_eq!(reported(&[0, 1, 2], 1).facts().len(), 1);
 }
@@ -268,7 +271,7 @@ fn orders_survive_their_words() {
             stressor: load(stressor).stressors[0],
         };
         let words: Vec<String> =
-            options.words().into_iter().map(|word| word.into_string().expect("UTF-8")).collect();
+            options.arguments().into_iter().map(|word| word.into_string().expect("UTF-8")).collect();
         assert_eq!(WorkerOptions::read(&words), Ok(options));
     }
     let strange = |words: &str| WorkerOptions::read(&words.split(' ').map(str::to_owned).collect::<Vec<_>>());

@@ -96,7 +96,7 @@ fn each_wake_up_passes_its_places_in_order() {
         // the CPU away; but it shows how it gets it.
         assert!(whole as u64 + gaps >= 190, "{whole} of {}, {traced:?}", seen.len());
         let first = seen[0];
-        let rows = traced.around(first.0, first.1, 20);
+        let rows = traced.events_between(first.0, first.1, 20);
         assert!(rows.len() <= 20 && rows.iter().any(|(_, row)| row.contains("switch")), "{rows:?}");
         eprintln!("{rows:?}");
         if whole < 100 {
@@ -109,16 +109,16 @@ fn each_wake_up_passes_its_places_in_order() {
 fn an_instance_goes_with_its_trace_and_is_kept_while_it_lives() {
     let root = Root::system();
     let Some(trace) = trace("that an instance is removed") else { return };
-    let place = Place::find(&root).expect("it was found once");
+    let place = TraceFs::find(&root).expect("it was found once");
     let name = trace.path().file_name().expect("a name").to_str().expect("text").to_owned();
     let there = |name: &str| place.instances().contains(&name.to_owned());
     assert!(there(&name));
-    assert!(!sweep(&root).contains(&name), "its process lives");
+    assert!(!remove_stale(&root).contains(&name), "its process lives");
     // What a dead process leaves is closed: no process has the number 0, nor this one another start.
     let dead = format!("fathom.{}.0.0", std::process::id());
-    place.leave(&dead).expect("an instance");
+    place.create_abandoned(&dead).expect("an instance");
     // A test beside this one may sweep too, and be first.
-    sweep(&root);
+    remove_stale(&root);
     assert!(!there(&dead) && there(&name));
     drop(trace);
     assert!(!there(&name));
@@ -128,15 +128,15 @@ fn an_instance_goes_with_its_trace_and_is_kept_while_it_lives() {
 fn the_kernel_keeps_an_instance_that_is_open() {
     let root = Root::system();
     let Some(_) = trace("that an open instance is kept") else { return };
-    let place = Place::find(&root).expect("it was found once");
+    let place = TraceFs::find(&root).expect("it was found once");
     // As it looks from another PID namespace: nobody here has that number.
     let foreign = format!("fathom.{}.1.0", std::process::id());
-    let path = place.leave(&foreign).expect("an instance");
+    let path = place.create_abandoned(&foreign).expect("an instance");
     let open = File::open(path.join("per_cpu/cpu0/trace_pipe_raw")).expect("its pages");
-    assert!(!sweep(&root).contains(&foreign));
+    assert!(!remove_stale(&root).contains(&foreign));
     assert!(place.instances().contains(&foreign));
     drop(open);
-    sweep(&root);
+    remove_stale(&root);
     assert!(!place.instances().contains(&foreign));
 }
 

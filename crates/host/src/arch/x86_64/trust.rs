@@ -1,20 +1,20 @@
-//! What CPUID reveals of a hypervisor or a binary translator.
+//! Evidence of a hypervisor or a binary translator in CPUID.
 
 use fathom_probe::machine::ClockTrust;
 
 use super::cpuid::{Leaf, hypervisor};
 
-/// The names that CPUID tells.
+/// Vendor names in CPUID.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Names {
-    /// The vendor of leaf 0.
+    /// Vendor in leaf 0.
     pub(super) vendor: String,
-    /// The signature of leaf 4000_0000, where leaf 1 says that a hypervisor is present.
+    /// Signature in leaf 4000_0000, if leaf 1 reports a hypervisor.
     pub(super) hypervisor: Option<String>,
 }
 
 impl Names {
-    /// The names of a processor whose leaves `read` returns.
+    /// Returns the names of a processor whose leaves `read` returns.
     pub(super) fn read(read: impl Fn(u32, u32) -> Leaf) -> Names {
         let zero = read(0, 0);
         let signature = || {
@@ -28,13 +28,13 @@ impl Names {
     }
 }
 
-/// Twelve letters in three registers.
+/// Decodes twelve letters in three registers.
 fn letters(registers: [u32; 3]) -> String {
     let bytes: Vec<u8> = registers.iter().flat_map(|r| r.to_le_bytes()).filter(|b| *b != 0).collect();
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// What the names say of the clock, with the sentence that says why.
+/// Judges the clock by the names. Returns the verdict with its reason.
 pub(super) fn judge(names: &Names) -> Option<(ClockTrust, String)> {
     if names.vendor == "VirtualApple" {
         return Some((ClockTrust::Emulated, "CPUID leaf 0 names VirtualApple, a binary translator".into()));

@@ -61,10 +61,10 @@ fn fields_take_what_is_there_and_no_more() {
     assert_eq!(number(usize::MAX, 2), None);
     // Two bytes at eight.
     let place = [8, 0, 2, 0, 0, 0, 0, 0, b'h', b'i'];
-    let located = |offset| Field { offset, size: 4 }.located(&place);
-    assert_eq!(located(0), Some(&b"hi"[..]));
-    assert_eq!(located(2), Some(&[][..]), "an empty one");
-    assert_eq!(Field { offset: 0, size: 4 }.located(&place[..9]), None);
+    let data_loc = |offset| Field { offset, size: 4 }.data_loc(&place);
+    assert_eq!(data_loc(0), Some(&b"hi"[..]));
+    assert_eq!(data_loc(2), Some(&[][..]), "an empty one");
+    assert_eq!(Field { offset: 0, size: 4 }.data_loc(&place[..9]), None);
 }
 
 proptest::proptest! {
@@ -75,7 +75,7 @@ proptest::proptest! {
         let _ = PageLayout::parse(&text);
         if let Some(format) = Format::parse(&text) {
             for (_, field) in &format.fields {
-                let _ = (field.number(&[0; 16]), field.located(&[0xff; 16]));
+                let _ = (field.number(&[0; 16]), field.data_loc(&[0xff; 16]));
             }
         }
     }

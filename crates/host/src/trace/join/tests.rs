@@ -7,20 +7,20 @@ const OWN: u64 = 0xffff_0000;
 const TICK: u64 = 0xaaaa;
 
 fn start(ns: u64, hrtimer: u64, due: u64) -> Event {
-    Event { ns, what: TraceEvent::Start { hrtimer, due, tid: TID, in_interrupt: false } }
+    Event { ns, data: TraceEvent::Start { hrtimer, due, tid: TID, in_interrupt: false } }
 }
 
 fn expire(ns: u64, hrtimer: u64, now: u64) -> Event {
-    Event { ns, what: TraceEvent::Expire { hrtimer, now } }
+    Event { ns, data: TraceEvent::Expire { hrtimer, now } }
 }
 
 fn waking(ns: u64) -> Event {
-    Event { ns, what: TraceEvent::Waking { tid: TID } }
+    Event { ns, data: TraceEvent::Waking { tid: TID } }
 }
 
 fn switch(ns: u64, prev: u32, sleeps: bool, next: u32) -> Event {
-    let thread = |tid| ThreadEntry { tid, name: Name::of(b"t") };
-    Event { ns, what: TraceEvent::Switch { prev: thread(prev), sleeps, next: thread(next) } }
+    let thread = |tid| ThreadEntry { tid, name: Name::from_bytes(b"t") };
+    Event { ns, data: TraceEvent::Switch { prev: thread(prev), sleeps, next: thread(next) } }
 }
 
 /// Switches from another thread than the one that got the CPU last, each of which shows that one is missing. Some
@@ -29,7 +29,7 @@ pub(crate) fn gaps(events: &[Event]) -> u64 {
     let mut last = None;
     let mut gaps = 0;
     for event in events {
-        if let TraceEvent::Switch { prev, next, .. } = event.what {
+        if let TraceEvent::Switch { prev, next, .. } = event.data {
             gaps += u64::from(last.is_some_and(|tid| tid != prev.tid));
             last = Some(next.tid);
         }
@@ -70,7 +70,7 @@ fn a_tick_in_the_same_interrupt_changes_nothing() {
     events.insert(6, expire(1117, TICK + 1, 1105));
     // The tick sets itself again in the thread's name.
     let tick = TraceEvent::Start { hrtimer: TICK, due: 9000, tid: TID, in_interrupt: true };
-    events.insert(1, Event { ns: 1001, what: tick });
+    events.insert(1, Event { ns: 1001, data: tick });
     assert_eq!(stages(&events, TID), [row(1100, [1105, 1115, 1120])]);
 }
 
@@ -137,7 +137,7 @@ fn a_stall_before_the_switch_is_where_it_was() {
     events[6] = switch(54_000_000, 9, false, TID);
     assert_eq!(stages(&events, TID), [row(1100, [1105, 1115, 54_000_000])]);
     assert_eq!(
-        around(&events, 1100, 54_000_000, 9),
+        events_between(&events, 1100, 54_000_000, 9),
         [
             (1010, "switch t:40 -> idle".to_owned()),
             (1112, "hrtimer".to_owned()),
@@ -150,15 +150,15 @@ fn a_stall_before_the_switch_is_where_it_was() {
 #[test]
 fn of_many_rows_the_first_and_the_last_are_kept() {
     let events: Vec<Event> = (1..=100).map(|ns| expire(ns, TICK, ns)).collect();
-    let rows = around(&events, 10, 60, 5);
+    let rows = events_between(&events, 10, 60, 5);
     let times: Vec<u64> = rows.iter().map(|(ns, _)| *ns).collect();
     assert_eq!(times, [11, 12, 13, 59, 60]);
     assert_eq!(rows[2].1, "46 more");
-    for most in 0..4 {
-        assert_eq!(around(&events, 10, 60, most).len(), most);
+    for max_rows in 0..4 {
+        assert_eq!(events_between(&events, 10, 60, max_rows).len(), max_rows);
     }
-    assert_eq!(around(&events, 0, 200, 100).len(), 100);
-    assert_eq!(around(&events, 60, 10, 5), []);
+    assert_eq!(events_between(&events, 0, 200, 100).len(), 100);
+    assert_eq!(events_between(&events, 60, 10, 5), []);
 }
 
 /// In that trace a shell's `sleep` sleeps once, beside the kernel's own threads.
@@ -197,6 +197,6 @@ proptest::proptest! {
                 [stages.irq_ns, stages.wake_ns, stages.switch_ns].into_iter().flatten().collect();
             proptest::prop_assert!(!places.is_empty() && places.is_sorted());
         }
-        proptest::prop_assert!(around(&events, 10, 90, 7).len() <= 7);
+        proptest::prop_assert!(events_between(&events, 10, 90, 7).len() <= 7);
     }
 }

@@ -74,7 +74,7 @@ fn what_is_not_there_or_used_is_refused() {
 fn the_tracer_runs_and_leaves_its_settings_as_they_were() {
     let root = Root::system();
     let cpu = choose_cpu(&root, &allowed_cpus(&root), None).expect("a CPU");
-    let settings = || Osnoise::read(&Place::find(&root).ok()?);
+    let settings = || Osnoise::read(&TraceFs::find(&root).ok()?);
     let before = settings();
     match timerlat(&root, cpu, 2000, Duration::from_millis(400), |_| Ok(())) {
         Ok(reported) => {
