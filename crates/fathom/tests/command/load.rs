@@ -125,7 +125,7 @@ fn what_would_take_too_much_is_refused_with_what_there_is() {
     let Some(mut typed) = Typed::host(&user) else { return };
     for (load, words) in [
         ("vm*256:1024G", &["MiB may be taken", "limited by"][..]),
-        ("cpu disk*256:1024G", &["may be taken in", "quarter"]),
+        ("cpu disk*256:1024G", &["are allowed in", "quarter"]),
     ] {
         let lines = typed.trial(&format!("pattern=clock load=\"{load}\""));
         let refusal = lines.last().expect("a line");

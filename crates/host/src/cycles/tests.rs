@@ -1,4 +1,5 @@
-//! Without the right, which no machine of the tests has: what is reported, and that no process dies of it.
+//! Without the right to read the cycle counter, which no test machine has: the reported facts, and that no process is
+//! killed.
 
 use fathom_probe::machine::FactValue;
 
@@ -46,7 +47,7 @@ fn without_the_driver_it_is_named_with_what_would_help() {
     assert!(denied.contains("usermod -aG fathom"), "{denied}");
 }
 
-/// The grant is missing here, or it is every process's: then there is nothing to see.
+/// The right is missing here, or every process has it; then there is nothing to test.
 #[test]
 fn a_reading_without_the_right_is_no_time_and_no_death() {
     let reader = match Counter::prepare() {

@@ -15,7 +15,7 @@ fn without_groups_half_of_what_is_available() {
     let limit = memory_limit(&root, 0);
     assert_eq!(limit.bytes, 512 * MIB);
     assert!(limit.limit.contains("MemAvailable"), "{}", limit.limit);
-    // What is ours already counts as had: half of (1024 + 100).
+    // Memory of the process counts as taken: half of (1024 + 100).
     assert_eq!(super::memory_limit(&root, 100 * MIB).bytes, 562 * MIB);
     assert_eq!(total(&root), 2048 * MIB);
 }
@@ -43,7 +43,7 @@ fn the_tightest_group_of_the_hierarchy_rules() {
         ("/sys/fs/cgroup/a/memory.max", "1073741824\n"),
         ("/sys/fs/cgroup/a/memory.current", "104857600\n"),
     ]);
-    // 200 MiB less 100 used of which 50 are inactive page cache: room of 150, half of it.
+    // 200 MiB minus 100 used, of which 50 are inactive page cache: room of 150, half of it.
     let limit = memory_limit(&root, 0);
     assert_eq!(limit.bytes, 75 * MIB);
     let limit = &limit.limit;
@@ -114,7 +114,7 @@ fn quotas_of_the_processor_are_told_in_one_form() {
 
 #[test]
 fn a_container_sees_its_part_of_the_hierarchy() {
-    // No namespace: the membership names the host's path, the mount shows only what is below it.
+    // No namespace: the membership is the host's path, and the mount contains only the part below it.
     let (_keep, root) = fixture::root(&[
         MEMINFO,
         ("/proc/self/mountinfo", "31 23 0:27 /docker/abc /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),

@@ -4,7 +4,7 @@ use crate::owner::tests::stat;
 
 const MOUNTS: &str = "proc /proc proc rw 0 0\nresctrl /sys/fs/resctrl resctrl rw,relatime 0 0\n";
 
-/// As a server of two sockets has it (Linux, Documentation/filesystems/resctrl.rst).
+/// As on a server with two sockets (Linux, Documentation/filesystems/resctrl.rst).
 const SERVER: [(&str, &str); 8] = [
     ("/proc/self/mounts", MOUNTS),
     ("/sys/fs/resctrl/schemata", "    MB:0=100;1=100\n    L3:0=fffff;1=fffff\n    L2:0=ff;1=ff;2=ff\n"),
@@ -16,7 +16,7 @@ const SERVER: [(&str, &str); 8] = [
     ("/sys/fs/resctrl/info/last_cmd_status", "mask f00 has non-consecutive 1-bits\n"),
 ];
 
-/// Who is told of a group is reported before it is there.
+/// The group is registered before it is created.
 fn unseen(path: &Path) -> Result<(), Refusal> {
     assert!(!path.exists(), "{}", path.display());
     Ok(())
@@ -52,7 +52,7 @@ fn a_group_gets_its_share_and_its_processes() {
     let (keep, _root) = fixture::root(&SERVER);
     let path = keep.path().join("sys/fs/resctrl/group");
     std::fs::create_dir(&path).expect("a directory");
-    // The kernel makes these with the directory.
+    // The kernel creates these with the directory.
     for file in ["schemata", "tasks"] {
         File::create(path.join(file)).expect("a file");
     }

@@ -25,7 +25,7 @@ fn the_throttle_as_the_kernel_says() {
     assert_eq!(throttle(&root), Some(DEFAULT), "unknown: the kernel's defaults");
 }
 
-/// Back-to-back trials: over any period, what was used stays below what the throttle allows.
+/// Back-to-back trials: in any period, the used time stays below the throttle's limit.
 #[test]
 fn no_period_ever_holds_more_than_the_throttle_allows() {
     for trial in [1, 20, 50, 150, 200, 400] {
@@ -48,7 +48,7 @@ fn no_period_ever_holds_more_than_the_throttle_allows() {
             assert!(used <= DEFAULT.runtime_ns, "{trial} ms: {} ms in one second", used / MS);
         }
         assert!(quiet.intervals.len() < 1100, "old intervals are forgotten");
-        // And most of the time is used, where trials are short.
+        // Most of the time is used if trials are short.
         let (begin, spent) = (5_000 * MS, 200 * trial * MS);
         assert!(trial > 50 || spent * 100 > (now - begin) * 80, "{trial} ms: {} of {}", spent, now - begin);
     }

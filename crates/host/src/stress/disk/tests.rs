@@ -9,7 +9,7 @@ fn a_quarter_of_what_is_free_may_be_taken() {
     let directory = tempfile::tempdir().expect("a directory");
     check(directory.path(), 1).expect("a byte is free");
     let refusal = check(directory.path(), u64::MAX).expect_err("no disk is that large");
-    assert!(refusal.reason.contains("a quarter of what is free"), "{}", refusal.reason);
+    assert!(refusal.reason.contains("a quarter of its free space"), "{}", refusal.reason);
     assert!(check(Path::new("/nowhere"), 1).is_err());
 }
 
@@ -48,7 +48,7 @@ fn what_is_written_has_no_name_and_is_given_back() {
     }
     assert_eq!(slot.bytes.load(std::sync::atomic::Ordering::Relaxed), 3 * bytes);
     assert_eq!(std::fs::read_dir(directory.path()).expect("a directory").count(), 0, "no name is left");
-    // What a file system does that makes no file without a name.
+    // Fallback of a file system that cannot create a nameless file.
     let mut file = File::from(open_and_unlink(directory.path()).expect("a file"));
     file.write_all(b"gone with its descriptor").expect("it is written");
     assert_eq!(std::fs::read_dir(directory.path()).expect("a directory").count(), 0, "no name is left");

@@ -7,7 +7,7 @@ fn kinds(all: &str) -> EventKinds {
     EventKinds::read(|name| file(all, name)).expect("all that is needed")
 }
 
-/// The first page of a trace of an arm64 -rt kernel, without its clock's offset.
+/// First page of a trace of an arm64 -rt kernel, without its clock's offset.
 pub(crate) fn page() -> Vec<Event> {
     let layout = PageLayout::parse(&file(ARM, "header_page").expect("there")).expect("a layout");
     let page = include_bytes!("../formats/arm64-rt-6.1.page");
@@ -17,7 +17,7 @@ pub(crate) fn page() -> Vec<Event> {
     records.map(|record| kinds.event(record).expect("no other kinds")).collect()
 }
 
-/// What the same kernel printed of the same records, rounded to microseconds:
+/// Text of the same records from the same kernel, rounded to microseconds:
 ///
 /// ```text
 ///    sh-93  [000] d...2.. 4.161323: sched_switch: prev_comm=sh prev_pid=93 prev_prio=120 prev_state=S ==>

@@ -23,8 +23,8 @@ fn switch(ns: u64, prev: u32, sleeps: bool, next: u32) -> Event {
     Event { ns, data: TraceEvent::Switch { prev: thread(prev), sleeps, next: thread(next) } }
 }
 
-/// Switches from another thread than the one that got the CPU last, each of which shows that one is missing. Some
-/// kernels keep threads to themselves.
+/// Returns the switches whose previous thread is not the last one that got the CPU, each of which shows that one is
+/// missing. Some kernels do not trace certain threads.
 pub(crate) fn gaps(events: &[Event]) -> u64 {
     let mut last = None;
     let mut gaps = 0;
@@ -42,7 +42,7 @@ fn row(expires_ns: u64, rest: [u64; 3]) -> Stages {
     Stages { expires_ns, irq_ns, wake_ns, switch_ns }
 }
 
-/// One activation as it mostly is, with the kernel's tick in it.
+/// A typical activation, with the kernel's tick in it.
 fn activation(at: u64) -> Vec<Event> {
     vec![
         start(at, OWN, at + 100),
@@ -68,7 +68,7 @@ fn a_tick_in_the_same_interrupt_changes_nothing() {
     // Before it, and after its waking.
     events.insert(3, expire(1108, TICK, 1105));
     events.insert(6, expire(1117, TICK + 1, 1105));
-    // The tick sets itself again in the thread's name.
+    // The tick sets its timer again in the thread's context.
     let tick = TraceEvent::Start { hrtimer: TICK, due: 9000, tid: TID, in_interrupt: true };
     events.insert(1, Event { ns: 1001, data: tick });
     assert_eq!(stages(&events, TID), [row(1100, [1105, 1115, 1120])]);
@@ -77,10 +77,10 @@ fn a_tick_in_the_same_interrupt_changes_nothing() {
 #[test]
 fn timers_that_the_kernel_sets_in_the_threads_name_are_not_its_sleep() {
     let mut events = activation(1000);
-    // The fair server's, set while the thread gives the CPU away; it expires first, and wakes nobody.
+    // The fair server's timer, set while the thread gives up the CPU; it expires first, and wakes no thread.
     events.insert(1, start(1005, TICK, 1050));
     assert_eq!(stages(&events, TID), [row(1100, [1105, 1115, 1120])]);
-    // The same one expires later, in the next sleep.
+    // The same timer expires later, in the next sleep.
     let mut events = [activation(1000), activation(2000)].concat();
     events.insert(1, start(1005, TICK, 1950));
     assert_eq!(stages(&events, TID), [row(1100, [1105, 1115, 1120]), row(2100, [2105, 2115, 2120])]);
@@ -92,7 +92,7 @@ fn a_thread_that_never_lost_the_cpu_has_no_switch() {
         start(1000, OWN, 900),
         expire(1004, OWN, 1002),
         waking(1005),
-        // Others may come before its next sleep, when it is preempted.
+        // Others may follow before its next sleep, when it is preempted.
         start(1010, OWN, 1100),
         switch(1015, TID, true, 0),
         expire(1104, OWN, 1102),
@@ -123,7 +123,7 @@ fn an_expiry_on_another_cpu_leaves_its_places_out() {
 fn a_switch_that_is_not_there_is_a_gap() {
     let mut events = [activation(1000), activation(2000)].concat();
     assert_eq!(gaps(&events), 0);
-    // The first one's last place.
+    // The last place of the first wake-up.
     events.remove(5);
     assert_eq!(gaps(&events), 1);
     assert_eq!(stages(&events, TID), [row(1100, [1105, 1115, 0]), row(2100, [2105, 2115, 2120])]);
@@ -161,12 +161,12 @@ fn of_many_rows_the_first_and_the_last_are_kept() {
     assert_eq!(events_between(&events, 60, 10, 5), []);
 }
 
-/// In that trace a shell's `sleep` sleeps once, beside the kernel's own threads.
+/// In that trace a shell's `sleep` sleeps once, among the kernel's own threads.
 #[test]
 fn a_sleep_of_a_real_kernel_is_joined() {
     let all = stages(&page(), 158);
-    // The interrupt hands the timer of a thread that is not real-time over to a thread of its own there, whose
-    // reading of the clock is what there is.
+    // There the interrupt hands the timer of a thread that is not real-time over to a separate thread, whose reading
+    // of the clock is used.
     assert_eq!(all.len(), 1);
     let micros = [all[0].irq_ns, all[0].wake_ns, all[0].switch_ns].map(|ns| ns.map(|ns| (ns + 500) / 1000));
     assert_eq!(all[0].expires_ns, 4_165_093_520);

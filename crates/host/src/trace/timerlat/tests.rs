@@ -9,7 +9,7 @@ fn kind() -> Kind {
     Kind::parse(&file(ARM, "ftrace/timerlat").expect("there")).expect("a format")
 }
 
-/// The same kernel printed:
+/// Text of the same kernel:
 ///
 /// ```text
 /// <...>-189  [000] d..h.11  4.785771: #1  context    irq timer_latency   3120 ns
@@ -85,7 +85,7 @@ fn the_tracer_runs_and_leaves_its_settings_as_they_were() {
                 reported.lost
             );
             assert_eq!(reported.lost, 0);
-            // 200 where nothing comes between.
+            // 200 if nothing is in between.
             assert!((20..=201).contains(&reported.rows.len()), "{}", reported.rows.len());
             assert!(reported.rows.iter().any(|row| row.irq_ns < row.thread_ns && row.irq_ns.is_some()));
             assert!(before.is_some());

@@ -2,7 +2,7 @@ use super::*;
 use crate::fixture;
 use crate::owner::tests::stat;
 
-/// Who is told of an instance is reported before it is there.
+/// The instance is registered before it is created.
 fn unseen(path: &Path) -> Result<(), Refusal> {
     assert!(!path.exists(), "{}", path.display());
     Ok(())
@@ -16,7 +16,7 @@ fn what_the_dead_left_is_removed_and_nothing_else() {
     for name in ["fathom.12.777.0", "fathom.12.5.0", "fathom.99.5.1", "another"] {
         std::fs::create_dir_all(instances.join(name)).expect("a directory");
     }
-    // The kernel keeps what somebody has open; a directory that is not empty is kept likewise.
+    // The kernel keeps a directory with an open file; here one that is not empty is kept likewise.
     std::fs::create_dir_all(instances.join("fathom.98.1.0/events")).expect("a directory");
     let trace_fs = TraceFs::find(&root).expect("where debugfs has it");
     assert_eq!(trace_fs.remove_stale(&root), ["fathom.12.5.0", "fathom.99.5.1"]);
@@ -85,7 +85,7 @@ fn what_a_killed_process_had_set_is_put_back_from_its_instances_name() {
     let instance = trace_fs.create(&root, &before.name_suffix(), unseen).expect("an instance");
     let set = |instance: &Instance| {
         for (path, _) in [osnoise, cpus] {
-            // As the kernel's files do, these of a fixture take the whole of a value.
+            // Like the kernel's files, those of the fixture take a whole value.
             std::fs::write(root.path(path), "").expect("written");
         }
         instance.osnoise(&root, &changed).expect("set");
@@ -117,7 +117,7 @@ fn at_no_moment_of_putting_back_does_nobody_know_what() {
     let at = |name: &str| root.path("/sys/kernel/tracing/instances").join(name);
     std::fs::create_dir_all(at("fathom.9.9.0.osnoise.1000.0-3")).expect("a directory");
     let trace_fs = TraceFs::find(&root).expect("found");
-    // Killed between removing and putting back: what is there then is all that the next one has.
+    // Killed between removing and restoring: the next process has only what exists then.
     let successor =
         trace_fs.hand_over(&root, "fathom.9.9.0.osnoise.1000.0-3").expect("removed").expect("another");
     assert_eq!(instances(), std::slice::from_ref(&successor));
@@ -136,7 +136,7 @@ fn who_still_uses_an_instance_keeps_its_settings() {
     let cpus = ("/sys/kernel/tracing/osnoise/cpus", "2\n");
     let (settings, root) = fixture::root(&[cpus]);
     let name = "fathom.9.9.0.osnoise.1000.0-3";
-    // The kernel keeps what somebody has open; a directory that is not empty is kept likewise.
+    // The kernel keeps a directory with an open file; here one that is not empty is kept likewise.
     let open = settings.path().join("sys/kernel/tracing/instances").join(name).join("events");
     std::fs::create_dir_all(&open).expect("a directory");
     let trace_fs = TraceFs::find(&root).expect("found");
