@@ -120,7 +120,7 @@ type Verdict = (ClockTrust, String);
 /// Returns the verdict of all evidence.
 pub(crate) fn judge(evidence: &Evidence) -> Verdict {
     let found = [by_program(evidence), evidence.cpu.clone(), by_firmware(evidence)];
-    let nothing = "nothing speaks of anything between this program and the silicon".to_owned();
+    let nothing = "no evidence of a hypervisor or an emulator".to_owned();
     // The least trusted wins, and the first of equals, in the order above: evidence by program is the most certain.
     found.into_iter().flatten().min_by_key(|(trust, _)| *trust).unwrap_or((ClockTrust::Real, nothing))
 }

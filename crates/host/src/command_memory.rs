@@ -45,9 +45,9 @@ mod tests {
         let (_keep, root) = fixture::root(&[meminfo]);
         assert_eq!(limit_below(&root, |_| None).bytes, 512 << 20);
         assert!(limit_below(&root, |_| None).limit.contains("MemAvailable"));
-        let own = limit_below(&root, |_| Some((40 << 20, "RLIMIT_AS")));
-        assert_eq!(own.bytes, 40 << 20);
-        assert!(own.limit.starts_with("RLIMIT_AS"), "{}", own.limit);
+        let limited = limit_below(&root, |_| Some((40 << 20, "RLIMIT_AS")));
+        assert_eq!(limited.bytes, 40 << 20);
+        assert!(limited.limit.starts_with("RLIMIT_AS"), "{}", limited.limit);
         let (_keep, root) = fixture::root(&[]);
         assert_eq!(limit_below(&root, |_| None).bytes, UNKNOWN_BYTES);
         assert!(limit_below(&root, |_| None).limit.contains("/proc/meminfo"));

@@ -90,7 +90,7 @@ impl Events {
         if self.counters.is_empty() {
             return Err(self.refusal.clone());
         }
-        let one = |(name, counter): &mut (&'static str, Counter)| {
+        let read_counter = |(name, counter): &mut (&'static str, Counter)| {
             let value = read(counter).map_err(|error| {
                 Refusal::new(
                     format!("the counter {name} cannot be read: {error}"),
@@ -99,7 +99,7 @@ impl Events {
             })?;
             Ok(Count { name: (*name).into(), value })
         };
-        self.counters.iter_mut().map(one).collect()
+        self.counters.iter_mut().map(read_counter).collect()
     }
 }
 

@@ -158,8 +158,8 @@ impl Presence {
         };
         let info = &driver.info;
         let words = |bits: u32, all: &[&str]| {
-            let there = all.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 == 1);
-            there.map(|(_, word)| *word).collect::<Vec<_>>().join(",")
+            let set = all.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 == 1);
+            set.map(|(_, word)| *word).collect::<Vec<_>>().join(",")
         };
         let attributes = ATTRIBUTES.map(Attribute::token);
         vec![

@@ -171,10 +171,13 @@ pub(crate) fn refusal(root: &Root, fathom: &Presence, attribute: Attribute) -> R
     let (reason, first) = match fathom {
         Presence::Available(_) => {
             // On ARM the driver's device would have to be non-coherent (driver/arch-arm64.c).
-            (format!("{reason}: Fathom's driver has none with this attribute on this machine"), String::new())
+            (
+                format!("{reason}: Fathom's driver provides no memory with this attribute on this machine"),
+                String::new(),
+            )
         }
         _ => (
-            format!("{reason}: Fathom's {}", fathom.state()),
+            format!("{reason}: Fathom's driver {}", fathom.state()),
             format!("{}; or, without it, ", fathom.remedy()),
         ),
     };
@@ -198,7 +201,7 @@ pub(crate) fn wrong_attribute(name: &str, requested: Attribute, found: &driver::
     let found = match (found.attribute, found.mair) {
         (Some(attribute), _) => attribute.token().to_owned(),
         (None, Some(mair)) => format!("MAIR byte {mair:#04x}"),
-        (None, None) => format!("none with a name (entry {:#x})", found.raw),
+        (None, None) => format!("an unknown attribute (entry {:#x})", found.raw),
     };
     Refusal::new(
         format!("memory of the {name} was requested as {} and is translated as {found}", requested.token()),

@@ -46,11 +46,11 @@ pub(crate) fn memory_limit(root: &Root, taken: u64) -> MemoryLimit {
     groups(root).into_iter().fold(system, |low, group| {
         // The group's path names containers, services and users, and records are meant to be published.
         low.and(half(group.room, taken), CeilingSource::ControlGroup, || {
-            let whose = match group.up {
+            let group_name = match group.up {
                 0 => "the probe's own control group".to_owned(),
                 up => format!("the control group {up} above the probe's"),
             };
-            format!("half of the room left in {whose} ({}; its name: /proc/self/cgroup)", group.file)
+            format!("half of the room left in {group_name} ({}; its name: /proc/self/cgroup)", group.file)
         })
     })
 }
@@ -108,7 +108,7 @@ pub(crate) fn groups(root: &Root) -> Vec<Group> {
 
 /// Returns every CPU quota of those groups in the format of version 2: microseconds per period in microseconds.
 pub(crate) fn quotas(root: &Root) -> Vec<String> {
-    let one = |(v2, _, directory): (bool, usize, String)| {
+    let quota = |(v2, _, directory): (bool, usize, String)| {
         if v2 {
             return root.text(&format!("{directory}/cpu.max")).filter(|quota| !quota.starts_with("max"));
         }
@@ -116,7 +116,7 @@ pub(crate) fn quotas(root: &Root) -> Vec<String> {
         let quota = root.number(&format!("{directory}/cpu.cfs_quota_us"))?;
         Some(format!("{quota} {}", root.number(&format!("{directory}/cpu.cfs_period_us"))?))
     };
-    directories(root, "cpu").into_iter().filter_map(one).collect()
+    directories(root, "cpu").into_iter().filter_map(quota).collect()
 }
 
 /// Returns the directories of the control groups of one controller, from the process's own upwards: (version 2,

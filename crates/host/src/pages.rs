@@ -84,11 +84,11 @@ pub(crate) fn shared(words: &[u64]) -> Result<&'static str, String> {
     let of = words.len();
     match (count(&|word| word >> 63 == 0), count(&|word| word >> 56 & 1 == 1)) {
         (0, 0) if words.iter().all(|&word| frame(word) == 0) => {
-            Ok("present and mapped exclusively by nobody (pagemap); the frames are hidden")
+            Ok("present and not mapped exclusively (pagemap); the frames are hidden")
         }
         (0, 0) if words.iter().all(|&word| frame(word) == frame(words[0])) => Ok("one frame (pagemap)"),
-        (0, 0) => Err(format!("{of} pages that are only read lie in more than one frame (pagemap)")),
-        (0, own) => Err(format!("{own} of {of} pages that are only read have frames of their own (pagemap)")),
+        (0, 0) => Err(format!("{of} pages that are only read have more than one frame (pagemap)")),
+        (0, own) => Err(format!("{own} of {of} pages that are only read have separate frames (pagemap)")),
         (absent, _) => Err(format!("{absent} of {of} pages that were read are not present (pagemap)")),
     }
 }

@@ -38,13 +38,13 @@ mod tests {
 
     #[test]
     fn totals_are_read_and_a_kernel_without_them_tells_none() {
-        let one = |some: u64, full: u64| {
+        let file_text = |some: u64, full: u64| {
             format!(
                 "some avg10=0.00 avg60=0.00 avg300=0.00 total={some}\nfull avg10=0.00 avg60=0.00 \
                  avg300=0.00 total={full}\n"
             )
         };
-        let (cpu, memory, io) = (one(70, 0), one(20, 10), one(9, 3));
+        let (cpu, memory, io) = (file_text(70, 0), file_text(20, 10), file_text(9, 3));
         let files =
             [("/proc/pressure/cpu", &*cpu), ("/proc/pressure/memory", &memory), ("/proc/pressure/io", &io)];
         let (_keep, root) = fixture::root(&files);

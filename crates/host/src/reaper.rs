@@ -37,9 +37,9 @@ impl OwnedResource {
     /// prefix.
     pub(crate) fn new(path: &Path, directory: bool) -> Option<OwnedResource> {
         let bytes = path.as_os_str().as_bytes();
-        let ours = path.file_name().is_some_and(|name| name.as_bytes().starts_with(PREFIX.as_bytes()));
-        let whole = path.is_absolute() && !bytes.contains(&b'\n');
-        (ours && whole).then(|| OwnedResource { path: path.to_owned(), directory })
+        let has_prefix = path.file_name().is_some_and(|name| name.as_bytes().starts_with(PREFIX.as_bytes()));
+        let is_absolute_line = path.is_absolute() && !bytes.contains(&b'\n');
+        (has_prefix && is_absolute_line).then(|| OwnedResource { path: path.to_owned(), directory })
     }
 
     fn line(&self) -> Vec<u8> {
@@ -146,9 +146,9 @@ fn remove_all(mut held: Vec<OwnedResource>) -> Result<(), String> {
             return Ok(());
         }
         if Instant::now() > until {
-            let one =
+            let message =
                 |(h, e): (OwnedResource, io::Error)| format!("cannot remove {} ({e})", h.path.display());
-            return Err(left.into_iter().map(one).collect::<Vec<_>>().join("\n"));
+            return Err(left.into_iter().map(message).collect::<Vec<_>>().join("\n"));
         }
         held = left.into_iter().map(|(h, _)| h).collect();
         std::thread::sleep(Duration::from_millis(10));

@@ -29,12 +29,12 @@ const PRIVATE_KEYS: [&str; 16] = [
 /// everything after `--`, which is for the first process and not for the kernel.
 pub(crate) fn command_line(line: &str, host: &str) -> String {
     let (kernel, init) = line.split_once(" -- ").map_or((line, false), |(kernel, _)| (kernel, true));
-    let one = |word: &str| match word.split_once('=') {
+    let redacted = |word: &str| match word.split_once('=') {
         Some((key, value)) if is_private(key) || identifies(value, host) => format!("{key}={REMOVED}"),
         None if identifies(word, host) => REMOVED.to_owned(),
         _ => word.to_owned(),
     };
-    let mut words: Vec<String> = kernel.split_whitespace().map(one).collect();
+    let mut words: Vec<String> = kernel.split_whitespace().map(redacted).collect();
     if init {
         words.push(format!("-- {REMOVED}"));
     }
@@ -58,8 +58,8 @@ fn identifies(value: &str, host: &str) -> bool {
 /// address; four numbers with dots.
 fn looks_unique(word: &str) -> bool {
     let digits = word.chars().filter(char::is_ascii_hexdigit).count();
-    let plain = word.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
-    let long = plain && digits >= 12 && word.chars().any(|c| c.is_ascii_digit());
+    let is_hex = word.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
+    let long = is_hex && digits >= 12 && word.chars().any(|c| c.is_ascii_digit());
     let hex = |p: &str| p.chars().all(|c| c.is_ascii_hexdigit());
     let groups = word.split(':').all(hex) && (word.matches(':').count() >= 3 || word.contains("::"));
     let dashed = word.split('-').filter(|p| p.len() == 2 && hex(p)).count() >= 6;

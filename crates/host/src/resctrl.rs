@@ -57,7 +57,7 @@ impl Group {
         // From here on, dropping `group` removes the directory.
         let group = Group { path, share: share.reported, _mount: mount };
         for line in &share.schemata {
-            write(&group.path.join("schemata"), line).map_err(|e| failed(&format!("give it {line}"), &e))?;
+            write(&group.path.join("schemata"), line).map_err(|e| failed(&format!("set {line}"), &e))?;
         }
         Ok(group)
     }

@@ -236,11 +236,11 @@ impl Stressors {
     /// Creates a cache share for workers, which is registered with the reaper.
     fn confine(&mut self) -> Result<Group, Refusal> {
         let mut held = None;
-        let made = Group::create(&self.root, |path| {
+        let group = Group::create(&self.root, |path| {
             held = Some(path.to_owned());
             self.supervisor.hold(path, true)
         });
-        match made {
+        match group {
             Ok(group) => {
                 self.share = Some(group.share.clone());
                 Ok(group)

@@ -316,7 +316,7 @@ fn driver_wakeups(
 /// Converts the recorder's rows to activations: periods missing between two rows were missed.
 fn recorder_activations(rows: &[Activation], every_ns: u64, cpu: u64) -> Vec<ActivationRow> {
     let mut last: Option<u64> = None;
-    let one = |row: &Activation| {
+    let activation = |row: &Activation| {
         let passed = last.map_or(1, |last| row.expires_ns.saturating_sub(last) / every_ns.max(1));
         last = Some(row.expires_ns);
         let user_ns = row.task_ns.saturating_sub(row.expires_ns);
@@ -330,7 +330,7 @@ fn recorder_activations(rows: &[Activation], every_ns: u64, cpu: u64) -> Vec<Act
             ..ActivationRow::default()
         }
     };
-    rows.iter().map(one).collect()
+    rows.iter().map(activation).collect()
 }
 
 /// Converts the tracer's rows to activations. Its thread skips the periods that it was late for, as the task does. A

@@ -19,27 +19,28 @@ use crate::board::{Board, CORTEX_A53, CORTEX_A72, part};
 #[must_use]
 pub fn judge(board: Board, midr: u64, registers: Option<(u64, u64)>, modelled: bool) -> (ClockTrust, String) {
     if modelled {
-        let evidence = "the image's parameters say that a described machine answers for time";
+        let evidence = "by the image's parameters, a described machine provides the time";
         return (ClockTrust::Modelled, evidence.into());
     }
     match (board, part(midr), registers) {
         (Board::Virt, ..) => (
             ClockTrust::Emulated,
-            "loaded at 0x40000000 and above, as QEMU's virt is: no such board is known".into(),
+            "loaded at 0x40000000 or above, as on QEMU's virt: no supported board loads there".into(),
         ),
         (_, CORTEX_A53 | CORTEX_A72, Some((0, 0))) => (
             ClockTrust::Emulated,
-            "CPUACTLR_EL1 and CPUECTLR_EL1 read as zero, as no such core does that can run: a translator"
-                .into(),
+            "CPUACTLR_EL1 and CPUECTLR_EL1 read as zero, unlike on a real core: an emulator".into(),
         ),
         (_, CORTEX_A53 | CORTEX_A72, Some((actlr, ectlr))) => (
             ClockTrust::Real,
-            format!("CPUACTLR_EL1={actlr:#x} CPUECTLR_EL1={ectlr:#x}: what a core holds and QEMU leaves out"),
+            format!(
+                "CPUACTLR_EL1={actlr:#x} CPUECTLR_EL1={ectlr:#x}: values of a real core, which QEMU does not emulate"
+            ),
         ),
         _ => (
             ClockTrust::Emulated,
             format!(
-                "MIDR_EL1={midr:#x} is no core that this image knows, and nothing says that it is silicon"
+                "MIDR_EL1={midr:#x} is not a core that this image knows, and there is no evidence of real hardware"
             ),
         ),
     }

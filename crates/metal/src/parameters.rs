@@ -113,9 +113,9 @@ mod tests {
     #[test]
     fn what_is_patched_is_read() {
         let mut image = image();
-        let wanted = Parameters { baud: 921_600, silence_ms: 0, watch_ms: 0x0102_0304, modelled: true };
-        wanted.patch(&mut image).unwrap();
-        assert_eq!(Parameters::of(&image), Ok(wanted));
+        let requested = Parameters { baud: 921_600, silence_ms: 0, watch_ms: 0x0102_0304, modelled: true };
+        requested.patch(&mut image).unwrap();
+        assert_eq!(Parameters::of(&image), Ok(requested));
         assert_eq!(image[84..88], [4, 3, 2, 1]);
         assert_eq!(image[92..96], [1, 0, 0, 0]);
         let others = image[88..92].iter().chain(&image[96..]);

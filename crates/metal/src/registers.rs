@@ -106,8 +106,8 @@ pub fn byte_of(attribute: Attribute) -> u8 {
 #[must_use]
 pub fn mair(raw: u8) -> u64 {
     let all = [Attribute::Device, Attribute::NormalNc, Attribute::WriteBack, Attribute::WriteThrough];
-    let one = |attribute| u64::from(byte_of(attribute)) << (8 * index_of(attribute));
-    all.into_iter().map(one).sum::<u64>() | u64::from(raw) << (8 * INDEX_RAW)
+    let shifted = |attribute| u64::from(byte_of(attribute)) << (8 * index_of(attribute));
+    all.into_iter().map(shifted).sum::<u64>() | u64::from(raw) << (8 * INDEX_RAW)
 }
 
 /// Returns the text for a byte of `MAIR_EL1`, in the terms of DDI 0487.

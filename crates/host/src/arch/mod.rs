@@ -203,8 +203,12 @@ mod tests {
     #[test]
     fn this_program_is_of_a_known_architecture_and_each_has_names_of_its_own() {
         assert!(PROGRAMS.contains(&PROGRAM));
-        let own = std::fs::read("/proc/self/exe").expect("this program");
-        assert_eq!(own.get(18..20), Some(&PROGRAM.elf_machine.to_le_bytes()[..]), "bytes of its ELF header");
+        let program = std::fs::read("/proc/self/exe").expect("this program");
+        assert_eq!(
+            program.get(18..20),
+            Some(&PROGRAM.elf_machine.to_le_bytes()[..]),
+            "bytes of its ELF header"
+        );
         for (at, one) in PROGRAMS.iter().enumerate() {
             for other in &PROGRAMS[..at] {
                 assert!(one.uname != other.uname && one.elf_machine != other.elf_machine);

@@ -70,7 +70,7 @@ fn memory_of_another_attribute_than_asked_for_is_refused_by_name() {
             "requested as normal-nc and is translated as write-back",
         ),
         (found(None, Some(0x04)), "translated as MAIR byte 0x04"),
-        (found(None, None), "translated as none with a name (entry 0x73)"),
+        (found(None, None), "translated as an unknown attribute (entry 0x73)"),
     ] {
         let refusal = wrong_attribute(driver::NAME, Attribute::NormalNc, &found);
         assert!(refusal.reason.contains(words), "{refusal:?}");
@@ -94,7 +94,7 @@ fn what_is_lent_is_measured_in_and_proven() {
         let trial = Trial { memory: Memory { place: 7, ..memory }, loads: 999, ..Trial::of(pattern) };
         let yielded = pattern::run(&mut host, &trial).expect("provided");
         assert_eq!(yielded.unproven(&trial), [], "{trial:?}");
-        let pa = host.translated(yielded.base).and_then(|t| t.pa).expect("told");
+        let pa = host.translated(yielded.base).and_then(|t| t.pa).expect("a translation");
         assert!((0x1e90_0000..0x1ea0_0000).contains(&pa), "{pa:#x}");
     }
     let refused = |host: &mut Host, trial: &Trial| pattern::run(host, trial).expect_err("refused").reason;
@@ -114,7 +114,7 @@ fn a_buffer_that_cannot_be_had_is_refused_with_the_reason() {
     rustix::fs::flock(&locked, rustix::fs::FlockOperation::NonBlockingLockExclusive).expect("a lock");
     let memory = Memory { attribute: Attribute::NormalNc, ..Memory::of(2560, 64) };
     let trial = Trial { memory, ..Trial::default() };
-    let refusal = pattern::run(&mut host(&root), &trial).expect_err("somebody has it");
+    let refusal = pattern::run(&mut host(&root), &trial).expect_err("another process has locked it");
     assert!(refusal.remedy.contains("another process has locked it"), "{refusal:?}");
     std::fs::remove_file(Path::new(keep.path()).join("dev/udmabuf0")).expect("unplugged");
     assert!(pattern::run(&mut host(&root), &trial).expect_err("gone").reason.contains("udmabuf0"));

@@ -76,7 +76,7 @@ fn a_sweep_does_what_the_generic_body_does() {
                 host.initialise_sweep(&sweep, 7).expect("inside");
                 assert_eq!(host.sweep(&sweep, from, n), sum, "flushed: {cells} x {step} {operation:?}");
                 assert!(all(&mut host) == left, "flushed: {cells} x {step} {operation:?}: other contents");
-                host.control(&Controls::default()).expect("nothing is asked for");
+                host.control(&Controls::default()).expect("the defaults");
             }
         }
     }
@@ -304,7 +304,7 @@ fn impossible_wishes_are_refused_with_a_reason() {
     for attribute in [Attribute::WriteThrough, Attribute::NormalNc, Attribute::Device] {
         match host.map(&MapRequest { attribute, ..request(4096, 0) }) {
             Err(refusal) => assert!(refusal.remedy.contains("fathom image"), "{refusal:?}"),
-            Ok(_) => eprintln!("SKIPPED: a driver lends {} memory here", attribute.token()),
+            Ok(_) => eprintln!("SKIPPED: a driver provides {} memory here", attribute.token()),
         }
     }
     // The host works as before.
@@ -397,7 +397,7 @@ fn facts_fit_the_wire() {
     names.sort_unstable();
     let count = names.len();
     names.dedup();
-    assert_eq!(names.len(), count, "a fact is told once");
+    assert_eq!(names.len(), count, "a fact is reported once");
     for name in [
         "cpu.pinned",
         "page.base",

@@ -249,7 +249,7 @@ mod tests {
     fn without_the_driver_copies_are_told_and_the_rest_is_refused_with_what_would_help() {
         let mut host = host();
         if matches!(host.driver, Presence::Available(_)) {
-            println!("skipped: the driver is there");
+            println!("skipped: the driver is loaded");
             return;
         }
         for &direction in Direction::ALL {
@@ -266,7 +266,7 @@ mod tests {
                 assert_eq!((channel.engine, rows.len()), (Engine::Nothing, 4));
                 assert!(rows.iter().all(|r| r.unproven && r.wrong == 0 && r.copy > 0));
             } else {
-                assert!(known.is_err(), "nobody knows whether caches see a device");
+                assert!(known.is_err(), "whether caches snoop a device is unknown");
             }
         }
     }

@@ -51,7 +51,7 @@ fn a_group_limits_and_is_named() {
     assert!(memory.map(&request(MIB, Pages::Base)).is_ok());
     let refusal = memory.map(&request(3 * MIB, Pages::Base)).expect_err("more than half of the group's");
     assert!(refusal.reason.contains("own control group (memory.max"), "{refusal:?}");
-    assert!(!refusal.reason.contains("box"), "a refusal stands in the record, and a path names its owner");
+    assert!(!refusal.reason.contains("box"), "a refusal is recorded, and a path names its owner");
 }
 
 #[test]

@@ -49,7 +49,7 @@ fn the_tightest_group_of_the_hierarchy_rules() {
     let limit = &limit.limit;
     assert!(limit.contains("group 1 above") && limit.contains("memory.max"), "{limit}");
     assert!(!limit.contains("/a/b"), "a group's path names containers and users: {limit}");
-    assert_eq!(groups(&root).len(), 2, "a group without limit is none");
+    assert_eq!(groups(&root).len(), 2, "a group without a limit is not listed");
 }
 
 #[test]

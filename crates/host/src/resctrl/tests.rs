@@ -69,7 +69,7 @@ fn a_group_whose_files_the_kernel_does_not_make_is_removed_again_and_told() {
     let (keep, root) = fixture::root(&SERVER);
     let refusal = Group::create(&root, unseen).err().expect("no schemata in a plain directory");
     assert!(refusal.reason.contains("L3:0=3;1=3"), "{refusal:?}");
-    assert!(refusal.reason.contains("non-consecutive"), "what the kernel says: {refusal:?}");
+    assert!(refusal.reason.contains("non-consecutive"), "the reason of the kernel: {refusal:?}");
     assert!(!refusal.remedy.is_empty());
     let left = root.names("/sys/fs/resctrl");
     assert!(left.iter().all(|name| !name.starts_with("fathom.")), "{left:?}");

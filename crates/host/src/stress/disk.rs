@@ -31,12 +31,12 @@ impl Disk {
         let file = open_nameless(directory).map_err(|e| WorkerError::new(Stage::File, &e.into()))?;
         // Incompressible bytes: a file system that compresses would write less.
         let mut random = 0x9e37_79b9_7f4a_7c15_u64;
-        let one = |_| {
+        let random_byte = |_| {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (random >> 56) as u8
         };
         let length = CHUNK_BYTES.min(usize::try_from(bytes).unwrap_or(CHUNK_BYTES)).max(1);
-        Ok(Disk { file: File::from(file), bytes, chunk: (0..length).map(one).collect() })
+        Ok(Disk { file: File::from(file), bytes, chunk: (0..length).map(random_byte).collect() })
     }
 }
 

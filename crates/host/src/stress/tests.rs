@@ -176,7 +176,7 @@ fn a_worker_is_an_ordinary_process_away_from_the_measured_cpu() {
     let mut stressors = stressors(&AGAIN, &Root::system());
     stressors.start_load(&load("read:532K"), false).expect("a load");
     let pid = stressors.running.as_ref().expect("it runs").workers[0].child.id();
-    let text = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).expect("it is there");
+    let text = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).expect("the file");
     assert_eq!(text("oom_score_adj").trim(), "1000");
     // The test program works in a separate thread, which has the load's name and CPUs.
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).expect("threads").flatten();

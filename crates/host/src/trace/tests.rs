@@ -155,7 +155,7 @@ fn a_buffer_that_is_too_small_tells_what_it_lost() {
 /// Cost of a trace per activation: medians of the user's latency with and without one, alternating. `cargo test
 /// --release -p fathom-host --lib trace::tests::cost -- --ignored --nocapture`
 #[test]
-#[ignore = "takes a minute, and says a time"]
+#[ignore = "takes a minute, and prints a time"]
 fn cost() {
     let Some(mut trace) = trace("what a trace costs") else { return };
     let (mut rt_priority, _) = RtPriority::new(&Root::system(), true);

@@ -112,8 +112,9 @@ fn the_kernel_s_own_wake_ups_name_both_who_could_have_told_them() {
     let mut waker = Waker::new(crate::supervisor::Supervisor::new(None, Vec::new()));
     let mut refused = |presence: &Presence| {
         let wakes = Wakes { timerlat: true, ..Wakes::default() };
-        let refusal = waker.kernel_wakeups(&root, presence, (0, 10), &wakes).expect_err("nobody tells");
-        assert_eq!(waker.kernel, None, "nobody told");
+        let refusal =
+            waker.kernel_wakeups(&root, presence, (0, 10), &wakes).expect_err("no source of kernel wake-ups");
+        assert_eq!(waker.kernel, None, "no source");
         refusal
     };
     let absent = refused(&Presence::Absent);

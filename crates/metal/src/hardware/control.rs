@@ -87,9 +87,9 @@ impl Control {
                 "configure the firmware to enter it at EL2 or EL3",
             ));
         }
-        let wanted = if on { (actlr, ectlr) } else { off };
-        write_core_registers(wanted);
-        if read_core_registers() != wanted {
+        let requested = if on { (actlr, ectlr) } else { off };
+        write_core_registers(requested);
+        if read_core_registers() != requested {
             write_core_registers((actlr, ectlr));
             return Err(Refusal::new(
                 "CPUACTLR_EL1 and CPUECTLR_EL1 do not keep the written values: the prefetchers cannot be switched",

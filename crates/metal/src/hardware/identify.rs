@@ -97,7 +97,7 @@ fn caches() -> Vec<Fact> {
 
 /// Returns the attribute in force in each window, as the hardware translates it.
 fn attributes() -> Vec<Fact> {
-    let one = |window: Window| {
+    let fact_of_window = |window: Window| {
         let attribute = match window.attribute {
             WindowAttribute::Named(attribute) => attribute.token(),
             WindowAttribute::Raw(_) => "raw",
@@ -110,5 +110,5 @@ fn attributes() -> Vec<Fact> {
             Par::Fault(status) => text(name, format!("not translated: fault status {status:#x}")),
         }
     };
-    Window::all().map(one).collect()
+    Window::all().map(fact_of_window).collect()
 }

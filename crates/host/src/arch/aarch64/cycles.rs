@@ -133,8 +133,8 @@ fn pmu(root: &Root, cpu: u32) -> Option<u32> {
         let file = |what: &str| format!("{DEVICES}/{name}/{what}");
         root.text(&file("format/rdpmc"))?;
         let cpus = root.text(&file("cpus")).unwrap_or_default();
-        let own = crate::procfs::cpu_list(&cpus).contains(&cpu);
-        root.number(&file("type")).filter(|_| own).and_then(|number| u32::try_from(number).ok())
+        let counts_for_cpu = crate::procfs::cpu_list(&cpus).contains(&cpu);
+        root.number(&file("type")).filter(|_| counts_for_cpu).and_then(|number| u32::try_from(number).ok())
     })
 }
 

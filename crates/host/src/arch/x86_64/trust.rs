@@ -72,7 +72,7 @@ mod tests {
             assert_eq!(trust("GenuineIntel", Some(signature)), Some(ClockTrust::Virtual), "{signature:?}");
         }
         let (_, why) =
-            judge(&Names { hypervisor: Some("KVMKVMKVM".into()), ..Names::default() }).expect("said");
+            judge(&Names { hypervisor: Some("KVMKVMKVM".into()), ..Names::default() }).expect("a verdict");
         assert!(why.contains("ECX[31]") && why.contains("KVMKVMKVM"), "{why}");
     }
 

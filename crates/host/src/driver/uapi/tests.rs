@@ -200,7 +200,7 @@ fn compiled(program: &str) -> Result<String, String> {
 fn a_c_compiler_sees_the_same() {
     if let Err(why) = compiled("#include <stdio.h>\n#include <linux/types.h>\nint main(void) { return 0; }\n")
     {
-        eprintln!("SKIPPED the header by a C compiler: none here compiles for Linux: {why}");
+        eprintln!("SKIPPED the header by a C compiler: no compiler here builds for Linux: {why}");
         return;
     }
     // Every name of the mirror is in the header, or this does not compile; the test of the text covers the other

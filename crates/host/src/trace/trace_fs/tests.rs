@@ -18,7 +18,7 @@ fn what_the_dead_left_is_removed_and_nothing_else() {
     }
     // The kernel keeps a directory with an open file; here one that is not empty is kept likewise.
     std::fs::create_dir_all(instances.join("fathom.98.1.0/events")).expect("a directory");
-    let trace_fs = TraceFs::find(&root).expect("where debugfs has it");
+    let trace_fs = TraceFs::find(&root).expect("the instance directory of debugfs");
     assert_eq!(trace_fs.remove_stale(&root), ["fathom.12.5.0", "fathom.99.5.1"]);
     assert_eq!(trace_fs.remove_stale(&root), Vec::<String>::new());
     let instance = trace_fs.create(&root, "", unseen).expect("an instance");
