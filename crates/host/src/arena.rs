@@ -208,7 +208,7 @@ impl Arena {
 
     /// Cleans and invalidates the lines of `bytes` bytes from `offset`; `None` if they are not all in the arena.
     pub(crate) fn flush(&mut self, offset: u64, bytes: u64) -> Option<()> {
-        for at in (0..bytes).step_by(Cpu::LINE) {
+        for at in (0..bytes).step_by(Cpu::LINE_BYTES) {
             let at = self.cell(offset.checked_add(at)? / LINK_BYTES * LINK_BYTES)?;
             self.flush_cell(at);
         }

@@ -33,7 +33,7 @@ pub(crate) struct Evidence {
 /// Collects everything that reveals a hypervisor or a binary translator.
 pub(crate) fn gather(root: &Root) -> Evidence {
     let elf = running_elf(root);
-    let tree = strings(root, &format!("{TREE}/compatible"));
+    let tree = strings(root, &format!("{DEVICETREE}/compatible"));
     let dmi = dmi(root);
     let words = |text: &Option<String>| text.clone().unwrap_or_default();
     Evidence {
@@ -42,14 +42,14 @@ pub(crate) fn gather(root: &Root) -> Evidence {
         interpreted: interpreted(root),
         hypervisor: root.text("/sys/hypervisor/type"),
         dmi,
-        tree_hypervisor: strings(root, &format!("{TREE}/hypervisor/compatible")),
+        tree_hypervisor: strings(root, &format!("{DEVICETREE}/hypervisor/compatible")),
         tree,
-        psci: strings(root, &format!("{TREE}/psci/method")),
+        psci: strings(root, &format!("{DEVICETREE}/psci/method")),
     }
 }
 
 /// Path of the devicetree in `/proc`.
-const TREE: &str = "/proc/device-tree";
+const DEVICETREE: &str = "/proc/device-tree";
 
 /// Reads a devicetree property of strings, separated by blanks.
 pub(crate) fn strings(root: &Root, path: &str) -> Option<String> {

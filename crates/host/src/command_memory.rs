@@ -8,7 +8,7 @@ use crate::process::address_room;
 use crate::procfs::Root;
 
 /// Limit if the free memory is unknown, bytes: every machine that was tried has more.
-const UNKNOWN_BYTES: u64 = 64 << 20;
+const UNKNOWN_LIMIT_BYTES: u64 = 64 << 20;
 
 /// Returns the memory that the command may take beyond what it has already: half of what is free now, of the system
 /// and of every control group, and no more than the process's own limits leave.
@@ -21,7 +21,7 @@ fn limit_below(root: &Root, process_limit: impl Fn(&Root) -> Option<(u64, &'stat
     let machine = match root.text("/proc/meminfo") {
         Some(_) => memory_limit(root, 0),
         None => MemoryLimit {
-            bytes: UNKNOWN_BYTES,
+            bytes: UNKNOWN_LIMIT_BYTES,
             limit: "what any machine has, because /proc/meminfo cannot be read".into(),
             source: CeilingSource::Unknown,
         },
@@ -49,7 +49,7 @@ mod tests {
         assert_eq!(limited.bytes, 40 << 20);
         assert!(limited.limit.starts_with("RLIMIT_AS"), "{}", limited.limit);
         let (_keep, root) = fixture::root(&[]);
-        assert_eq!(limit_below(&root, |_| None).bytes, UNKNOWN_BYTES);
+        assert_eq!(limit_below(&root, |_| None).bytes, UNKNOWN_LIMIT_BYTES);
         assert!(limit_below(&root, |_| None).limit.contains("/proc/meminfo"));
     }
 }

@@ -137,7 +137,7 @@ impl Presence {
             Presence::Absent => format!("load it: {LOAD}"),
             // The shell inserts the user's name, because records contain this text and are published.
             Presence::Denied(_) => "sudo groupadd --system --force fathom && sudo usermod -aG fathom $USER, with \
-                                    driver/70-fathom.rules in /etc/udev/rules.d and the driver loaded again, and log in \
+                                    driver/70-fathom.rules in /etc/udev/rules.d, load the driver again, and log in \
                                     again; or run as root"
                 .into(),
             Presence::Incompatible(_) => format!("load the driver of this version: sudo rmmod fathom; {LOAD}"),

@@ -291,7 +291,7 @@ impl Counters for Host {
 
 impl Maintain for Host {
     fn clean_invalidate(&mut self, offset: u64, bytes: u64) -> Result<(), Refusal> {
-        flushes(Cpu::FLUSHES)?;
+        flushes(Cpu::FLUSH_PERMITTED)?;
         let outside = || Refusal::new("the range is not mapped", "maintain what was mapped");
         self.memory.arena.flush(offset, bytes).ok_or_else(outside)
     }
@@ -378,7 +378,7 @@ impl Control for Host {
             ));
         }
         if controls.flush {
-            flushes(Cpu::FLUSHES)?;
+            flushes(Cpu::FLUSH_PERMITTED)?;
         }
         self.flush = controls.flush;
         Ok(())

@@ -33,7 +33,7 @@ const GRANULE_BYTES: u64 = 256 << 10;
 const DRIVER_BUFFER_BYTES: u64 = driver_buffer::MAX_BUFFER_BYTES * driver_buffer::ATTRIBUTES.len() as u64;
 
 /// Alignment of the arena if the kernel has no huge pages: the huge page size of most kernels.
-const ALIGN: u64 = 2 << 20;
+const DEFAULT_ALIGN_BYTES: u64 = 2 << 20;
 
 /// Memory of a host: an arena in two halves, one of base pages and one of huge pages.
 pub(crate) struct Memory {
@@ -71,7 +71,7 @@ impl Memory {
         driver: Presence,
     ) -> Result<Memory, Refusal> {
         let driver_buffer = DRIVER_BUFFER_BYTES + max_coloured_bytes(&driver);
-        let align = sizes.huge.unwrap_or(ALIGN).max(sizes.base).max(ALIGN);
+        let align = sizes.huge.unwrap_or(DEFAULT_ALIGN_BYTES).max(sizes.base).max(DEFAULT_ALIGN_BYTES);
         // Not limited by `max_bytes`: the first arena of a process sets the length of all (see `arena`), and
         // addresses cost nothing.
         let mut half = (memory_limit::total(&root) / 2).clamp(MIN_HALF_BYTES, MAX_HALF_BYTES);

@@ -88,9 +88,9 @@ pub(crate) struct Group {
 /// Limit and usage files of the two versions, and the keys of reclaimable page cache in `memory.stat`. Linux
 /// Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst. `memory.high` is not a hard limit, but a group
 /// above it is throttled, which would disturb the measurement.
-const V2: [(&str, &str, &str); 2] =
+const CGROUP_V2_FILES: [(&str, &str, &str); 2] =
     [("memory.max", "memory.current", "inactive_file"), ("memory.high", "memory.current", "inactive_file")];
-const V1: [(&str, &str, &str); 1] =
+const CGROUP_V1_FILES: [(&str, &str, &str); 1] =
     [("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")];
 
 /// Returns every memory limit of the control groups of this process, from its own group up to the root of the mounted
@@ -98,7 +98,7 @@ const V1: [(&str, &str, &str); 1] =
 pub(crate) fn groups(root: &Root) -> Vec<Group> {
     let mut groups = Vec::new();
     for (v2, up, directory) in directories(root, "memory") {
-        let files: &[(&'static str, &str, &str)] = if v2 { &V2 } else { &V1 };
+        let files: &[(&'static str, &str, &str)] = if v2 { &CGROUP_V2_FILES } else { &CGROUP_V1_FILES };
         for &(limit, usage, reclaimable) in files {
             groups.extend(group(root, up, &directory, limit, usage, reclaimable));
         }

@@ -9,8 +9,8 @@ pub(crate) const PREFIX: &str = "fathom.";
 
 /// Returns `fathom.PID.START.N`, the Nth name of this process. The start time guards against reused process ids.
 pub(crate) fn name(root: &Root) -> String {
-    static MADE: AtomicU32 = AtomicU32::new(0);
-    let (pid, n) = (std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+    static NAMES_MADE: AtomicU32 = AtomicU32::new(0);
+    let (pid, n) = (std::process::id(), NAMES_MADE.fetch_add(1, Ordering::Relaxed));
     format!("{PREFIX}{pid}.{}.{n}", started(root, pid).unwrap_or(0))
 }
 

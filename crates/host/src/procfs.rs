@@ -11,7 +11,7 @@ pub(crate) struct Root(PathBuf);
 
 /// Longest text that is read from one file, bytes. The longest file needed is `/proc/self/smaps` of a process with
 /// some hundred mappings at about 700 bytes each.
-const TEXT_LIMIT: u64 = 4 << 20;
+const MAX_TEXT_BYTES: u64 = 4 << 20;
 
 impl Root {
     /// Returns the root of the running system.
@@ -33,7 +33,7 @@ impl Root {
     /// Returns the text of a file without its final newlines; `None` if it cannot be read. Bytes that are not UTF-8
     /// are replaced: these files are ASCII, and a malformed one must not end the probe.
     pub(crate) fn text(&self, absolute: &str) -> Option<String> {
-        let raw = self.bytes(absolute, TEXT_LIMIT)?;
+        let raw = self.bytes(absolute, MAX_TEXT_BYTES)?;
         let text = String::from_utf8_lossy(&raw);
         Some(text.trim_end_matches(['\n', '\0']).to_owned())
     }

@@ -24,8 +24,8 @@ const PRIVATE_KEYS: [&str; 16] = [
     "rdinit",
 ];
 
-/// Returns a kernel command line without identifying data. Removed are values of [`PRIVATE_KEYS`] keys, words that contain
-/// the name `host`, values that look like UUIDs, hardware addresses, network addresses or serial numbers, and
+/// Returns a kernel command line without identifying data. Removed are values of [`PRIVATE_KEYS`] keys, words that
+/// contain the name `host`, values that look like UUIDs, hardware addresses, network addresses or serial numbers, and
 /// everything after `--`, which is for the first process and not for the kernel.
 pub(crate) fn command_line(line: &str, host: &str) -> String {
     let (kernel, init) = line.split_once(" -- ").map_or((line, false), |(kernel, _)| (kernel, true));

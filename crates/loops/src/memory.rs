@@ -10,10 +10,10 @@ use fathom_probe::machine::batch::unrolled;
 use crate::Instructions;
 
 /// Size of a cell, bytes.
-const CELL: u64 = 8;
+const CELL_BYTES: u64 = 8;
 
 /// Pairs of cells in one iteration of the loops of pairs.
-const PAIRS: u64 = UNROLL / 2;
+const PAIRS_PER_ITERATION: u64 = UNROLL / 2;
 
 /// Batch form of the stride, see [`fathom_probe::machine::batch::stride::body`]: `n` accesses from position `from`,
 /// of cells whose arena begins at `base`. Returns the sum of the loaded values (wraps), or `None` for an operation
@@ -25,7 +25,7 @@ const PAIRS: u64 = UNROLL / 2;
 /// for every `key` that is a multiple of 8 below `8 * KEYS`.
 #[inline(always)]
 pub unsafe fn sweep<I: Instructions>(base: *mut u8, sweep: &Sweep, from: u64, n: u64) -> Option<u64> {
-    if sweep.operation == Operation::Set && sweep.stride == CELL {
+    if sweep.operation == Operation::Set && sweep.stride == CELL_BYTES {
         // SAFETY: the caller's promise; the cells are contiguous.
         unsafe { set_parts::<I>(base, sweep, from, n) };
         return Some(0);
@@ -136,12 +136,12 @@ unsafe fn set<I: Instructions>(at: *mut u8, count: u64, value: u64) {
     if count % 2 == 1 {
         // SAFETY: the first of the caller's cells.
         unsafe { at.cast::<u64>().write_volatile(value) };
-        at = at.wrapping_add(CELL as usize);
+        at = at.wrapping_add(CELL_BYTES as usize);
     }
     // SAFETY: these are the caller's remaining cells, two per call.
-    unrolled::<PAIRS>(count / 2, || unsafe {
+    unrolled::<PAIRS_PER_ITERATION>(count / 2, || unsafe {
         I::store_pair(at, value);
-        at = at.wrapping_add(2 * CELL as usize);
+        at = at.wrapping_add(2 * CELL_BYTES as usize);
     });
 }
 
@@ -156,12 +156,12 @@ unsafe fn copy_neighbours<I: Instructions>(from: *const u8, to: *mut u8, count: 
     if count % 2 == 1 {
         // SAFETY: the first cell of each.
         unsafe { to.cast::<u64>().write_volatile(from.cast::<u64>().read_volatile()) };
-        (from, to) = (from.wrapping_add(CELL as usize), to.wrapping_add(CELL as usize));
+        (from, to) = (from.wrapping_add(CELL_BYTES as usize), to.wrapping_add(CELL_BYTES as usize));
     }
     // SAFETY: these are the remaining cells, two per call.
-    unrolled::<PAIRS>(count / 2, || unsafe {
+    unrolled::<PAIRS_PER_ITERATION>(count / 2, || unsafe {
         I::move_pair(from, to);
-        (from, to) = (from.wrapping_add(2 * CELL as usize), to.wrapping_add(2 * CELL as usize));
+        (from, to) = (from.wrapping_add(2 * CELL_BYTES as usize), to.wrapping_add(2 * CELL_BYTES as usize));
     });
 }
 

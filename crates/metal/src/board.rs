@@ -122,7 +122,7 @@ impl Board {
         }
     }
 
-    /// Returns the address of the arena's memory, of [`BYTES`](crate::windows::BYTES) bytes. The Pis' firmware
+    /// Returns the address of the arena's memory, of [`ARENA_BYTES`](crate::windows::ARENA_BYTES) bytes. The Pis' firmware
     /// reserves the top of the first GiB for the video core, or of 512 MiB on smaller boards (Pi 3A+, Zero 2 W):
     /// `gpu_mem` of config.txt, 64 or 76 MiB by default. The loaded image is in the first few MiB. So the second 128
     /// MiB belong to the core on every board, up to a `gpu_mem` of 256 on the smallest. The image checks this with
@@ -182,7 +182,7 @@ pub fn divisor(clock_hz: u32, baud: u32) -> Option<(u32, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::windows::BYTES;
+    use crate::windows::ARENA_BYTES;
 
     #[test]
     fn boards_are_told_apart_by_place_and_core() {
@@ -215,10 +215,10 @@ mod tests {
     fn the_arena_is_the_cores_on_the_smallest_board() {
         // 512 MiB, of which the video core has 256; the image and its memory are below the arena.
         for board in [Board::Pi3, Board::Pi4] {
-            assert!(board.arena() >= 64 << 20 && board.arena() + BYTES <= (512 - 256) << 20);
+            assert!(board.arena() >= 64 << 20 && board.arena() + ARENA_BYTES <= (512 - 256) << 20);
         }
         // `virt` with 512 MiB from 1 GiB on.
-        assert!(Board::Virt.arena() + BYTES <= (1 << 30) + (512 << 20));
+        assert!(Board::Virt.arena() + ARENA_BYTES <= (1 << 30) + (512 << 20));
     }
 
     #[test]

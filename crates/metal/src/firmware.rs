@@ -6,7 +6,7 @@
 use alloc::format;
 use alloc::string::String;
 
-use crate::windows::BYTES;
+use crate::windows::ARENA_BYTES;
 
 /// Words in a message.
 pub const WORDS: usize = 8;
@@ -38,14 +38,14 @@ pub fn parse_response(message: &[u32; WORDS]) -> Option<(u64, u64)> {
 /// Returns the reason, as a line for a terminal.
 pub fn check_arena(arena: u64, memory: Option<(u64, u64)>) -> Result<(), String> {
     let Some((base, bytes)) = memory else { return Ok(()) };
-    if base <= arena && arena + BYTES <= base + bytes {
+    if base <= arena && arena + ARENA_BYTES <= base + bytes {
         return Ok(());
     }
     Err(format!(
         "# the firmware gives this core {} MiB of memory from {base:#x}, and the arena is {} MiB from {arena:#x}: \
          set gpu_mem=64 in config.txt, and start again",
         bytes >> 20,
-        BYTES >> 20
+        ARENA_BYTES >> 20
     ))
 }
 

@@ -15,15 +15,15 @@
 //! (Documentation/arch/arm64/booting.rst): 64 bytes, with the size of the image in memory at 16 and `ARM\\x64` at 56.
 
 /// Offset of the block in the image, bytes.
-pub const OFFSET: usize = 64;
+pub const BLOCK_OFFSET: usize = 64;
 /// First bytes of the block.
 pub const MAGIC: [u8; 8] = *b"FATHOMPB";
 /// Version of this layout.
 pub const VERSION: u32 = 1;
 /// Size of the block, bytes.
-pub const BYTES: usize = 32;
+pub const BLOCK_BYTES: usize = 32;
 /// Offsets in the header of the image's memory size, and of the magic number with its value.
-const SIZE_AT: usize = 16;
+const MEMORY_SIZE_OFFSET: usize = 16;
 const HEADER_MAGIC: (usize, [u8; 4]) = (56, *b"ARM\x64");
 
 /// Parameters that can be changed in an image.
@@ -53,7 +53,9 @@ impl Parameters {
     /// # Errors
     /// Returns a message if there is no block of this version.
     pub fn of(image: &[u8]) -> Result<Parameters, &'static str> {
-        let block = image.get(OFFSET..OFFSET + BYTES).ok_or("the image is shorter than its header")?;
+        let block = image
+            .get(BLOCK_OFFSET..BLOCK_OFFSET + BLOCK_BYTES)
+            .ok_or("the image is shorter than its header")?;
         let word =
             |at: usize| block[at..at + 4].iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte));
         if block[..8] != MAGIC {
@@ -73,7 +75,7 @@ impl Parameters {
         Parameters::of(image)?;
         let modelled = u32::from(self.modelled);
         for (at, word) in [(12, self.baud), (16, self.silence_ms), (20, self.watch_ms), (28, modelled)] {
-            image[OFFSET + at..OFFSET + at + 4].copy_from_slice(&word.to_le_bytes());
+            image[BLOCK_OFFSET + at..BLOCK_OFFSET + at + 4].copy_from_slice(&word.to_le_bytes());
         }
         Ok(())
     }
@@ -85,7 +87,7 @@ impl Parameters {
 pub fn memory_bytes(image: &[u8]) -> Option<u64> {
     let (at, magic) = HEADER_MAGIC;
     (image.get(at..at + 4)? == magic).then_some(())?;
-    let size = image.get(SIZE_AT..SIZE_AT + 8)?;
+    let size = image.get(MEMORY_SIZE_OFFSET..MEMORY_SIZE_OFFSET + 8)?;
     Some(size.iter().rev().fold(0, |size, byte| size << 8 | u64::from(*byte)))
 }
 
@@ -93,7 +95,7 @@ pub fn memory_bytes(image: &[u8]) -> Option<u64> {
 #[must_use]
 pub fn code_bytes(image: &[u8]) -> Option<usize> {
     Parameters::of(image).ok()?;
-    let bytes = image.get(OFFSET + 24..OFFSET + 28)?;
+    let bytes = image.get(BLOCK_OFFSET + 24..BLOCK_OFFSET + 28)?;
     Some(bytes.iter().rev().fold(0, |word, byte| word << 8 | usize::from(*byte)))
 }
 
@@ -103,7 +105,7 @@ mod tests {
 
     fn image() -> [u8; 128] {
         let mut image = [0u8; 128];
-        image[SIZE_AT..SIZE_AT + 8].copy_from_slice(&0x12_3456u64.to_le_bytes());
+        image[MEMORY_SIZE_OFFSET..MEMORY_SIZE_OFFSET + 8].copy_from_slice(&0x12_3456u64.to_le_bytes());
         image[56..60].copy_from_slice(b"ARM\x64");
         image[64..72].copy_from_slice(&MAGIC);
         image[72..76].copy_from_slice(&VERSION.to_le_bytes());

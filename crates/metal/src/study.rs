@@ -7,7 +7,7 @@ use alloc::string::String;
 /// Rounds of read-modify-writes, as in the study.
 pub const ROUNDS: u64 = 20_000;
 /// Buffer sizes, bytes: that of the study's code, and the five lines of its text.
-pub const BUFFERS: [u64; 2] = [2560, 320];
+pub const BUFFER_BYTES: [u64; 2] = [2560, 320];
 
 /// One timed run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

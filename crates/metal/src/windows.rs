@@ -18,17 +18,17 @@ use crate::tables::{BLOCK_BYTES, EntrySize, Leaf};
 
 /// Size of the arena and of each window, bytes: the memory available on the smallest board
 /// (`crate::board::Board::arena`). It is the same on every board, so that equal offsets are equal places.
-pub const BYTES: u64 = 128 << 20;
+pub const ARENA_BYTES: u64 = 128 << 20;
 /// Number of blocks whose attribute is tracked.
-pub const BLOCKS: usize = (BYTES / BLOCK_BYTES) as usize;
+pub const BLOCKS: usize = (ARENA_BYTES / BLOCK_BYTES) as usize;
 /// Virtual address of the first window: above all identity mappings.
 pub const FIRST_ADDRESS: u64 = 0x10_0000_0000;
 /// Number of windows.
 pub const WINDOWS: u64 = 10;
 /// Size of all windows, bytes: the limit of offsets.
-pub const OFFSETS_END: u64 = WINDOWS * BYTES;
+pub const OFFSETS_END: u64 = WINDOWS * ARENA_BYTES;
 /// Number of tables for the windows: one for each started GiB of blocks, and one for each block of pages.
-pub const MAX_TABLES: usize = (OFFSETS_END.div_ceil(1 << 30)) as usize + 5 * BLOCKS;
+pub const WINDOW_TABLES: usize = (OFFSETS_END.div_ceil(1 << 30)) as usize + 5 * BLOCKS;
 
 /// Memory attribute of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +95,7 @@ impl Window {
             // The arena is physically contiguous, so that each page has the colour of its offset.
             Pages::Base | Pages::Coloured => WINDOWS / 2,
         };
-        (half + self.attribute.place()) * BYTES
+        (half + self.attribute.place()) * ARENA_BYTES
     }
 
     /// Returns the size of its entries.
@@ -120,11 +120,12 @@ impl Window {
     pub fn place(self, request: &MapRequest) -> Result<Mapping, Refusal> {
         let page = self.entry_size().bytes();
         let rounded = request.bytes.checked_next_multiple_of(page);
-        let Some(bytes) = rounded.filter(|&bytes| request.bytes > 0 && bytes <= BYTES) else {
-            let reason = alloc::format!("{} bytes do not fit the {BYTES} bytes of the arena", request.bytes);
-            return Err(Refusal::new(reason, alloc::format!("request 1 to {BYTES} bytes")));
+        let Some(bytes) = rounded.filter(|&bytes| request.bytes > 0 && bytes <= ARENA_BYTES) else {
+            let reason =
+                alloc::format!("{} bytes do not fit the {ARENA_BYTES} bytes of the arena", request.bytes);
+            return Err(Refusal::new(reason, alloc::format!("request 1 to {ARENA_BYTES} bytes")));
         };
-        let places = (BYTES - bytes) / page + 1;
+        let places = (ARENA_BYTES - bytes) / page + 1;
         Ok(Mapping { base: self.start() + mix(request.place) % places * page, bytes, page_bytes: page })
     }
 }
@@ -132,7 +133,7 @@ impl Window {
 /// Returns the index of the block of memory at an offset.
 #[must_use]
 pub fn block_of(offset: u64) -> usize {
-    (offset % BYTES / BLOCK_BYTES) as usize
+    (offset % ARENA_BYTES / BLOCK_BYTES) as usize
 }
 
 /// Maintenance that a block needs before it is used.
@@ -231,22 +232,28 @@ mod tests {
     #[test]
     fn the_first_cell_is_write_back_and_windows_lie_side_by_side() {
         let starts: Vec<u64> = Window::all().map(Window::start).collect();
-        assert_eq!(starts, (0..WINDOWS).map(|n| n * BYTES).collect::<Vec<u64>>());
+        assert_eq!(starts, (0..WINDOWS).map(|n| n * ARENA_BYTES).collect::<Vec<u64>>());
         assert_eq!(Window::all().next().unwrap().attribute, WindowAttribute::Named(Attribute::WriteBack));
     }
 
     #[test]
     fn the_pool_holds_all_windows_and_every_offset_leads_to_its_memory() {
-        let mut pool = vec![Table([7; ENTRIES]); 1 + MAX_TABLES];
+        let mut pool = vec![Table([7; ENTRIES]); 1 + WINDOW_TABLES];
         let mut tables = Tables::new(&mut pool, 0x20_0000).unwrap();
         for window in Window::all() {
             tables
-                .map(FIRST_ADDRESS + window.start(), 0x0800_0000, BYTES, window.leaf(), window.entry_size())
+                .map(
+                    FIRST_ADDRESS + window.start(),
+                    0x0800_0000,
+                    ARENA_BYTES,
+                    window.leaf(),
+                    window.entry_size(),
+                )
                 .unwrap();
         }
-        assert_eq!(tables.used(), 1 + MAX_TABLES);
+        assert_eq!(tables.used(), 1 + WINDOW_TABLES);
         for window in Window::all() {
-            for at in [0, 8, PAGE_BYTES, BLOCK_BYTES - 8, BLOCK_BYTES, BYTES - 8] {
+            for at in [0, 8, PAGE_BYTES, BLOCK_BYTES - 8, BLOCK_BYTES, ARENA_BYTES - 8] {
                 let walked = tables.walk(FIRST_ADDRESS + window.start() + at).unwrap();
                 assert_eq!((walked.pa, walked.entry_size), (0x0800_0000 + at, window.entry_size()));
                 assert_eq!(walked.leaf, window.leaf());
@@ -267,16 +274,16 @@ mod tests {
                 let mapping = window.place(&request(3 * BLOCK_BYTES - 5, place, pages)).unwrap();
                 assert_eq!(Ok(mapping), window.place(&request(3 * BLOCK_BYTES - 5, place, pages)));
                 assert!(mapping.base >= window.start());
-                assert!(mapping.base + mapping.bytes <= window.start() + BYTES);
+                assert!(mapping.base + mapping.bytes <= window.start() + ARENA_BYTES);
                 assert!(mapping.base.is_multiple_of(mapping.page_bytes));
                 seen.push(mapping.base);
             }
             seen.sort_unstable();
             seen.dedup();
             assert!(seen.len() > 50, "places are spread: {}", seen.len());
-            let all = window.place(&request(BYTES, 9, pages)).unwrap();
-            assert_eq!((all.base, all.bytes), (window.start(), BYTES));
-            for none in [0, BYTES + 1, u64::MAX] {
+            let all = window.place(&request(ARENA_BYTES, 9, pages)).unwrap();
+            assert_eq!((all.base, all.bytes), (window.start(), ARENA_BYTES));
+            for none in [0, ARENA_BYTES + 1, u64::MAX] {
                 assert!(window.place(&request(none, 0, pages)).is_err());
             }
         }
@@ -300,7 +307,7 @@ mod tests {
         // The block is used in every window.
         assert!(
             blocks.is_used(0)
-                && blocks.is_used(9 * BYTES + BLOCK_BYTES - 8)
+                && blocks.is_used(9 * ARENA_BYTES + BLOCK_BYTES - 8)
                 && !blocks.is_used(2 * BLOCK_BYTES)
         );
     }
@@ -329,7 +336,7 @@ mod tests {
         };
         assert_eq!(of(0, PAGE_BYTES), [0]);
         assert_eq!(of(BLOCK_BYTES - PAGE_BYTES, 2 * PAGE_BYTES), [0, 1]);
-        assert_eq!(of(7 * BYTES + BLOCK_BYTES - PAGE_BYTES, BLOCK_BYTES + 2 * PAGE_BYTES), [0, 1, 2]);
-        assert_eq!(of(2 * BYTES, BYTES).len(), BLOCKS);
+        assert_eq!(of(7 * ARENA_BYTES + BLOCK_BYTES - PAGE_BYTES, BLOCK_BYTES + 2 * PAGE_BYTES), [0, 1, 2]);
+        assert_eq!(of(2 * ARENA_BYTES, ARENA_BYTES).len(), BLOCKS);
     }
 }

@@ -67,10 +67,10 @@ pub(crate) trait Architecture: Instructions {
     const COUNTER: &'static str;
 
     /// Smallest data line of any of its caches, bytes: the stride of flushes over a buffer.
-    const LINE: usize;
+    const LINE_BYTES: usize;
 
     /// Whether user space may flush lines; if not, the reason.
-    const FLUSHES: Result<(), &'static str> = Ok(());
+    const FLUSH_PERMITTED: Result<(), &'static str> = Ok(());
 
     /// Whether caches are coherent with DMA on every machine.
     const COHERENT_DMA: bool;
@@ -103,7 +103,7 @@ pub(crate) trait Architecture: Instructions {
 
     /// Cleans and invalidates the line of `at` in all caches to the point of memory. It is complete after
     /// [`Architecture::flush_barrier`], which completes any number of flushes. Does nothing if user space may not
-    /// flush ([`Architecture::FLUSHES`]).
+    /// flush ([`Architecture::FLUSH_PERMITTED`]).
     ///
     /// # Safety
     /// There is a readable byte at `at`.
@@ -222,14 +222,14 @@ mod tests {
         let mut memory: Vec<u64> = (0..1024).collect();
         let bytes = size_of_val(memory.as_slice());
         let start: *mut u8 = memory.as_mut_ptr().cast();
-        for at in (0..bytes).step_by(Cpu::LINE) {
+        for at in (0..bytes).step_by(Cpu::LINE_BYTES) {
             // SAFETY: the byte is one of this memory.
             unsafe { Cpu::flush_line(start.wrapping_add(at)) };
         }
         Cpu::flush_barrier();
         Cpu::order();
         assert!(memory.iter().copied().eq(0..1024));
-        assert!(Cpu::LINE.is_power_of_two() && Cpu::LINE >= 8);
+        assert!(Cpu::LINE_BYTES.is_power_of_two() && Cpu::LINE_BYTES >= 8);
     }
 
     #[test]

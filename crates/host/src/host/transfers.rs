@@ -203,7 +203,7 @@ impl Link {
         let memory = self.buffer.as_mut().unwrap_or(&mut self.packet);
         let bytes = size_of_val(memory.as_slice());
         let start: *mut u8 = memory.as_mut_ptr().cast();
-        for at in (0..bytes).step_by(Cpu::LINE) {
+        for at in (0..bytes).step_by(Cpu::LINE_BYTES) {
             // SAFETY: the byte is one of this memory, which is borrowed here; a flush changes no contents.
             unsafe { Cpu::flush_line(start.wrapping_add(at)) };
         }

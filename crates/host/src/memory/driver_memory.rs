@@ -13,7 +13,7 @@ use crate::placement;
 
 /// Share of the driver's memory limit for coloured pages: a half. Each attribute may take an eighth
 /// (`driver_buffer`), which leaves memory for the driver's recorder and for other processes.
-const COLOURED_SHARE: u64 = 2;
+const COLOURED_LIMIT_DIVISOR: u64 = 2;
 
 /// Extra blocks beyond those that a request needs. Its seed chooses among them, which gives other frames and other
 /// sets of a larger cache.
@@ -31,7 +31,7 @@ pub(super) struct Coloured {
 /// Returns the maximum size of all coloured pages, bytes.
 pub(super) fn max_coloured_bytes(driver: &Presence) -> u64 {
     let Presence::Available(driver) = driver else { return 0 };
-    driver.limit() / COLOURED_SHARE / COLOUR_SPAN * COLOUR_SPAN
+    driver.limit() / COLOURED_LIMIT_DIVISOR / COLOUR_SPAN * COLOUR_SPAN
 }
 
 impl Coloured {

@@ -9,7 +9,7 @@ const IN_INTERRUPT: u64 = 0x08 | 0x10 | 0x40;
 
 /// Bits of `prev_state` of a thread that sleeps. The next higher bit marks a preempted thread (`TASK_REPORT_IDLE` and
 /// `TASK_REPORT_MAX`, Linux, include/linux/sched.h).
-const ASLEEP: u64 = 0xff;
+const SLEEP_STATES: u64 = 0xff;
 
 /// Bytes of a name that are kept: a thread's has 15 and a terminator (`TASK_COMM_LEN`); an interrupt's is cut.
 const NAME_BYTES: usize = 16;
@@ -192,7 +192,7 @@ impl EventKinds {
             EventKind::Waking { tid } => TraceEvent::Waking { tid: short(tid)? },
             EventKind::Switch { prev, state, next } => TraceEvent::Switch {
                 prev: thread(prev)?,
-                sleeps: number(state)? & ASLEEP != 0,
+                sleeps: number(state)? & SLEEP_STATES != 0,
                 next: thread(next)?,
             },
             EventKind::Irq { number, name } => {

@@ -68,8 +68,8 @@ impl Drop for Instance {
 /// Separator before the settings in an instance's name.
 const OSNOISE: &str = ".osnoise.";
 
-/// Maximum length of a CPU list in a name with everything else (`NAME_MAX` is 255).
-const MAX_CPU_LIST: usize = 180;
+/// Maximum length of the settings in a name, bytes (`NAME_MAX` is 255).
+const MAX_SETTINGS_BYTES: usize = 180;
 
 impl Osnoise {
     /// Returns the current settings; `None` if their format is unknown, or too long for a name.
@@ -84,7 +84,7 @@ impl Osnoise {
             !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || more.contains(c))
         };
         let validated = digits(&self.period, "") && digits(&self.cpus, ",-");
-        (validated && self.period.len() + self.cpus.len() <= MAX_CPU_LIST).then_some(self)
+        (validated && self.period.len() + self.cpus.len() <= MAX_SETTINGS_BYTES).then_some(self)
     }
 
     /// Returns the settings as the end of an instance's name.

@@ -55,7 +55,8 @@ enter:
     cmp     x19, #3
     b.ne    7f
     // Before that the core must be coherent: CPUECTLR_EL1.SMPEN (DDI 0500J and 100095, "CPU Extended Control
-    // Register"). That register is implementation defined: it is written on the Pis only (below 1 GiB), and on cores that have it.
+    // Register"). That register is implementation defined: it is written on the
+    // Pis only (below 1 GiB), and on cores that have it.
     adrp    x0, start
     lsr     x0, x0, #30
     cbnz    x0, 5f

@@ -9,10 +9,10 @@ use linked_list_allocator::Heap;
 use super::CoreCell;
 
 /// Size, bytes: a thousand samples with their lines need some hundred KiB, the longest list of cells 16 KiB.
-const BYTES: usize = 2 << 20;
+const HEAP_BYTES: usize = 2 << 20;
 
 #[repr(C, align(4096))]
-struct Memory(MaybeUninit<[u8; BYTES]>);
+struct Memory(MaybeUninit<[u8; HEAP_BYTES]>);
 
 #[unsafe(link_section = ".noinit")]
 static MEMORY: CoreCell<Memory> = CoreCell::new(Memory(MaybeUninit::uninit()));
@@ -30,7 +30,7 @@ pub(super) unsafe fn begin() {
     let mut heap = Heap::empty();
     // SAFETY: the memory belongs to `MEMORY` alone, and by the caller's promise no part of it is in use.
     unsafe {
-        heap.init(MEMORY.get().cast(), BYTES);
+        heap.init(MEMORY.get().cast(), HEAP_BYTES);
         *GLOBAL.0.get() = heap;
     }
 }

@@ -7,14 +7,15 @@ use super::{CoreCell, Image, cache, mrs, msr};
 use crate::board::Board;
 use crate::registers::{self, Par};
 use crate::tables::{BLOCK_BYTES, EntrySize, Leaf, PAGE_BYTES, Table, Tables};
-use crate::windows::{BYTES, FIRST_ADDRESS, MAX_TABLES, Window};
+use crate::windows::{ARENA_BYTES, FIRST_ADDRESS, WINDOW_TABLES, Window};
 use fathom_probe::machine::Attribute;
 
 /// Tables in addition to the windows': the root, two GiB of blocks, and the pages of an image of up to 24 MiB.
 const OTHER_TABLES: usize = 16;
 
 #[unsafe(link_section = ".noinit")]
-static POOL: CoreCell<MaybeUninit<[Table; MAX_TABLES + OTHER_TABLES]>> = CoreCell::new(MaybeUninit::uninit());
+static POOL: CoreCell<MaybeUninit<[Table; WINDOW_TABLES + OTHER_TABLES]>> =
+    CoreCell::new(MaybeUninit::uninit());
 
 /// Builds the tables and enables translation and caches.
 ///
@@ -69,7 +70,7 @@ fn map(tables: &mut Tables<'_>, image: &Image, board: Board) -> Result<(), &'sta
         tables.map(
             FIRST_ADDRESS + window.start(),
             board.arena(),
-            BYTES,
+            ARENA_BYTES,
             window.leaf(),
             window.entry_size(),
         )?;
@@ -99,7 +100,7 @@ pub(super) fn set_walks(walks: u64) {
     // SAFETY: only the attribute of walks changes (TCR_EL1.IRGN0, ORGN0). Walks with another attribute read the
     // tables as written, after the caches have been cleaned and invalidated; the tables are not written after that.
     unsafe {
-        cache::clean_invalidate(at, size_of::<[Table; MAX_TABLES + OTHER_TABLES]>() as u64);
+        cache::clean_invalidate(at, size_of::<[Table; WINDOW_TABLES + OTHER_TABLES]>() as u64);
         msr!("tcr_el1", registers::tcr(walks, mrs!("id_aa64mmfr0_el1") & 0xf));
         asm!("dsb sy", "isb", "tlbi vmalle1", "dsb sy", "isb");
     }

@@ -92,7 +92,7 @@ impl Image {
 
     /// Reads the parameters from memory: they may have been changed since this was compiled.
     fn parameters(&self) -> Parameters {
-        let mut head = [0u8; parameters::OFFSET + parameters::BYTES];
+        let mut head = [0u8; parameters::BLOCK_OFFSET + parameters::BLOCK_BYTES];
         for (at, byte) in head.iter_mut().enumerate() {
             // SAFETY: the image's first page, which is not written after it was loaded.
             *byte = unsafe { (&raw const __start).add(at).read_volatile() };

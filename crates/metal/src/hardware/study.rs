@@ -8,7 +8,7 @@ use fathom_probe::machine::{Attribute, ClockTrust, Machine, MapRequest, Operatio
 use super::metal::Metal;
 use super::{boot_state, clock, mrs, uart};
 use crate::registers;
-use crate::study::{BUFFERS, ROUNDS, Run, head, ratio};
+use crate::study::{BUFFER_BYTES, ROUNDS, Run, head, ratio};
 use crate::windows::FIRST_ADDRESS;
 
 /// Runs the study, unless input arrives; then returns to the server.
@@ -16,7 +16,7 @@ pub(super) fn run(metal: &mut Metal) {
     let is_hardware = metal.trust() == ClockTrust::Real;
     let core = registers::core(mrs!("midr_el1"));
     uart::line(&head(boot_state().board.name(), &core, is_hardware, metal.is_coherent()));
-    for bytes in BUFFERS {
+    for bytes in BUFFER_BYTES {
         let mut runs = [None; 2];
         for (run, attribute) in runs.iter_mut().zip([Attribute::NormalNc, Attribute::WriteBack]) {
             if uart::pending() {

@@ -11,8 +11,8 @@ global_asm!(
     .balign 2048
     .global vectors
 vectors:
-    // 16 entries, 128 bytes each (DDI 0487, "Exception vectors"). Nothing is saved, because no handler returns. The stack may
-    // be the cause, so there is a separate one.
+    // 16 entries, 128 bytes each (DDI 0487, "Exception vectors"). Nothing is saved, because no handler returns. The
+    // stack may be the cause, so there is a separate one.
     .set    entry, 0
     .rept   16
     .balign 128

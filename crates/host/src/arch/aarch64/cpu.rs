@@ -15,7 +15,7 @@ impl Architecture for Cpu {
     const PROGRAM: Program = AARCH64;
     const COUNTER: &'static str = "cntvct";
     /// The line of all of Arm's own cores. Longer lines are flushed more than once.
-    const LINE: usize = 64;
+    const LINE_BYTES: usize = 64;
     /// User space cannot detect whether a machine's caches are coherent with DMA.
     const COHERENT_DMA: bool = false;
     /// The vDSO does not provide it, and musl uses a system call.

@@ -75,7 +75,7 @@ impl Instructions for Cpu {
 impl Architecture for Cpu {
     const PROGRAM: Program = X86_64;
     const COUNTER: &'static str = "tsc";
-    const LINE: usize = 64;
+    const LINE_BYTES: usize = 64;
     /// Intel SDM volume 3, 11.3; without an IOMMU's tables.
     const COHERENT_DMA: bool = true;
     /// The vDSO provides it, and every C library uses that.
