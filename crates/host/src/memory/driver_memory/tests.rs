@@ -32,7 +32,7 @@ fn coloured_pages_are_the_driver_s_to_give() {
         assert!(driver_buffer.expect_err("of another attribute").remedy.contains("page=base"));
     }
     let shared = open_with(&root, Presence::Absent).map_shared(&request(8192, Attribute::WriteBack), 1);
-    assert!(shared.expect_err("they have frames of their own").remedy.contains("page=base"));
+    assert!(shared.expect_err("they have separate frames").remedy.contains("page=base"));
 }
 
 /// A host's arena has room for the driver's memory only if there is a driver: unused addresses count against address
