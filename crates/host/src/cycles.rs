@@ -23,19 +23,19 @@ pub(crate) struct Cycles {
     /// Source of the right, as text.
     pub(crate) how: String,
     reader: <Counter as CycleCounter>::Reader,
-    right: Right,
+    right: GrantedRight,
 }
 
 /// Source of the right.
 #[derive(Debug)]
-enum Right {
+enum GrantedRight {
     Kernel(<Counter as CycleCounter>::Grant),
-    Driver(Grant),
+    Driver(DriverGrant),
 }
 
 /// The driver's grant, returned when this is dropped.
 #[derive(Debug)]
-struct Grant(Rc<Driver>);
+struct DriverGrant(Rc<Driver>);
 
 /// Maximum sleeps in which the thread is switched out and in again, which restores the right.
 const MAX_RETRIES: u32 = 3;
@@ -64,8 +64,10 @@ impl Cycles {
         let reader =
             prepared.map_err(|error| format!("an illegal instruction cannot be caught ({error})"))?;
         let (right, how) = match Counter::grant(root, cpu) {
-            Ok((grant, how)) => (Right::Kernel(grant), how),
-            Err(why) => driver_grant(driver, cpu, &why).map(|(grant, how)| (Right::Driver(grant), how))?,
+            Ok((grant, how)) => (GrantedRight::Kernel(grant), how),
+            Err(why) => {
+                driver_grant(driver, cpu, &why).map(|(grant, how)| (GrantedRight::Driver(grant), how))?
+            }
         };
         let cycles = Cycles { how, reader, right };
         check_counter(reader).map(|()| cycles)
@@ -89,8 +91,10 @@ impl Cycles {
 
     fn in_force(&self) -> bool {
         match &self.right {
-            Right::Kernel(grant) => Counter::in_force(grant),
-            Right::Driver(Grant(driver)) => driver.counters_state().is_ok_and(|state| state.in_force),
+            GrantedRight::Kernel(grant) => Counter::in_force(grant),
+            GrantedRight::Driver(DriverGrant(driver)) => {
+                driver.counters_state().is_ok_and(|state| state.in_force)
+            }
         }
     }
 
@@ -120,8 +124,8 @@ impl Cycles {
     /// Returns a [`Refusal`] if it does.
     pub(crate) fn check_events_permitted(&self) -> Result<(), Refusal> {
         match &self.right {
-            Right::Kernel(_) => Ok(()),
-            Right::Driver(_) => Err(Refusal::new(
+            GrantedRight::Kernel(_) => Ok(()),
+            GrantedRight::Driver(_) => Err(Refusal::new(
                 format!(
                     "the cycle counter is the clock, {}, and a perf event would revoke the right",
                     self.how
@@ -133,11 +137,11 @@ impl Cycles {
 }
 
 /// Returns the driver's grant, if the kernel does not grant the right (`why`), with its source as text.
-fn driver_grant(driver: &Presence, cpu: u32, why: &str) -> Result<(Grant, String), String> {
+fn driver_grant(driver: &Presence, cpu: u32, why: &str) -> Result<(DriverGrant, String), String> {
     match driver {
         Presence::Available(driver) => {
             let granted = driver.counters_on().map_err(|refusal| format!("{why}, and {}", refusal.reason))?;
-            let grant = Grant(Rc::clone(driver));
+            let grant = DriverGrant(Rc::clone(driver));
             if !granted.in_force || granted.cpu != cpu {
                 return Err(format!("{why}, and the driver's grant is not in force"));
             }
@@ -153,7 +157,7 @@ fn driver_grant(driver: &Presence, cpu: u32, why: &str) -> Result<(Grant, String
     }
 }
 
-impl Drop for Grant {
+impl Drop for DriverGrant {
     fn drop(&mut self) {
         // If the right is already gone, this does nothing.
         let _ = self.0.counters_off();

@@ -34,7 +34,7 @@ const CLASSES: [&str; 2] = ["u-dma-buf", "udmabuf"];
 pub(crate) struct BufferDevice {
     /// Name for the record: `u-dma-buf udmabuf0 (sync_mode 2)`.
     pub(crate) name: String,
-    kind: Kind,
+    kind: BufferKind,
     /// Size of the buffer; of a heap or of Fathom's driver, the maximum that is requested.
     pub(crate) bytes: u64,
     /// Physical address of the first byte, if it is reported.
@@ -42,7 +42,7 @@ pub(crate) struct BufferDevice {
 }
 
 #[derive(Debug)]
-enum Kind {
+enum BufferKind {
     /// Fathom's driver, and the attribute to request.
     Fathom(Rc<Driver>, Attribute),
     /// Device file of a u-dma-buf.
@@ -112,7 +112,7 @@ pub(crate) fn find(root: &Root, fathom: &Presence, attribute: Attribute) -> Opti
     if let Presence::Available(driver) = fathom
         && driver.provides(attribute)
     {
-        let kind = Kind::Fathom(Rc::clone(driver), attribute);
+        let kind = BufferKind::Fathom(Rc::clone(driver), attribute);
         // An eighth: other buffers and users share the driver's limit, see `memory::driver_memory`.
         let bytes = (driver.limit() / 8).clamp(MIN_BUFFER_BYTES, MAX_BUFFER_BYTES);
         return Some(BufferDevice { name: driver::NAME.into(), kind, bytes, pa: None });
@@ -124,7 +124,7 @@ pub(crate) fn find(root: &Root, fathom: &Presence, attribute: Attribute) -> Opti
             let heaps = root.names("/dev/dma_heap");
             let uncached = |name: &String| attribute == Attribute::NormalNc && name.ends_with("uncached");
             let name = heaps.into_iter().find(uncached)?;
-            let kind = Kind::Heap(format!("/dev/dma_heap/{name}"));
+            let kind = BufferKind::Heap(format!("/dev/dma_heap/{name}"));
             Some(BufferDevice { name: format!("dma-heap {name}"), kind, bytes: MAX_BUFFER_BYTES, pa: None })
         })
 }
@@ -138,7 +138,7 @@ fn buffers(root: &Root) -> impl Iterator<Item = (u64, BufferDevice)> + '_ {
             let bytes = root.number(&file("size"))?;
             let pa = root.text(&file("phys_addr"));
             let pa = pa.and_then(|pa| u64::from_str_radix(pa.trim().trim_start_matches("0x"), 16).ok());
-            let kind = Kind::Buffer(format!("/dev/{name}"));
+            let kind = BufferKind::Buffer(format!("/dev/{name}"));
             Some((
                 mode,
                 BufferDevice { name: format!("u-dma-buf {name} (sync_mode {mode})"), kind, bytes, pa },
@@ -182,7 +182,7 @@ pub(crate) fn refusal(root: &Root, fathom: &Presence, attribute: Attribute) -> R
         ),
     };
     match buffers(root).next() {
-        Some((other, BufferDevice { name, kind: Kind::Buffer(device), .. })) => {
+        Some((other, BufferDevice { name, kind: BufferKind::Buffer(device), .. })) => {
             let node = device.trim_start_matches("/dev/").to_owned();
             let class = CLASSES.iter().find(|c| root.names(&format!("/sys/class/{c}")).contains(&node));
             let class = class.copied().unwrap_or(CLASSES[0]);
@@ -213,11 +213,11 @@ impl BufferDevice {
     /// Opens a buffer of `bytes` bytes. Fathom's driver may provide fewer.
     pub(crate) fn open(&self, root: &Root, bytes: u64) -> Result<BufferSource, Refusal> {
         let file = match &self.kind {
-            Kind::Fathom(driver, attribute) => {
+            BufferKind::Fathom(driver, attribute) => {
                 return Ok(BufferSource::Region(driver.region_up_to(bytes, *attribute)?));
             }
-            Kind::Buffer(path) => open_locked(root, path),
-            Kind::Heap(path) => File::open(root.path(path)).and_then(|heap| allocate(&heap, bytes)),
+            BufferKind::Buffer(path) => open_locked(root, path),
+            BufferKind::Heap(path) => File::open(root.path(path)).and_then(|heap| allocate(&heap, bytes)),
         };
         file.map(BufferSource::File).map_err(|error| self.operation_failed("cannot be opened", &error))
     }

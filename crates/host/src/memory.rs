@@ -16,7 +16,7 @@ use crate::procfs::Root;
 
 mod driver_memory;
 
-use driver_memory::{Coloured, max_coloured_bytes};
+use driver_memory::{ColouredPages, max_coloured_bytes};
 
 /// Maximum size of one half of the arena, bytes: four times the largest last-level cache on sale (1.1 GiB of AMD's
 /// 9684X, all parts together) and a margin. A reservation costs addresses only.
@@ -57,7 +57,7 @@ pub(crate) struct Memory {
     /// Fathom's driver.
     driver: Presence,
     /// Coloured pages from the driver.
-    coloured: Coloured,
+    coloured: ColouredPages,
     /// How the latest mapping of shared pages was verified.
     pub(crate) shared: Option<&'static str>,
 }
@@ -113,7 +113,7 @@ impl Memory {
             lock_refusal: None,
             driver_buffer: Vec::new(),
             driver,
-            coloured: Coloured::within(2 * half + DRIVER_BUFFER_BYTES..2 * half + driver_buffer),
+            coloured: ColouredPages::within(2 * half + DRIVER_BUFFER_BYTES..2 * half + driver_buffer),
             shared: None,
         })
     }

@@ -74,7 +74,7 @@ pub(crate) fn total(root: &Root) -> u64 {
 
 /// A control group with a memory limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Group {
+pub(crate) struct GroupLimit {
     /// Levels above the process's own group.
     pub(crate) up: usize,
     /// File that holds the limit.
@@ -95,7 +95,7 @@ const CGROUP_V1_FILES: [(&str, &str, &str); 1] =
 
 /// Returns every memory limit of the control groups of this process, from its own group up to the root of the mounted
 /// hierarchy.
-pub(crate) fn groups(root: &Root) -> Vec<Group> {
+pub(crate) fn groups(root: &Root) -> Vec<GroupLimit> {
     let mut groups = Vec::new();
     for (v2, up, directory) in directories(root, "memory") {
         let files: &[(&'static str, &str, &str)] = if v2 { &CGROUP_V2_FILES } else { &CGROUP_V1_FILES };
@@ -185,7 +185,7 @@ fn group(
     file: &'static str,
     usage: &str,
     reclaimable: &str,
-) -> Option<Group> {
+) -> Option<GroupLimit> {
     let limit = root.number(&format!("{directory}/{file}"))?;
     // v1 writes "no limit" as LONG_MAX rounded down to a page; no machine has 2^62 bytes.
     if limit >= 1 << 62 {
@@ -196,7 +196,7 @@ fn group(
     let cache =
         stat.lines().find_map(|line| line.strip_prefix(reclaimable)?.trim().parse::<u64>().ok()).unwrap_or(0);
     let room = limit.saturating_sub(used.saturating_sub(cache));
-    Some(Group { up, file, limit, room })
+    Some(GroupLimit { up, file, limit, room })
 }
 
 #[cfg(test)]

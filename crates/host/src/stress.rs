@@ -62,12 +62,12 @@ pub(crate) struct Stressors {
     /// Maximum memory to take, bytes.
     max_bytes: Option<u64>,
     supervisor: Supervisor,
-    running: Option<Running>,
+    running: Option<RunningLoad>,
     /// The workers' share of the caches when they were last confined.
     pub(crate) share: Option<String>,
 }
 
-struct Running {
+struct RunningLoad {
     load: Load,
     slots: Slots,
     workers: Vec<Worker>,
@@ -133,7 +133,7 @@ impl Stressors {
         let directory = directory(load)?;
         let count = load.stressors.iter().map(|s| s.workers as usize).sum();
         let (slots, file) = Slots::new(count).map_err(|e| cannot_start(&e))?;
-        let mut running = Running {
+        let mut running = RunningLoad {
             load: load.clone(),
             slots,
             workers: Vec::new(),
@@ -194,7 +194,7 @@ impl Stressors {
         program: &[String],
         directory: &std::path::Path,
         file: &std::fs::File,
-        running: &mut Running,
+        running: &mut RunningLoad,
     ) -> Result<(), Refusal> {
         let load = running.load.clone();
         let stressors = load.stressors.iter().enumerate();
@@ -264,7 +264,7 @@ impl Stressors {
     }
 
     /// Ends the remaining workers.
-    fn end(&self, running: &mut Running) {
+    fn end(&self, running: &mut RunningLoad) {
         self.supervisor.unwatch(running.workers.iter().map(|w| &w.child));
         end(&mut running.workers);
         running.files.drain(..).for_each(|file| self.supervisor.removed(&file));
@@ -282,7 +282,7 @@ impl Drop for Stressors {
     }
 }
 
-impl Running {
+impl RunningLoad {
     /// Returns the counts of each stressor's workers since they were started.
     fn counts(&self) -> Vec<LoadStats> {
         let rows = 0..self.load.stressors.len();

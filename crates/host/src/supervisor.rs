@@ -24,9 +24,9 @@ const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
 
 /// The supervisor, and the reaper that it watches.
 #[derive(Clone)]
-pub(crate) struct Supervisor(Arc<Shared>);
+pub(crate) struct Supervisor(Arc<SupervisorInner>);
 
-struct Shared {
+struct SupervisorInner {
     state: Mutex<State>,
     /// Event that wakes the thread when the list of processes has changed.
     changed: Option<OwnedFd>,
@@ -39,12 +39,12 @@ struct Shared {
 #[derive(Default)]
 struct State {
     thread_started: bool,
-    watched: Vec<Watched>,
+    watched: Vec<WatchedProcess>,
     reaper: Option<Reaper>,
     held: Vec<OwnedResource>,
 }
 
-struct Watched {
+struct WatchedProcess {
     pid: Pid,
     name: String,
     /// Readable when the process has ended.
@@ -55,7 +55,7 @@ impl Supervisor {
     /// Creates a supervisor. Its thread starts with the first watched process.
     pub(crate) fn new(reaper: Option<Vec<String>>, cpus: Vec<u32>) -> Supervisor {
         let changed = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).ok();
-        Supervisor(Arc::new(Shared { state: Mutex::default(), changed, reaper, cpus }))
+        Supervisor(Arc::new(SupervisorInner { state: Mutex::default(), changed, reaper, cpus }))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -67,7 +67,7 @@ impl Supervisor {
     pub(crate) fn watch(&self, child: &Child, name: String) -> Result<(), Refusal> {
         let mut state = self.state();
         self.start_thread(&mut state)?;
-        state.watched.push(watched(child, name));
+        state.watched.push(watched_process(child, name));
         self.notify();
         Ok(())
     }
@@ -99,7 +99,7 @@ impl Supervisor {
             })?;
             let reaper = Reaper::start(program, &self.0.cpus).map_err(no_reaper)?;
             self.start_thread(&mut state)?;
-            state.watched.push(watched(&reaper.child, "reaper".into()));
+            state.watched.push(watched_process(&reaper.child, "reaper".into()));
             state.reaper = Some(reaper);
             self.notify();
         }
@@ -148,12 +148,12 @@ impl Supervisor {
             self.abort_if_any_ended();
             let descriptors: Vec<Option<Arc<OwnedFd>>> =
                 self.state().watched.iter().map(|w| w.descriptor.clone()).collect();
-            let all = self.0.changed.is_some() && descriptors.iter().all(Option::is_some);
+            let all_have_descriptors = self.0.changed.is_some() && descriptors.iter().all(Option::is_some);
             let changed = self.0.changed.as_ref().map(|fd| PollFd::new(fd, PollFlags::IN));
             let others =
                 descriptors.iter().flatten().map(|fd| PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN));
             let mut polled: Vec<PollFd<'_>> = changed.into_iter().chain(others).collect();
-            let _ = poll(&mut polled, if all { None } else { Some(&POLL_INTERVAL) });
+            let _ = poll(&mut polled, if all_have_descriptors { None } else { Some(&POLL_INTERVAL) });
             if let Some(changed) = &self.0.changed {
                 let _ = rustix::io::read(changed, &mut [0u8; 8]);
             }
@@ -180,13 +180,13 @@ impl Supervisor {
         for other in state.watched.iter().filter(|w| Some(w.pid) != reaper) {
             let _ = kill_process(other.pid, Signal::KILL);
         }
-        let mut reported = format!("{name} {how} unexpectedly: the probe ends all its processes and exits");
+        let mut message = format!("{name} {how} unexpectedly: the probe ends all its processes and exits");
         let gone = reaper.is_some_and(|pid| ended(pid).is_some());
         if gone && !state.held.is_empty() && !self.restart_reaper(&state.held) {
-            reported += "\n  try: fathom doctor --restore, which removes what is left";
+            message += "\n  try: fathom doctor --restore, which removes what is left";
         }
         state.watched.clear();
-        let _ = writeln!(std::io::stderr().lock(), "fathom: {reported}");
+        let _ = writeln!(std::io::stderr().lock(), "fathom: {message}");
         std::process::exit(1);
     }
 
@@ -195,10 +195,10 @@ impl Supervisor {
     fn restart_reaper(&self, held: &[OwnedResource]) -> bool {
         let started = self.0.reaper.as_deref().and_then(|program| Reaper::start(program, &self.0.cpus).ok());
         started.is_some_and(|mut reaper| {
-            let reported = held.iter().all(|held| reaper.register(held).is_ok());
+            let registered = held.iter().all(|held| reaper.register(held).is_ok());
             // Its pipe must stay open until this process ends.
             std::mem::forget(reaper);
-            reported
+            registered
         })
     }
 }
@@ -212,12 +212,12 @@ fn no_reaper(error: std::io::Error) -> Refusal {
     )
 }
 
-fn watched(child: &Child, name: String) -> Watched {
+fn watched_process(child: &Child, name: String) -> WatchedProcess {
     let pid = Pid::from_child(child);
-    Watched { pid, name, descriptor: pidfd_open(pid, PidfdFlags::empty()).ok().map(Arc::new) }
+    WatchedProcess { pid, name, descriptor: pidfd_open(pid, PidfdFlags::empty()).ok().map(Arc::new) }
 }
 
-impl Watched {
+impl WatchedProcess {
     fn description(&self) -> String {
         description(&self.name, self.pid)
     }

@@ -166,7 +166,7 @@ pub fn tcr(walks: u64, pa_range: u64) -> u64 {
 
 /// Result of `AT S1E1R` in `PAR_EL1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Par {
+pub enum ParEl1 {
     /// No translation, with the fault status code.
     Fault(u8),
     /// A translation.
@@ -180,11 +180,11 @@ pub enum Par {
 
 /// Decodes `PAR_EL1` after a translation of `va`.
 #[must_use]
-pub fn par(value: u64, va: u64) -> Par {
+pub fn par(value: u64, va: u64) -> ParEl1 {
     if value & 1 == 1 {
-        return Par::Fault((value >> 1 & 0x3f) as u8);
+        return ParEl1::Fault((value >> 1 & 0x3f) as u8);
     }
-    Par::Translated { pa: value & 0x000f_ffff_ffff_f000 | va & 0xfff, mair: (value >> 56) as u8 }
+    ParEl1::Translated { pa: value & 0x000f_ffff_ffff_f000 | va & 0xfff, mair: (value >> 56) as u8 }
 }
 
 /// Returns the core's name, variant and revision.
@@ -295,9 +295,12 @@ mod tests {
 
     #[test]
     fn translations_are_read() {
-        assert_eq!(par(0xff00_0000_4012_3b80, 0x1234_5678), Par::Translated { pa: 0x4012_3678, mair: 0xff });
+        assert_eq!(
+            par(0xff00_0000_4012_3b80, 0x1234_5678),
+            ParEl1::Translated { pa: 0x4012_3678, mair: 0xff }
+        );
         // F, and FST 0b000101: translation fault, level 1.
-        assert_eq!(par(0x80b, 0), Par::Fault(5));
+        assert_eq!(par(0x80b, 0), ParEl1::Fault(5));
     }
 
     #[test]

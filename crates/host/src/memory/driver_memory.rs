@@ -21,7 +21,7 @@ const SLACK_BLOCKS: u64 = 3;
 
 /// Coloured pages: blocks of [`COLOUR_SPAN`] bytes, each physically contiguous and aligned to [`COLOUR_SPAN`].
 #[derive(Debug)]
-pub(super) struct Coloured {
+pub(super) struct ColouredPages {
     /// Their range in the arena.
     area: Range<u64>,
     /// Blocks that are mapped, from the area's start on.
@@ -34,10 +34,10 @@ pub(super) fn max_coloured_bytes(driver: &Presence) -> u64 {
     driver.limit() / COLOURED_LIMIT_DIVISOR / COLOUR_SPAN * COLOUR_SPAN
 }
 
-impl Coloured {
+impl ColouredPages {
     /// Returns an empty set whose blocks will be in `area` of the arena.
-    pub(super) fn within(area: Range<u64>) -> Coloured {
-        Coloured { area, blocks: Vec::new() }
+    pub(super) fn within(area: Range<u64>) -> ColouredPages {
+        ColouredPages { area, blocks: Vec::new() }
     }
 }
 

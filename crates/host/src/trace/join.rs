@@ -21,7 +21,7 @@ pub(crate) struct Stages {
 }
 
 /// Follows one thread through the events of its CPU.
-struct Follow {
+struct ThreadFollower {
     tid: u32,
     /// Timers set by the thread since it last got the CPU, in order: address and requested time.
     armed: Vec<(u64, u64)>,
@@ -40,7 +40,7 @@ struct Follow {
 /// calls the first timer's callback. So it contains neither the callbacks of timers that expired before this one nor
 /// the cost of writing the event, and it is never before `expires`.
 pub(crate) fn stages(events: &[Event], tid: u32) -> Vec<Stages> {
-    let mut follow = Follow {
+    let mut follow = ThreadFollower {
         tid,
         armed: Vec::new(),
         open: None,
@@ -55,7 +55,7 @@ pub(crate) fn stages(events: &[Event], tid: u32) -> Vec<Stages> {
     follow.done
 }
 
-impl Follow {
+impl ThreadFollower {
     fn step(&mut self, event: &Event) {
         match event.data {
             TraceEvent::Start { hrtimer, due, tid, in_interrupt: false } if tid == self.tid => {

@@ -11,7 +11,7 @@ use fathom_probe::machine::Refusal;
 
 use super::buffer::{Buffer, unknown};
 use super::format::{Field, Format};
-use super::trace_fs::{Osnoise, TraceFs};
+use super::trace_fs::{OsnoiseSettings, TraceFs};
 use crate::procfs::Root;
 
 /// Periods that the kernel accepts, us (`timerlat_min_period`, `timerlat_max_period`, Linux,
@@ -62,12 +62,14 @@ pub(crate) fn timerlat(
     let trace_fs = TraceFs::find(root)?;
     trace_fs.remove_stale(root);
     check_unused(&trace_fs)?;
-    let before = Osnoise::read(&trace_fs).ok_or_else(|| unknown("osnoise/timerlat_period_us and cpus"))?;
+    let before =
+        OsnoiseSettings::read(&trace_fs).ok_or_else(|| unknown("osnoise/timerlat_period_us and cpus"))?;
     let instance = trace_fs.create(root, &before.name_suffix(), hold)?;
-    instance.osnoise(root, &Osnoise { period: period_us.to_string(), cpus: cpu.to_string() })?;
+    instance
+        .write_settings(root, &OsnoiseSettings { period: period_us.to_string(), cpus: cpu.to_string() })?;
     let mut buffer = Buffer::open(root, instance, cpu, "timerlat")?;
     let name = "events/ftrace/timerlat";
-    let record_kind = buffer.text(&format!("{name}/format")).and_then(|text| Kind::parse(&text));
+    let record_kind = buffer.text(&format!("{name}/format")).and_then(|text| TimerlatFormat::parse(&text));
     let record_kind = record_kind.ok_or_else(|| unknown(name))?;
     let periods = u64::try_from(time.as_micros()).unwrap_or(u64::MAX) / period_us;
     buffer.reserve(periods.saturating_mul(PERIOD_BYTES))?;
@@ -105,7 +107,7 @@ fn check_unused(trace_fs: &TraceFs) -> Result<(), Refusal> {
 
 /// Fields of the tracer's records.
 #[derive(Clone, Copy, Debug)]
-struct Kind {
+struct TimerlatFormat {
     id: u64,
     record_kind: Field,
     seq: Field,
@@ -113,11 +115,11 @@ struct Kind {
     latency: Field,
 }
 
-impl Kind {
-    fn parse(text: &str) -> Option<Kind> {
+impl TimerlatFormat {
+    fn parse(text: &str) -> Option<TimerlatFormat> {
         let format = Format::parse(text)?;
         let field = |name| format.field(name);
-        Some(Kind {
+        Some(TimerlatFormat {
             id: format.id,
             record_kind: field("common_type")?,
             seq: field("seqnum")?,

@@ -37,7 +37,7 @@ pub(crate) struct Instance {
 /// afterwards. An instance's name contains the original values: it exists as long as they are changed, however this
 /// process ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Osnoise {
+pub(crate) struct OsnoiseSettings {
     /// `timerlat_period_us`.
     pub period: String,
     /// `cpus`, the list of CPUs that they run on.
@@ -51,9 +51,9 @@ impl Instance {
     }
 
     /// Changes the tracers' settings. They are restored with this instance if its name contains the original values.
-    pub(crate) fn osnoise(&self, root: &Root, settings: &Osnoise) -> Result<(), Refusal> {
+    pub(crate) fn write_settings(&self, root: &Root, settings: &OsnoiseSettings) -> Result<(), Refusal> {
         self.trace_fs
-            .osnoise(settings)
+            .write_settings(settings)
             .map_err(|e| refused(root, "set osnoise/timerlat_period_us and cpus", &e))
     }
 }
@@ -71,20 +71,20 @@ const OSNOISE: &str = ".osnoise.";
 /// Maximum length of the settings in a name, bytes (`NAME_MAX` is 255).
 const MAX_SETTINGS_BYTES: usize = 180;
 
-impl Osnoise {
+impl OsnoiseSettings {
     /// Returns the current settings; `None` if their format is unknown, or too long for a name.
-    pub(crate) fn read(trace_fs: &TraceFs) -> Option<Osnoise> {
+    pub(crate) fn read(trace_fs: &TraceFs) -> Option<OsnoiseSettings> {
         let text = |name: &str| std::fs::read_to_string(trace_fs.path.join("osnoise").join(name)).ok();
         let (period, cpus) = (text("timerlat_period_us")?, text("cpus")?);
-        Osnoise { period: period.trim().into(), cpus: cpus.trim().into() }.validated()
+        OsnoiseSettings { period: period.trim().into(), cpus: cpus.trim().into() }.validated()
     }
 
-    fn validated(self) -> Option<Osnoise> {
+    fn validated(self) -> Option<OsnoiseSettings> {
         let digits = |text: &str, more: &str| {
             !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || more.contains(c))
         };
-        let validated = digits(&self.period, "") && digits(&self.cpus, ",-");
-        (validated && self.period.len() + self.cpus.len() <= MAX_SETTINGS_BYTES).then_some(self)
+        let is_valid = digits(&self.period, "") && digits(&self.cpus, ",-");
+        (is_valid && self.period.len() + self.cpus.len() <= MAX_SETTINGS_BYTES).then_some(self)
     }
 
     /// Returns the settings as the end of an instance's name.
@@ -93,9 +93,9 @@ impl Osnoise {
     }
 
     /// Parses the settings in an instance's name.
-    fn from_name(name: &str) -> Option<Osnoise> {
+    fn from_name(name: &str) -> Option<OsnoiseSettings> {
         let (period, cpus) = name.split_once(OSNOISE)?.1.split_once('.')?;
-        Osnoise { period: period.into(), cpus: cpus.into() }.validated()
+        OsnoiseSettings { period: period.into(), cpus: cpus.into() }.validated()
     }
 }
 
@@ -162,10 +162,10 @@ impl TraceFs {
 
     /// Removes an instance. A new instance takes over the settings in its name, if any; its name is returned. The
     /// settings cannot be restored before the removal: they might be those of a running process, and only a
-    /// successful removal shows that none uses the instance. They cannot be restored after it either: a kill in
+    /// successful removal shows that none uses the instance. Nor can they simply be restored after it: a kill in
     /// between would lose the original values.
     fn hand_over(&self, root: &Root, gone: &str) -> io::Result<Option<String>> {
-        let successor = Osnoise::from_name(gone).map(|settings| name(root) + &settings.name_suffix());
+        let successor = OsnoiseSettings::from_name(gone).map(|settings| name(root) + &settings.name_suffix());
         // If no other instance can be created, a possible kill is the lesser risk.
         let successor = successor.filter(|successor| std::fs::create_dir(self.instance(successor)).is_ok());
         // The kernel keeps an instance with an open file (EBUSY).
@@ -178,14 +178,14 @@ impl TraceFs {
 
     /// Restores the settings in an instance's name.
     fn restore_settings(&self, name: &str) {
-        if let Some(settings) = Osnoise::from_name(name) {
+        if let Some(settings) = OsnoiseSettings::from_name(name) {
             // A kernel that no longer has these files has nothing to restore.
-            let _ = self.osnoise(&settings);
+            let _ = self.write_settings(&settings);
         }
     }
 
     /// Writes the tracers' settings.
-    fn osnoise(&self, settings: &Osnoise) -> io::Result<()> {
+    fn write_settings(&self, settings: &OsnoiseSettings) -> io::Result<()> {
         let write = |name: &str, value: &str| {
             File::options()
                 .write(true)

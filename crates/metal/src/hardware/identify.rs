@@ -9,7 +9,7 @@ use fathom_probe::machine::{Fact, FactValue};
 use fathom_units::facts;
 
 use super::{Image, boot_state, mmu, mrs, msr};
-use crate::registers::{self, Par};
+use crate::registers::{self, ParEl1};
 use crate::windows::{FIRST_ADDRESS, Window, WindowAttribute};
 
 /// Returns a fact with a number.
@@ -104,10 +104,10 @@ fn attributes() -> Vec<Fact> {
         };
         let name = format!("attribute.{}.{attribute}", window.pages.token());
         match mmu::translate(FIRST_ADDRESS + window.start()) {
-            Par::Translated { pa, mair } => {
+            ParEl1::Translated { pa, mair } => {
                 text(name, format!("va {:#x} pa {pa:#x} mair {mair:#04x}", FIRST_ADDRESS + window.start()))
             }
-            Par::Fault(status) => text(name, format!("not translated: fault status {status:#x}")),
+            ParEl1::Fault(status) => text(name, format!("not translated: fault status {status:#x}")),
         }
     };
     Window::all().map(fact_of_window).collect()

@@ -19,7 +19,7 @@ use super::identify::{self, int, text};
 use super::pmu::Pmu;
 use super::{boot_state, clock, control, mmu, mrs, watchdog};
 use crate::clock_trust;
-use crate::registers::Par;
+use crate::registers::ParEl1;
 use crate::tables::{BLOCK_BYTES, PAGE_BYTES, SPACE_BYTES};
 use crate::windows::{self, WindowAttribute};
 
@@ -138,8 +138,8 @@ impl Metal {
     /// Returns the physical address of an offset, and the attribute in force there.
     pub(super) fn par(&self, offset: u64) -> Option<(u64, u8)> {
         match mmu::translate(Arena::address(offset)?) {
-            Par::Translated { pa, mair } => Some((pa, mair)),
-            Par::Fault(_) => None,
+            ParEl1::Translated { pa, mair } => Some((pa, mair)),
+            ParEl1::Fault(_) => None,
         }
     }
 }

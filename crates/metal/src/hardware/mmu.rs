@@ -5,7 +5,7 @@ use core::mem::MaybeUninit;
 
 use super::{CoreCell, Image, cache, mrs, msr};
 use crate::board::Board;
-use crate::registers::{self, Par};
+use crate::registers::{self, ParEl1};
 use crate::tables::{BLOCK_BYTES, EntrySize, Leaf, PAGE_BYTES, Table, Tables};
 use crate::windows::{ARENA_BYTES, FIRST_ADDRESS, WINDOW_TABLES, Window};
 use fathom_probe::machine::Attribute;
@@ -107,7 +107,7 @@ pub(super) fn set_walks(walks: u64) {
 }
 
 /// Returns the hardware's translation of an address for a read at EL1.
-pub(super) fn translate(va: u64) -> Par {
+pub(super) fn translate(va: u64) -> ParEl1 {
     // SAFETY: AT changes PAR_EL1 only ("A64 System instructions for address translation"), and the ISB makes it
     // readable.
     unsafe { asm!("at s1e1r, {}", "isb", in(reg) va, options(nostack, preserves_flags)) };

@@ -20,11 +20,11 @@ impl CycleCounter for Pmccntr {
     const NAME: &'static str = "pmccntr";
     const REMEDY: &'static str = "sysctl kernel.perf_user_access=1";
 
-    type Reader = trap::Installed;
+    type Reader = trap::HandlerInstalled;
     type Grant = Event;
 
     /// Installs a handler of the exception that a reading without the right causes.
-    fn prepare() -> io::Result<trap::Installed> {
+    fn prepare() -> io::Result<trap::HandlerInstalled> {
         trap::install()
     }
 
@@ -43,7 +43,7 @@ impl CycleCounter for Pmccntr {
     }
 
     #[inline(always)]
-    fn read(_installed: trap::Installed) -> u64 {
+    fn read(_installed: trap::HandlerInstalled) -> u64 {
         // SAFETY: if the kernel does not permit the read, the instruction is illegal, and the installed handler sets
         // the register instead.
         unsafe { Cpu::cycles() }

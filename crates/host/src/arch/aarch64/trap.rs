@@ -24,10 +24,10 @@ pub(super) fn reads_into(instruction: u32) -> Option<usize> {
 
 /// Proof that the handler is installed. It stays installed for as long as the process lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Installed(());
+pub(crate) struct HandlerInstalled(());
 
 /// Installs the handler, once per process.
-pub(super) fn install() -> io::Result<Installed> {
+pub(super) fn install() -> io::Result<HandlerInstalled> {
     static DONE: Mutex<bool> = Mutex::new(false);
     // Even if poisoned, the value is correct.
     let mut done = DONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -35,7 +35,7 @@ pub(super) fn install() -> io::Result<Installed> {
         set_action(illegal as extern "C" fn(_, _, _) as usize, libc::SA_SIGINFO)?;
         *done = true;
     }
-    Ok(Installed(()))
+    Ok(HandlerInstalled(()))
 }
 
 /// Returns the number of such readings since the last call.

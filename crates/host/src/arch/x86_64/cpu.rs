@@ -137,7 +137,7 @@ impl Architecture for Cpu {
     }
 
     fn trust(_root: &Root, _tree: &str, _dmi: &str) -> Option<(ClockTrust, String)> {
-        trust::judge(&trust::Names::read(read))
+        trust::judge(&trust::CpuidNames::read(read))
     }
 
     fn mair(_raw: u64) -> Option<u8> {
@@ -163,6 +163,6 @@ mod tests {
         for name in ["cpuid.0.0", "cpuid.1.0"] {
             assert!(facts.iter().any(|fact| fact.name == name), "{name}: {facts:?}");
         }
-        assert_eq!(trust::Names::read(read).vendor.len(), 12);
+        assert_eq!(trust::CpuidNames::read(read).vendor.len(), 12);
     }
 }

@@ -5,8 +5,8 @@ use crate::trace::format::PageLayout;
 use crate::trace::format::tests::{ARM, file};
 use crate::trace::ring::records;
 
-fn kind() -> Kind {
-    Kind::parse(&file(ARM, "ftrace/timerlat").expect("there")).expect("a format")
+fn kind() -> TimerlatFormat {
+    TimerlatFormat::parse(&file(ARM, "ftrace/timerlat").expect("there")).expect("a format")
 }
 
 /// Text of the same kernel:
@@ -74,7 +74,7 @@ fn what_is_not_there_or_used_is_refused() {
 fn the_tracer_runs_and_leaves_its_settings_as_they_were() {
     let root = Root::system();
     let cpu = choose_cpu(&root, &allowed_cpus(&root), None).expect("a CPU");
-    let settings = || Osnoise::read(&TraceFs::find(&root).ok()?);
+    let settings = || OsnoiseSettings::read(&TraceFs::find(&root).ok()?);
     let before = settings();
     match timerlat(&root, cpu, 2000, Duration::from_millis(400), |_| Ok(())) {
         Ok(reported) => {

@@ -78,9 +78,9 @@ fn what_a_killed_process_had_set_is_put_back_from_its_instances_name() {
     let instances = settings.path().join("sys/kernel/tracing/instances");
     std::fs::create_dir_all(&instances).expect("a directory");
     let trace_fs = TraceFs::find(&root).expect("found");
-    let before = Osnoise::read(&trace_fs).expect("in force");
+    let before = OsnoiseSettings::read(&trace_fs).expect("in force");
     let now = || (root.number(osnoise.0).expect("a number"), root.text(cpus.0).expect("a text"));
-    let changed = Osnoise { period: "100".into(), cpus: "2".into() };
+    let changed = OsnoiseSettings { period: "100".into(), cpus: "2".into() };
     // Dropped.
     let instance = trace_fs.create(&root, &before.name_suffix(), unseen).expect("an instance");
     let set = |instance: &Instance| {
@@ -88,7 +88,7 @@ fn what_a_killed_process_had_set_is_put_back_from_its_instances_name() {
             // Like the kernel's files, those of the fixture take a whole value.
             std::fs::write(root.path(path), "").expect("written");
         }
-        instance.osnoise(&root, &changed).expect("set");
+        instance.write_settings(&root, &changed).expect("set");
         assert_eq!(now(), (100, "2".to_owned()));
         std::fs::write(root.path(osnoise.0), "").expect("written");
         std::fs::write(root.path(cpus.0), "").expect("written");
@@ -122,7 +122,7 @@ fn at_no_moment_of_putting_back_does_nobody_know_what() {
         trace_fs.hand_over(&root, "fathom.9.9.0.osnoise.1000.0-3").expect("removed").expect("another");
     assert_eq!(instances(), std::slice::from_ref(&successor));
     let ours = format!("fathom.{}.", std::process::id());
-    assert!(successor.starts_with(&ours) && Osnoise::from_name(&successor).is_some(), "{successor}");
+    assert!(successor.starts_with(&ours) && OsnoiseSettings::from_name(&successor).is_some(), "{successor}");
     let left = successor.replace(&ours, "fathom.9.");
     std::fs::rename(at(&successor), at(&left)).expect("a dead one's");
     [osnoise, cpus].iter().for_each(|(path, _)| std::fs::write(root.path(path), "").expect("written"));
@@ -147,13 +147,13 @@ fn who_still_uses_an_instance_keeps_its_settings() {
 
 #[test]
 fn settings_that_are_none_are_not_written() {
-    let from_name = |name: &str| Osnoise::from_name(name);
+    let from_name = |name: &str| OsnoiseSettings::from_name(name);
     assert_eq!(from_name("fathom.1.2.3"), None);
     assert_eq!(from_name("fathom.1.2.3.osnoise.1000"), None);
     assert_eq!(from_name("fathom.1.2.3.osnoise.x.0"), None);
     assert_eq!(from_name("fathom.1.2.3.osnoise.1000.0-3;"), None);
     assert_eq!(from_name("fathom.1.2.3.osnoise.1000."), None);
     assert_eq!(from_name(&format!("fathom.1.2.3.osnoise.1.{}", "1,".repeat(100))), None);
-    let expected = Osnoise { period: "1000".into(), cpus: "0-3".into() };
+    let expected = OsnoiseSettings { period: "1000".into(), cpus: "0-3".into() };
     assert_eq!(from_name("fathom.1.2.3.osnoise.1000.0-3"), Some(expected));
 }
