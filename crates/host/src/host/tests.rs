@@ -318,7 +318,7 @@ fn the_ceiling_holds_over_many_wishes() {
         host.map(&request(24 << 20, place)).expect("24 MiB are below a ceiling of 64 MiB");
         assert!(host.memory.populated() <= 64 << 20);
     }
-    let map = host.map(&request(64 << 20, 3)).expect("what earlier wishes hold is given up for it");
+    let map = host.map(&request(64 << 20, 3)).expect("the memory of earlier requests is released for it");
     assert!(host.memory.populated() <= 64 << 20);
     let cell = host.cell(map.base).expect("mapped");
     let next = host.follow(cell);
