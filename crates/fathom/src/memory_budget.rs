@@ -17,7 +17,7 @@ impl MemoryBudget {
     /// What there is now.
     #[cfg(target_os = "linux")]
     pub fn now() -> MemoryBudget {
-        let fathom_host::MemoryBudget { bytes, limit } = fathom_host::memory_budget();
+        let fathom_host::MemoryLimit { bytes, limit, .. } = fathom_host::command_memory_limit();
         MemoryBudget { bytes, limit, lines: 0 }
     }
 

@@ -422,7 +422,7 @@ fn in_silence_it_runs_the_study_for_a_human() {
             " 320 bytes",
             "attribute 0x44",
             "attribute 0xff",
-            "ns an operation",
+            "ns per operation",
         ] {
             assert!(lines.iter().any(|line| line.contains(says)), "{says}: {lines:#?}");
         }

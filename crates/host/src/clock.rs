@@ -1,4 +1,4 @@
-//! Clocks, their calibration, and the cycle calibration of dependent additions.
+//! Clocks, their calibration, and the cycle calibration by dependent additions.
 
 use std::time::Duration;
 
@@ -7,28 +7,28 @@ use fathom_probe::machine::Ticks;
 use rustix::thread::ClockId;
 
 use crate::arch::{Architecture, Cpu, CycleCounter};
-use crate::read::Root;
+use crate::procfs::Root;
 
 /// The cycle counter of this architecture.
 type Cycles = <Cpu as Architecture>::Cycles;
 
-/// Which counter `now` reads.
+/// Counter that `now` reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     /// The architecture's counter that user space may always read.
     Counter,
-    /// The core's cycle counter. Only who holds a [`crate::cycles::Cycles`] makes it.
+    /// The core's cycle counter. Only the owner of a [`crate::cycles::Cycles`] can construct it.
     Cycles(<Cycles as CycleCounter>::Reader),
     /// `CLOCK_MONOTONIC_RAW`, in nanoseconds, through the vDSO: the fallback.
     MonotonicRaw,
 }
 
-/// In which a counter that counts is seen to: 65 ticks of the slowest (32 kHz), ns. Boot loaders have been known to
+/// Time within which a running counter must change, ns: 65 ticks of the slowest (32 kHz). Boot loaders are known to
 /// leave the generic timer stopped.
-const MOVES_NS: u64 = 2_000_000;
+const MIN_TICK_WAIT_NS: u64 = 2_000_000;
 
 impl Source {
-    /// The name in the fact `clock.name`.
+    /// Returns the name in the fact `clock.name`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Source::Counter => Cpu::COUNTER,
@@ -37,11 +37,11 @@ impl Source {
         }
     }
 
-    /// The best clock of this machine, and why it is the one.
+    /// Returns the best clock of this machine, and the reason for the choice.
     pub(crate) fn choose(root: &Root) -> (Source, String) {
-        match Cpu::counter_is_steady(root) {
-            Ok(why) if moves(Cpu::counter) => (Source::Counter, why),
-            Ok(_) => (Source::MonotonicRaw, format!("the counter {} stands still", Cpu::COUNTER)),
+        match Cpu::fixed_rate_evidence(root) {
+            Ok(why) if is_counting(Cpu::counter) => (Source::Counter, why),
+            Ok(_) => (Source::MonotonicRaw, format!("the counter {} does not count", Cpu::COUNTER)),
             Err(why) => (Source::MonotonicRaw, why),
         }
     }
@@ -62,10 +62,10 @@ impl Source {
     }
 }
 
-/// Does a counter count?
-fn moves(count: impl Fn() -> u64) -> bool {
+/// Returns whether a counter counts.
+fn is_counting(count: impl Fn() -> u64) -> bool {
     let (first, begin) = (count(), raw_ns());
-    while raw_ns().wrapping_sub(begin) < MOVES_NS {
+    while raw_ns().wrapping_sub(begin) < MIN_TICK_WAIT_NS {
         if count() != first {
             return true;
         }
@@ -73,13 +73,13 @@ fn moves(count: impl Fn() -> u64) -> bool {
     false
 }
 
-/// `CLOCK_MONOTONIC_RAW` in nanoseconds: not slewed by NTP.
+/// Returns `CLOCK_MONOTONIC_RAW` in nanoseconds: not slewed by NTP.
 #[inline]
 pub(crate) fn raw_ns() -> u64 {
     ns(rustix::time::clock_gettime(ClockId::MonotonicRaw))
 }
 
-/// CPU time of the calling thread in nanoseconds.
+/// Returns the CPU time of the calling thread in nanoseconds.
 #[inline]
 pub(crate) fn thread_ns() -> u64 {
     ns(rustix::time::clock_gettime(ClockId::ThreadCPUTime))
@@ -89,21 +89,21 @@ fn ns(time: rustix::time::Timespec) -> u64 {
     (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
 }
 
-/// The rate of `source`. A calibration takes [`CALIBRATION_TIME`] and is bounded by it, whatever the load.
+/// Returns the rate of `source`. A calibration takes [`CALIBRATION_TIME`] on an idle machine.
 pub(crate) fn rate(source: Source) -> Rate {
     match source {
         Source::MonotonicRaw => Rate { hz: NANOSECONDS.hz, ppm: 0 },
         Source::Counter => {
             Cpu::counter_hz().map_or_else(|| calibrate(source, std::thread::sleep), |hz| Rate { hz, ppm: 0 })
         }
-        // The core stops this one while it waits for an interrupt.
+        // The core stops this counter while it waits for an interrupt, so the calibration must not sleep.
         Source::Cycles(_) => calibrate_busy(source),
     }
 }
 
-/// Without sleeping, some times. Of a counter that counts for its thread alone, whatever takes the CPU takes time away,
-/// and so the fastest is the best; what it has before the next is doubt, which is also that of a core that changes its
-/// rate.
+/// Calibrates three times without sleeping. The counter counts for its thread alone, so other work on the CPU takes
+/// ticks away, and the highest rate is the best. Its distance to the second is added to the uncertainty, which so
+/// includes that of a core that changes its frequency.
 fn calibrate_busy(source: Source) -> Rate {
     let busy = |span: Duration| {
         let begin = raw_ns();
@@ -114,16 +114,16 @@ fn calibrate_busy(source: Source) -> Rate {
     let mut rates = [0; 3].map(|_| calibrate(source, busy));
     rates.sort_by_key(|rate| rate.hz);
     let [_, second, best] = rates;
-    let apart = u128::from(best.hz - second.hz) * 1_000_000 / u128::from(best.hz.max(1));
-    Rate { ppm: best.ppm.saturating_add(u64::try_from(apart).unwrap_or(u64::MAX)), ..best }
+    let spread_ppm = u128::from(best.hz - second.hz) * 1_000_000 / u128::from(best.hz.max(1));
+    Rate { ppm: best.ppm.saturating_add(u64::try_from(spread_ppm).unwrap_or(u64::MAX)), ..best }
 }
 
-/// How long a calibration sleeps. Readings are bracketed to some 50 ns at either end, so 25 ms give a
-/// few parts a million, below what a chain of dependent loads can show.
+/// Sleep of one calibration. Readings are bracketed to some 50 ns at either end, so 25 ms give a few parts per
+/// million, below the resolution of a chain of dependent loads.
 const CALIBRATION_TIME: Duration = Duration::from_millis(25);
 
-/// Counts the ticks of `source` against `CLOCK_MONOTONIC_RAW` over [`CALIBRATION_TIME`], in which the thread waits: longer, on a
-/// loaded machine, makes the result better and not worse.
+/// Counts the ticks of `source` against `CLOCK_MONOTONIC_RAW` while `wait` waits for [`CALIBRATION_TIME`]. A longer
+/// wait, on a loaded machine, makes the result better.
 fn calibrate(source: Source, wait: impl Fn(Duration)) -> Rate {
     let bracket = || Bracket::take(raw_ns, || source.now().0);
     let begin = bracket();
@@ -131,10 +131,10 @@ fn calibrate(source: Source, wait: impl Fn(Duration)) -> Rate {
     Bracket::rate(&begin, &bracket(), NANOSECONDS)
 }
 
-/// `CLOCK_MONOTONIC_RAW`, of which a reading takes many ticks.
+/// `CLOCK_MONOTONIC_RAW`, of which one reading takes many ticks.
 const NANOSECONDS: Reference = Reference { hz: 1_000_000_000, stride: 0 };
 
-/// `n` dependent additions: see [`fathom_loops::additions`].
+/// Executes `n` dependent additions: see [`fathom_loops::additions`].
 #[inline(always)]
 pub(crate) fn alu(n: u64) {
     fathom_loops::additions::<Cpu>(n);

@@ -1,22 +1,22 @@
-//! What this machine's clock is worth: silicon, a guest, or a binary translator.
+//! Detects whether the clock is that of hardware, a guest, or an emulator.
 //!
-//! Evidence is gathered by `gather` and judged by `judge`, apart, so that machines which are not here can
-//! be judged from fixtures. Of several findings the one that makes the clock worth least wins.
+//! `gather` collects evidence and `judge` judges it, so that tests can judge fixtures of other machines. Of several
+//! verdicts the least trusted one wins.
 
 use fathom_probe::machine::ClockTrust;
 
 use crate::arch::{Architecture as _, Cpu};
-use crate::read::Root;
+use crate::procfs::Root;
 
-/// What was found, as found. Absent is not the same as no.
+/// Evidence, undecoded. `None` means unknown, not "no".
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Evidence {
-    /// What the CPU says, as its architecture judges it.
+    /// Verdict of the CPU's registers, by the architecture's code.
     pub(crate) cpu: Option<Verdict>,
-    /// The ELF machine of the program that the kernel is really running, where it is not the one that
-    /// this code was compiled for.
+    /// ELF machine of the program that the kernel really runs, if it differs from the one that this code was compiled
+    /// for.
     pub(crate) foreign_elf: Option<u16>,
-    /// The program that the kernel runs is not the program that it says to run.
+    /// Whether the kernel runs another program than `/proc/self/exe` names.
     pub(crate) interpreted: bool,
     /// `/sys/hypervisor/type`.
     pub(crate) hypervisor: Option<String>,
@@ -24,16 +24,16 @@ pub(crate) struct Evidence {
     pub(crate) dmi: Option<String>,
     /// `compatible` of the devicetree's `/hypervisor` node.
     pub(crate) tree_hypervisor: Option<String>,
-    /// `compatible` of the devicetree's root, words separated by blanks.
+    /// `compatible` of the devicetree's root, entries separated by blanks.
     pub(crate) tree: Option<String>,
     /// The conduit of PSCI calls: `smc` to firmware, `hvc` to a hypervisor.
     pub(crate) psci: Option<String>,
 }
 
-/// Looks for everything that reveals a hypervisor or a translator.
+/// Collects everything that reveals a hypervisor or a binary translator.
 pub(crate) fn gather(root: &Root) -> Evidence {
     let elf = running_elf(root);
-    let tree = strings(root, &format!("{TREE}/compatible"));
+    let tree = strings(root, &format!("{DEVICETREE}/compatible"));
     let dmi = dmi(root);
     let words = |text: &Option<String>| text.clone().unwrap_or_default();
     Evidence {
@@ -42,43 +42,43 @@ pub(crate) fn gather(root: &Root) -> Evidence {
         interpreted: interpreted(root),
         hypervisor: root.text("/sys/hypervisor/type"),
         dmi,
-        tree_hypervisor: strings(root, &format!("{TREE}/hypervisor/compatible")),
+        tree_hypervisor: strings(root, &format!("{DEVICETREE}/hypervisor/compatible")),
         tree,
-        psci: strings(root, &format!("{TREE}/psci/method")),
+        psci: strings(root, &format!("{DEVICETREE}/psci/method")),
     }
 }
 
-/// Where the kernel shows the devicetree.
-const TREE: &str = "/proc/device-tree";
+/// Path of the devicetree in `/proc`.
+const DEVICETREE: &str = "/proc/device-tree";
 
-/// A devicetree property of strings, separated by blanks.
+/// Reads a devicetree property of strings, separated by blanks.
 pub(crate) fn strings(root: &Root, path: &str) -> Option<String> {
     Some(root.text(path)?.replace('\0', " ").trim().to_owned())
 }
 
-/// The path of the running program as the kernel knows it. An emulator of processes answers
-/// `/proc/self/exe` and `/proc/PID/exe` with the program that it emulates; QEMU's does not think of the
-/// thread's own directory, which leads to the emulator itself.
+/// Returns the path of the running program as the kernel knows it. An emulator of processes redirects
+/// `/proc/self/exe` and `/proc/PID/exe` to the program that it emulates. QEMU's does not redirect the thread's
+/// directory, which leads to the emulator itself.
 fn thread_exe() -> String {
     let thread = rustix::thread::gettid().as_raw_nonzero();
     format!("/proc/self/task/{thread}/exe")
 }
 
-/// `e_machine` (bytes 18 and 19 of an ELF header) of the program that the kernel runs.
+/// Returns `e_machine` (bytes 18 and 19 of an ELF header) of the program that the kernel runs.
 fn running_elf(root: &Root) -> Option<u16> {
     let head = root.bytes(&thread_exe(), 20)?;
     let known = head.get(..4)? == b"\x7fELF";
-    // EI_DATA 1 is little endian; the emulator's host may be of another order than this code.
+    // EI_DATA 1 is little endian; the emulator's host may have another byte order than this code.
     let machine = [*head.get(18)?, *head.get(19)?];
     let little = head.get(5) == Some(&1);
     known.then(|| if little { u16::from_le_bytes(machine) } else { u16::from_be_bytes(machine) })
 }
 
-/// Do the two ways to the running program lead to different files?
+/// Returns whether the two paths of the running program lead to different files.
 fn interpreted(root: &Root) -> bool {
     use std::os::unix::fs::MetadataExt;
     let identity = |path: &str| {
-        // Opened, not `stat`ed: an emulator that redirects one may not redirect the other.
+        // Opened instead of `stat`ed: an emulator that redirects one may not redirect the other.
         let data = std::fs::File::open(root.path(path)).ok()?.metadata().ok()?;
         Some((data.dev(), data.ino()))
     };
@@ -88,7 +88,7 @@ fn interpreted(root: &Root) -> bool {
     }
 }
 
-/// The strings of the DMI tables that name the machine and no specimen of it.
+/// Returns the strings of the DMI tables that name the model of the machine, without serial numbers.
 pub(crate) fn dmi(root: &Root) -> Option<String> {
     let names = ["sys_vendor", "product_name", "board_vendor", "board_name", "bios_vendor"];
     let found: Vec<String> =
@@ -96,7 +96,7 @@ pub(crate) fn dmi(root: &Root) -> Option<String> {
     (!found.is_empty()).then(|| found.join(" / "))
 }
 
-/// Words in the DMI strings of virtual machines, as their makers fill them in.
+/// Substrings of the DMI strings of virtual machines.
 const VIRTUAL_DMI: [&str; 14] = [
     "QEMU",
     "KVM",
@@ -114,14 +114,14 @@ const VIRTUAL_DMI: [&str; 14] = [
     "Apple Virtualization",
 ];
 
-/// A finding and its sentence.
+/// Clock trust with the sentence that gives the reason.
 type Verdict = (ClockTrust, String);
 
-/// What the evidence says, with the sentence that says why.
+/// Returns the verdict of all evidence.
 pub(crate) fn judge(evidence: &Evidence) -> Verdict {
     let found = [by_program(evidence), evidence.cpu.clone(), by_firmware(evidence)];
-    let nothing = "nothing speaks of anything between this program and the silicon".to_owned();
-    // The least wins, and the first of equals, in the order above: programs are the surest.
+    let nothing = "no evidence of a hypervisor or an emulator".to_owned();
+    // The least trusted wins, and the first of equals, in the order above: evidence by program is the most certain.
     found.into_iter().flatten().min_by_key(|(trust, _)| *trust).unwrap_or((ClockTrust::Real, nothing))
 }
 
@@ -145,7 +145,7 @@ fn by_firmware(evidence: &Evidence) -> Option<Verdict> {
     if tree.contains("linux,dummy-virt") {
         reasons.push("the devicetree is of a virtual machine (linux,dummy-virt)".to_owned());
     }
-    // Bare-metal instances carry their provider's name too; Amazon's end in ".metal".
+    // Bare-metal instances have their provider's name too; Amazon's end in ".metal".
     let amazon = dmi.contains("Amazon EC2") && !dmi.contains(".metal");
     if amazon || VIRTUAL_DMI.iter().any(|word| dmi.contains(word)) {
         reasons.push(format!("the DMI strings are of a virtual machine ({dmi})"));

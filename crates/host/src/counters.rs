@@ -1,5 +1,5 @@
-//! Event counters of the processor, through the kernel's perf events. Each has to count something that it must count
-//! before it is believed.
+//! Event counters of the processor, through the kernel's perf events. Each is used only after it has counted events
+//! of a test loop.
 
 use std::io;
 
@@ -12,26 +12,26 @@ use crate::clock;
 use crate::facts::{int, text};
 use crate::memory::Memory;
 use crate::process::{granted, not_granted};
-use crate::read::Root;
+use crate::procfs::Root;
 
-/// The counters that work here, or why none does.
+/// The counters that work here, or the reason why none does.
 pub(crate) struct Events {
     counters: Vec<(&'static str, Counter)>,
-    /// Those that are closed until somebody wants them.
-    resting: Vec<&'static str>,
+    /// Counters that are closed until the next read.
+    closed: Vec<&'static str>,
     refusal: Refusal,
 }
 
-/// Memory that is read to see whether misses are counted: more lines than any first level holds, and more
+/// Memory that is read to test whether misses are counted, bytes: more lines than any first level holds, and more
 /// pages than any TLB does.
-const EXERCISE: u64 = 16 << 20;
+const EXERCISE_BYTES: u64 = 16 << 20;
 
-/// Additions that are carried out to see whether cycles are counted.
-const ADDITIONS: u64 = 1 << 16;
+/// Additions that are executed to test whether cycles are counted.
+const TEST_ADDITIONS: u64 = 1 << 16;
 
 impl Events {
-    /// Opens each counter and tries it. One that opens and then counts nothing over a loop that must have
-    /// such events is refused: some kernels and hypervisors accept an event that no hardware counts.
+    /// Opens each counter and tests it. A counter that opens and counts nothing in a loop that must have such events
+    /// is rejected: some kernels and hypervisors accept an event that no hardware counts.
     pub(crate) fn open(root: &Root, memory: &mut Memory) -> (Events, Vec<Fact>) {
         let mut facts = Vec::new();
         let mut counters = Vec::new();
@@ -53,7 +53,7 @@ impl Events {
         let refusal = match error {
             Some(error) if !opened => refusal(root, &error),
             _ => Refusal::new(
-                "the event counters open and count nothing",
+                "the event counters can be opened but count nothing",
                 "give the virtual machine a PMU, or measure on the bare machine",
             ),
         };
@@ -64,46 +64,46 @@ impl Events {
             let names: Vec<&str> = counters.iter().map(|(name, _)| *name).collect();
             facts.extend(granted(PRIVILEGE_COUNTERS, names.join(",")));
         }
-        (Events { counters, resting: Vec::new(), refusal }, facts)
+        (Events { counters, closed: Vec::new(), refusal }, facts)
     }
 
-    /// None of them, because the clock excludes them; and the facts that say so.
-    pub(crate) fn none(refusal: Refusal) -> (Events, Vec<Fact>) {
+    /// Returns no counters, because the clock excludes them, and the facts that report it.
+    pub(crate) fn excluded(refusal: Refusal) -> (Events, Vec<Fact>) {
         let facts = not_granted(PRIVILEGE_COUNTERS, Grant::Excluded, &refusal);
-        (Events { counters: Vec::new(), resting: Vec::new(), refusal }, facts)
+        (Events { counters: Vec::new(), closed: Vec::new(), refusal }, facts)
     }
 
-    /// Closes all of them until one is read: a thread that has some is switched to and from by a longer path. In a
-    /// guest of AArch64 under Linux 6.1 -rt the median path to a task had 7,748 instructions with four of them, and has
-    /// 5,244 without (the laboratory's sweep beside blocks of 16 MiB, docs/method/wakeup.md).
-    pub(crate) fn rest(&mut self) {
-        self.resting.extend(self.counters.drain(..).map(|(name, _)| name));
+    /// Closes all counters until the next read, because switching to and from a thread with counters takes a longer
+    /// path. In a guest of AArch64 under Linux 6.1 -rt the median path to a task had 7,748 instructions with four
+    /// counters, and 5,244 without (the laboratory's sweep with blocks of 16 MiB, docs/method/wakeup.md).
+    pub(crate) fn close_all(&mut self) {
+        self.closed.extend(self.counters.drain(..).map(|(name, _)| name));
     }
 
     /// Reads every counter.
     pub(crate) fn read(&mut self) -> Result<Vec<Count>, Refusal> {
-        if !self.resting.is_empty() {
+        if !self.closed.is_empty() {
             let opened = candidates().into_iter().filter_map(|(name, counter)| Some((name, counter.ok()?)));
-            self.counters.extend(opened.filter(|(name, _)| self.resting.contains(name)));
-            self.resting.clear();
+            self.counters.extend(opened.filter(|(name, _)| self.closed.contains(name)));
+            self.closed.clear();
         }
         if self.counters.is_empty() {
             return Err(self.refusal.clone());
         }
-        let one = |(name, counter): &mut (&'static str, Counter)| {
+        let read_counter = |(name, counter): &mut (&'static str, Counter)| {
             let value = read(counter).map_err(|error| {
                 Refusal::new(
                     format!("the counter {name} cannot be read: {error}"),
-                    "leave the counters alone",
+                    "measure without counters",
                 )
             })?;
             Ok(Count { name: (*name).into(), value })
         };
-        self.counters.iter_mut().map(one).collect()
+        self.counters.iter_mut().map(read_counter).collect()
     }
 }
 
-/// Tries every counter and keeps those that count.
+/// Tests every counter and keeps those that count.
 fn keep_counting(counters: &mut Vec<(&'static str, Counter)>, memory: &mut Memory, facts: &mut Vec<Fact>) {
     let before: Vec<Option<u64>> = counters.iter_mut().map(|(_, c)| read(c).ok()).collect();
     exercise(memory);
@@ -118,14 +118,14 @@ fn keep_counting(counters: &mut Vec<(&'static str, Counter)>, memory: &mut Memor
     });
 }
 
-/// Work that takes cycles and instructions and misses every first level and TLB.
+/// Takes cycles and instructions, and misses in every first level and TLB.
 fn exercise(memory: &mut Memory) {
-    clock::alu(ADDITIONS);
+    clock::alu(TEST_ADDITIONS);
     let request =
-        MapRequest { bytes: EXERCISE, pages: Pages::Base, attribute: Attribute::WriteBack, place: 0 };
-    // Where so much memory cannot be had, what misses count is not known, and they are left out.
+        MapRequest { bytes: EXERCISE_BYTES, pages: Pages::Base, attribute: Attribute::WriteBack, place: 0 };
+    // If this much memory is not available, misses cannot be tested, and their counters are dropped.
     let Ok(map) = memory.map(&request) else { return };
-    // A step of a page and a line: each load is a new page and another set.
+    // A stride of a page and a line: each load has a new page and another set.
     let step = map.page_bytes + 64;
     for turn in 0..2 {
         let mut offset = map.base + 8 * turn;
@@ -136,11 +136,11 @@ fn exercise(memory: &mut Memory) {
     }
 }
 
-/// The counter's value. One that had to share its register with others has no true value.
+/// Returns the counter's value; an error if the counter shared its register, because its value is then an estimate.
 fn read(counter: &mut Counter) -> io::Result<u64> {
     let all = counter.read_count_and_time()?;
     if all.time_running < all.time_enabled {
-        return Err(io::Error::other("it shares its register with another user's"));
+        return Err(io::Error::other("it shares its register with another counter"));
     }
     Ok(all.count)
 }
@@ -150,14 +150,15 @@ fn candidates() -> Vec<(&'static str, io::Result<Counter>)> {
     vec![
         ("cycles", open(Hardware::CPU_CYCLES)),
         ("instructions", open(Hardware::INSTRUCTIONS)),
-        // The kernel's generalised events: what exactly they count is the processor's affair. The first is
-        // refills of the first level; the second, unlike the model's TLB refills, completed walks on some.
+        // The kernel's generalised events; the processor determines what exactly they count. The first counts refills
+        // of the first level. The second counts completed walks on some processors, which differ from the model's TLB
+        // refills.
         ("refill.L1D", open(misses(CacheId::L1D))),
         ("miss.dTLB", open(misses(CacheId::DTLB))),
     ]
 }
 
-/// A counter of this thread in user space, which `perf_event_paranoid` up to 2 permits everyone.
+/// Opens a counter of this thread in user space, which `perf_event_paranoid` up to 2 permits to everyone.
 fn open(event: impl Event) -> io::Result<Counter> {
     let mut builder = Builder::new(event);
     let mut counter = builder.exclude_kernel(true).exclude_hv(true).build()?;
@@ -165,7 +166,7 @@ fn open(event: impl Event) -> io::Result<Counter> {
     Ok(counter)
 }
 
-/// Why there are no counters, from the error of the first.
+/// Returns why there are no counters, from the error of the first.
 fn refusal(root: &Root, error: &io::Error) -> Refusal {
     let paranoid = root.text("/proc/sys/kernel/perf_event_paranoid").unwrap_or_else(|| "absent".into());
     match error.raw_os_error() {
@@ -178,12 +179,12 @@ fn refusal(root: &Root, error: &io::Error) -> Refusal {
             "sysctl kernel.perf_event_paranoid=2 as root, or CAP_PERFMON; in a container allow perf_event_open",
         ),
         Some(libc::ENOSYS) => Refusal::new(
-            format!("perf_event_open is not there ({error})"),
-            "a kernel with CONFIG_PERF_EVENTS has it; a sandbox may hide it; emulators of programs have none",
+            format!("perf_event_open is not available ({error})"),
+            "use a kernel with CONFIG_PERF_EVENTS; a sandbox may block it; user-mode emulators do not have it",
         ),
         _ => Refusal::new(
             format!("event counters cannot be opened ({error}; perf_event_paranoid is {paranoid})"),
-            "see perf_event_open(2) for that error",
+            "see perf_event_open(2) for this error",
         ),
     }
 }

@@ -1,7 +1,7 @@
-//! Fathom's own driver, where it is loaded: what `/dev/fathom` lends and tells (driver/README.md).
+//! Client of `/dev/fathom`, Fathom's own driver, if it is loaded (driver/README.md).
 //!
-//! The device is opened once, by whoever opens the host, and all that it gave ends with that opening. What it refuses
-//! is a [`Refusal`] with what would help; that it is not there is none, and everything else works without it.
+//! The device is opened once per host, and everything that it granted ends with that opening. A request that it
+//! refuses is a [`Refusal`] with a remedy. A missing driver is not an error, and everything else works without it.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -15,7 +15,7 @@ use fathom_units::facts;
 
 use crate::arch::{Architecture as _, Cpu};
 use crate::facts::{int, text};
-use crate::read::Root;
+use crate::procfs::Root;
 
 mod dma;
 mod recorder;
@@ -24,69 +24,70 @@ mod uapi;
 pub(crate) use recorder::{Activation, Policy, Recorder};
 use uapi::RawStruct;
 
-/// The device.
+/// Path of the device.
 pub(crate) const DEVICE: &str = "/dev/fathom";
 
-/// Its name in the record.
+/// Name of the driver in the record.
 pub(crate) const NAME: &str = "fathom driver";
 
-/// How the driver is had where it is not: from a checkout of Fathom, with the headers of the kernel that runs.
+/// Command that builds and loads the driver: from a checkout of Fathom, with the headers of the running kernel.
 pub(crate) const LOAD: &str = "make -C driver && sudo insmod driver/fathom.ko";
 
-/// The driver, or why it cannot be used.
+/// The driver, or the reason why it cannot be used.
 #[derive(Clone, Debug)]
 pub(crate) enum Presence {
-    /// It is open.
-    There(Rc<Driver>),
-    /// It is not loaded.
+    /// The device is open.
+    Available(Rc<Driver>),
+    /// The driver is not loaded.
     Absent,
-    /// It is loaded, and this process may not open it, in the kernel's words.
+    /// The driver is loaded, and this process may not open it; with the kernel's error.
     Denied(String),
-    /// What has its name does not answer as it does.
-    Strange(String),
+    /// The device with its name has another interface.
+    Incompatible(String),
 }
 
-/// The driver's device, open.
+/// The driver's open device.
 #[derive(Debug)]
 pub(crate) struct Driver {
     file: OwnedFd,
-    /// What it said when it was opened.
+    /// Properties reported when it was opened.
     pub(crate) info: uapi::Info,
 }
 
-/// Memory of the driver's that can be mapped. Giving up its handle leaves mapped memory alone, which ends when it is
+/// Memory of the driver that can be mapped. Dropping it frees the handle; memory that is mapped lasts until it is
 /// unmapped.
 #[derive(Debug)]
 pub(crate) struct Region {
     driver: Rc<Driver>,
     handle: u32,
-    /// Bytes that it has: whole pages.
+    /// Size: whole pages, bytes.
     pub(crate) bytes: u64,
-    /// What to give to mmap.
+    /// Offset for mmap.
     pub(crate) offset: u64,
 }
 
-/// What the tables say of an address.
+/// Page table entry of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Translation {
     /// Physical address.
     pub(crate) pa: u64,
-    /// The attribute in force, where it has a word.
+    /// The attribute in force, if it has a name.
     pub(crate) attribute: Option<Attribute>,
-    /// The same as a byte of MAIR_EL1: as the translation has it, else the byte by which the attribute is asked for.
+    /// The attribute as a byte of MAIR_EL1: that of the translation, else the byte by which the attribute is
+    /// requested.
     pub(crate) mair: Option<u8>,
     /// PAR_EL1, or the page table's entry.
     pub(crate) raw: u64,
 }
 
-/// The right to read the cycle counter, as the driver says.
+/// The right to read the cycle counter, as the driver reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Granted {
-    /// The CPU whose counter it is.
+pub(crate) struct CounterRight {
+    /// CPU whose counter it is.
     pub(crate) cpu: u32,
-    /// Has everybody it who runs there, and not the asking task alone?
+    /// Whether every task on that CPU has the right, and not only the caller.
     pub(crate) whole_cpu: bool,
-    /// Would the core let the caller read now?
+    /// Whether the core permits the caller to read now.
     pub(crate) in_force: bool,
 }
 
@@ -100,65 +101,65 @@ impl Presence {
             Err(error) => return not_opened(&error),
         };
         let mut driver = Driver { file, info: uapi::Info::default() };
-        match driver.ask() {
-            // Nothing that a version has changes its meaning in a later one, so there is no version too new.
+        match driver.query_info() {
+            // Later versions change no meaning of an earlier one, so no version is too new.
             Ok(info) if info.version > 0 => {
                 driver.info = info;
-                Presence::There(Rc::new(driver))
+                Presence::Available(Rc::new(driver))
             }
-            Ok(_) => Presence::Strange("it has no version".into()),
-            Err(error) => Presence::Strange(format!("it answers no question of this version's ({error})")),
+            Ok(_) => Presence::Incompatible("it has no version".into()),
+            Err(error) => Presence::Incompatible(format!("it rejects this version's requests ({error})")),
         }
     }
 
-    /// The driver, or the refusal of `what`, which is wanted of it, with what would help.
+    /// Returns the driver, or a refusal of `what`, which needs it, with a remedy.
     pub(crate) fn driver(&self, what: &str) -> Result<&Rc<Driver>, Refusal> {
         match self {
-            Presence::There(driver) => Ok(driver),
+            Presence::Available(driver) => Ok(driver),
             _ => Err(Refusal::new(format!("{what}: Fathom's driver {}", self.state()), self.remedy())),
         }
     }
 
-    /// How it stands with the driver, in words that follow its name.
+    /// Returns the state of the driver as text that follows its name.
     pub(crate) fn state(&self) -> String {
         match self {
-            Presence::There(_) => "is there".into(),
+            Presence::Available(_) => "is there".into(),
             Presence::Absent => format!("is not loaded (no {DEVICE})"),
             Presence::Denied(why) => format!("is loaded, and {DEVICE} cannot be opened ({why})"),
-            Presence::Strange(why) => format!("is not what {DEVICE} is: {why}"),
+            Presence::Incompatible(why) => format!("is not what {DEVICE} is: {why}"),
         }
     }
 
-    /// What would give it; empty where it is there.
+    /// Returns how to make the driver available; empty if it is.
     pub(crate) fn remedy(&self) -> String {
         match self {
-            Presence::There(_) => String::new(),
+            Presence::Available(_) => String::new(),
             Presence::Absent => format!("load it: {LOAD}"),
-            // The shell puts the user's name there: what is written here stands in records, which others see.
+            // The shell inserts the user's name, because records contain this text and are published.
             Presence::Denied(_) => "sudo groupadd --system --force fathom && sudo usermod -aG fathom $USER, with \
-                                    driver/70-fathom.rules in /etc/udev/rules.d and the driver loaded anew, and log in \
+                                    driver/70-fathom.rules in /etc/udev/rules.d, load the driver again, and log in \
                                     again; or run as root"
                 .into(),
-            Presence::Strange(_) => format!("load the driver of this version: sudo rmmod fathom; {LOAD}"),
+            Presence::Incompatible(_) => format!("load the driver of this version: sudo rmmod fathom; {LOAD}"),
         }
     }
 
-    /// What the core that runs this says of its caches, under the names that bare metal has for it; nothing where the
-    /// driver is not there, or reads no such registers.
+    /// Returns the cache registers of the core that runs this, under the names that bare metal uses. Returns nothing
+    /// if the driver is not loaded or reads no such registers.
     pub(crate) fn cache_facts(&self) -> Vec<Fact> {
-        let Presence::There(driver) = self else { return Vec::new() };
+        let Presence::Available(driver) = self else { return Vec::new() };
         driver.cache_id().map(|id| cache_facts(&id)).unwrap_or_default()
     }
 
-    /// Facts under `driver.`.
+    /// Returns the facts under `driver.`.
     pub(crate) fn facts(&self) -> Vec<Fact> {
-        let Presence::There(driver) = self else {
+        let Presence::Available(driver) = self else {
             return vec![text(facts::DRIVER_STATE, self.state()), text(facts::DRIVER_REMEDY, self.remedy())];
         };
         let info = &driver.info;
         let words = |bits: u32, all: &[&str]| {
-            let there = all.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 == 1);
-            there.map(|(_, word)| *word).collect::<Vec<_>>().join(",")
+            let set = all.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 == 1);
+            set.map(|(_, word)| *word).collect::<Vec<_>>().join(",")
         };
         let attributes = ATTRIBUTES.map(Attribute::token);
         vec![
@@ -176,14 +177,14 @@ impl Presence {
     }
 }
 
-/// Most of the driver's limit that is made use of, bytes: more than a level's conflicts take of any machine without
-/// huge pages, and addresses count against a process's limits.
-const LIMIT_MOST: u64 = 256 << 20;
+/// Maximum that is used of the driver's limit, bytes: more than conflicts in a level of any machine need without huge
+/// pages. Reserved addresses count against a process's limits.
+const MAX_LIMIT_BYTES: u64 = 256 << 20;
 
-/// By the bits of `fathom_info.features`.
+/// Names by the bits of `fathom_info.features`.
 const FEATURES: [&str; 7] = ["regions", "dma", "counters", "wakes", "cache-id", "translate", "reserved"];
 
-/// By the header's numbers.
+/// Attributes by the header's numbers.
 const ATTRIBUTES: [Attribute; uapi::ATTRIBUTES as usize] =
     [Attribute::WriteBack, Attribute::WriteThrough, Attribute::NormalNc, Attribute::Device];
 
@@ -200,30 +201,30 @@ fn number_of(attribute: Attribute) -> u32 {
     }) as u32
 }
 
-/// Why the device was not opened. A node without a driver behind it is as good as none.
+/// Returns why the device was not opened. A device node without a driver counts as absent.
 fn not_opened(error: &io::Error) -> Presence {
     match error.raw_os_error() {
         Some(libc::ENOENT | libc::ENODEV | libc::ENXIO | libc::ENOTDIR) => Presence::Absent,
         Some(libc::EACCES | libc::EPERM) => Presence::Denied(error.to_string()),
-        _ => Presence::Strange(format!("it cannot be opened ({error})")),
+        _ => Presence::Incompatible(format!("it cannot be opened ({error})")),
     }
 }
 
-/// What an error of the driver's means, as its header says.
+/// Returns the refusal for an error of the driver, by the meanings in its header.
 fn refused(what: &str, error: &io::Error) -> Refusal {
     let remedy = match error.raw_os_error() {
-        Some(libc::EOPNOTSUPP) => "nothing on this machine: see the table in driver/README.md",
+        Some(libc::EOPNOTSUPP) => "not possible on this machine: see the table in driver/README.md",
         Some(libc::ENODEV) => "bind the device that it needs to the driver fathom: see driver/README.md",
         Some(libc::ENOMEM) => {
-            "ask for less, free memory, or load it with a larger limit: insmod driver/fathom.ko limit_mb=128"
+            "request less, free memory, or load it with a larger limit: insmod driver/fathom.ko limit_mb=128"
         }
         Some(libc::EIO) => "the engine failed or was not done in time: see the kernel's log, dmesg",
-        Some(libc::EBUSY) => "somebody else has it: end that program",
+        Some(libc::EBUSY) => "another program uses it: end that program",
         Some(libc::ENOTTY) => {
             "load the driver of this version: make -C driver, rmmod fathom, insmod driver/fathom.ko"
         }
         Some(libc::ENOSYS) => {
-            "run it without the emulator of programs (qemu-user), which passes no such request on"
+            "run it without the emulator of programs (qemu-user), which does not forward ioctls"
         }
         _ => "see the kernel's log: dmesg",
     };
@@ -231,78 +232,79 @@ fn refused(what: &str, error: &io::Error) -> Refusal {
 }
 
 impl Driver {
-    /// Makes a request that takes a structure.
+    /// Makes a request with a structure as argument.
     fn call<T: RawStruct>(&self, request: u64, argument: &mut T) -> io::Result<()> {
-        // The size is part of a request's number, and the driver copies so much.
+        // The size is part of a request's number, and the driver copies that many bytes.
         if request >> 16 & 0x3fff != size_of::<T>() as u64 {
             return Err(io::Error::from(io::ErrorKind::InvalidInput));
         }
-        // SAFETY: `argument` is live and exclusive until the call returns, of the size that the request's number says,
-        // and any bytes are a value of its type (`RawStruct`). Where a structure holds another address, whoever fills it
-        // argues for that. What is no such device answers an error.
+        // SAFETY: `argument` is live and exclusive until the call returns, has the size in the request's number, and
+        // any bytes are a value of its type (`RawStruct`). A structure that contains another address is justified
+        // where it is filled. Another device returns an error.
         let answer =
             unsafe { libc::ioctl(self.file.as_raw_fd(), request as _, std::ptr::from_mut(argument)) };
         if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Makes a request that takes none.
-    fn plain(&self, request: u64) -> io::Result<()> {
+    /// Makes a request without an argument.
+    fn call_without_argument(&self, request: u64) -> io::Result<()> {
         // SAFETY: the request's number says that it has no argument, so no memory is touched.
         let answer = unsafe { libc::ioctl(self.file.as_raw_fd(), request as _, 0) };
         if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// What it says of itself now.
-    pub(crate) fn ask(&self) -> io::Result<uapi::Info> {
+    /// Returns the driver's current properties.
+    pub(crate) fn query_info(&self) -> io::Result<uapi::Info> {
         let mut info = uapi::Info::default();
         self.call(uapi::IOC_INFO, &mut info)?;
         Ok(info)
     }
 
-    /// Can regions of this attribute be had?
+    /// Returns whether regions of this attribute are available.
     pub(crate) fn provides(&self, attribute: Attribute) -> bool {
         self.has(uapi::HAS_REGIONS) && self.info.attributes >> number_of(attribute) & 1 == 1
     }
 
-    /// Is a feature there (`HAS_...`)?
+    /// Returns whether the driver has a feature (`HAS_...`).
     fn has(&self, feature: u64) -> bool {
         u64::from(self.info.features) & feature != 0
     }
 
-    /// What all openings may hold together, bytes; no more than what the arena has room for of it.
+    /// Returns the maximum that all openings together may hold, bytes, limited to the arena's part for it.
     pub(crate) fn limit(&self) -> u64 {
-        self.info.limit_bytes.min(LIMIT_MOST)
+        self.info.limit_bytes.min(MAX_LIMIT_BYTES)
     }
 
-    /// Does it tell how its memory is translated?
+    /// Returns whether the driver reports how its memory is translated.
     pub(crate) fn translates(&self) -> bool {
         self.has(uapi::HAS_TRANSLATE)
     }
 
-    /// Does it record wake-ups?
+    /// Returns whether the driver records wake-ups.
     pub(crate) fn wakes(&self) -> bool {
         self.has(uapi::HAS_WAKES)
     }
 
-    /// Memory of an attribute, physically contiguous; with `colour` (which, of how many) pages of that colour instead.
+    /// Allocates physically contiguous memory with an attribute; with `colour` (colour, number of colours), pages of
+    /// that colour instead.
     ///
     /// # Errors
-    /// A [`Refusal`] where there is no such memory, or no more of it.
+    /// Returns a [`Refusal`] if there is no such memory, or no more of it.
     pub(crate) fn region(
         self: &Rc<Driver>,
         bytes: u64,
         attribute: Attribute,
         colour: Option<(u32, u32)>,
     ) -> Result<Region, Refusal> {
-        self.take(bytes, attribute, colour)
+        self.allocate(bytes, attribute, colour)
             .map_err(|error| refused(&format!("{bytes} bytes of {} memory", attribute.token()), &error))
     }
 
-    /// The same, of half as many bytes where there are not so many, and so on down to a page: how much the kernel has in
-    /// one piece, nobody can say before.
+    /// Allocates up to `bytes` bytes. If there are not that many, half is tried, and so on down to a page: the size
+    /// of the largest contiguous piece is not known in advance.
     ///
     /// # Errors
-    /// A [`Refusal`] where there is not even a page of it.
+    /// Returns a [`Refusal`] if there is not even a page.
     pub(crate) fn region_up_to(
         self: &Rc<Driver>,
         bytes: u64,
@@ -310,7 +312,7 @@ impl Driver {
     ) -> Result<Region, Refusal> {
         let mut bytes = bytes;
         loop {
-            match self.take(bytes, attribute, None) {
+            match self.allocate(bytes, attribute, None) {
                 Err(error) if error.raw_os_error() == Some(libc::ENOMEM) && bytes / 2 >= self.page() => {
                     bytes /= 2
                 }
@@ -324,7 +326,7 @@ impl Driver {
         u64::from(self.info.page_bytes).max(1)
     }
 
-    fn take(
+    fn allocate(
         self: &Rc<Driver>,
         bytes: u64,
         attribute: Attribute,
@@ -340,20 +342,20 @@ impl Driver {
         };
         self.call(uapi::IOC_REGION, &mut request)?;
         let uapi::Region { handle, bytes: got, offset, .. } = request;
-        // Dropped, it gives the handle up.
+        // Dropping it frees the handle.
         let region = Region { driver: Rc::clone(self), handle, bytes: got, offset };
         let mapped = offset.checked_add(got).is_some_and(|end| i64::try_from(end).is_ok());
         if got < bytes || !mapped { Err(io::Error::from(io::ErrorKind::InvalidData)) } else { Ok(region) }
     }
 
-    /// What the tables say of the address `va` of a region that is mapped.
+    /// Returns the page table entry of the address `va` in a mapped region.
     ///
     /// # Errors
-    /// The driver's: there is nothing mapped of its own.
+    /// Returns the driver's error if none of its memory is mapped there.
     pub(crate) fn translate(&self, va: u64) -> io::Result<Translation> {
         let mut requested = uapi::Translate { va, ..uapi::Translate::default() };
         self.call(uapi::IOC_TRANSLATE, &mut requested)?;
-        Ok(translated(&requested))
+        Ok(page_table_entry(&requested))
     }
 
     fn cache_id(&self) -> io::Result<uapi::CacheId> {
@@ -363,16 +365,16 @@ impl Driver {
     }
 }
 
-/// `CLIDR_EL1`, `CCSIDR_EL1` of each cache that it names, and the layout of these.
+/// Returns facts of `CLIDR_EL1`, of `CCSIDR_EL1` of each cache that it names, and the layout of these.
 fn cache_facts(id: &uapi::CacheId) -> Vec<Fact> {
     let count = (id.count as usize).min(id.ccsidr.len());
     if id.clidr == 0 || count == 0 {
         return Vec::new();
     }
     let all = &id.ccsidr[..count];
-    // ID_AA64MMFR2_EL1.CCIDX says it, which Linux hides from user space. In the 32-bit layout bits 63:32 are zero; in
-    // the 64-bit one only of a cache of one set, whose ways both layouts have in the same place (DDI 0487,
-    // CCSIDR_EL1).
+    // ID_AA64MMFR2_EL1.CCIDX reports the layout, but Linux hides it from user space. In the 32-bit layout bits 63:32
+    // are zero. In the 64-bit one they are zero only for a cache with one set, whose ways are at the same place in
+    // both layouts (DDI 0487, CCSIDR_EL1).
     let ccidx = u64::from(all.iter().any(|value| value >> 32 != 0));
     let mut facts = vec![int("arm.clidr_el1", id.clidr), int("arm.ccidx", ccidx)];
     for (value, at) in all.iter().zip(0..).filter(|(value, _)| **value != 0) {
@@ -382,49 +384,50 @@ fn cache_facts(id: &uapi::CacheId) -> Vec<Fact> {
     facts
 }
 
-fn translated(reported: &uapi::Translate) -> Translation {
+fn page_table_entry(reported: &uapi::Translate) -> Translation {
     let attribute = attribute_of(reported.attribute);
     let mair = Cpu::mair(reported.raw).or_else(|| attribute.map(mair::byte_of));
     Translation { pa: reported.pa, attribute, mair, raw: reported.raw }
 }
 
-/// The right to read the core's cycle counter, which the driver grants on ARM.
+/// Requests for the right to read the core's cycle counter, which the driver grants on ARM.
 impl Driver {
-    /// Asks for the right to read the cycle counter, for the calling thread, pinned to one CPU, until
+    /// Requests the right to read the cycle counter for the calling thread, pinned to one CPU, until
     /// [`Driver::counters_off`].
     ///
     /// # Errors
-    /// A [`Refusal`] where this core has no such counter, or somebody has it.
-    pub(crate) fn counters_on(&self) -> Result<Granted, Refusal> {
+    /// Returns a [`Refusal`] if this core has no such counter, or another process has it.
+    pub(crate) fn counters_on(&self) -> Result<CounterRight, Refusal> {
         let mut counters = uapi::Counters::default();
         self.call(uapi::IOC_COUNTERS_ON, &mut counters)
             .map_err(|error| refused("the right to read the cycle counter", &error))?;
-        Ok(granted(&counters))
+        Ok(counter_right(&counters))
     }
 
-    /// How it stands with that right now.
+    /// Returns the current state of that right.
     ///
     /// # Errors
-    /// A [`Refusal`] where nothing was granted.
-    pub(crate) fn counters_state(&self) -> Result<Granted, Refusal> {
+    /// Returns a [`Refusal`] if nothing was granted.
+    pub(crate) fn counters_state(&self) -> Result<CounterRight, Refusal> {
         let mut counters = uapi::Counters::default();
         self.call(uapi::IOC_COUNTERS_STATE, &mut counters)
             .map_err(|error| refused("the state of the cycle counter", &error))?;
-        Ok(granted(&counters))
+        Ok(counter_right(&counters))
     }
 
-    /// Gives it back.
+    /// Gives the right back.
     ///
     /// # Errors
-    /// A [`Refusal`] where nothing was granted.
+    /// Returns a [`Refusal`] if nothing was granted.
     pub(crate) fn counters_off(&self) -> Result<(), Refusal> {
-        self.plain(uapi::IOC_COUNTERS_OFF).map_err(|error| refused("to take the cycle counter back", &error))
+        self.call_without_argument(uapi::IOC_COUNTERS_OFF)
+            .map_err(|error| refused("to take the cycle counter back", &error))
     }
 }
 
-fn granted(reported: &uapi::Counters) -> Granted {
+fn counter_right(reported: &uapi::Counters) -> CounterRight {
     let whole_cpu = u64::from(reported.scope) == uapi::SCOPE_CPU;
-    Granted { cpu: reported.cpu, whole_cpu, in_force: reported.in_force == 1 }
+    CounterRight { cpu: reported.cpu, whole_cpu, in_force: reported.in_force == 1 }
 }
 
 impl AsRawFd for Region {
@@ -434,7 +437,7 @@ impl AsRawFd for Region {
 }
 
 impl Region {
-    /// Whose it is.
+    /// Returns the driver that owns the region.
     pub(crate) fn driver(&self) -> &Rc<Driver> {
         &self.driver
     }
@@ -443,7 +446,7 @@ impl Region {
 impl Drop for Region {
     fn drop(&mut self) {
         let mut handle = uapi::Handle { handle: self.handle, reserved: 0 };
-        // An error would say that it is gone already.
+        // An error means that it is already freed.
         let _ = self.driver.call(uapi::IOC_REGION_FREE, &mut handle);
     }
 }

@@ -1,23 +1,23 @@
-//! The environment block of a record: everything about the surroundings that a reader will ask for in a
-//! year, as the kernel words it. Captured before the thread is pinned, because pinning changes some of it.
+//! Environment facts of a record: the surroundings of a measurement as the kernel reports them, which a later reader
+//! needs. Captured before the thread is pinned, because pinning changes some of it.
 //!
-//! Serial numbers, hardware addresses and host names are left out (`redact`).
+//! Serial numbers, hardware addresses and host names are removed (`redact`).
 
 use fathom_probe::machine::Fact;
 use fathom_units::facts;
 
 use crate::arch::{Architecture, Cpu};
-use crate::ceiling;
 use crate::clock_trust;
 use crate::facts::{int, text};
+use crate::memory_limit;
 use crate::process;
-use crate::read::Root;
+use crate::procfs::Root;
 use crate::redact;
 
-/// Longest text in one fact, bytes: enough for a command line (2 KiB in most kernels) with room to spare.
+/// Longest text in one fact, bytes: a command line (2 KiB in most kernels) and a margin.
 const MAX_FACT_BYTES: usize = 4096;
 
-/// The surroundings at the start; `cpu` is the one that will be measured.
+/// Returns the facts at the start; `cpu` is the CPU to measure on.
 pub(crate) fn facts(root: &Root, cpu: u32, allowed: &[u32]) -> Vec<Fact> {
     let mut facts = kernel(root);
     facts.extend(board(root));
@@ -27,16 +27,16 @@ pub(crate) fn facts(root: &Root, cpu: u32, allowed: &[u32]) -> Vec<Fact> {
     facts.push(text(facts::AFFINITY, process::list(allowed)));
     facts.extend(groups(root));
     facts.push(text(facts::CONTAINER, container(root)));
-    facts.extend(moving(root, cpu, facts::ENV));
+    facts.extend(changing_facts(root, cpu, facts::ENV));
     facts
 }
 
-/// What changes while a session runs, again, under `env.after`.
+/// Returns again the facts that change during a session, under `env.after`.
 pub(crate) fn facts_after(root: &Root, cpu: u32) -> Vec<Fact> {
-    moving(root, cpu, facts::ENV_AFTER)
+    changing_facts(root, cpu, facts::ENV_AFTER)
 }
 
-/// Files whose text is a fact as it stands, with the fact's name.
+/// Files whose text is a fact, with the fact's name.
 const SETTINGS: [(&str, &str); 21] = [
     (facts::CPUS_ONLINE, "/sys/devices/system/cpu/online"),
     (facts::CPUS_ISOLATED, "/sys/devices/system/cpu/isolated"),
@@ -57,7 +57,8 @@ const SETTINGS: [(&str, &str); 21] = [
     ("env.hypervisor", "/sys/hypervisor/type"),
     ("env.lockdown", "/sys/kernel/security/lockdown"),
     ("env.realtime", "/sys/kernel/realtime"),
-    // Documentation/admin-guide/pm/intel_pstate.rst and cpufreq.rst: 1 forbids, and 0 forbids.
+    // Documentation/admin-guide/pm/intel_pstate.rst and cpufreq.rst: turbo is off if `no_turbo` is 1, or `boost` is
+    // 0.
     (facts::FREQ_NO_TURBO, "/sys/devices/system/cpu/intel_pstate/no_turbo"),
     (facts::FREQ_BOOST, "/sys/devices/system/cpu/cpufreq/boost"),
 ];
@@ -66,7 +67,7 @@ fn files(root: &Root, list: &[(&str, &str)]) -> Vec<Fact> {
     list.iter().filter_map(|(name, path)| Some(short(name, &root.text(path)?))).collect()
 }
 
-/// A text fact, cut at [`MAX_FACT_BYTES`].
+/// Returns a text fact, cut at [`MAX_FACT_BYTES`].
 fn short(name: impl AsRef<str>, value: &str) -> Fact {
     let mut end = value.len().min(MAX_FACT_BYTES);
     while !value.is_char_boundary(end) {
@@ -97,24 +98,24 @@ fn board(root: &Root) -> Vec<Fact> {
         clock_trust::strings(root, "/proc/device-tree/compatible")
             .map(|soc| short("env.board.compatible", &soc)),
     );
-    // Vendor, product, board and firmware's maker; the serial numbers and UUIDs beside them are not read.
+    // Vendor, product, board and firmware vendor; serial numbers and UUIDs in the same directory are not read.
     facts.extend(clock_trust::dmi(root).map(|dmi| short("virt.dmi", &dmi)));
     facts
 }
 
-/// Keys of `/proc/cpuinfo` about the model and the board on any architecture, around those of
-/// [`Architecture::CPUINFO`]. "Serial" is one of the others.
-const MODEL: (&str, &str) = ("model name", facts::CPU_MODEL);
-const BOARD: (&str, &str) = ("Hardware", "env.cpu.hardware");
+/// Keys of `/proc/cpuinfo` about the model and the board on any architecture, before and after those of
+/// [`Architecture::CPUINFO`]. The key "Serial" is not read.
+const MODEL_KEY: (&str, &str) = ("model name", facts::CPU_MODEL);
+const BOARD_KEY: (&str, &str) = ("Hardware", "env.cpu.hardware");
 
 fn processor(root: &Root, cpu: u32) -> Vec<Fact> {
     let info = root.text("/proc/cpuinfo").unwrap_or_default();
-    // One paragraph a CPU; some kernels put what all CPUs share into a last paragraph of its own.
-    let own = info.split("\n\n").find(|p| field(p, "processor") == Some(cpu.to_string().as_str()));
-    let own = own.unwrap_or(&info);
+    // One paragraph per CPU; some kernels put what all CPUs share into a separate last paragraph.
+    let paragraph = info.split("\n\n").find(|p| field(p, "processor") == Some(cpu.to_string().as_str()));
+    let paragraph = paragraph.unwrap_or(&info);
     let mut facts = Vec::new();
-    for &(key, name) in [MODEL].iter().chain(Cpu::CPUINFO).chain([&BOARD]) {
-        facts.extend(field(own, key).or_else(|| field(&info, key)).map(|value| short(name, value)));
+    for &(key, name) in [MODEL_KEY].iter().chain(Cpu::CPUINFO).chain([&BOARD_KEY]) {
+        facts.extend(field(paragraph, key).or_else(|| field(&info, key)).map(|value| short(name, value)));
     }
     let siblings = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
     facts.extend(root.text(&siblings).map(|list| short(facts::CPU_SIBLINGS, &list)));
@@ -122,8 +123,8 @@ fn processor(root: &Root, cpu: u32) -> Vec<Fact> {
     facts
 }
 
-/// What the kernel says of each known flaw, and in one fact which of them it mitigates and which are open:
-/// both cost time, each in its own way (flushed buffers, no speculation past a branch).
+/// Returns the kernel's report of each known vulnerability, and one fact that lists those mitigated and those open.
+/// Each mitigation costs time (flushed buffers, no speculation past a branch).
 fn vulnerabilities(root: &Root) -> Vec<Fact> {
     let directory = "/sys/devices/system/cpu/vulnerabilities";
     let state = |name: String| Some((root.text(&format!("{directory}/{name}"))?, name));
@@ -142,7 +143,7 @@ fn vulnerabilities(root: &Root) -> Vec<Fact> {
     facts
 }
 
-/// The value of `key : value` in a paragraph of `/proc/cpuinfo`.
+/// Returns the value of `key : value` in a paragraph of `/proc/cpuinfo`.
 fn field<'a>(paragraph: &'a str, key: &str) -> Option<&'a str> {
     paragraph.lines().find_map(|line| {
         let (name, value) = line.split_once(':')?;
@@ -151,10 +152,10 @@ fn field<'a>(paragraph: &'a str, key: &str) -> Option<&'a str> {
 }
 
 fn memory(root: &Root) -> Vec<Fact> {
-    let mut facts = vec![int("env.memory.total.bytes", ceiling::total(root))];
+    let mut facts = vec![int("env.memory.total.bytes", memory_limit::total(root))];
     let info = root.text("/proc/meminfo").unwrap_or_default();
     for (key, name) in [("MemAvailable", "available"), ("SwapTotal", "swap"), ("SwapFree", "swap_free")] {
-        let bytes = crate::read::kilobytes(&info, key);
+        let bytes = crate::procfs::kilobytes(&info, key);
         facts.extend(bytes.map(|b| int(format!("env.memory.{name}.bytes"), b)));
     }
     let pools = "/sys/kernel/mm/hugepages";
@@ -168,22 +169,23 @@ fn memory(root: &Root) -> Vec<Fact> {
     facts
 }
 
-/// Limits of the control groups above this process, the nearest first. Their paths name containers and users, so
-/// each is told by its number only; memory and CPU are counted apart, because not every group limits both.
+/// Returns the limits of the control groups above this process, the nearest first. Their paths name containers and
+/// users, so each has only a number. Memory and CPU limits are numbered separately, because not every group limits
+/// both.
 fn groups(root: &Root) -> Vec<Fact> {
     let mut facts = Vec::new();
-    for (n, group) in ceiling::groups(root).iter().enumerate() {
+    for (n, group) in memory_limit::groups(root).iter().enumerate() {
         facts.push(int(format!("env.cgroup.{n}.{}.bytes", group.file), group.limit));
         facts.push(int(format!("env.cgroup.{n}.room.bytes"), group.room));
     }
-    // Above its quota a group stands still until the next period.
-    for (n, quota) in ceiling::quotas(root).iter().enumerate() {
+    // A group that has used its quota is stopped until the next period.
+    for (n, quota) in memory_limit::quotas(root).iter().enumerate() {
         facts.push(short(format!("env.cgroup.{n}.cpu.max"), quota));
     }
     facts
 }
 
-/// What kind of container this is, as far as it shows.
+/// Returns the kind of container, as far as it is visible.
 fn container(root: &Root) -> String {
     if let Some(kind) = root.text("/run/systemd/container") {
         return kind;
@@ -198,8 +200,8 @@ fn container(root: &Root) -> String {
     reported.map_or("none seen".into(), str::to_owned)
 }
 
-/// Frequency, temperature, throttling, load and pressure: what moves.
-fn moving(root: &Root, cpu: u32, prefix: &str) -> Vec<Fact> {
+/// Returns frequency, temperature, throttling, load and pressure, which change during a session.
+fn changing_facts(root: &Root, cpu: u32, prefix: &str) -> Vec<Fact> {
     let mut facts = frequency(root, cpu, prefix);
     facts.extend(thermal(root, cpu, prefix));
     for resource in ["cpu", "memory", "io"] {
@@ -207,7 +209,7 @@ fn moving(root: &Root, cpu: u32, prefix: &str) -> Vec<Fact> {
             facts.push(short(format!("{prefix}.pressure.{resource}"), &value));
         }
     }
-    // The fifth field is the number of the last process, which is nobody's business and differs each time.
+    // The fifth field is the last process id, which is not relevant and differs each time.
     if let Some(load) = root.text("/proc/loadavg") {
         let words: Vec<&str> = load.split(' ').take(4).collect();
         facts.push(short(format!("{prefix}.loadavg"), &words.join(" ")));
@@ -230,10 +232,10 @@ fn frequency(root: &Root, cpu: u32, prefix: &str) -> Vec<Fact> {
             facts.push(int(format!("{prefix}.freq.{name}.khz"), khz));
         }
     }
-    // Where nothing scales, the kernel's own word, which in a guest is what the hypervisor wrote.
+    // Without frequency scaling, the kernel's own figure, which in a guest comes from the hypervisor.
     let info = root.text("/proc/cpuinfo").unwrap_or_default();
-    let own = info.split("\n\n").find(|p| field(p, "processor") == Some(cpu.to_string().as_str()));
-    let mhz = own.and_then(|p| field(p, "cpu MHz"));
+    let paragraph = info.split("\n\n").find(|p| field(p, "processor") == Some(cpu.to_string().as_str()));
+    let mhz = paragraph.and_then(|p| field(p, "cpu MHz"));
     facts.extend(mhz.map(|mhz| short(format!("{prefix}.cpuinfo.mhz"), mhz)));
     facts
 }
@@ -244,7 +246,7 @@ fn thermal(root: &Root, cpu: u32, prefix: &str) -> Vec<Fact> {
     for zone in root.names(zones).into_iter().filter(|n| n.starts_with("thermal_zone")) {
         let kind = root.text(&format!("{zones}/{zone}/type")).unwrap_or_default();
         if let Some(degrees) = root.text(&format!("{zones}/{zone}/temp")) {
-            // Millidegrees Celsius, which may be below zero: text.
+            // Millidegrees Celsius, which may be negative: text.
             facts.push(short(format!("{prefix}.{zone}.millidegrees"), &format!("{degrees} {kind}")));
         }
     }
@@ -253,7 +255,7 @@ fn thermal(root: &Root, cpu: u32, prefix: &str) -> Vec<Fact> {
     for name in counts {
         facts.extend(root.number(&format!("{throttle}/{name}")).map(|n| int(format!("{prefix}.{name}"), n)));
     }
-    // The Raspberry Pi's firmware: a word of flags, hexadecimal (under-voltage, capped, throttled).
+    // The Raspberry Pi's firmware: hexadecimal flags (under-voltage, capped, throttled).
     let pi = root.text("/sys/devices/platform/soc/soc:firmware/get_throttled");
     facts.extend(pi.map(|flags| short(format!("{prefix}.get_throttled"), &flags)));
     facts

@@ -1,10 +1,10 @@
-//! Fixtures: a `/proc` and a `/sys` in a temporary directory.
+//! Test fixtures: a `/proc` and a `/sys` in a temporary directory.
 
 use std::path::Path;
 
-use crate::read::Root;
+use crate::procfs::Root;
 
-/// A root with the given files; the directory goes away with the first part.
+/// Creates a root with the given files. The directory is removed when the first part is dropped.
 pub(crate) fn root(files: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     for (path, text) in files {

@@ -1,4 +1,4 @@
-//! The host as a machine.
+//! [`Host`], the machine for Linux.
 
 use std::path::Path;
 
@@ -26,8 +26,8 @@ use crate::memory::Memory;
 use crate::options::Options;
 use crate::pages;
 use crate::process;
-use crate::quiet::Quiet;
-use crate::read::Root;
+use crate::procfs::Root;
+use crate::rt_priority::RtPriority;
 use crate::stress::{self, Stressors};
 use crate::supervisor::Supervisor;
 use crate::wake::{self, Waker};
@@ -37,13 +37,12 @@ mod opening;
 
 /// A Linux process, pinned to one CPU, as a [`Machine`].
 ///
-/// Opening it changes the calling thread (affinity, priority) and process (death signal, `oom_score_adj`,
-/// soft limit of locked memory); all of that ends with the process. A `Host` stays on the thread that
-/// opened it.
+/// Opening it changes the calling thread (affinity, priority) and process (death signal, `oom_score_adj`, soft limit
+/// of locked memory). All of that ends with the process. A `Host` stays on the thread that opened it.
 ///
-/// Mappings share one arena and overlap: a wish may be placed over an earlier one, and may give up the memory
-/// of earlier ones where the ceiling asks for that. Lay a chain after mapping its memory, not before another
-/// wish. Cells stay valid whatever happens to what they hold.
+/// Mappings share one arena and may overlap: a request may be placed over an earlier one, and may release the memory
+/// of earlier ones if the memory limit requires it. Link a chain after mapping its memory, and before the next
+/// request. Cells stay valid regardless of their content.
 pub struct Host {
     memory: Memory,
     clock: Source,
@@ -51,46 +50,46 @@ pub struct Host {
     cpu: u32,
     trust: ClockTrust,
     watcher: Watcher,
-    quiet: Quiet,
+    rt_priority: RtPriority,
     events: Events,
     facts: Vec<Fact>,
-    /// Has a page fault been seen to be counted?
+    /// Whether the kernel has been seen to count a page fault.
     faults_counted: bool,
-    /// Is every access of a sweep followed by a flush of its line?
+    /// Whether every access of a sweep is followed by a flush of its line.
     flush: bool,
     supervisor: Supervisor,
     stressors: Stressors,
     waker: Waker,
     driver: Presence,
-    /// The right to read the clock, where that is one.
+    /// The right to read the cycle counter, if the clock is the cycle counter.
     cycles: Option<Cycles>,
 }
 
 impl Host {
-    /// Opens the host: captures the environment, pins the thread, raises its priority, calibrates the
-    /// clock (some 30 ms) and reserves the arena. Missing privileges are facts, not errors.
+    /// Opens the host: records the environment, pins the thread, raises its priority, calibrates the clock (some 30
+    /// ms) and reserves the arena. Missing privileges are facts, not errors.
     ///
     /// # Errors
-    /// A [`Refusal`] when the CPU asked for is not allowed, the page size asked for is impossible, no
-    /// addresses can be reserved, or the parent is gone.
+    /// Returns a [`Refusal`] if the requested CPU is not allowed, the requested page size is impossible, no addresses
+    /// can be reserved, or the parent is gone.
     pub fn open(options: Options) -> Result<Host, Refusal> {
         Host::open_below(Root::system(), &options)
     }
 
-    /// [`Host::open`] with `/proc` and `/sys` below `root`.
+    /// Variant of [`Host::open`] with `/proc` and `/sys` below `root`.
     pub(crate) fn open_below(root: Root, options: &Options) -> Result<Host, Refusal> {
         let mut facts = Vec::new();
         if options.die_with_parent || options.parent.is_some() {
             facts.extend(process::die_with_parent(options.parent)?);
         }
-        let allowed = process::allowed(&root);
+        let allowed = process::allowed_cpus(&root);
         let cpu = process::choose_cpu(&root, &allowed, options.cpu)?;
         let sizes = pages::sizes(&root, rustix::param::page_size() as u64, options.base_page)
             .map_err(|reason| Refusal::new(reason, "choose 4096, 16384 or 65536"))?;
         facts.extend(options.build.as_ref().map(|build| text(facts::BUILD, build)));
-        // Before pinning, which changes what the affinity and the load look like.
+        // Before pinning, which changes the affinity and the load.
         facts.extend(environment::facts(&root, cpu, &allowed));
-        let quiet = opening::prepare(&root, cpu, options.priority, &mut facts);
+        let rt_priority = opening::prepare(&root, cpu, options.priority, &mut facts);
         let driver = Presence::open(&root);
         facts.extend(driver.facts());
         let (cycles, reported) = Cycles::obtain(&root, &driver, cpu);
@@ -120,7 +119,7 @@ impl Host {
             cpu,
             trust,
             watcher,
-            quiet,
+            rt_priority,
             events,
             facts,
             faults_counted: false,
@@ -133,52 +132,53 @@ impl Host {
         })
     }
 
-    /// The CPU that the thread is pinned to.
+    /// Returns the CPU that the thread is pinned to.
     #[must_use]
     pub fn cpu(&self) -> u32 {
         self.cpu
     }
 
-    /// Has the reaper remove the directory at `path`, of trace files or of a control group, when this process ends
-    /// before it has called [`Host::removed`], however it ends.
+    /// Registers the directory at `path`, of trace files or of a control group, with the reaper. The reaper removes
+    /// it if this process ends, however it ends, before it has called [`Host::removed`].
     ///
     /// # Errors
-    /// A [`Refusal`] where there is no reaper, or the path is not absolute or its last part not `fathom.` and more.
-    pub fn holds(&self, path: &Path) -> Result<(), Refusal> {
-        self.supervisor.holds(path, true)
+    /// Returns a [`Refusal`] if there is no reaper, if the path is not absolute, or if its last part does not start
+    /// with `fathom.`.
+    pub fn hold(&self, path: &Path) -> Result<(), Refusal> {
+        self.supervisor.hold(path, true)
     }
 
-    /// What was at `path` is removed.
+    /// Unregisters a path that has been removed.
     pub fn removed(&self, path: &Path) {
         self.supervisor.removed(path);
     }
 
-    /// Begins a spell in which nothing ordinary may interrupt the thread, where that is permitted. May pause
-    /// first, up to the real-time throttle's share of a second, so that the throttle falls between trials.
-    /// Call it before each trial, and keep trials well below a second: a trial that is much longer than those
-    /// before it may still meet the throttle.
+    /// Begins an interval in which no ordinary task may interrupt the thread, if that is permitted. It may pause
+    /// first, up to the real-time throttle's share of a second, so that the throttle acts between trials. Call it
+    /// before each trial, and keep trials well below a second: a trial that is much longer than those before it may
+    /// still be throttled.
     pub fn quiet_begin(&mut self) {
-        self.quiet.begin();
+        self.rt_priority.begin();
     }
 
-    /// Ends the spell.
+    /// Ends the interval.
     pub fn quiet_end(&mut self) {
-        self.quiet.end();
+        self.rt_priority.end();
     }
 
-    /// What memory is taken now, whether it is locked, and how much there may be.
+    /// Returns facts of the memory taken now, whether it is locked, and its limit.
     fn memory_facts(&self, prefix: &str) -> Vec<Fact> {
-        let ceiling = self.memory.ceiling_now();
+        let limit = self.memory.limit_now();
         let locked = format!("{prefix}.locked");
-        let why = self.memory.unlocked.iter().flat_map(|refusal| {
+        let why = self.memory.lock_refusal.iter().flat_map(|refusal| {
             [text(facts::reason(&locked), &refusal.reason), text(facts::remedy(&locked), &refusal.remedy)]
         });
         let mut facts = vec![
-            text(&locked, if self.memory.unlocked.is_none() { "yes" } else { "no" }),
+            text(&locked, if self.memory.lock_refusal.is_none() { "yes" } else { "no" }),
             int(format!("{prefix}.populated.bytes"), self.memory.populated()),
-            int(format!("{prefix}.ceiling.bytes"), ceiling.bytes),
-            text(format!("{prefix}.ceiling.limit"), ceiling.limit),
-            text(format!("{prefix}.ceiling.source"), ceiling.source.token()),
+            int(format!("{prefix}.ceiling.bytes"), limit.bytes),
+            text(format!("{prefix}.ceiling.limit"), limit.limit),
+            text(format!("{prefix}.ceiling.source"), limit.source.token()),
         ];
         facts.extend(why);
         facts
@@ -196,8 +196,8 @@ impl Machine for Host {
         self.facts.iter().cloned().chain(self.memory_facts("memory")).for_each(sink);
     }
 
-    /// Frequency, temperature, throttling, load and pressure under `env.after`, and what memory was taken and
-    /// locked under `memory.after`, with how shared pages were verified.
+    /// Returns frequency, temperature, throttling, load and pressure under `env.after`. Also returns the memory taken
+    /// and locked under `memory.after`, and how shared pages were verified.
     fn facts_after(&mut self, sink: &mut dyn FnMut(Fact)) {
         let mut memory = self.memory_facts("memory.after");
         memory.extend(self.waker.locked.as_ref().map(|how| text("wake.after.locked", how)));
@@ -208,18 +208,18 @@ impl Machine for Host {
     }
 
     fn quiet_begin(&mut self) {
-        self.quiet.begin();
+        self.rt_priority.begin();
         if let Some(cycles) = &self.cycles {
             cycles.begin();
         }
     }
 
     fn quiet_end(&mut self) {
-        self.quiet.end();
+        self.rt_priority.end();
     }
 
     fn clock_was_available(&mut self) -> Result<(), Refusal> {
-        self.cycles.as_ref().map_or(Ok(()), Cycles::kept)
+        self.cycles.as_ref().map_or(Ok(()), Cycles::check_available)
     }
 
     fn map(&mut self, request: &MapRequest) -> Result<Mapping, Refusal> {
@@ -264,7 +264,7 @@ impl Machine for Host {
         self.watcher.read()
     }
 
-    /// With one check for the whole buffer: a check of each cell would be most of what an L1 hit takes.
+    /// Checks the whole buffer once: a check per cell would take most of the time of an L1 hit.
     fn sweep(&mut self, sweep: &Sweep, from: u64, n: u64) -> Option<u64> {
         if self.flush {
             return self.memory.arena.flushed_loops(sweep, from, n);
@@ -282,7 +282,7 @@ impl Counters for Host {
         self.events.read()
     }
 
-    /// The kernel knows an event for the first level alone.
+    /// The kernel has an event for the first level only.
     fn refills(&mut self, level: u64) -> Option<u64> {
         let counts = self.events.read().ok().filter(|_| level == 1)?;
         counts.into_iter().find(|count| count.name == "refill.L1D").map(|count| count.value)
@@ -291,28 +291,28 @@ impl Counters for Host {
 
 impl Maintain for Host {
     fn clean_invalidate(&mut self, offset: u64, bytes: u64) -> Result<(), Refusal> {
-        flushes(Cpu::FLUSHES)?;
+        flushes(Cpu::FLUSH_PERMITTED)?;
         let outside = || Refusal::new("the range is not mapped", "maintain what was mapped");
         self.memory.arena.flush(offset, bytes).ok_or_else(outside)
     }
 }
 impl Fresh for Host {
-    /// With `MADV_DONTNEED`. Once it is looked whether the kernel counts the fault of a touch: what no page fault
-    /// proves is not worth a trial.
+    /// Uses `MADV_DONTNEED`. The first call checks that the kernel counts the fault of a touch, because page faults
+    /// are the proof of a first touch.
     fn give_back(&mut self, mapping: &Mapping) -> Result<(), Refusal> {
         let range = mapping.base..mapping.base + mapping.bytes;
-        self.memory.give_back(range.clone())?;
+        self.memory.release(range.clone())?;
         if !self.faults_counted {
             let before = self.watcher.read().faults;
             self.memory.touch(range.start);
             if self.watcher.read().faults == before {
                 return Err(Refusal::new(
                     "the kernel counts no page faults of this thread (getrusage, RUSAGE_THREAD)",
-                    "ask for memory that is there, without first_touch=1",
+                    "use memory that is already mapped, without first_touch=1",
                 ));
             }
             self.faults_counted = true;
-            self.memory.give_back(range)?;
+            self.memory.release(range)?;
         }
         Ok(())
     }
@@ -328,9 +328,10 @@ impl Disturb for Host {
 }
 impl Wake for Host {
     fn wake_begin(&mut self, wakes: &Wakes, activations: u64) -> Result<u64, Refusal> {
-        // The priority that is lent to other patterns is counted against the throttle; a task that sleeps is not.
-        self.quiet.end();
-        self.events.rest();
+        // The throttle's accounting covers the priority of other patterns' trials; a task that sleeps is not
+        // throttled.
+        self.rt_priority.end();
+        self.events.close_all();
         let address = self.memory.arena.address();
         self.waker.begin(
             &self.root,
@@ -355,38 +356,38 @@ impl Wake for Host {
     }
 
     fn timerlat(&mut self, wakes: &Wakes, activations: u64) -> Result<(Vec<ActivationRow>, u64), Refusal> {
-        self.quiet.end();
-        self.waker.kernels(&self.root, &self.driver, (self.cpu, activations), wakes)
+        self.rt_priority.end();
+        self.waker.kernel_wakeups(&self.root, &self.driver, (self.cpu, activations), wakes)
     }
 
     fn wake_around(&mut self, from_ns: u64, to_ns: u64, most: usize) -> Vec<Event> {
-        self.waker.around(from_ns, to_ns, most)
+        self.waker.events_between(from_ns, to_ns, most)
     }
 }
 impl Translate for Host {
     fn translated(&mut self, offset: u64) -> Option<Translation> {
-        Some(self.memory.translated(offset))
+        Some(self.memory.translation(offset))
     }
 }
 impl Control for Host {
     fn control(&mut self, controls: &Controls) -> Result<(), Refusal> {
         if (Controls { flush: false, ..*controls }) != Controls::default() {
             return Err(Refusal::new(
-                "a MAIR byte, the walks' own attribute and prefetchers are the kernel's to set",
-                "measure it on bare metal: `fathom image --help`",
+                "only the kernel can set a MAIR byte, the page walks' attribute and prefetchers",
+                "measure on bare metal: `fathom image --help`",
             ));
         }
         if controls.flush {
-            flushes(Cpu::FLUSHES)?;
+            flushes(Cpu::FLUSH_PERMITTED)?;
         }
         self.flush = controls.flush;
         Ok(())
     }
 }
 
-/// Refuses flushes where the architecture gives user space none.
+/// Refuses flushes if the architecture does not permit them in user space.
 fn flushes(permitted: Result<(), &'static str>) -> Result<(), Refusal> {
-    permitted.map_err(|why| Refusal::new(why, "measure it on bare metal: `fathom image --help`"))
+    permitted.map_err(|why| Refusal::new(why, "measure on bare metal: `fathom image --help`"))
 }
 
 mod transfers;

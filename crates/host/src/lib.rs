@@ -1,15 +1,14 @@
-//! Machine for Linux: mappings, pages, clocks, counters, disturbance.
+//! [`Host`]: the probe's [`fathom_probe::machine::Machine`] for Linux.
 //!
-//! [`Host`] is a [`fathom_probe::machine::Machine`] over one pinned Linux thread, on x86-64 and AArch64 in
-//! one code path; what differs between them is below `arch`. Some of it is `unsafe`, each block with its
-//! argument; the argument for the cells is at the head of `arena.rs`.
+//! It measures on one pinned thread, on x86-64 and AArch64 with the same code; architecture-specific code is in
+//! `arch`. Each `unsafe` block states why it is sound. The argument for the cells is at the head of `arena.rs`.
 #![cfg(target_os = "linux")]
 
 mod arch;
 mod arena;
-mod ceiling;
 mod clock;
 mod clock_trust;
+mod command_memory;
 mod counters;
 mod cycles;
 mod driver;
@@ -21,18 +20,18 @@ mod fixture;
 mod host;
 mod identify;
 mod memory;
-mod memory_budget;
+mod memory_limit;
 mod options;
 mod owner;
 mod pages;
 mod placement;
 mod process;
-mod quiet;
-mod read;
+mod procfs;
+mod psi;
 mod reaper;
 mod redact;
 mod resctrl;
-mod stalls;
+mod rt_priority;
 mod stress;
 mod supervisor;
 mod trace;
@@ -41,16 +40,17 @@ mod watch;
 
 pub use arch::{PROGRAM, PROGRAMS, Program};
 pub use arena::HostCell;
+pub use command_memory::command_memory_limit;
 pub use host::Host;
-pub use memory_budget::{MemoryBudget, memory_budget};
+pub use memory_limit::MemoryLimit;
 pub use options::Options;
-pub use reaper::keep;
-pub use stress::{WorkerOptions, work};
+pub use reaper::run_reaper;
+pub use stress::{WorkerOptions, run_worker};
 
-/// Removes what killed probes left: trace instances and groups of the resource control; their names. What else they
-/// were, the kernel has removed with them.
+/// Removes what killed probes left behind: trace instances and resctrl groups. Returns their names. The kernel has
+/// already removed everything else of those processes.
 #[must_use]
-pub fn restore() -> Vec<String> {
-    let root = read::Root::system();
-    [trace::sweep(&root), resctrl::sweep(&root)].concat()
+pub fn remove_leftovers() -> Vec<String> {
+    let root = procfs::Root::system();
+    [trace::remove_stale(&root), resctrl::remove_stale(&root)].concat()
 }

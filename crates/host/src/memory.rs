@@ -1,4 +1,4 @@
-//! Wishes for memory, granted or refused: ceilings, placement, population, verification.
+//! Memory mapping: limits, placement, population, verification.
 
 use std::ops::Range;
 
@@ -6,58 +6,58 @@ use fathom_probe::machine::{Attribute, MapRequest, Mapping, Pages, Refusal};
 use fathom_units::facts::CeilingSource;
 
 use crate::arena::{Arena, HostCell};
-use crate::ceiling::{self, Ceiling};
 use crate::driver::Presence;
 use crate::driver_buffer::{self, DriverBuffer};
+use crate::memory_limit::{self, MemoryLimit};
 use crate::pages::{self, PageSizes};
 use crate::placement::{self, Ranges};
 use crate::process;
-use crate::read::Root;
+use crate::procfs::Root;
 
 mod driver_memory;
 
-use driver_memory::{Coloured, most_coloured};
+use driver_memory::{ColouredPages, max_coloured_bytes};
 
-/// Most that one half of the arena reserves, bytes: four times the largest last level on sale (1.1 GiB of
-/// AMD's 9684X, in all its parts) and a margin. Reserving costs addresses only.
-const HALF_MOST: u64 = 64 << 30;
+/// Maximum size of one half of the arena, bytes: four times the largest last-level cache on sale (1.1 GiB of AMD's
+/// 9684X, all parts together) and a margin. A reservation costs addresses only.
+const MAX_HALF_BYTES: u64 = 64 << 30;
 
-/// Least that one half reserves, bytes, before opening is refused.
-const HALF_LEAST: u64 = 8 << 20;
+/// Minimum size of one half, bytes; opening is refused below it.
+const MIN_HALF_BYTES: u64 = 8 << 20;
 
-/// Memory is populated in granules of at least this many bytes, so that growing a working set page by
-/// page does not cost a verification each.
-const GRANULE: u64 = 256 << 10;
+/// Memory is populated in granules of at least this many bytes, so that a working set that grows page by page does
+/// not need a verification for each page.
+const GRANULE_BYTES: u64 = 256 << 10;
 
-/// Bytes of the arena behind its halves, for what drivers lend.
-const DRIVER_BYTES: u64 = driver_buffer::MAX_BUFFER_BYTES * driver_buffer::ATTRIBUTES.len() as u64;
+/// Bytes of the arena after its halves, for driver buffers.
+const DRIVER_BUFFER_BYTES: u64 = driver_buffer::MAX_BUFFER_BYTES * driver_buffer::ATTRIBUTES.len() as u64;
 
-/// Alignment of the arena where the kernel has no huge pages: what most kernels would have.
-const ALIGN: u64 = 2 << 20;
+/// Alignment of the arena if the kernel has no huge pages: the huge page size of most kernels.
+const DEFAULT_ALIGN_BYTES: u64 = 2 << 20;
 
-/// The memory of a host: an arena in two halves, of base pages and of huge pages.
+/// Memory of a host: an arena in two halves, one of base pages and one of huge pages.
 pub(crate) struct Memory {
     pub(crate) arena: Arena,
     root: Root,
     pub(crate) sizes: PageSizes,
     /// Bytes in one half.
     half: u64,
-    /// The caller's own ceiling, bytes.
+    /// The caller's own limit, bytes.
     max_bytes: Option<u64>,
-    /// What is backed by memory of ours.
+    /// Ranges backed by the process's memory.
     populated: Ranges,
-    /// What has been mapped.
+    /// Ranges that have been mapped.
     mapped: Ranges,
-    /// The latest mapping: where cells are looked up first.
+    /// The latest mapping, in which cells are looked up first.
     current: Range<u64>,
-    /// Why memory could not be locked, once it could not.
-    pub(crate) unlocked: Option<Refusal>,
-    /// What drivers lend, by attribute, once it was asked for.
+    /// Why locking memory failed, once it has failed.
+    pub(crate) lock_refusal: Option<Refusal>,
+    /// Driver buffers by attribute, each opened at the first request.
     driver_buffer: Vec<(Attribute, DriverBuffer)>,
-    /// Our own driver.
+    /// Fathom's driver.
     driver: Presence,
-    /// What it lends of coloured pages.
-    coloured: Coloured,
+    /// Coloured pages from the driver.
+    coloured: ColouredPages,
     /// How the latest mapping of shared pages was verified.
     pub(crate) shared: Option<&'static str>,
 }
@@ -70,35 +70,35 @@ impl Memory {
         max_bytes: Option<u64>,
         driver: Presence,
     ) -> Result<Memory, Refusal> {
-        let driver_buffer = DRIVER_BYTES + most_coloured(&driver);
-        let align = sizes.huge.unwrap_or(ALIGN).max(sizes.base).max(ALIGN);
-        // Not by `max_bytes`: the first arena of a process sets the length of all (see `arena`), and
+        let driver_buffer = DRIVER_BUFFER_BYTES + max_coloured_bytes(&driver);
+        let align = sizes.huge.unwrap_or(DEFAULT_ALIGN_BYTES).max(sizes.base).max(DEFAULT_ALIGN_BYTES);
+        // Not limited by `max_bytes`: the first arena of a process sets the length of all (see `arena`), and
         // addresses cost nothing.
-        let mut half = (ceiling::total(&root) / 2).clamp(HALF_LEAST, HALF_MOST);
-        let memory_budget = process::address_room(&root);
-        if let Some((memory_budget, _)) = memory_budget {
-            // Half of the room: the program itself needs some.
-            half = half.min(memory_budget / 4);
+        let mut half = (memory_limit::total(&root) / 2).clamp(MIN_HALF_BYTES, MAX_HALF_BYTES);
+        let address_space = process::address_room(&root);
+        if let Some((address_space, _)) = address_space {
+            // Half of the address space left: the program itself needs some.
+            half = half.min(address_space / 4);
         }
-        let least = align.max(HALF_LEAST) * 2;
+        let min_length = align.max(MIN_HALF_BYTES) * 2;
         let arena = Arena::reserve(
             half.saturating_mul(2).saturating_add(driver_buffer),
-            least + driver_buffer,
+            min_length + driver_buffer,
             align,
         )
         .map_err(|error| {
-            let limit = memory_budget.map_or("the kernel", |(_, name)| name);
+            let limit = address_space.map_or("the kernel", |(_, name)| name);
             Refusal::new(
                 format!(
                     "the addresses of the arena, {} MiB at least, could not be reserved ({error})",
-                    least >> 20
+                    min_length >> 20
                 ),
-                format!("raise what limits them: {limit} (ulimit -v, ulimit -d), or vm.overcommit_memory=2"),
+                format!("raise the limit on address space: {limit} (ulimit -v, ulimit -d), or vm.overcommit_memory=2"),
             )
         })?;
         let half = arena.length().saturating_sub(driver_buffer) / 2;
         let half = half - half % align;
-        // A kernel without transparent huge pages knows neither advice, and then needs neither.
+        // A kernel without transparent huge pages rejects both advices, and then needs neither.
         let _ = arena.forbid_huge(0..half);
         let _ = arena.advise_huge(half..half * 2);
         Ok(Memory {
@@ -110,10 +110,10 @@ impl Memory {
             populated: Ranges::default(),
             mapped: Ranges::default(),
             current: 0..0,
-            unlocked: None,
+            lock_refusal: None,
             driver_buffer: Vec::new(),
             driver,
-            coloured: Coloured::within(2 * half + DRIVER_BYTES..2 * half + driver_buffer),
+            coloured: ColouredPages::within(2 * half + DRIVER_BUFFER_BYTES..2 * half + driver_buffer),
             shared: None,
         })
     }
@@ -121,10 +121,10 @@ impl Memory {
     /// See [`fathom_probe::machine::Machine::map`].
     pub(crate) fn map(&mut self, request: &MapRequest) -> Result<Mapping, Refusal> {
         if request.attribute != Attribute::WriteBack {
-            return self.borrowed(request);
+            return self.map_driver_memory(request);
         }
         if request.pages == Pages::Coloured {
-            return self.coloured(request);
+            return self.map_coloured(request);
         }
         let page = self.page_for(request)?;
         let huge = request.pages == Pages::Huge;
@@ -134,19 +134,19 @@ impl Memory {
         Ok(self.mapping(range, page))
     }
 
-    /// See [`fathom_probe::machine::Machine::map_shared`]: memory of the half of base pages, where nobody has
-    /// huge ones, given back if it was ours and then only read, so that the kernel's page of zeros is under all
-    /// of it. It is neither populated nor locked, which would write to it.
+    /// See [`fathom_probe::machine::Machine::map_shared`]. Uses memory of the half of base pages, where no huge pages
+    /// are. The memory is released if it was populated, and then only read, so that the kernel's zero page backs all
+    /// of it. It is neither populated nor locked, because both would write to it.
     pub(crate) fn map_shared(&mut self, request: &MapRequest, frames: u64) -> Result<Mapping, Refusal> {
         if frames != 1 || request.pages != Pages::Base {
             return Err(Refusal::new(
-                "memory that is only read lies in one frame, the kernel's base page of zeros",
-                "ask for frames=1 and page=base",
+                "memory that is only read has one frame, the kernel's zero page",
+                "request frames=1 and page=base",
             ));
         }
         let page = self.page_for(request)?;
         let range = self.place(request, page, 0)?;
-        self.give_up(std::slice::from_ref(&range));
+        self.release_all(std::slice::from_ref(&range));
         if self.populated.total_in(&range) != 0 {
             return Err(Refusal::new("the kernel did not take memory back", "run it again"));
         }
@@ -160,31 +160,31 @@ impl Memory {
         Ok(self.mapping(range, page))
     }
 
-    /// Where in the half that begins at `start` a wish in pages of `page` bytes lies.
+    /// Returns the range of a request in pages of `page` bytes, in the half that begins at `start`.
     fn place(&self, request: &MapRequest, page: u64, start: u64) -> Result<Range<u64>, Refusal> {
         let bytes = request.bytes.checked_next_multiple_of(page);
         let placed = bytes.and_then(|bytes| placement::place(bytes, page, self.half, request.place));
-        let placed = placed.ok_or_else(|| self.too_much(request.bytes, &self.ceiling()))?;
+        let placed = placed.ok_or_else(|| self.too_much(request.bytes, &self.limit()))?;
         Ok(start + placed.start..start + placed.end)
     }
 
-    /// Notes a range as mapped.
+    /// Records a range as mapped.
     fn mapping(&mut self, range: Range<u64>, page: u64) -> Mapping {
         self.mapped.insert(range.clone());
         self.current = range.clone();
         Mapping { base: range.start, bytes: range.end - range.start, page_bytes: page }
     }
 
-    /// The page size of a wish, or why it cannot be.
+    /// Returns the page size of a request, or a refusal.
     fn page_for(&self, request: &MapRequest) -> Result<u64, Refusal> {
         if request.attribute != Attribute::WriteBack {
             return Err(Refusal::new(
                 "pages that share a frame are ordinary memory",
-                "ask for attribute write-back",
+                "request attribute write-back",
             ));
         }
         if request.bytes == 0 {
-            return Err(Refusal::new("a mapping of 0 bytes", "ask for at least 8 bytes"));
+            return Err(Refusal::new("a mapping of 0 bytes", "request at least 8 bytes"));
         }
         match request.pages {
             Pages::Base | Pages::Coloured => Ok(self.sizes.base),
@@ -192,15 +192,15 @@ impl Memory {
         }
     }
 
-    /// The huge page, if the kernel would give any.
+    /// Returns the huge page size, if the kernel provides huge pages.
     fn huge_page(&self) -> Result<u64, Refusal> {
         let Some(huge) = self.sizes.huge else {
             return Err(Refusal::new(
                 "this kernel has no transparent huge pages",
-                "a kernel with CONFIG_TRANSPARENT_HUGEPAGE gives them",
+                "use a kernel with CONFIG_TRANSPARENT_HUGEPAGE",
             ));
         };
-        if self.root.text(pages::THP).as_deref().and_then(pages::chosen) == Some("never") {
+        if self.root.text(pages::THP).as_deref().and_then(pages::selected) == Some("never") {
             return Err(Refusal::new(
                 "transparent huge pages are switched off (enabled is 'never')",
                 THP_REMEDY,
@@ -220,18 +220,18 @@ impl Memory {
         if self.populated.contains(range) {
             return Ok(());
         }
-        let granules = placement::widen(range, page.max(GRANULE), half.end);
-        let fits = granules.end - granules.start <= self.ceiling().bytes;
+        let granules = placement::widen(range, page.max(GRANULE_BYTES), half.end);
+        let fits = granules.end - granules.start <= self.limit().bytes;
         let range = if fits { &granules } else { range };
         let missing = self.populated.missing(range);
         let new: u64 = missing.iter().map(|r| r.end - r.start).sum();
         self.make_room(range, new, request.bytes)?;
         for part in &missing {
             if let Err(error) = self.arena.populate(part.clone(), rustix::param::page_size() as u64) {
-                self.give_up(&missing);
+                self.release_all(&missing);
                 return Err(Refusal::new(
                     format!("the kernel did not back {} KiB of memory ({error})", new >> 10),
-                    "free some memory or ask for less",
+                    "free some memory or request less",
                 ));
             }
             self.lock(part.clone());
@@ -239,54 +239,54 @@ impl Memory {
         missing.iter().for_each(|part| self.populated.insert(part.clone()));
         let huge = request.pages == Pages::Huge;
         let verified = if huge { self.verify_huge(&missing, page) } else { self.verify_base() };
-        verified.inspect_err(|_| self.give_up(&missing))
+        verified.inspect_err(|_| self.release_all(&missing))
     }
 
-    /// The ceiling now, for everything that is populated together.
-    fn ceiling(&self) -> Ceiling {
-        let now = ceiling::ceiling(&self.root, self.populated.total());
+    /// Returns the current limit for all populated memory together.
+    fn limit(&self) -> MemoryLimit {
+        let now = memory_limit::memory_limit(&self.root, self.populated.total());
         let now =
             now.and(self.half, CeilingSource::Process, || "the addresses reserved for one page size".into());
         match self.max_bytes {
-            Some(max) => now.and(max, CeilingSource::Process, || "the limit asked for".into()),
+            Some(max) => now.and(max, CeilingSource::Process, || "the requested limit".into()),
             None => now,
         }
     }
 
-    /// Makes sure that `new` bytes more stay below the ceiling, giving up what earlier wishes hold outside
-    /// `range` where that is needed.
+    /// Ensures that `new` more bytes stay below the limit. If needed, releases memory of earlier requests outside
+    /// `range`.
     fn make_room(&mut self, range: &Range<u64>, new: u64, requested: u64) -> Result<(), Refusal> {
-        let ceiling = self.ceiling();
-        if self.populated.total() + new <= ceiling.bytes {
+        let limit = self.limit();
+        if self.populated.total() + new <= limit.bytes {
             return Ok(());
         }
-        if range.end - range.start > ceiling.bytes {
-            return Err(self.too_much(requested, &ceiling));
+        if range.end - range.start > limit.bytes {
+            return Err(self.too_much(requested, &limit));
         }
         let others = self.populated.outside(range);
-        self.give_up(&others);
-        // What was given back may have gone elsewhere meanwhile: look again.
-        let ceiling = self.ceiling();
-        if self.populated.total() + new <= ceiling.bytes {
+        self.release_all(&others);
+        // Other processes may have taken the released memory, so the limit is read again.
+        let limit = self.limit();
+        if self.populated.total() + new <= limit.bytes {
             return Ok(());
         }
-        Err(self.too_much(requested, &ceiling))
+        Err(self.too_much(requested, &limit))
     }
 
-    fn too_much(&self, requested: u64, ceiling: &Ceiling) -> Refusal {
+    fn too_much(&self, requested: u64, limit: &MemoryLimit) -> Refusal {
         Refusal::new(
             format!(
-                "{requested} bytes are wanted and {} bytes may be had, limited by {}",
-                ceiling.bytes, ceiling.limit
+                "{requested} bytes were requested and {} bytes are available, limited by {}",
+                limit.bytes, limit.limit
             ),
-            "ask for less, or free memory, or raise that limit",
+            "request less, free memory, or raise that limit",
         )
     }
 
     /// Returns memory to the system. It reads as zero afterwards.
-    fn give_up(&mut self, parts: &[Range<u64>]) {
+    fn release_all(&mut self, parts: &[Range<u64>]) {
         for part in parts {
-            // Should the kernel keep the memory, it stays accounted as ours.
+            // If the kernel keeps the memory, it stays accounted as populated.
             if self.arena.release(part.clone()).is_ok() {
                 self.populated.remove(part);
                 self.mapped.remove(part);
@@ -295,17 +295,18 @@ impl Memory {
         }
     }
 
-    /// Returns the memory of a mapping, which stays mapped: its pages fault when they are touched again.
-    pub(crate) fn give_back(&mut self, range: Range<u64>) -> Result<(), Refusal> {
+    /// Returns the memory of a range to the system. The range stays mapped: its pages fault when they are next
+    /// touched.
+    pub(crate) fn release(&mut self, range: Range<u64>) -> Result<(), Refusal> {
         self.arena.release(range.clone()).map_err(|error| {
             Refusal::new(format!("the kernel did not take memory back ({error}, MADV_DONTNEED)"), "")
         })?;
-        // The next wish for it backs it again.
+        // The next request for the range backs it again.
         self.populated.remove(&range);
         Ok(())
     }
 
-    /// Stores to the first cell of a page that was given back.
+    /// Stores to the first cell of a released page.
     pub(crate) fn touch(&mut self, offset: u64) {
         if let Some(at) = self.cell(offset) {
             self.arena.link(at, at);
@@ -313,41 +314,41 @@ impl Memory {
     }
 
     fn lock(&mut self, part: Range<u64>) {
-        if self.unlocked.is_some() {
+        if self.lock_refusal.is_some() {
             return;
         }
         if let Err(error) = self.arena.lock(part) {
             let remedy = "run as root, with CAP_IPC_LOCK, or with a larger limit (ulimit -l unlimited)";
-            self.unlocked = Some(Refusal::new(format!("the kernel refuses it ({error})"), remedy));
+            self.lock_refusal = Some(Refusal::new(format!("the kernel refuses it ({error})"), remedy));
         }
     }
 
-    /// Bytes of the given range of the arena that huge pages back.
+    /// Returns how many bytes of a range of the arena are backed by huge pages.
     fn huge_backed(&self, range: Range<u64>) -> Option<u64> {
         let base = self.arena.address();
         pages::huge_backed(&self.root, base + range.start..base + range.end)
     }
 
-    /// Has every populated byte of the huge half got a huge page?
+    /// Verifies that every populated byte of the huge half is backed by a huge page.
     fn verify_huge(&mut self, fresh: &[Range<u64>], page: u64) -> Result<(), Refusal> {
         let half = self.half..self.half * 2;
-        let wanted = self.populated.total_in(&half);
+        let expected = self.populated.total_in(&half);
         let mut got = self.huge_backed(half.clone());
-        if got.is_some_and(|got| got < wanted) {
-            // The kernel was not willing at the first touch; since Linux 6.1 it can be asked outright.
+        if got.is_some_and(|got| got < expected) {
+            // The kernel gave no huge page at the first touch; since Linux 6.1 it can be asked to collapse the range.
             for part in fresh {
                 let _ = self.arena.collapse(part.clone());
             }
             got = self.huge_backed(half);
         }
         match got {
-            Some(got) if got >= wanted => Ok(()),
+            Some(got) if got >= expected => Ok(()),
             Some(got) => Err(Refusal::new(
                 format!(
-                    "huge pages of {} KiB were asked for and not all got ({} of {} KiB, AnonHugePages)",
+                    "huge pages of {} KiB were requested but not all granted ({} of {} KiB, AnonHugePages)",
                     page >> 10,
                     got >> 10,
-                    wanted >> 10
+                    expected >> 10
                 ),
                 THP_REMEDY,
             )),
@@ -358,40 +359,40 @@ impl Memory {
         }
     }
 
-    /// Is the half of base pages free of huge ones? Unknown counts as yes: it was asked for, and a kernel
-    /// that does not say has no reason to ignore it.
+    /// Verifies that the half of base pages has no huge ones. An unknown state passes: base pages were requested, and
+    /// a kernel without this figure has no reason to ignore the request.
     fn verify_base(&self) -> Result<(), Refusal> {
         match self.huge_backed(0..self.half) {
             Some(got) if got != 0 => Err(Refusal::new(
-                format!("base pages were asked for and {} KiB of huge pages got", got >> 10),
+                format!("base pages were requested and {} KiB of huge pages granted", got >> 10),
                 "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
             )),
             _ => Ok(()),
         }
     }
 
-    /// Resident bytes of the half of base pages.
+    /// Returns the resident bytes of the half of base pages.
     fn resident(&self) -> Option<u64> {
         let base = self.arena.address();
         pages::resident(&self.root, base..base + self.half)
     }
 
-    /// Does the page of zeros lie under all of `range`, as far as anybody says? `before` is what was resident
-    /// before it was read.
+    /// Verifies, as far as the kernel reports it, that the zero page backs all of `range`. `before` is the resident
+    /// size before the range was read.
     fn verify_shared(&self, range: &Range<u64>, before: Option<u64>) -> Result<&'static str, Refusal> {
         let remedy = "mount /proc, or allow reading /proc/self/pagemap and smaps in the sandbox";
         let base = self.arena.address();
         let addresses = base + range.start..base + range.end;
         if let Some(words) = pages::page_map(&self.root, &addresses, rustix::param::page_size() as u64) {
             return pages::shared(&words).map_err(|reason| {
-                Refusal::new(reason, "a kernel with one page of zeros, which neither mips nor s390 has")
+                Refusal::new(reason, "use a kernel with one zero page (mips and s390 have several)")
             });
         }
         match (before, self.resident()) {
             (Some(before), Some(after)) if after <= before => Ok("no memory became resident (smaps)"),
             (Some(before), Some(after)) => Err(Refusal::new(
                 format!("{} KiB became resident of memory that is only read", (after - before) >> 10),
-                "a kernel with a page of zeros",
+                "use a kernel with a zero page",
             )),
             _ => Err(Refusal::new("that pages share a frame cannot be verified", remedy)),
         }
@@ -405,19 +406,19 @@ impl Memory {
         if here || self.mapped.contains(&(offset..end)) { self.arena.cell(offset) } else { None }
     }
 
-    /// Bytes backed now.
+    /// Returns the number of bytes backed now.
     pub(crate) fn populated(&self) -> u64 {
         self.populated.total()
     }
 
-    /// Bytes of one half, as reserved.
+    /// Returns the reserved size of one half, bytes.
     pub(crate) fn half(&self) -> u64 {
         self.half
     }
 
-    /// What one wish may have at most, now, in words for the record.
-    pub(crate) fn ceiling_now(&self) -> Ceiling {
-        self.ceiling()
+    /// Returns the current limit of one request.
+    pub(crate) fn limit_now(&self) -> MemoryLimit {
+        self.limit()
     }
 }
 

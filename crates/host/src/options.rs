@@ -1,30 +1,29 @@
-//! How the host is opened.
+//! Options with which a host is opened.
 
-/// How a [`Host`](crate::Host) is opened.
+/// Options of [`Host::open`](crate::Host::open).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The CPU to measure on; by default an isolated one, else the last that is allowed.
+    /// CPU to measure on; by default an isolated one, else the last allowed one.
     pub cpu: Option<u32>,
-    /// A base page size instead of the kernel's own, in bytes: a power of two, a multiple of the real
-    /// one, at most 1 MiB. For testing what other machines would do; the record says that it was injected.
+    /// Base page size to use instead of the kernel's, in bytes: a power of two, a multiple of the kernel's size, at
+    /// most 1 MiB. It simulates machines with other page sizes; the record states that it was injected.
     pub base_page: Option<u64>,
-    /// Most memory to take, in bytes, below the ceilings that hold anyway.
+    /// Maximum memory to take, in bytes, in addition to the limits of the machine.
     pub max_bytes: Option<u64>,
-    /// Raise the priority where that is allowed.
+    /// Whether to raise the priority if permitted.
     pub priority: bool,
-    /// End when the parent thread ends (`PR_SET_PDEATHSIG`).
+    /// Whether to end when the parent thread ends (`PR_SET_PDEATHSIG`).
     pub die_with_parent: bool,
-    /// The process id that the parent must have; a probe whose parent is another one refuses to start.
-    /// Without it a parent that died before the probe's first instruction goes unnoticed until the probe's
-    /// input ends.
+    /// Expected process id of the parent; a probe with another parent refuses to start. Without it, the death of a
+    /// parent before the probe's first instruction goes unnoticed until the probe's input ends.
     pub parent: Option<u32>,
-    /// Version and hash of the program that this is part of: the fact `env.build`.
+    /// Version and hash of the program: the fact `env.build`.
     pub build: Option<String>,
-    /// Program and first arguments of what calls [`crate::work`]: the workers of co-running load, which there is none
-    /// of without it.
+    /// Program and first arguments of a process that calls [`crate::run_worker`]. Without them there is no co-running
+    /// load.
     pub worker: Option<Vec<String>>,
-    /// Program and first arguments of what calls [`crate::keep`]: the process that removes what would outlive the
-    /// probe, which nothing is made of without it.
+    /// Program and first arguments of a process that calls [`crate::run_reaper`]. Without them nothing is created
+    /// that would outlive the probe.
     pub reaper: Option<Vec<String>>,
 }
 

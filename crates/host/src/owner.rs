@@ -1,20 +1,20 @@
-//! Names of what outlives its process: they say whose it is, so that the next one knows what was left behind.
+//! Owner tags in names of trace instances and resctrl groups, by which leftovers of a killed process are recognised.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::read::Root;
+use crate::procfs::Root;
 
-/// What every such name begins with. A reaper may be root; nobody's but Fathom's things are its business.
+/// Prefix of every such name. A reaper may run as root, and must not touch anything that is not Fathom's.
 pub(crate) const PREFIX: &str = "fathom.";
 
-/// `fathom.PID.START.N`, the Nth of this process: a number alone could be another process's by now.
+/// Returns `fathom.PID.START.N`, the Nth name of this process. The start time guards against reused process ids.
 pub(crate) fn name(root: &Root) -> String {
-    static MADE: AtomicU32 = AtomicU32::new(0);
-    let (pid, n) = (std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+    static NAMES_MADE: AtomicU32 = AtomicU32::new(0);
+    let (pid, n) = (std::process::id(), NAMES_MADE.fetch_add(1, Ordering::Relaxed));
     format!("{PREFIX}{pid}.{}.{n}", started(root, pid).unwrap_or(0))
 }
 
-/// Is this the name of something of a process that is gone?
+/// Returns whether the name belongs to a process that is gone.
 pub(crate) fn left_behind(root: &Root, name: &str) -> bool {
     let mut parts = name.strip_prefix(PREFIX).unwrap_or_default().split('.');
     let pid: Option<u32> = parts.next().and_then(|pid| pid.parse().ok());
@@ -25,9 +25,9 @@ pub(crate) fn left_behind(root: &Root, name: &str) -> bool {
     }
 }
 
-/// When a process was started, in clock ticks since boot; nothing where it is gone, or dead and only waiting to
-/// be reaped. (proc_pid_stat(5): the state is the third field, the start the 22nd, and the second ends with the
-/// last parenthesis.)
+/// Returns the start time of a process in clock ticks since boot; `None` if it is gone or a zombie.
+/// (proc_pid_stat(5): the state is the third field, the start the 22nd, and the second ends with the last
+/// parenthesis.)
 fn started(root: &Root, pid: u32) -> Option<u64> {
     let stat = root.text(&format!("/proc/{pid}/stat"))?;
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();

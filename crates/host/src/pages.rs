@@ -1,26 +1,25 @@
-//! Page sizes: which there are, and which were got.
+//! Page sizes: those available, and those of existing mappings.
 
 use std::ops::Range;
 
-use crate::read::{Root, kilobytes_line};
+use crate::procfs::{Root, kilobytes_line};
 
 /// The page sizes of a machine, bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PageSizes {
-    /// The base page, perhaps injected.
+    /// Base page size, possibly injected.
     pub(crate) base: u64,
-    /// What a transparent huge page has: one entry of the page table's middle level. Absent where the
-    /// kernel has none.
+    /// Size of a transparent huge page: one entry of the page table's middle level. `None` if the kernel has none.
     pub(crate) huge: Option<u64>,
-    /// Is `base` a wish of the caller and not the kernel's own page?
+    /// Whether `base` was injected by the caller and differs from the kernel's page size.
     pub(crate) injected: bool,
 }
 
-/// Where transparent huge pages are switched.
+/// File of the transparent huge page setting.
 pub(crate) const THP: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
-/// The page sizes, with `inject` instead of the base page. An injected size must be a power of two
-/// and a multiple of the real one, because a mapping cannot be finer than the kernel's pages.
+/// Returns the page sizes, with `inject` instead of the base page. An injected size must be a power of two and a
+/// multiple of the real one, because a mapping cannot be finer than the kernel's pages.
 pub(crate) fn sizes(root: &Root, real: u64, inject: Option<u64>) -> Result<PageSizes, String> {
     let base = inject.unwrap_or(real);
     if !base.is_power_of_two() || !base.is_multiple_of(real) || base > 1 << 20 {
@@ -34,19 +33,19 @@ pub(crate) fn sizes(root: &Root, real: u64, inject: Option<u64>) -> Result<PageS
     Ok(PageSizes { base, huge, injected: base != real })
 }
 
-/// The switch's chosen word: `always [madvise] never` gives `madvise`.
-pub(crate) fn chosen(text: &str) -> Option<&str> {
+/// Returns the selected value of a setting: `always [madvise] never` gives `madvise`.
+pub(crate) fn selected(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once('[')?;
     Some(rest.split_once(']')?.0)
 }
 
-/// Bytes of the addresses `range` that are backed by huge pages, from `/proc/self/smaps`: the sum over
-/// the mappings that lie in it. Nothing where the file cannot be read.
+/// Returns how many bytes of the addresses `range` are backed by huge pages: the sum over the mappings inside it in
+/// `/proc/self/smaps`. `None` if the file cannot be read.
 pub(crate) fn huge_backed(root: &Root, range: Range<u64>) -> Option<u64> {
     mapped(root, range, "AnonHugePages")
 }
 
-/// Resident bytes of the mappings that lie in `range`, likewise. Pages of zeros are not among them.
+/// Returns the resident bytes of the mappings inside `range`, likewise. Zero pages do not count as resident.
 pub(crate) fn resident(root: &Root, range: Range<u64>) -> Option<u64> {
     mapped(root, range, "Rss")
 }
@@ -65,7 +64,8 @@ fn mapped(root: &Root, range: Range<u64>, key: &str) -> Option<u64> {
     Some(sum)
 }
 
-/// The words of `/proc/self/pagemap` for the kernel's own pages, of `page` bytes, under the addresses `range`.
+/// Returns the entries of `/proc/self/pagemap` for the kernel's pages, of `page` bytes each, at the addresses
+/// `range`.
 pub(crate) fn page_map(root: &Root, range: &Range<u64>, page: u64) -> Option<Vec<u64>> {
     let length = usize::try_from((range.end - range.start) / page * 8).ok()?;
     let raw = root.bytes_at("/proc/self/pagemap", range.start / page * 8, length)?;
@@ -73,27 +73,27 @@ pub(crate) fn page_map(root: &Root, range: &Range<u64>, page: u64) -> Option<Vec
     Some(words.iter().map(|word| u64::from_ne_bytes(*word)).collect())
 }
 
-/// Do these words of the page map say that all pages are present and lie in one frame that nobody has to
-/// himself? In words for the record, or why not.
+/// Checks by the page map's entries that all pages are present and share one frame that no process maps exclusively.
+/// Returns the finding as text for the record, or the reason why not.
 ///
-/// Bits as in Documentation/admin-guide/mm/pagemap.rst: 63 present, 56 exclusively mapped (not set for a page of
-/// zeros, which belongs to no mapping), 0 to 54 the frame, hidden as 0 from whoever lacks `CAP_SYS_ADMIN`.
+/// Bits as in Documentation/admin-guide/mm/pagemap.rst: 63 present, 56 exclusively mapped (not set for a zero page,
+/// which belongs to no mapping), 0 to 54 the frame, hidden as 0 from processes without `CAP_SYS_ADMIN`.
 pub(crate) fn shared(words: &[u64]) -> Result<&'static str, String> {
     let frame = |word: u64| word & ((1 << 55) - 1);
     let count = |test: &dyn Fn(u64) -> bool| words.iter().filter(|&&word| test(word)).count();
     let of = words.len();
     match (count(&|word| word >> 63 == 0), count(&|word| word >> 56 & 1 == 1)) {
         (0, 0) if words.iter().all(|&word| frame(word) == 0) => {
-            Ok("present and mapped exclusively by nobody (pagemap); the frames are hidden")
+            Ok("present and not mapped exclusively (pagemap); the frames are hidden")
         }
         (0, 0) if words.iter().all(|&word| frame(word) == frame(words[0])) => Ok("one frame (pagemap)"),
-        (0, 0) => Err(format!("{of} pages that are only read lie in more than one frame (pagemap)")),
-        (0, own) => Err(format!("{own} of {of} pages that are only read have frames of their own (pagemap)")),
+        (0, 0) => Err(format!("{of} pages that are only read have more than one frame (pagemap)")),
+        (0, own) => Err(format!("{own} of {of} pages that are only read have separate frames (pagemap)")),
         (absent, _) => Err(format!("{absent} of {of} pages that were read are not present (pagemap)")),
     }
 }
 
-/// The addresses of a mapping's first line, `55d0c000-55d0e000 r--p ...`.
+/// Parses the address range of a mapping's first line, `55d0c000-55d0e000 r--p ...`.
 fn header(line: &str) -> Option<(u64, u64)> {
     let (start, end) = line.split(' ').next()?.split_once('-')?;
     Some((u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?))

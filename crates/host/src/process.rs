@@ -1,8 +1,7 @@
-//! The measuring process: pinned, locked, raised, and gone when its parent is.
+//! The measuring process: pinned, locked, with raised priority, and killed when its parent ends.
 //!
-//! Everything here is bound to the process or to its thread, so there is nothing to give back: the kernel
-//! does that when the process ends, however it ends. What is not permitted becomes a fact
-//! `privilege.NAME` with its remedy, never an error.
+//! Everything here is bound to the process or to its thread. The kernel undoes it when the process ends, however it
+//! ends. What is not permitted becomes a fact `privilege.NAME` with its remedy, never an error.
 
 use fathom_probe::machine::{Fact, Refusal};
 use fathom_units::facts::{self, Grant, UNLIMITED};
@@ -10,14 +9,14 @@ use rustix::process::{Resource, Rlimit, Signal};
 use rustix::thread::CpuSet;
 
 use crate::facts::text;
-use crate::read::{Root, cpu_list};
+use crate::procfs::{Root, cpu_list};
 
-/// A privilege that was given in full, and what was given.
+/// Returns the facts of a privilege that was granted in full, with its value.
 pub(crate) fn granted(name: &str, value: impl AsRef<str>) -> Vec<Fact> {
     vec![text(name, Grant::Granted.token()), text(facts::value(name), value)]
 }
 
-/// A privilege that was not given in full: its state, the reason and the remedy.
+/// Returns the facts of a privilege that was not granted in full: its state, the reason and the remedy.
 pub(crate) fn not_granted(name: &str, grant: Grant, refusal: &Refusal) -> Vec<Fact> {
     vec![
         text(name, grant.token()),
@@ -26,9 +25,9 @@ pub(crate) fn not_granted(name: &str, grant: Grant, refusal: &Refusal) -> Vec<Fa
     ]
 }
 
-/// The CPUs that this thread may run on, ascending. Where the call is forbidden, or its mask too short for a
-/// kernel with more than 1024 CPUs, the kernel's own words serve.
-pub(crate) fn allowed(root: &Root) -> Vec<u32> {
+/// Returns the CPUs that this thread may run on, ascending. If the call is forbidden, or its mask is too short for a
+/// kernel with more than 1024 CPUs, the list of `/proc/self/status` is used.
+pub(crate) fn allowed_cpus(root: &Root) -> Vec<u32> {
     if let Ok(set) = rustix::thread::sched_getaffinity(None) {
         return (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).map(|cpu| cpu as u32).collect();
     }
@@ -37,25 +36,26 @@ pub(crate) fn allowed(root: &Root) -> Vec<u32> {
     cpu_list(list.unwrap_or_default())
 }
 
-/// The CPU to measure on: the one asked for; else the last isolated one; else the last of all, since the
+/// Returns the CPU to measure on: the requested one; else the last isolated one; else the last of all, since the
 /// first CPUs serve most interrupts.
-pub(crate) fn choose_cpu(root: &Root, allowed: &[u32], wanted: Option<u32>) -> Result<u32, Refusal> {
+pub(crate) fn choose_cpu(root: &Root, allowed_cpus: &[u32], wanted: Option<u32>) -> Result<u32, Refusal> {
     if let Some(cpu) = wanted {
-        return if allowed.contains(&cpu) {
+        return if allowed_cpus.contains(&cpu) {
             Ok(cpu)
         } else {
             Err(Refusal::new(
-                format!("CPU {cpu} is not among the CPUs this process may run on ({})", list(allowed)),
-                "ask for one of those, or start the probe with another affinity (taskset -c, cpuset)",
+                format!("CPU {cpu} is not among the CPUs this process may run on ({})", list(allowed_cpus)),
+                "choose one of those, or start the probe with another affinity (taskset -c, cpuset)",
             ))
         };
     }
     let isolated = cpu_list(&root.text("/sys/devices/system/cpu/isolated").unwrap_or_default());
-    let best = allowed.iter().filter(|c| isolated.contains(c)).max().or_else(|| allowed.iter().max());
+    let best =
+        allowed_cpus.iter().filter(|c| isolated.contains(c)).max().or_else(|| allowed_cpus.iter().max());
     best.copied().ok_or_else(|| Refusal::new("no CPU is allowed to this process", "widen its affinity"))
 }
 
-/// CPU numbers with commas.
+/// Returns CPU numbers separated by commas.
 pub(crate) fn list(cpus: &[u32]) -> String {
     let words: Vec<String> = cpus.iter().map(u32::to_string).collect();
     words.join(",")
@@ -65,7 +65,7 @@ pub(crate) fn list(cpus: &[u32]) -> String {
 pub(crate) fn pin(cpu: u32) -> Vec<Fact> {
     let mut set = CpuSet::new();
     let index = cpu as usize;
-    // A CPU beyond the mask's width cannot be named to this call.
+    // The call's mask has no bit for a CPU beyond its width.
     let pinned = if index < CpuSet::MAX_CPU {
         set.set(index);
         rustix::thread::sched_setaffinity(None, &set)
@@ -82,8 +82,8 @@ pub(crate) fn pin(cpu: u32) -> Vec<Fact> {
     }
 }
 
-/// Restricts the calling thread to `cpus`. CPUs beyond the mask's width are left out; where none is left, the affinity
-/// stays as it is.
+/// Restricts the calling thread to `cpus`. CPUs beyond the mask's width are left out; if none remains, the affinity
+/// is unchanged.
 pub(crate) fn set_affinity(cpus: &[u32]) -> rustix::io::Result<()> {
     let mut set = CpuSet::new();
     let known = cpus.iter().map(|&cpu| cpu as usize).filter(|&cpu| cpu < CpuSet::MAX_CPU);
@@ -94,13 +94,12 @@ pub(crate) fn set_affinity(cpus: &[u32]) -> rustix::io::Result<()> {
     rustix::thread::sched_setaffinity(None, &set)
 }
 
-/// Asks the kernel to kill this process when the thread that started it ends, and checks that this has
-/// not happened already.
+/// Makes the kernel kill this process when the thread that started it ends, and checks that it has not ended already.
 ///
-/// The signal follows the parent's *thread* (`PR_SET_PDEATHSIG(2const)`): the harness must start the probe
-/// from a thread that lives as long as the session.
+/// The signal follows the parent's *thread* (`PR_SET_PDEATHSIG(2const)`): the harness must start the probe from a
+/// thread that lives as long as the session.
 pub(crate) fn die_with_parent(expected: Option<u32>) -> Result<Vec<Fact>, Refusal> {
-    Ok(match follow_parent(expected)? {
+    Ok(match signal_on_parent_end(expected)? {
         Ok(()) => granted(facts::PRIVILEGE_PARENT, "killed when the parent ends"),
         Err(error) => {
             let reason =
@@ -111,13 +110,13 @@ pub(crate) fn die_with_parent(expected: Option<u32>) -> Result<Vec<Fact>, Refusa
     })
 }
 
-/// Asks for the signal; whether it will come. A refusal where the parent is gone already.
-pub(crate) fn follow_parent(expected: Option<u32>) -> Result<rustix::io::Result<()>, Refusal> {
+/// Requests the signal. Returns the kernel's result, or a refusal if the parent is already gone.
+pub(crate) fn signal_on_parent_end(expected: Option<u32>) -> Result<rustix::io::Result<()>, Refusal> {
     let before = parent();
     let outcome = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     let after = parent();
-    // Between the parent's fork and the call above the parent may have ended: the signal would then
-    // never come. A changed parent shows it; a parent that had ended earlier shows against `expected`.
+    // The parent may have ended between its fork and the call above: the signal would then never come. A changed
+    // parent reveals this; the comparison with `expected` reveals a parent that had ended earlier.
     if after != before || expected.is_some_and(|pid| pid != after) {
         return Err(Refusal::new(
             format!("the process that started this probe is gone (parent is now {after})"),
@@ -128,35 +127,35 @@ pub(crate) fn follow_parent(expected: Option<u32>) -> Result<rustix::io::Result<
 }
 
 fn parent() -> u32 {
-    // No parent in this PID namespace (started from outside of it) reads as 0, as getppid(2) says.
+    // A parent outside this PID namespace reads as 0, see getppid(2).
     rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get().cast_unsigned())
 }
 
-/// Volunteers as the first process to be killed when memory runs out: nothing else may pay for a
+/// Makes this process the first to be killed when memory runs out, so that no other process is killed for a
 /// measurement. Raising one's own score needs no privilege.
 pub(crate) fn raise_oom_score(root: &Root) -> Vec<Fact> {
     match std::fs::write(root.path("/proc/self/oom_score_adj"), "1000") {
         Ok(()) => granted(facts::PRIVILEGE_OOM, "oom_score_adj 1000"),
         Err(error) => {
             let reason =
-                format!("oom_score_adj not raised ({error}): the memory ceiling alone protects the machine");
+                format!("oom_score_adj not raised ({error}): only the memory limit protects the machine");
             let refusal = Refusal::new(reason, "allow writing /proc/self/oom_score_adj in the sandbox");
             not_granted(facts::PRIVILEGE_OOM, Grant::Refused, &refusal)
         }
     }
 }
 
-/// Raises the soft limit of locked memory to the hard one, and tells what may then be locked: a number of bytes,
-/// or why there is no limit.
+/// Raises the soft limit of locked memory to the hard one. Returns facts with the resulting limit: a number of bytes,
+/// or unlimited.
 pub(crate) fn raise_memlock(root: &Root) -> Vec<Fact> {
     let now = rustix::process::getrlimit(Resource::Memlock);
-    // A failure leaves the limit as it was, and locking then says how far it came.
+    // A failure leaves the limit unchanged; locking then reports how much was possible.
     let _ =
         rustix::process::setrlimit(Resource::Memlock, Rlimit { current: now.maximum, maximum: now.maximum });
     let status = root.text("/proc/self/status").unwrap_or_default();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let effective = effective.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-    // CAP_IPC_LOCK is capability 14 (capabilities(7), linux/capability.h), and knows no limit.
+    // CAP_IPC_LOCK is capability 14 (capabilities(7), linux/capability.h), and has no limit.
     match (effective >> 14 & 1, rustix::process::getrlimit(Resource::Memlock).current) {
         (1, _) | (_, None) => granted(facts::PRIVILEGE_MEMLOCK, UNLIMITED),
         (_, Some(bytes)) => vec![
@@ -166,22 +165,22 @@ pub(crate) fn raise_memlock(root: &Root) -> Vec<Fact> {
     }
 }
 
-/// Room for new address space under `RLIMIT_AS` and `RLIMIT_DATA`, bytes, with the tighter one's name.
+/// Returns the address space left under `RLIMIT_AS` and `RLIMIT_DATA`, bytes, with the name of the tighter limit.
 pub(crate) fn address_room(root: &Root) -> Option<(u64, &'static str)> {
     let status = root.text("/proc/self/status").unwrap_or_default();
     let room = |resource, key, name| {
         let limit = rustix::process::getrlimit(resource).current?;
-        Some((limit.saturating_sub(crate::read::kilobytes(&status, key).unwrap_or(0)), name))
+        Some((limit.saturating_sub(crate::procfs::kilobytes(&status, key).unwrap_or(0)), name))
     };
     // Since Linux 4.7 RLIMIT_DATA counts private writable mappings (getrlimit(2)).
     let all = [room(Resource::As, "VmSize", "RLIMIT_AS"), room(Resource::Data, "VmData", "RLIMIT_DATA")];
     all.into_iter().flatten().min()
 }
 
-/// Raises the thread's ordinary priority as far as is allowed: to nice -20, or to the limit's 20 - n
-/// (`RLIMIT_NICE`, getrlimit(2)).
+/// Raises the thread's ordinary priority as far as permitted: to nice -20, or to the limit's 20 - n (`RLIMIT_NICE`,
+/// getrlimit(2)).
 pub(crate) fn raise_nice() -> Vec<Fact> {
-    // PRIO_PROCESS with 0 is the calling thread on Linux.
+    // On Linux, PRIO_PROCESS with 0 means the calling thread.
     let raise = |level| rustix::process::setpriority_process(None, level);
     let Err(error) = raise(-20) else { return granted(facts::PRIVILEGE_NICE, "-20") };
     let refusal = |reason| Refusal::new(reason, NICE_REMEDY);

@@ -1,10 +1,10 @@
 //! The reaper: a process that removes what would outlive the probe, however the probe ends.
 //!
-//! Memory, priority and workers end with their processes; a directory of the kernel's trace files does not. The
-//! probe tells the reaper of what it has made, through a pipe whose other end it alone has: when the pipe ends, the
-//! probe has, and what is left then is removed. The reaper is in a process group of its own and ignores what a
-//! terminal sends, so that it outlives whatever ends the others; where it is killed, the probe's watch starts another
-//! one before the probe leaves (`supervisor.rs`).
+//! Memory, priority and workers end with their processes. A directory of the kernel's trace files does not. The probe
+//! reports what it has made to the reaper through a pipe, of which it alone holds the write end. When the pipe ends,
+//! the probe has ended, and the reaper removes what is left. The reaper is in a separate process group and ignores
+//! terminal signals, so that it outlives whatever ends the others. If it is killed, the probe's supervisor starts
+//! another one before the probe exits (`supervisor.rs`).
 
 use std::ffi::OsStr;
 use std::io::{self, BufRead as _, Write as _};
@@ -16,28 +16,30 @@ use std::time::{Duration, Instant};
 
 use crate::owner::PREFIX;
 use crate::process::{list, set_affinity};
-use crate::quiet;
-use crate::read::{Root, cpu_list};
+use crate::procfs::{Root, cpu_list};
+use crate::rt_priority;
 use crate::trace;
 
-/// How long the reaper tries: the kernel keeps a directory of trace files while the ending probe still has one open.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long the reaper retries: the kernel keeps a directory of trace files while the ending probe still has one
+/// open.
+const MAX_REMOVE_TIME: Duration = Duration::from_secs(5);
 
-/// Something that outlives a process.
+/// A file or directory that outlives a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OwnedResource {
     pub(crate) path: PathBuf,
-    /// Is it a directory, of trace files or of a control group?
+    /// Whether it is a directory, of trace files or of a control group.
     pub(crate) directory: bool,
 }
 
 impl OwnedResource {
-    /// What may be given to a reaper: an absolute path on one line, whose last part is Fathom's.
+    /// Returns a resource that a reaper may remove: an absolute path without a newline, whose last part has Fathom's
+    /// prefix.
     pub(crate) fn new(path: &Path, directory: bool) -> Option<OwnedResource> {
         let bytes = path.as_os_str().as_bytes();
-        let ours = path.file_name().is_some_and(|name| name.as_bytes().starts_with(PREFIX.as_bytes()));
-        let whole = path.is_absolute() && !bytes.contains(&b'\n');
-        (ours && whole).then(|| OwnedResource { path: path.to_owned(), directory })
+        let has_prefix = path.file_name().is_some_and(|name| name.as_bytes().starts_with(PREFIX.as_bytes()));
+        let is_absolute_line = path.is_absolute() && !bytes.contains(&b'\n');
+        (has_prefix && is_absolute_line).then(|| OwnedResource { path: path.to_owned(), directory })
     }
 
     fn line(&self) -> Vec<u8> {
@@ -45,12 +47,12 @@ impl OwnedResource {
         [word, self.path.as_os_str().as_bytes(), b"\n"].concat()
     }
 
-    /// Removes it; what is not there any more is removed.
+    /// Removes the resource; succeeds if it no longer exists.
     pub(crate) fn remove(&self) -> io::Result<()> {
         let name = self.path.file_name().and_then(OsStr::to_str).unwrap_or_default();
         let outcome = match self.directory {
-            // Its name may say what else is to be put back, and its path may lead through a file descriptor, which
-            // is none of another process.
+            // The name may require other settings to be restored. The path may go through a file descriptor of the
+            // probe, which does not exist in this process.
             true if self.path.parent().is_some_and(|p| p.ends_with("instances")) => {
                 trace::remove(&Root::system(), name)
             }
@@ -64,14 +66,14 @@ impl OwnedResource {
     }
 }
 
-/// A running reaper, as the probe sees it.
+/// A running reaper, as seen by the probe.
 pub(crate) struct Reaper {
     pub(crate) child: Child,
     pipe: ChildStdin,
 }
 
 impl Reaper {
-    /// Starts `program` as one, away from the measured CPU.
+    /// Starts `program` as a reaper on `cpus`, away from the measured CPU.
     pub(crate) fn start(program: &[String], cpus: &[u32]) -> io::Result<Reaper> {
         let (first, rest) = program.split_first().ok_or(io::ErrorKind::NotFound)?;
         let mut child = Command::new(first)
@@ -80,48 +82,48 @@ impl Reaper {
             .arg(list(cpus))
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
-            // A group of its own from the first instruction on: a harness kills the probe's.
+            // A separate group from the first instruction on: a harness kills the probe's group.
             .process_group(0)
             .spawn()?;
         let pipe = child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
         Ok(Reaper { child, pipe })
     }
 
-    /// Gives it something to remove when the probe has ended.
-    pub(crate) fn hold(&mut self, held: &OwnedResource) -> io::Result<()> {
+    /// Registers a resource for removal when the probe has ended.
+    pub(crate) fn register(&mut self, held: &OwnedResource) -> io::Result<()> {
         self.pipe.write_all(&held.line())
     }
 
-    /// Takes it back: the probe has removed it.
-    pub(crate) fn done(&mut self, path: &Path) {
-        // A reaper that is gone has been noticed.
+    /// Unregisters a resource that the probe has removed.
+    pub(crate) fn release(&mut self, path: &Path) {
+        // The supervisor has already noticed a reaper that is gone.
         let _ = self.pipe.write_all(&[b"done ", path.as_os_str().as_bytes(), b"\n"].concat());
     }
 }
 
-/// Serves as a reaper on standard input, on these CPUs (a list such as `0,2-3`), and ends with it.
+/// Runs as a reaper until standard input ends, on these CPUs (a list such as `0,2-3`).
 ///
 /// # Errors
-/// What is left and why, one line each.
-pub fn keep(cpus: &str) -> Result<(), String> {
+/// Resources that could not be removed, with the reason, one line each.
+pub fn run_reaper(cpus: &str) -> Result<(), String> {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGPIPE] {
-        // SAFETY: to ignore a signal installs no code of ours.
+        // SAFETY: ignoring a signal installs no handler.
         unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
     let _ = rustix::thread::set_name(c"fathom-reaper");
-    // Whatever of this fails, it is a process that sleeps nearly always.
-    let _ = quiet::ordinary();
+    // A failure is harmless: the process sleeps nearly always.
+    let _ = rt_priority::set_ordinary();
     let _ = set_affinity(&cpu_list(cpus));
     let mut held = Vec::new();
     for line in io::stdin().lock().split(b'\n') {
-        // What cannot be read any more is at its end.
+        // An unreadable input counts as its end.
         let Ok(line) = line else { break };
-        obey(&line, &mut held);
+        handle_line(&line, &mut held);
     }
     remove_all(held)
 }
 
-fn obey(line: &[u8], held: &mut Vec<OwnedResource>) {
+fn handle_line(line: &[u8], held: &mut Vec<OwnedResource>) {
     let mut parts = line.splitn(2, |&b| b == b' ');
     let (Some(word), Some(path)) = (parts.next(), parts.next()) else { return };
     let path = Path::new(OsStr::from_bytes(path));
@@ -134,7 +136,7 @@ fn obey(line: &[u8], held: &mut Vec<OwnedResource>) {
 }
 
 fn remove_all(mut held: Vec<OwnedResource>) -> Result<(), String> {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + MAX_REMOVE_TIME;
     loop {
         let tried: Vec<(OwnedResource, io::Result<()>)> =
             held.into_iter().map(|h| (h.clone(), h.remove())).collect();
@@ -144,9 +146,9 @@ fn remove_all(mut held: Vec<OwnedResource>) -> Result<(), String> {
             return Ok(());
         }
         if Instant::now() > until {
-            let one =
+            let message =
                 |(h, e): (OwnedResource, io::Error)| format!("cannot remove {} ({e})", h.path.display());
-            return Err(left.into_iter().map(one).collect::<Vec<_>>().join("\n"));
+            return Err(left.into_iter().map(message).collect::<Vec<_>>().join("\n"));
         }
         held = left.into_iter().map(|(h, _)| h).collect();
         std::thread::sleep(Duration::from_millis(10));

@@ -1,11 +1,11 @@
-//! Leaving out what names one specimen or one owner: records are meant to be published.
+//! Removes identifying data from facts, because records are meant to be published.
 
-/// What stands where something was left out.
-const GONE: &str = "[left out]";
+/// Replacement of removed text.
+const REMOVED: &str = "[left out]";
 
-/// Keys of the kernel's command line whose values name disks, networks, machines or secrets, whatever they
-/// look like (Linux Documentation/admin-guide/kernel-parameters.txt, systemd's kernel-command-line(7)).
-const PRIVATE: [&str; 16] = [
+/// Keys of the kernel's command line whose values name disks, networks, machines or secrets, regardless of their form
+/// (Linux Documentation/admin-guide/kernel-parameters.txt, systemd's kernel-command-line(7)).
+const PRIVATE_KEYS: [&str; 16] = [
     "root",
     "resume",
     "hostname",
@@ -24,41 +24,42 @@ const PRIVATE: [&str; 16] = [
     "rdinit",
 ];
 
-/// A kernel command line without what identifies: values of [`PRIVATE`] keys, words that hold `host`'s name,
-/// values that look like UUIDs, hardware addresses, network addresses or serial numbers, and everything
-/// behind `--`, which is for the first process and not for the kernel.
+/// Returns a kernel command line without identifying data. Removed are values of [`PRIVATE_KEYS`] keys, words that
+/// contain the name `host`, values that look like UUIDs, hardware addresses, network addresses or serial numbers, and
+/// everything after `--`, which is for the first process and not for the kernel.
 pub(crate) fn command_line(line: &str, host: &str) -> String {
     let (kernel, init) = line.split_once(" -- ").map_or((line, false), |(kernel, _)| (kernel, true));
-    let one = |word: &str| match word.split_once('=') {
-        Some((key, value)) if is_private(key) || identifies(value, host) => format!("{key}={GONE}"),
-        None if identifies(word, host) => GONE.to_owned(),
+    let redacted = |word: &str| match word.split_once('=') {
+        Some((key, value)) if is_private(key) || identifies(value, host) => format!("{key}={REMOVED}"),
+        None if identifies(word, host) => REMOVED.to_owned(),
         _ => word.to_owned(),
     };
-    let mut words: Vec<String> = kernel.split_whitespace().map(one).collect();
+    let mut words: Vec<String> = kernel.split_whitespace().map(redacted).collect();
     if init {
-        words.push(format!("-- {GONE}"));
+        words.push(format!("-- {REMOVED}"));
     }
     words.join(" ")
 }
 
 fn is_private(key: &str) -> bool {
     let key = key.to_ascii_lowercase();
-    key.split(['.', '-', '_', ',']).any(|part| PRIVATE.contains(&part)) || key.ends_with("machine_id")
+    key.split(['.', '-', '_', ',']).any(|part| PRIVATE_KEYS.contains(&part)) || key.ends_with("machine_id")
 }
 
-/// Does a value look like something that exists once?
+/// Returns whether a value looks unique to one machine.
 fn identifies(value: &str, host: &str) -> bool {
     // Names shorter than three letters ("vm") would blank half of any line.
     let named = host.len() >= 3 && host != "localhost" && value.contains(host);
     named || value.split(|c: char| !c.is_ascii_hexdigit() && !":-.".contains(c)).any(looks_unique)
 }
 
-/// A UUID or another run of hexadecimal digits, dashes aside, of 12 or more with a digit among them; six pairs
-/// with dashes; groups with colons, as of a MAC or an IPv6 address; four numbers with dots.
+/// Returns whether a word looks like an identifier: a UUID or another run of 12 or more hexadecimal digits, dashes
+/// ignored, with at least one decimal digit; six pairs with dashes; groups with colons, as of a MAC or an IPv6
+/// address; four numbers with dots.
 fn looks_unique(word: &str) -> bool {
     let digits = word.chars().filter(char::is_ascii_hexdigit).count();
-    let plain = word.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
-    let long = plain && digits >= 12 && word.chars().any(|c| c.is_ascii_digit());
+    let is_hex = word.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
+    let long = is_hex && digits >= 12 && word.chars().any(|c| c.is_ascii_digit());
     let hex = |p: &str| p.chars().all(|c| c.is_ascii_hexdigit());
     let groups = word.split(':').all(hex) && (word.matches(':').count() >= 3 || word.contains("::"));
     let dashed = word.split('-').filter(|p| p.len() == 2 && hex(p)).count() >= 6;
@@ -68,9 +69,8 @@ fn looks_unique(word: &str) -> bool {
     long || groups || dashed || address
 }
 
-/// Properties of a devicetree that are private: values are overwritten with zeros.
-/// Devicetree Specification 0.4, 2.3 and 3.6; Documentation/devicetree/bindings/net; the Raspberry Pi's
-/// boot loader writes the first one.
+/// Private properties of a devicetree, whose values are overwritten with zeros. Devicetree Specification 0.4, 2.3 and
+/// 3.6; Documentation/devicetree/bindings/net; the Raspberry Pi's boot loader writes the first one.
 const PRIVATE_PROPERTIES: [&str; 8] = [
     "serial-number",
     "local-mac-address",
@@ -82,8 +82,8 @@ const PRIVATE_PROPERTIES: [&str; 8] = [
     "system-id",
 ];
 
-/// Blanks the private properties of a flattened devicetree. Nothing where it is not one or is cut short:
-/// what cannot be walked cannot be cleared of what it hides, and must not be told.
+/// Zeroes the private properties of a flattened devicetree. Returns `None` if it is not one or is truncated: a tree
+/// that cannot be parsed cannot be redacted, and must not be reported.
 pub(crate) fn devicetree(blob: &mut [u8]) -> Option<()> {
     // Devicetree Specification 0.4, chapter 5: header, then the structure block of big-endian tokens.
     if word(blob, 0)? != 0xd00d_feed || word(blob, 4)? as usize > blob.len() {

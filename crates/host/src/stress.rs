@@ -1,9 +1,9 @@
-//! Co-running load: workers, each a process of its own, started, counted and ended.
+//! Co-running load: worker processes that are started, counted and ended.
 //!
-//! A worker is the probe's own program started again. It asks the kernel to be killed with the probe's thread
-//! (`PR_SET_PDEATHSIG`), becomes an ordinary process whatever the probe is, leaves the measured CPU, takes its memory
-//! and waits until all others are ready: so that all begin together, and that starting the last of 256 does not
-//! compete with those before it. What it does is in `rounds.rs`, what it counts in `slots.rs`.
+//! A worker is the probe's own program, started again. It requests to be killed with the probe's thread
+//! (`PR_SET_PDEATHSIG`), takes ordinary priority regardless of the probe's, leaves the measured CPU, takes its
+//! memory, and waits until all others are ready. So all begin together, and starting the last of 256 does not compete
+//! with the first. `rounds.rs` contains the work, `slots.rs` the counts.
 
 mod allocator;
 mod block;
@@ -25,29 +25,31 @@ use fathom_probe::machine::{Fact, LoadReport, Refusal};
 use fathom_units::facts::CeilingSource;
 use rustix::process::Pid;
 
-use crate::ceiling::{Ceiling, ceiling};
 use crate::clock::raw_ns;
 use crate::facts::text;
+use crate::memory_limit::{MemoryLimit, memory_limit};
 use crate::options::Options;
 use crate::process::list;
-use crate::read::Root;
+use crate::procfs::Root;
+use crate::psi;
 use crate::resctrl::Group;
-use crate::stalls;
-use crate::supervisor::{End, Supervisor, ended};
+use crate::supervisor::{ProcessEnd, Supervisor, ended};
 use slots::Slots;
 use task::{Placement, WorkerError};
 
 pub use task::WorkerOptions;
-pub use worker::work;
+pub use worker::run_worker;
 
-/// How long all workers together may take to become ready, and that much more for each [`STEP`] of their memory.
-const READY: Duration = Duration::from_secs(20);
-/// Memory that a worker touches in a second at least before it is ready.
-const STEP: u64 = 64 << 20;
-/// How long killed workers may take to end. The kernel ends none inside `sync` before the disk has answered.
-const ENDED: Duration = Duration::from_secs(30);
-/// What a worker takes beside its block: 0.7 MiB of its own were seen, and 1.7 where it writes files.
-const OWN: u64 = 2 << 20;
+/// Time within which all workers must become ready, plus the same number of seconds as units of [`STEP_BYTES`] in
+/// their memory.
+const READY_TIMEOUT: Duration = Duration::from_secs(20);
+/// Memory that a worker touches at least per second before it is ready, bytes.
+const STEP_BYTES: u64 = 64 << 20;
+/// Maximum time for killed workers to end. The kernel does not end a process inside `sync` before the disk has
+/// completed.
+const END_TIMEOUT: Duration = Duration::from_secs(30);
+/// Memory of a worker in addition to its block, bytes: 0.7 MiB were measured, and 1.7 if it writes files.
+const WORKER_BYTES: u64 = 2 << 20;
 
 /// The stressors of a probe.
 pub(crate) struct Stressors {
@@ -55,36 +57,36 @@ pub(crate) struct Stressors {
     /// Program and first arguments of a worker.
     program: Option<Vec<String>>,
     measured: u32,
-    /// The CPUs of the load.
+    /// CPUs of the load.
     cpus: Vec<u32>,
-    /// Most memory to take.
-    most: Option<u64>,
+    /// Maximum memory to take, bytes.
+    max_bytes: Option<u64>,
     supervisor: Supervisor,
-    running: Option<Running>,
-    /// What the workers had of the caches when they were confined last.
+    running: Option<RunningLoad>,
+    /// The workers' share of the caches when they were last confined.
     pub(crate) share: Option<String>,
 }
 
-struct Running {
+struct RunningLoad {
     load: Load,
     slots: Slots,
     workers: Vec<Worker>,
-    /// Names that files of theirs may have for a moment.
+    /// Names that their files may have for a short time.
     files: Vec<PathBuf>,
-    /// Where they are confined.
+    /// Resctrl group of the workers, if they are confined.
     group: Option<Group>,
     since: u64,
     before: Vec<LoadStats>,
     stalls: Option<Stalls>,
 }
 
-/// A process, and which stressor of the load it belongs to.
+/// A process, and the index of its stressor in the load.
 struct Worker {
     child: Child,
     stressor: usize,
 }
 
-/// The CPUs that a load runs on: all that the probe was allowed but the one it measures on, where there is another.
+/// Returns the CPUs of a load: all that the probe may use except the measured one, if there is another.
 pub(crate) fn cpus(allowed: &[u32], measured: u32) -> Vec<u32> {
     let others: Vec<u32> = allowed.iter().copied().filter(|&cpu| cpu != measured).collect();
     if others.is_empty() { allowed.to_vec() } else { others }
@@ -98,20 +100,20 @@ impl Stressors {
         options: &Options,
         supervisor: Supervisor,
     ) -> Stressors {
-        let (program, most) = (options.worker.clone(), options.max_bytes);
+        let (program, max_bytes) = (options.worker.clone(), options.max_bytes);
         Stressors {
             root: root.clone(),
             program,
             measured,
             cpus,
-            most,
+            max_bytes,
             supervisor,
             running: None,
             share: None,
         }
     }
 
-    /// Where a load would run.
+    /// Returns facts of the CPUs that a load would run on.
     pub(crate) fn facts(&self) -> Vec<Fact> {
         let mut facts = vec![text("load.cpus", list(&self.cpus))];
         if self.cpus.len() < 2 {
@@ -125,16 +127,13 @@ impl Stressors {
     pub(crate) fn start_load(&mut self, load: &Load, confined: bool) -> Result<(), Refusal> {
         self.stop_load();
         let program = self.program.clone().filter(|program| !program.is_empty()).ok_or_else(|| {
-            Refusal::new(
-                "this probe was not told which program its workers are",
-                "start it as `fathom serve host`, which is its own",
-            )
+            Refusal::new("this probe has no worker program", "start it as `fathom serve host`, which has one")
         })?;
-        self.room(load)?;
+        self.check_memory(load)?;
         let directory = directory(load)?;
         let count = load.stressors.iter().map(|s| s.workers as usize).sum();
         let (slots, file) = Slots::new(count).map_err(|e| cannot_start(&e))?;
-        let mut running = Running {
+        let mut running = RunningLoad {
             load: load.clone(),
             slots,
             workers: Vec::new(),
@@ -152,19 +151,19 @@ impl Stressors {
             self.end(&mut running);
             return Err(refusal);
         }
-        running.stalls = stalls::totals(&self.root);
+        running.stalls = psi::totals(&self.root);
         running.before = running.counts();
         running.since = raw_ns();
         self.running = Some(running);
         Ok(())
     }
 
-    /// Ends the load; what it did since [`Stressors::start_load`] returned.
+    /// Ends the load, and returns its counts since [`Stressors::start_load`] returned.
     pub(crate) fn stop_load(&mut self) -> LoadReport {
         let Some(mut running) = self.running.take() else { return LoadReport::default() };
         let ns = raw_ns().saturating_sub(running.since);
         let after = running.counts();
-        let now = stalls::totals(&self.root);
+        let now = psi::totals(&self.root);
         self.end(&mut running);
         let rows = after.iter().zip(&running.before).map(|(after, before)| LoadStats {
             stressor: after.stressor,
@@ -174,20 +173,20 @@ impl Stressors {
             faults: after.faults.saturating_sub(before.faults),
             bytes: after.bytes.saturating_sub(before.bytes),
         });
-        let stalls = running.stalls.zip(now).map(|(before, now)| stalls::between(before, now));
+        let stalls = running.stalls.zip(now).map(|(before, now)| psi::between(before, now));
         LoadReport { load_stats: rows.collect(), stalls }
     }
 
-    /// May the load's memory be taken?
-    fn room(&self, load: &Load) -> Result<(), Refusal> {
-        let ceiling = ceiling(&self.root, 0);
-        let ceiling = match self.most {
-            Some(most) => ceiling.and(most, CeilingSource::Process, || {
-                "what the probe was told to take at most (--max-bytes)".into()
-            }),
-            None => ceiling,
+    /// Checks that the load's memory is within the limit.
+    fn check_memory(&self, load: &Load) -> Result<(), Refusal> {
+        let limit = memory_limit(&self.root, 0);
+        let limit = match self.max_bytes {
+            Some(max_bytes) => {
+                limit.and(max_bytes, CeilingSource::Process, || "the probe's option --max-bytes".into())
+            }
+            None => limit,
         };
-        fits(load, &ceiling)
+        fits(load, &limit)
     }
 
     fn start(
@@ -195,17 +194,17 @@ impl Stressors {
         program: &[String],
         directory: &std::path::Path,
         file: &std::fs::File,
-        running: &mut Running,
+        running: &mut RunningLoad,
     ) -> Result<(), Refusal> {
         let load = running.load.clone();
         let stressors = load.stressors.iter().enumerate();
         let each = stressors.flat_map(|(nth, s)| (0..s.workers).map(move |_| (nth, *s)));
         for (slot, (stressor, s)) in each.enumerate() {
             let (cpus, placement) = match s.kind {
-                Stress::Unmap => self.two(slot),
+                Stress::Unmap => self.cpus_of_threads(slot),
                 _ => (self.cpus.clone(), None),
             };
-            let orders = WorkerOptions {
+            let options = WorkerOptions {
                 parent: std::process::id(),
                 slot,
                 cpus,
@@ -213,35 +212,35 @@ impl Stressors {
                 directory: directory.to_owned(),
                 stressor: Stressor { workers: 1, ..s },
             };
-            let child = spawn(program, &orders, file).map_err(|e| cannot_start(&e))?;
+            let child = spawn(program, &options, file).map_err(|e| cannot_start(&e))?;
             let file = disk::file_name(directory, child.id());
             running.workers.push(Worker { child, stressor });
             if s.kind == Stress::Disk {
-                self.supervisor.holds(&file, false)?;
+                self.supervisor.hold(&file, false)?;
                 running.files.push(file);
             }
         }
-        let until = Instant::now() + READY + Duration::from_secs(demand(&load) / STEP);
+        let until = Instant::now() + READY_TIMEOUT + Duration::from_secs(demand(&load) / STEP_BYTES);
         running.wait(slots::READY, until, &self.supervisor)?;
         for worker in &running.workers {
             let name = format!("worker {}", Load { stressors: vec![load.stressors[worker.stressor]] });
             self.supervisor.watch(&worker.child, name)?;
             if let Some(group) = &running.group {
-                group.take(worker.child.id())?;
+                group.add_process(worker.child.id())?;
             }
         }
         running.slots.open();
         running.wait(slots::WORKING, until, &self.supervisor)
     }
 
-    /// A share of the caches for workers, which the reaper knows of.
+    /// Creates a cache share for workers, which is registered with the reaper.
     fn confine(&mut self) -> Result<Group, Refusal> {
         let mut held = None;
-        let made = Group::make(&self.root, |path| {
+        let group = Group::create(&self.root, |path| {
             held = Some(path.to_owned());
-            self.supervisor.holds(path, true)
+            self.supervisor.hold(path, true)
         });
-        match made {
+        match group {
             Ok(group) => {
                 self.share = Some(group.share.clone());
                 Ok(group)
@@ -253,9 +252,9 @@ impl Stressors {
         }
     }
 
-    /// The CPUs for the first thread of an unmapping worker, and one for its second: another one. Where the load has
-    /// but one, that is the measured CPU.
-    fn two(&self, nth: usize) -> (Vec<u32>, Option<Placement>) {
+    /// Returns the CPUs for the first thread of an unmapping worker, and another one for its second. If the load has
+    /// only one CPU, the second runs on the measured CPU.
+    fn cpus_of_threads(&self, nth: usize) -> (Vec<u32>, Option<Placement>) {
         if self.cpus.len() < 2 {
             return (self.cpus.clone(), Some(Placement { cpu: self.measured, idle: true }));
         }
@@ -264,9 +263,9 @@ impl Stressors {
         (others, Some(Placement { cpu, idle: false }))
     }
 
-    /// Ends the workers that are left.
-    fn end(&self, running: &mut Running) {
-        self.supervisor.forget(running.workers.iter().map(|w| &w.child));
+    /// Ends the remaining workers.
+    fn end(&self, running: &mut RunningLoad) {
+        self.supervisor.unwatch(running.workers.iter().map(|w| &w.child));
         end(&mut running.workers);
         running.files.drain(..).for_each(|file| self.supervisor.removed(&file));
         if let Some(group) = running.group.take() {
@@ -283,8 +282,8 @@ impl Drop for Stressors {
     }
 }
 
-impl Running {
-    /// What each stressor's workers have done since they were started.
+impl RunningLoad {
+    /// Returns the counts of each stressor's workers since they were started.
     fn counts(&self) -> Vec<LoadStats> {
         let rows = 0..self.load.stressors.len();
         let mut all: Vec<LoadStats> =
@@ -299,16 +298,16 @@ impl Running {
         all
     }
 
-    /// Waits until every worker is in `state`, or has been.
+    /// Waits until every worker has reached `state`.
     fn wait(&self, state: u32, until: Instant, supervisor: &Supervisor) -> Result<(), Refusal> {
         loop {
-            let mut late = 0;
+            let mut waiting = 0;
             for (worker, slot) in self.workers.iter().zip(self.slots.workers()) {
                 let name = || Load { stressors: vec![self.load.stressors[worker.stressor]] };
                 if let Some(trouble) = WorkerError::read(slot) {
                     return Err(Refusal::new(
                         format!("a worker of {} {trouble}", name()),
-                        "ask for less of it, or see `ulimit -a`",
+                        "use a smaller load, or see `ulimit -a`",
                     ));
                 }
                 if slot.state.load(Ordering::Acquire) >= state {
@@ -316,26 +315,26 @@ impl Running {
                 }
                 match ended(Pid::from_child(&worker.child)) {
                     None => {}
-                    // Killed early is killed all the same.
-                    Some(how @ End::Signal(_)) => {
+                    // A worker killed before it is watched counts as killed, too.
+                    Some(how @ ProcessEnd::Signal(_)) => {
                         supervisor.abort(&worker.child, &format!("worker {}", name()), how);
                     }
                     Some(how) => {
                         return Err(Refusal::new(
-                            format!("a worker of {} {how} before it worked", name()),
-                            "see what it said on stderr",
+                            format!("a worker of {} {how} before it began to work", name()),
+                            "see its message on stderr",
                         ));
                     }
                 }
-                late += 1;
+                waiting += 1;
             }
-            if late == 0 {
+            if waiting == 0 {
                 return Ok(());
             }
             if Instant::now() > until {
                 return Err(Refusal::new(
-                    format!("{late} of {} workers did not begin in time", self.workers.len()),
-                    "ask for fewer of them, or on an idle machine",
+                    format!("{waiting} of {} workers did not begin in time", self.workers.len()),
+                    "use fewer workers, or an idle machine",
                 ));
             }
             std::thread::sleep(Duration::from_millis(1));
@@ -343,30 +342,30 @@ impl Running {
     }
 }
 
-/// Bytes of memory that the workers take together.
+/// Returns the memory that the workers take together, bytes.
 fn demand(load: &Load) -> u64 {
     let each = |s: &Stressor| {
         let block = if s.kind == Stress::Disk { 0 } else { s.bytes };
-        s.workers.saturating_mul(block.saturating_add(OWN))
+        s.workers.saturating_mul(block.saturating_add(WORKER_BYTES))
     };
     load.stressors.iter().map(each).fold(0, u64::saturating_add)
 }
 
-fn fits(load: &Load, ceiling: &Ceiling) -> Result<(), Refusal> {
+fn fits(load: &Load, limit: &MemoryLimit) -> Result<(), Refusal> {
     let demand = demand(load);
-    if demand <= ceiling.bytes {
+    if demand <= limit.bytes {
         return Ok(());
     }
     let reason = format!(
         "the load {load} takes {} MiB, and {} MiB may be taken, limited by {}",
         demand.div_ceil(1 << 20),
-        ceiling.bytes >> 20,
-        ceiling.limit
+        limit.bytes >> 20,
+        limit.limit
     );
-    Err(Refusal::new(reason, "ask for smaller blocks or fewer workers (vm*2:16M), or free memory"))
+    Err(Refusal::new(reason, "use smaller blocks or fewer workers (vm*2:16M), or free memory"))
 }
 
-/// Where the load writes files: it is looked for only where it does.
+/// Returns the directory for the load's files; it is determined only if the load writes files.
 fn directory(load: &Load) -> Result<PathBuf, Refusal> {
     let disks = || load.stressors.iter().filter(|s| s.kind == Stress::Disk);
     if disks().next().is_none() {
@@ -377,13 +376,13 @@ fn directory(load: &Load) -> Result<PathBuf, Refusal> {
     Ok(directory)
 }
 
-fn spawn(program: &[String], orders: &WorkerOptions, file: &std::fs::File) -> std::io::Result<Child> {
-    // Not by fork: a copy of this process's tables would make every page that is measured fault again.
-    // (Command uses posix_spawn where nothing has to be done in between.)
+fn spawn(program: &[String], options: &WorkerOptions, file: &std::fs::File) -> std::io::Result<Child> {
+    // Without fork: a copy of this process's page tables would make every measured page fault again. (Command uses
+    // posix_spawn if nothing has to be done in between.)
     Command::new(&program[0])
         .arg0("fathom")
         .args(&program[1..])
-        .args(orders.words())
+        .args(options.arguments())
         .stdin(Stdio::from(file.try_clone()?))
         .stdout(Stdio::null())
         .spawn()
@@ -399,10 +398,10 @@ fn cannot_start(error: &std::io::Error) -> Refusal {
 /// Kills the workers, and waits for them.
 fn end(workers: &mut Vec<Worker>) {
     for worker in workers.iter_mut() {
-        // One that has ended by itself is what was wanted.
+        // An error means that it has already ended.
         let _ = worker.child.kill();
     }
-    let until = Instant::now() + ENDED;
+    let until = Instant::now() + END_TIMEOUT;
     while !workers.is_empty() {
         workers.retain_mut(|worker| matches!(worker.child.try_wait(), Ok(None)));
         if Instant::now() > until {

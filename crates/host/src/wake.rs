@@ -1,6 +1,6 @@
-//! Periodic wake-ups: an absolute timer, a real-time priority, and memory that is there.
+//! Periodic wake-ups: an absolute timer, a real-time priority, and memory that is already mapped.
 //!
-//! What is set here is bound to the thread and the process, and the priority is given back after each trial.
+//! All settings belong to the thread and the process. The priority is lowered after each trial.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,98 +14,98 @@ use fathom_units::facts::{self, Grant};
 use crate::arch::{Architecture as _, Cpu};
 use crate::driver::{self, Activation, Driver, Policy, Presence, Recorder};
 use crate::process;
-use crate::quiet::set_policy;
-use crate::read::Root;
+use crate::procfs::Root;
+use crate::rt_priority::set_policy;
 use crate::supervisor::Supervisor;
 use crate::trace::timerlat::{Row, timerlat};
 use crate::trace::{self, Trace};
 use crate::watch;
 
-/// Stack that is touched before the first sleep: the loop and what it calls take less than a page or two.
-const STACK: usize = 64 << 10;
+/// Stack that is touched before the first sleep, bytes: the loop and its callees need less than a page or two.
+const STACK_BYTES: usize = 64 << 10;
 
-/// The wake-up clock: the one that absolute timers are set by, and the tracer's clock `mono`.
-const CLOCK: libc::clockid_t = libc::CLOCK_MONOTONIC;
+/// The wake-up clock: absolute timers use it, and it is the tracer's clock `mono`.
+const WAKE_CLOCK: libc::clockid_t = libc::CLOCK_MONOTONIC;
 
-/// A thread that is woken.
+/// Wakes the measuring thread periodically, and records its wake-ups.
 pub(crate) struct Waker {
     /// Involuntary switches before the series.
     before: u64,
-    /// Is a real-time priority held?
+    /// Whether a real-time priority is held.
     raised: bool,
-    /// The trace instance, from the first series on that wants one.
+    /// The trace instance, from the first traced series on.
     trace: Option<Trace>,
-    /// Is it recording?
+    /// Whether it is recording.
     tracing: bool,
-    /// What it recorded last.
-    traced: trace::TraceRecording,
-    /// What of the process cannot be paged out; told at the session's end.
+    /// Result of the last recording.
+    recording: trace::TraceRecording,
+    /// How much of the process is locked into memory, as text; reported at the session's end.
     pub(crate) locked: Option<String>,
-    /// Whose word the kernel's own wake-ups were, likewise.
+    /// Source of the kernel's own wake-ups, as text; reported at the session's end.
     pub(crate) kernel: Option<String>,
     supervisor: Supervisor,
-    /// When the thread woke last, and for how long it is awake at least.
+    /// Time of the last wake-up, and the shortest time awake.
     woke_ns: u64,
-    least_ns: u64,
-    /// Sleeps of the series.
-    slept: u64,
-    /// The CPU and involuntary switches when they were asked for last.
+    min_awake_ns: u64,
+    /// Number of sleeps in the series.
+    sleeps: u64,
+    /// CPU and involuntary switches at the last query.
     cpu: u64,
     involuntary: u64,
 }
 
-/// Whose word the kernel's own wake-ups are, where the kernel has it (`timerlat_main`, Linux,
+/// Source of the kernel's own wake-ups if the kernel has this tracer (`timerlat_main`, Linux,
 /// kernel/trace/trace_osnoise.c, gives its thread that priority).
-const TRACER: &str = "the tracer timerlat, SCHED_FIFO 95";
+const TRACER_SOURCE: &str = "the tracer timerlat, SCHED_FIFO 95";
 
-/// What a recorder may take beyond twice its time, and how often it is looked at then.
-const SETTLE: Duration = Duration::from_secs(1);
-const LOOK: Duration = Duration::from_millis(5);
+/// Time that a recorder may take beyond twice its nominal time, and the interval at which it is then polled.
+const RECORDER_MARGIN: Duration = Duration::from_secs(1);
+const RECORDER_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// After so many sleeps at the latest the kernel is asked for switches and, where that takes a system call, the CPU.
-const ASK: u64 = 64;
+/// Maximum sleeps between two queries of switches and, if it takes a system call, the CPU.
+const SLEEPS_PER_QUERY: u64 = 64;
 
-/// Two switches of a CPU with what ran between them take longer than this, ns: each is thousands of instructions (the
+/// Minimum time of two context switches with the task between them, ns: each is thousands of instructions (the
 /// laboratory's path through one to a task has 4,840, benches/README.md).
 const SWITCHES_NS: u64 = 500;
 
-/// Has the reaper remove a trace instance that is about to be made.
+/// Registers a trace instance with the reaper before it is created.
 fn hold(supervisor: &Supervisor, path: &Path, held: &mut Option<PathBuf>) -> Result<(), Refusal> {
-    // A library's user may have no reaper; the next process then removes what a kill leaves.
+    // Users of the library may have no reaper; the next process then removes what a killed one left.
     if supervisor.has_reaper() {
-        supervisor.holds(path, true)?;
+        supervisor.hold(path, true)?;
         *held = Some(path.to_owned());
     }
     Ok(())
 }
 
-/// It is gone, or was never made.
+/// Unregisters an instance that is removed, or was never created.
 fn release(supervisor: &Supervisor, held: Option<PathBuf>) {
     held.iter().for_each(|path| supervisor.removed(path));
 }
 
 impl Waker {
     pub(crate) fn new(supervisor: Supervisor) -> Waker {
-        let traced = trace::TraceRecording::default();
+        let recording = trace::TraceRecording::default();
         Waker {
             before: 0,
             raised: false,
             trace: None,
             tracing: false,
-            traced,
+            recording,
             locked: None,
             kernel: None,
             supervisor,
             woke_ns: 0,
-            least_ns: u64::MAX,
-            slept: 0,
+            min_awake_ns: u64::MAX,
+            sleeps: 0,
             cpu: 0,
             involuntary: 0,
         }
     }
 
-    /// Takes the priority and sees to memory. The first time, all that the process has mapped beside `arena` is
-    /// locked; the arena sees to itself.
+    /// Takes the priority and prepares memory. The first call locks all mappings of the process outside `arena`; the
+    /// arena locks its own.
     pub(crate) fn begin(
         &mut self,
         root: &Root,
@@ -116,7 +116,7 @@ impl Waker {
         if self.locked.is_none() {
             self.locked = Some(lock_all_but(root, arena));
         }
-        self.traced = trace::TraceRecording::default();
+        self.recording = trace::TraceRecording::default();
         if wakes.traced {
             self.record(root, cpu, activations)?;
         }
@@ -130,11 +130,11 @@ impl Waker {
             self.raised = true;
         }
         self.before = watch::involuntary();
-        (self.woke_ns, self.least_ns, self.slept) = (0, u64::MAX, 0);
+        (self.woke_ns, self.min_awake_ns, self.sleeps) = (0, u64::MAX, 0);
         Ok(now())
     }
 
-    /// Begins to record the earlier places, in an instance that is made when it is first wanted.
+    /// Begins to record the earlier places, in an instance that is created at the first call.
     fn record(&mut self, root: &Root, cpu: u32, activations: u64) -> Result<(), Refusal> {
         let trace = match &mut self.trace {
             Some(trace) => trace,
@@ -155,52 +155,52 @@ impl Waker {
         Ok(())
     }
 
-    /// Gives the priority back, and ends the recording.
+    /// Lowers the priority, and ends the recording.
     pub(crate) fn end(&mut self) -> Result<ActivationTrace, Refusal> {
         if std::mem::take(&mut self.raised) {
             // Lowering one's own policy is always permitted (sched(7)).
             let _ = set_policy(libc::SCHED_OTHER, 0);
         }
         if let Some(trace) = self.trace.as_mut().filter(|_| std::mem::take(&mut self.tracing)) {
-            self.traced = trace.end()?;
+            self.recording = trace.end()?;
         }
-        let places = self.traced.stages.iter().map(|s| Places {
+        let places = self.recording.stages.iter().map(|s| Places {
             expires_ns: s.expires_ns,
             irq_ns: s.irq_ns,
             wake_ns: s.wake_ns,
             switch_ns: s.switch_ns,
         });
-        Ok(ActivationTrace { places: places.collect(), lost: self.traced.lost })
+        Ok(ActivationTrace { places: places.collect(), lost: self.recording.lost })
     }
 
-    /// So many wake-ups of the kernel's own thread, and the records that there was no room for: by the tracer timerlat,
-    /// and where that is not available by our own driver's recorder.
-    pub(crate) fn kernels(
+    /// Returns `activations` wake-ups of a kernel thread, and the number of lost records: by the tracer timerlat or,
+    /// if that is not available, by the recorder of Fathom's driver.
+    pub(crate) fn kernel_wakeups(
         &mut self,
         root: &Root,
-        own: &Presence,
+        presence: &Presence,
         (cpu, activations): (u32, u64),
         wakes: &Wakes,
     ) -> Result<(Vec<ActivationRow>, u64), Refusal> {
         let refusal = match self.by_tracer(root, (cpu, activations), wakes) {
             Ok(reported) => {
-                self.kernel = Some(TRACER.into());
+                self.kernel = Some(TRACER_SOURCE.into());
                 return Ok(reported);
             }
             Err(refusal) => refusal,
         };
-        match own {
-            Presence::There(driver) if driver.wakes() => {
+        match presence {
+            Presence::Available(driver) if driver.wakes() => {
                 let policy = Policy::of(wakes.priority);
-                let woken = recorded(driver, (cpu, activations), wakes.every_ns, policy)?;
+                let woken = driver_wakeups(driver, (cpu, activations), wakes.every_ns, policy)?;
                 let why = refusal.reason;
-                self.kernel = Some(format!("the {}, {}; {why}", driver::NAME, policy.words()));
+                self.kernel = Some(format!("the {}, {}; {why}", driver::NAME, policy.label()));
                 Ok((woken, 0))
             }
-            Presence::There(_) => Err(refusal),
+            Presence::Available(_) => Err(refusal),
             _ => Err(Refusal::new(
-                format!("{}, and Fathom's driver {}", refusal.reason, own.state()),
-                format!("{}; or, by the driver, {}", refusal.remedy, own.remedy()),
+                format!("{}, and Fathom's driver {}", refusal.reason, presence.state()),
+                format!("{}; or, by the driver, {}", refusal.remedy, presence.remedy()),
             )),
         }
     }
@@ -213,54 +213,56 @@ impl Waker {
     ) -> Result<(Vec<ActivationRow>, u64), Refusal> {
         let period_us = wakes.every_ns / 1000;
         if period_us * 1000 != wakes.every_ns {
-            let what = format!("timerlat takes whole microseconds, and no period of {} ns", wakes.every_ns);
-            return Err(Refusal::new(what, "ask for 100 us to 1 s"));
+            let what = format!("timerlat needs a period in whole microseconds, not {} ns", wakes.every_ns);
+            return Err(Refusal::new(what, "choose 100 us to 1 s"));
         }
-        // One more: the first may be under way when the recording begins.
+        // One more, because the first may already have begun when the recording begins.
         let time = Duration::from_nanos(wakes.every_ns.saturating_mul(activations + 1));
         let mut held = None;
-        let took = timerlat(root, cpu, period_us, time, |path| hold(&self.supervisor, path, &mut held));
+        let trace = timerlat(root, cpu, period_us, time, |path| hold(&self.supervisor, path, &mut held));
         release(&self.supervisor, held);
-        let took = took?;
-        let woken = of_rows(&took.rows, wakes.every_ns, u64::from(cpu));
+        let trace = trace?;
+        let woken = tracer_activations(&trace.rows, wakes.every_ns, u64::from(cpu));
         match woken.is_empty() {
             true => Err(Refusal::new(format!("timerlat wrote nothing in {} ms", time.as_millis()), "")),
-            false => Ok((woken, took.lost)),
+            false => Ok((woken, trace.lost)),
         }
     }
 
-    /// What ran between two times of the last series.
-    pub(crate) fn around(&self, from_ns: u64, to_ns: u64, most: usize) -> Vec<Event> {
-        let rows = self.traced.around(from_ns, to_ns, most).into_iter();
+    /// Returns the events between two times of the last series.
+    pub(crate) fn events_between(&self, from_ns: u64, to_ns: u64, max_events: usize) -> Vec<Event> {
+        let rows = self.recording.events_between(from_ns, to_ns, max_events).into_iter();
         rows.map(|(at_ns, what)| Event { at_ns, what }).collect()
     }
 
-    /// Sleeps until `at_ns`. The clock is the first thing that is read behind it.
+    /// Sleeps until `at_ns`. The clock is read first after the wake-up.
     ///
-    /// The kernel is asked for involuntary switches only where there can have been one: where the thread was awake for
-    /// [`SWITCHES_NS`] longer than it takes at least, whatever its work is.
+    /// Involuntary switches are queried only if there can have been one: if the thread was awake for [`SWITCHES_NS`]
+    /// longer than its shortest time awake, which includes its work.
     #[inline(always)]
     pub(crate) fn sleep(&mut self, at_ns: u64) -> Result<WakeReturn, Refusal> {
         let awake_ns = now().saturating_sub(self.woke_ns);
-        if awake_ns.saturating_sub(self.least_ns) > SWITCHES_NS || self.slept.is_multiple_of(ASK) {
-            self.ask();
+        if awake_ns.saturating_sub(self.min_awake_ns) > SWITCHES_NS
+            || self.sleeps.is_multiple_of(SLEEPS_PER_QUERY)
+        {
+            self.query_counts();
         }
-        self.least_ns = self.least_ns.min(awake_ns);
-        self.slept += 1;
+        self.min_awake_ns = self.min_awake_ns.min(awake_ns);
+        self.sleeps += 1;
         let (seconds, nanoseconds) = (at_ns / 1_000_000_000, at_ns % 1_000_000_000);
         let at = libc::timespec { tv_sec: seconds as _, tv_nsec: nanoseconds as _ };
         loop {
-            // SAFETY: `at` is a live timespec that is only read; no remaining time is asked for.
+            // SAFETY: `at` is a live timespec that is only read; no remaining time is requested.
             let error = unsafe {
-                libc::clock_nanosleep(CLOCK, libc::TIMER_ABSTIME, &raw const at, std::ptr::null_mut())
+                libc::clock_nanosleep(WAKE_CLOCK, libc::TIMER_ABSTIME, &raw const at, std::ptr::null_mut())
             };
             match error {
                 0 => break,
-                // A signal that was handled: the time is absolute, so the sleep goes on.
+                // A signal was handled: the time is absolute, so the sleep continues.
                 libc::EINTR => {}
                 other => {
                     let error = io::Error::from_raw_os_error(other);
-                    return Err(Refusal::new(format!("clock_nanosleep fails: {error}"), ""));
+                    return Err(Refusal::new(format!("clock_nanosleep failed: {error}"), ""));
                 }
             }
         }
@@ -273,21 +275,21 @@ impl Waker {
     }
 
     #[cold]
-    fn ask(&mut self) {
+    fn query_counts(&mut self) {
         self.involuntary = watch::involuntary().saturating_sub(self.before);
         self.cpu = cpu();
     }
 }
 
-/// The CPU that this thread is on.
+/// Returns the CPU that this thread is on.
 fn cpu() -> u64 {
-    // SAFETY: no arguments; the thread's own memory, the vDSO or the kernel answers with a number.
+    // SAFETY: no arguments; the thread's own memory, the vDSO or the kernel provides the number.
     let cpu = unsafe { libc::sched_getcpu() };
     u64::try_from(cpu).unwrap_or(0)
 }
 
-/// So many wake-ups of a thread of our own driver's.
-fn recorded(
+/// Returns `activations` wake-ups of a thread of Fathom's driver.
+fn driver_wakeups(
     driver: &Rc<Driver>,
     (cpu, activations): (u32, u64),
     every_ns: u64,
@@ -295,26 +297,26 @@ fn recorded(
 ) -> Result<Vec<ActivationRow>, Refusal> {
     let recorder = Recorder::start(driver, every_ns, cpu, policy, activations + 1)?;
     let due = Duration::from_nanos(every_ns.saturating_mul(activations + 1));
-    // A thread that is late misses periods, and an ordinary one waits for its turn; but not forever.
-    let until = Instant::now() + due.saturating_mul(2) + SETTLE;
+    // A late thread misses periods, and an ordinary one waits for the CPU, so the wait is longer, but bounded.
+    let until = Instant::now() + due.saturating_mul(2) + RECORDER_MARGIN;
     std::thread::sleep(due);
     while !recorder.has_ended() && Instant::now() < until {
-        std::thread::sleep(LOOK);
+        std::thread::sleep(RECORDER_POLL_INTERVAL);
     }
-    let woken = of_activations(&recorder.rows(), every_ns, u64::from(cpu));
+    let woken = recorder_activations(&recorder.rows(), every_ns, u64::from(cpu));
     match woken.is_empty() {
         true => {
             let what = format!("the driver's recorder wrote nothing in {} ms", due.as_millis());
-            Err(Refusal::new(what, "ask for a real-time priority: its thread never had the CPU"))
+            Err(Refusal::new(what, "use a real-time priority: its thread never had the CPU"))
         }
         false => Ok(woken),
     }
 }
 
-/// The recorder's rows as activations: what is missing between two times on its grid was missed.
-fn of_activations(rows: &[Activation], every_ns: u64, cpu: u64) -> Vec<ActivationRow> {
+/// Converts the recorder's rows to activations: periods missing between two rows were missed.
+fn recorder_activations(rows: &[Activation], every_ns: u64, cpu: u64) -> Vec<ActivationRow> {
     let mut last: Option<u64> = None;
-    let one = |row: &Activation| {
+    let activation = |row: &Activation| {
         let passed = last.map_or(1, |last| row.expires_ns.saturating_sub(last) / every_ns.max(1));
         last = Some(row.expires_ns);
         let user_ns = row.task_ns.saturating_sub(row.expires_ns);
@@ -328,12 +330,12 @@ fn of_activations(rows: &[Activation], every_ns: u64, cpu: u64) -> Vec<Activatio
             ..ActivationRow::default()
         }
     };
-    rows.iter().map(one).collect()
+    rows.iter().map(activation).collect()
 }
 
-/// The tracer's rows as activations. Its thread skips the periods that it was late for, as a task does here; a record
-/// that is missing is a period of which nothing is known.
-fn of_rows(rows: &[Row], every_ns: u64, cpu: u64) -> Vec<ActivationRow> {
+/// Converts the tracer's rows to activations. Its thread skips the periods that it was late for, as the task does. A
+/// missing record is a period of which nothing is known.
+fn tracer_activations(rows: &[Row], every_ns: u64, cpu: u64) -> Vec<ActivationRow> {
     let (mut missed, mut skipped, mut last) = (0, 0, None);
     let mut woken = Vec::new();
     for row in rows {
@@ -358,25 +360,25 @@ fn of_rows(rows: &[Row], every_ns: u64, cpu: u64) -> Vec<ActivationRow> {
     woken
 }
 
-/// The wake-up clock, ns.
+/// Returns the wake-up clock, ns.
 #[inline(always)]
 pub(crate) fn now() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a live, exclusive timespec for the call to fill; the clock exists on every Linux.
-    unsafe { libc::clock_gettime(CLOCK, &raw mut time) };
+    unsafe { libc::clock_gettime(WAKE_CLOCK, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Touches the stack that the loop will use, so that no page of it is missing later.
+/// Touches the stack that the loop will use, so that all its pages are mapped later.
 #[inline(never)]
 fn touch_stack() {
-    let mut stack = [0u8; STACK];
+    let mut stack = [0u8; STACK_BYTES];
     std::hint::black_box(&mut stack);
 }
 
-/// Locks every mapping of this process that is outside `arena` (begin, end), as far as it is there or is touched
-/// (`MLOCK_ONFAULT`): `mlockall` would take the arena's reserved addresses too. Code is what matters: under pressure
-/// the kernel drops pages of files first.
+/// Locks every mapping of this process outside `arena` (begin, end), as far as it is present or is touched later
+/// (`MLOCK_ONFAULT`). `mlockall` would lock the arena's reserved addresses too. Code matters most: under memory
+/// pressure the kernel drops file pages first.
 fn lock_all_but(root: &Root, arena: (u64, u64)) -> String {
     let maps = root.text("/proc/self/maps").unwrap_or_default();
     let (mut locked, mut failed) = (0, None);
@@ -390,16 +392,16 @@ fn lock_all_but(root: &Root, arena: (u64, u64)) -> String {
         }
     }
     match failed {
-        None => format!("yes: {} KiB beside the arena", locked >> 10),
+        None => format!("yes: {} KiB outside the arena", locked >> 10),
         Some(error) => format!(
-            "only {} KiB beside the arena ({error}): run as root, with CAP_IPC_LOCK, or with ulimit -l unlimited",
+            "only {} KiB outside the arena ({error}): run as root, with CAP_IPC_LOCK, or with ulimit -l unlimited",
             locked >> 10
         ),
     }
 }
 
-/// Begin and end of a line of `/proc/self/maps` (proc_pid_maps(5)). The kernel's own (`[vvar]`, `[vsyscall]`) are
-/// always there and cannot be locked.
+/// Parses begin and end of a line of `/proc/self/maps` (proc_pid_maps(5)). The kernel's own (`[vvar]`, `[vsyscall]`)
+/// are always present and cannot be locked.
 fn range(line: &str) -> Option<(u64, u64)> {
     let mut words = line.split_ascii_whitespace();
     let (from, to) = words.next()?.split_once('-')?;
@@ -411,12 +413,13 @@ fn range(line: &str) -> Option<(u64, u64)> {
 }
 
 fn lock(from: u64, to: u64) -> io::Result<()> {
-    // SAFETY: mlock2 changes no contents and no rights of the range; one that is gone by now is an error.
+    // SAFETY: mlock2 changes no contents and no access rights of the range; a range that is already unmapped is an
+    // error.
     let answer = unsafe { libc::syscall(libc::SYS_mlock2, from, to - from, libc::MLOCK_ONFAULT) };
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Why a priority was not given. Root that may not is in a group of processes without real-time runtime
+/// Returns why a priority was refused. If root is refused, its group of processes has no real-time runtime
 /// (`RT_GROUP_SCHED`, Documentation/scheduler/sched-rt-group.rst): every new cpu group of control groups version 1
 /// has none.
 fn refused(root: &Root, priority: i32, error: &io::Error) -> Refusal {
@@ -427,7 +430,7 @@ fn refused(root: &Root, priority: i32, error: &io::Error) -> Refusal {
         has.then(|| parts.next().unwrap_or("/").to_owned())
     });
     let file = group.map(|group| format!("/sys/fs/cgroup/cpu{group}/cpu.rt_runtime_us").replace("//", "/"));
-    let reason = format!("a task of this process may not have SCHED_FIFO priority {priority} ({error})");
+    let reason = format!("this process may not use SCHED_FIFO priority {priority} ({error})");
     match file.filter(|file| root.text(file).is_some_and(|text| text.trim() == "0")) {
         Some(file) => Refusal::new(
             format!("{reason}: its control group has no real-time runtime (RT_GROUP_SCHED)"),
@@ -444,8 +447,8 @@ fn refused(root: &Root, priority: i32, error: &io::Error) -> Refusal {
     }
 }
 
-/// What of the surroundings decides how a task is woken, beside what the environment says anyway: how the kernel
-/// preempts, and what an idle CPU does. Each as the kernel says it.
+/// Returns kernel settings that affect how a task is woken, in addition to the environment facts: how the kernel
+/// preempts, and how a CPU idles. The kernel's text is not changed.
 pub(crate) fn facts(root: &Root, cpu: u32) -> Vec<fathom_probe::machine::Fact> {
     let files = [
         ("wake.realtime", "/sys/kernel/realtime".to_owned()),
@@ -456,11 +459,11 @@ pub(crate) fn facts(root: &Root, cpu: u32) -> Vec<fathom_probe::machine::Fact> {
     ];
     let reported =
         files.into_iter().filter_map(|(name, path)| Some(crate::facts::text(name, root.text(&path)?.trim())));
-    reported.chain(most_priority()).collect()
+    reported.chain(max_priority_facts()).collect()
 }
 
-/// The highest real-time priority that may be asked for without a privilege (`RLIMIT_RTPRIO`, getrlimit(2)).
-fn most_priority() -> Vec<fathom_probe::machine::Fact> {
+/// Returns the highest real-time priority that needs no privilege (`RLIMIT_RTPRIO`, getrlimit(2)).
+fn max_priority_facts() -> Vec<fathom_probe::machine::Fact> {
     let name = facts::PRIVILEGE_PRIORITIES;
     match rustix::process::getrlimit(rustix::process::Resource::Rtprio).current {
         None => process::granted(name, facts::UNLIMITED),

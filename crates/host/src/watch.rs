@@ -1,4 +1,4 @@
-//! What happens to the measuring thread while it measures.
+//! Context switches, faults, CPU time and steal of the measuring thread.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -6,13 +6,13 @@ use std::os::fd::AsFd;
 use fathom_probe::machine::Watch;
 
 use crate::clock;
-use crate::read::Root;
+use crate::procfs::Root;
 
-/// Reads [`Watch`] cheaply: one clock through the vDSO and three system calls at most.
+/// Reads [`Watch`] at low cost: one clock through the vDSO and three system calls at most.
 pub(crate) struct Watcher {
-    /// `/proc/stat`, kept open, where stolen time is worth reading.
+    /// `/proc/stat`, kept open; only if a hypervisor may steal time.
     stat: Option<File>,
-    /// The start of this CPU's line in it.
+    /// Start of this CPU's line in `/proc/stat`.
     line: String,
     /// Nanoseconds in one unit of `/proc/stat`.
     unit_ns: u64,
@@ -20,23 +20,23 @@ pub(crate) struct Watcher {
 }
 
 impl Watcher {
-    /// A watcher of the calling thread on `cpu`. Stolen time is read only where a hypervisor may steal:
-    /// on a large bare machine `/proc/stat` costs hundreds of microseconds, and says zero.
+    /// Creates a watcher of the calling thread on `cpu`. Stolen time is read only if a hypervisor may steal
+    /// (`stealing`): on a large bare machine reading `/proc/stat` costs hundreds of microseconds, and shows zero.
     pub(crate) fn new(root: &Root, cpu: u32, stealing: bool) -> Watcher {
         let stat = stealing.then(|| File::open(root.path("/proc/stat")).ok()).flatten();
         let hz = rustix::param::clock_ticks_per_second().max(1);
-        // Each CPU's line is at most "cpuNNNN" and ten numbers of 20 digits; those before it are skipped.
+        // Each CPU's line has at most "cpuNNNN" and ten numbers of 20 digits; the lines before it are skipped.
         let buffer = vec![0; if stat.is_some() { 256 * (cpu as usize + 2) } else { 0 }];
         Watcher { stat, line: format!("cpu{cpu} "), unit_ns: 1_000_000_000 / hz, buffer }
     }
 
-    /// Can stolen time be seen, and in steps of how many nanoseconds?
+    /// Returns the resolution of stolen time in nanoseconds, if stolen time is visible.
     pub(crate) fn steal_step_ns(&self) -> Option<u64> {
         self.stat.as_ref().map(|_| self.unit_ns)
     }
 
-    /// What has happened so far. Thread time and the wall clock are read side by side, last, so that what
-    /// reading the others costs does not look like time lost.
+    /// Returns the counts up to now. Thread time and the wall clock are read last and together, so that the cost of
+    /// reading the others does not look like time lost.
     pub(crate) fn read(&mut self) -> Watch {
         let steal_ns = self.steal();
         let usage = usage(libc::RUSAGE_THREAD);
@@ -59,23 +59,23 @@ impl Watcher {
     }
 }
 
-/// The eighth number of a CPU's line in `/proc/stat`: time stolen, in clock ticks (proc_stat(5)).
+/// Returns the eighth number of a CPU's line in `/proc/stat`: time stolen, in clock ticks (proc_stat(5)).
 fn stolen(text: &str, line: &str) -> Option<u64> {
     text.lines().find_map(|l| l.strip_prefix(line))?.split_whitespace().nth(7)?.parse().ok()
 }
 
-/// Involuntary context switches of the calling thread.
+/// Returns the involuntary context switches of the calling thread.
 #[inline]
 pub(crate) fn involuntary() -> u64 {
     usage(libc::RUSAGE_THREAD).ru_nivcsw as u64
 }
 
-/// Resource usage of the calling thread (`RUSAGE_THREAD`) or its process (`RUSAGE_SELF`).
+/// Returns the resource usage of the calling thread (`RUSAGE_THREAD`) or its process (`RUSAGE_SELF`).
 pub(crate) fn usage(who: i32) -> libc::rusage {
     // SAFETY: all-zero bytes are a valid `rusage` (integers only).
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: `usage` is a live, exclusive rusage for the call to fill. On an error (an emulator without
-    // RUSAGE_THREAD) it stays zero, which says that nothing was seen.
+    // RUSAGE_THREAD) it stays zero, which reports no events.
     unsafe { libc::getrusage(who, &mut usage) };
     usage
 }

@@ -90,7 +90,7 @@ fn round_of_malloc(bytes: usize, stride: usize) {
 fn round_of_ours(allocator: &mut allocator::Allocator, bytes: usize, stride: usize) {
     let block = allocator.allocate().expect("memory");
     block.mark(0..bytes, stride);
-    assert!(block.marked(0..bytes, stride));
+    assert!(block.has_marks(0..bytes, stride));
     allocator.free();
 }
 

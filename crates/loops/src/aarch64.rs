@@ -1,17 +1,18 @@
-//! AArch64, on which both machines run (DDI 0487, the Arm Architecture Reference Manual for A-profile).
+//! AArch64 instructions for the loops of both machines (DDI 0487, the Arm Architecture Reference Manual for
+//! A-profile).
 
 use core::arch::asm;
 
 use crate::{ADDITIONS, Instructions};
 
-/// The instructions of AArch64. There are no values of it.
+/// AArch64 instructions. This type has no values.
 #[derive(Clone, Copy, Debug)]
 pub enum Aarch64 {}
 
 impl Instructions for Aarch64 {
     #[inline(always)]
     unsafe fn store_pair(at: *mut u8, value: u64) {
-        // SAFETY: STP of two 64-bit registers needs an alignment of 8 at most, with every attribute of memory
+        // SAFETY: STP of two 64-bit registers needs an alignment of 8 at most, with every memory attribute
         // ("Alignment support"), and each half is single-copy atomic ("Requirements for single-copy atomicity"); the
         // bytes are the caller's.
         unsafe {
@@ -22,7 +23,7 @@ impl Instructions for Aarch64 {
 
     #[inline(always)]
     unsafe fn move_pair(from: *const u8, to: *mut u8) {
-        // SAFETY: as in `store_pair`; the same holds of LDP.
+        // SAFETY: as in `store_pair`; the same applies to LDP.
         unsafe {
             asm!(
                 "ldp {a}, {b}, [{from}]",
@@ -44,7 +45,7 @@ impl Instructions for Aarch64 {
     #[inline(always)]
     fn add_turns(sum: u64, addend: u64, turns: u64) -> u64 {
         let (mut sum, mut turns) = (sum, turns);
-        // SAFETY: arithmetic on registers and a loop that ends after `turns` turns. Volatile (not `pure`), so
+        // SAFETY: arithmetic on registers and a loop that ends after `turns` iterations. Volatile (not `pure`), so
         // that it stays between the two readings of the clock.
         unsafe {
             asm!(
@@ -69,18 +70,18 @@ impl Instructions for Aarch64 {
 
 impl Aarch64 {
     /// Reads the PMU's cycle counter, after every earlier load and before every later one. `DSB` waits for earlier
-    /// loads to complete, which `ISB` alone does not; the first `ISB` keeps the counter from being read early, the
-    /// second keeps later loads from being issued before it was read.
+    /// loads to complete, which `ISB` alone does not. The first `ISB` prevents an early read of the counter. The
+    /// second prevents later loads from being issued before it was read.
     ///
     /// # Safety
-    /// This exception level may read `PMCCNTR_EL0`; or the exception is handled, by setting the destination register in
-    /// the instruction's place or by never returning to it.
+    /// This exception level may read `PMCCNTR_EL0`. Otherwise the exception must be handled by setting the
+    /// destination register instead, or by never returning to the instruction.
     #[inline(always)]
     #[must_use]
     pub unsafe fn cycles() -> u64 {
         let count: u64;
-        // SAFETY: barriers and the read of a counter, which the caller permits. Not `nomem`: the compiler must keep
-        // volatile loads on their side of the clock.
+        // SAFETY: barriers and the read of a counter, which the caller permits. Not `nomem`: the compiler must not
+        // move volatile loads across the clock.
         unsafe {
             asm!("dsb ishld", "isb", "mrs {}, pmccntr_el0", "isb", out(reg) count, options(nostack, preserves_flags));
         }

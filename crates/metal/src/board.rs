@@ -1,8 +1,8 @@
-//! The boards that the image knows, and where their devices are.
+//! Boards that the image supports, and the addresses of their devices.
 //!
 //! Sources: BCM2837 ARM Peripherals (Broadcom, for BCM2835, with the bases of the Pi 2 and 3), ARM Quad A7 core
-//! (QA7_rev3.4, the local interrupt controller), BCM2711 ARM Peripherals (2022), QEMU's hw/arm/virt.c for
-//! `virt`, whose memory map is stable by promise of its documentation.
+//! (QA7_rev3.4, the local interrupt controller), BCM2711 ARM Peripherals (2022), QEMU's hw/arm/virt.c for `virt`,
+//! whose documentation guarantees a stable memory map.
 
 /// A board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub enum Board {
     Virt,
 }
 
-/// How an interrupt of the generic timer reaches core 0.
+/// Interrupt controller through which the generic timer interrupts core 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interrupts {
     /// A GIC version 2: its distributor and its CPU interface.
@@ -25,7 +25,7 @@ pub enum Interrupts {
         /// Address of the CPU interface.
         interface: u64,
     },
-    /// The local interrupt controller of BCM2836 and BCM2837, and behind it that of BCM2835.
+    /// The local interrupt controller of BCM2836 and BCM2837, and the one of BCM2835 that is connected to it.
     Local {
         /// Address of its first register.
         base: u64,
@@ -39,18 +39,18 @@ pub const CORTEX_A53: u64 = 0x4100_d030;
 /// See [`CORTEX_A53`].
 pub const CORTEX_A72: u64 = 0x4100_d080;
 
-/// Implementer (31:24) and part number (15:4) of `MIDR_EL1`.
+/// Returns implementer (31:24) and part number (15:4) of `MIDR_EL1`.
 #[must_use]
 pub fn part(midr: u64) -> u64 {
     midr & 0xff00_fff0
 }
 
 impl Board {
-    /// The board, by where the image was loaded and on which core it runs.
+    /// Determines the board by the load address of the image and the core.
     ///
-    /// RAM of `virt` begins at 1 GiB, where the Pis have devices (3) or, with more than 1 GiB of RAM, memory
-    /// that their firmware loads no kernel to (4). A Cortex-A72 below that is a Pi 4; anything else is taken for
-    /// a Pi 3, the only board left.
+    /// RAM of `virt` begins at 1 GiB, where the Pis have devices (3) or, with more than 1 GiB of RAM, memory into
+    /// which their firmware loads no kernel (4). A Cortex-A72 below that is a Pi 4. Anything else is assumed to be a
+    /// Pi 3, the only other board.
     #[must_use]
     pub fn find(loaded_at: u64, midr: u64) -> Board {
         match part(midr) {
@@ -60,7 +60,7 @@ impl Board {
         }
     }
 
-    /// What people call it.
+    /// Returns the common name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -70,7 +70,7 @@ impl Board {
         }
     }
 
-    /// The PL011 UART: UART0 of both Pis, the first of `virt`.
+    /// Returns the address of the PL011 UART: UART0 of both Pis, the first of `virt`.
     #[must_use]
     pub fn uart(self) -> u64 {
         match self {
@@ -80,7 +80,7 @@ impl Board {
         }
     }
 
-    /// What the UART divides by, Hz: `init_uart_clock` of config.txt, whose default since 2014 is 48 MHz, and
+    /// Returns the UART's input clock, Hz: `init_uart_clock` of config.txt, whose default since 2014 is 48 MHz, and
     /// the fixed clock in the devicetree of `virt`.
     #[must_use]
     pub fn uart_hz(self) -> u32 {
@@ -90,7 +90,7 @@ impl Board {
         }
     }
 
-    /// The register that chooses the function of GPIO 10 to 19 (`GPFSEL1`), where the UART's pins need one.
+    /// Returns the register that selects the function of GPIO 10 to 19 (`GPFSEL1`), if the UART's pins need it.
     #[must_use]
     pub fn pins(self) -> Option<u64> {
         match self {
@@ -100,7 +100,7 @@ impl Board {
         }
     }
 
-    /// Who delivers the timer's interrupt.
+    /// Returns the interrupt controller of the timer.
     #[must_use]
     pub fn interrupts(self) -> Interrupts {
         match self {
@@ -112,7 +112,7 @@ impl Board {
         }
     }
 
-    /// 2 MiB blocks that hold the devices named above.
+    /// Returns the 2 MiB blocks that contain the devices above.
     #[must_use]
     pub fn devices(self) -> &'static [u64] {
         match self {
@@ -122,11 +122,11 @@ impl Board {
         }
     }
 
-    /// Where the arena's memory lies, [`BYTES`](crate::windows::BYTES) of it. The Pis' firmware keeps the top of the first GiB for the video
-    /// core, or of 512 MiB where there is no more (Pi 3A+, Zero 2 W): `gpu_mem` of config.txt, 64 or 76 MiB unless
-    /// somebody has asked for more. What is loaded lies in the first few MiB. So the second 128 MiB are the core's on
-    /// every board, up to a `gpu_mem` of 256 on the smallest; the firmware is asked at the start whether they are
-    /// (`crate::firmware`).
+    /// Returns the address of the arena's memory, of [`ARENA_BYTES`](crate::windows::ARENA_BYTES) bytes. The Pis' firmware
+    /// reserves the top of the first GiB for the video core, or of 512 MiB on smaller boards (Pi 3A+, Zero 2 W):
+    /// `gpu_mem` of config.txt, 64 or 76 MiB by default. The loaded image is in the first few MiB. So the second 128
+    /// MiB belong to the core on every board, up to a `gpu_mem` of 256 on the smallest. The image checks this with
+    /// the firmware at the start (`crate::firmware`).
     #[must_use]
     pub fn arena(self) -> u64 {
         match self {
@@ -135,7 +135,8 @@ impl Board {
         }
     }
 
-    /// The mailboxes to the Pis' firmware, where there is one (its wiki, "Accessing mailboxes": no manual has them).
+    /// Returns the address of the mailboxes to the Pis' firmware, if any (its wiki, "Accessing mailboxes": no manual
+    /// describes them).
     #[must_use]
     pub fn mailbox(self) -> Option<u64> {
         match self {
@@ -145,8 +146,8 @@ impl Board {
         }
     }
 
-    /// Rate of the system counter, Hz, for a start at EL3, where nobody has written `CNTFRQ_EL0` yet: the
-    /// crystals of the Pis (armstub8.S of the Raspberry Pi tools: 19.2 MHz, 54 MHz) and QEMU's 62.5 MHz.
+    /// Returns the rate of the system counter, Hz, for a start at EL3, where no software has written `CNTFRQ_EL0`
+    /// yet: the crystals of the Pis (armstub8.S of the Raspberry Pi tools: 19.2 MHz, 54 MHz) and QEMU's 62.5 MHz.
     #[must_use]
     pub fn counter_hz(self) -> u64 {
         match self {
@@ -156,8 +157,8 @@ impl Board {
         }
     }
 
-    /// The registers `LOCAL_CONTROL` and `LOCAL_PRESCALER` of the system counter (QA7 3.1, armstub8.S), which
-    /// somebody has to write before it counts at its rate.
+    /// Returns the addresses of `LOCAL_CONTROL` and `LOCAL_PRESCALER` of the system counter (QA7 3.1, armstub8.S),
+    /// which must be written before it counts at its rate.
     #[must_use]
     pub fn counter_control(self) -> Option<(u64, u64)> {
         match self {
@@ -168,9 +169,9 @@ impl Board {
     }
 }
 
-/// The PL011's divisor for a rate, as `UARTIBRD` and `UARTFBRD` take it: 16 bits of the whole and 6 of the
-/// fraction of clock / (16 x baud), rounded (PL011 TRM, DDI 0183G, 3.3.6). `None` where it cannot be had: the
-/// whole part is 1 to 65535.
+/// Returns the PL011's divisor for a rate, as in `UARTIBRD` and `UARTFBRD`: 16 bits of the integer part and 6 of the
+/// fraction of clock / (16 x baud), rounded (PL011 TRM, DDI 0183G, 3.3.6). Returns `None` if it is out of range: the
+/// integer part is 1 to 65535.
 #[must_use]
 pub fn divisor(clock_hz: u32, baud: u32) -> Option<(u32, u32)> {
     let in_64ths = (u64::from(clock_hz) * 4 + u64::from(baud) / 2).checked_div(u64::from(baud))?;
@@ -181,7 +182,7 @@ pub fn divisor(clock_hz: u32, baud: u32) -> Option<(u32, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::windows::BYTES;
+    use crate::windows::ARENA_BYTES;
 
     #[test]
     fn boards_are_told_apart_by_place_and_core() {
@@ -212,12 +213,12 @@ mod tests {
 
     #[test]
     fn the_arena_is_the_cores_on_the_smallest_board() {
-        // 512 MiB, of which the video core has 256; and the image with all that it takes lies below.
+        // 512 MiB, of which the video core has 256; the image and its memory are below the arena.
         for board in [Board::Pi3, Board::Pi4] {
-            assert!(board.arena() >= 64 << 20 && board.arena() + BYTES <= (512 - 256) << 20);
+            assert!(board.arena() >= 64 << 20 && board.arena() + ARENA_BYTES <= (512 - 256) << 20);
         }
         // `virt` with 512 MiB from 1 GiB on.
-        assert!(Board::Virt.arena() + BYTES <= (1 << 30) + (512 << 20));
+        assert!(Board::Virt.arena() + ARENA_BYTES <= (1 << 30) + (512 << 20));
     }
 
     #[test]

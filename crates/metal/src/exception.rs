@@ -1,4 +1,4 @@
-//! Exceptions, in words: what a fault line says.
+//! Text of exceptions for the fault lines.
 //!
 //! DDI 0487: "Exception vectors"; the register `ESR_EL1` with its classes and fault status codes.
 
@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 /// An exception as it was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExceptionFrame {
-    /// Which of the 16 entries of the vector table, from 0.
+    /// Index of the entry in the vector table, 0 to 15.
     pub vector: u64,
     /// `ESR_EL1`.
     pub esr: u64,
@@ -17,15 +17,15 @@ pub struct ExceptionFrame {
     pub far: u64,
     /// `ELR_EL1`, the instruction.
     pub elr: u64,
-    /// Where the image lies: addresses inside are told from there, as the image's symbols are.
+    /// Load address of the image: addresses are reported relative to it, as in the image's symbols.
     pub image: u64,
 }
 
 /// The non-secure physical timer of EL1 at a GIC: private interrupt 30 (Server Base System Architecture, 5.2;
 /// BCM2711 ARM Peripherals 6.3; QEMU's virt).
-pub const TIMER: u32 = 30;
+pub const TIMER_INTID: u32 = 30;
 
-/// Who asks for an interrupt, as the board's controller says.
+/// Source of an interrupt, as the board's controller reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InterruptSource {
     /// The bits of core 0's register of QA7, "Core interrupt sources".
@@ -35,34 +35,35 @@ pub enum InterruptSource {
 }
 
 impl InterruptSource {
-    /// Is it the watch on trials? `reached`: its timer says that it has reached its time.
+    /// Returns whether the source is the watchdog on trials. `reached`: its timer has reached its time.
     #[must_use]
-    pub fn is_the_watch(self, reached: bool) -> bool {
-        reached && !matches!(self, InterruptSource::Gic(id) if id != TIMER)
+    pub fn is_watchdog(self, reached: bool) -> bool {
+        reached && !matches!(self, InterruptSource::Gic(id) if id != TIMER_INTID)
     }
 
-    /// The number by which a GIC's distributor masks it. Numbers from 1020 on are none of an interrupt.
+    /// Returns the number by which a GIC's distributor masks it. Numbers from 1020 on are special and mean no
+    /// interrupt.
     #[must_use]
-    pub fn of_the_distributor(self) -> Option<u32> {
+    pub fn distributor_id(self) -> Option<u32> {
         match self {
             InterruptSource::Gic(id) if id < 1020 => Some(id),
             _ => None,
         }
     }
 
-    /// In words, of one that nobody waits for.
+    /// Returns the text for an unexpected interrupt.
     #[must_use]
-    pub fn words(self) -> String {
+    pub fn text(self) -> String {
         match self {
             InterruptSource::Gic(id @ 1020..) => {
-                format!("an unexpected interrupt: INTID {id}, nobody's any more")
+                format!("an unexpected interrupt: INTID {id}, no longer pending")
             }
             InterruptSource::Gic(id) => format!("an unexpected interrupt: INTID {id}"),
             InterruptSource::Local(bits) => {
-                let set = SOURCES.iter().enumerate().filter(|(nth, _)| bits >> nth & 1 == 1);
+                let set = LOCAL_SOURCES.iter().enumerate().filter(|(nth, _)| bits >> nth & 1 == 1);
                 let names: Vec<&str> = set.map(|(_, name)| *name).collect();
                 let names =
-                    if names.is_empty() { String::from("nobody's any more") } else { names.join(", ") };
+                    if names.is_empty() { String::from("no longer pending") } else { names.join(", ") };
                 format!("an unexpected interrupt: source {bits:#x}, {names}")
             }
         }
@@ -70,7 +71,7 @@ impl InterruptSource {
 }
 
 /// The bits of [`InterruptSource::Local`], from 0.
-const SOURCES: [&str; 12] = [
+const LOCAL_SOURCES: [&str; 12] = [
     "the secure physical timer",
     "the physical timer",
     "the hypervisor's timer",
@@ -85,24 +86,24 @@ const SOURCES: [&str; 12] = [
     "the local timer",
 ];
 
-/// What the four entries of each group of the table are for.
-const KINDS: [&str; 4] = ["synchronous exception", "interrupt", "fast interrupt", "system error"];
-/// The groups.
-const FROM: [&str; 4] = ["on the stack of EL0", "", "from below in AArch64", "from below in AArch32"];
+/// Types of the four entries in each group of the vector table.
+const ENTRY_TYPES: [&str; 4] = ["synchronous exception", "interrupt", "fast interrupt", "system error"];
+/// Origin of the exception by group.
+const ORIGINS: [&str; 4] = ["on the stack of EL0", "", "from below in AArch64", "from below in AArch32"];
 
 impl ExceptionFrame {
-    /// Is it an interrupt?
+    /// Returns whether it is an interrupt.
     #[must_use]
     pub fn is_interrupt(&self) -> bool {
         self.vector % 4 == 1
     }
 
-    /// One sentence: what it was, then the registers.
+    /// Returns one line: the exception, then the registers.
     #[must_use]
-    pub fn words(&self) -> String {
+    pub fn text(&self) -> String {
         let ExceptionFrame { vector, esr, far, elr, image } = *self;
-        let kind = KINDS[(vector % 4) as usize];
-        let from = FROM[(vector / 4 % 4) as usize];
+        let kind = ENTRY_TYPES[(vector % 4) as usize];
+        let from = ORIGINS[(vector / 4 % 4) as usize];
         let mut what = match vector % 4 {
             0 => class(esr, far),
             3 => format!("{kind}: {}", system_error(esr)),
@@ -116,7 +117,7 @@ impl ExceptionFrame {
     }
 }
 
-/// The exception class of a synchronous exception, `ESR_EL1.EC` in bits 31:26.
+/// Returns the text of a synchronous exception's class, `ESR_EL1.EC` in bits 31:26.
 fn class(esr: u64, far: u64) -> String {
     let named = match esr >> 26 & 0x3f {
         0x00 => "undefined instruction",
@@ -145,7 +146,7 @@ fn class(esr: u64, far: u64) -> String {
     String::from(named)
 }
 
-/// The fault status code of an abort, bits 5:0.
+/// Returns the text of an abort's fault status code, bits 5:0.
 fn status(esr: u64) -> String {
     let (code, level) = (esr & 0x3f, esr & 3);
     match code {
@@ -153,7 +154,7 @@ fn status(esr: u64) -> String {
         0x04..=0x07 => format!("translation fault, level {level}"),
         0x08..=0x0b => format!("access flag fault, level {level}"),
         0x0c..=0x0f => format!("permission fault, level {level}"),
-        0x10 => "external abort: nothing answers there".into(),
+        0x10 => "external abort: no response".into(),
         0x14..=0x17 => format!("external abort of a table walk, level {level}"),
         0x18 => "parity or ECC error".into(),
         0x1c..=0x1f => format!("parity or ECC error of a table walk, level {level}"),
@@ -164,10 +165,13 @@ fn status(esr: u64) -> String {
     }
 }
 
-/// The syndrome of a system error. Without the RAS extension its format is the implementer's (bit 24).
+/// Returns the text of a system error's syndrome. Without the RAS extension its format is implementation defined (bit
+/// 24).
 fn system_error(esr: u64) -> String {
     match esr >> 24 & 1 {
-        1 => format!("an asynchronous external abort, syndrome {:#x} of the implementer's", esr & 0xff_ffff),
+        1 => {
+            format!("an asynchronous external abort, implementation-defined syndrome {:#x}", esr & 0xff_ffff)
+        }
         _ => format!("asynchronous, syndrome {:#x}", esr & 0x1ff_ffff),
     }
 }
@@ -177,7 +181,7 @@ mod tests {
     use super::*;
 
     fn taken(vector: u64, esr: u64) -> String {
-        ExceptionFrame { vector, esr, far: 0x7f_ffff_f000, elr: 0x4008_1234, image: 0x4008_0000 }.words()
+        ExceptionFrame { vector, esr, far: 0x7f_ffff_f000, elr: 0x4008_1234, image: 0x4008_0000 }.text()
     }
 
     #[test]
@@ -191,47 +195,51 @@ mod tests {
             (4, 0x0200_0000, "undefined instruction at image+0x1234"),
             (4, 0x9600_004f, "data abort: permission fault, level 3, writing 0x7ffffff000"),
             (4, 0x9600_0061, "data abort: alignment fault, writing"),
-            (4, 0x9600_0410, "data abort: external abort: nothing answers there, reading an unknown address"),
+            (4, 0x9600_0410, "data abort: external abort: no response, reading an unknown address"),
             (4, 0x8600_0006, "instruction abort: translation fault, level 2 of 0x7ffffff000"),
             (4, 0x5600_0000, "SVC at"),
             (4, 0xf200_0001, "BRK instruction at"),
             (4, 0xdc00_0000, "exception of class 0x37"),
-            (7, 0xbf00_0002, "system error: an asynchronous external abort, syndrome 0x2"),
+            (
+                7,
+                0xbf00_0002,
+                "system error: an asynchronous external abort, implementation-defined syndrome 0x2",
+            ),
             (5, 0, "interrupt at"),
             (0, 0x0200_0000, "undefined instruction (synchronous exception on the stack of EL0)"),
             (12, 0x0200_0000, "undefined instruction (synchronous exception from below in AArch32)"),
         ] {
-            let words = taken(vector, esr);
-            assert!(words.starts_with(begins), "{vector} {esr:#x}: {words}");
+            let text = taken(vector, esr);
+            assert!(text.starts_with(begins), "{vector} {esr:#x}: {text}");
         }
     }
 
     #[test]
     fn only_the_timer_that_has_reached_its_time_is_the_watch() {
         for (source, reached, is) in [
-            (InterruptSource::Gic(TIMER), true, true),
-            (InterruptSource::Gic(TIMER), false, false),
+            (InterruptSource::Gic(TIMER_INTID), true, true),
+            (InterruptSource::Gic(TIMER_INTID), false, false),
             (InterruptSource::Gic(1023), true, false),
             (InterruptSource::Gic(105), true, false),
             (InterruptSource::Local(1 << 1), true, true),
-            // Another one beside it may have come a moment earlier: time is up all the same.
+            // A simultaneous other interrupt does not matter: the time is up.
             (InterruptSource::Local(1 << 8 | 1 << 1), true, true),
             (InterruptSource::Local(1 << 8), false, false),
         ] {
-            assert_eq!(source.is_the_watch(reached), is, "{source:?} {reached}");
+            assert_eq!(source.is_watchdog(reached), is, "{source:?} {reached}");
         }
     }
 
     #[test]
     fn unexpected_interrupts_are_named() {
-        assert_eq!(InterruptSource::Gic(105).words(), "an unexpected interrupt: INTID 105");
+        assert_eq!(InterruptSource::Gic(105).text(), "an unexpected interrupt: INTID 105");
         assert_eq!(
-            InterruptSource::Local(0x110).words(),
+            InterruptSource::Local(0x110).text(),
             "an unexpected interrupt: source 0x110, mailbox 0, a peripheral"
         );
         assert!(
-            InterruptSource::Local(0).words().contains("nobody's")
-                && InterruptSource::Gic(1023).words().contains("nobody's")
+            InterruptSource::Local(0).text().contains("no longer pending")
+                && InterruptSource::Gic(1023).text().contains("no longer pending")
         );
         let masked = [
             InterruptSource::Gic(105),
@@ -240,7 +248,7 @@ mod tests {
             InterruptSource::Gic(1023),
             InterruptSource::Local(1),
         ];
-        let masked = masked.map(InterruptSource::of_the_distributor);
+        let masked = masked.map(InterruptSource::distributor_id);
         assert_eq!(masked, [Some(105), Some(1019), None, None, None]);
     }
 
@@ -249,8 +257,8 @@ mod tests {
         for vector in 0..16 {
             for class in 0..64u64 {
                 for low in 0..64 {
-                    let words = taken(vector, class << 26 | low);
-                    assert!(words.contains("ESR_EL1=") && words.len() < 300, "{words}");
+                    let text = taken(vector, class << 26 | low);
+                    assert!(text.contains("ESR_EL1=") && text.len() < 300, "{text}");
                 }
             }
         }

@@ -1,49 +1,51 @@
-//! What the Pis' firmware is asked: which memory is the core's, and not the video core's.
+//! Mailbox property requests to the Raspberry Pi firmware: the memory of the ARM core, in contrast to the video
+//! core's.
 //!
 //! Sources: the wiki of the Raspberry Pi firmware, "Mailbox property interface" and "Accessing mailboxes".
 
 use alloc::format;
 use alloc::string::String;
 
-use crate::windows::BYTES;
+use crate::windows::ARENA_BYTES;
 
-/// Words of a message.
+/// Words in a message.
 pub const WORDS: usize = 8;
-/// The mailbox's channel of properties, core to video core.
+/// Mailbox channel of properties, ARM core to video core.
 pub const CHANNEL: u32 = 8;
-/// The property "Get ARM memory": first address and bytes.
+/// Property "Get ARM memory": first address and size.
 const GET_ARM_MEMORY: u32 = 0x0001_0005;
-/// The code of a message that was understood.
-const DONE: u32 = 0x8000_0000;
+/// Code of a message that was processed.
+const PROCESSED: u32 = 0x8000_0000;
 
-/// The question: bytes of the message, a request, one property with room for two words, the end.
+/// Returns the request: size of the message, request code, one property with room for two words, end mark.
 #[must_use]
-pub fn question() -> [u32; WORDS] {
+pub fn request() -> [u32; WORDS] {
     [4 * WORDS as u32, 0, GET_ARM_MEMORY, 8, 0, 0, 0, 0]
 }
 
-/// The answer in the same words: the core's memory, as its first address and bytes. `None` for whatever is no answer.
+/// Parses the response in the same words: the core's memory, as its first address and size. `None` if it is not a
+/// valid response.
 #[must_use]
-pub fn answer(message: &[u32; WORDS]) -> Option<(u64, u64)> {
-    // The property's own code: an answer (bit 31) of 8 bytes.
-    let [_, DONE, GET_ARM_MEMORY, _, code, base, bytes, _] = *message else { return None };
+pub fn parse_response(message: &[u32; WORDS]) -> Option<(u64, u64)> {
+    // The property's own code: a response (bit 31) of 8 bytes.
+    let [_, PROCESSED, GET_ARM_MEMORY, _, code, base, bytes, _] = *message else { return None };
     (code == 1 << 31 | 8 && bytes > 0).then_some((base.into(), bytes.into()))
 }
 
-/// May the arena lie at `arena`? The firmware's word on the core's memory, where it has given one.
+/// Checks that the arena may be at `arena`, by the core's memory if the firmware has reported it.
 ///
 /// # Errors
-/// Why not, as a line for whoever is at the terminal.
-pub fn judge(arena: u64, memory: Option<(u64, u64)>) -> Result<(), String> {
+/// Returns the reason, as a line for a terminal.
+pub fn check_arena(arena: u64, memory: Option<(u64, u64)>) -> Result<(), String> {
     let Some((base, bytes)) = memory else { return Ok(()) };
-    if base <= arena && arena + BYTES <= base + bytes {
+    if base <= arena && arena + ARENA_BYTES <= base + bytes {
         return Ok(());
     }
     Err(format!(
         "# the firmware gives this core {} MiB of memory from {base:#x}, and the arena is {} MiB from {arena:#x}: \
          set gpu_mem=64 in config.txt, and start again",
         bytes >> 20,
-        BYTES >> 20
+        ARENA_BYTES >> 20
     ))
 }
 
@@ -52,19 +54,19 @@ mod tests {
     use super::*;
     use crate::board::Board;
 
-    fn answered(base: u32, bytes: u32) -> [u32; WORDS] {
-        [32, DONE, GET_ARM_MEMORY, 8, 1 << 31 | 8, base, bytes, 0]
+    fn response(base: u32, bytes: u32) -> [u32; WORDS] {
+        [32, PROCESSED, GET_ARM_MEMORY, 8, 1 << 31 | 8, base, bytes, 0]
     }
 
     #[test]
     fn only_an_answer_is_one() {
-        assert_eq!(answer(&answered(0, 948 << 20)), Some((0, 948 << 20)));
-        assert_eq!(answer(&question()), None);
-        assert_eq!(answer(&answered(0, 0)), None);
+        assert_eq!(parse_response(&response(0, 948 << 20)), Some((0, 948 << 20)));
+        assert_eq!(parse_response(&request()), None);
+        assert_eq!(parse_response(&response(0, 0)), None);
         for spoilt in [1, 2, 4] {
-            let mut message = answered(0, 948 << 20);
+            let mut message = response(0, 948 << 20);
             message[spoilt] ^= 1;
-            assert_eq!(answer(&message), None, "word {spoilt}");
+            assert_eq!(parse_response(&message), None, "word {spoilt}");
         }
     }
 
@@ -73,13 +75,13 @@ mod tests {
         for (mib, fits) in
             [(1024 - 76, true), (512 - 64, true), (512 - 256, true), (512 - 257, false), (192, false)]
         {
-            let found = judge(Board::Pi3.arena(), Some((0, mib << 20)));
+            let found = check_arena(Board::Pi3.arena(), Some((0, mib << 20)));
             assert_eq!(found.is_ok(), fits, "{mib}: {found:?}");
             if let Err(why) = found {
                 assert!(why.starts_with('#') && why.contains("gpu_mem"), "{why}");
             }
         }
-        assert!(judge(Board::Pi3.arena(), Some((0x1000_0000, 256 << 20))).is_err());
-        assert_eq!(judge(Board::Pi4.arena(), None), Ok(()));
+        assert!(check_arena(Board::Pi3.arena(), Some((0x1000_0000, 256 << 20))).is_err());
+        assert_eq!(check_arena(Board::Pi4.arena(), None), Ok(()));
     }
 }

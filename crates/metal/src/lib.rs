@@ -1,10 +1,9 @@
-//! A machine without an operating system: AArch64, reached over its UART.
+//! A machine without an operating system: AArch64, connected by its UART.
 //!
-//! What can be thought through on a desk is ordinary code and tested there: the descriptors and tables of
-//! address translation, where the windows of the arena lie, registers and what they say, the boards, the block
-//! of parameters, the words for a fault. What touches hardware is in `hardware`, which exists for bare-metal
-//! targets alone. Sources throughout: Arm Architecture Reference Manual for A-profile (DDI 0487); for the
-//! boards the documents named in [`board`].
+//! Everything that does not need hardware is ordinary code with tests: descriptors and tables of address translation,
+//! the arena's windows, registers, boards, the parameter block, and texts of faults. Hardware access is in
+//! `hardware`, which exists for bare-metal targets only. Sources throughout: Arm Architecture Reference Manual for
+//! A-profile (DDI 0487); for the boards the documents named in [`board`].
 #![no_std]
 
 extern crate alloc;

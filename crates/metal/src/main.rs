@@ -1,4 +1,4 @@
-//! The image: everything is in the library. For other targets this program says what it is for.
+//! The image's entry; all code is in the library. For other targets this program prints how to build the image.
 #![cfg_attr(target_os = "none", no_std, no_main)]
 
 #[cfg(target_os = "none")]

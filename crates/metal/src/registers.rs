@@ -1,13 +1,13 @@
-//! System registers: what is written into them, and what they say. Names and bits are those of DDI 0487, part D
-//! ("System registers"), unless a line says otherwise.
+//! System registers: values that are written to them, and decoders. Names and bits are those of DDI 0487, part D
+//! ("System registers"), unless noted otherwise.
 
 use alloc::format;
 use alloc::string::String;
 
 use fathom_probe::machine::Attribute;
 
-/// `SCR_EL3` for what runs below: non-secure (bit 0), both RES1 bits (4, 5), no SMC (7: nobody would answer),
-/// HVC (8), AArch64 below (10).
+/// `SCR_EL3` for the levels below: non-secure (bit 0), both RES1 bits (4, 5), no SMC (7: no handler exists), HVC (8),
+/// AArch64 below (10).
 pub const SCR_EL3: u64 = 1 | 1 << 4 | 1 << 5 | 1 << 7 | 1 << 8 | 1 << 10;
 /// `HCR_EL2`: EL1 is AArch64 (`RW`, bit 31); no second stage, no traps.
 pub const HCR_EL2: u64 = 1 << 31;
@@ -17,54 +17,58 @@ pub const CNTHCTL_EL2: u64 = 3;
 pub const CPTR_EL2: u64 = 0x33ff;
 /// `SCTLR_EL1` with translation and caches off: its RES1 bits in Armv8.0 (11, 20, 22, 23, 28, 29).
 pub const SCTLR_EL1_OFF: u64 = 0x30d0_0800;
-/// And with translation (`M`), data caches (`C`), stack alignment checks (`SA`) and instruction caches (`I`) on.
+/// `SCTLR_EL1` with translation (`M`), data caches (`C`), stack alignment checks (`SA`) and instruction caches (`I`)
+/// on.
 pub const SCTLR_EL1_ON: u64 = SCTLR_EL1_OFF | 1 | 1 << 2 | 1 << 3 | 1 << 12;
-/// Saved program status of an exception return to EL1 on its own stack, with everything masked.
+/// Saved program status of an exception return to EL1 on its own stack, with all interrupts masked.
 pub const SPSR_EL1H: u64 = 0x3c5;
 /// `ACTLR_EL3` and `ACTLR_EL2` of Cortex-A53 and A72: EL1 may write `CPUACTLR_EL1` (bit 0) and `CPUECTLR_EL1` (bit
 /// 1), and the L2's registers (4 to 6). DDI 0500J, "Auxiliary Control Register, EL3"; the value that the Pis'
 /// armstub8.S writes.
-pub const ACTLR_OPEN: u64 = 1 | 1 << 1 | 1 << 4 | 1 << 5 | 1 << 6;
+pub const ACTLR_EL1_WRITES: u64 = 1 | 1 << 1 | 1 << 4 | 1 << 5 | 1 << 6;
 /// `CPUECTLR_EL1.SMPEN`, the same bit in Cortex-A53 (DDI 0500J) and A72 (100095): without it the core is not coherent
-/// with others. Both manuals want it set before caches are on. Without it a Cortex-A53 may treat cacheable memory as
-/// if it were none; on a Cortex-A72 the L1 and L2 of one core are coherent with or without.
+/// with others. Both manuals require it before caches are on. Without it a Cortex-A53 may treat cacheable memory as
+/// non-cacheable; on a Cortex-A72 the L1 and L2 of one core are coherent with or without it.
 pub const SMPEN: u64 = 1 << 6;
-/// `L2CTLR_EL1` as the Pis' armstub8.S sets it, beside what is there: latencies of the L2's memory, which the
-/// hardware's maker has to know ("Set L2 read/write cache latency to 3"; 100095 and DDI 0500J, "L2 Control Register").
+/// Bits that the Pis' armstub8.S adds to `L2CTLR_EL1`: latencies of the L2's memory, which depend on the hardware
+/// ("Set L2 read/write cache latency to 3"; 100095 and DDI 0500J, "L2 Control Register").
 pub const L2_LATENCIES: u64 = 0x22;
 
-/// `CPUACTLR_EL1` of Cortex-A53: how many prefetches of the L1 are outstanding, 0 for none (DDI 0500J, "CPU
-/// Auxiliary Control Register", `L1PCTL`, bits 15:13).
+/// `CPUACTLR_EL1` of Cortex-A53: number of outstanding L1 prefetches, 0 for none (DDI 0500J, "CPU Auxiliary Control
+/// Register", `L1PCTL`, bits 15:13).
 const A53_L1PCTL: u64 = 7 << 13;
-/// `CPUACTLR_EL1` of Cortex-A72: no prefetches of the load/store unit, into L1 and L2 (100095, "CPU Auxiliary Control
-/// Register"; Trusted Firmware-A's cortex_a72.h: DISABLE_L1_DCACHE_HW_PFTCH).
-const A72_NO_LOAD_STORE: u64 = 1 << 56;
-/// `CPUECTLR_EL1` of Cortex-A72: no prefetch of the next descriptors of a table walk (100095, "CPU Extended Control
-/// Register"; cortex_a72.h: DIS_TWD_ACC_PFTCH).
-const A72_NO_WALKS: u64 = 1 << 38;
-/// `CPUECTLR_EL1` of Cortex-A72: the distance of the L2's prefetches of instructions, 0 for none (cortex_a72.h:
-/// L2_IPFTCH_DIST). That of data, bits 33:32, is left as it is: 0 is the least of its distances, 16 requests, and not
-/// none: that from memory of 100095, and not checked against its text.
-const A72_INSTRUCTIONS: u64 = 3 << 35;
+/// `CPUACTLR_EL1` of Cortex-A72: disables prefetches of the load/store unit into L1 and L2 (100095, "CPU Auxiliary
+/// Control Register"; Trusted Firmware-A's cortex_a72.h: DISABLE_L1_DCACHE_HW_PFTCH).
+const A72_NO_LOAD_STORE_PREFETCH: u64 = 1 << 56;
+/// `CPUECTLR_EL1` of Cortex-A72: disables the prefetch of the next descriptors of a table walk (100095, "CPU Extended
+/// Control Register"; cortex_a72.h: DIS_TWD_ACC_PFTCH).
+const A72_NO_WALK_PREFETCH: u64 = 1 << 38;
+/// `CPUECTLR_EL1` of Cortex-A72: distance of the L2's instruction prefetches, 0 for none (cortex_a72.h:
+/// L2_IPFTCH_DIST). The distance of data prefetches, bits 33:32, is unchanged: 0 is its smallest value, 16 requests,
+/// and not none. (From memory of 100095, and not checked against its text.)
+const A72_INSTRUCTION_PREFETCH_DISTANCE: u64 = 3 << 35;
 
-/// `CPUACTLR_EL1` and `CPUECTLR_EL1` with a core's prefetchers off, from what they were; and the bits in words. `None`
-/// for a core whose bits are not known.
+/// Returns `CPUACTLR_EL1` and `CPUECTLR_EL1` with the core's prefetchers off, computed from their current values, and
+/// the bits as text. `None` for a core whose bits are not known.
 #[must_use]
 pub fn prefetchers_off(midr: u64, (actlr, ectlr): (u64, u64)) -> Option<((u64, u64), &'static str)> {
     match crate::board::part(midr) {
         crate::board::CORTEX_A53 => Some(((actlr & !A53_L1PCTL, ectlr), "CPUACTLR_EL1[15:13]=0")),
         crate::board::CORTEX_A72 => Some((
-            (actlr | A72_NO_LOAD_STORE, ectlr & !A72_INSTRUCTIONS | A72_NO_WALKS),
+            (
+                actlr | A72_NO_LOAD_STORE_PREFETCH,
+                ectlr & !A72_INSTRUCTION_PREFETCH_DISTANCE | A72_NO_WALK_PREFETCH,
+            ),
             "CPUACTLR_EL1[56]=1 CPUECTLR_EL1[38]=1 CPUECTLR_EL1[36:35]=0",
         )),
         _ => None,
     }
 }
 
-/// Levels of translation begin at 39 bits of address with 4 KiB pages: `TCR_EL1.T0SZ` is 64 - 39.
+/// Translation starts with 39 bits of address and 4 KiB pages: `TCR_EL1.T0SZ` is 64 - 39.
 pub const T0SZ: u64 = 25;
 
-/// The attribute bytes of `MAIR_EL1` by index: the four attributes, and one that is anybody's wish.
+/// Indices of the attribute bytes in `MAIR_EL1`: the four attributes, and one byte that a request may set.
 pub const INDEX_DEVICE: u64 = 0;
 /// See [`INDEX_DEVICE`].
 pub const INDEX_NORMAL_NC: u64 = 1;
@@ -75,7 +79,7 @@ pub const INDEX_WRITE_THROUGH: u64 = 3;
 /// See [`INDEX_DEVICE`].
 pub const INDEX_RAW: u64 = 4;
 
-/// Index of an attribute in `MAIR_EL1`.
+/// Returns the index of an attribute in `MAIR_EL1`.
 #[must_use]
 pub fn index_of(attribute: Attribute) -> u64 {
     match attribute {
@@ -86,8 +90,8 @@ pub fn index_of(attribute: Attribute) -> u64 {
     }
 }
 
-/// The byte of `MAIR_EL1` for an attribute: Device-nGnRnE; Normal, inner and outer non-cacheable; write-back or
-/// write-through, non-transient, allocating on reads and writes.
+/// Returns the byte of `MAIR_EL1` for an attribute: Device-nGnRnE; Normal, inner and outer non-cacheable; write-back
+/// or write-through, non-transient, allocating on reads and writes.
 #[must_use]
 pub fn byte_of(attribute: Attribute) -> u8 {
     match attribute {
@@ -98,17 +102,17 @@ pub fn byte_of(attribute: Attribute) -> u8 {
     }
 }
 
-/// `MAIR_EL1` with the four attributes and one byte as wished.
+/// Returns `MAIR_EL1` with the four attributes and the requested byte.
 #[must_use]
 pub fn mair(raw: u8) -> u64 {
     let all = [Attribute::Device, Attribute::NormalNc, Attribute::WriteBack, Attribute::WriteThrough];
-    let one = |attribute| u64::from(byte_of(attribute)) << (8 * index_of(attribute));
-    all.into_iter().map(one).sum::<u64>() | u64::from(raw) << (8 * INDEX_RAW)
+    let shifted = |attribute| u64::from(byte_of(attribute)) << (8 * index_of(attribute));
+    all.into_iter().map(shifted).sum::<u64>() | u64::from(raw) << (8 * INDEX_RAW)
 }
 
-/// What a byte of `MAIR_EL1` says, as DDI 0487 words it.
+/// Returns the text for a byte of `MAIR_EL1`, in the terms of DDI 0487.
 #[must_use]
-pub fn words_of(byte: u8) -> String {
+pub fn attribute_text(byte: u8) -> String {
     if byte >> 4 == 0 {
         return match byte {
             0x00 => "Device-nGnRnE",
@@ -141,9 +145,9 @@ pub fn words_of(byte: u8) -> String {
     }
 }
 
-/// How table walks fetch: `TCR_EL1.IRGN0` and `ORGN0`. There is no walk through device memory.
+/// Returns the cacheability of table walks: `TCR_EL1.IRGN0` and `ORGN0`. Walks cannot use device memory.
 #[must_use]
-pub fn walks_of(attribute: Attribute) -> Option<u64> {
+pub fn walk_cacheability(attribute: Attribute) -> Option<u64> {
     match attribute {
         Attribute::NormalNc => Some(0b00),
         Attribute::WriteBack => Some(0b01),
@@ -152,38 +156,38 @@ pub fn walks_of(attribute: Attribute) -> Option<u64> {
     }
 }
 
-/// `TCR_EL1`: 39 bits of address below, 4 KiB pages, walks that fetch as `walks` says and are inner shareable,
-/// nothing above (`EPD1`), and as many physical bits as the core has (`ID_AA64MMFR0_EL1.PARange`, at most 48
-/// bits with 4 KiB pages in Armv8.0).
+/// Returns `TCR_EL1`: 39 bits of lower addresses, 4 KiB pages, walks with the cacheability `walks` and inner
+/// shareable, no upper addresses (`EPD1`), and the core's physical address size (`ID_AA64MMFR0_EL1.PARange`, at most
+/// 48 bits with 4 KiB pages in Armv8.0).
 #[must_use]
 pub fn tcr(walks: u64, pa_range: u64) -> u64 {
     T0SZ | walks << 8 | walks << 10 | 3 << 12 | 1 << 23 | pa_range.min(5) << 32
 }
 
-/// What `AT S1E1R` left in `PAR_EL1`.
+/// Result of `AT S1E1R` in `PAR_EL1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Par {
-    /// No translation; the fault status code.
+pub enum ParEl1 {
+    /// No translation, with the fault status code.
     Fault(u8),
     /// A translation.
     Translated {
-        /// Physical address of the page's first byte, with the asked offset inside the page.
+        /// Physical address of the translated byte.
         pa: u64,
-        /// The attribute byte in force, in the encoding of `MAIR_EL1`.
+        /// Attribute byte in force, in the encoding of `MAIR_EL1`.
         mair: u8,
     },
 }
 
-/// Reads `PAR_EL1` after a translation of `va`.
+/// Decodes `PAR_EL1` after a translation of `va`.
 #[must_use]
-pub fn par(value: u64, va: u64) -> Par {
+pub fn par(value: u64, va: u64) -> ParEl1 {
     if value & 1 == 1 {
-        return Par::Fault((value >> 1 & 0x3f) as u8);
+        return ParEl1::Fault((value >> 1 & 0x3f) as u8);
     }
-    Par::Translated { pa: value & 0x000f_ffff_ffff_f000 | va & 0xfff, mair: (value >> 56) as u8 }
+    ParEl1::Translated { pa: value & 0x000f_ffff_ffff_f000 | va & 0xfff, mair: (value >> 56) as u8 }
 }
 
-/// The core's name, variant and revision.
+/// Returns the core's name, variant and revision.
 #[must_use]
 pub fn core(midr: u64) -> String {
     let part = match crate::board::part(midr) {
@@ -194,8 +198,8 @@ pub fn core(midr: u64) -> String {
     format!("{part} r{}p{}", midr >> 20 & 0xf, midr & 0xf)
 }
 
-/// The caches that `CLIDR_EL1` names: (level, is it one of instructions), in order. `Ctype` 0 ends the list; a
-/// unified cache counts as one of data.
+/// Returns the caches in `CLIDR_EL1`, in order: (level, instruction cache). `Ctype` 0 ends the list. A unified cache
+/// counts as a data cache.
 pub fn caches(clidr: u64) -> impl Iterator<Item = (u8, bool)> {
     let kinds = (1..=7u8).map(move |level| (level, clidr >> (3 * (level - 1)) & 7));
     kinds.take_while(|(_, kind)| *kind != 0).flat_map(|(level, kind)| {
@@ -208,26 +212,26 @@ pub fn caches(clidr: u64) -> impl Iterator<Item = (u8, bool)> {
     })
 }
 
-/// `CSSELR_EL1` for a cache: the level less one in bits 3:1, `InD` in bit 0.
+/// Returns `CSSELR_EL1` for a cache: level minus 1 in bits 3:1, `InD` in bit 0.
 #[must_use]
 pub fn csselr(level: u8, instructions: bool) -> u64 {
     u64::from(level - 1) << 1 | u64::from(instructions)
 }
 
-/// Is there a PMU that speaks the architecture's language? `ID_AA64DFR0_EL1.PMUVer`: 0 is none, 15 one of the
-/// implementer's own.
+/// Returns whether there is an architectural PMU. `ID_AA64DFR0_EL1.PMUVer`: 0 means none, 15 an
+/// implementation-defined one.
 #[must_use]
 pub fn has_pmu(dfr0: u64) -> bool {
     !matches!(dfr0 >> 8 & 0xf, 0 | 15)
 }
 
-/// Event counters beside the cycle counter: `PMCR_EL0.N`.
+/// Returns the number of event counters, without the cycle counter: `PMCR_EL0.N`.
 #[must_use]
 pub fn event_counters(pmcr: u64) -> u64 {
     pmcr >> 11 & 0x1f
 }
 
-/// Does `PMCEID0_EL0` name the event (its number below 32)?
+/// Returns whether `PMCEID0_EL0` lists the event (a number below 32).
 #[must_use]
 pub fn has_event(pmceid0: u64, event: u64) -> bool {
     event < 32 && pmceid0 >> event & 1 == 1
@@ -244,16 +248,16 @@ mod tests {
         assert_eq!(mair(0xa5), 0xa5_bb_ff_44_00);
         assert_eq!(tcr(1, 2), 0x2_0080_3519);
         assert_eq!(tcr(0, 9) >> 32, 5);
-        assert_eq!(ACTLR_OPEN, 0x73);
-        // With device memory there is nothing to walk.
-        assert_eq!(Attribute::ALL.iter().filter_map(|a| walks_of(*a)).count(), 3);
+        assert_eq!(ACTLR_EL1_WRITES, 0x73);
+        // Device memory cannot be walked.
+        assert_eq!(Attribute::ALL.iter().filter_map(|a| walk_cacheability(*a)).count(), 3);
     }
 
     #[test]
     fn prefetchers_are_switched_by_the_bits_that_are_told() {
         let ((actlr, ectlr), _) = prefetchers_off(0x410f_d034, (0x090c_a000, 0x40)).unwrap();
         assert_eq!((actlr, ectlr), (0x090c_0000, 0x40));
-        // Out of reset, and as the Pis' armstub8.S leaves them; the distance of data stays.
+        // Out of reset, and as the Pis' armstub8.S leaves them; the distance of data prefetches is unchanged.
         for (was, now) in [((0, 0x1b_0000_0040), 0x43_0000_0040), ((0, 0x40), 0x40_0000_0040)] {
             let ((actlr, ectlr), words) = prefetchers_off(0x410f_d083, was).unwrap();
             assert_eq!((actlr, ectlr), (1 << 56, now), "{words}");
@@ -285,15 +289,18 @@ mod tests {
             (0x77, "Normal write-back transient, allocates on reads and writes"),
             (0x4f, "Normal, inner write-back, allocates on reads and writes, outer non-cacheable"),
         ] {
-            assert_eq!(words_of(byte), words, "{byte:#x}");
+            assert_eq!(attribute_text(byte), words, "{byte:#x}");
         }
     }
 
     #[test]
     fn translations_are_read() {
-        assert_eq!(par(0xff00_0000_4012_3b80, 0x1234_5678), Par::Translated { pa: 0x4012_3678, mair: 0xff });
+        assert_eq!(
+            par(0xff00_0000_4012_3b80, 0x1234_5678),
+            ParEl1::Translated { pa: 0x4012_3678, mair: 0xff }
+        );
         // F, and FST 0b000101: translation fault, level 1.
-        assert_eq!(par(0x80b, 0), Par::Fault(5));
+        assert_eq!(par(0x80b, 0), ParEl1::Fault(5));
     }
 
     #[test]
@@ -301,7 +308,7 @@ mod tests {
         assert_eq!(core(0x410f_d034), "Cortex-A53 r0p4");
         assert_eq!(core(0x410f_d083), "Cortex-A72 r0p3");
         assert_eq!(core(0x414f_d0c1), "implementer 0x41, part 0xd0c r4p1");
-        // The A53's: two at level 1, a unified one at level 2.
+        // The A53's: two caches at level 1, a unified one at level 2.
         let all: alloc::vec::Vec<_> = caches(0x0a20_0023).collect();
         assert_eq!(all, [(1, false), (1, true), (2, false)]);
         assert_eq!((csselr(1, true), csselr(2, false)), (1, 2));

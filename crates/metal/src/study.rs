@@ -1,60 +1,60 @@
-//! Study S0 for a human at a serial terminal: its sizes, and the words. (`fathom cacheability` is the same
-//! question with its uncertainty; this is for whoever has a board and a terminal.)
+//! Study S0 for a person at a serial terminal: its sizes and its output. (`fathom cacheability` measures the same
+//! with uncertainties.)
 
 use alloc::format;
 use alloc::string::String;
 
-/// Rounds of read-modify-writes, as the study has them.
+/// Rounds of read-modify-writes, as in the study.
 pub const ROUNDS: u64 = 20_000;
-/// Buffers: what the study's code walks, and the five lines that its text speaks of.
-pub const BUFFERS: [u64; 2] = [2560, 320];
+/// Buffer sizes, bytes: that of the study's code, and the five lines of its text.
+pub const BUFFER_BYTES: [u64; 2] = [2560, 320];
 
-/// One run.
+/// One timed run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Bytes of the buffer.
+    /// Size of the buffer, bytes.
     pub bytes: u64,
-    /// Where it is looked at.
+    /// Virtual address of the buffer.
     pub va: u64,
-    /// Where it lies and how it is treated, as `AT S1E1R` says; `None` where that faults.
+    /// Physical address and attribute byte of the buffer, by `AT S1E1R`; `None` if that faults.
     pub translated: Option<(u64, u8)>,
     /// Ticks of the system counter.
     pub ticks: u64,
-    /// Its rate.
+    /// Rate of the system counter, Hz.
     pub hz: u64,
 }
 
 impl Run {
-    /// Read-modify-writes.
+    /// Returns the number of read-modify-writes.
     #[must_use]
     pub fn operations(&self) -> u64 {
         ROUNDS * self.bytes / 8
     }
 
-    /// Time in all, us.
+    /// Returns the total time, us.
     #[must_use]
     pub fn micros(&self) -> u64 {
         scaled(self.ticks, 1_000_000, self.hz)
     }
 
-    /// Time an operation, ps.
+    /// Returns the time per operation, ps.
     fn picos(&self) -> u64 {
         scaled(self.ticks, 1_000_000_000_000, self.hz.saturating_mul(self.operations()))
     }
 
-    /// One line. Lines for humans begin with `#`, which no line of the wire does.
+    /// Returns the line of output. Lines for people begin with `#`, unlike any line of the wire format.
     #[must_use]
     pub fn line(&self) -> String {
         let Run { bytes, va, .. } = self;
         let treated = match self.translated {
             Some((pa, mair)) => {
-                format!("pa {pa:#x}, attribute {mair:#04x} ({})", crate::registers::words_of(mair))
+                format!("pa {pa:#x}, attribute {mair:#04x} ({})", crate::registers::attribute_text(mair))
             }
-            None => "translated to nothing".into(),
+            None => "not translated".into(),
         };
         let (us, ps) = (self.micros(), self.picos());
         format!(
-            "#   {bytes:>4} bytes at va {va:#x}, {treated}: {}.{:03} ms, {}.{:03} ns an operation",
+            "#   {bytes:>4} bytes at va {va:#x}, {treated}: {}.{:03} ms, {}.{:03} ns per operation",
             us / 1000,
             us % 1000,
             ps / 1000,
@@ -63,42 +63,43 @@ impl Run {
     }
 }
 
-/// `ticks` at `hz` in units of which `units` are a second; 0 for a clock that stands.
+/// Converts `ticks` at `hz` to a unit of 1/`units` s; 0 if the clock does not count.
 fn scaled(ticks: u64, units: u64, hz: u64) -> u64 {
     (u128::from(ticks) * u128::from(units)).checked_div(u128::from(hz)).unwrap_or(0).min(u64::MAX.into())
         as u64
 }
 
-/// The line that sets two runs beside each other, with the study's own integer percentage.
+/// Returns the line that compares two runs, with the integer percentage of the study.
 #[must_use]
 pub fn ratio(uncached: &Run, cached: &Run) -> String {
     let hundredths = (uncached.ticks * 100).checked_div(cached.ticks).unwrap_or(0);
     let faster = uncached.ticks.saturating_sub(cached.ticks).checked_div(cached.ticks).unwrap_or(0) * 100;
     let verdict = match hundredths {
-        0..MAX_HIT_TICKS => {
-            "the two do not differ as memory and a cache do: the attributes are not in force".into()
+        0..MIN_MEMORY_RATIO_HUNDREDTHS => {
+            "the difference is too small for memory and a cache: the attributes are not in force".into()
         }
-        _ => format!("cacheable is {faster} % faster, as the study counts"),
+        _ => format!("cacheable is {faster} % faster, by the study's formula"),
     };
     format!("#   ratio {}.{:02}: {verdict}", hundredths / 100, hundredths % 100)
 }
 
-/// A ratio below this many hundredths is no ratio of memory to a cache: no memory serves within twice the time of a
-/// loop that a first-level cache serves.
-const MAX_HIT_TICKS: u64 = 200;
+/// Smallest ratio of memory to a cache, in hundredths: no memory serves a loop within twice the time of a first-level
+/// cache.
+const MIN_MEMORY_RATIO_HUNDREDTHS: u64 = 200;
 
-/// What stands above the runs. `believable`: it is silicon; `coherent`: `SMPEN` is set, as far as is known.
+/// Returns the lines before the runs. `is_hardware`: the clock is real; `coherent`: `SMPEN` is set, as far as is
+/// known.
 #[must_use]
-pub fn head(board: &str, core: &str, believable: bool, coherent: bool) -> String {
-    let doubt = match (believable, coherent) {
-        (false, _) => "\r\n#   under an emulator: these times say nothing of any hardware",
+pub fn head(board: &str, core: &str, is_hardware: bool, coherent: bool) -> String {
+    let doubt = match (is_hardware, coherent) {
+        (false, _) => "\r\n#   under an emulator: these times are not those of hardware",
         (true, false) => {
-            "\r\n#   CPUECTLR_EL1.SMPEN is clear: a Cortex-A53 may treat cacheable memory as if it were not"
+            "\r\n#   CPUECTLR_EL1.SMPEN is clear: a Cortex-A53 may treat cacheable memory as non-cacheable"
         }
         (true, true) => "",
     };
     format!(
-        "# nobody speaks: study S0 on {board}, {core}; {ROUNDS} rounds of read-modify-write over 8-byte words{doubt}"
+        "# no input: study S0 on {board}, {core}; {ROUNDS} rounds of read-modify-write over 8-byte words{doubt}"
     )
 }
 
@@ -116,7 +117,7 @@ mod tests {
         assert_eq!((uncached.micros(), cached.micros()), (1_040_000, 53_000));
         assert_eq!(uncached.operations(), 6_400_000);
         let line = uncached.line();
-        assert!(line.contains("1040.000 ms, 162.500 ns an operation"), "{line}");
+        assert!(line.contains("1040.000 ms, 162.500 ns per operation"), "{line}");
         assert!(line.contains("attribute 0x44 (Normal non-cacheable)"), "{line}");
         assert!(cached.line().contains("53.000 ms, 8.281 ns"));
         let ratio = ratio(&uncached, &cached);

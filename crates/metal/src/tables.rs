@@ -1,71 +1,71 @@
-//! Translation tables: 4 KiB pages, 39 bits of address, so three levels of which the first is never a leaf here.
+//! Translation tables: 4 KiB pages and 39 bits of address, so three levels, of which the first contains only tables.
 //!
 //! DDI 0487, "The AArch64 Virtual Memory System Architecture" ("Translation table descriptor formats"); with T0SZ =
 //! 25 the walk begins at level 1.
 
 use crate::registers;
 
-/// Bytes of a page, and of a table.
-pub const PAGE: u64 = 4096;
-/// Bytes that a level-2 entry maps as a block.
-pub const BLOCK: u64 = 2 << 20;
-/// Entries of a table.
+/// Size of a page, and of a table, bytes.
+pub const PAGE_BYTES: u64 = 4096;
+/// Size of a block that a level-2 entry maps, bytes.
+pub const BLOCK_BYTES: u64 = 2 << 20;
+/// Entries in a table.
 pub const ENTRIES: usize = 512;
-/// Bytes of address space: 39 bits.
-pub const SPACE: u64 = 1 << 39;
+/// Size of the address space, bytes: 39 bits.
+pub const SPACE_BYTES: u64 = 1 << 39;
 
-/// A table.
+/// A translation table.
 #[derive(Clone, Debug)]
 #[repr(C, align(4096))]
 pub struct Table(pub [u64; ENTRIES]);
 
-/// What may be done with memory, and how it is treated.
+/// Access rights and attribute of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leaf {
     /// Index in `MAIR_EL1`.
     pub index: u64,
-    /// May be written to.
+    /// Whether it may be written.
     pub writable: bool,
-    /// May be executed.
+    /// Whether it may be executed.
     pub executable: bool,
 }
 
-/// Size of what one entry maps.
+/// Size that one entry maps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Grain {
-    /// [`PAGE`].
+pub enum EntrySize {
+    /// [`PAGE_BYTES`].
     Page,
-    /// [`BLOCK`].
+    /// [`BLOCK_BYTES`].
     Block,
 }
 
-impl Grain {
-    /// Bytes.
+impl EntrySize {
+    /// Returns the size, bytes.
     #[must_use]
     pub fn bytes(self) -> u64 {
         match self {
-            Grain::Page => PAGE,
-            Grain::Block => BLOCK,
+            EntrySize::Page => PAGE_BYTES,
+            EntrySize::Block => BLOCK_BYTES,
         }
     }
 }
 
 impl Leaf {
-    /// Data under an attribute index: readable and writable, never executed.
+    /// Returns data memory with an attribute index: readable and writable, not executable.
     #[must_use]
     pub fn data(index: u64) -> Leaf {
         Leaf { index, writable: true, executable: false }
     }
 
-    /// The descriptor that maps `pa`: valid, with its access flag set, so that no access faults for being the first;
-    /// for EL1 alone. Normal memory is inner shareable, so that cores agree about it; for device and non-cacheable
-    /// memory the field says nothing ("Stage 1 Shareability attributes"), and is written as outer shareable, as the
-    /// architecture treats them.
+    /// Returns the descriptor that maps `pa`, for EL1 only. It is valid and has the access flag set, so that a first
+    /// access does not fault. Normal memory is inner shareable, so that cores are coherent. For device and
+    /// non-cacheable memory the field has no effect ("Stage 1 Shareability attributes"), and is written as outer
+    /// shareable, as the architecture treats them.
     #[must_use]
-    pub fn descriptor(self, pa: u64, grain: Grain) -> u64 {
-        let kind = match grain {
-            Grain::Page => 0b11,
-            Grain::Block => 0b01,
+    pub fn descriptor(self, pa: u64, entry_size: EntrySize) -> u64 {
+        let kind = match entry_size {
+            EntrySize::Page => 0b11,
+            EntrySize::Block => 0b01,
         };
         let cacheable = !matches!(self.index, registers::INDEX_DEVICE | registers::INDEX_NORMAL_NC);
         let shareable = if cacheable { 0b11 } else { 0b10 };
@@ -76,15 +76,15 @@ impl Leaf {
     }
 }
 
-/// Where an address leads.
+/// Result of a table walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableWalk {
     /// Physical address.
     pub pa: u64,
-    /// How.
+    /// Access rights and attribute.
     pub leaf: Leaf,
-    /// By an entry of this size.
-    pub grain: Grain,
+    /// Size of the entry.
+    pub entry_size: EntrySize,
 }
 
 /// Tables in a pool, the root first.
@@ -97,64 +97,65 @@ pub struct Tables<'a> {
 }
 
 /// Address bits of a descriptor, 47:12.
-const ADDRESS: u64 = 0x0000_ffff_ffff_f000;
+const ADDRESS_MASK: u64 = 0x0000_ffff_ffff_f000;
 
 impl<'a> Tables<'a> {
-    /// An empty root in `pool`, which lies at the physical address `at`. Nothing is assumed of what the pool
-    /// holds.
+    /// Creates an empty root in `pool`, which is at the physical address `at`. The pool's old content does not
+    /// matter.
     ///
     /// # Errors
-    /// When the pool is empty.
+    /// Returns an error if the pool is empty.
     pub fn new(pool: &'a mut [Table], at: u64) -> Result<Tables<'a>, &'static str> {
         let mut tables = Tables { pool, used: 0, at };
-        tables.take()?;
+        tables.allocate()?;
         Ok(tables)
     }
 
-    /// Tables in use.
+    /// Returns the number of tables in use.
     #[must_use]
     pub fn used(&self) -> usize {
         self.used
     }
 
-    /// The number of a fresh, empty table.
-    fn take(&mut self) -> Result<usize, &'static str> {
+    /// Allocates an empty table and returns its index.
+    fn allocate(&mut self) -> Result<usize, &'static str> {
         let number = self.used;
         self.pool.get_mut(number).ok_or("the pool of translation tables is exhausted")?.0.fill(0);
         self.used += 1;
         Ok(number)
     }
 
-    /// Maps `bytes` from `va` on to `pa` on, in entries of one size.
+    /// Maps `bytes` bytes from `va` to `pa`, in entries of one size.
     ///
     /// # Errors
-    /// When something is not aligned, lies outside, is mapped already, or the pool is exhausted.
+    /// Returns an error if an argument is not aligned or out of range, an address is already mapped, or the pool is
+    /// exhausted.
     pub fn map(
         &mut self,
         va: u64,
         pa: u64,
         bytes: u64,
         leaf: Leaf,
-        grain: Grain,
+        entry_size: EntrySize,
     ) -> Result<(), &'static str> {
-        let size = grain.bytes();
+        let size = entry_size.bytes();
         if [va, pa, bytes].iter().any(|value| !value.is_multiple_of(size)) {
-            return Err("what is mapped is not aligned to its pages");
+            return Err("the mapping is not aligned to its pages");
         }
-        if va.checked_add(bytes).is_none_or(|end| end > SPACE) || pa & !ADDRESS != 0 {
-            return Err("what is mapped lies outside of the address space");
+        if va.checked_add(bytes).is_none_or(|end| end > SPACE_BYTES) || pa & !ADDRESS_MASK != 0 {
+            return Err("the mapping is outside of the address space");
         }
         for at in (0..bytes).step_by(size as usize) {
-            self.map_one(va + at, leaf.descriptor(pa + at, grain), grain)?;
+            self.map_one(va + at, leaf.descriptor(pa + at, entry_size), entry_size)?;
         }
         Ok(())
     }
 
-    fn map_one(&mut self, va: u64, descriptor: u64, grain: Grain) -> Result<(), &'static str> {
-        let mut table = self.below(0, level(va, 1))?;
+    fn map_one(&mut self, va: u64, descriptor: u64, entry_size: EntrySize) -> Result<(), &'static str> {
+        let mut table = self.next_table(0, level(va, 1))?;
         let mut index = level(va, 2);
-        if grain == Grain::Page {
-            table = self.below(table, index)?;
+        if entry_size == EntrySize::Page {
+            table = self.next_table(table, index)?;
             index = level(va, 3);
         }
         let entry = &mut self.pool[table].0[index];
@@ -165,33 +166,33 @@ impl<'a> Tables<'a> {
         Ok(())
     }
 
-    /// The table behind an entry; a fresh one where there is none.
-    fn below(&mut self, table: usize, index: usize) -> Result<usize, &'static str> {
+    /// Returns the table of an entry; allocates it if there is none.
+    fn next_table(&mut self, table: usize, index: usize) -> Result<usize, &'static str> {
         let entry = self.pool[table].0[index];
         match entry & 3 {
             0 => {
-                let fresh = self.take()?;
-                self.pool[table].0[index] = (self.at + fresh as u64 * PAGE) | 0b11;
-                Ok(fresh)
+                let new = self.allocate()?;
+                self.pool[table].0[index] = (self.at + new as u64 * PAGE_BYTES) | 0b11;
+                Ok(new)
             }
-            0b11 => Ok(((entry & ADDRESS) - self.at) as usize / PAGE as usize),
+            0b11 => Ok(((entry & ADDRESS_MASK) - self.at) as usize / PAGE_BYTES as usize),
             _ => Err("an address is mapped twice"),
         }
     }
 
-    /// Where `va` leads, by walking as the hardware does.
+    /// Returns the translation of `va`, by a walk like the hardware's.
     #[must_use]
     pub fn walk(&self, va: u64) -> Option<TableWalk> {
-        if va >= SPACE {
+        if va >= SPACE_BYTES {
             return None;
         }
         let mut table = 0;
         for depth in 1..=3 {
             let entry = self.pool[table].0[level(va, depth)];
             match (entry & 3, depth) {
-                (0b11, 1 | 2) => table = ((entry & ADDRESS).checked_sub(self.at)? / PAGE) as usize,
-                (0b01, 2) => return Some(walked(entry, va, Grain::Block)),
-                (0b11, 3) => return Some(walked(entry, va, Grain::Page)),
+                (0b11, 1 | 2) => table = ((entry & ADDRESS_MASK).checked_sub(self.at)? / PAGE_BYTES) as usize,
+                (0b01, 2) => return Some(leaf_of(entry, va, EntrySize::Block)),
+                (0b11, 3) => return Some(leaf_of(entry, va, EntrySize::Page)),
                 _ => return None,
             }
         }
@@ -199,17 +200,17 @@ impl<'a> Tables<'a> {
     }
 }
 
-/// Index of the entry for `va` in a table of this level.
+/// Returns the index of the entry for `va` in a table of this level.
 fn level(va: u64, level: u32) -> usize {
     (va >> (12 + 9 * (3 - level)) & 0x1ff) as usize
 }
 
-fn walked(entry: u64, va: u64, grain: Grain) -> TableWalk {
-    let inside = grain.bytes() - 1;
+fn leaf_of(entry: u64, va: u64, entry_size: EntrySize) -> TableWalk {
+    let inside = entry_size.bytes() - 1;
     TableWalk {
-        pa: entry & ADDRESS & !inside | va & inside,
+        pa: entry & ADDRESS_MASK & !inside | va & inside,
         leaf: Leaf { index: entry >> 2 & 7, writable: entry >> 7 & 1 == 0, executable: entry >> 53 & 1 == 0 },
-        grain,
+        entry_size,
     }
 }
 
@@ -222,20 +223,20 @@ mod tests {
     const AT: u64 = 0x4020_0000;
 
     fn pool(tables: usize) -> Vec<Table> {
-        // What the memory held before must not matter.
+        // The old content must not matter.
         vec![Table([0xdead_beef_dead_beef; ENTRIES]); tables]
     }
 
     #[test]
     fn descriptors_are_the_manuals() {
-        // The study's block: PA 0x40_0000, non-cacheable (index 1), for EL1, access flag; never executed.
-        let nc = Leaf::data(registers::INDEX_NORMAL_NC).descriptor(0x40_0000, Grain::Block);
+        // The study's block: PA 0x40_0000, non-cacheable (index 1), for EL1, access flag, not executable.
+        let nc = Leaf::data(registers::INDEX_NORMAL_NC).descriptor(0x40_0000, EntrySize::Block);
         assert_eq!(nc, 0x0060_0000_0040_0605);
-        let wb = Leaf::data(registers::INDEX_WRITE_BACK).descriptor(0x40_0000, Grain::Page);
+        let wb = Leaf::data(registers::INDEX_WRITE_BACK).descriptor(0x40_0000, EntrySize::Page);
         assert_eq!(wb, 0x0060_0000_0040_070b);
         let code = Leaf { index: registers::INDEX_WRITE_BACK, writable: false, executable: true };
-        assert_eq!(code.descriptor(0x8_0000, Grain::Page), 0x0040_0000_0008_078b);
-        let device = Leaf::data(registers::INDEX_DEVICE).descriptor(0x3f20_0000, Grain::Block);
+        assert_eq!(code.descriptor(0x8_0000, EntrySize::Page), 0x0040_0000_0008_078b);
+        let device = Leaf::data(registers::INDEX_DEVICE).descriptor(0x3f20_0000, EntrySize::Block);
         assert_eq!(device, 0x0060_0000_3f20_0601);
     }
 
@@ -245,15 +246,24 @@ mod tests {
         let mut tables = Tables::new(&mut pool, AT).unwrap();
         let nc = Leaf::data(registers::INDEX_NORMAL_NC);
         let code = Leaf { index: registers::INDEX_WRITE_BACK, writable: false, executable: true };
-        tables.map(0x10_0000_0000, 0x1000_0000, 2 * BLOCK, nc, Grain::Block).unwrap();
-        tables.map(0x8_0000, 0x8_0000, 3 * PAGE, code, Grain::Page).unwrap();
-        let walked = tables.walk(0x10_0000_0000 + BLOCK + 0x1238).unwrap();
-        assert_eq!(walked, TableWalk { pa: 0x1000_0000 + BLOCK + 0x1238, leaf: nc, grain: Grain::Block });
-        let walked = tables.walk(0x8_2ff8).unwrap();
-        assert_eq!(walked, TableWalk { pa: 0x8_2ff8, leaf: code, grain: Grain::Page });
-        for nowhere in
-            [0, 0x8_3000, 0x7_fff8, 0x10_0000_0000 - 8, 0x10_0000_0000 + 2 * BLOCK, SPACE, u64::MAX]
-        {
+        tables.map(0x10_0000_0000, 0x1000_0000, 2 * BLOCK_BYTES, nc, EntrySize::Block).unwrap();
+        tables.map(0x8_0000, 0x8_0000, 3 * PAGE_BYTES, code, EntrySize::Page).unwrap();
+        let leaf_of = tables.walk(0x10_0000_0000 + BLOCK_BYTES + 0x1238).unwrap();
+        assert_eq!(
+            leaf_of,
+            TableWalk { pa: 0x1000_0000 + BLOCK_BYTES + 0x1238, leaf: nc, entry_size: EntrySize::Block }
+        );
+        let leaf_of = tables.walk(0x8_2ff8).unwrap();
+        assert_eq!(leaf_of, TableWalk { pa: 0x8_2ff8, leaf: code, entry_size: EntrySize::Page });
+        for nowhere in [
+            0,
+            0x8_3000,
+            0x7_fff8,
+            0x10_0000_0000 - 8,
+            0x10_0000_0000 + 2 * BLOCK_BYTES,
+            SPACE_BYTES,
+            u64::MAX,
+        ] {
             assert_eq!(tables.walk(nowhere), None, "{nowhere:#x}");
         }
         // The root, and a chain of tables for either.
@@ -265,13 +275,22 @@ mod tests {
         let mut pool = pool(3);
         let mut tables = Tables::new(&mut pool, AT).unwrap();
         let leaf = Leaf::data(0);
-        assert!(tables.map(0x1000, 0x800, PAGE, leaf, Grain::Page).unwrap_err().contains("aligned"));
-        assert!(tables.map(SPACE - PAGE, 0, 2 * PAGE, leaf, Grain::Page).unwrap_err().contains("outside"));
-        assert!(tables.map(0, 1 << 48, PAGE, leaf, Grain::Page).unwrap_err().contains("outside"));
-        tables.map(0x1000, 0, PAGE, leaf, Grain::Page).unwrap();
-        assert!(tables.map(0x1000, 0, PAGE, leaf, Grain::Page).unwrap_err().contains("twice"));
-        assert!(tables.map(0, 0, BLOCK, leaf, Grain::Block).unwrap_err().contains("twice"));
-        assert!(tables.map(BLOCK, 0, PAGE, leaf, Grain::Page).unwrap_err().contains("exhausted"));
+        assert!(
+            tables.map(0x1000, 0x800, PAGE_BYTES, leaf, EntrySize::Page).unwrap_err().contains("aligned")
+        );
+        assert!(
+            tables
+                .map(SPACE_BYTES - PAGE_BYTES, 0, 2 * PAGE_BYTES, leaf, EntrySize::Page)
+                .unwrap_err()
+                .contains("outside")
+        );
+        assert!(tables.map(0, 1 << 48, PAGE_BYTES, leaf, EntrySize::Page).unwrap_err().contains("outside"));
+        tables.map(0x1000, 0, PAGE_BYTES, leaf, EntrySize::Page).unwrap();
+        assert!(tables.map(0x1000, 0, PAGE_BYTES, leaf, EntrySize::Page).unwrap_err().contains("twice"));
+        assert!(tables.map(0, 0, BLOCK_BYTES, leaf, EntrySize::Block).unwrap_err().contains("twice"));
+        assert!(
+            tables.map(BLOCK_BYTES, 0, PAGE_BYTES, leaf, EntrySize::Page).unwrap_err().contains("exhausted")
+        );
         assert!(Tables::new(&mut [], AT).is_err());
     }
 }

@@ -211,7 +211,7 @@ fn orphan(process: &Path) -> Option<u32> {
 /// Removes what outlived a probe and its reaper, all killed at once; its names.
 #[cfg(target_os = "linux")]
 fn restore() -> Vec<String> {
-    fathom_host::restore()
+    fathom_host::remove_leftovers()
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -223,12 +223,12 @@ fn own(word: &str) -> Vec<String> {
 #[cfg(target_os = "linux")]
 fn worker(orders: &[String]) -> Result<(), Failure> {
     let orders = fathom_host::WorkerOptions::read(orders).map_err(|what| Failure::usage(what, ""))?;
-    Err(Failure::new(fathom_host::work(&orders), ""))
+    Err(Failure::new(fathom_host::run_worker(&orders), ""))
 }
 
 #[cfg(target_os = "linux")]
 fn reaper(cpus: &str) -> Result<(), Failure> {
-    fathom_host::keep(cpus).map_err(|left| Failure::new(left, "fathom doctor --restore"))
+    fathom_host::run_reaper(cpus).map_err(|left| Failure::new(left, "fathom doctor --restore"))
 }
 
 #[cfg(not(target_os = "linux"))]

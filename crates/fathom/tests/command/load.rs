@@ -125,7 +125,7 @@ fn what_would_take_too_much_is_refused_with_what_there_is() {
     let Some(mut typed) = Typed::host(&user) else { return };
     for (load, words) in [
         ("vm*256:1024G", &["MiB may be taken", "limited by"][..]),
-        ("cpu disk*256:1024G", &["may be taken in", "quarter"]),
+        ("cpu disk*256:1024G", &["are allowed in", "quarter"]),
     ] {
         let lines = typed.trial(&format!("pattern=clock load=\"{load}\""));
         let refusal = lines.last().expect("a line");
@@ -287,8 +287,9 @@ fn a_keeper_removes_what_it_was_told_and_no_signal_but_one_ends_it() {
 #[test]
 fn a_worker_is_nothing_to_type() {
     let user = User::new();
-    user.run(&["serve", "worker"]).failed(2, &["the probe's own"]);
-    user.run(&["serve", "worker", "1", "0", "0", "-", "-", "vm"]).failed(1, &["started by its probe"]);
+    user.run(&["serve", "worker"]).failed(2, &["come from the probe"]);
+    user.run(&["serve", "worker", "1", "0", "0", "-", "-", "vm"])
+        .failed(1, &["only a probe can start a worker"]);
     let help = user.run(&["serve", "--help"]);
     assert!(!help.out.contains("worker") && !help.out.contains("reaper"), "{}", help.out);
 }

@@ -1,19 +1,19 @@
-//! Everything in this crate that depends on the architecture of the CPU.
+//! Architecture-specific code of this crate.
 //!
-//! An architecture is one file in this folder, with a folder of the same name below it where one file would be too
-//! long. It implements, for one type named `Cpu`,
+//! An architecture is one file in this folder, with a folder of the same name if one file would be too long. It
+//! implements, for one type named `Cpu`,
 //!
-//! - [`Instructions`]: what the loops of `fathom-loops` are made of;
-//! - [`Architecture`]: the clock, barriers, flushes, identification, and what is known of every machine of its kind;
-//! - [`CycleCounter`], where the kernel can grant user space the core's cycle counter; else
-//!   [`Architecture::Cycles`] is [`Infallible`].
+//! - [`Instructions`]: the instructions of the loops in `fathom-loops`;
+//! - [`Architecture`]: the clock, barriers, flushes, identification, and properties of all its machines;
+//! - [`CycleCounter`], if the kernel can grant user space the core's cycle counter; else [`Architecture::Cycles`] is
+//!   [`Infallible`].
 //!
-//! No other file of this crate asks for which architecture it is compiled. A new one is its own file and its lines in
-//! this one: the module, the type, the name in the compile error's condition, and [`PROGRAMS`]. (Its machine code is
-//! checked where `tests/disassembly` has a decoder for it.)
+//! No other file of this crate depends on the target architecture. A new architecture needs its own file and its
+//! lines in this one: the module, the type, the name in the compile error's condition, and [`PROGRAMS`]. (Its machine
+//! code is checked if `tests/disassembly` has a decoder for it.)
 //!
-//! What an architecture only decodes or judges, without an instruction of its own, is compiled in the tests of every
-//! one; the rest of it is below `cfg(target_arch)` in its own file.
+//! Code of an architecture that only decodes or judges, without its instructions, is compiled in the tests of all
+//! architectures. The rest is below `cfg(target_arch)` in its own file.
 
 use std::convert::Infallible;
 use std::fmt::Debug;
@@ -22,7 +22,7 @@ use std::io;
 use fathom_loops::Instructions;
 use fathom_probe::machine::{ClockTrust, Fact};
 
-use crate::read::Root;
+use crate::procfs::Root;
 
 #[cfg(any(target_arch = "aarch64", test))]
 mod aarch64;
@@ -40,132 +40,133 @@ compile_error!(
      crates/host/src/arch/mod.rs for a type `Cpu`, and name it there"
 );
 
-/// How the programs of an architecture are recognised.
+/// Properties that identify programs of an architecture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// What `uname -m` says of a machine that runs them.
+    /// Output of `uname -m` on a machine that runs them.
     pub uname: &'static str,
     /// `e_machine` of their ELF header (System V ABI, the registry of the generic ABI).
     pub elf_machine: u16,
 }
 
-/// The programs of every architecture that this crate can be compiled for.
+/// Programs of every architecture that this crate can be compiled for.
 pub const PROGRAMS: [Program; 2] = [X86_64, AARCH64];
 
-/// The programs of the architecture that this one is compiled for.
+/// Programs of the architecture that this crate is compiled for.
 pub const PROGRAM: Program = Cpu::PROGRAM;
 
 const X86_64: Program = Program { uname: "x86_64", elf_machine: 62 };
 const AARCH64: Program = Program { uname: "aarch64", elf_machine: 183 };
 
-/// What an architecture provides.
+/// Interface of an architecture.
 pub(crate) trait Architecture: Instructions {
     /// Its programs: an entry of [`PROGRAMS`].
     const PROGRAM: Program;
 
-    /// The name, in the fact `clock.name`, of the counter that [`Architecture::counter`] reads.
+    /// Name in the fact `clock.name` of the counter that [`Architecture::counter`] reads.
     const COUNTER: &'static str;
 
-    /// The least line of data that any of its caches has, bytes: from one flush to the next over a buffer.
-    const LINE: usize;
+    /// Smallest data line of any of its caches, bytes: the stride of flushes over a buffer.
+    const LINE_BYTES: usize;
 
-    /// May user space flush lines; and if not, why.
-    const FLUSHES: Result<(), &'static str> = Ok(());
+    /// Whether user space may flush lines; if not, the reason.
+    const FLUSH_PERMITTED: Result<(), &'static str> = Ok(());
 
-    /// Do caches see what a device writes and hold nothing back from it, on every machine?
+    /// Whether caches are coherent with DMA on every machine.
     const COHERENT_DMA: bool;
 
-    /// Is the number of the present CPU known without a system call?
+    /// Whether the current CPU's number is available without a system call.
     const CHEAP_CPU_NUMBER: bool;
 
-    /// Keys of `/proc/cpuinfo` about the CPU's model, with the names of their facts. Keys of one specimen ("Serial")
-    /// are left out.
+    /// Keys of `/proc/cpuinfo` about the CPU's model, with the names of their facts. Keys that identify one specimen
+    /// ("Serial") are not included.
     const CPUINFO: &'static [(&'static str, &'static str)];
 
-    /// The core's cycle counter, where user space can be granted it.
+    /// The core's cycle counter, if user space can be granted it.
     type Cycles: CycleCounter;
 
-    /// Reads the counter that user space may always read, after every earlier load and before every later one. Wraps.
+    /// Reads the counter that user space may always read, after every earlier load and before every later one. It
+    /// wraps.
     fn counter() -> u64;
 
-    /// Has that counter one rate in all states of power? Returns why it is a clock, or why it is none, in words. That
-    /// it counts is looked at elsewhere.
+    /// Returns why the counter's rate is the same in all power states. Whether it counts is tested elsewhere.
     ///
     /// # Errors
-    /// Why its rate may change.
-    fn counter_is_steady(root: &Root) -> Result<String, String>;
+    /// Returns why its rate may change.
+    fn fixed_rate_evidence(root: &Root) -> Result<String, String>;
 
-    /// The rate of that counter as the hardware states it, exactly, Hz; `None` where it states none.
+    /// Returns the counter's exact rate as reported by the hardware, Hz; `None` if it reports none.
     fn counter_hz() -> Option<u64>;
 
-    /// Completes earlier loads and holds later ones back, around a clock that is a call.
+    /// Completes earlier loads and delays later ones, for a clock that is a call.
     fn order();
 
-    /// Cleans and invalidates the line of `at` in all caches down to memory. It is complete after
-    /// [`Architecture::flush_barrier`], which ends any number of these. Does nothing where user space may not
-    /// ([`Architecture::FLUSHES`]).
+    /// Cleans and invalidates the line of `at` in all caches to the point of memory. It is complete after
+    /// [`Architecture::flush_barrier`], which completes any number of flushes. Does nothing if user space may not
+    /// flush ([`Architecture::FLUSH_PERMITTED`]).
     ///
     /// # Safety
     /// There is a readable byte at `at`.
     unsafe fn flush_line(at: *mut u8);
 
-    /// Waits for flushes, and holds back later accesses until they are complete.
+    /// Waits for flushes, and delays later accesses until they are complete.
     fn flush_barrier();
 
-    /// What the CPU that the thread is pinned to says about itself, undecoded.
+    /// Returns facts of the CPU that the thread is pinned to, undecoded.
     fn facts(root: &Root) -> Vec<Fact>;
 
-    /// What the CPU says about anything between this program and the silicon, with the sentence that says why; `None`
-    /// where it says nothing. `tree` is `compatible` of the devicetree's root and `dmi` the strings of the DMI tables,
-    /// both empty where there is none.
+    /// Returns the CPU's evidence for a hypervisor or emulator, as a verdict and its reason; `None` if it has none.
+    /// `tree` is `compatible` of the devicetree's root and `dmi` the strings of the DMI tables; both are empty if
+    /// absent.
     fn trust(root: &Root, tree: &str, dmi: &str) -> Option<(ClockTrust, String)>;
 
-    /// The memory attribute, as a byte of MAIR_EL1, in a translation that Fathom's driver read (`raw` of its reply);
-    /// `None` where translations do not hold such a byte.
+    /// Returns the memory attribute, as a byte of MAIR_EL1, of a translation that Fathom's driver read (`raw` of its
+    /// reply); `None` if translations contain no such byte.
     fn mair(raw: u64) -> Option<u8>;
 }
 
-/// The core's cycle counter, of whose reading the kernel decides. `crate::cycles` asks for it, tries it, and falls back
-/// on Fathom's driver where the kernel does not grant it.
+/// The core's cycle counter, which the kernel may grant. `crate::cycles` requests and tests it, and falls back to
+/// Fathom's driver if the kernel does not grant it.
 pub(crate) trait CycleCounter {
-    /// Can user space be granted it at all?
+    /// Whether user space can be granted it at all.
     const READABLE: bool;
 
-    /// Its name in the fact `clock.name`.
+    /// Name in the fact `clock.name`.
     const NAME: &'static str;
 
-    /// The command by which the kernel grants it.
+    /// Command by which the kernel grants it.
     const REMEDY: &'static str;
 
-    /// Shows that the counter may be read: whatever a reading without the grant does, it is defined.
+    /// Proof that the counter may be read: a reading without the grant has a defined effect.
     type Reader: Copy + Debug + PartialEq + Eq;
 
-    /// The kernel's own grant; it ends when this is dropped.
+    /// The kernel's grant; it ends when this is dropped.
     type Grant: Debug;
 
     /// Prepares this process for readings without the grant, once.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// Returns the kernel's error.
     fn prepare() -> io::Result<Self::Reader>;
 
-    /// Asks the kernel for the right to read it, for the calling thread, pinned to `cpu`; and in words who granted it.
+    /// Requests the right to read it from the kernel, for the calling thread, pinned to `cpu`. Also returns the
+    /// source of the right as text.
     ///
     /// # Errors
-    /// Why the kernel does not grant it, in words.
+    /// Returns why the kernel does not grant it, as text.
     fn grant(root: &Root, cpu: u32) -> Result<(Self::Grant, String), String>;
 
-    /// May the calling thread read it right now, by the kernel's grant?
+    /// Returns whether the kernel's grant is in force for the calling thread now.
     fn in_force(grant: &Self::Grant) -> bool;
 
-    /// Reads it, ordered as [`Architecture::counter`]. Without the grant, it is another clock's reading and counted.
+    /// Reads it, ordered as [`Architecture::counter`]. Without the grant, it reads another clock and counts that.
     fn read(reader: Self::Reader) -> u64;
 
-    /// How many readings were without the grant since this was called last.
-    fn denied() -> u64;
+    /// Returns the number of readings without the grant since the last call.
+    fn take_denied() -> u64;
 }
 
-/// No such counter: there is no value that could read it.
+/// No such counter: the reader cannot be constructed.
 impl CycleCounter for Infallible {
     const READABLE: bool = false;
     const NAME: &'static str = "";
@@ -179,7 +180,7 @@ impl CycleCounter for Infallible {
     }
 
     fn grant(_root: &Root, _cpu: u32) -> Result<(Infallible, String), String> {
-        Err("user space reads no such counter here".into())
+        Err("user space has no such counter on this architecture".into())
     }
 
     fn in_force(grant: &Infallible) -> bool {
@@ -190,7 +191,7 @@ impl CycleCounter for Infallible {
         match reader {}
     }
 
-    fn denied() -> u64 {
+    fn take_denied() -> u64 {
         0
     }
 }
@@ -202,8 +203,12 @@ mod tests {
     #[test]
     fn this_program_is_of_a_known_architecture_and_each_has_names_of_its_own() {
         assert!(PROGRAMS.contains(&PROGRAM));
-        let own = std::fs::read("/proc/self/exe").expect("this program");
-        assert_eq!(own.get(18..20), Some(&PROGRAM.elf_machine.to_le_bytes()[..]), "bytes of its ELF header");
+        let program = std::fs::read("/proc/self/exe").expect("this program");
+        assert_eq!(
+            program.get(18..20),
+            Some(&PROGRAM.elf_machine.to_le_bytes()[..]),
+            "bytes of its ELF header"
+        );
         for (at, one) in PROGRAMS.iter().enumerate() {
             for other in &PROGRAMS[..at] {
                 assert!(one.uname != other.uname && one.elf_machine != other.elf_machine);
@@ -217,14 +222,14 @@ mod tests {
         let mut memory: Vec<u64> = (0..1024).collect();
         let bytes = size_of_val(memory.as_slice());
         let start: *mut u8 = memory.as_mut_ptr().cast();
-        for at in (0..bytes).step_by(Cpu::LINE) {
+        for at in (0..bytes).step_by(Cpu::LINE_BYTES) {
             // SAFETY: the byte is one of this memory.
             unsafe { Cpu::flush_line(start.wrapping_add(at)) };
         }
         Cpu::flush_barrier();
         Cpu::order();
         assert!(memory.iter().copied().eq(0..1024));
-        assert!(Cpu::LINE.is_power_of_two() && Cpu::LINE >= 8);
+        assert!(Cpu::LINE_BYTES.is_power_of_two() && Cpu::LINE_BYTES >= 8);
     }
 
     #[test]

@@ -8,9 +8,9 @@ mod trust;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use cpu::Cpu;
 
-/// Why the time-stamp counter is a clock, or why it is none: by the bit `invariant` of CPUID and the text of
-/// `/proc/cpuinfo`.
-fn steady(invariant: bool, cpuinfo: &str) -> Result<String, String> {
+/// Returns why the time-stamp counter has a fixed rate, or why it may not: by the bit `invariant` of CPUID and the
+/// text of `/proc/cpuinfo`.
+fn fixed_rate(invariant: bool, cpuinfo: &str) -> Result<String, String> {
     let kernel = ["constant_tsc", "nonstop_tsc"].iter().all(|flag| has_flag(cpuinfo, flag));
     match (invariant, kernel) {
         (true, _) => Ok("CPUID.80000007:EDX[8], the invariant TSC, is set".into()),
@@ -23,7 +23,7 @@ fn steady(invariant: bool, cpuinfo: &str) -> Result<String, String> {
     }
 }
 
-/// Does the first `flags` line of `/proc/cpuinfo` have this word?
+/// Returns whether the first `flags` line of `/proc/cpuinfo` contains this flag.
 fn has_flag(cpuinfo: &str, flag: &str) -> bool {
     cpuinfo
         .lines()
@@ -45,10 +45,10 @@ mod tests {
     #[test]
     fn the_counter_is_a_clock_where_cpuid_or_the_kernel_says_that_its_rate_stays() {
         let flags = |words: &str| format!("flags\t\t: fpu {words}\n");
-        assert!(steady(true, "").is_ok());
-        assert!(steady(false, &flags("constant_tsc nonstop_tsc")).is_ok());
+        assert!(fixed_rate(true, "").is_ok());
+        assert!(fixed_rate(false, &flags("constant_tsc nonstop_tsc")).is_ok());
         for words in ["", "constant_tsc", "nonstop_tsc"] {
-            assert!(steady(false, &flags(words)).is_err_and(|why| why.contains("may change its rate")));
+            assert!(fixed_rate(false, &flags(words)).is_err_and(|why| why.contains("may change its rate")));
         }
     }
 }

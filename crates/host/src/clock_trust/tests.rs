@@ -62,7 +62,7 @@ fn firmware_strings() {
 fn evidence_is_read_from_files() {
     let exe = thread_exe();
     let mut elf = vec![0x7f, b'E', b'L', b'F', 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0];
-    // A machine that is neither of ours: RISC-V, 243.
+    // Another machine than both architectures: RISC-V, 243.
     elf.extend([243, 0]);
     let (directory, root) = fixture::root(&[
         ("/sys/hypervisor/type", "xen\n"),
@@ -89,8 +89,8 @@ fn evidence_is_read_from_files() {
     assert_eq!(gather(&root).foreign_elf, None);
 }
 
-/// This very process: under a user-mode emulator it must be known as such. Run natively, the kernel runs
-/// the program that it names.
+/// Under a user-mode emulator this process must be recognised as emulated. Run natively, the kernel runs the program
+/// that it names.
 #[test]
 fn this_process_is_known() {
     let found = gather(&Root::system());

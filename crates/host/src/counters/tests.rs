@@ -18,7 +18,7 @@ fn refusals_name_the_remedy_for_the_error() {
     }
 }
 
-/// Here or elsewhere: what is offered counts, and what is not offered is refused with a remedy.
+/// Available counters count, and others are refused with a remedy.
 #[test]
 fn counters_count_or_are_refused() {
     let sizes = crate::pages::sizes(&Root::system(), rustix::param::page_size() as u64, None);
@@ -42,7 +42,7 @@ fn counters_count_or_are_refused() {
     }
 }
 
-/// Closed and opened again, or refused as before.
+/// Counters are closed and opened again, or refused as before.
 #[test]
 fn counters_that_rest_count_again() {
     let sizes = crate::pages::sizes(&Root::system(), rustix::param::page_size() as u64, None);
@@ -52,8 +52,8 @@ fn counters_that_rest_count_again() {
     let (mut events, _) = Events::open(&Root::system(), &mut memory);
     let names = |counts: Vec<Count>| counts.into_iter().map(|count| count.name).collect::<Vec<_>>();
     let before = events.read().map(names);
-    events.rest();
-    events.rest();
+    events.close_all();
+    events.close_all();
     assert!(events.counters.is_empty());
     let after = events.read().map(names);
     assert_eq!(before.as_ref().ok(), after.as_ref().ok());
@@ -64,8 +64,8 @@ fn counters_that_rest_count_again() {
     assert!(events.read().is_ok_and(|counts| counts.iter().all(|count| count.value > 0)) || after.is_err());
 }
 
-/// Software events stand in for hardware here: one that always counts, and one that opens everywhere and
-/// counts nothing on these architectures.
+/// Software events replace hardware events here: one that always counts, and one that opens everywhere and counts
+/// nothing on these architectures.
 #[test]
 fn an_event_that_opens_and_counts_nothing_is_left_out() {
     use perf_event::events::Software;
@@ -84,7 +84,7 @@ fn an_event_that_opens_and_counts_nothing_is_left_out() {
     assert_eq!(names, ["time"]);
     assert!(facts.contains(&int("counter.nothing.tried", 0)));
     let refusal = Refusal::new("", "");
-    let before = Events { counters, resting: Vec::new(), refusal }.read().expect("it counts");
+    let before = Events { counters, closed: Vec::new(), refusal }.read().expect("it counts");
     assert_eq!(before[0].name, "time");
     assert!(before[0].value > 0);
 }

@@ -1,4 +1,5 @@
-//! Without the right, which no machine of the tests has: what is told, and that no process dies of it.
+//! Without the right to read the cycle counter, which no test machine has: the reported facts, and that no process is
+//! killed.
 
 use fathom_probe::machine::FactValue;
 
@@ -15,7 +16,7 @@ fn a_core_whose_rate_moves_gives_no_clock() {
             (&format!("{DIRECTORY}/scaling_min_freq"), least),
             (&format!("{DIRECTORY}/scaling_max_freq"), most),
         ]);
-        standing(&root, 2)
+        check_fixed_frequency(&root, 2)
     };
     let moved = governed("ondemand\n", "600000\n", "1500000\n").expect_err("it moves");
     assert!(moved.contains("governor ondemand") && moved.contains("echo performance > /sys/"), "{moved}");
@@ -23,7 +24,7 @@ fn a_core_whose_rate_moves_gives_no_clock() {
     assert_eq!(governed("performance\n", "600000\n", "1500000\n"), Ok(()));
     assert!(governed("schedutil\n", "", "").is_err(), "two that are unknown are not the same");
     let (_keep, none) = fixture::root(&[]);
-    assert_eq!(standing(&none, 2), Ok(()), "no cpufreq moves nothing");
+    assert_eq!(check_fixed_frequency(&none, 2), Ok(()), "no cpufreq moves nothing");
 }
 
 #[test]
@@ -39,14 +40,14 @@ fn without_a_grant_a_fact_says_so_where_there_is_such_a_counter_and_nothing_else
 
 #[test]
 fn without_the_driver_it_is_named_with_what_would_help() {
-    let reported = |presence| by_driver(&presence, 0, "the kernel grants none").expect_err("no driver");
+    let reported = |presence| driver_grant(&presence, 0, "the kernel grants none").expect_err("no driver");
     let absent = reported(Presence::Absent);
     assert!(absent.starts_with("the kernel grants none, and ") && absent.contains("insmod driver/fathom.ko"));
     let denied = reported(Presence::Denied("Permission denied".into()));
     assert!(denied.contains("usermod -aG fathom"), "{denied}");
 }
 
-/// The grant is missing here, or it is every process's: then there is nothing to see.
+/// The right is missing here, or every process has it; then there is nothing to test.
 #[test]
 fn a_reading_without_the_right_is_no_time_and_no_death() {
     let reader = match Counter::prepare() {
@@ -54,14 +55,14 @@ fn a_reading_without_the_right_is_no_time_and_no_death() {
         Err(error) => return assert_eq!(error.kind(), std::io::ErrorKind::Unsupported, "{error}"),
     };
     let readings = [(); 3].map(|()| Counter::read(reader));
-    match Counter::denied() {
+    match Counter::take_denied() {
         0 => eprintln!(
             "SKIPPED readings without the right: this machine lets every process read, {readings:?}"
         ),
         times => {
             assert_eq!(times, 3);
             assert!(readings.is_sorted(), "another clock's: {readings:?}");
-            assert!(tried(reader).expect_err("not readable").contains("is not"));
+            assert!(check_counter(reader).expect_err("not readable").contains("is not"));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Transfers by the driver: what each part of one costs, by strategy.
+//! Transfers by the driver: the time of each part, by strategy.
 
 use fathom_probe::machine::Refusal;
 use fathom_probe::machine::dma::{Batch, Channel, Direction, Engine, Strategy, TransferTimes, Transfers};
@@ -6,10 +6,10 @@ use fathom_probe::splitmix::mix;
 
 use super::{Driver, attribute_of, refused, uapi};
 
-/// Words by the header's numbers.
+/// Names of the engines by the header's numbers.
 pub(super) const ENGINES: [&str; uapi::ENGINES as usize] = ["none", "edu", "dmaengine"];
 
-/// The header's number of a strategy.
+/// Returns the header's number of a strategy.
 fn strategy(of: Strategy) -> u64 {
     match of {
         Strategy::StreamingCopy => uapi::STREAMING_COPY,
@@ -20,7 +20,7 @@ fn strategy(of: Strategy) -> u64 {
     }
 }
 
-/// Of a direction.
+/// Returns the header's number of a direction.
 fn direction(of: Direction) -> u64 {
     match of {
         Direction::ToDevice => uapi::TO_DEVICE,
@@ -28,7 +28,7 @@ fn direction(of: Direction) -> u64 {
     }
 }
 
-/// Of an engine; the one of descriptions has none.
+/// Returns the header's number of an engine; `None` for the engine of described machines.
 fn engine(of: Engine) -> Option<u64> {
     match of {
         Engine::Nothing => Some(uapi::ENGINE_NONE),
@@ -38,14 +38,19 @@ fn engine(of: Engine) -> Option<u64> {
     }
 }
 
-/// The batch's transfers, if the driver takes so many at once.
+/// Returns the number of the batch's transfers, if the driver takes that many at once.
 fn bounded(batch: &Batch) -> Result<u32, Refusal> {
     let (bytes, count) = (batch.bytes, batch.count);
-    let (most, often) = (uapi::DMA_MAX_BYTES, uapi::DMA_MAX_COUNT);
-    if !(1..=most).contains(&bytes) || !(1..=often).contains(&count) || bytes * count > uapi::DMA_MAX_TOTAL {
-        let reason = format!("the driver makes no {count} transfers of {bytes} bytes at once");
-        let remedy =
-            format!("ask for 1 to {often} of 1 to {most} bytes, {} bytes in all", uapi::DMA_MAX_TOTAL);
+    let (max_bytes, max_count) = (uapi::DMA_MAX_BYTES, uapi::DMA_MAX_COUNT);
+    if !(1..=max_bytes).contains(&bytes)
+        || !(1..=max_count).contains(&count)
+        || bytes * count > uapi::DMA_MAX_TOTAL
+    {
+        let reason = format!("the driver cannot make {count} transfers of {bytes} bytes at once");
+        let remedy = format!(
+            "request 1 to {max_count} of 1 to {max_bytes} bytes, at most {} bytes in total",
+            uapi::DMA_MAX_TOTAL
+        );
         return Err(Refusal::new(reason, remedy));
     }
     Ok(count as u32)
@@ -55,20 +60,20 @@ impl Driver {
     /// Makes transfers and times their parts.
     ///
     /// # Errors
-    /// A [`Refusal`] where there are too many at once, or engine or memory are not there.
+    /// Returns a [`Refusal`] if there are too many at once, or the engine or memory is not available.
     pub(crate) fn transfers(
         &self,
         requested: &Transfers,
         batch: &Batch,
     ) -> Result<(Channel, Vec<TransferTimes>), Refusal> {
         let count = bounded(batch)?;
-        let by = match requested.engine {
+        let engine_used = match requested.engine {
             Some(engine) => engine,
-            None => self.best_engine().map_err(|error| refused("what engines there are", &error))?,
+            None => self.best_engine().map_err(|error| refused("the list of engines", &error))?,
         };
-        let number = engine(by).ok_or_else(|| {
-            let reason = format!("the driver has no engine that is {}", by.token());
-            Refusal::new(reason, "ask for --engine none, edu or dmaengine")
+        let number = engine(engine_used).ok_or_else(|| {
+            let reason = format!("the driver has no engine {}", engine_used.token());
+            Refusal::new(reason, "choose --engine none, edu or dmaengine")
         })?;
         let mut samples = vec![uapi::DmaSample::default(); count as usize];
         let mut run = uapi::DmaRun {
@@ -78,17 +83,17 @@ impl Driver {
             count,
             bytes: batch.bytes,
             seed: mix(batch.seed ^ mix(batch.first)),
-            // The driver writes `count` structures there, which is as many as there are, before the call returns.
+            // The driver writes `count` structures to this buffer, which is its length, before the call returns.
             samples: samples.as_mut_ptr().expose_provenance() as u64,
             ..uapi::DmaRun::default()
         };
         self.call(uapi::IOC_DMA_RUN, &mut run)
-            .map_err(|error| self.not_made(requested, batch, by, &error))?;
+            .map_err(|error| self.transfer_refusal(requested, batch, engine_used, &error))?;
         samples.truncate(run.done as usize);
         let channel = Channel {
             hz: self.rate(run.clock)?,
             cycles: u64::from(run.clock) == uapi::CLOCK_CYCLES,
-            engine: by,
+            engine: engine_used,
             coherent: run.coherent != 0,
             chunks: u64::from(run.chunks).max(1),
             attribute: attribute_of(run.attribute),
@@ -98,21 +103,27 @@ impl Driver {
         Ok((channel, samples.iter().map(transferred).collect()))
     }
 
-    /// The engine that is worth most: one whose time is a device's, one that at least moves data, none.
+    /// Returns the best available engine: one that times a real device, else one that moves data, else none.
     fn best_engine(&self) -> std::io::Result<Engine> {
-        // A channel that was not there is looked for again when it is asked about.
-        let there = self.ask()?.engines;
+        // A query makes the driver look again for a channel that was missing.
+        let available = self.query_info()?.engines;
         let best = [Engine::Dmaengine, Engine::Edu].into_iter();
         Ok(best
             .into_iter()
-            .find(|by| engine(*by).is_some_and(|number| there >> number & 1 == 1))
+            .find(|engine_used| engine(*engine_used).is_some_and(|number| available >> number & 1 == 1))
             .unwrap_or(Engine::Nothing))
     }
 
-    /// Why transfers were not made.
-    fn not_made(&self, requested: &Transfers, batch: &Batch, by: Engine, error: &std::io::Error) -> Refusal {
+    /// Returns why transfers were not made.
+    fn transfer_refusal(
+        &self,
+        requested: &Transfers,
+        batch: &Batch,
+        engine_used: Engine,
+        error: &std::io::Error,
+    ) -> Refusal {
         let mut reported =
-            uapi::EngineOf { engine: engine(by).unwrap_or(0) as u32, ..uapi::EngineOf::default() };
+            uapi::EngineOf { engine: engine(engine_used).unwrap_or(0) as u32, ..uapi::EngineOf::default() };
         let unsupported = error.raw_os_error() == Some(libc::EOPNOTSUPP);
         if !unsupported || self.call(uapi::IOC_ENGINE, &mut reported).is_err() {
             return refused("transfers", error);
@@ -120,19 +131,19 @@ impl Driver {
         let align = u64::from(reported.align_bytes).max(1);
         if !batch.bytes.is_multiple_of(align) {
             let reason = format!("its channel moves multiples of {align} bytes, and not {}", batch.bytes);
-            return Refusal::new(reason, format!("ask for --bytes that are multiples of {align}"));
+            return Refusal::new(reason, format!("choose --bytes that are multiples of {align}"));
         }
         if requested.strategy == Strategy::UncachedCopy && reported.coherent != 0 {
             return Refusal::new(
-                "for a device that caches see, the kernel hands out cached memory whatever it is asked for, and there is \
-                 none beside",
-                "reserve some in the devicetree: see driver/README.md",
+                "for a device that caches snoop, the kernel provides cached memory only, and no memory is \
+                 reserved",
+                "reserve memory in the devicetree: see driver/README.md",
             );
         }
         refused("transfers", error)
     }
 
-    /// The rate of a clock of the kernel's, Hz; 0 where nobody knows, as of a core's cycles.
+    /// Returns the frequency of a kernel clock, Hz; 0 if it is unknown, as for a core's cycles.
     fn rate(&self, clock: u32) -> Result<u64, Refusal> {
         match u64::from(clock) {
             uapi::CLOCK_NS => Ok(1_000_000_000),
@@ -141,7 +152,7 @@ impl Driver {
             uapi::CLOCK_TSC | uapi::CLOCK_CNTVCT => Ok(0),
             other => {
                 let reason = format!("the driver's clock {other} is not known to this version");
-                Err(Refusal::new(reason, "take the Fathom that the driver is of"))
+                Err(Refusal::new(reason, "use the Fathom version of the driver"))
             }
         }
     }
@@ -168,18 +179,18 @@ mod tests {
 
     #[test]
     fn every_way_to_a_device_has_a_number_of_its_own() {
-        let distinct = |mut all: Vec<u64>, most: u64| {
+        let distinct = |mut all: Vec<u64>, max_bytes: u64| {
             let count = all.len();
             all.sort_unstable();
             all.dedup();
             assert_eq!(all.len(), count);
-            assert!(all.iter().all(|number| *number < most));
+            assert!(all.iter().all(|number| *number < max_bytes));
         };
         distinct(Strategy::ALL.iter().map(|s| strategy(*s)).collect(), uapi::STRATEGIES);
         distinct(Direction::ALL.iter().map(|d| direction(*d)).collect(), 2);
         distinct(Engine::ALL.iter().filter_map(|e| engine(*e)).collect(), uapi::ENGINES);
-        for (by, word) in Engine::ALL.iter().filter_map(|e| Some((engine(*e)?, e.token()))) {
-            assert_eq!(ENGINES[by as usize], word);
+        for (engine_used, word) in Engine::ALL.iter().filter_map(|e| Some((engine(*e)?, e.token()))) {
+            assert_eq!(ENGINES[engine_used as usize], word);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Wake-ups of the kernel's own, which the driver writes into memory that is mapped here.
+//! Wake-ups of a kernel thread, which the driver writes into memory that is mapped here.
 
 use std::io;
 use std::os::fd::AsRawFd as _;
@@ -10,19 +10,19 @@ use fathom_probe::machine::Refusal;
 
 use super::{Driver, refused, uapi};
 
-/// How the recorder's thread is scheduled.
+/// Scheduling policy of the recorder's thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Policy {
-    /// As any task.
+    /// As an ordinary task.
     Normal,
-    /// `SCHED_FIFO`, the lowest priority.
+    /// `SCHED_FIFO`, lowest priority.
     FifoLow,
-    /// `SCHED_FIFO`, the middle one, as the kernel gives it to its own threads (`sched_set_fifo`).
+    /// `SCHED_FIFO`, middle priority, as the kernel gives it to its own threads (`sched_set_fifo`).
     Fifo,
 }
 
 impl Policy {
-    /// The one that a task of this real-time priority would have.
+    /// Returns the policy of a task with this real-time priority.
     pub(crate) fn of(priority: u64) -> Policy {
         match priority {
             0 => Policy::Normal,
@@ -31,8 +31,8 @@ impl Policy {
         }
     }
 
-    /// For the record.
-    pub(crate) fn words(self) -> &'static str {
+    /// Returns the policy's text in the record.
+    pub(crate) fn label(self) -> &'static str {
         match self {
             Policy::Normal => "SCHED_OTHER",
             Policy::FifoLow => "SCHED_FIFO 1",
@@ -53,15 +53,15 @@ impl Policy {
 /// One activation, ns of `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Activation {
-    /// What the timer was set for.
+    /// Expiry time of the timer.
     pub(crate) expires_ns: u64,
-    /// When its handler ran.
+    /// Time at which its handler ran.
     pub(crate) irq_ns: u64,
-    /// When the thread ran.
+    /// Time at which the thread ran.
     pub(crate) task_ns: u64,
 }
 
-/// A recorder that runs; it ends when this is dropped.
+/// A running recorder; it ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     driver: Rc<Driver>,
@@ -70,14 +70,14 @@ pub(crate) struct Recorder {
 }
 
 /// Bytes before the first row.
-const HEAD: usize = size_of::<uapi::Wakes>();
-const ROW: usize = size_of::<uapi::Wake>();
+const HEADER_BYTES: usize = size_of::<uapi::Wakes>();
+const ROW_BYTES: usize = size_of::<uapi::Wake>();
 
 impl Recorder {
-    /// Starts one that sets its timer every `period_ns` on `cpu`, until it has so many `rows`.
+    /// Starts a recorder that sets its timer every `period_ns` on `cpu`, until it has `rows` rows.
     ///
     /// # Errors
-    /// A [`Refusal`] where the driver takes no such period or number, or has no room for another recorder.
+    /// Returns a [`Refusal`] if the driver rejects the period or the number of rows, or cannot run another recorder.
     pub(crate) fn start(
         driver: &Rc<Driver>,
         period_ns: u64,
@@ -87,10 +87,10 @@ impl Recorder {
     ) -> Result<Recorder, Refusal> {
         let (least, most) = (uapi::WAKE_MIN_NS, uapi::WAKE_MAX_NS);
         if !(least..=most).contains(&period_ns) {
-            let reason = format!("the driver's recorder takes no period of {period_ns} ns");
+            let reason = format!("the driver's recorder cannot use a period of {period_ns} ns");
             return Err(Refusal::new(
                 reason,
-                format!("ask for {} us to {} s", least / 1000, most / 1_000_000_000),
+                format!("choose {} us to {} s", least / 1000, most / 1_000_000_000),
             ));
         }
         let rows = rows.clamp(1, uapi::WAKE_MAX_ROWS) as u32;
@@ -100,21 +100,21 @@ impl Recorder {
         match Memory::map(driver, start.offset, start.bytes, rows) {
             Ok(memory) => Ok(Recorder { driver: Rc::clone(driver), memory, rows }),
             Err(error) => {
-                let _ = driver.plain(uapi::IOC_WAKE_STOP);
-                Err(refused("to let its recorder be mapped", &error))
+                let _ = driver.call_without_argument(uapi::IOC_WAKE_STOP);
+                Err(refused("to map its recorder", &error))
             }
         }
     }
 
-    /// Has it as many rows as it was asked for, or ended otherwise?
+    /// Returns whether the recorder has ended: it has all requested rows, or was stopped.
     pub(crate) fn has_ended(&self) -> bool {
         self.memory.head().ended != 0
     }
 
-    /// The rows that are complete.
+    /// Returns the complete rows.
     pub(crate) fn rows(&self) -> Vec<Activation> {
         let written = self.memory.head().written.min(self.rows);
-        // A row is written before its number (`smp_store_release` in driver/wakes.c).
+        // The driver writes a row before its number (`smp_store_release` in driver/wakes.c).
         fence(Ordering::Acquire);
         (0..written as usize).map(|at| self.memory.row(at)).collect()
     }
@@ -122,12 +122,12 @@ impl Recorder {
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        // Should it be stopped already, there is nothing left to stop.
-        let _ = self.driver.plain(uapi::IOC_WAKE_STOP);
+        // If it has already ended, this does nothing.
+        let _ = self.driver.call_without_argument(uapi::IOC_WAKE_STOP);
     }
 }
 
-/// The recorder's memory, mapped to be read.
+/// The recorder's memory, mapped read-only.
 #[derive(Debug)]
 struct Memory {
     at: NonNull<u8>,
@@ -135,16 +135,16 @@ struct Memory {
 }
 
 impl Memory {
-    /// Maps `bytes` bytes from `offset`, which must hold so many rows.
+    /// Maps `bytes` bytes from `offset`, which must have room for `rows` rows.
     fn map(driver: &Driver, offset: u64, bytes: u64, rows: u32) -> io::Result<Memory> {
         let short = || io::Error::from(io::ErrorKind::InvalidData);
         let length = usize::try_from(bytes).map_err(|_| short())?;
         let offset = libc::off_t::try_from(offset).map_err(|_| short())?;
-        if length < HEAD + rows as usize * ROW {
+        if length < HEADER_BYTES + rows as usize * ROW_BYTES {
             return Err(short());
         }
-        // SAFETY: a new mapping at an address of the kernel's choice, to be read alone, touches no memory that anything
-        // else here uses.
+        // SAFETY: a new read-only mapping at an address of the kernel's choice touches no memory that anything else
+        // here uses.
         let raw = unsafe {
             let fd = driver.file.as_raw_fd();
             libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ, libc::MAP_SHARED, fd, offset)
@@ -157,17 +157,17 @@ impl Memory {
     }
 
     fn head(&self) -> uapi::Wakes {
-        // SAFETY: `map` has mapped `HEAD` bytes and more, page-aligned, for as long as this lives; any bytes are a
-        // structure of integers. Volatile: the kernel writes while this reads, whole integers each.
+        // SAFETY: `map` has mapped at least `HEADER_BYTES` bytes, page-aligned, for as long as this lives; any bytes
+        // are a structure of integers. Volatile, because the kernel writes at the same time, whole integers each.
         unsafe { self.at.as_ptr().cast::<uapi::Wakes>().read_volatile() }
     }
 
-    /// Row `at`, which the caller has seen to be below the rows asked for.
+    /// Returns row `at`, which the caller has checked to be below the number of rows.
     fn row(&self, at: usize) -> Activation {
-        let offset = HEAD + at * ROW;
-        assert!(offset + ROW <= self.bytes, "a row that was not asked for");
-        // SAFETY: inside the live mapping, by the line above; `HEAD` and `ROW` are multiples of 8, so it is aligned. A
-        // row that is complete is written no more.
+        let offset = HEADER_BYTES + at * ROW_BYTES;
+        assert!(offset + ROW_BYTES <= self.bytes, "a row that was not requested");
+        // SAFETY: inside the live mapping, by the assertion above. `HEADER_BYTES` and `ROW_BYTES` are multiples of 8,
+        // so it is aligned. A complete row is not written again.
         let row = unsafe { self.at.as_ptr().add(offset).cast::<uapi::Wake>().read_volatile() };
         Activation { expires_ns: row.expires, irq_ns: row.irq, task_ns: row.task }
     }

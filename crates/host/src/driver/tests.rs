@@ -1,5 +1,5 @@
-//! Without the driver, which no machine of the tests has: its absence, and files that are no such device. The driver
-//! itself is tried in guests (driver/test).
+//! Without the driver, which no test machine has: its absence, and files that are not such a device. The driver
+//! itself is tested in guests (driver/test).
 
 use std::io::Error;
 
@@ -9,7 +9,7 @@ use fathom_probe::machine::dma::{Batch, Engine, Transfers};
 use super::*;
 use crate::fixture;
 
-/// What opens `/dev/null` and believes that it is the driver.
+/// A client that uses `/dev/null` as the driver.
 fn over_nothing() -> Rc<Driver> {
     let file = OpenOptions::new().read(true).write(true).open("/dev/null").expect("the null device");
     let everything =
@@ -34,7 +34,7 @@ fn without_a_device_it_is_absent_and_says_how_to_load_it() {
     let facts = presence.facts();
     assert!(fact(&facts, "driver.state").contains("not loaded"));
     assert!(fact(&facts, "driver.remedy").contains("insmod"));
-    // A node that is left over.
+    // A device node without a driver.
     for errno in [libc::ENXIO, libc::ENODEV] {
         let presence = not_opened(&Error::from_raw_os_error(errno));
         assert!(matches!(presence, Presence::Absent), "{presence:?}");
@@ -60,9 +60,9 @@ fn a_file_that_may_not_be_opened_is_denied() {
     std::fs::set_permissions(keep.path().join("dev/fathom"), closed).expect("permissions");
     match Presence::open(&root) {
         Presence::Denied(why) => assert!(why.contains("denied"), "{why}"),
-        // Root opens every file; this one is no device.
+        // Root may open every file; this one is not a device.
         other => assert!(
-            rustix::process::geteuid().is_root() && matches!(other, Presence::Strange(_)),
+            rustix::process::geteuid().is_root() && matches!(other, Presence::Incompatible(_)),
             "{other:?}"
         ),
     }
@@ -76,15 +76,15 @@ fn what_is_no_such_device_is_strange_and_not_there() {
     for kind in ["a device", "a file"] {
         let presence = Presence::open(&root);
         let refusal = presence.driver("the cycle counter").expect_err("no driver");
-        assert!(matches!(presence, Presence::Strange(_)), "{kind}: {presence:?}");
-        assert!(refusal.reason.contains("answers no question"), "{refusal:?}");
+        assert!(matches!(presence, Presence::Incompatible(_)), "{kind}: {presence:?}");
+        assert!(refusal.reason.contains("rejects this version"), "{refusal:?}");
         assert!(refusal.remedy.contains("rmmod fathom"), "{refusal:?}");
         std::fs::remove_file(&link).expect("the link or file");
         std::fs::write(&link, "").expect("a file");
     }
     std::fs::remove_file(&link).expect("the file");
     std::fs::create_dir(&link).expect("a directory");
-    assert!(matches!(Presence::open(&root), Presence::Strange(_)));
+    assert!(matches!(Presence::open(&root), Presence::Incompatible(_)));
 }
 
 #[test]
@@ -102,8 +102,8 @@ fn every_request_to_what_is_no_driver_is_refused_with_a_remedy() {
         driver.counters_off().expect_err("a counter's end"),
         Recorder::start(&driver, 100_000, 0, Policy::Fifo, 10).expect_err("a recorder"),
     ];
-    // The kernel knows no such request of this device, and emulators of programs know none of the driver's at all.
-    let (errno, remedy) = match driver.ask().expect_err("no driver").raw_os_error() {
+    // The kernel has no such request for this device, and user-mode emulators know none of the driver's.
+    let (errno, remedy) = match driver.query_info().expect_err("no driver").raw_os_error() {
         Some(libc::ENOSYS) => (libc::ENOSYS, "without the emulator"),
         _ => (libc::ENOTTY, "load the driver of this version"),
     };
@@ -121,7 +121,7 @@ fn what_the_driver_never_takes_is_not_asked_of_it() {
     let driver = over_nothing();
     let base = Batch { bytes: 64, seed: 0, first: 0, count: 1 };
     let described = Transfers { engine: Some(Engine::Described), ..Transfers::default() };
-    let refusal = driver.transfers(&described, &base).expect_err("no engine of the driver's");
+    let refusal = driver.transfers(&described, &base).expect_err("not an engine of the driver");
     assert!(refusal.remedy.contains("--engine none"), "{refusal:?}");
     for batch in [
         Batch { bytes: 0, ..base },
@@ -131,13 +131,16 @@ fn what_the_driver_never_takes_is_not_asked_of_it() {
         Batch { bytes: 1 << 20, count: 65, ..base },
     ] {
         let refusal = driver.transfers(&Transfers::default(), &batch).expect_err("too many");
-        assert!(refusal.reason.contains("makes no") && refusal.remedy.starts_with("ask for"), "{refusal:?}");
+        assert!(
+            refusal.reason.contains("cannot make") && refusal.remedy.starts_with("request"),
+            "{refusal:?}"
+        );
     }
     for period in [0, 49_999, 1_000_000_001] {
         let refusal = Recorder::start(&driver, period, 0, Policy::Normal, 10).expect_err("a period");
         assert!(refusal.remedy.contains("50 us to 1 s"), "{refusal:?}");
     }
-    // A request's number names the size of its structure, and no other is handed over.
+    // A request's number contains the size of its structure; other sizes are rejected.
     let mut other = uapi::Handle::default();
     let error = driver.call(uapi::IOC_REGION, &mut other).expect_err("another structure");
     assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
@@ -146,7 +149,7 @@ fn what_the_driver_never_takes_is_not_asked_of_it() {
 #[test]
 fn translations_are_read_as_the_architecture_writes_them() {
     let reported = |attribute: u64, raw| {
-        translated(&uapi::Translate {
+        page_table_entry(&uapi::Translate {
             pa: 0x4000,
             raw,
             attribute: attribute as u32,
@@ -155,7 +158,7 @@ fn translations_are_read_as_the_architecture_writes_them() {
     };
     let nc = reported(uapi::NORMAL_NC, 0x4400_0000_4000_0b80);
     assert_eq!((nc.pa, nc.attribute, nc.mair), (0x4000, Some(Attribute::NormalNc), Some(0x44)));
-    // Device-nGnRE has no word: where a translation holds the byte it is told, elsewhere nothing is.
+    // Device-nGnRE has no name: it is reported if a translation contains the byte, otherwise not.
     let other = reported(uapi::OTHER_ATTRIBUTE, 0x0400_0000_4000_0b80);
     assert_eq!((other.attribute, other.mair), (None, Cpu::mair(other.raw)));
     for (number, attribute) in (0..).zip(ATTRIBUTES) {
@@ -176,7 +179,7 @@ fn what_is_there_is_told_in_words() {
         ..uapi::Info::default()
     };
     let file = OpenOptions::new().read(true).open("/dev/null").expect("the null device");
-    let presence = Presence::There(Rc::new(Driver { file: file.into(), info }));
+    let presence = Presence::Available(Rc::new(Driver { file: file.into(), info }));
     let facts = presence.facts();
     for (name, value) in [
         ("driver.state", "is there"),
@@ -195,7 +198,8 @@ fn what_is_there_is_told_in_words() {
     );
 }
 
-/// The Cortex-A72's of the decoder's own test, and a core with the 64-bit layout; on x86 and a core without CLIDR none.
+/// Registers of the Cortex-A72, from the decoder's own test, and of a core with the 64-bit layout; nothing on x86 and
+/// on a core without CLIDR.
 #[test]
 fn what_the_core_says_of_its_caches_has_the_names_of_bare_metal() {
     let named = |clidr, ccsidr: &[u64]| {
@@ -223,6 +227,6 @@ fn what_the_core_says_of_its_caches_has_the_names_of_bare_metal() {
     let wide = 255 << 32 | 3 << 3 | 2;
     assert_eq!(named(2, &[wide])[1..], own(&[("arm.ccidx", 1), ("arm.ccsidr_el1.1.data", wide)]));
     assert_eq!(named(0, &[]), []);
-    assert_eq!(Presence::There(over_nothing()).cache_facts(), []);
+    assert_eq!(Presence::Available(over_nothing()).cache_facts(), []);
     assert_eq!(Presence::Absent.cache_facts(), []);
 }

@@ -1,17 +1,17 @@
-//! What `/dev/fathom` understands: the mirror of `driver/include/uapi/fathom.h`, which documents it.
+//! Interface of `/dev/fathom`: the mirror of `driver/include/uapi/fathom.h`, which documents it.
 //!
-//! All of the header is here and nothing else, each name as there without its `FATHOM_`, so that a test can hold the
-//! two against one another: sizes, offsets and numbers, in both directions.
+//! It contains all of the header and nothing else, with each name as there but without `FATHOM_`. A test compares the
+//! two in both directions: sizes, offsets and numbers.
 
 use std::mem::{offset_of, size_of};
 
 /// A constant of the header and its value.
 pub(super) type Constant = (&'static str, u64);
 
-/// A structure of the header, its size, and of each field name, offset and size.
+/// A structure of the header, its size, and the name, offset and size of each field.
 pub(super) type Layout = (&'static str, usize, &'static [(&'static str, usize, usize)]);
 
-/// A structure of the header: integers and nothing between them, so that any bytes are one.
+/// A structure of the header: integers without padding, so that any bytes are a valid value.
 pub(crate) trait RawStruct: Copy + Default {}
 
 macro_rules! mirror {
@@ -33,7 +33,7 @@ macro_rules! mirror {
             impl RawStruct for $name {}
         )*
         $(
-            #[allow(dead_code, reason = "as of the constants")]
+            #[allow(dead_code, reason = "as for the constants")]
             pub(crate) const $request: u64 = $direction($number $(, size_of::<$of>())?);
         )*
 
@@ -64,12 +64,12 @@ const fn written(number: u64, size: usize) -> u64 {
     ioc(1, number, size)
 }
 
-/// `_IOR`: the driver writes it.
+/// `_IOR`: the driver writes the structure.
 const fn read(number: u64, size: usize) -> u64 {
     ioc(2, number, size)
 }
 
-/// `_IOWR`.
+/// `_IOWR`: the driver reads and writes the structure.
 const fn both(number: u64, size: usize) -> u64 {
     ioc(3, number, size)
 }

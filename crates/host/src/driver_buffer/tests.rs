@@ -1,5 +1,5 @@
-//! Lenders by fixtures: no machine of the tests has any. The device is a file; its mapping is shared and zeroed as a
-//! driver's would be.
+//! Driver buffers by fixtures: no test machine has any. The device is a file; its mapping is shared and zeroed like a
+//! driver's.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ fn with(mode: &str) -> (tempfile::TempDir, Root) {
         ("/sys/class/u-dma-buf/udmabuf0/sync_mode", mode),
         ("/proc/meminfo", "MemTotal: 1048576 kB\nMemAvailable: 524288 kB\n"),
     ]);
-    // What an earlier user left there.
+    // Data of an earlier user.
     fixture::write(directory.path(), "/dev/udmabuf0", &vec![0xa5; 1 << 20]);
     (directory, root)
 }
@@ -35,7 +35,7 @@ fn the_mode_says_which_attribute_is_lent() {
         [("1\n", Attribute::Device, Attribute::NormalNc), ("2\n", Attribute::NormalNc, Attribute::Device)]
     {
         let (_keep, root) = with(mode);
-        let buffer_device = find(&root, &Presence::Absent, driver_buffer).expect("lent");
+        let buffer_device = find(&root, &Presence::Absent, driver_buffer).expect("provided");
         assert_eq!((buffer_device.bytes, buffer_device.pa), (1 << 20, Some(0x1e90_0000)));
         assert!(find(&root, &Presence::Absent, other).is_none());
         let refusal = refusal(&root, &Presence::Absent, other);
@@ -50,7 +50,7 @@ fn the_mode_says_which_attribute_is_lent() {
     let denied = refusal(&none, &denied, Attribute::NormalNc);
     assert!(denied.reason.contains("/dev/fathom cannot be opened (Permission denied"), "{denied:?}");
     assert!(denied.remedy.contains("usermod -aG fathom $USER"), "{denied:?}");
-    assert!(refusal(&none, &Presence::Absent, Attribute::WriteThrough).reason.contains("no driver is known"));
+    assert!(refusal(&none, &Presence::Absent, Attribute::WriteThrough).reason.contains("no known driver"));
     let (_keep, heap) = fixture::root(&[("/dev/dma_heap/system", ""), ("/dev/dma_heap/system-uncached", "")]);
     assert_eq!(
         find(&heap, &Presence::Absent, Attribute::NormalNc).expect("a heap").name,
@@ -59,17 +59,20 @@ fn the_mode_says_which_attribute_is_lent() {
     assert!(find(&heap, &Presence::Absent, Attribute::Device).is_none());
 }
 
-/// What the tables say decides, and not who was asked: the driver's own answer can say otherwise under a coherent
-/// device or a hypervisor's rule.
+/// The page table entry decides, and not the request: the driver's reply can differ for a coherent device or under a
+/// hypervisor.
 #[test]
 fn memory_of_another_attribute_than_asked_for_is_refused_by_name() {
     let found = |attribute, mair| driver::Translation { pa: 0, attribute, mair, raw: 0x73 };
     for (found, words) in [
-        (found(Some(Attribute::WriteBack), Some(0xff)), "wanted normal-nc and translated as write-back"),
+        (
+            found(Some(Attribute::WriteBack), Some(0xff)),
+            "requested as normal-nc and is translated as write-back",
+        ),
         (found(None, Some(0x04)), "translated as MAIR byte 0x04"),
-        (found(None, None), "translated as none that has a word (entry 0x73)"),
+        (found(None, None), "translated as an unknown attribute (entry 0x73)"),
     ] {
-        let refusal = not_in_force(driver::NAME, Attribute::NormalNc, &found);
+        let refusal = wrong_attribute(driver::NAME, Attribute::NormalNc, &found);
         assert!(refusal.reason.contains(words), "{refusal:?}");
     }
 }
@@ -89,9 +92,9 @@ fn what_is_lent_is_measured_in_and_proven() {
     ];
     for pattern in patterns {
         let trial = Trial { memory: Memory { place: 7, ..memory }, loads: 999, ..Trial::of(pattern) };
-        let yielded = pattern::run(&mut host, &trial).expect("lent");
+        let yielded = pattern::run(&mut host, &trial).expect("provided");
         assert_eq!(yielded.unproven(&trial), [], "{trial:?}");
-        let pa = host.translated(yielded.base).and_then(|t| t.pa).expect("told");
+        let pa = host.translated(yielded.base).and_then(|t| t.pa).expect("a translation");
         assert!((0x1e90_0000..0x1ea0_0000).contains(&pa), "{pa:#x}");
     }
     let refused = |host: &mut Host, trial: &Trial| pattern::run(host, trial).expect_err("refused").reason;
@@ -101,7 +104,7 @@ fn what_is_lent_is_measured_in_and_proven() {
     assert!(refused(&mut host, &with(device)).contains("mode 2"));
     let mut facts = Vec::new();
     host.facts(&mut |fact| facts.push(fact));
-    assert!(facts.iter().any(|f| f.name == "attribute.normal-nc"), "who lends stands in the record");
+    assert!(facts.iter().any(|f| f.name == "attribute.normal-nc"), "the provider is in the record");
 }
 
 #[test]
@@ -111,7 +114,7 @@ fn a_buffer_that_cannot_be_had_is_refused_with_the_reason() {
     rustix::fs::flock(&locked, rustix::fs::FlockOperation::NonBlockingLockExclusive).expect("a lock");
     let memory = Memory { attribute: Attribute::NormalNc, ..Memory::of(2560, 64) };
     let trial = Trial { memory, ..Trial::default() };
-    let refusal = pattern::run(&mut host(&root), &trial).expect_err("somebody has it");
+    let refusal = pattern::run(&mut host(&root), &trial).expect_err("another process has locked it");
     assert!(refusal.remedy.contains("another process has locked it"), "{refusal:?}");
     std::fs::remove_file(Path::new(keep.path()).join("dev/udmabuf0")).expect("unplugged");
     assert!(pattern::run(&mut host(&root), &trial).expect_err("gone").reason.contains("udmabuf0"));

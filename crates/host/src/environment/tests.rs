@@ -106,7 +106,7 @@ fn the_name_of_this_host_is_in_no_fact_about_it() {
     let host = uname.nodename().to_string_lossy().into_owned();
     let root = Root::system();
     for fact in facts(&root, 0, &[0]) {
-        // "localhost" and two-letter names are words of other things too.
+        // "localhost" and two-letter names also occur in other words.
         if host.len() > 3 && host != "localhost" {
             assert!(!format!("{:?}", fact.value).contains(&host), "{fact:?}");
         }

@@ -1,4 +1,4 @@
-//! What opening a host does and looks at; what came of each becomes facts.
+//! Steps of opening a host; their results become facts.
 
 use fathom_probe::calibration::{Rate, resolution};
 use fathom_probe::machine::{Attribute, Fact, MapRequest, Pages};
@@ -13,12 +13,12 @@ use crate::facts::{int, text};
 use crate::memory::Memory;
 use crate::pages::PageSizes;
 use crate::process;
-use crate::quiet::{self, Quiet};
-use crate::read::Root;
+use crate::procfs::Root;
+use crate::rt_priority::{self, RtPriority};
 use crate::watch::Watcher;
 
-/// Pins the thread and raises its priority; what came of it becomes facts.
-pub(super) fn prepare(root: &Root, cpu: u32, priority: bool, facts: &mut Vec<Fact>) -> Quiet {
+/// Pins the thread and raises its priority; the results become facts.
+pub(super) fn prepare(root: &Root, cpu: u32, priority: bool, facts: &mut Vec<Fact>) -> RtPriority {
     facts.push(int(facts::CPU_PINNED, u64::from(cpu)));
     facts.extend(process::pin(cpu));
     facts.extend(process::raise_oom_score(root));
@@ -26,12 +26,13 @@ pub(super) fn prepare(root: &Root, cpu: u32, priority: bool, facts: &mut Vec<Fac
     if priority {
         facts.extend(process::raise_nice());
     }
-    let (quiet, tried) = Quiet::new(root, priority);
+    let (rt_priority, tried) = RtPriority::new(root, priority);
     facts.extend(tried);
-    quiet
+    rt_priority
 }
 
-/// The best clock, calibrated: the core's own cycles where they may be read, and could be all the while.
+/// Returns the best clock, calibrated: the core's cycle counter if the right to read it lasted throughout the
+/// calibration.
 pub(super) fn calibrated(root: &Root, cycles: Option<Cycles>) -> (Source, Option<Cycles>, Vec<Fact>) {
     let chosen = || {
         let (clock, why) = Source::choose(root);
@@ -44,23 +45,23 @@ pub(super) fn calibrated(root: &Root, cycles: Option<Cycles>) -> (Source, Option
     cycles.begin();
     let clock = cycles.source();
     let facts = clock_facts(clock, cycles.how.clone(), clock::rate(clock));
-    let Err(refusal) = cycles.kept() else { return (clock, Some(cycles), facts) };
+    let Err(refusal) = cycles.check_available() else { return (clock, Some(cycles), facts) };
     drop(cycles);
     let (clock, mut facts) = chosen();
     facts.push(text("clock.cycles.lost", refusal.reason));
     (clock, None, facts)
 }
 
-/// The counters of events; none where one would take the clock away.
+/// Opens the event counters; none if they would revoke the right to read the clock.
 pub(super) fn events(root: &Root, cycles: Option<&Cycles>, memory: &mut Memory) -> (Events, Vec<Fact>) {
-    match cycles.map_or(Ok(()), Cycles::bears_events) {
+    match cycles.map_or(Ok(()), Cycles::check_events_permitted) {
         Ok(()) => Events::open(root, memory),
-        Err(refusal) => Events::none(refusal),
+        Err(refusal) => Events::excluded(refusal),
     }
 }
 
-/// What memory there is, after the first granule was mapped: that shows at once whether memory can be locked. It is no
-/// error here if even this little is not available; the first request says so.
+/// Returns the facts of memory after a first granule was mapped, which shows whether memory can be locked. A failure
+/// is not an error here; the first request reports it.
 pub(super) fn memory_facts(
     root: &Root,
     driver: &Presence,
@@ -81,7 +82,7 @@ fn page_facts(sizes: &PageSizes) -> Vec<Fact> {
     facts
 }
 
-/// Who lends memory that the kernel does not hand out by itself.
+/// Returns the drivers that provide memory with other attributes or colours.
 fn buffer_device_facts(root: &Root, driver: &Presence, memory: &Memory) -> Vec<Fact> {
     let buffer_device = |attribute: &Attribute| {
         let buffer_device = driver_buffer::find(root, driver, *attribute)?;
@@ -115,7 +116,7 @@ pub(super) fn watch_facts(watcher: &mut Watcher) -> Vec<Fact> {
 }
 
 pub(super) fn throttle_facts(root: &Root) -> Vec<Fact> {
-    match quiet::throttle(root) {
+    match rt_priority::throttle(root) {
         Some(t) => {
             vec![int(facts::THROTTLE_RUNTIME_NS, t.runtime_ns), int(facts::THROTTLE_PERIOD_NS, t.period_ns)]
         }

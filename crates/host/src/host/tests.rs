@@ -6,7 +6,7 @@ use fathom_probe::pattern::{self, Copy, Memory, Stride, Trial};
 use super::*;
 use fathom_probe::machine::batch::copy::BEYOND;
 
-/// A host for tests: it leaves the death signal of the test process alone and takes little memory.
+/// Opens a host for tests: it does not change the death signal of the test process and takes little memory.
 fn host() -> Host {
     Host::open(Options {
         die_with_parent: false,
@@ -51,7 +51,7 @@ fn a_chase_ends_where_the_chain_says() {
     }
 }
 
-/// The host's own loop against the generic body, which checks every cell.
+/// Compares the host's own loop with the generic body, which checks every cell.
 #[test]
 fn a_sweep_does_what_the_generic_body_does() {
     let mut host = host();
@@ -76,13 +76,14 @@ fn a_sweep_does_what_the_generic_body_does() {
                 host.initialise_sweep(&sweep, 7).expect("inside");
                 assert_eq!(host.sweep(&sweep, from, n), sum, "flushed: {cells} x {step} {operation:?}");
                 assert!(all(&mut host) == left, "flushed: {cells} x {step} {operation:?}: other contents");
-                host.control(&Controls::default()).expect("nothing is asked for");
+                host.control(&Controls::default()).expect("the defaults");
             }
         }
     }
 }
 
-/// The host's own copy against the generic body; and a copy that leaves the arena, or its own source, is none.
+/// Compares the host's own copy with the generic body. A copy that leaves the arena, or overlaps its own source, is
+/// refused.
 #[test]
 fn a_copy_does_what_the_generic_body_does() {
     let mut host = host();
@@ -124,8 +125,8 @@ fn a_copy_does_what_the_generic_body_does() {
     }
 }
 
-/// Each page of memory that was given back faults when it is touched again, and the samples prove it; a kernel
-/// that counts no faults is told from one whose faults are missing.
+/// Each released page faults when it is touched again, and the samples prove it. A kernel that counts no faults is
+/// distinguished from missing faults.
 #[test]
 fn first_touches_fault_and_are_proven() {
     let mut host = host();
@@ -147,7 +148,7 @@ fn first_touches_fault_and_are_proven() {
                 other => other.expect("memory"),
             };
             assert_eq!(yielded.unproven(&trial), [], "{trial:?}: {:?}", yielded.rows);
-            // What is there does not fault: the same memory, mapped again, is backed before it is swept.
+            // Mapped memory does not fault: the same memory, mapped again, is backed before it is swept.
             let base = host.map(&request(bytes, nth as u64)).expect("memory").base;
             let sweep = stride.sweep(&trial.memory, base);
             let before = host.watch().faults;
@@ -188,14 +189,14 @@ fn a_sweep_that_leaves_the_arena_is_none() {
         Sweep { stride: u64::MAX / 8 * 8, ..good },
         Sweep { base: map.base + 4, ..good },
         Sweep { operation: Operation::CopyTo, ..good },
-        // The values of its laps would be no cells.
+        // The values of its laps would not be cells.
         Sweep { base: end - 512, cells: 1, ..good },
     ] {
         assert_eq!(host.sweep(&bad, 0, 1), None, "{bad:?}");
     }
 }
 
-/// What was written there before is gone, nothing is there twice, and a later wish may have the place.
+/// The old content is gone, no cell exists twice, and a later request may get the same place.
 #[test]
 fn shared_pages_lie_in_one_frame_or_are_refused_aloud() {
     let mut host = host();
@@ -267,7 +268,7 @@ fn cells_of_one_host_are_sound_in_another() {
     let mut large = host();
     let map = large.map(&request(32 << 20, 9)).expect("memory");
     let last = large.cell(map.base + map.bytes - 8).expect("inside");
-    // Nothing was ever mapped in `small`; the reservation is of the same length, so this reads a zero.
+    // Nothing was ever mapped in `small`; its reservation has the same length, so this reads a zero.
     let next = small.follow(last);
     assert_eq!(small.offset(next), 0);
 }
@@ -303,10 +304,10 @@ fn impossible_wishes_are_refused_with_a_reason() {
     for attribute in [Attribute::WriteThrough, Attribute::NormalNc, Attribute::Device] {
         match host.map(&MapRequest { attribute, ..request(4096, 0) }) {
             Err(refusal) => assert!(refusal.remedy.contains("fathom image"), "{refusal:?}"),
-            Ok(_) => eprintln!("SKIPPED: a driver lends {} memory here", attribute.token()),
+            Ok(_) => eprintln!("SKIPPED: a driver provides {} memory here", attribute.token()),
         }
     }
-    // The host is as good as before.
+    // The host works as before.
     assert!(host.map(&request(4096, 0)).is_ok());
 }
 
@@ -317,7 +318,7 @@ fn the_ceiling_holds_over_many_wishes() {
         host.map(&request(24 << 20, place)).expect("24 MiB are below a ceiling of 64 MiB");
         assert!(host.memory.populated() <= 64 << 20);
     }
-    let map = host.map(&request(64 << 20, 3)).expect("what earlier wishes hold is given up for it");
+    let map = host.map(&request(64 << 20, 3)).expect("the memory of earlier requests is released for it");
     assert!(host.memory.populated() <= 64 << 20);
     let cell = host.cell(map.base).expect("mapped");
     let next = host.follow(cell);
@@ -396,7 +397,7 @@ fn facts_fit_the_wire() {
     names.sort_unstable();
     let count = names.len();
     names.dedup();
-    assert_eq!(names.len(), count, "a fact is told once");
+    assert_eq!(names.len(), count, "a fact is reported once");
     for name in [
         "cpu.pinned",
         "page.base",

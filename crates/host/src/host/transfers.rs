@@ -1,9 +1,9 @@
-//! Transfers: by the driver, where it is there; else what user space can know of them by itself.
+//! Transfers: by Fathom's driver if it is loaded; else the part of them that user space can measure alone.
 //!
-//! Without the driver nobody maps a buffer, and nothing moves. What is left is the copy between two buffers and what a
-//! CPU does with a packet: on x86 that is all there is to a transfer beside the call that maps a buffer, because
-//! caches see every device there (Intel SDM volume 3, 11.3; without an IOMMU's tables). Where it is asked for, a flush
-//! of each line stands in for the maintenance of a machine whose caches do not.
+//! Without the driver no buffer is mapped, and no device moves data. What remains is the copy between two buffers and
+//! the CPU's work on a packet. On x86 a transfer has no other cost than these and the call that maps a buffer,
+//! because caches snoop every device there (Intel SDM volume 3, 11.3; without an IOMMU's tables). With `--substitute
+//! flush`, a flush of each line replaces the maintenance of a machine whose caches do not snoop.
 
 use std::hint::black_box;
 
@@ -24,57 +24,60 @@ impl Dma for Host {
     ) -> Result<(Channel, Vec<TransferTimes>), Refusal> {
         if requested.maintenance.is_some() || requested.driver_bug.is_some() {
             return Err(Refusal::new(
-                "how buffers are maintained is the kernel's to choose, and it makes no mistakes on purpose",
-                "ask that of a described machine: `fathom dma --on bcm2711`",
+                "the kernel chooses the maintenance of buffers, and has no option for driver bugs",
+                "use a described machine: `fathom dma --on bcm2711`",
             ));
         }
         match self.driver.clone() {
-            Presence::There(driver) if !self.flush => driver.transfers(requested, batch),
-            _ => self.alone(requested, batch),
+            Presence::Available(driver) if !self.flush => driver.transfers(requested, batch),
+            _ => self.transfer_without_driver(requested, batch),
         }
     }
 }
 
-/// Why a strategy cannot be had without the driver.
+/// Returns why a strategy is not available without the driver.
 fn needs_driver(presence: &Presence, why: &str) -> Refusal {
     let reason = match presence {
-        Presence::There(_) => format!("{why}; --substitute flush is without the driver"),
+        Presence::Available(_) => format!("{why}; --substitute flush does not use the driver"),
         _ => format!("{why}: Fathom's driver {}", presence.state()),
     };
     let remedy = presence.remedy();
-    let flush = "`fathom dma --substitute flush` flushes lines in place of the kernel";
+    let flush = "`fathom dma --substitute flush` flushes lines instead of the kernel";
     Refusal::new(reason, if remedy.is_empty() { flush.to_owned() } else { format!("{remedy}; {flush}") })
 }
 
 impl Host {
-    /// What user space can know of transfers.
-    fn alone(
+    /// Measures transfers without the driver.
+    fn transfer_without_driver(
         &mut self,
         requested: &Transfers,
         batch: &Batch,
     ) -> Result<(Channel, Vec<TransferTimes>), Refusal> {
         if let Some(engine) = requested.engine.filter(|engine| *engine != Engine::Nothing) {
-            let reason = format!("user space starts no engine ({})", engine.token());
+            let reason = format!("user space cannot start an engine ({})", engine.token());
             return Err(needs_driver(&self.driver, &reason));
         }
         let refuse = |why: &str| Err(needs_driver(&self.driver, why));
         match requested.strategy {
-            Strategy::UncachedCopy => return refuse("a buffer that is not cached and that a device may use"),
-            // Where lines are maintained, memory that both sides see alike is not cached.
-            Strategy::Coherent if self.flush => return refuse("memory that both sides see alike"),
-            // Caches see every device of such a machine; of others nobody tells user space.
+            Strategy::UncachedCopy => return refuse("uncached buffers for a device need the driver"),
+            // Flushes emulate a non-coherent machine, on which coherent memory is uncached.
+            Strategy::Coherent if self.flush => return refuse("coherent memory needs the driver"),
+            // Caches snoop every device of such a machine; other machines do not report it to user space.
             Strategy::PersistentCopy | Strategy::Coherent if Cpu::COHERENT_DMA => {}
             Strategy::PersistentCopy if self.flush => {}
             Strategy::StreamingCopy | Strategy::ZeroCopy if self.flush => {}
             Strategy::Coherent | Strategy::PersistentCopy => {
-                return refuse("whether caches see a device here");
+                return refuse("only the driver reports whether caches snoop devices here");
             }
-            Strategy::StreamingCopy | Strategy::ZeroCopy => return refuse("what mapping a buffer costs"),
+            Strategy::StreamingCopy | Strategy::ZeroCopy => {
+                return refuse("only the driver can map a buffer and time it");
+            }
         }
         let mut link = Link::new(requested, batch)?;
         let flush = self.flush && requested.strategy.maintains();
-        let rows = (0..batch.count)
-            .map(|i| self.one(&mut link, requested, flush, word(batch.seed, batch.first + i)));
+        let rows = (0..batch.count).map(|i| {
+            self.time_transfer(&mut link, requested, flush, first_word(batch.seed, batch.first + i))
+        });
         let rows = rows.collect();
         let channel = Channel {
             hz: self.clock_hz(),
@@ -89,27 +92,27 @@ impl Host {
         Ok((channel, rows))
     }
 
-    /// Ticks a second of the clock, as the facts have it.
+    /// Returns the frequency of the clock in Hz, as the facts have it.
     fn clock_hz(&self) -> u64 {
         let hz = self.facts.iter().find(|fact| fact.name == facts::CLOCK_HZ).map(|fact| &fact.value);
         if let Some(FactValue::Int(hz)) = hz { *hz } else { 0 }
     }
 
-    fn one(&self, link: &mut Link, requested: &Transfers, flush: bool, seed: u64) -> TransferTimes {
+    fn time_transfer(&self, link: &mut Link, requested: &Transfers, flush: bool, seed: u64) -> TransferTimes {
         let mut row = TransferTimes { unproven: true, ..TransferTimes::default() };
         let transmits = requested.direction == Direction::ToDevice;
         link.evict();
         if transmits {
-            row.used = self.timed(|| link.make(seed));
+            row.used = self.timed(|| link.produce(seed));
             row.copy = self.timed(|| link.copy(true));
-            // What a device would read is there to be looked at.
-            row.wrong = link.wrong(seed);
+            // The data that a device would read can be checked.
+            row.wrong = link.wrong_bytes(seed);
         }
         row.map = self.timed(|| link.flush(flush));
         row.unmap = self.timed(|| link.flush(flush && !transmits));
         if !transmits {
             row.copy = self.timed(|| link.copy(false));
-            row.used = self.timed(|| link.take());
+            row.used = self.timed(|| link.consume());
         }
         row
     }
@@ -121,15 +124,15 @@ impl Host {
     }
 }
 
-/// What the words of a transfer's data differ by, from place to place: odd, so that none comes again.
-const STRIDE: u64 = 0x9e37_79b9_7f4a_7c15;
+/// Increment between the words of a transfer's data: odd, so that no value repeats.
+const WORD_INCREMENT: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Where the data of a transfer begin, which differ from those of any other.
-fn word(seed: u64, number: u64) -> u64 {
+/// Returns the first word of a transfer's data, which differs from that of any other transfer.
+fn first_word(seed: u64, number: u64) -> u64 {
     mix(seed ^ mix(number + 1))
 }
 
-/// A packet and, where there is one, the buffer that a device would have.
+/// A packet and, if the strategy copies, the buffer that a device would use.
 struct Link {
     bytes: u64,
     packet: Vec<u64>,
@@ -143,8 +146,8 @@ impl Link {
             let mut memory: Vec<u64> = Vec::new();
             memory.try_reserve_exact(words).map_err(|_| {
                 Refusal::new(
-                    format!("{} bytes of memory cannot be had", batch.bytes),
-                    "ask for smaller --bytes",
+                    format!("{} bytes of memory cannot be allocated", batch.bytes),
+                    "choose smaller --bytes",
                 )
             })?;
             memory.resize(words, 0);
@@ -154,23 +157,23 @@ impl Link {
         Ok(Link { bytes, packet: memory()?, buffer: requested.strategy.copies().then(memory).transpose()? })
     }
 
-    /// What stood there before must not be taken for what is to come.
+    /// Overwrites old data, so that they are not mistaken for the next transfer's.
     fn evict(&mut self) {
         self.packet.fill(0x5a5a_5a5a_5a5a_5a5a);
         self.buffer.iter_mut().for_each(|buffer| buffer.fill(0xa5a5_a5a5_a5a5_a5a5));
     }
 
-    fn make(&mut self, seed: u64) {
-        let first = word(seed, 0);
-        // An addition a word beside its store: what is timed is the packet written.
+    fn produce(&mut self, seed: u64) {
+        let first = first_word(seed, 0);
+        // One addition per word with its store, so that the time is that of writing the packet.
         self.packet.iter_mut().fold(first, |next, to| {
             *to = next;
-            next.wrapping_add(STRIDE)
+            next.wrapping_add(WORD_INCREMENT)
         });
         black_box(&mut self.packet);
     }
 
-    fn take(&self) {
+    fn consume(&self) {
         let sum = self.packet.iter().fold(0u64, |sum, word| sum.wrapping_add(*black_box(word)));
         black_box(sum);
     }
@@ -182,29 +185,29 @@ impl Link {
         black_box(to);
     }
 
-    /// Bytes of the device's memory that are not those that were sent.
-    fn wrong(&self, seed: u64) -> u64 {
+    /// Returns the number of bytes in the device's memory that differ from those sent.
+    fn wrong_bytes(&self, seed: u64) -> u64 {
         let found = self.buffer.as_ref().unwrap_or(&self.packet);
-        let first = word(seed, 0);
-        let expected = |at: u64| first.wrapping_add(at.wrapping_mul(STRIDE));
-        let wrong = (0..).zip(found).filter(|(at, found)| **found != expected(*at)).count() as u64;
+        let first = first_word(seed, 0);
+        let expected = |at: u64| first.wrapping_add(at.wrapping_mul(WORD_INCREMENT));
+        let wrong_words = (0..).zip(found).filter(|(at, found)| **found != expected(*at)).count() as u64;
         // The last word may reach beyond the transfer.
-        (8 * wrong).min(self.bytes)
+        (8 * wrong_words).min(self.bytes)
     }
 
     /// Cleans and invalidates every line of the device's memory.
-    fn flush(&mut self, wanted: bool) {
-        if !wanted {
+    fn flush(&mut self, enabled: bool) {
+        if !enabled {
             return;
         }
         let memory = self.buffer.as_mut().unwrap_or(&mut self.packet);
         let bytes = size_of_val(memory.as_slice());
         let start: *mut u8 = memory.as_mut_ptr().cast();
-        for at in (0..bytes).step_by(Cpu::LINE) {
+        for at in (0..bytes).step_by(Cpu::LINE_BYTES) {
             // SAFETY: the byte is one of this memory, which is borrowed here; a flush changes no contents.
             unsafe { Cpu::flush_line(start.wrapping_add(at)) };
         }
-        // One for the whole buffer, as a kernel has it.
+        // One barrier for the whole buffer, as in a kernel.
         Cpu::flush_barrier();
     }
 }
@@ -230,23 +233,23 @@ mod tests {
         for strategy in [Strategy::StreamingCopy, Strategy::ZeroCopy] {
             let mut link = Link::new(&requested(strategy, Direction::ToDevice), &BATCH).unwrap();
             link.evict();
-            link.make(7);
+            link.produce(7);
             if strategy.copies() {
-                assert_eq!(link.wrong(7), 1500, "nothing was copied yet");
+                assert_eq!(link.wrong_bytes(7), 1500, "nothing was copied yet");
             }
             link.copy(true);
-            assert_eq!(link.wrong(7), 0);
-            assert_eq!(link.wrong(8), 1500, "the data of another transfer");
+            assert_eq!(link.wrong_bytes(7), 0);
+            assert_eq!(link.wrong_bytes(8), 1500, "the data of another transfer");
             link.flush(true);
-            assert_eq!(link.wrong(7), 0, "a flush changes nothing");
+            assert_eq!(link.wrong_bytes(7), 0, "a flush changes nothing");
         }
     }
 
     #[test]
     fn without_the_driver_copies_are_told_and_the_rest_is_refused_with_what_would_help() {
         let mut host = host();
-        if matches!(host.driver, Presence::There(_)) {
-            println!("skipped: the driver is there");
+        if matches!(host.driver, Presence::Available(_)) {
+            println!("skipped: the driver is loaded");
             return;
         }
         for &direction in Direction::ALL {
@@ -263,7 +266,7 @@ mod tests {
                 assert_eq!((channel.engine, rows.len()), (Engine::Nothing, 4));
                 assert!(rows.iter().all(|r| r.unproven && r.wrong == 0 && r.copy > 0));
             } else {
-                assert!(known.is_err(), "nobody knows whether caches see a device");
+                assert!(known.is_err(), "whether caches snoop a device is unknown");
             }
         }
     }

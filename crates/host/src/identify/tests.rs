@@ -17,7 +17,7 @@ fn caches_of_the_pinned_cpu_and_of_cpu_0() {
     assert_eq!(value("sysfs.cpu3.cache.index0.size"), Some(FactValue::Text("64K".into())));
     assert_eq!(value("sysfs.cpu0.cache.index0.size"), Some(FactValue::Text("48K".into())));
     assert_eq!(value("acpi.pptt"), Some(FactValue::Bytes(b"PPTT".into())));
-    assert_eq!(value("devicetree.blob"), None, "what cannot be walked is not told");
+    assert_eq!(value("devicetree.blob"), None, "a tree that cannot be parsed is not reported");
     assert!(!all.iter().any(|f| f.name.contains("uevent")));
-    assert_eq!(facts(&root, 0).iter().filter(|f| f.name.starts_with("sysfs.")).count(), 1, "told once");
+    assert_eq!(facts(&root, 0).iter().filter(|f| f.name.starts_with("sysfs.")).count(), 1, "reported once");
 }

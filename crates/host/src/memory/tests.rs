@@ -30,12 +30,12 @@ fn the_ceiling_is_read_again_before_more_is_taken() {
     memory.map(&request(8 * MIB, Pages::Base)).expect("8 of 32 MiB");
     let taken = memory.populated();
     assert!(taken >= 8 * MIB);
-    // Somebody else takes all the rest.
+    // Another process takes all remaining memory.
     fixture::write(directory.path(), "/proc/meminfo", meminfo(0).as_bytes());
     let refusal = memory.map(&request(16 * MIB, Pages::Base)).expect_err("no more room");
     assert!(refusal.reason.contains("MemAvailable"), "{refusal:?}");
-    assert!(refusal.reason.contains(&format!("{} bytes may be had", taken / 2)), "{refusal:?}");
-    assert!(memory.map(&request(8 * MIB, Pages::Base)).is_ok(), "what is there is used again");
+    assert!(refusal.reason.contains(&format!("{} bytes are available", taken / 2)), "{refusal:?}");
+    assert!(memory.map(&request(8 * MIB, Pages::Base)).is_ok(), "populated memory is used again");
 }
 
 #[test]
@@ -51,12 +51,12 @@ fn a_group_limits_and_is_named() {
     assert!(memory.map(&request(MIB, Pages::Base)).is_ok());
     let refusal = memory.map(&request(3 * MIB, Pages::Base)).expect_err("more than half of the group's");
     assert!(refusal.reason.contains("own control group (memory.max"), "{refusal:?}");
-    assert!(!refusal.reason.contains("box"), "a refusal stands in the record, and a path names its owner");
+    assert!(!refusal.reason.contains("box"), "a refusal is recorded, and a path names its owner");
 }
 
 #[test]
 fn huge_pages_that_were_not_got_are_refused_and_given_back() {
-    // The kernel may well hand out huge pages here; this smaps says otherwise.
+    // The kernel may provide huge pages here; this smaps reports none.
     let (_keep, root) =
         fixture::root(&[("/proc/meminfo", &meminfo(512 * MIB)), PMD, ("/proc/self/smaps", "")]);
     let mut memory = open(&root);
@@ -64,7 +64,7 @@ fn huge_pages_that_were_not_got_are_refused_and_given_back() {
     assert!(refusal.reason.contains("0 of 2048 KiB"), "{refusal:?}");
     assert!(refusal.remedy.contains("transparent_hugepage/enabled"), "{refusal:?}");
     assert_eq!(memory.populated(), 0);
-    assert!(memory.cell(memory.half()).is_none(), "nothing is mapped by a refused wish");
+    assert!(memory.cell(memory.half()).is_none(), "nothing is mapped by a refused request");
 }
 
 #[test]

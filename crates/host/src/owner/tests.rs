@@ -1,7 +1,7 @@
 use super::*;
 use crate::fixture;
 
-/// `/proc/PID/stat`, its name as unkind as names may be.
+/// `/proc/PID/stat`, with a name that is hard to parse.
 pub(crate) fn stat(state: &str, start: u64) -> String {
     let before: Vec<String> = (4..=21).map(|n| n.to_string()).collect();
     format!("12 (a) R (b) {state} {} {start} 23 24\n", before.join(" "))

@@ -28,10 +28,10 @@ fn injected_pages_are_multiples() {
 
 #[test]
 fn the_chosen_word() {
-    assert_eq!(chosen("always [madvise] never"), Some("madvise"));
-    assert_eq!(chosen("always madvise [never]"), Some("never"));
-    assert_eq!(chosen("broken ["), None);
-    assert_eq!(chosen(""), None);
+    assert_eq!(selected("always [madvise] never"), Some("madvise"));
+    assert_eq!(selected("always madvise [never]"), Some("never"));
+    assert_eq!(selected("broken ["), None);
+    assert_eq!(selected(""), None);
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn a_page_of_zeros_is_present_and_nobodys_own() {
     assert!(shared(&[PRESENT; 3]).expect("hidden frames").contains("hidden"));
     for (words, why) in [
         ([PRESENT | 7, PRESENT | 8], "more than one frame"),
-        ([PRESENT | OWN, PRESENT], "1 of 2 pages that are only read have frames of their own"),
+        ([PRESENT | OWN, PRESENT], "1 of 2 pages that are only read have separate frames"),
         ([PRESENT | 7, 0], "1 of 2 pages that were read are not present"),
     ] {
         let reported = shared(&words).expect_err(why);

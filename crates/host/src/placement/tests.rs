@@ -40,7 +40,7 @@ fn widening_stays_in_its_limit() {
     assert_eq!(widen(&(5000..u64::MAX), 4096, u64::MAX), 4096..u64::MAX);
 }
 
-/// The same sequences on each run; the seed has no meaning.
+/// The same sequences in each run; the seed has no meaning.
 fn fixed() -> ProptestConfig {
     ProptestConfig {
         cases: 2000,
@@ -61,7 +61,7 @@ fn removing_nothing_cuts_nothing() {
 proptest::proptest! {
     #![proptest_config(fixed())]
 
-    /// Against a set of bits.
+    /// Compares the ranges with a set of bits.
     #[test]
     fn ranges_agree_with_a_naive_set(steps in proptest::collection::vec((0u64..64, 0u64..16, proptest::bool::ANY), 1..40)) {
         let mut ranges = Ranges::default();

@@ -23,10 +23,10 @@ fn a_cpu_that_is_not_allowed_is_refused_with_the_ones_that_are() {
 
 #[test]
 fn an_unexpected_parent_is_refused() {
-    // The check comes first; the signal itself is left alone by expecting an impossible parent. (PID 0
-    // means "outside this namespace", which a test's parent is not.)
+    // The check comes first; an impossible expected parent prevents the signal. (PID 0 means "outside this
+    // namespace", which a test's parent is not.)
     let own = std::process::id();
-    let refusal = die_with_parent(Some(own)).expect_err("nobody is one's own parent");
+    let refusal = die_with_parent(Some(own)).expect_err("a process is not its own parent");
     assert!(refusal.reason.contains("gone"), "{refusal:?}");
     rustix::process::set_parent_process_death_signal(None).expect("taken back for the other tests");
 }

@@ -32,7 +32,7 @@ fn what_is_left_is_removed_and_what_is_done_is_left_alone() {
         said("sing", "fathom.2"),
         Vec::new(),
     ] {
-        obey(&line, &mut held);
+        handle_line(&line, &mut held);
     }
     assert_eq!(held.len(), 3);
     remove_all(held).expect("they go; the last was never there");

@@ -34,7 +34,7 @@ fn short_host_names_blank_nothing() {
     assert_eq!(command_line("", "host"), "");
 }
 
-/// A flattened devicetree of one node with the given properties.
+/// Returns a flattened devicetree of one node with the given properties.
 fn tree(properties: &[(&str, &[u8])]) -> Vec<u8> {
     let (mut body, mut names) = (Vec::new(), Vec::new());
     let put = |body: &mut Vec<u8>, word: u32| body.extend(word.to_be_bytes());
@@ -86,7 +86,7 @@ fn broken_trees_are_not_told() {
     for cut in 0..whole.len() {
         assert_eq!(devicetree(&mut whole[..cut].to_vec()), None, "cut at {cut}");
     }
-    // Every byte of the header and of the structure damaged in turn: an answer, never a panic.
+    // Every byte of the header and of the structure is damaged in turn: no panic.
     for at in 0..whole.len() {
         for value in [0, 0x7f, 0xff] {
             let mut bad = whole.clone();

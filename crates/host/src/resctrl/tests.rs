@@ -4,7 +4,7 @@ use crate::owner::tests::stat;
 
 const MOUNTS: &str = "proc /proc proc rw 0 0\nresctrl /sys/fs/resctrl resctrl rw,relatime 0 0\n";
 
-/// As a server of two sockets has it (Linux, Documentation/filesystems/resctrl.rst).
+/// As on a server with two sockets (Linux, Documentation/filesystems/resctrl.rst).
 const SERVER: [(&str, &str); 8] = [
     ("/proc/self/mounts", MOUNTS),
     ("/sys/fs/resctrl/schemata", "    MB:0=100;1=100\n    L3:0=fffff;1=fffff\n    L2:0=ff;1=ff;2=ff\n"),
@@ -16,7 +16,7 @@ const SERVER: [(&str, &str); 8] = [
     ("/sys/fs/resctrl/info/last_cmd_status", "mask f00 has non-consecutive 1-bits\n"),
 ];
 
-/// Who is told of a group is told before it is there.
+/// The group is registered before it is created.
 fn unseen(path: &Path) -> Result<(), Refusal> {
     assert!(!path.exists(), "{}", path.display());
     Ok(())
@@ -25,7 +25,7 @@ fn unseen(path: &Path) -> Result<(), Refusal> {
 #[test]
 fn the_least_share_is_the_fewest_bits_of_each_cache_in_each_domain() {
     let (_keep, root) = fixture::root(&SERVER);
-    let place = found(&root).expect("it is mounted");
+    let place = mount_point(&root).expect("it is mounted");
     let share = share(&root, &place).expect("a share");
     assert_eq!(share.schemata, ["L3:0=3;1=3\n", "L2:0=1;1=1;2=1\n"]);
     assert_eq!(share.reported, "L3 2 of 20 parts, L2 1 of 8 parts");
@@ -41,7 +41,7 @@ fn a_machine_that_partitions_no_cache_is_refused() {
     ];
     for files in [&bandwidth[..], &nonsense[..]] {
         let (_keep, root) = fixture::root(files);
-        let refusal = Group::make(&root, unseen).err().expect("nothing to partition");
+        let refusal = Group::create(&root, unseen).err().expect("nothing to partition");
         assert!(refusal.reason.contains("no cache can be partitioned"), "{refusal:?}");
         assert!(refusal.remedy.contains("CAT"), "{refusal:?}");
     }
@@ -52,24 +52,24 @@ fn a_group_gets_its_share_and_its_processes() {
     let (keep, _root) = fixture::root(&SERVER);
     let path = keep.path().join("sys/fs/resctrl/group");
     std::fs::create_dir(&path).expect("a directory");
-    // The kernel makes these with the directory.
+    // The kernel creates these with the directory.
     for file in ["schemata", "tasks"] {
         File::create(path.join(file)).expect("a file");
     }
     let group = Group { path: path.clone(), share: String::new(), _mount: None };
-    group.take(std::process::id()).expect("this process");
+    group.add_process(std::process::id()).expect("this process");
     let written = std::fs::read_to_string(path.join("tasks")).expect("its tasks");
     assert!(written.parse::<u32>().is_ok(), "{written}");
-    let refusal = group.take(u32::MAX).expect_err("no such process");
+    let refusal = group.add_process(u32::MAX).expect_err("no such process");
     assert!(refusal.reason.contains("list the threads"), "{refusal:?}");
 }
 
 #[test]
 fn a_group_whose_files_the_kernel_does_not_make_is_removed_again_and_told() {
     let (keep, root) = fixture::root(&SERVER);
-    let refusal = Group::make(&root, unseen).err().expect("no schemata in a plain directory");
+    let refusal = Group::create(&root, unseen).err().expect("no schemata in a plain directory");
     assert!(refusal.reason.contains("L3:0=3;1=3"), "{refusal:?}");
-    assert!(refusal.reason.contains("non-consecutive"), "what the kernel says: {refusal:?}");
+    assert!(refusal.reason.contains("non-consecutive"), "the reason of the kernel: {refusal:?}");
     assert!(!refusal.remedy.is_empty());
     let left = root.names("/sys/fs/resctrl");
     assert!(left.iter().all(|name| !name.starts_with("fathom.")), "{left:?}");
@@ -84,15 +84,15 @@ fn groups_of_the_dead_are_removed_and_no_others() {
     for name in ["fathom.12.777.0", "fathom.12.5.0", "fathom.99.5.1", "another"] {
         std::fs::create_dir(keep.path().join("sys/fs/resctrl").join(name)).expect("a directory");
     }
-    assert_eq!(sweep(&root), ["fathom.12.5.0", "fathom.99.5.1"]);
-    assert!(sweep(&root).is_empty());
+    assert_eq!(remove_stale(&root), ["fathom.12.5.0", "fathom.99.5.1"]);
+    assert!(remove_stale(&root).is_empty());
     let left = root.names("/sys/fs/resctrl");
     assert!(left.contains(&"fathom.12.777.0".to_owned()) && left.contains(&"another".to_owned()), "{left:?}");
 }
 
 #[test]
 fn this_machine_partitions_a_cache_or_says_why_not() {
-    match Group::make(&Root::system(), unseen) {
+    match Group::create(&Root::system(), unseen) {
         Ok(group) => {
             let path = group.path().to_owned();
             assert!(path.join("tasks").exists() && !group.share.is_empty());

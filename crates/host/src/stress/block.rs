@@ -1,4 +1,4 @@
-//! Anonymous memory that is mapped and unmapped by itself, whatever C library is below.
+//! Anonymous memory that is mapped and unmapped directly, independent of the C library.
 
 use std::io;
 use std::ops::Range;
@@ -13,11 +13,11 @@ pub(crate) struct Block {
 // SAFETY: a `Block` owns its mapping as a `Vec` owns its memory: nothing else knows the address.
 unsafe impl Send for Block {}
 
-/// What is written, as `stress` writes it.
-pub(crate) const MARK: u8 = b'Z';
+/// Byte that is written, as in `stress`.
+pub(crate) const MARK_BYTE: u8 = b'Z';
 
 impl Block {
-    /// Maps at least one page and at most what a slice may span. Nothing of it is there before it is touched.
+    /// Maps at least one page and at most what a slice may span. Its pages are allocated when they are touched.
     pub(crate) fn map(bytes: usize) -> io::Result<Block> {
         if isize::try_from(bytes).is_err() {
             return Err(io::Error::from_raw_os_error(libc::ENOMEM));
@@ -40,24 +40,24 @@ impl Block {
         }
     }
 
-    /// Keeps the kernel from making huge pages of it. A kernel that knows none has none to keep from.
+    /// Forbids huge pages in it. A kernel without huge pages rejects the advice, which is harmless.
     pub(crate) fn base_pages(&self) {
         self.advise(0..self.bytes, libc::MADV_NOHUGEPAGE);
     }
 
-    /// Gives memory back: the next touch faults and finds zeros. Whole pages of the range.
-    pub(crate) fn give_back(&mut self, range: Range<usize>) {
+    /// Returns whole pages of the range to the system: the next touch faults and finds zeros.
+    pub(crate) fn release(&mut self, range: Range<usize>) {
         self.advise(range, libc::MADV_DONTNEED);
     }
 
     fn advise(&self, range: Range<usize>, advice: i32) {
         let (from, until) = (range.start.min(self.bytes), range.end.min(self.bytes));
-        // SAFETY: the range lies inside this mapping. Neither advice changes more than what its bytes hold, and
-        // that to zeros, and the caller of for that has the block exclusively.
+        // SAFETY: the range is inside this mapping. The advices change its contents at most, to zeros, and the caller
+        // of that advice has exclusive access.
         unsafe { libc::madvise(self.start.as_ptr().add(from).cast(), until.saturating_sub(from), advice) };
     }
 
-    /// Its whole words.
+    /// Returns its whole words.
     pub(crate) fn words(&mut self) -> &mut [u64] {
         // SAFETY: the mapping is page-aligned, readable, writable, holds initialised bytes (zeros at first), and
         // lives as long as the block, which is borrowed exclusively.
@@ -68,22 +68,22 @@ impl Block {
     pub(crate) fn mark(&mut self, range: Range<usize>, stride: usize) {
         for at in (range.start..range.end.min(self.bytes)).step_by(stride.max(1)) {
             // SAFETY: `at` is below the mapping's length.
-            unsafe { self.start.as_ptr().add(at).write_volatile(MARK) };
+            unsafe { self.start.as_ptr().add(at).write_volatile(MARK_BYTE) };
         }
     }
 
-    /// Are these bytes what was written?
-    pub(crate) fn marked(&self, range: Range<usize>, stride: usize) -> bool {
+    /// Returns whether these bytes have the written value.
+    pub(crate) fn has_marks(&self, range: Range<usize>, stride: usize) -> bool {
         (range.start..range.end.min(self.bytes)).step_by(stride.max(1)).all(|at| {
             // SAFETY: `at` is below the mapping's length.
-            unsafe { self.start.as_ptr().add(at).read_volatile() == MARK }
+            unsafe { self.start.as_ptr().add(at).read_volatile() == MARK_BYTE }
         })
     }
 }
 
 impl Drop for Block {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this block's own, and nothing borrows from it any more.
+        // SAFETY: the mapping belongs to this block alone, and nothing borrows from it any more.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }

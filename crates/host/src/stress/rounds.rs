@@ -1,4 +1,4 @@
-//! What a worker does, round after round, in memory and on the CPU.
+//! Work of each stressor, in rounds, in memory and on the CPU.
 
 use std::hint::black_box;
 use std::io;
@@ -15,16 +15,16 @@ use super::slots::{Slot, Tally};
 use super::task::{Rounds, Stage, WorkerError, WorkerOptions};
 use crate::process::set_affinity;
 
-/// The unit of lines in what is told, bytes: the line of every core that Fathom is built for but the ARM1176.
-pub(crate) const LINE: u64 = 64;
-/// Words of a line.
-const WORDS: usize = 8;
-/// What is done between two looks at the counts, bytes of memory: nothing that takes longer than a millisecond.
-const PIECE: usize = 256 << 10;
-/// Touches between two such looks: a page fault takes about a microsecond.
-const TOUCHES: usize = 1024;
+/// Unit of reported lines, bytes: the line of every core that Fathom supports except the ARM1176.
+pub(crate) const LINE_BYTES: u64 = 64;
+/// Words per line.
+const LINE_WORDS: usize = 8;
+/// Work between two updates of the counts, bytes of memory: less than a millisecond.
+const PIECE_BYTES: usize = 256 << 10;
+/// Touches between two such updates: a page fault takes about a microsecond.
+const PIECE_TOUCHES: usize = 1024;
 
-/// Takes what the work needs: afterwards nothing more can be refused but what is taken again in each round.
+/// Allocates everything that the work needs. Afterwards only what is allocated in each round can fail.
 pub(crate) fn prepare(options: &WorkerOptions) -> Result<Box<dyn Rounds>, WorkerError> {
     let stressor = options.stressor;
     let bytes = usize::try_from(stressor.bytes).map_err(|_| memory(io::ErrorKind::OutOfMemory.into()))?;
@@ -33,12 +33,12 @@ pub(crate) fn prepare(options: &WorkerOptions) -> Result<Box<dyn Rounds>, Worker
         Stress::Cpu => Box::new(Cpu(0x9e37_79b9_7f4a_7c15)),
         Stress::Io => Box::new(Io),
         Stress::Disk => Box::new(Disk::open(&options.directory, stressor.bytes)?),
-        Stress::Vm | Stress::Malloc => Box::new(Vm::new(&stressor, bytes, page)?.settled()?),
-        Stress::Read => Box::new(Read(touched(bytes, page)?)),
-        Stress::Write => Box::new(Write(touched(bytes, page)?, 0)),
-        Stress::Copy => Box::new(Copy(touched(bytes, page)?)),
+        Stress::Vm | Stress::Malloc => Box::new(Vm::new(&stressor, bytes, page)?.warmed_up()?),
+        Stress::Read => Box::new(Read(touched_block(bytes, page)?)),
+        Stress::Write => Box::new(Write(touched_block(bytes, page)?, 0)),
+        Stress::Copy => Box::new(Copy(touched_block(bytes, page)?)),
         Stress::Chase => Box::new(Chase { block: cycle(bytes)?, at: 0 }),
-        Stress::Pages => Box::new(Pages { block: touched(bytes, page)?, page, sum: 0 }),
+        Stress::Pages => Box::new(Pages { block: touched_block(bytes, page)?, page, sum: 0 }),
         Stress::Fault => {
             let block = Block::map(bytes).map_err(memory)?;
             block.base_pages();
@@ -52,31 +52,30 @@ fn memory(error: io::Error) -> WorkerError {
     WorkerError::new(Stage::Memory, &error)
 }
 
-/// Lines of `bytes` bytes that lie together.
+/// Returns the number of lines in `bytes` contiguous bytes.
 fn lines(bytes: usize) -> u64 {
-    (bytes as u64).div_ceil(LINE)
+    (bytes as u64).div_ceil(LINE_BYTES)
 }
 
-/// A block of base pages each of which is there and holds something of its own: memory that was never written to is
-/// one page of zeros.
-fn touched(bytes: usize, page: usize) -> Result<Block, WorkerError> {
+/// Returns a block of base pages, all allocated and written: memory that was never written is one zero page.
+fn touched_block(bytes: usize, page: usize) -> Result<Block, WorkerError> {
     let mut block = Block::map(bytes).map_err(memory)?;
     block.base_pages();
     block.mark(0..bytes, page);
     Ok(block)
 }
 
-/// A block whose lines are one random cycle: the first word of each names the next one's place.
+/// Returns a block whose lines are one random cycle: the first word of each is the index of the next.
 fn cycle(bytes: usize) -> Result<Block, WorkerError> {
     let mut block = Block::map(bytes).map_err(memory)?;
     let words = block.words();
-    let count = words.len() / WORDS;
-    (0..count).for_each(|line| words[line * WORDS] = (line * WORDS) as u64);
-    // Sattolo's algorithm ("An algorithm to generate a random cyclic permutation", 1986): exchanged only with
-    // those before it, the lines end as one cycle.
+    let count = words.len() / LINE_WORDS;
+    (0..count).for_each(|line| words[line * LINE_WORDS] = (line * LINE_WORDS) as u64);
+    // Sattolo's algorithm ("An algorithm to generate a random cyclic permutation", 1986): each line is swapped only
+    // with an earlier one, which yields a single cycle.
     let mut random = 0x2545_f491_4f6c_dd1d;
     for line in (1..count).rev() {
-        words.swap(line * WORDS, (next(&mut random) % line as u64) as usize * WORDS);
+        words.swap(line * LINE_WORDS, (next(&mut random) % line as u64) as usize * LINE_WORDS);
     }
     Ok(block)
 }
@@ -98,7 +97,7 @@ impl Rounds for Cpu {
         for _ in 0..roots {
             black_box((black_box(next(&mut self.0)) as f64).sqrt());
         }
-        tally.passes(roots);
+        tally.count_passes(roots);
         Ok(())
     }
 }
@@ -109,12 +108,12 @@ struct Io;
 impl Rounds for Io {
     fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError> {
         rustix::fs::sync();
-        tally.passes(1);
+        tally.count_passes(1);
         Ok(())
     }
 }
 
-/// `stress --vm`: as its text says, or as its `malloc` does.
+/// `stress --vm`: with a mapping per round, or with its `malloc`.
 struct Vm {
     bytes: usize,
     stride: usize,
@@ -123,78 +122,79 @@ struct Vm {
 }
 
 enum Source {
-    /// A mapping each round, or one forever.
-    Maps(Option<Block>),
+    /// A mapping per round, or one forever.
+    Mapping(Option<Block>),
     /// glibc's allocator.
-    Mallocs(Allocator),
+    Malloc(Allocator),
 }
 
 impl Vm {
     fn new(stressor: &Stressor, bytes: usize, page: usize) -> Result<Vm, WorkerError> {
-        // What cannot be had at all is known before anything runs.
+        // An allocation that can never succeed fails before anything runs.
         drop(Block::map(bytes).map_err(memory)?);
         let source = match stressor.kind {
-            Stress::Malloc => Source::Mallocs(Allocator::new(bytes, page)),
-            _ => Source::Maps(None),
+            Stress::Malloc => Source::Malloc(Allocator::new(bytes, page)),
+            _ => Source::Mapping(None),
         };
         let stride = usize::try_from(stressor.stride).unwrap_or(bytes);
         Ok(Vm { bytes, stride, mode: stressor.mode, source })
     }
 
-    /// With the rounds behind it in which a block that stays faults for the first time: who runs `stress` for minutes
-    /// does not see them, and a trial of a second would see little else. (glibc's heap takes two, `allocator.rs`.)
-    fn settled(mut self) -> Result<Vm, WorkerError> {
-        let stays = match (&mut self.source, self.mode) {
+    /// Runs the rounds in which a block that stays faults for the first time. `stress` usually runs for minutes,
+    /// where they do not matter; a trial of a second would measure little else. (glibc's heap takes two,
+    /// `allocator.rs`.)
+    fn warmed_up(mut self) -> Result<Vm, WorkerError> {
+        let is_kept = match (&mut self.source, self.mode) {
             (_, BlockMode::Kept) => true,
-            (Source::Maps(_), _) => false,
-            // In the first of the two it is enough to be freed.
-            (Source::Mallocs(allocator), _) => {
+            (Source::Mapping(_), _) => false,
+            // The first of the two only has to be freed.
+            (Source::Malloc(allocator), _) => {
                 allocator.allocate().map_err(memory)?;
                 allocator.free();
-                allocator.keeps()
+                allocator.is_on_heap()
             }
         };
-        if stays {
-            self.once(&mut Tally::new(&Slot::default()), Duration::ZERO)?;
+        if is_kept {
+            self.run_round(&mut Tally::new(&Slot::default()), Duration::ZERO)?;
         }
         Ok(self)
     }
 
-    /// A round, with a sleep in its middle.
-    fn once(&mut self, tally: &mut Tally<'_>, sleep: Duration) -> Result<(), WorkerError> {
+    /// Runs one round, with a sleep in its middle.
+    fn run_round(&mut self, tally: &mut Tally<'_>, sleep: Duration) -> Result<(), WorkerError> {
         let block = match &mut self.source {
-            Source::Maps(Some(block)) => block,
-            Source::Maps(none) => none.insert(Block::map(self.bytes).map_err(memory)?),
-            Source::Mallocs(allocator) => allocator.allocate().map_err(memory)?,
+            Source::Mapping(Some(block)) => block,
+            Source::Mapping(none) => none.insert(Block::map(self.bytes).map_err(memory)?),
+            Source::Malloc(allocator) => allocator.allocate().map_err(memory)?,
         };
-        let piece = TOUCHES.saturating_mul(self.stride);
-        // One byte a touch; strides below a line touch each line often, and it is counted once.
-        let tell = |tally: &mut Tally<'_>, from: usize| {
+        let piece = PIECE_TOUCHES.saturating_mul(self.stride);
+        // One byte per touch. Strides below a line touch each line several times, but it is counted once.
+        let count_piece = |tally: &mut Tally<'_>, from: usize| {
             let piece = piece.min(self.bytes - from);
             let touches = piece.div_ceil(self.stride) as u64;
-            tally.touched(lines(piece).min(touches), touches);
+            tally.count_lines(lines(piece).min(touches), touches);
         };
         for from in (0..self.bytes).step_by(piece) {
             block.mark(from..from.saturating_add(piece).min(self.bytes), self.stride);
-            tell(tally, from);
+            count_piece(tally, from);
         }
         if !sleep.is_zero() {
-            tally.tell();
+            tally.publish();
             std::thread::sleep(sleep);
         }
         for from in (0..self.bytes).step_by(piece) {
-            if !block.marked(from..from.saturating_add(piece).min(self.bytes), self.stride) {
+            if !block.has_marks(from..from.saturating_add(piece).min(self.bytes), self.stride) {
                 return Err(WorkerError { stage: Stage::ReadBack, errno: 0 });
             }
-            tell(tally, from);
+            count_piece(tally, from);
         }
         if self.mode != BlockMode::Kept {
             match &mut self.source {
-                Source::Maps(block) => drop(block.take()),
-                Source::Mallocs(allocator) => allocator.free(),
+                Source::Mapping(block) => drop(block.take()),
+                Source::Malloc(allocator) => allocator.free(),
             }
         }
-        tally.pass();
+        tally.count_pass();
         Ok(())
     }
 }
@@ -205,7 +205,7 @@ impl Rounds for Vm {
             BlockMode::Hold(seconds) => Duration::from_secs(seconds),
             BlockMode::Free | BlockMode::Kept => Duration::ZERO,
         };
-        self.once(tally, sleep)
+        self.run_round(tally, sleep)
     }
 }
 
@@ -213,12 +213,12 @@ struct Read(Block);
 
 impl Rounds for Read {
     fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError> {
-        for piece in self.0.words().chunks(PIECE / 8) {
+        for piece in self.0.words().chunks(PIECE_BYTES / 8) {
             let sum = black_box(piece).iter().fold(0, |sum: u64, word| sum.wrapping_add(*word));
             black_box(sum);
-            tally.touched(lines(size_of_val(piece)), size_of_val(piece) as u64);
+            tally.count_lines(lines(size_of_val(piece)), size_of_val(piece) as u64);
         }
-        tally.pass();
+        tally.count_pass();
         Ok(())
     }
 }
@@ -228,12 +228,12 @@ struct Write(Block, u64);
 impl Rounds for Write {
     fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError> {
         self.1 += 1;
-        for piece in self.0.words().chunks_mut(PIECE / 8) {
+        for piece in self.0.words().chunks_mut(PIECE_BYTES / 8) {
             piece.fill(black_box(self.1));
             black_box(&mut *piece);
-            tally.touched(lines(size_of_val(piece)), size_of_val(piece) as u64);
+            tally.count_lines(lines(size_of_val(piece)), size_of_val(piece) as u64);
         }
-        tally.pass();
+        tally.count_pass();
         Ok(())
     }
 }
@@ -245,13 +245,13 @@ impl Rounds for Copy {
         let words = self.0.words();
         let half = words.len() / 2;
         let (from, to) = words.split_at_mut(half);
-        for (from, to) in from.chunks(PIECE / 16).zip(to.chunks_mut(PIECE / 16)) {
+        for (from, to) in from.chunks(PIECE_BYTES / 16).zip(to.chunks_mut(PIECE_BYTES / 16)) {
             to[..from.len()].copy_from_slice(black_box(from));
             black_box(&mut *to);
-            // Read here and written there.
-            tally.touched(2 * lines(size_of_val(from)), 2 * size_of_val(from) as u64);
+            // One half is read and the other is written.
+            tally.count_lines(2 * lines(size_of_val(from)), 2 * size_of_val(from) as u64);
         }
-        tally.pass();
+        tally.count_pass();
         Ok(())
     }
 }
@@ -264,17 +264,17 @@ struct Chase {
 impl Rounds for Chase {
     fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError> {
         let words = self.block.words();
-        let mut left = words.len() / WORDS;
+        let mut left = words.len() / LINE_WORDS;
         while left > 0 {
-            let loads = left.min(TOUCHES);
+            let loads = left.min(PIECE_TOUCHES);
             for _ in 0..loads {
                 self.at = words[self.at] as usize;
             }
             black_box(self.at);
-            tally.touched(loads as u64, 8 * loads as u64);
+            tally.count_lines(loads as u64, 8 * loads as u64);
             left -= loads;
         }
-        tally.pass();
+        tally.count_pass();
         Ok(())
     }
 }
@@ -289,18 +289,18 @@ impl Rounds for Pages {
     fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError> {
         let page = self.page / 8;
         let words = self.block.words();
-        for (nth, pages) in words.chunks(TOUCHES * page).enumerate() {
+        for (nth, pages) in words.chunks(PIECE_TOUCHES * page).enumerate() {
             let pages = black_box(pages);
             let count = pages.len() / page;
             for at in 0..count {
-                // Another line of each page, so that they do not all fall into one set of each cache.
-                let line = (nth * TOUCHES + at) % (page / WORDS);
-                self.sum = self.sum.wrapping_add(pages[at * page + line * WORDS]);
+                // A different line of each page, so that they are not all in one set of each cache.
+                let line = (nth * PIECE_TOUCHES + at) % (page / LINE_WORDS);
+                self.sum = self.sum.wrapping_add(pages[at * page + line * LINE_WORDS]);
             }
             black_box(self.sum);
-            tally.touched(count as u64, 8 * count as u64);
+            tally.count_lines(count as u64, 8 * count as u64);
         }
-        tally.pass();
+        tally.count_pass();
         Ok(())
     }
 }
@@ -313,21 +313,21 @@ struct Fault {
 
 impl Rounds for Fault {
     fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError> {
-        // In pieces, so that the memory taken is one piece and the mapping stays.
-        let piece = PIECE.max(self.page);
+        // In pieces, so that only one piece of memory is taken at a time and the mapping stays.
+        let piece = PIECE_BYTES.max(self.page);
         for from in (0..self.bytes).step_by(piece) {
             let range = from..(from + piece).min(self.bytes);
             let touches = range.len().div_ceil(self.page) as u64;
             self.block.mark(range.clone(), self.page);
-            self.block.give_back(range);
-            tally.touched(touches, touches);
+            self.block.release(range);
+            tally.count_lines(touches, touches);
         }
-        tally.pass();
+        tally.count_pass();
         Ok(())
     }
 }
 
-/// Two threads of one process on two CPUs: what one unmaps, the other's CPU has to forget.
+/// Two threads of one process on two CPUs: an unmap by one requires a TLB shootdown on the other's CPU.
 struct Unmap {
     bytes: usize,
     ended: Arc<AtomicBool>,
@@ -340,7 +340,7 @@ impl Unmap {
         let spin = move || {
             if let Some(placement) = placement {
                 if placement.idle {
-                    crate::quiet::idle();
+                    crate::rt_priority::set_idle();
                 }
                 let _ = set_affinity(&[placement.cpu]);
             }
@@ -364,9 +364,9 @@ impl Rounds for Unmap {
     fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError> {
         let mut page = Block::map(self.bytes).map_err(memory)?;
         page.mark(0..self.bytes, self.bytes);
-        tally.touched(1, 1);
+        tally.count_lines(1, 1);
         drop(page);
-        tally.pass();
+        tally.count_pass();
         Ok(())
     }
 }

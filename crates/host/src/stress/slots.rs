@@ -1,8 +1,8 @@
-//! What the workers count, in memory that they share with the probe.
+//! Counts of the workers, in memory shared with the probe.
 //!
-//! The memory is a file without a name (memfd), the worker's standard input, so that nothing of it outlives the
-//! processes. One slot a worker, which it alone writes, and one in front that the probe writes: the gate behind which
-//! all wait until the last is ready.
+//! The memory is a file without a name (memfd), passed as the worker's standard input, so that nothing of it outlives
+//! the processes. Each worker has one slot, which it alone writes. The first slot, written by the probe, is the gate
+//! at which all wait until the last is ready.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,16 +12,16 @@ use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fstat, ftruncate, memfd_create};
 use rustix::thread::futex;
 
-/// The process has not come that far.
+/// The worker has not prepared yet.
 pub(crate) const STARTED: u32 = 0;
-/// It has its memory and its file, and waits. Of the gate: it is open.
+/// The worker has its memory and its file, and waits. Of the gate: it is open.
 pub(crate) const READY: u32 = 1;
-/// It works.
+/// The worker is working.
 pub(crate) const WORKING: u32 = 2;
-/// It cannot; `stage` and `errno` say why.
+/// The worker failed; `stage` and `errno` contain the reason.
 pub(crate) const FAILED: u32 = 3;
 
-/// One worker's; on lines of its own, so that counting disturbs no other worker.
+/// Slot of one worker, on separate lines, so that counting does not disturb other workers.
 #[repr(C, align(128))]
 #[derive(Default)]
 pub(crate) struct Slot {
@@ -34,24 +34,24 @@ pub(crate) struct Slot {
     pub(crate) bytes: AtomicU64,
 }
 
-/// The slots: the gate, then one a worker.
+/// The slots: the gate, then one per worker.
 pub(crate) struct Slots {
     start: NonNull<Slot>,
     count: usize,
 }
 
 impl Slots {
-    /// New ones, closed, and the file that they are in.
+    /// Creates closed slots, and returns them with their file.
     pub(crate) fn new(workers: usize) -> io::Result<(Slots, OwnedFd)> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = memfd_create("fathom-slots", flags)?;
         ftruncate(&file, ((workers + 1) * size_of::<Slot>()) as u64)?;
-        // What is mapped must not be cut off by any of those who hold the file.
+        // No process that has the file may shrink the mapping.
         fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
         Ok((Slots::of(&file)?, file))
     }
 
-    /// Those in a file.
+    /// Maps the slots in a file.
     pub(crate) fn of(file: impl AsFd) -> io::Result<Slots> {
         let bytes = usize::try_from(fstat(&file)?.st_size).unwrap_or(0);
         let count = bytes / size_of::<Slot>();
@@ -74,26 +74,26 @@ impl Slots {
     }
 
     fn all(&self) -> &[Slot] {
-        // SAFETY: the mapping is page-aligned and `count` slots long, the file is sealed against shrinking, and lives
-        // as long as this. A slot is atomics alone, for which any bytes are valid, and which other processes may
-        // change at any time.
+        // SAFETY: the mapping is page-aligned and `count` slots long, the file is sealed against shrinking, and the
+        // mapping lives as long as this. A slot contains only atomics, for which any bytes are valid, and which other
+        // processes may change at any time.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.count) }
     }
 
-    /// The workers' slots, in their order.
+    /// Returns the workers' slots, in order.
     pub(crate) fn workers(&self) -> &[Slot] {
         &self.all()[1..]
     }
 
-    /// Lets all who wait begin.
+    /// Opens the gate, so that all waiting workers begin.
     pub(crate) fn open(&self) {
         let gate = &self.all()[0].state;
         gate.store(READY, Ordering::Release);
-        // Who is not woken looks by himself.
+        // A worker that misses the wake-up polls.
         let _ = futex::wake(gate, futex::Flags::empty(), u32::MAX >> 1);
     }
 
-    /// Waits until all may begin.
+    /// Waits until the gate is open.
     pub(crate) fn wait(&self) {
         let gate = &self.all()[0].state;
         let tenth = futex::Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
@@ -105,60 +105,61 @@ impl Slots {
 
 impl Drop for Slots {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this one's own, and nothing borrows from it any more.
+        // SAFETY: the mapping belongs to this value alone, and nothing borrows from it any more.
         let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.count * size_of::<Slot>()) };
     }
 }
 
-/// What a worker has done: counted here, and told at times, because telling costs a system call.
+/// Counts of one worker, collected locally and published at intervals, because publishing costs a system call.
 pub(crate) struct Tally<'a> {
     slot: &'a Slot,
     passes: u64,
     lines: u64,
     bytes: u64,
-    /// Work that was not told yet, in lines.
-    unreported: u64,
+    /// Work since the counts were last published, in lines.
+    unpublished: u64,
 }
 
-/// Lines after which the counts are told: some microseconds of the cheapest, some milliseconds of those that fault.
-const TELL: u64 = 4096;
-/// What the end of a round counts for: it costs system calls, or is told of many at once.
-const ROUND: u64 = 64;
+/// Lines after which the counts are published: some microseconds of the fastest work, some milliseconds of work that
+/// faults.
+const PUBLISH_LINES: u64 = 4096;
+/// Lines that the end of a round counts as: a round costs system calls, or many are reported at once.
+const ROUND_LINES: u64 = 64;
 
 impl Tally<'_> {
     pub(crate) fn new(slot: &Slot) -> Tally<'_> {
-        Tally { slot, passes: 0, lines: 0, bytes: 0, unreported: 0 }
+        Tally { slot, passes: 0, lines: 0, bytes: 0, unpublished: 0 }
     }
 
-    /// So many lines were touched, and so many bytes of them read or written.
-    pub(crate) fn touched(&mut self, lines: u64, bytes: u64) {
+    /// Counts `lines` lines touched, and `bytes` bytes of them read or written.
+    pub(crate) fn count_lines(&mut self, lines: u64, bytes: u64) {
         self.lines += lines;
         self.bytes += bytes;
-        self.count(lines);
+        self.add(lines);
     }
 
-    /// A round has ended.
-    pub(crate) fn pass(&mut self) {
+    /// Counts one round.
+    pub(crate) fn count_pass(&mut self) {
         self.passes += 1;
-        self.count(ROUND);
+        self.add(ROUND_LINES);
     }
 
-    /// So many have, at once.
-    pub(crate) fn passes(&mut self, passes: u64) {
+    /// Counts several rounds at once, and publishes.
+    pub(crate) fn count_passes(&mut self, passes: u64) {
         self.passes += passes;
-        self.tell();
+        self.publish();
     }
 
-    fn count(&mut self, work: u64) {
-        self.unreported += work;
-        if self.unreported >= TELL {
-            self.tell();
+    fn add(&mut self, work: u64) {
+        self.unpublished += work;
+        if self.unpublished >= PUBLISH_LINES {
+            self.publish();
         }
     }
 
-    /// Tells all there is.
-    pub(crate) fn tell(&mut self) {
-        self.unreported = 0;
+    /// Publishes all counts.
+    pub(crate) fn publish(&mut self) {
+        self.unpublished = 0;
         // Of the whole process: some workers have two threads.
         let usage = crate::watch::usage(libc::RUSAGE_SELF);
         let faults = (usage.ru_minflt as u64).wrapping_add(usage.ru_majflt as u64);

@@ -1,4 +1,4 @@
-//! What a worker is told to do, and how it says that it cannot.
+//! Command line of a worker process, and its error report.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,69 +8,69 @@ use fathom_probe::load::{Load, Stressor};
 
 use super::slots::{self, Slot, Tally};
 use crate::process;
-use crate::read::cpu_list;
+use crate::procfs::cpu_list;
 
-/// What a worker is told: the words behind `fathom serve worker`.
+/// Arguments of `fathom serve worker`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerOptions {
-    /// The probe's process: the parent that it must have.
+    /// Process id that the parent must have: the probe's.
     pub(crate) parent: u32,
-    /// Which worker it is, from 0.
+    /// Index of the worker, from 0.
     pub(crate) slot: usize,
-    /// The CPUs that it runs on.
+    /// CPUs that it runs on.
     pub(crate) cpus: Vec<u32>,
-    /// Where a second thread runs, if the work has one.
+    /// Placement of a second thread, if the work has one.
     pub(crate) placement: Option<Placement>,
-    /// Where it writes files, if it does.
+    /// Directory of its files, if it writes files.
     pub(crate) directory: PathBuf,
-    /// What it does.
+    /// The work.
     pub(crate) stressor: Stressor,
 }
 
-/// The place of a second thread.
+/// Placement of a second thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Placement {
     pub(crate) cpu: u32,
-    /// Only while nothing else wants to run there: it is the measured CPU.
+    /// Whether it runs only while the CPU is otherwise idle: it is the measured CPU.
     pub(crate) idle: bool,
 }
 
 impl Placement {
-    fn read(word: &str) -> Option<Placement> {
-        let (cpu, idle) = word.strip_suffix(":idle").map_or((word, false), |cpu| (cpu, true));
+    fn read(argument: &str) -> Option<Placement> {
+        let (cpu, idle) = argument.strip_suffix(":idle").map_or((argument, false), |cpu| (cpu, true));
         Some(Placement { cpu: cpu.parse().ok()?, idle })
     }
 
-    fn word(self) -> String {
+    fn argument(self) -> String {
         format!("{}{}", self.cpu, if self.idle { ":idle" } else { "" })
     }
 }
 
 impl WorkerOptions {
-    /// The words.
-    pub(crate) fn words(&self) -> Vec<std::ffi::OsString> {
-        let placement = self.placement.map_or_else(|| "-".to_owned(), Placement::word);
+    /// Returns the arguments.
+    pub(crate) fn arguments(&self) -> Vec<std::ffi::OsString> {
+        let placement = self.placement.map_or_else(|| "-".to_owned(), Placement::argument);
         let cpus = process::list(&self.cpus);
-        let plain = [self.parent.to_string(), self.slot.to_string(), cpus, placement].map(Into::into);
+        let strings = [self.parent.to_string(), self.slot.to_string(), cpus, placement].map(Into::into);
         let load = Load { stressors: vec![self.stressor] };
-        plain.into_iter().chain([self.directory.clone().into(), load.to_string().into()]).collect()
+        strings.into_iter().chain([self.directory.clone().into(), load.to_string().into()]).collect()
     }
 
-    /// Reads the words.
+    /// Parses the arguments.
     ///
     /// # Errors
-    /// A sentence where they are not those of a probe.
-    pub fn read(words: &[String]) -> Result<WorkerOptions, String> {
-        let wrong = || {
-            "the words of `serve worker` are the probe's own: PARENT SLOT CPUS CPU DIRECTORY STRESSOR"
+    /// Returns a message if they are not those of a probe.
+    pub fn read(arguments: &[String]) -> Result<WorkerOptions, String> {
+        let malformed = || {
+            "the arguments of `serve worker` come from the probe: PARENT SLOT CPUS CPU DIRECTORY STRESSOR"
                 .to_owned()
         };
-        let [parent, slot, cpus, placement, directory, load] = words else { return Err(wrong()) };
+        let [parent, slot, cpus, placement, directory, load] = arguments else { return Err(malformed()) };
         let stressors = Load::parse(load)?.stressors;
-        let [stressor] = stressors[..] else { return Err(wrong()) };
+        let [stressor] = stressors[..] else { return Err(malformed()) };
         Ok(WorkerOptions {
-            parent: parent.parse().map_err(|_| wrong())?,
-            slot: slot.parse().map_err(|_| wrong())?,
+            parent: parent.parse().map_err(|_| malformed())?,
+            slot: slot.parse().map_err(|_| malformed())?,
             cpus: cpu_list(cpus),
             placement: Placement::read(placement),
             directory: directory.into(),
@@ -79,26 +79,26 @@ impl WorkerOptions {
     }
 }
 
-/// What a worker was at when it failed.
+/// Step at which a worker failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// Asking to be killed with its parent.
+    /// Requesting to be killed with its parent.
     Parent,
-    /// Becoming an ordinary process.
+    /// Taking ordinary priority.
     Priority,
     /// Mapping memory.
     Memory,
     /// Opening its file.
     File,
-    /// Writing to it.
+    /// Writing its file.
     Write,
     /// Starting its second thread.
     Thread,
-    /// Finding in memory what it has written there.
+    /// Reading back what it has written to memory.
     ReadBack,
 }
 
-/// All of them with their words, in the order of their numbers from 1.
+/// All stages with their messages, in the order of their numbers from 1.
 const STAGES: [(Stage, &str); 7] = [
     (Stage::Parent, "cannot be made to end with its probe"),
     (Stage::Priority, "cannot become an ordinary process"),
@@ -109,7 +109,7 @@ const STAGES: [(Stage, &str); 7] = [
     (Stage::ReadBack, "did not read back from memory what it wrote there"),
 ];
 
-/// Why a worker cannot go on.
+/// Reason why a worker cannot continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WorkerError {
     pub(crate) stage: Stage,
@@ -121,15 +121,15 @@ impl WorkerError {
         WorkerError { stage, errno: error.raw_os_error().unwrap_or(0) }
     }
 
-    /// Tells it to the probe.
-    pub(super) fn tell(self, slot: &Slot) {
+    /// Reports the error to the probe.
+    pub(super) fn report(self, slot: &Slot) {
         let number = STAGES.iter().position(|(stage, _)| *stage == self.stage).map_or(0, |at| at + 1);
         slot.stage.store(number as u32, Ordering::Relaxed);
         slot.errno.store(self.errno, Ordering::Relaxed);
         slot.state.store(slots::FAILED, Ordering::Release);
     }
 
-    /// What a slot tells of it.
+    /// Returns the error in a slot, if any.
     pub(crate) fn read(slot: &Slot) -> Option<WorkerError> {
         if slot.state.load(Ordering::Acquire) != slots::FAILED {
             return None;
@@ -142,16 +142,17 @@ impl WorkerError {
 
 impl std::fmt::Display for WorkerError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let words = STAGES.iter().find(|(stage, _)| *stage == self.stage).map_or("", |(_, words)| words);
+        let message =
+            STAGES.iter().find(|(stage, _)| *stage == self.stage).map_or("", |(_, message)| message);
         match self.errno {
-            0 => f.write_str(words),
-            errno => write!(f, "{words} ({})", io::Error::from_raw_os_error(errno)),
+            0 => f.write_str(message),
+            errno => write!(f, "{message} ({})", io::Error::from_raw_os_error(errno)),
         }
     }
 }
 
-/// A kind of work that is prepared, and then done forever.
+/// Work that is prepared once, and then repeated forever.
 pub(crate) trait Rounds {
-    /// One round. Whatever it does is counted before it returns.
+    /// Runs one round. All of its work is counted before it returns.
     fn round(&mut self, tally: &mut Tally<'_>) -> Result<(), WorkerError>;
 }

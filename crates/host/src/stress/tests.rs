@@ -3,7 +3,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::*;
 use crate::fixture;
 
-/// What starts this program as a worker: the test below alone, to which the probe's words are names of no test.
+/// Command that starts this program as a worker: the test below alone. To the test program, the probe's arguments are
+/// names of tests that do not exist.
 const AGAIN: [&str; 5] =
     ["/proc/self/exe", "--exact", "--ignored", "--nocapture", "stress::tests::a_worker_of_the_other_tests"];
 
@@ -12,11 +13,12 @@ const AGAIN: [&str; 5] =
 fn a_worker_of_the_other_tests() {
     let words: Vec<String> = std::env::args().skip_while(|word| word != AGAIN[4]).skip(1).collect();
     if let Ok(options) = WorkerOptions::read(&words) {
-        panic!("{}", work(&options));
+        panic!("{}", run_worker(&options));
     }
 }
 
-/// Can this program be started again? Not where an emulator runs it, and the kernel starts none of its kind.
+/// Returns whether this program can be started again. It cannot under an emulator if the kernel does not start its
+/// programs.
 fn starts() -> bool {
     let again = std::process::Command::new(AGAIN[0]).arg("--list").output();
     if let Err(error) = &again {
@@ -30,8 +32,8 @@ fn program(words: &[&str]) -> Option<Vec<String>> {
 }
 
 fn stressors(words: &[&str], root: &Root) -> Stressors {
-    // The real CPUs: the test's own are those of whoever started it.
-    let allowed = crate::process::allowed(root);
+    // The machine's CPUs: the test's own affinity depends on its parent.
+    let allowed = crate::process::allowed_cpus(root);
     let measured = *allowed.last().expect("a CPU");
     let cpus = cpus(&allowed, measured);
     let options = Options {
@@ -47,7 +49,7 @@ fn load(text: &str) -> Load {
     Load::parse(text).expect("a load")
 }
 
-/// Processes that this test process has started and not waited for, by the words that they were told.
+/// Processes that this test process has started and not waited for, by their arguments.
 fn children(of: &str) -> usize {
     let parent = std::process::id().to_string();
     let entries = std::fs::read_dir("/proc").expect("/proc").flatten();
@@ -68,7 +70,7 @@ fn soon(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// What a load has done when each of its stressors has ended a round.
+/// Returns the counts of a load after each of its stressors has ended a round.
 fn done(text: &str) -> Vec<LoadStats> {
     let mut stressors = stressors(&AGAIN, &Root::system());
     stressors.start_load(&load(text), false).unwrap_or_else(|r| panic!("{text}: {}", r.reason));
@@ -89,7 +91,7 @@ fn each_stressor_does_what_it_says_and_counts_it() {
     if !starts() {
         return;
     }
-    // Bytes that no other test asks for, so that their workers are told apart.
+    // A size that no other test uses, so that their workers can be distinguished.
     let memory = ["vm", "malloc", "read", "write", "copy", "chase", "pages", "fault"];
     let blocks: Vec<String> = memory.iter().map(|kind| format!("{kind}:520K")).collect();
     let text = format!("cpu {} unmap disk:520K", blocks.join(" "));
@@ -119,7 +121,7 @@ fn faults_and_lines_are_those_of_the_rounds() {
     let page = rustix::param::page_size() as u64;
     let pages = (1u64 << 20) / page;
     let rows = done("vm*2:1M fault:1M unmap vm:1M:4K:keep malloc:1M");
-    // What is under way at either end is counted in part: one round of each worker, and what it has not told.
+    // Work in progress at either end is counted in part: one round of each worker, and its unpublished counts.
     let about = |row: &LoadStats, count: u64, each: u64, slack: u64, what: &str| {
         let (least, most) = ((row.passes.saturating_sub(slack)) * each, (row.passes + slack) * each);
         assert!((least..=most).contains(&count), "{what}: {row:?}, {each} each");
@@ -129,7 +131,7 @@ fn faults_and_lines_are_those_of_the_rounds() {
     about(&rows[0], rows[0].lines, 2 * (1 << 20) / 4096, slack, "lines of vm, written and read");
     about(&rows[1], rows[1].faults, pages, slack, "faults of fault");
     about(&rows[2], rows[2].faults, 1, slack, "faults of unmap");
-    // Whatever else the process touches for the first time are a few pages.
+    // The process touches only a few other pages for the first time.
     assert!(rows[3].faults < pages / 4, "what is kept does not fault again: {:?}", rows[3]);
     assert!(rows[4].faults < pages / 4, "what glibc keeps on its heap does not: {:?}", rows[4]);
 }
@@ -154,15 +156,15 @@ fn a_load_ends_with_the_thread_that_started_it() {
         stressors.start_load(&load("cpu*2 vm:524K"), false).expect("a load");
         let there = children("vm*1:524K");
         DONE.store(1, Ordering::Relaxed);
-        // Whoever is killed releases nothing. The supervisor, which this process still has, must not see it.
+        // A killed process releases nothing. The supervisor, which this process still has, must not see it.
         let running = stressors.running.take().expect("it runs");
-        stressors.supervisor.forget(running.workers.iter().map(|w| &w.child));
+        stressors.supervisor.unwatch(running.workers.iter().map(|w| &w.child));
         std::mem::forget(running);
         there
     });
     assert_eq!(begun.join().expect("a thread"), 1);
     assert_eq!(DONE.load(Ordering::Relaxed), 1);
-    // A killed process that nobody has waited for has no command line any more.
+    // A killed process that has not been waited for has no command line any more.
     soon("their end", || children("vm*1:524K") == 0);
 }
 
@@ -174,9 +176,9 @@ fn a_worker_is_an_ordinary_process_away_from_the_measured_cpu() {
     let mut stressors = stressors(&AGAIN, &Root::system());
     stressors.start_load(&load("read:532K"), false).expect("a load");
     let pid = stressors.running.as_ref().expect("it runs").workers[0].child.id();
-    let text = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).expect("it is there");
+    let text = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).expect("the file");
     assert_eq!(text("oom_score_adj").trim(), "1000");
-    // The test program works in a thread of its own, which took the load's name and CPUs.
+    // The test program works in a separate thread, which has the load's name and CPUs.
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).expect("threads").flatten();
     let named = |path: &std::path::Path| {
         std::fs::read_to_string(path.join("comm")).is_ok_and(|name| name.trim() == "fathom-read")
@@ -184,7 +186,7 @@ fn a_worker_is_an_ordinary_process_away_from_the_measured_cpu() {
     let task = tasks.map(|t| t.path()).find(|path| named(path)).expect("the working thread");
     let status = std::fs::read_to_string(task.join("status")).expect("a status");
     let list = status.lines().find_map(|l| l.strip_prefix("Cpus_allowed_list:")).expect("a list");
-    assert_eq!(crate::read::cpu_list(list), stressors.cpus);
+    assert_eq!(crate::procfs::cpu_list(list), stressors.cpus);
     // Policy and priority: fields 41 and 18 of proc_pid_stat(5), where 20 is nice 0.
     let stat = std::fs::read_to_string(task.join("stat")).expect("a stat");
     let fields: Vec<&str> = stat.rsplit_once(')').expect("a name").1.split_whitespace().collect();
@@ -203,11 +205,11 @@ fn what_cannot_be_started_is_refused_and_nothing_is_left() {
         assert!(!refusal.remedy.is_empty(), "{}", refusal.reason);
         refusal.reason.into_owned()
     };
-    assert!(refused(&[], "cpu").contains("not told which program"));
+    assert!(refused(&[], "cpu").contains("no worker program"));
     assert!(refused(&["/nowhere/fathom"], "cpu*2").contains("cannot be started"));
     let why = refused(&["false"], "vm*3:528K cpu");
-    assert!(why.contains("a worker of vm*3:528K ended with status 1 before it worked"), "{why}");
-    // More than the machine has addresses for, within what the fixture says there is.
+    assert!(why.contains("a worker of vm*3:528K ended with status 1 before it began to work"), "{why}");
+    // More than the machine has addresses for, within the memory of the fixture.
     let (_keep, root) = fixture::root(&[("/proc/meminfo", "MemAvailable: 9007199254740991 kB\n")]);
     let refusal = stressors(&AGAIN, &root).start_load(&load("cpu vm*2:1024G malloc:1024G"), false);
     if let Err(refusal) = refusal {
@@ -230,11 +232,11 @@ fn memory_beyond_what_may_be_taken_is_refused_with_what_there_is() {
         refusal.reason
     );
     assert!(refusal.reason.contains("MemAvailable"), "{}", refusal.reason);
-    stressors.most = Some(32 << 20);
+    stressors.max_bytes = Some(32 << 20);
     let refusal = stressors.start_load(&load("read:32M"), false).expect_err("too much");
     assert!(refusal.reason.contains("32 MiB may be taken") && refusal.reason.contains("--max-bytes"));
-    assert_eq!(demand(&load("disk*4:1G cpu")), 5 * OWN, "a disk's bytes are no memory");
-    assert_eq!(demand(&load(&"vm*256:1024G ".repeat(16))), 4096 * (OWN + (1 << 40)));
+    assert_eq!(demand(&load("disk*4:1G cpu")), 5 * WORKER_BYTES, "a disk load needs no memory for its bytes");
+    assert_eq!(demand(&load(&"vm*256:1024G ".repeat(16))), 4096 * (WORKER_BYTES + (1 << 40)));
 }
 
 #[test]
@@ -246,8 +248,11 @@ fn a_load_leaves_the_measured_cpu_where_there_is_another() {
         let cpus = cpus(allowed, measured);
         Stressors::new(&Root::system(), measured, cpus, &Options::default(), supervisor)
     };
-    assert_eq!(reported(&[0, 1], 1).two(0), (vec![0], Some(Placement { cpu: 1, idle: true })));
-    assert_eq!(reported(&[0, 1, 2], 1).two(1), (vec![0], Some(Placement { cpu: 2, idle: false })));
+    assert_eq!(reported(&[0, 1], 1).cpus_of_threads(0), (vec![0], Some(Placement { cpu: 1, idle: true })));
+    assert_eq!(
+        reported(&[0, 1, 2], 1).cpus_of_threads(1),
+        (vec![0], Some(Placement { cpu: 2, idle: false }))
+    );
     assert_eq!(reported(&[0, 1], 1).facts().len(), 2);
     assert_eq!(reported(&[0, 1, 2], 1).facts().len(), 1);
 }
@@ -268,7 +273,7 @@ fn orders_survive_their_words() {
             stressor: load(stressor).stressors[0],
         };
         let words: Vec<String> =
-            options.words().into_iter().map(|word| word.into_string().expect("UTF-8")).collect();
+            options.arguments().into_iter().map(|word| word.into_string().expect("UTF-8")).collect();
         assert_eq!(WorkerOptions::read(&words), Ok(options));
     }
     let strange = |words: &str| WorkerOptions::read(&words.split(' ').map(str::to_owned).collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! One CPU's ring buffer in a trace instance of our own.
+//! One CPU's ring buffer in a trace instance.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -8,30 +8,30 @@ use std::path::Path;
 use fathom_probe::machine::Refusal;
 
 use super::format::PageLayout;
-use super::place::{Instance, refused, set};
 use super::ring::{self, Record};
-use crate::read::Root;
+use super::trace_fs::{Instance, refused, set};
+use crate::procfs::Root;
 
-/// Largest buffer, bytes: it is memory that the kernel does not give to anybody else.
-const LARGEST: u64 = 64 << 20;
+/// Maximum size of the buffer, bytes: it is kernel memory, unavailable to other processes.
+const MAX_BUFFER_BYTES: u64 = 64 << 20;
 
-/// The buffer. Its instance is removed when this is dropped.
+/// A ring buffer. Its instance is removed when this is dropped.
 pub(crate) struct Buffer {
     root: Root,
     cpu: u32,
     layout: PageLayout,
-    // The order of these two is the order in which they go: an instance with an open file cannot be removed.
-    /// The CPU's raw pages. Open as long as the instance is ours, which keeps others from removing it.
+    // These two are dropped in this order: an instance with an open file cannot be removed.
+    /// Raw pages of the CPU. Kept open, so that other processes cannot remove the instance.
     pipe: File,
     instance: Instance,
 }
 
 impl Buffer {
-    /// The buffer of `cpu` in `instance`, switched off. The instance's `tracer` (`nop` is none) is its for good: it
-    /// cannot be changed while the pages are open (EBUSY), and goes with the instance.
+    /// Opens the buffer of `cpu` in `instance`, disabled. The instance's `tracer` (`nop` for none) is fixed: it
+    /// cannot be changed while the pages are open (EBUSY), and ends with the instance.
     ///
     /// # Errors
-    /// A [`Refusal`] where the kernel does not do as it is told.
+    /// Returns a [`Refusal`] if the kernel rejects a setting.
     pub(crate) fn open(root: &Root, instance: Instance, cpu: u32, tracer: &str) -> Result<Buffer, Refusal> {
         let path = instance.path();
         let set = |file: &str, value: &str| set(root, &path.join(file), value);
@@ -39,7 +39,7 @@ impl Buffer {
         set("trace_clock", "mono")?;
         set("tracing_cpumask", &mask(cpu))?;
         set("options/overwrite", "0")?;
-        // A new instance has 1.4 MiB for each CPU there is; one CPU's is used.
+        // A new instance has 1.4 MiB for each CPU; only one CPU's buffer is used.
         set("buffer_size_kb", "1")?;
         set("current_tracer", tracer)?;
         let layout = read(&path.join("events/header_page")).and_then(|text| PageLayout::parse(&text));
@@ -52,42 +52,42 @@ impl Buffer {
         Ok(Buffer { root: root.clone(), cpu, layout, pipe, instance })
     }
 
-    /// The instance's directory.
+    /// Returns the instance's directory.
     pub(crate) fn path(&self) -> &Path {
         self.instance.path()
     }
 
-    /// Makes room for so many bytes of records, within [`LARGEST`]; what is in the buffer is lost.
+    /// Makes room for `bytes` bytes of records, at most [`MAX_BUFFER_BYTES`]; the buffer's content is lost.
     ///
     /// # Errors
-    /// A [`Refusal`] where the kernel has not so much memory.
+    /// Returns a [`Refusal`] if the kernel does not have enough memory.
     pub(crate) fn reserve(&self, bytes: u64) -> Result<(), Refusal> {
-        let kib = bytes.clamp(1024, LARGEST).div_ceil(1024);
+        let kib = bytes.clamp(1024, MAX_BUFFER_BYTES).div_ceil(1024);
         self.set(&format!("per_cpu/cpu{}/buffer_size_kb", self.cpu), &kib.to_string())
     }
 
-    /// Writes a file of the instance; an empty value cuts it to nothing, which clears `trace` and `set_event`.
+    /// Writes a file of the instance. An empty value truncates it, which clears `trace` and `set_event`.
     ///
     /// # Errors
-    /// A [`Refusal`] with the kernel's answer.
+    /// Returns a [`Refusal`] with the kernel's error.
     pub(crate) fn set(&self, file: &str, value: &str) -> Result<(), Refusal> {
         set(&self.root, &self.path().join(file), value)
     }
 
-    /// A file of the instance.
+    /// Returns the text of a file of the instance.
     pub(crate) fn text(&self, file: &str) -> Option<String> {
         read(&self.path().join(file))
     }
 
-    /// Takes all records out, and returns how many were lost. Nobody may write meanwhile.
+    /// Reads all records, and returns how many were lost. Recording must be disabled.
     ///
     /// # Errors
-    /// A [`Refusal`] where the kernel does not hand them out.
+    /// Returns a [`Refusal`] if the kernel does not permit the read.
     pub(crate) fn drain(&mut self, mut each: impl FnMut(Record)) -> Result<u64, Refusal> {
         let mut page = vec![0; self.layout.bytes()];
         let (mut bytes, mut reported) = (0, 0u64);
-        // This ends; the bound is for a kernel that would not.
-        while bytes <= 2 * LARGEST {
+        // The loop ends by itself; the bound protects against a faulty kernel.
+        while bytes <= 2 * MAX_BUFFER_BYTES {
             match self.pipe.read(&mut page) {
                 Ok(0) => break,
                 Ok(length) => {
@@ -102,13 +102,13 @@ impl Buffer {
                 Err(e) => return Err(refused(&self.root, "read trace_pipe_raw", &e)),
             }
         }
-        // The pages tell of the same losses as the statistics, where both do.
+        // Pages and statistics report the same losses, if both do.
         let stats = self.text(&format!("per_cpu/cpu{}/stats", self.cpu)).unwrap_or_default();
         Ok(reported.max(lost(&stats)))
     }
 }
 
-/// A text of the kernel's. Its first read is a long one: `header_page` has no second.
+/// Returns a text of the kernel. Its first read is a long one: `header_page` has no second.
 pub(super) fn read(path: &Path) -> Option<String> {
     // The longest format, with its `print fmt`, has some KiB; no file that is read here may have more than 64.
     let mut text = vec![0; 64 << 10];
@@ -121,15 +121,15 @@ pub(super) fn read(path: &Path) -> Option<String> {
     String::from_utf8(text).ok()
 }
 
-/// The refusal for a file of the trace that is not there, or not understood.
+/// Returns the refusal for a file of the trace that is missing, or in an unknown format.
 pub(super) fn unknown(name: &str) -> Refusal {
     Refusal::new(
-        format!("this kernel's trace has no {name} that is understood"),
-        "a kernel with CONFIG_EVENT_TRACING and high resolution timers has it",
+        format!("this kernel's trace has no {name} in a known format"),
+        "use a kernel with CONFIG_EVENT_TRACING and high resolution timers",
     )
 }
 
-/// The sum of what a CPU's `stats` count as lost.
+/// Returns the sum of the losses in a CPU's `stats`.
 fn lost(stats: &str) -> u64 {
     let count = |line: &str| -> Option<u64> {
         let (name, count) = line.split_once(':')?;
@@ -138,7 +138,7 @@ fn lost(stats: &str) -> u64 {
     stats.lines().filter_map(count).fold(0, u64::saturating_add)
 }
 
-/// A set of one CPU, as the kernel reads it: words of 32 bits in hexadecimal, the highest first.
+/// Returns a mask of one CPU, as the kernel parses it: words of 32 bits in hexadecimal, the highest first.
 fn mask(cpu: u32) -> String {
     let high = format!("{:x}", 1u32 << (cpu % 32));
     (0..cpu / 32).fold(high, |mask, _| mask + ",00000000")

@@ -1,47 +1,53 @@
-//! From events to the stages of one wake-up, and what else ran on that CPU meanwhile.
+//! Joins events to the stages of each wake-up, and selects the events around it.
 
 use super::event::{Event, TraceEvent};
 
-/// Timers that a thread may have set since it last got the CPU. Its own sleep is one; the kernel sets others in
-/// its name while it gives the CPU away (the fair server's).
+/// Maximum timers of a thread since it last got the CPU. One is its own sleep. The kernel sets others in its context
+/// while it switches to another task (the fair server's).
 const MAX_ARMED: usize = 8;
 
-/// The places that one wake-up passes, ns of `CLOCK_MONOTONIC`. A place that the trace does not show (the timer
-/// may expire on another CPU) is left out, and so is the switch of a thread that still had the CPU.
+/// Places of one wake-up, ns of `CLOCK_MONOTONIC`. A place that the trace does not show (the timer may expire on
+/// another CPU) is `None`. So is the switch of a thread that still had the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stages {
-    /// The time that the thread asked for.
+    /// Time that the thread requested.
     pub expires_ns: u64,
-    /// The timer's interrupt: what its handler read from the clock when it looked for timers that are due.
+    /// The timer's interrupt: the time that its handler read when it looked for expired timers.
     pub irq_ns: Option<u64>,
-    /// The scheduler begins to wake the thread.
+    /// Time at which the scheduler begins to wake the thread.
     pub wake_ns: Option<u64>,
-    /// The scheduler gives the thread the CPU.
+    /// Time at which the scheduler gives the thread the CPU.
     pub switch_ns: Option<u64>,
 }
 
 /// Follows one thread through the events of its CPU.
-struct Follow {
+struct ThreadFollower {
     tid: u32,
-    /// Timers set by the thread since it last got the CPU, in order: address and time asked for.
+    /// Timers set by the thread since it last got the CPU, in order: address and requested time.
     armed: Vec<(u64, u64)>,
     /// The expiry that is being followed, and its timer.
     open: Option<(u64, Stages)>,
-    /// A wake-up without an expiry that was seen.
+    /// A wake-up without a traced expiry.
     woken: Option<u64>,
-    /// Has the thread given the CPU away by itself?
-    asleep: bool,
+    /// Whether the thread has gone to sleep voluntarily.
+    sleeps_voluntarily: bool,
     done: Vec<Stages>,
 }
 
-/// The stages of every expiry of a timer that the thread `tid` slept on, in order.
+/// Returns the stages of every expiry of a timer on which the thread `tid` slept, in order.
 ///
-/// Of an expiry's two times `now` is taken and not the event's own stamp: the handler reads it once, before it
-/// calls back the first timer, so it holds neither the callbacks of timers that were due before this one nor
+/// Of an expiry's two times, `now` is used and not the event's own time stamp. The handler reads it once, before it
+/// calls the first timer's callback. So it contains neither the callbacks of timers that expired before this one nor
 /// the cost of writing the event, and it is never before `expires`.
 pub(crate) fn stages(events: &[Event], tid: u32) -> Vec<Stages> {
-    let mut follow =
-        Follow { tid, armed: Vec::new(), open: None, woken: None, asleep: false, done: Vec::new() };
+    let mut follow = ThreadFollower {
+        tid,
+        armed: Vec::new(),
+        open: None,
+        woken: None,
+        sleeps_voluntarily: false,
+        done: Vec::new(),
+    };
     for event in events {
         follow.step(event);
     }
@@ -49,9 +55,9 @@ pub(crate) fn stages(events: &[Event], tid: u32) -> Vec<Stages> {
     follow.done
 }
 
-impl Follow {
+impl ThreadFollower {
     fn step(&mut self, event: &Event) {
-        match event.what {
+        match event.data {
             TraceEvent::Start { hrtimer, due, tid, in_interrupt: false } if tid == self.tid => {
                 self.start(hrtimer, due);
             }
@@ -62,14 +68,16 @@ impl Follow {
                 }
                 None => self.woken = Some(event.ns),
             },
-            TraceEvent::Switch { next, .. } if next.tid == self.tid => self.runs(event.ns),
-            TraceEvent::Switch { prev, sleeps, .. } if prev.tid == self.tid => self.asleep = sleeps,
+            TraceEvent::Switch { next, .. } if next.tid == self.tid => self.switched_in(event.ns),
+            TraceEvent::Switch { prev, sleeps, .. } if prev.tid == self.tid => {
+                self.sleeps_voluntarily = sleeps
+            }
             _ => {}
         }
     }
 
     fn start(&mut self, hrtimer: u64, due: u64) {
-        // Whoever sets a timer runs: an expiry before had no switch.
+        // A thread that sets a timer is running: an expiry before this had no switch.
         self.close();
         self.armed.retain(|(armed, _)| *armed != hrtimer);
         if self.armed.len() < MAX_ARMED && i64::try_from(due).is_ok() {
@@ -78,7 +86,8 @@ impl Follow {
     }
 
     fn expire(&mut self, hrtimer: u64, now: u64) {
-        // A sleeper's callback is the waking. Another timer's callback in between shows that this was none.
+        // A sleeper's callback is the waking. Another timer's callback before a waking shows that this was not a
+        // sleeper's.
         if self.open.is_some_and(|(_, stages)| stages.wake_ns.is_none()) {
             self.open = None;
         }
@@ -90,29 +99,29 @@ impl Follow {
         }
     }
 
-    /// The thread gets the CPU.
-    fn runs(&mut self, ns: u64) {
+    /// Handles a switch to the thread.
+    fn switched_in(&mut self, ns: u64) {
         match self.open.as_mut() {
             Some((_, stages)) if stages.wake_ns.is_some() => stages.switch_ns = Some(ns),
             Some(_) => self.open = None,
-            None => self.unseen(ns),
+            None => self.untraced_expiry(ns),
         }
         self.close();
         self.armed.clear();
-        (self.woken, self.asleep) = (None, false);
+        (self.woken, self.sleeps_voluntarily) = (None, false);
     }
 
-    /// The thread runs again after a sleep whose expiry was not seen. That it was its timer's, and no signal's,
-    /// shows in the time.
-    fn unseen(&mut self, ns: u64) {
-        let due = self.armed.first().filter(|(_, due)| self.asleep && *due <= ns);
+    /// Handles the end of a sleep whose expiry was not traced. The time shows that its timer woke it, and not a
+    /// signal.
+    fn untraced_expiry(&mut self, ns: u64) {
+        let due = self.armed.first().filter(|(_, due)| self.sleeps_voluntarily && *due <= ns);
         if let Some(&(hrtimer, expires_ns)) = due {
             let wake_ns = self.woken.filter(|wake| *wake >= expires_ns);
             self.open = Some((hrtimer, Stages { expires_ns, irq_ns: None, wake_ns, switch_ns: Some(ns) }));
         }
     }
 
-    /// Ends the expiry that is being followed. One that woke nobody was no sleep's.
+    /// Ends the expiry that is being followed. One without a waking did not end a sleep.
     fn close(&mut self) {
         if let Some((_, stages)) = self.open.take()
             && (stages.wake_ns.is_some() || stages.switch_ns.is_some())
@@ -122,26 +131,31 @@ impl Follow {
     }
 }
 
-/// What happened from `from_ns` to `to_ns`, at most `most` rows, beginning with the switch that shows who had
-/// the CPU at `from_ns`. Of more, the first and the last are kept, and a row between them says how many are
-/// not.
-pub(crate) fn around(events: &[Event], from_ns: u64, to_ns: u64, most: usize) -> Vec<(u64, String)> {
-    let reported = |event: &&Event| event.what.words().is_some();
-    let switch = |event: &&Event| event.ns <= from_ns && matches!(event.what, TraceEvent::Switch { .. });
+/// Returns the events from `from_ns` to `to_ns`, at most `max_rows`, beginning with the switch to the task that ran
+/// at `from_ns`. If there are more, the first and the last are kept, and a row between them gives the number of
+/// omitted events.
+pub(crate) fn events_between(
+    events: &[Event],
+    from_ns: u64,
+    to_ns: u64,
+    max_rows: usize,
+) -> Vec<(u64, String)> {
+    let reported = |event: &&Event| event.data.text().is_some();
+    let switch = |event: &&Event| event.ns <= from_ns && matches!(event.data, TraceEvent::Switch { .. });
     let before = events.iter().rev().find(switch);
     let within = events.iter().filter(|e| e.ns > from_ns && e.ns <= to_ns).filter(reported);
     let all: Vec<&Event> = before.into_iter().chain(within).collect();
-    let row = |event: &&Event| (event.ns, event.what.words().unwrap_or_default());
-    if all.len() <= most {
+    let row = |event: &&Event| (event.ns, event.data.text().unwrap_or_default());
+    if all.len() <= max_rows {
         return all.iter().map(row).collect();
     }
-    // One row is for what is left out.
-    let kept = most.saturating_sub(1);
+    // One row is for the number of omitted events.
+    let kept = max_rows.saturating_sub(1);
     let (head, tail) = (kept.div_ceil(2), kept / 2);
     let out = &all[head..all.len() - tail];
     let gap = out.first().map(|event| (event.ns, format!("{} more", out.len())));
     let rows = all[..head].iter().map(row).chain(gap).chain(all[all.len() - tail..].iter().map(row));
-    rows.take(most).collect()
+    rows.take(max_rows).collect()
 }
 
 #[cfg(test)]

@@ -1,13 +1,12 @@
-//! The records of one page of the kernel's ring buffer, as `trace_pipe_raw` hands it out.
+//! Records of one page of the kernel's ring buffer, as read from `trace_pipe_raw`.
 //!
-//! A page is a head (`events/header_page`) and records behind one another. Each begins with a word: five bits
-//! of kind, 27 of time since the record before (`events/header_event`; Linux, include/linux/ring_buffer.h).
-//! Any bytes are read to some end: each step goes forward by a word at least, and one that would leave the page
-//! is the last.
+//! A page is a header (`events/header_page`) and consecutive records. Each record begins with a word: five bits of
+//! type, 27 bits of time since the previous record (`events/header_event`; Linux, include/linux/ring_buffer.h).
+//! Parsing ends for any bytes: each step advances by at least a word, and a step beyond the page is the last.
 
 use super::format::PageLayout;
 
-/// Kinds of records that are not data (`enum ring_buffer_type`).
+/// Types of records that are not data (`enum ring_buffer_type`).
 const PADDING: u32 = 29;
 const TIME_EXTEND: u32 = 30;
 const TIME_STAMP: u32 = 31;
@@ -15,21 +14,21 @@ const TIME_STAMP: u32 = 31;
 /// Bits of time in a record's first word (`TS_SHIFT`).
 const TIME_BITS: u32 = 27;
 
-/// An absolute time has 59 bits; the others are those of the time before (`rb_fix_abs_ts`).
+/// An absolute time has 59 bits; the higher bits are those of the previous time (`rb_fix_abs_ts`).
 const STAMP_BITS: u32 = 59;
 
-/// The part of `commit` that is a length (`COMMIT_MASK` of libtraceevent's kbuffer).
-const LENGTH: u64 = (1 << 27) - 1;
+/// Bits of `commit` that are a length (`COMMIT_MASK` of libtraceevent's kbuffer).
+const LENGTH_MASK: u64 = (1 << 27) - 1;
 
-/// In `commit`: records were lost before this page (`RB_MISSED_EVENTS`), and their number stands behind its
-/// last record (`RB_MISSED_STORED`).
+/// Bits of `commit`: records were lost before this page (`RB_MISSED_EVENTS`), and their number follows its last
+/// record (`RB_MISSED_STORED`).
 const MISSED: u64 = 1 << 31;
 const MISSED_STORED: u64 = 1 << 30;
 
 /// One record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Record<'a> {
-    /// When, in ns of the trace's clock.
+    /// Time, in ns of the trace clock.
     pub ns: u64,
     /// The event: `common_type` and so on.
     pub data: &'a [u8],
@@ -43,17 +42,17 @@ pub(crate) struct Records<'a> {
     ns: u64,
 }
 
-/// A page's records and how many were lost before it, where the page says so. The number is 1 where it
-/// says only that there were some.
+/// Returns a page's records and the number of records lost before it. The number is 1 if the page has no exact
+/// number.
 pub(crate) fn records<'a>(page: &'a [u8], layout: &PageLayout) -> Option<(Records<'a>, u64)> {
     let ns = layout.timestamp.number(page)?;
     let commit = layout.commit.number(page)?;
-    let whole = layout.data.bytes(page)?;
-    let used = usize::try_from(commit & LENGTH).ok()?.min(whole.len());
-    let (data, behind) = whole.split_at(used);
+    let area = layout.data.bytes(page)?;
+    let used = usize::try_from(commit & LENGTH_MASK).ok()?.min(area.len());
+    let (data, rest) = area.split_at(used);
     let missed = match (commit & MISSED != 0, commit & MISSED_STORED != 0) {
         (false, _) => 0,
-        (true, true) => behind.first_chunk().map_or(1, |word| u64::from_le_bytes(*word)),
+        (true, true) => rest.first_chunk().map_or(1, |word| u64::from_le_bytes(*word)),
         (true, false) => 1,
     };
     Some((Records { data, at: 0, ns }, missed))
@@ -64,22 +63,22 @@ impl<'a> Records<'a> {
         self.data.get(at..)?.first_chunk().map(|word| u32::from_le_bytes(*word))
     }
 
-    /// The bytes from `from` on, and on to the record behind them, which begins at a whole word.
+    /// Returns the bytes from `from` on, and advances to the next record, which begins at a whole word.
     fn take(&mut self, from: usize, length: usize) -> Option<&'a [u8]> {
         let data = self.data.get(from..from.checked_add(length)?)?;
         self.at = from.checked_add(length.checked_next_multiple_of(4)?)?;
         Some(data)
     }
 
-    /// One step; nothing inside where it was no data.
+    /// Advances by one record; the inner value is `None` if it is not data.
     fn step(&mut self) -> Option<Option<Record<'a>>> {
-        let head = self.word(self.at)?;
-        let (kind, time) = (head & 31, u64::from(head >> 5));
+        let first_word = self.word(self.at)?;
+        let (kind, time) = (first_word & 31, u64::from(first_word >> 5));
         let body = self.at + 4;
         let wide = |high: u32| u64::from(high) << TIME_BITS | time;
         match kind {
-            // Without a time it fills the page up; with one it is a record that was taken back, whose time
-            // counts all the same, because the next one's is told from it.
+            // Without a time it fills the rest of the page. With one it is a discarded record, whose time still
+            // counts, because the next record's time is relative to it.
             PADDING if time == 0 => return None,
             PADDING => {
                 let length = self.word(body)?;
@@ -97,7 +96,7 @@ impl<'a> Records<'a> {
                 self.at = body + 4;
             }
             _ => {
-                // A long record has its length in a word of its own, which counts itself.
+                // A long record has its length in a separate word, which includes that word.
                 let (from, length) = match kind {
                     0 => (body + 4, self.word(body)?.checked_sub(4)?),
                     words => (body, words * 4),
@@ -120,7 +119,7 @@ impl<'a> Iterator for Records<'a> {
                 Some(Some(record)) => return Some(record),
                 Some(None) => {}
                 None => {
-                    // What comes behind a record that cannot be read has no meaning.
+                    // Data after an unreadable record have no meaning.
                     self.at = self.data.len();
                     return None;
                 }

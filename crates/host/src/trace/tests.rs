@@ -6,10 +6,10 @@ use std::fs::File;
 
 use super::join::tests::gaps;
 use super::*;
-use crate::process::{allowed, choose_cpu, pin};
-use crate::quiet::Quiet;
+use crate::process::{allowed_cpus, choose_cpu, pin};
+use crate::rt_priority::RtPriority;
 
-/// The same cases on each run; the seed has no meaning.
+/// The same cases in each run; the seed has no meaning.
 pub(crate) fn fixed() -> ProptestConfig {
     ProptestConfig {
         cases: 2000,
@@ -19,13 +19,13 @@ pub(crate) fn fixed() -> ProptestConfig {
     }
 }
 
-/// ns of `CLOCK_MONOTONIC`.
+/// Returns ns of `CLOCK_MONOTONIC`.
 fn now() -> u64 {
     let time = rustix::time::clock_gettime(ClockId::Monotonic);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Sleeps until each of so many absolute times: what was asked for, and when the thread ran.
+/// Sleeps until each of several absolute times; returns the requested times, and when the thread ran.
 fn periodic(activations: usize, period_ns: u64) -> Vec<(u64, u64)> {
     let mut seen = Vec::with_capacity(activations);
     let mut due = now() + 10 * period_ns;
@@ -33,7 +33,7 @@ fn periodic(activations: usize, period_ns: u64) -> Vec<(u64, u64)> {
         let at = Timespec { tv_sec: (due / 1_000_000_000) as i64, tv_nsec: (due % 1_000_000_000) as _ };
         rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &at).expect("a sleep");
         seen.push((due, now()));
-        // The next one in the future, however late this one was: one that is past already does not sleep.
+        // Always a time in the future, however late this one was: a past time does not sleep.
         due += period_ns * ((now() - due) / period_ns + 1);
     }
     seen
@@ -43,10 +43,10 @@ fn tid() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned()
 }
 
-/// A trace of this thread's CPU; nothing, aloud, where there is none here.
+/// Opens a trace of this thread's CPU; `None`, with a message, if there is no trace here.
 fn trace(test: &str) -> Option<Trace> {
     let root = Root::system();
-    let cpu = choose_cpu(&root, &allowed(&root), None).expect("a CPU");
+    let cpu = choose_cpu(&root, &allowed_cpus(&root), None).expect("a CPU");
     pin(cpu);
     match Trace::open(&root, cpu, |_| Ok(())) {
         Ok(trace) => Some(trace),
@@ -61,14 +61,14 @@ fn trace(test: &str) -> Option<Trace> {
 #[test]
 fn each_wake_up_passes_its_places_in_order() {
     let Some(mut trace) = trace("the stages of real wake-ups") else { return };
-    let (mut quiet, fact) = Quiet::new(&Root::system(), true);
+    let (mut rt_priority, fact) = RtPriority::new(&Root::system(), true);
     eprintln!("{fact:?}");
-    // Twice: the second time nothing of the first is left.
+    // Twice: the second time nothing of the first remains.
     for _ in 0..2 {
         trace.begin(tid()).expect("a trace begins");
-        quiet.begin();
+        rt_priority.begin();
         let seen = periodic(200, 1_000_000);
-        quiet.end();
+        rt_priority.end();
         let traced = trace.end().expect("a trace ends");
         let mut whole = 0;
         for &(due, user) in &seen {
@@ -92,11 +92,11 @@ fn each_wake_up_passes_its_places_in_order() {
         // A timer may expire on another CPU.
         let woken = traced.stages.iter().filter(|s| s.irq_ns.is_some() && s.wake_ns.is_some()).count();
         assert!(woken >= 190, "{woken} of {}, {traced:?}", seen.len());
-        // A kernel that keeps a thread to itself, be it the idle one of this CPU, does not show how that one gives
-        // the CPU away; but it shows how it gets it.
+        // A kernel that does not trace a thread, such as the idle one of this CPU, does not show how that thread
+        // gives up the CPU; but it shows how it gets it.
         assert!(whole as u64 + gaps >= 190, "{whole} of {}, {traced:?}", seen.len());
         let first = seen[0];
-        let rows = traced.around(first.0, first.1, 20);
+        let rows = traced.events_between(first.0, first.1, 20);
         assert!(rows.len() <= 20 && rows.iter().any(|(_, row)| row.contains("switch")), "{rows:?}");
         eprintln!("{rows:?}");
         if whole < 100 {
@@ -109,16 +109,16 @@ fn each_wake_up_passes_its_places_in_order() {
 fn an_instance_goes_with_its_trace_and_is_kept_while_it_lives() {
     let root = Root::system();
     let Some(trace) = trace("that an instance is removed") else { return };
-    let place = Place::find(&root).expect("it was found once");
+    let place = TraceFs::find(&root).expect("it was found once");
     let name = trace.path().file_name().expect("a name").to_str().expect("text").to_owned();
     let there = |name: &str| place.instances().contains(&name.to_owned());
     assert!(there(&name));
-    assert!(!sweep(&root).contains(&name), "its process lives");
-    // What a dead process leaves is closed: no process has the number 0, nor this one another start.
+    assert!(!remove_stale(&root).contains(&name), "its process lives");
+    // Leftovers of dead processes: no process has the number 0, nor this one another start time.
     let dead = format!("fathom.{}.0.0", std::process::id());
-    place.leave(&dead).expect("an instance");
-    // A test beside this one may sweep too, and be first.
-    sweep(&root);
+    place.create_abandoned(&dead).expect("an instance");
+    // Another test may remove them at the same time, and be first.
+    remove_stale(&root);
     assert!(!there(&dead) && there(&name));
     drop(trace);
     assert!(!there(&name));
@@ -128,15 +128,15 @@ fn an_instance_goes_with_its_trace_and_is_kept_while_it_lives() {
 fn the_kernel_keeps_an_instance_that_is_open() {
     let root = Root::system();
     let Some(_) = trace("that an open instance is kept") else { return };
-    let place = Place::find(&root).expect("it was found once");
-    // As it looks from another PID namespace: nobody here has that number.
+    let place = TraceFs::find(&root).expect("it was found once");
+    // As seen from another PID namespace: no process here has that number.
     let foreign = format!("fathom.{}.1.0", std::process::id());
-    let path = place.leave(&foreign).expect("an instance");
+    let path = place.create_abandoned(&foreign).expect("an instance");
     let open = File::open(path.join("per_cpu/cpu0/trace_pipe_raw")).expect("its pages");
-    assert!(!sweep(&root).contains(&foreign));
+    assert!(!remove_stale(&root).contains(&foreign));
     assert!(place.instances().contains(&foreign));
     drop(open);
-    sweep(&root);
+    remove_stale(&root);
     assert!(!place.instances().contains(&foreign));
 }
 
@@ -152,22 +152,22 @@ fn a_buffer_that_is_too_small_tells_what_it_lost() {
     assert!(trace.end().is_err(), "nothing was begun");
 }
 
-/// What a trace costs an activation: medians of the user's latency with and without one, in turns.
-/// `cargo test --release -p fathom-host --lib trace::tests::cost -- --ignored --nocapture`
+/// Cost of a trace per activation: medians of the user's latency with and without one, alternating. `cargo test
+/// --release -p fathom-host --lib trace::tests::cost -- --ignored --nocapture`
 #[test]
-#[ignore = "takes a minute, and says a time"]
+#[ignore = "takes a minute, and prints a time"]
 fn cost() {
     let Some(mut trace) = trace("what a trace costs") else { return };
-    let (mut quiet, _) = Quiet::new(&Root::system(), true);
+    let (mut rt_priority, _) = RtPriority::new(&Root::system(), true);
     for period_ns in [1_000_000, 100_000] {
         for run in 0..6 {
             let mut median = |traced: bool| {
                 if traced {
                     trace.begin(tid()).expect("a trace begins");
                 }
-                quiet.begin();
+                rt_priority.begin();
                 let seen = periodic(2000, period_ns);
-                quiet.end();
+                rt_priority.end();
                 let events = if traced { trace.end().expect("a trace ends").events.len() } else { 0 };
                 let mut late: Vec<u64> = seen.iter().map(|(due, user)| user - due).collect();
                 late.sort_unstable();

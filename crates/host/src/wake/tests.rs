@@ -37,7 +37,7 @@ fn a_sleep_ends_at_its_time_and_not_before() {
         let awake = waker.sleep(at).expect("a sleep");
         assert!(awake.now_ns >= at, "woken {} ns early", at - awake.now_ns);
     }
-    // A time that is past is no sleep.
+    // A past time does not sleep.
     assert!(waker.sleep(now() - 1_000_000).is_ok());
 }
 
@@ -45,21 +45,21 @@ fn a_sleep_ends_at_its_time_and_not_before() {
 fn switches_are_asked_for_where_there_can_have_been_one() {
     let mut waker = Waker::new(crate::supervisor::Supervisor::new(None, Vec::new()));
     let requested = |waker: &mut Waker| {
-        // No count is so large: what is still there was not asked for.
+        // No count is this large: the old value means that it was not queried.
         waker.involuntary = u64::MAX;
         waker.sleep(now() + 50_000).expect("a sleep").involuntary != u64::MAX
     };
     assert!(requested(&mut waker), "the first");
-    // A least time that nothing undercuts: only every 64th.
-    waker.least_ns = u64::MAX / 2;
-    let often = (0..2 * ASK - 1).filter(|_| {
-        waker.least_ns = u64::MAX / 2;
+    // No sleep is shorter than the shortest: only every 64th queries.
+    waker.min_awake_ns = u64::MAX / 2;
+    let often = (0..2 * SLEEPS_PER_QUERY - 1).filter(|_| {
+        waker.min_awake_ns = u64::MAX / 2;
         requested(&mut waker)
     });
     assert_eq!(often.count(), 1);
-    // Awake for longer than at least, by more than two switches.
+    // Awake for longer than the shortest time, by more than two switches.
     assert!(requested(&mut waker), "the 64th");
-    (waker.least_ns, waker.woke_ns) = (0, now() - 2 * SWITCHES_NS);
+    (waker.min_awake_ns, waker.woke_ns) = (0, now() - 2 * SWITCHES_NS);
     assert!(requested(&mut waker));
 }
 
@@ -70,11 +70,11 @@ fn rows_of_the_tracer_are_activations_whose_late_thread_skips_periods() {
         row(7, None, Some(40)),
         row(8, Some(3), Some(2500)),
         row(9, Some(4), Some(50)),
-        // A record of each was lost: the thread's, and all of the next two.
+        // One record of each was lost: the thread's, and all of the next two.
         row(10, Some(5), None),
         row(13, Some(6), Some(60)),
     ];
-    let woken = of_rows(&rows, 1000, 2);
+    let woken = tracer_activations(&rows, 1000, 2);
     let reported: Vec<_> = woken.iter().map(|w| (w.irq_ns, w.user_ns, w.missed, w.skipped)).collect();
     assert_eq!(reported, [(None, 40, 0, 0), (Some(3), 2500, 0, 0), (Some(4), 50, 2, 0), (Some(6), 60, 0, 3)]);
     assert!(woken.iter().all(|w| w.work_ns == w.user_ns && w.cpu == 2 && w.end == 0));
@@ -87,10 +87,10 @@ fn rows_of_the_driver_are_activations_and_gaps_are_missed_periods() {
         irq_ns: expires_ns + irq,
         task_ns: expires_ns + task,
     };
-    // The thread was late for two periods; and what is before its time is no latency.
+    // The thread was late for two periods; and a value before its time is not a latency.
     let early = Activation { expires_ns: 10_000, irq_ns: 9_999, task_ns: 0 };
     let rows = [row(5_000, 3, 40), row(6_000, 4, 2500), row(9_000, 5, 50), early];
-    let reported: Vec<_> = of_activations(&rows, 1000, 2)
+    let reported: Vec<_> = recorder_activations(&rows, 1000, 2)
         .iter()
         .map(|w| (w.irq_ns, w.user_ns, w.work_ns, w.missed, w.skipped, w.cpu))
         .collect();
@@ -105,15 +105,16 @@ fn rows_of_the_driver_are_activations_and_gaps_are_missed_periods() {
     );
 }
 
-/// No machine of the tests has a tracer at that place, or the driver.
+/// No test machine has a tracer at that path, or the driver.
 #[test]
 fn the_kernel_s_own_wake_ups_name_both_who_could_have_told_them() {
     let (_keep, root) = fixture::root(&[]);
     let mut waker = Waker::new(crate::supervisor::Supervisor::new(None, Vec::new()));
-    let mut refused = |own: &Presence| {
+    let mut refused = |presence: &Presence| {
         let wakes = Wakes { timerlat: true, ..Wakes::default() };
-        let refusal = waker.kernels(&root, own, (0, 10), &wakes).expect_err("nobody tells");
-        assert_eq!(waker.kernel, None, "nobody told");
+        let refusal =
+            waker.kernel_wakeups(&root, presence, (0, 10), &wakes).expect_err("no source of kernel wake-ups");
+        assert_eq!(waker.kernel, None, "no source");
         refusal
     };
     let absent = refused(&Presence::Absent);

@@ -2,7 +2,7 @@ use fathom_probe::machine::batch::stride::KEYS;
 
 use super::*;
 
-/// The same in plain Rust: the loops are the subject here, the instructions are each machine's.
+/// The same in plain Rust: the loops are tested here, the instructions in each machine.
 enum Plain {}
 
 impl Instructions for Plain {
@@ -27,12 +27,13 @@ impl Instructions for Plain {
 
 const WORDS: usize = 1024;
 
-/// An arena whose words are all different.
+/// Returns an arena whose words are all different.
 fn arena() -> [u64; WORDS] {
     core::array::from_fn(|word| 8 * (word as u64 * 5 % WORDS as u64))
 }
 
-/// Steps, cells and runs: packed and apart; less than a turn, whole turns, a rest; within a lap and across some.
+/// Steps, cells and runs: contiguous and spaced; less than an iteration, whole iterations, a rest; within a lap and
+/// across several.
 const CASES: [(u64, u64, u64, u64); 6] =
     [(8, 1, 0, 3), (8, 67, 5, 62), (8, 67, 60, 150), (8, 64, 0, 64), (64, 33, 7, 33), (24, 40, 79, 100)];
 
@@ -53,8 +54,8 @@ fn a_sweep_does_to_each_cell_what_the_operation_says() {
                     _ => *word = base + key,
                 }
             }
-            // SAFETY: the last cell is at 256 + 39 * 24 or 256 + 32 * 64 at most, inside the arena, and all words
-            // may hold anything.
+            // SAFETY: the last cell is at 256 + 39 * 24 or 256 + 32 * 64 at most, inside the arena, and all words may
+            // have any content.
             let found = unsafe { sweep::<Plain>(real.as_mut_ptr().cast(), &wanted, from, n) };
             assert_eq!(found, Some(sum), "{wanted:?} {from} {n}");
             assert_eq!(real, naive, "{wanted:?} {from} {n}");
@@ -67,7 +68,7 @@ fn what_copies_is_no_sweep() {
     let mut memory = arena();
     for operation in [Operation::CopyTo, Operation::CopyFrom] {
         let wanted = Sweep { base: 0, stride: 8, cells: 4, operation };
-        // SAFETY: four words of an arena of more.
+        // SAFETY: four words of a larger arena.
         assert_eq!(unsafe { sweep::<Plain>(memory.as_mut_ptr().cast(), &wanted, 0, 4) }, None);
     }
     assert_eq!(memory, arena());
@@ -83,7 +84,7 @@ fn a_copy_moves_each_cell_and_no_other() {
                 naive[(piece.to / 8 + i) as usize] = naive[(piece.from / 8 + i) as usize];
             }
         }
-        // SAFETY: 83 cells from 64 on and 67 from 4096 on are inside the arena, and all words may hold anything.
+        // SAFETY: 83 cells from 64 on and 67 from 4096 on are inside the arena, and all words may have any content.
         unsafe { copy::<Plain>(real.as_mut_ptr().cast(), &copying, from, n) };
         assert_eq!(real, naive, "{copying:?} {from} {n}");
         assert_ne!(real, arena());

@@ -1,29 +1,29 @@
-//! The arena's memory, through its windows.
+//! The arena's memory, accessed through its windows.
 //!
 //! # Why a cell may be followed without a check
 //!
 //! [`MetalCell`] is an offset, and its field is private to this module. `follow` reads 8 bytes at the first window's
 //! address plus the offset and returns them as a cell, with no comparison in between, as the host's arena does
-//! (crates/host/src/arena.rs). That is sound because of these facts, each kept here and nowhere else:
+//! (crates/host/src/arena.rs). That is sound because of these facts, which this module alone ensures:
 //!
-//! 1. *Only checked offsets.* A `MetalCell` is made in two places: [`Arena::cell`], which checks that the offset is
-//!    a multiple of 8 below [`LENGTH`] and that the block of memory behind it was zeroed, and [`Arena::follow`].
+//! 1. *Only checked offsets.* A `MetalCell` is made in two places: [`Arena::cell`], which checks that the offset is a
+//!    multiple of 8 below [`OFFSETS_END`] and that its block of memory was zeroed, and [`Arena::follow`].
 //! 2. *Only cells are stored.* [`Arena::link`], [`Arena::sweep`] and [`Arena::copy`] store 8 aligned bytes, or twice
-//!    8: the offset of a cell, or what another cell held. What a modifying sweep stores is a cell with some of its
-//!    bits 3 to 9 flipped: another multiple of 8 in the same kibibyte, so in the same block.
-//! 3. *Everything else is zero.* A block is zeroed before the first cell in it is handed out ([`Arena::prepare`]),
-//!    down to memory, after everything that caches held of it was dropped: through every window it reads as zero.
-//!    Zero is the first cell, and block 0, in which it lies, is zeroed when the arena is made.
+//!    8: the offset of a cell, or the content of another cell. A modifying sweep stores a cell with some of its bits
+//!    3 to 9 flipped: another multiple of 8 in the same kibibyte, so in the same block.
+//! 3. *Everything else is zero.* A block is zeroed, down to memory, before its first cell is returned
+//!    ([`Arena::prepare`]). All its lines in caches are invalidated before, so it reads as zero through every window.
+//!    Zero is the first cell, and block 0, which contains it, is zeroed when the arena is opened.
 //! 4. *Everything is readable.* All windows are mapped, readable and writable, from `mmu::enable` on, forever.
-//! 5. *What is read was once written.* Several windows show the same memory with different attributes, which may
-//!    cost coherency: a load through one may bring what was there before a store through another (DDI 0487,
-//!    "Mismatched memory attributes"). What was there before is a link or zero, by 2 and 3: loads and stores of 8
-//!    aligned bytes are single-copy atomic ("Requirements for single-copy atomicity"), so no load brings parts of
-//!    two. Which of them it is, the maintenance between uses decides (`crate::windows::Blocks`), and every
-//!    measurement's proof checks.
+//! 5. *What is read was once written.* Several windows map the same memory with different attributes, which may break
+//!    coherency: a load through one may return the content before a store through another (DDI 0487, "Mismatched
+//!    memory attributes"). That content is a link or zero, by 2 and 3. Loads and stores of 8 aligned bytes are
+//!    single-copy atomic ("Requirements for single-copy atomicity"), so no load returns parts of two values. The
+//!    maintenance between uses determines which value it returns (`crate::windows::Blocks`), and the proof of every
+//!    measurement checks it.
 //! 6. *One core.* See the head of `super`. There is one arena, and no reference into it is ever made.
 //!
-//! So by induction every cell that exists is a multiple of 8 below [`LENGTH`], in a block that was zeroed.
+//! So by induction every cell that exists is a multiple of 8 below [`OFFSETS_END`], in a block that was zeroed.
 
 use fathom_loops::Instructions as _;
 use fathom_loops::aarch64::Aarch64;
@@ -32,8 +32,8 @@ use fathom_probe::machine::batch::stride::{KEYS, Sweep};
 use fathom_probe::machine::{MapRequest, Mapping, Refusal};
 
 use super::cache;
-use crate::tables::BLOCK;
-use crate::windows::{Blocks, FIRST, LENGTH, Need, Treatment, Window};
+use crate::tables::BLOCK_BYTES;
+use crate::windows::{Blocks, FIRST_ADDRESS, Maintenance, OFFSETS_END, Window, WindowAttribute};
 
 /// A place in the arena: an offset from the first window's first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,131 +46,135 @@ impl MetalCell {
     }
 }
 
-/// Bytes in a link.
-const LINK: u64 = 8;
+/// Size of a link, bytes.
+const LINK_BYTES: u64 = 8;
 
 /// The arena.
 pub(super) struct Arena {
     blocks: Blocks,
 }
 
-/// The address of an offset.
+/// Returns the address of an offset.
 #[inline(always)]
 fn at(offset: u64) -> *mut u8 {
-    core::ptr::with_exposed_provenance_mut::<u8>(FIRST as usize).wrapping_add(offset as usize)
+    core::ptr::with_exposed_provenance_mut::<u8>(FIRST_ADDRESS as usize).wrapping_add(offset as usize)
 }
 
 impl Arena {
-    /// The arena with its first cell; nothing else is assumed of its memory.
+    /// Opens the arena with its first cell; the memory's old content does not matter.
     pub(super) fn open() -> Arena {
         let mut arena = Arena { blocks: Blocks::default() };
         arena.prepare(0, 0xff);
         arena
     }
 
-    /// The virtual address of an offset, if that is in the arena.
+    /// Returns the virtual address of an offset, if it is in the arena.
     pub(super) fn address(offset: u64) -> Option<u64> {
-        (offset < LENGTH).then_some(FIRST + offset)
+        (offset < OFFSETS_END).then_some(FIRST_ADDRESS + offset)
     }
 
-    /// A trial begins.
+    /// Begins a trial.
     pub(super) fn begin(&mut self) {
         self.blocks.begin();
     }
 
-    /// Grants a wish in the window of a treatment.
-    pub(super) fn map(&mut self, request: &MapRequest, treatment: Treatment) -> Result<Mapping, Refusal> {
-        let mapping = Window { treatment, pages: request.pages }.place(request)?;
-        for block in Blocks::of(&mapping) {
-            self.prepare(block, treatment.byte());
+    /// Maps a request in the window of an attribute.
+    pub(super) fn map(
+        &mut self,
+        request: &MapRequest,
+        attribute: WindowAttribute,
+    ) -> Result<Mapping, Refusal> {
+        let mapping = Window { attribute, pages: request.pages }.place(request)?;
+        for block in Blocks::indices(&mapping) {
+            self.prepare(block, attribute.byte());
         }
         Ok(mapping)
     }
 
-    /// Makes a block fit for use under an attribute byte (facts 3 and 5).
+    /// Prepares a block for use with an attribute byte (facts 3 and 5).
     fn prepare(&mut self, block: usize, byte: u8) {
-        // The first window is write-back, with offsets of its own for every block.
-        let start = block as u64 * BLOCK;
-        let need = self.blocks.take(block, byte);
-        if need == Need::Nothing {
+        // The first window is write-back, and has a separate range of offsets for every block.
+        let start = block as u64 * BLOCK_BYTES;
+        let need = self.blocks.record_use(block, byte);
+        if need == Maintenance::Nothing {
             return;
         }
-        // SAFETY: the first window is mapped as a whole. By address, a line is found whatever the attribute of the
-        // window that it was fetched or written through ("A64 Cache maintenance instructions"): the operation is on
-        // the physical address.
-        unsafe { cache::clean_invalidate(FIRST + start, BLOCK) };
-        if need == Need::Zero {
-            for offset in (start..start + BLOCK).step_by(16) {
-                // SAFETY: aligned and inside the first window; nobody has a cell in a block that was never used.
+        // SAFETY: the whole first window is mapped. Maintenance by address operates on the physical address, so it
+        // affects a line regardless of the window through which it was fetched or written ("A64 Cache maintenance
+        // instructions").
+        unsafe { cache::clean_invalidate(FIRST_ADDRESS + start, BLOCK_BYTES) };
+        if need == Maintenance::Zero {
+            for offset in (start..start + BLOCK_BYTES).step_by(16) {
+                // SAFETY: aligned and inside the first window; no cell exists in a block that was never used.
                 // Volatile, so that it stays before the maintenance.
                 unsafe { Aarch64::store_pair(at(offset), 0) };
             }
             // SAFETY: as above.
-            unsafe { cache::clean_invalidate(FIRST + start, BLOCK) };
+            unsafe { cache::clean_invalidate(FIRST_ADDRESS + start, BLOCK_BYTES) };
         }
     }
 
     /// Cleans and invalidates the lines of a range.
     pub(super) fn maintain(&mut self, offset: u64, bytes: u64) -> Option<()> {
-        (offset.checked_add(bytes)? <= LENGTH).then_some(())?;
+        (offset.checked_add(bytes)? <= OFFSETS_END).then_some(())?;
         // SAFETY: all windows are mapped (fact 4).
-        unsafe { cache::clean_invalidate(FIRST + offset, bytes) };
+        unsafe { cache::clean_invalidate(FIRST_ADDRESS + offset, bytes) };
         Some(())
     }
 
-    /// The cell at `offset` (fact 1).
+    /// Returns the cell at `offset` (fact 1).
     #[inline]
     pub(super) fn cell(&self, offset: u64) -> Option<MetalCell> {
-        let sound = offset < LENGTH && offset.is_multiple_of(LINK) && self.blocks.is_used(offset);
+        let sound = offset < OFFSETS_END && offset.is_multiple_of(LINK_BYTES) && self.blocks.is_used(offset);
         sound.then_some(MetalCell(offset))
     }
 
-    /// The load: one `[base + offset]` and nothing else.
+    /// The measured load: one `[base + offset]` and nothing else.
     #[inline(always)]
     pub(super) fn follow(&self, cell: MetalCell) -> MetalCell {
-        // SAFETY: by the module's argument 8 readable bytes, aligned, that hold a cell. Volatile: the loads are the
-        // product.
+        // SAFETY: by the module's argument 8 readable bytes, aligned, that contain a cell. Volatile, because the
+        // loads themselves are the purpose.
         MetalCell(unsafe { at(cell.0).cast::<u64>().read_volatile() })
     }
 
     /// Stores the link `from -> to`.
     #[inline(always)]
     pub(super) fn link(&mut self, from: MetalCell, to: MetalCell) {
-        // SAFETY: as in `follow`; what is stored is a cell (fact 2).
+        // SAFETY: as in `follow`; the value stored is a cell (fact 2).
         unsafe { at(from.0).cast::<u64>().write_volatile(to.0) }
     }
 
-    /// Are `bytes` bytes from `base` all cells?
-    fn holds(&self, base: u64, bytes: u64) -> Option<()> {
+    /// Checks that `bytes` bytes from `base` are all cells.
+    fn check_range(&self, base: u64, bytes: u64) -> Option<()> {
         let end = base.checked_add(bytes)?;
         let mut offset = base;
-        // A cell in each block says that the block is used.
+        // One cell in each block shows that the block is used.
         while offset < end {
             self.cell(offset)?;
-            offset = (offset / BLOCK + 1) * BLOCK;
+            offset = (offset / BLOCK_BYTES + 1) * BLOCK_BYTES;
         }
-        (bytes >= LINK && bytes.is_multiple_of(LINK)).then_some(())
+        (bytes >= LINK_BYTES && bytes.is_multiple_of(LINK_BYTES)).then_some(())
     }
 
-    /// The batch form of the stride, see `fathom_probe::machine::batch::stride::body`.
+    /// Batch form of the stride, see `fathom_probe::machine::batch::stride::body`.
     #[inline(never)]
     pub(super) fn sweep(&mut self, sweep: &Sweep, from: u64, n: u64) -> Option<u64> {
-        let extent = sweep.cells.checked_sub(1)?.checked_mul(sweep.stride)?.checked_add(LINK)?;
-        self.holds(sweep.base, extent.max(LINK * KEYS))?;
-        sweep.stride.is_multiple_of(LINK).then_some(())?;
-        // SAFETY: by `holds` all of the sweep's cells, and those that it stores (its base and a key below a kibibyte from
-        // it), are cells. A flip keeps cells cells (fact 2).
+        let extent = sweep.cells.checked_sub(1)?.checked_mul(sweep.stride)?.checked_add(LINK_BYTES)?;
+        self.check_range(sweep.base, extent.max(LINK_BYTES * KEYS))?;
+        sweep.stride.is_multiple_of(LINK_BYTES).then_some(())?;
+        // SAFETY: by `check_range` all of the sweep's cells, and those that it stores (its base plus a key below a
+        // kibibyte), are cells. A flip keeps a cell a cell (fact 2).
         unsafe { fathom_loops::sweep::<Aarch64>(at(0), sweep, from, n) }
     }
 
-    /// The batch form of the copy, see `fathom_probe::machine::batch::copy::body`.
+    /// Batch form of the copy, see `fathom_probe::machine::batch::copy::body`.
     #[inline(never)]
     pub(super) fn copy(&mut self, copying: &Copying, from: u64, n: u64) -> Option<()> {
-        let bytes = copying.cells.checked_add(BEYOND)?.checked_mul(LINK)?;
-        self.holds(copying.from, bytes)?;
-        self.holds(copying.to, copying.cells.checked_mul(LINK)?)?;
-        // SAFETY: both are cells, checked above. That they may overlap in memory changes what is copied and not that it
-        // is links.
+        let bytes = copying.cells.checked_add(BEYOND)?.checked_mul(LINK_BYTES)?;
+        self.check_range(copying.from, bytes)?;
+        self.check_range(copying.to, copying.cells.checked_mul(LINK_BYTES)?)?;
+        // SAFETY: both ranges are cells, checked above. If they overlap in memory, the copied values differ, but they
+        // are still links.
         unsafe { fathom_loops::copy::<Aarch64>(at(0), copying, from, n) };
         Some(())
     }

@@ -1,8 +1,9 @@
-//! The first instructions: from whatever level the image is entered at to EL1, on one core, with a stack.
+//! The first instructions: from the entry level to EL1, on one core, with a stack.
 //!
-//! Entered as Linux is (Documentation/arch/arm64/booting.rst): translation and data caches off, the image in
-//! memory and no dirty lines of it in any cache. The Pis' firmware (armstub8.S) enters at EL2 with the other cores
-//! waiting in its own loop; QEMU's raspi3b likewise; QEMU's virt at EL1, or at EL2 or EL3 where it is asked for.
+//! The entry state is that of Linux (Documentation/arch/arm64/booting.rst): translation and data caches off, the
+//! image in memory and no dirty lines of it in any cache. The Pis' firmware (armstub8.S) enters at EL2, with the
+//! other cores waiting in its own loop. So does QEMU's raspi3b. QEMU's virt enters at EL1, or at EL2 or EL3 if
+//! configured.
 
 use core::arch::global_asm;
 
@@ -11,7 +12,7 @@ use crate::board::{self, Board, Interrupts};
 use crate::parameters::{MAGIC, Parameters, VERSION};
 use crate::registers;
 
-/// [`Parameters::default`], where a constant is needed.
+/// [`Parameters::default`] as a constant.
 const DEFAULTS: Parameters =
     Parameters { baud: 115_200, silence_ms: 4_000, watch_ms: 30_000, modelled: false };
 
@@ -20,8 +21,8 @@ global_asm!(
     .section .head, "ax"
     .global start
 start:
-    // The header of an arm64 Linux image: the branch, where to load from the beginning of memory, how much
-    // memory it takes, little-endian with 4 KiB pages (flags), the magic number.
+    // The header of an arm64 Linux image: a branch, the load offset from the start of memory, the size in
+    // memory, little-endian with 4 KiB pages (flags), the magic number.
     b       enter
     .word   0
     .quad   0x80000
@@ -37,7 +38,7 @@ start:
 
 enter:
     msr     daifset, #15
-    // Every core but the first of the first cluster sleeps for good.
+    // Every core but the first of the first cluster sleeps forever.
     mrs     x1, mpidr_el1
     and     x1, x1, #0xffffff
     cbz     x1, 1f
@@ -48,13 +49,14 @@ enter:
     msr     spsel, #1
     isb
 
-    // At EL3 nobody has been here before: caches are cleaned and invalidated by set and way, which reaches what is in
-    // them whatever its address (DDI 0487, "Example code for cache maintenance instructions"). Anywhere below, other
-    // software may have lines in them, and by set and way they could be dropped under it, or come back.
+    // At EL3 no software has run before: caches are cleaned and invalidated by set and way, which affects all lines
+    // at any address (DDI 0487, "Example code for cache maintenance instructions"). At lower levels, other
+    // software may have lines in them, and maintenance by set and way could lose or restore them.
     cmp     x19, #3
     b.ne    7f
-    // Before any of that the core has to be coherent: CPUECTLR_EL1.SMPEN (DDI 0500J and 100095, "CPU Extended Control
-    // Register"). That register is the implementer's: on the Pis alone (below 1 GiB), and on cores that have it.
+    // Before that the core must be coherent: CPUECTLR_EL1.SMPEN (DDI 0500J and 100095, "CPU Extended Control
+    // Register"). That register is implementation defined: it is written on the
+    // Pis only (below 1 GiB), and on cores that have it.
     adrp    x0, start
     lsr     x0, x0, #30
     cbnz    x0, 5f
@@ -81,14 +83,14 @@ enter:
     lsr     w1, w0, w2
     and     w1, w1, #7
     cmp     w1, #2
-    b.lt    6f                      // no data here
+    b.lt    6f                      // no data cache
     msr     csselr_el1, x10
     isb
     mrs     x1, ccsidr_el1
     and     w2, w1, #7
     add     w2, w2, #4              // log2 of the line
     ubfx    w4, w1, #3, #10         // ways - 1
-    clz     w5, w4                  // where the way stands
+    clz     w5, w4                  // shift of the way
     ubfx    w7, w1, #13, #15        // sets - 1
 3:  mov     w9, w4
 4:  lsl     w6, w9, w5
@@ -105,12 +107,12 @@ enter:
     b.lt    2b
     dsb     sy
 
-    // By address, at every level: what was loaded is clean by the rules of loading, and what is going to be
-    // written past the caches must not be covered by lines that are in them.
+    // By address, at every level: the loaded image is clean by the boot protocol, and memory that will be
+    // written with caches off must not have lines in them.
 7:  mrs     x2, ctr_el0
     ubfx    x2, x2, #16, #4
     mov     x3, #4
-    lsl     x2, x3, x2              // smallest line of data, bytes
+    lsl     x2, x3, x2              // smallest data cache line, bytes
     adrp    x0, start
     adrp    x1, __loaded_end
 8:  dc      civac, x0
@@ -129,7 +131,7 @@ enter:
 
     adrp    x0, __stack
     mov     sp, x0
-    // The image was linked at 0: its absolute addresses are corrected. All entries are R_AARCH64_RELATIVE.
+    // The image was linked at 0: its absolute addresses are relocated. All entries are R_AARCH64_RELATIVE.
     adrp    x0, start
     adrp    x1, __rela
     add     x1, x1, :lo12:__rela
@@ -190,11 +192,11 @@ enter:
     main = sym main,
 );
 
-/// Sets up everything that EL1 needs of the levels above it, at the level at which the image was entered, with
-/// translation off: no unaligned accesses, no atomics.
+/// Sets up everything that EL1 needs from the higher levels, at the entry level, with translation off: no unaligned
+/// accesses, no atomics.
 extern "C" fn prepare() {
     let level = mrs!("CurrentEL") >> 2 & 3;
-    // ID_AA64PFR0_EL1.EL2, bits 11:8: without EL2 its registers are nobody's.
+    // ID_AA64PFR0_EL1.EL2, bits 11:8: without EL2 its registers do not exist.
     let has_el2 = mrs!("id_aa64pfr0_el1") >> 8 & 0xf != 0;
     if level == 3 {
         prepare_at_el3();
@@ -202,12 +204,12 @@ extern "C" fn prepare() {
     if level >= 2 && has_el2 {
         prepare_el2();
     }
-    // SAFETY: translation at EL1 is off until `mmu::enable`, which SCTLR_EL1 of reset does not promise (its
-    // reset value is partly unknown). At EL1 itself this leaves everything off as it was entered.
+    // SAFETY: translation at EL1 must be off until `mmu::enable`, which the reset value of SCTLR_EL1 does not
+    // guarantee (it is partly unknown). If entered at EL1, everything is already off.
     unsafe { msr!("sctlr_el1", registers::SCTLR_EL1_OFF) };
 }
 
-/// Is this a core whose implementer's registers are known here?
+/// Returns whether the implementation-defined registers of this core are known.
 pub(super) fn known_core() -> bool {
     matches!(board::part(mrs!("midr_el1")), board::CORTEX_A53 | board::CORTEX_A72)
 }
@@ -215,17 +217,17 @@ pub(super) fn known_core() -> bool {
 fn prepare_at_el3() {
     let board = Board::find(super::Image::here().start, mrs!("midr_el1"));
     let is_a_pi = board != Board::Virt;
-    // SAFETY: registers of EL3, written at EL3 (DDI 0487, each under its name): what runs below is non-secure AArch64
-    // and is trapped nowhere. What ACTLR_EL3 and L2CTLR_EL1 mean is known of the cores asked for; the second is written
-    // while no cache is on (100095, "L2 Control Register"), as the Pis' own armstub8.S does, which does not run where
-    // this is entered at EL3. CNTFRQ_EL0 is a note for others, which only the highest level may write: on the Pis what
-    // it holds out of reset is nobody's, on `virt` QEMU's.
+    // SAFETY: registers of EL3, written at EL3 (DDI 0487, each under its name): the lower levels are non-secure
+    // AArch64 and nothing is trapped. ACTLR_EL3 and L2CTLR_EL1 are written on known cores only. The second is written
+    // while no cache is on (100095, "L2 Control Register"), as in the Pis' own armstub8.S, which has not run if this
+    // is entered at EL3. CNTFRQ_EL0 only informs other software, and only the highest level may write it. Its reset
+    // value is unknown on the Pis, and QEMU's on `virt`.
     unsafe {
         msr!("scr_el3", registers::SCR_EL3);
         msr!("cptr_el3", 0u64);
         msr!("mdcr_el3", 0u64);
         if known_core() {
-            msr!("actlr_el3", registers::ACTLR_OPEN);
+            msr!("actlr_el3", registers::ACTLR_EL1_WRITES);
         }
         if known_core() && is_a_pi {
             msr!("S3_1_C11_C0_2", mrs!("S3_1_C11_C0_2") | registers::L2_LATENCIES);
@@ -236,13 +238,12 @@ fn prepare_at_el3() {
         }
     }
     let write = |at: u64, value: u32| {
-        // SAFETY: device registers of this board (crate::board), 32 bits wide and aligned; translation is off, so
-        // the access is to a device as it stands ("The effects of disabling an address
-        // translation stage").
+        // SAFETY: device registers of this board (crate::board), 32 bits wide and aligned; translation is off, so the
+        // access has the device attribute ("The effects of disabling an address translation stage").
         unsafe { (at as *mut u32).write_volatile(value) };
     };
     if let Some((control, prescaler)) = board.counter_control() {
-        // The crystal, a tick a tick: armstub8.S writes the same.
+        // The crystal as source, one count per tick: armstub8.S writes the same.
         write(control, 0);
         write(prescaler, 0x8000_0000);
     }
@@ -255,14 +256,14 @@ fn prepare_at_el3() {
 }
 
 fn prepare_el2() {
-    // PMCR_EL0.N of event counters are for EL1 (MDCR_EL2.HPMN), which is not N by reset everywhere.
+    // PMCR_EL0.N event counters are for EL1 (MDCR_EL2.HPMN), whose reset value is not N on every core.
     let counters = match registers::has_pmu(mrs!("id_aa64dfr0_el1")) {
         true => registers::event_counters(mrs!("pmcr_el0")),
         false => 0,
     };
     // SAFETY: registers of EL2, written at EL2 or EL3 (each under its name): EL1 is AArch64 with one stage of
-    // translation, and nothing that it does is trapped. VPIDR and VMPIDR are what EL1 reads as MIDR and MPIDR; their
-    // reset values are unknown.
+    // translation, and nothing is trapped. EL1 reads VPIDR and VMPIDR as MIDR and MPIDR; their reset values are
+    // unknown.
     unsafe {
         msr!("hcr_el2", registers::HCR_EL2);
         msr!("cptr_el2", registers::CPTR_EL2);
@@ -273,12 +274,12 @@ fn prepare_el2() {
         msr!("vpidr_el2", mrs!("midr_el1"));
         msr!("vmpidr_el2", mrs!("mpidr_el1"));
         if known_core() {
-            msr!("actlr_el2", registers::ACTLR_OPEN);
+            msr!("actlr_el2", registers::ACTLR_EL1_WRITES);
         }
     }
 }
 
-/// Sleeps for good.
+/// Sleeps forever.
 pub(super) fn park() -> ! {
     loop {
         // SAFETY: waits for an event; nothing else happens.

@@ -1,95 +1,98 @@
-//! What one trial may set: a byte of `MAIR_EL1`, the attribute of table walks, prefetchers.
+//! Settings of one trial: a byte of `MAIR_EL1`, the attribute of table walks, prefetchers.
 
 use core::arch::asm;
 
 use fathom_probe::machine::{Controls, Refusal};
 
-use super::{found, mmu, mrs, msr};
+use super::{boot_state, mmu, mrs, msr};
 use crate::board::Board;
 use crate::registers;
 
-/// What is in force.
+/// Settings in force.
 pub(super) struct Control {
     pub(super) controls: Controls,
 }
 
 impl Control {
-    /// The defaults, put in force: a fault may have left anything.
+    /// Restores the defaults, because a fault may have left any settings.
     pub(super) fn open() -> Control {
-        mmu::set_walks(WALKS);
-        if let Some(own) = found().own
-            && own_registers() != own
+        mmu::set_walks(WRITE_BACK_WALKS);
+        if let Some(core_registers) = boot_state().core_registers
+            && read_core_registers() != core_registers
         {
-            write_own(own);
+            write_core_registers(core_registers);
         }
         Control { controls: Controls::default() }
     }
 
-    /// Puts controls in force.
+    /// Puts settings in force.
     pub(super) fn set(&mut self, controls: &Controls) -> Result<(), Refusal> {
         if controls.flush {
             return Err(Refusal::new(
-                "a flush after each access stands in for memory that is not cached, of which there is some here",
-                "ask for attribute normal-nc or device",
+                "a flush after each access is a substitute for uncached memory, which is available here",
+                "request attribute normal-nc or device",
             ));
         }
-        if registers::walks_of(controls.tables).is_none() {
+        if registers::walk_cacheability(controls.tables).is_none() {
             return Err(Refusal::new(
                 "table walks do not fetch from device memory (TCR_EL1.IRGN0 has no such value)",
-                "ask for tables write-back, write-through or normal-nc",
+                "request tables write-back, write-through or normal-nc",
             ));
         }
         if controls.prefetch != self.controls.prefetch {
             self.prefetch(controls.prefetch)?;
         }
-        self.put(controls);
+        self.apply(controls);
         Ok(())
     }
 
-    fn put(&mut self, controls: &Controls) {
+    fn apply(&mut self, controls: &Controls) {
         if let Some(byte) = controls.mair {
             mmu::set_mair(byte);
         }
         if controls.tables != self.controls.tables
-            && let Some(walks) = registers::walks_of(controls.tables)
+            && let Some(walks) = registers::walk_cacheability(controls.tables)
         {
             mmu::set_walks(walks);
         }
         self.controls = *controls;
     }
 
-    /// Switches the prefetchers, and reads back whether it was done.
+    /// Switches the prefetchers, and verifies it by reading back.
     fn prefetch(&mut self, on: bool) -> Result<(), Refusal> {
-        let emulated = || Refusal::new("there are no prefetchers under an emulator", "measure on a board");
-        if found().board == Board::Virt {
+        let emulated = || Refusal::new("an emulator has no prefetchers", "measure on a board");
+        if boot_state().board == Board::Virt {
             return Err(emulated());
         }
         let midr = mrs!("midr_el1");
-        let off = found().own.and_then(|own| Some((own, registers::prefetchers_off(midr, own)?)));
+        let off = boot_state().core_registers.and_then(|core_registers| {
+            Some((core_registers, registers::prefetchers_off(midr, core_registers)?))
+        });
         let Some(((actlr, ectlr), (off, _))) = off else {
             let core = registers::core(midr);
             return Err(Refusal::new(
-                alloc::format!("how {core} switches its prefetchers is not known here"),
-                "Cortex-A53 and Cortex-A72 are known",
+                alloc::format!("the prefetcher controls of {core} are not known"),
+                "use a Cortex-A53 or Cortex-A72",
             ));
         };
         if (actlr, ectlr) == (0, 0) {
             return Err(emulated());
         }
-        // A write that EL3 has not allowed (ACTLR_EL3) is taken to EL3, where nobody may answer. From EL3 this
-        // image allows it itself; from EL2 on the Pis their firmware's armstub8.S has (ACTLR_EL3 = 0x73).
-        if found().boot_el < 2 {
+        // A write that EL3 has not permitted (ACTLR_EL3) traps to EL3, which may have no handler. If entered at EL3,
+        // this image permits it. If entered at EL2 on the Pis, their firmware's armstub8.S has permitted it
+        // (ACTLR_EL3 = 0x73).
+        if boot_state().boot_el < 2 {
             return Err(Refusal::new(
-                "the image was entered at EL1, where it is not known whether CPUACTLR_EL1 may be written",
-                "have the firmware enter it at EL2 or EL3",
+                "the image was entered at EL1, so it is not known whether CPUACTLR_EL1 may be written",
+                "configure the firmware to enter it at EL2 or EL3",
             ));
         }
-        let wanted = if on { (actlr, ectlr) } else { off };
-        write_own(wanted);
-        if own_registers() != wanted {
-            write_own((actlr, ectlr));
+        let requested = if on { (actlr, ectlr) } else { off };
+        write_core_registers(requested);
+        if read_core_registers() != requested {
+            write_core_registers((actlr, ectlr));
             return Err(Refusal::new(
-                "CPUACTLR_EL1 and CPUECTLR_EL1 do not keep what is written: the prefetchers cannot be switched",
+                "CPUACTLR_EL1 and CPUECTLR_EL1 do not keep the written values: the prefetchers cannot be switched",
                 "measure with the prefetchers as they are",
             ));
         }
@@ -98,16 +101,17 @@ impl Control {
 }
 
 /// `TCR_EL1.IRGN0` and `ORGN0` for walks of write-back memory.
-const WALKS: u64 = 0b01;
+const WRITE_BACK_WALKS: u64 = 0b01;
 
-/// Writes `CPUACTLR_EL1` and `CPUECTLR_EL1`, where that is allowed: see [`Control::prefetch`].
-fn write_own((actlr, ectlr): (u64, u64)) {
-    // SAFETY: registers of this core's implementer, of which only the bits that switch prefetchers differ from what
-    // was found, and prefetches change no contents. The manuals want CPUACTLR_EL1 written while the memory system is
-    // idle, best before translation is on (DDI 0500J and 100095, "CPU Auxiliary Control Register"), and promise nothing
-    // for later. Here translation is on; what there is of idleness is one core whose accesses have completed (DSB), no
-    // trial under way and interrupts masked, while fetches, walks and prefetches already begun go on. Others switch
-    // these bits at the same stage (erratum workarounds of Trusted Firmware-A), which is no promise either.
+/// Writes `CPUACTLR_EL1` and `CPUECTLR_EL1`, if that is permitted: see [`Control::prefetch`].
+fn write_core_registers((actlr, ectlr): (u64, u64)) {
+    // SAFETY: implementation-defined registers of this core. Only the bits that control prefetchers differ from their
+    // initial values, and prefetches change no contents. The manuals require CPUACTLR_EL1 to be written while the
+    // memory system is idle, ideally before translation is on (DDI 0500J and 100095, "CPU Auxiliary Control
+    // Register"), and guarantee nothing for later. Here translation is on. The memory system is idle as far as
+    // possible: one core whose accesses have completed (DSB), no running trial, and interrupts masked; fetches, walks
+    // and prefetches already begun continue. Other software switches these bits at the same stage (erratum
+    // workarounds of Trusted Firmware-A), which is not a guarantee either.
     unsafe {
         asm!("dsb sy", "isb");
         msr!("S3_1_C15_C2_0", actlr);
@@ -116,12 +120,12 @@ fn write_own((actlr, ectlr): (u64, u64)) {
     }
 }
 
-/// `CPUACTLR_EL1` and `CPUECTLR_EL1`.
-pub(super) fn own_registers() -> (u64, u64) {
+/// Reads `CPUACTLR_EL1` and `CPUECTLR_EL1`.
+pub(super) fn read_core_registers() -> (u64, u64) {
     (mrs!("S3_1_C15_C2_0"), mrs!("S3_1_C15_C2_1"))
 }
 
-/// Lets system errors in: they are reported like everything else.
+/// Unmasks system errors: they are reported like all exceptions.
 pub(super) fn unmask_serror() {
     // SAFETY: their handler is installed before this is called (`hardware::vectors`).
     unsafe { core::arch::asm!("msr daifclr, #4", options(nostack)) };

@@ -1,77 +1,78 @@
-//! The mailbox to the Pis' firmware: one question at the start, before translation is on.
+//! Mailbox of the Pis' firmware: one request at the start, before translation is on.
 
 use super::{CoreCell, cache, clock};
-use crate::firmware::{CHANNEL, WORDS, answer, question};
+use crate::firmware::{CHANNEL, WORDS, parse_response, request};
 
-/// The message: the mailbox takes addresses of 16 bytes, and a line of its own keeps maintenance off its neighbours.
+/// The message. The mailbox needs addresses aligned to 16 bytes. A separate cache line keeps the maintenance away
+/// from other data.
 #[repr(C, align(64))]
 struct Message([u32; WORDS]);
 
 static MESSAGE: CoreCell<Message> = CoreCell::new(Message([0; WORDS]));
 
-/// Registers of the mailbox, in bytes from its base: what comes, its status, what goes ("Accessing mailboxes").
-const READ: u64 = 0x00;
-const STATUS: u64 = 0x18;
-const WRITE: u64 = 0x20;
-/// Status: there is room for nothing more, there is nothing.
+/// Registers of the mailbox, in bytes from its base: read, status, write ("Accessing mailboxes").
+const READ_OFFSET: u64 = 0x00;
+const STATUS_OFFSET: u64 = 0x18;
+const WRITE_OFFSET: u64 = 0x20;
+/// Status bits: full, empty.
 const FULL: u32 = 1 << 31;
 const EMPTY: u32 = 1 << 30;
-/// Where the video core sees memory past its own cache (BCM2835 ARM Peripherals, 1.2.3). It masks these bits where it
-/// does not need them.
-const UNCACHED: u32 = 0xc000_0000;
-/// Time for an answer, ms: a question takes some 10 us.
-const PATIENCE_MS: u32 = 100;
-/// Most letters that are taken out to find the answer: a mailbox holds 8.
-const LETTERS: usize = 16;
+/// Alias through which the video core accesses memory uncached (BCM2835 ARM Peripherals, 1.2.3). It masks these bits
+/// where it does not need them.
+const UNCACHED_ALIAS: u32 = 0xc000_0000;
+/// Timeout of a response, ms: a request takes some 10 us.
+const TIMEOUT_MS: u32 = 100;
+/// Maximum letters that are read to find the response: a mailbox holds 8.
+const MAX_LETTERS: usize = 16;
 
 fn read(at: u64) -> u32 {
     // SAFETY: a register of the board's mailbox (crate::board), 32 bits and aligned, with translation off: the access
-    // is to a device ("The effects of disabling an address translation stage").
+    // has the device attribute ("The effects of disabling an address translation stage").
     unsafe { (at as *const u32).read_volatile() }
 }
 
-/// Which memory is this core's: its first address and bytes. `None` where the firmware does not say.
+/// Returns this core's memory: its first address and size. `None` if the firmware does not respond.
 ///
-/// To be asked before translation and data caches are on.
+/// Must be called before translation and data caches are on.
 pub(super) fn arm_memory(mailbox: u64) -> Option<(u64, u64)> {
     let message = MESSAGE.get();
     let at = u32::try_from(message.addr()).ok().filter(|at| *at < 1 << 30)?;
-    let until = clock::deadline(PATIENCE_MS);
-    let waits = |bit: u32| {
-        while read(mailbox + STATUS) & bit != 0 {
+    let until = clock::deadline(TIMEOUT_MS);
+    let wait_while = |bit: u32| {
+        while read(mailbox + STATUS_OFFSET) & bit != 0 {
             if clock::system() >= until {
                 return None;
             }
         }
         Some(())
     };
-    // SAFETY: there is one core, and nobody else has a reference (the head of `super`). With data caches off the words
-    // go to memory; the barrier completes them before the mailbox is told of them ("Data Synchronization Barrier").
+    // SAFETY: there is one core, and no other reference exists (the head of `super`). With data caches off the words
+    // go to memory; the barrier completes them before the mailbox is notified ("Data Synchronization Barrier").
     unsafe {
-        message.write_volatile(Message(question()));
+        message.write_volatile(Message(request()));
         core::arch::asm!("dsb sy", options(nostack, preserves_flags));
     }
-    waits(FULL)?;
-    let letter = at | UNCACHED | CHANNEL;
+    wait_while(FULL)?;
+    let letter = at | UNCACHED_ALIAS | CHANNEL;
     // SAFETY: as in `read`.
-    unsafe { ((mailbox + WRITE) as *mut u32).write_volatile(letter) };
-    // What others have asked before, at an earlier stage, is not for here.
-    let mut answered = false;
-    for _ in 0..LETTERS {
-        waits(EMPTY)?;
-        answered = read(mailbox + READ) == letter;
-        if answered {
+    unsafe { ((mailbox + WRITE_OFFSET) as *mut u32).write_volatile(letter) };
+    // Responses to requests of an earlier boot stage are skipped.
+    let mut received = false;
+    for _ in 0..MAX_LETTERS {
+        wait_while(EMPTY)?;
+        received = read(mailbox + READ_OFFSET) == letter;
+        if received {
             break;
         }
     }
-    if !answered {
+    if !received {
         return None;
     }
-    // SAFETY: data caches are off, and the message lies in lines of its own, of which none is dirty. The read is of an
+    // SAFETY: data caches are off, and the message has separate lines, none of which is dirty. The read is of an
     // initialised static, volatile because the firmware has written to it.
     let words = unsafe {
         cache::invalidate(message.addr() as u64, size_of::<Message>() as u64);
         message.read_volatile()
     };
-    answer(&words.0)
+    parse_response(&words.0)
 }

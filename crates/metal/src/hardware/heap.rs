@@ -1,4 +1,4 @@
-//! The heap: what the probe allocates between trials. Begun again after every fault.
+//! Heap for the probe's allocations between trials. Reset after every fault.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::mem::MaybeUninit;
@@ -8,11 +8,11 @@ use linked_list_allocator::Heap;
 
 use super::CoreCell;
 
-/// Bytes: a thousand samples with their lines are some hundred KiB, the longest list of cells 16 KiB.
-const BYTES: usize = 2 << 20;
+/// Size, bytes: a thousand samples with their lines need some hundred KiB, the longest list of cells 16 KiB.
+const HEAP_BYTES: usize = 2 << 20;
 
 #[repr(C, align(4096))]
-struct Memory(MaybeUninit<[u8; BYTES]>);
+struct Memory(MaybeUninit<[u8; HEAP_BYTES]>);
 
 #[unsafe(link_section = ".noinit")]
 static MEMORY: CoreCell<Memory> = CoreCell::new(Memory(MaybeUninit::uninit()));
@@ -22,21 +22,21 @@ struct Global(CoreCell<Heap>);
 #[global_allocator]
 static GLOBAL: Global = Global(CoreCell::new(Heap::empty()));
 
-/// Forgets everything that was allocated.
+/// Discards all allocations.
 ///
 /// # Safety
-/// Nobody uses anything that was allocated before any more: not even to drop it.
+/// No earlier allocation is used any more, not even to drop it.
 pub(super) unsafe fn begin() {
     let mut heap = Heap::empty();
-    // SAFETY: the memory is `MEMORY`'s alone, and by the caller's promise nobody holds a part of it.
+    // SAFETY: the memory belongs to `MEMORY` alone, and by the caller's promise no part of it is in use.
     unsafe {
-        heap.init(MEMORY.get().cast(), BYTES);
+        heap.init(MEMORY.get().cast(), HEAP_BYTES);
         *GLOBAL.0.get() = heap;
     }
 }
 
-// SAFETY: the blocks are those of a `Heap` over memory that is its own; one core, and nothing that interrupts an
-// allocation goes on with it (see the head of `super`), so no two calls are ever under way.
+// SAFETY: the blocks are those of a `Heap` with its own memory. There is one core, and an interrupt never returns to
+// an allocation (see the head of `super`), so no two calls overlap.
 unsafe impl GlobalAlloc for Global {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: no other reference, as above.
@@ -45,7 +45,8 @@ unsafe impl GlobalAlloc for Global {
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: no other reference, as above; `at` came from `alloc` with this layout, by the caller's promise.
+        // SAFETY: no other reference, as above; `at` was returned by `alloc` with this layout, by the caller's
+        // promise.
         unsafe {
             if let Some(at) = NonNull::new(at) {
                 (*self.0.get()).deallocate(at, layout);

@@ -1,4 +1,4 @@
-//! Facts: what the core, the board and the start say of themselves.
+//! Facts of the core, the board and the start.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -8,36 +8,36 @@ use core::arch::asm;
 use fathom_probe::machine::{Fact, FactValue};
 use fathom_units::facts;
 
-use super::{Image, found, mmu, mrs, msr};
-use crate::registers::{self, Par};
-use crate::windows::{FIRST, Treatment, Window};
+use super::{Image, boot_state, mmu, mrs, msr};
+use crate::registers::{self, ParEl1};
+use crate::windows::{FIRST_ADDRESS, Window, WindowAttribute};
 
-/// A fact that is a number.
+/// Returns a fact with a number.
 pub(super) fn int(name: impl ToString, value: u64) -> Fact {
     Fact { name: name.to_string(), value: FactValue::Int(value) }
 }
 
-/// A fact that is text.
+/// Returns a fact with text.
 pub(super) fn text(name: impl ToString, value: impl Into<String>) -> Fact {
     Fact { name: name.to_string(), value: FactValue::Text(value.into()) }
 }
 
-/// All of them.
+/// Returns all facts.
 pub(super) fn facts() -> Vec<Fact> {
-    let (found, image, midr) = (found(), Image::here(), mrs!("midr_el1"));
+    let (boot_state, image, midr) = (boot_state(), Image::here(), mrs!("midr_el1"));
     let mut facts = Vec::from([
-        text(facts::BOARD_MODEL, found.board.name()),
+        text(facts::BOARD_MODEL, boot_state.board.name()),
         text(facts::CPU_MODEL, format!("{} (MIDR_EL1 {midr:#x})", registers::core(midr))),
         text(facts::BUILD, concat!("fathom-metal ", env!("CARGO_PKG_VERSION"))),
-        int("metal.boot_el", found.boot_el),
+        int("metal.boot_el", boot_state.boot_el),
         int("metal.loaded_at", image.start),
         int("metal.image.bytes", image.loaded_end - image.start),
         int("metal.memory.bytes", image.end - image.start),
-        int("metal.baud", u64::from(found.parameters.baud)),
-        int("metal.watch.ms", u64::from(found.parameters.watch_ms)),
+        int("metal.baud", u64::from(boot_state.parameters.baud)),
+        int("metal.watch.ms", u64::from(boot_state.parameters.watch_ms)),
     ]);
     facts.extend(registers_of_the_core(midr));
-    if let Some((actlr, ectlr)) = found.own {
+    if let Some((actlr, ectlr)) = boot_state.core_registers {
         facts.push(int("arm.cpuactlr_el1", actlr));
         facts.push(int("arm.cpuectlr_el1", ectlr));
         facts.push(int("metal.smpen", u64::from(ectlr & registers::SMPEN != 0)));
@@ -45,7 +45,7 @@ pub(super) fn facts() -> Vec<Fact> {
             facts.push(text("metal.prefetch.off", bits));
         }
     }
-    if let Some((base, bytes)) = found.memory {
+    if let Some((base, bytes)) = boot_state.memory {
         facts.push(int("metal.firmware.memory.pa", base));
         facts.push(int("metal.firmware.memory.bytes", bytes));
     }
@@ -72,19 +72,19 @@ fn registers_of_the_core(midr: u64) -> [Fact; 13] {
     ]
 }
 
-/// `ID_AA64MMFR2_EL1.CCIDX`, bits 23:20: the layout of `CCSIDR_EL1`. The register's encoding by numbers ("System
-/// register encoding"): older assemblers do not know its name, and where it is not defined it reads as zero.
+/// Returns `ID_AA64MMFR2_EL1.CCIDX`, bits 23:20: the layout of `CCSIDR_EL1`. The register is encoded by numbers
+/// ("System register encoding"): older assemblers do not know its name, and if it is not defined it reads as zero.
 fn ccidx() -> u64 {
     mrs!("S3_0_C0_C7_2") >> 20 & 0xf
 }
 
-/// What `CLIDR_EL1` names, and `CCSIDR_EL1` of each.
+/// Returns facts of `CLIDR_EL1`, and of `CCSIDR_EL1` for each cache.
 fn caches() -> Vec<Fact> {
     let clidr = mrs!("clidr_el1");
     let mut facts = Vec::from([int("arm.clidr_el1", clidr)]);
     for (level, instructions) in registers::caches(clidr) {
-        // SAFETY: CSSELR_EL1 chooses what CCSIDR_EL1 is about and nothing else, after an ISB; there is one core, so
-        // both are of the same.
+        // SAFETY: CSSELR_EL1 only selects the cache of CCSIDR_EL1, after an ISB; there is one core, so both belong to
+        // it.
         unsafe {
             msr!("csselr_el1", registers::csselr(level, instructions));
             asm!("isb");
@@ -95,20 +95,20 @@ fn caches() -> Vec<Fact> {
     facts
 }
 
-/// The attribute in force in each window, as the hardware translates it.
+/// Returns the attribute in force in each window, as the hardware translates it.
 fn attributes() -> Vec<Fact> {
-    let one = |window: Window| {
-        let treatment = match window.treatment {
-            Treatment::Named(attribute) => attribute.token(),
-            Treatment::Raw(_) => "raw",
+    let fact_of_window = |window: Window| {
+        let attribute = match window.attribute {
+            WindowAttribute::Named(attribute) => attribute.token(),
+            WindowAttribute::Raw(_) => "raw",
         };
-        let name = format!("attribute.{}.{treatment}", window.pages.token());
-        match mmu::translate(FIRST + window.start()) {
-            Par::Translated { pa, mair } => {
-                text(name, format!("va {:#x} pa {pa:#x} mair {mair:#04x}", FIRST + window.start()))
+        let name = format!("attribute.{}.{attribute}", window.pages.token());
+        match mmu::translate(FIRST_ADDRESS + window.start()) {
+            ParEl1::Translated { pa, mair } => {
+                text(name, format!("va {:#x} pa {pa:#x} mair {mair:#04x}", FIRST_ADDRESS + window.start()))
             }
-            Par::Fault(status) => text(name, format!("not translated: fault status {status:#x}")),
+            ParEl1::Fault(status) => text(name, format!("not translated: fault status {status:#x}")),
         }
     };
-    Window::all().map(one).collect()
+    Window::all().map(fact_of_window).collect()
 }

@@ -1,4 +1,4 @@
-//! The bare machine as a [`Machine`].
+//! The machine without an operating system as a [`Machine`].
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -17,15 +17,15 @@ use fathom_units::facts::{self, Grant, PRIVILEGE_COUNTERS};
 use super::arena::{Arena, MetalCell};
 use super::identify::{self, int, text};
 use super::pmu::Pmu;
-use super::{clock, control, found, mmu, mrs, watchdog};
+use super::{boot_state, clock, control, mmu, mrs, watchdog};
 use crate::clock_trust;
-use crate::registers::Par;
-use crate::tables::{BLOCK, PAGE, SPACE};
-use crate::windows::{self, Treatment};
+use crate::registers::ParEl1;
+use crate::tables::{BLOCK_BYTES, PAGE_BYTES, SPACE_BYTES};
+use crate::windows::{self, WindowAttribute};
 
-/// Memory that is read to see whether refills are counted: more lines and pages than any first level and TLB of
-/// these cores hold, and more than their second level.
-const EXERCISE: u64 = 16 << 20;
+/// Memory that is read to test whether refills are counted, bytes: more lines and pages than any first level and TLB
+/// of these cores hold, and more than their second level.
+const EXERCISE_BYTES: u64 = 16 << 20;
 
 /// The machine without an operating system.
 pub(super) struct Metal {
@@ -34,17 +34,22 @@ pub(super) struct Metal {
     control: control::Control,
     trust: ClockTrust,
     facts: Vec<Fact>,
-    /// The system counter when it was opened.
+    /// System counter when the machine was opened.
     begun: u64,
 }
 
 impl Metal {
-    /// Opens the machine: counters started, clock calibrated (10 ms), facts collected, controls at their defaults.
+    /// Opens the machine: starts counters, calibrates the clock (10 ms), collects facts, sets controls to their
+    /// defaults.
     pub(super) fn open() -> Metal {
         let control = control::Control::open();
-        let found = found();
-        let (trust, evidence) =
-            clock_trust::judge(found.board, mrs!("midr_el1"), found.own, found.parameters.modelled);
+        let boot_state = boot_state();
+        let (trust, evidence) = clock_trust::judge(
+            boot_state.board,
+            mrs!("midr_el1"),
+            boot_state.core_registers,
+            boot_state.parameters.modelled,
+        );
         let mut facts = identify::facts();
         facts.push(text(facts::TRUST_EVIDENCE, evidence));
         let mut metal = Metal {
@@ -80,7 +85,7 @@ impl Metal {
         ]
     }
 
-    /// What the PMU says that it counts, and what was kept of it.
+    /// Returns facts of the PMU's registers, and of the counters that are used.
     fn counter_facts(&mut self) -> Vec<Fact> {
         let mut facts = Vec::new();
         if !crate::registers::has_pmu(mrs!("id_aa64dfr0_el1")) {
@@ -91,7 +96,7 @@ impl Metal {
         facts.push(int("arm.pmcr_el0", mrs!("pmcr_el0")));
         facts.push(int("arm.pmceid0_el0", mrs!("pmceid0_el0")));
         facts.push(int("arm.pmceid1_el0", mrs!("pmceid1_el0")));
-        for (name, counted) in self.tried() {
+        for (name, counted) in self.test_counters() {
             facts.push(int(format!("counter.{}.tried", name.to_lowercase()), counted));
         }
         let cycles = self.pmu.counts.then_some("cycles");
@@ -102,18 +107,22 @@ impl Metal {
         facts
     }
 
-    /// What the counters of refills count over loads that miss every first level and TLB; those that count nothing
-    /// are given up.
-    fn tried(&mut self) -> Vec<(&'static str, u64)> {
+    /// Returns the counts of the refill counters over loads that miss every first level and TLB. Counters that count
+    /// nothing are dropped.
+    fn test_counters(&mut self) -> Vec<(&'static str, u64)> {
         if self.pmu.names().next().is_none() {
             return Vec::new();
         }
-        let request =
-            MapRequest { bytes: EXERCISE, pages: Pages::Base, attribute: Attribute::WriteBack, place: 0 };
+        let request = MapRequest {
+            bytes: EXERCISE_BYTES,
+            pages: Pages::Base,
+            attribute: Attribute::WriteBack,
+            place: 0,
+        };
         let Ok(mapping) = self.map(&request) else { return Vec::new() };
         let before = self.pmu.totals();
-        // A page and a line: each load is another page and another set.
-        for offset in (mapping.base..mapping.base + mapping.bytes).step_by(PAGE as usize + 64) {
+        // A stride of a page and a line: each load has another page and another set.
+        for offset in (mapping.base..mapping.base + mapping.bytes).step_by(PAGE_BYTES as usize + 64) {
             if let Some(cell) = self.cell(offset) {
                 self.follow(cell);
             }
@@ -121,33 +130,33 @@ impl Metal {
         self.pmu.keep_counting(before)
     }
 
-    /// Is the core coherent, as far as that is known of it?
+    /// Returns whether the core is coherent, as far as that is known.
     pub(super) fn is_coherent(&self) -> bool {
-        found().own.is_none_or(|(_, ectlr)| ectlr & crate::registers::SMPEN != 0)
+        boot_state().core_registers.is_none_or(|(_, ectlr)| ectlr & crate::registers::SMPEN != 0)
     }
 
-    /// Physical address of an offset, and the attribute in force there.
+    /// Returns the physical address of an offset, and the attribute in force there.
     pub(super) fn par(&self, offset: u64) -> Option<(u64, u8)> {
         match mmu::translate(Arena::address(offset)?) {
-            Par::Translated { pa, mair } => Some((pa, mair)),
-            Par::Fault(_) => None,
+            ParEl1::Translated { pa, mair } => Some((pa, mair)),
+            ParEl1::Fault(_) => None,
         }
     }
 }
 
 fn memory_facts() -> Vec<Fact> {
     Vec::from([
-        int(facts::PAGE_BASE, PAGE),
+        int(facts::PAGE_BASE, PAGE_BYTES),
         int("page.injected", 0),
-        int(facts::PAGE_HUGE, BLOCK),
-        int("memory.bytes", windows::BYTES),
-        int(facts::MEMORY_MAPPABLE_BASE_BYTES, windows::BYTES),
-        int(facts::MEMORY_MAPPABLE_HUGE_BYTES, windows::BYTES),
-        int(facts::MEMORY_CEILING_BYTES, windows::BYTES),
+        int(facts::PAGE_HUGE, BLOCK_BYTES),
+        int("memory.bytes", windows::ARENA_BYTES),
+        int(facts::MEMORY_MAPPABLE_BASE_BYTES, windows::ARENA_BYTES),
+        int(facts::MEMORY_MAPPABLE_HUGE_BYTES, windows::ARENA_BYTES),
+        int(facts::MEMORY_CEILING_BYTES, windows::ARENA_BYTES),
         text(facts::MEMORY_CEILING_LIMIT, "the arena of this image"),
         text(facts::MEMORY_CEILING_SOURCE, facts::CeilingSource::Process.token()),
         text(facts::MEMORY_LOCKED, "yes"),
-        int("memory.arena.pa", found().board.arena()),
+        int("memory.arena.pa", boot_state().board.arena()),
     ])
 }
 
@@ -163,9 +172,12 @@ impl Machine for Metal {
     }
 
     fn map(&mut self, request: &MapRequest) -> Result<Mapping, Refusal> {
-        let treatment =
-            self.control.controls.mair.map_or(Treatment::Named(request.attribute), Treatment::Raw);
-        self.arena.map(request, treatment)
+        let attribute = self
+            .control
+            .controls
+            .mair
+            .map_or(WindowAttribute::Named(request.attribute), WindowAttribute::Raw);
+        self.arena.map(request, attribute)
     }
 
     #[inline]
@@ -197,7 +209,7 @@ impl Machine for Metal {
         clock::alu(n);
     }
 
-    /// The generic body, once in the image: every pattern runs the same loop at the same place.
+    /// Uses the generic body, once in the image: every pattern runs the same loop at the same address.
     #[inline(never)]
     fn chase(&mut self, start: MetalCell, n: u64) -> MetalCell {
         chase::body(self, start, n)
@@ -212,11 +224,11 @@ impl Machine for Metal {
         watchdog::disarm();
     }
 
-    /// Nothing runs beside the trial: all of its time is its own.
+    /// No other task runs during a trial, so all of its time counts.
     fn watch(&mut self) -> Watch {
         let ticks = u128::from(clock::system().wrapping_sub(self.begun));
         let ns = (ticks * 1_000_000_000 / u128::from(clock::system_hz().max(1))) as u64;
-        // What a model has simulated is what a budget is spent in there.
+        // A described machine's budget is counted in simulated accesses.
         let modelled = self.trust == ClockTrust::Modelled;
         let accesses = if modelled { self.pmu.count("accesses").unwrap_or(0) } else { 0 };
         Watch { wall_ns: ns, cpu_ns: ns, accesses, ..Watch::default() }
@@ -233,18 +245,18 @@ impl Machine for Metal {
     fn inject(&mut self, provocation: FaultInjection) -> Refusal {
         watchdog::arm();
         match provocation {
-            // SAFETY: the last page of the address space is mapped to nothing: a translation fault, which is
-            // reported and never comes back here.
+            // SAFETY: the last page of the address space is not mapped: a translation fault, which is reported and
+            // never returns here.
             FaultInjection::Abort => unsafe {
-                asm!("ldr {0}, [{1}]", out(reg) _, in(reg) SPACE - PAGE, options(nostack));
+                asm!("ldr {0}, [{1}]", out(reg) _, in(reg) SPACE_BYTES - PAGE_BYTES, options(nostack));
             },
-            // SAFETY: UDF is Undefined by definition (DDI 0487, UDF), reported likewise.
+            // SAFETY: UDF is Undefined by definition (DDI 0487, UDF), and is reported likewise.
             FaultInjection::Undefined => unsafe { asm!("udf #0", options(nostack)) },
-            // SAFETY: a branch to itself, which the interrupt of the watch ends; it never returns here.
+            // SAFETY: a branch to itself, which the watchdog's interrupt ends; it never returns here.
             FaultInjection::Endless => unsafe { asm!("2:", "b 2b", options(nomem, nostack)) },
         }
         watchdog::disarm();
-        Refusal::new(format!("what was provoked ({}) has not come", provocation.token()), "")
+        Refusal::new(format!("the injected fault ({}) did not occur", provocation.token()), "")
     }
 }
 
@@ -264,7 +276,7 @@ impl Counters for Metal {
 
 impl Maintain for Metal {
     fn clean_invalidate(&mut self, offset: u64, bytes: u64) -> Result<(), Refusal> {
-        let outside = || Refusal::new("that range is not in the arena", "ask for fewer bytes");
+        let outside = || Refusal::new("the range is not in the arena", "request fewer bytes");
         self.arena.maintain(offset, bytes).ok_or_else(outside)
     }
 }

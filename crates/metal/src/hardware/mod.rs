@@ -1,13 +1,13 @@
-//! What touches hardware. For bare-metal targets alone.
+//! Hardware access, for bare-metal targets only.
 //!
-//! # The order of things
+//! # Start and faults
 //!
-//! [`boot`] is entered by whoever loaded the image, at EL3, EL2 or EL1, with translation and caches off. It parks
-//! all cores but one, gives the image its addresses and goes to EL1. [`main`] finds the board, wakes the UART, asks
-//! the firmware for its memory ([`firmware`]), switches translation and caches on ([`mmu`]) and serves forever ([`server`]). An exception ([`vectors`]), a
-//! panic and a trial that never ends ([`watchdog`]) each become one line; then the server begins again on a fresh
-//! stack and heap. There is one core, and interrupts are off but for the watchdog's, which never returns to what
-//! it interrupted: so nothing here is ever used by two at once.
+//! The boot loader enters [`boot`] at EL3, EL2 or EL1, with translation and caches off. It parks all cores but one,
+//! relocates the image and goes to EL1. [`main`] determines the board, opens the UART, requests the core's memory
+//! from the firmware ([`firmware`]), enables translation and caches ([`mmu`]) and serves forever ([`server`]). An
+//! exception ([`vectors`]), a panic and a trial that exceeds its time ([`watchdog`]) each become one line. Then the
+//! server starts again with an empty stack and heap. There is one core, and all interrupts except the watchdog's are
+//! off; the watchdog's never returns to the interrupted code. So nothing here is ever used twice at the same time.
 
 mod arena;
 mod boot;
@@ -29,7 +29,7 @@ mod watchdog;
 use core::cell::UnsafeCell;
 
 use crate::board::Board;
-use crate::firmware::judge;
+use crate::firmware::check_arena;
 use crate::parameters::{self, Parameters};
 
 /// Reads a system register.
@@ -37,9 +37,9 @@ macro_rules! mrs {
     ($name:literal) => {{
         let value: u64;
         // SAFETY: reading a register that exists at this exception level on this core changes nothing (DDI 0487,
-        // MRS); one that does not exist is an Undefined exception, which is reported and not unsound. Not
-        // `nomem`: reads of counters stay where they are between accesses to memory.
-        #[allow(unused_unsafe, reason = "some read a register to write it in the same breath")]
+        // MRS). A register that does not exist causes an Undefined exception, which is reported and not unsound. Not
+        // `nomem`: reads of counters keep their place between accesses to memory.
+        #[allow(unused_unsafe, reason = "some callers read a register inside an unsafe block that writes it")]
         unsafe {
             core::arch::asm!(concat!("mrs {}, ", $name), out(reg) value, options(nostack, preserves_flags));
         }
@@ -47,7 +47,7 @@ macro_rules! mrs {
     }};
 }
 
-/// Writes a system register. Unsafe: the caller argues why the value may be in force.
+/// Writes a system register. Unsafe: the caller justifies that the value may be in force.
 macro_rules! msr {
     ($name:literal, $value:expr) => {
         core::arch::asm!(concat!("msr ", $name, ", {}"), in(reg) $value, options(nostack, preserves_flags))
@@ -66,7 +66,7 @@ unsafe extern "C" {
     static __end: u8;
 }
 
-/// Where the parts of the image lie; all begin and end with pages (image.ld).
+/// Addresses of the image's parts; all begin and end with pages (image.ld).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Image {
     pub(crate) start: u64,
@@ -90,19 +90,18 @@ impl Image {
         }
     }
 
-    /// The parameters as they are in memory: somebody may have changed them since this was compiled, so they are
-    /// read where they lie.
+    /// Reads the parameters from memory: they may have been changed since this was compiled.
     fn parameters(&self) -> Parameters {
-        let mut head = [0u8; parameters::OFFSET + parameters::BYTES];
+        let mut head = [0u8; parameters::BLOCK_OFFSET + parameters::BLOCK_BYTES];
         for (at, byte) in head.iter_mut().enumerate() {
-            // SAFETY: the image's first page, which nobody writes to after it was loaded.
+            // SAFETY: the image's first page, which is not written after it was loaded.
             *byte = unsafe { (&raw const __start).add(at).read_volatile() };
         }
         Parameters::of(&head).unwrap_or_default()
     }
 }
 
-/// Something of which there is one, on the one core.
+/// A value with one instance, on the one core.
 pub(crate) struct CoreCell<T>(UnsafeCell<T>);
 
 // SAFETY: there is one core, and no interrupt returns: see this module's head.
@@ -113,71 +112,72 @@ impl<T> CoreCell<T> {
         CoreCell(UnsafeCell::new(value))
     }
 
-    /// Where it is. Whoever makes a reference of it argues that there is no other.
+    /// Returns a pointer to the value. The caller ensures that no two references overlap.
     pub(crate) fn get(&self) -> *mut T {
         self.0.get()
     }
 }
 
-/// What was found at the start, for as long as the power is on.
+/// Properties found at the start, valid until power-off.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Found {
+pub(crate) struct BootState {
     pub(crate) board: Board,
-    /// The exception level at which the image was entered.
+    /// Exception level at which the image was entered.
     pub(crate) boot_el: u64,
     pub(crate) parameters: Parameters,
-    /// `CPUACTLR_EL1` and `CPUECTLR_EL1` as they were, on a core that has them; not read on `virt`, which is no core.
-    pub(crate) own: Option<(u64, u64)>,
-    /// The core's memory by the firmware's word: its first address and bytes.
+    /// Initial values of `CPUACTLR_EL1` and `CPUECTLR_EL1`, on a core that has them; not read on `virt`, which has no
+    /// real core.
+    pub(crate) core_registers: Option<(u64, u64)>,
+    /// The core's memory as reported by the firmware: its first address and size.
     pub(crate) memory: Option<(u64, u64)>,
 }
 
-static FOUND: CoreCell<Found> = CoreCell::new(Found {
+static BOOT_STATE: CoreCell<BootState> = CoreCell::new(BootState {
     board: Board::Virt,
     boot_el: 0,
     parameters: Parameters { baud: 0, silence_ms: 0, watch_ms: 0, modelled: false },
-    own: None,
+    core_registers: None,
     memory: None,
 });
 
-/// What was found at the start.
-pub(crate) fn found() -> Found {
-    // SAFETY: written once, by `main`, before anybody asks but for a fault before that, which finds what it was made
-    // with.
-    unsafe { *FOUND.get() }
+/// Returns the properties found at the start.
+pub(crate) fn boot_state() -> BootState {
+    // SAFETY: written once, by `main`, before any other use except by an earlier fault, which reads the initial
+    // value.
+    unsafe { *BOOT_STATE.get() }
 }
 
 /// Called by [`boot`] at EL1, on the image's stack, with translation and caches off.
 extern "C" fn main(boot_el: u64) -> ! {
-    // First of all: whatever is touched from here on may be what this machine has not.
+    // First of all: later code may access something that this machine does not have.
     vectors::install();
     let image = Image::here();
     let board = Board::find(image.start, mrs!("midr_el1"));
     let parameters = image.parameters();
     uart::open(board, parameters.baud);
-    let own = (board != Board::Virt && boot::known_core()).then(control::own_registers);
+    let core_registers = (board != Board::Virt && boot::known_core()).then(control::read_core_registers);
     // A described machine has no firmware.
     let mailbox = board.mailbox().filter(|_| !parameters.modelled);
     let memory = mailbox.and_then(firmware::arm_memory);
-    // SAFETY: nobody reads it before this.
-    unsafe { *FOUND.get() = Found { board, boot_el, parameters, own, memory } };
-    // Where a described machine answers for time there is nobody who interrupts.
+    // SAFETY: it is not read before this.
+    unsafe { *BOOT_STATE.get() = BootState { board, boot_el, parameters, core_registers, memory } };
+    // A described machine provides no interrupts.
     if !parameters.modelled {
         watchdog::quiesce(board);
     }
-    // SAFETY: nobody has allocated anything yet.
+    // SAFETY: nothing has been allocated yet.
     unsafe { heap::begin() };
-    if let Err(why) = judge(board.arena(), memory) {
-        refuse(&why);
+    if let Err(why) = check_arena(board.arena(), memory) {
+        stop_with(&why);
     }
     if let Err(why) = mmu::enable(&image, board) {
-        refuse(why);
+        stop_with(why);
     }
     server::begin()
 }
 
-/// Says why this image does not start here, and sleeps.
-fn refuse(why: &str) -> ! {
+/// Reports why this image does not start here, and sleeps forever.
+fn stop_with(why: &str) -> ! {
     uart::line(why);
     boot::park()
 }

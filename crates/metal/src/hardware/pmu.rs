@@ -1,5 +1,5 @@
-//! The performance monitors (DDI 0487, "The Performance Monitors Extension"): the cycle counter, and refills where
-//! the core says that it counts them.
+//! Performance monitors (DDI 0487, "The Performance Monitors Extension"): the cycle counter, and refill counters if
+//! the core supports them.
 
 use core::arch::asm;
 
@@ -8,12 +8,12 @@ use fathom_probe::machine::{Count, Refusal};
 use super::{mrs, msr};
 use crate::registers;
 
-/// Events by their architectural number ("PMU events and event numbers"), and what they are called: refills of the
-/// first and second level of data and of the first TLB for data, and accesses to memory.
+/// Events by their architectural number ("PMU events and event numbers"), with their names: refills of the first and
+/// second level of data and of the first TLB for data, and accesses to memory.
 const EVENTS: [(u64, &str); 4] =
     [(0x03, "refill.L1D"), (0x17, "refill.L2"), (0x05, "refill.tlb.1"), (0x13, "accesses")];
 
-/// One event counter: 32 bits in hardware, continued here.
+/// An event counter: 32 bits in hardware, extended here.
 #[derive(Clone, Copy)]
 struct Event {
     name: &'static str,
@@ -21,16 +21,16 @@ struct Event {
     total: u64,
 }
 
-/// The counters that this core has.
+/// Counters of this core.
 pub(super) struct Pmu {
-    /// Does the cycle counter count?
+    /// Whether the cycle counter counts.
     pub(super) counts: bool,
-    /// In the order of the hardware's counters.
+    /// Events in the order of the hardware's counters.
     events: [Option<Event>; EVENTS.len()],
 }
 
 impl Pmu {
-    /// Starts every counter that there is.
+    /// Starts all counters.
     pub(super) fn open() -> Pmu {
         let mut pmu = Pmu { counts: false, events: [None; EVENTS.len()] };
         if !registers::has_pmu(mrs!("id_aa64dfr0_el1")) {
@@ -38,7 +38,7 @@ impl Pmu {
         }
         let (have, named) = (registers::event_counters(mrs!("pmcr_el0")), mrs!("pmceid0_el0"));
         // SAFETY: the PMU exists (ID_AA64DFR0_EL1) and belongs to EL1 (MDCR_EL2, MDCR_EL3 as `boot` sets them).
-        // Enabled (E), both kinds of counters at zero (P, C), the cycle counter in all of its 64 bits (LC), counting
+        // Enabled (E), both kinds of counters at zero (P, C), the cycle counter with all its 64 bits (LC), counting
         // every cycle (D at 0) at EL1 (the filter at 0).
         unsafe {
             msr!("pmcr_el0", 1u64 | 1 << 1 | 1 << 2 | 1 << 6);
@@ -48,7 +48,7 @@ impl Pmu {
         }
         for (nth, (number, name)) in EVENTS.into_iter().enumerate() {
             if (nth as u64) < have && registers::has_event(named, number) {
-                // SAFETY: counter `nth` exists; PMSELR chooses it for PMXEVTYPER after an ISB.
+                // SAFETY: counter `nth` exists; PMSELR selects it for PMXEVTYPER after an ISB.
                 unsafe {
                     msr!("pmselr_el0", nth as u64);
                     asm!("isb");
@@ -65,18 +65,18 @@ impl Pmu {
         pmu
     }
 
-    /// The names of the event counters, for the record.
+    /// Returns the names of the event counters, for the record.
     pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
         self.events.iter().flatten().map(|event| event.name)
     }
 
-    /// What each event counter has counted, 0 where there is none.
+    /// Returns the total of each event counter; 0 for those that do not exist.
     pub(super) fn totals(&mut self) -> [u64; EVENTS.len()] {
         self.advance();
         self.events.map(|event| event.map_or(0, |event| event.total))
     }
 
-    /// Gives up the event counters that have counted nothing since `before`; what each has.
+    /// Drops the event counters that have counted nothing since `before`, and returns the count of each.
     pub(super) fn keep_counting(
         &mut self,
         before: [u64; EVENTS.len()],
@@ -95,7 +95,7 @@ impl Pmu {
         all
     }
 
-    /// Brings the totals up to date.
+    /// Updates the totals.
     fn advance(&mut self) {
         for (nth, event) in self.events.iter_mut().enumerate() {
             let Some(event) = event else { continue };
@@ -110,7 +110,7 @@ impl Pmu {
         }
     }
 
-    /// Every counter.
+    /// Reads all counters.
     pub(super) fn read(&mut self) -> Result<alloc::vec::Vec<Count>, Refusal> {
         if !self.counts {
             return Err(Refusal::new("this core has no performance monitors that count", ""));
@@ -121,7 +121,7 @@ impl Pmu {
         Ok(core::iter::once(cycles).chain(events).collect())
     }
 
-    /// One of the refills, by its name.
+    /// Returns the total of an event, by its name.
     pub(super) fn count(&mut self, name: &str) -> Option<u64> {
         self.advance();
         self.events.iter().flatten().find(|e| e.name == name).map(|e| e.total)

@@ -1,4 +1,4 @@
-//! Serving the probe on the UART, forever.
+//! Server of the probe's protocol on the UART; runs forever.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -9,81 +9,79 @@ use fathom_probe::wire::MAX_LINE;
 
 use super::metal::Metal;
 use super::uart::RxByte;
-use super::{CoreCell, boot, clock, control, found, heap, mrs, study, uart, watchdog};
+use super::{CoreCell, boot, boot_state, clock, control, heap, mrs, study, uart, watchdog};
 
-/// What outlives a fault.
+/// State that survives a fault.
 #[derive(Clone, Copy)]
-struct Kept {
-    /// How far the server has come, by the lines that it has sent: what a fault leaves of its own account is
-    /// anybody's guess.
+struct SurvivingState {
+    /// State of the server, derived from the lines that it has sent: its own variables are not reliable after a
+    /// fault.
     state: ServerState,
-    /// When the image runs study S0 by itself, in ticks of the system counter; `None` once somebody has spoken.
+    /// When the image runs study S0, in ticks of the system counter; `None` once a line has been received.
     silence_until: Option<u64>,
-    /// Is a fault being reported?
+    /// Whether a fault is being reported.
     in_fault: bool,
 }
 
-static KEPT: CoreCell<Kept> = CoreCell::new(Kept {
+static SURVIVING_STATE: CoreCell<SurvivingState> = CoreCell::new(SurvivingState {
     state: ServerState { seq: 0, reported: false },
     silence_until: None,
     in_fault: false,
 });
 
-fn kept() -> Kept {
-    // SAFETY: initialised, aligned, and nobody has a reference to it. Volatile: a fault may come between any two
-    // instructions, and what was kept before it must be in memory.
-    unsafe { KEPT.get().read_volatile() }
+fn surviving_state() -> SurvivingState {
+    // SAFETY: initialised, aligned, and no reference exists. Volatile: a fault may occur between any two
+    // instructions, and values stored before it must be in memory.
+    unsafe { SURVIVING_STATE.get().read_volatile() }
 }
 
-fn keep(change: impl FnOnce(&mut Kept)) {
-    let mut kept = kept();
-    change(&mut kept);
-    // SAFETY: as in `kept`.
-    unsafe { KEPT.get().write_volatile(kept) };
+fn update(change: impl FnOnce(&mut SurvivingState)) {
+    let mut saved = surviving_state();
+    change(&mut saved);
+    // SAFETY: as in `surviving_state`.
+    unsafe { SURVIVING_STATE.get().write_volatile(saved) };
 }
 
-/// Begins to serve, at power-on.
+/// Starts serving, at power-on.
 pub(super) fn begin() -> ! {
-    let ms = found().parameters.silence_ms;
-    keep(|kept| kept.silence_until = (ms > 0).then(|| clock::deadline(ms)));
+    let ms = boot_state().parameters.silence_ms;
+    update(|saved| saved.silence_until = (ms > 0).then(|| clock::deadline(ms)));
     serve()
 }
 
-/// Serves forever; entered on an empty stack.
+/// Serves forever; entered with an empty stack.
 pub(super) extern "C" fn serve() -> ! {
-    // SAFETY: at power-on and after a fault nothing that was allocated is used any more: the stack is empty, and no
-    // static holds any of it.
+    // SAFETY: at power-on and after a fault no allocation is in use: the stack is empty, and no static holds one.
     unsafe { heap::begin() };
     control::unmask_serror();
     let mut metal = Metal::open();
-    keep(|kept| kept.in_fault = false);
+    update(|saved| saved.in_fault = false);
     loop {
-        let mut place = kept().state;
-        let Ok(()) = serve_from(&mut metal, &mut Serial, &mut place);
-        // Either a `bye`, after which whoever comes next says `hello`; or nobody has said anything.
-        if kept().silence_until.is_some_and(|until| clock::system() >= until) {
-            keep(|kept| kept.silence_until = None);
+        let mut state = surviving_state().state;
+        let Ok(()) = serve_from(&mut metal, &mut Serial, &mut state);
+        // Either a `bye`, after which the next client sends `hello`; or nothing has been received.
+        if surviving_state().silence_until.is_some_and(|until| clock::system() >= until) {
+            update(|saved| saved.silence_until = None);
             study::run(&mut metal);
         }
     }
 }
 
-/// Reports a fault on the wire. The caller of it goes on serving on an empty stack and nowhere else: the heap begins
-/// again here.
+/// Reports a fault on the wire. The caller must then serve again with an empty stack, because the heap is reset here.
 pub(super) fn fault(what: impl FnOnce() -> String) {
     watchdog::disarm();
-    // Whoever cannot report, or open the machine again after it, would only do this forever.
-    if kept().in_fault {
-        uart::line("# a second fault before the first was over: nothing more can be said; reset the board");
+    // A fault while reporting, or while opening the machine again, would repeat forever.
+    if surviving_state().in_fault {
+        uart::line("# a second fault while the first was reported: stopped; reset the board");
         boot::park();
     }
-    keep(|kept| kept.in_fault = true);
-    // SAFETY: whoever faulted never goes on.
+    update(|saved| saved.in_fault = true);
+    // SAFETY: the code that faulted never continues.
     unsafe { heap::begin() };
     let what = what();
-    let mut place = kept().state;
-    let line = place.fault(&what);
-    keep(|kept| kept.state = place);
+    let mut state = surviving_state().state;
+    let line = state.fault(&what);
+    update(|saved| saved.state = state);
     uart::line(&line);
     // SCTLR_EL1.M: before translation is on there is no arena to serve.
     if mrs!("sctlr_el1") & 1 == 0 {
@@ -97,20 +95,22 @@ struct Serial;
 impl Lines for Serial {
     type Error = Infallible;
 
-    /// Until somebody has said something there is an end of the stream: silence for too long.
+    /// Until something has been received, the stream ends after too long a silence.
     fn read(&mut self, line: &mut String) -> Result<bool, Infallible> {
         let mut bytes = Vec::with_capacity(512);
         loop {
-            let Some(RxByte { byte, damaged }) = uart::wait(kept().silence_until) else { return Ok(false) };
-            // Noise is nobody who speaks: a cable that is plugged in makes some, and so does an adapter that starts.
-            if damaged && kept().silence_until.is_some() {
+            let Some(RxByte { byte, damaged }) = uart::wait(surviving_state().silence_until) else {
+                return Ok(false);
+            };
+            // Noise does not count as input: plugging in a cable causes some, and so does the start of an adapter.
+            if damaged && surviving_state().silence_until.is_some() {
                 continue;
             }
-            keep(|kept| kept.silence_until = None);
+            update(|saved| saved.silence_until = None);
             match byte {
                 b'\n' | b'\r' if bytes.is_empty() => {}
                 b'\n' | b'\r' => break,
-                // What is too long is told so by its length; the rest of it is passed over.
+                // A line that is too long is reported as such by its length; the rest of it is skipped.
                 _ if bytes.len() > MAX_LINE => {}
                 _ => bytes.push(byte),
             }
@@ -120,11 +120,11 @@ impl Lines for Serial {
     }
 
     fn write(&mut self, line: &str) -> Result<(), Infallible> {
-        keep(|kept| {
+        update(|saved| {
             let number = line.rsplit_once(" seq=").and_then(|(_, rest)| rest.split(' ').next()?.parse().ok());
-            kept.state.seq = number.unwrap_or(kept.state.seq);
-            kept.state.reported &= !line.starts_with("probe ");
-            kept.state.reported |= line.starts_with("facts_end ");
+            saved.state.seq = number.unwrap_or(saved.state.seq);
+            saved.state.reported &= !line.starts_with("probe ");
+            saved.state.reported |= line.starts_with("facts_end ");
         });
         uart::line(line);
         Ok(())

@@ -16,21 +16,21 @@ const ICR: u64 = 0x44;
 const EMPTY: u32 = 1 << 4;
 const FULL: u32 = 1 << 5;
 const BUSY: u32 = 1 << 3;
-/// `UARTDR`: what came with a byte is a break; it has no stop bit, as noise has and a byte at another rate.
+/// `UARTDR`: the byte is a break; the byte has no stop bit, as with noise or another rate.
 const BREAK: u32 = 1 << 10;
 const FRAMING: u32 = 1 << 8;
 
-/// What came.
+/// A received byte.
 #[derive(Clone, Copy)]
 pub(super) struct RxByte {
     pub(super) byte: u8,
-    /// It came without its stop bit.
+    /// Whether it had no stop bit.
     pub(super) damaged: bool,
 }
 
 struct Uart {
     base: u64,
-    /// Is there a line that was begun and not ended?
+    /// Whether a line has been started and not ended.
     open: bool,
 }
 
@@ -47,15 +47,14 @@ fn write_register(base: u64, register: u64, value: u32) {
     unsafe { ((base + register) as *mut u32).write_volatile(value) };
 }
 
-/// Sets the UART to a rate, 8 bits, no parity, with FIFOs. A rate that cannot be had leaves the divisors as the
-/// firmware has set them.
+/// Sets the UART to a rate, 8 bits, no parity, with FIFOs. A rate out of range leaves the firmware's divisors.
 pub(super) fn open(board: Board, baud: u32) {
     let base = board.uart();
-    // SAFETY: nobody else uses it: see the head of `super`.
+    // SAFETY: there is no other user: see the head of `super`.
     unsafe { (*UART.get()).base = base };
     if let Some(register) = board.pins() {
-        // GPIO 14 and 15 have function 0 (0b100), which is UART0's (BCM2835 ARM Peripherals, 6.2): the firmware
-        // gives them to the small UART where Bluetooth has this one.
+        // GPIO 14 and 15 get function 0 (0b100), which is UART0's (BCM2835 ARM Peripherals, 6.2): the firmware
+        // assigns them to the mini UART if Bluetooth uses this one.
         let others = read(register, 0) & !(0o77 << 12);
         write_register(register, 0, others | 0o44 << 12);
     }
@@ -71,9 +70,9 @@ pub(super) fn open(board: Board, baud: u32) {
     write_register(base, CR, 1 << 9 | 1 << 8 | 1);
 }
 
-/// Sends text as it is.
+/// Sends text without a line end.
 pub(super) fn write(text: &str) {
-    // SAFETY: no other reference: see the head of `super`. An exception in here never comes back to it.
+    // SAFETY: no other reference: see the head of `super`. An exception in here never returns to it.
     let uart = unsafe { &mut *UART.get() };
     for byte in text.bytes() {
         while read(uart.base, FR) & FULL != 0 {}
@@ -82,7 +81,7 @@ pub(super) fn write(text: &str) {
     }
 }
 
-/// Sends a line; one that was cut off is ended first.
+/// Sends a line; an unfinished line is ended first.
 pub(super) fn line(text: &str) {
     // SAFETY: as in `write`.
     if unsafe { (*UART.get()).open } {
@@ -92,27 +91,27 @@ pub(super) fn line(text: &str) {
     write("\r\n");
 }
 
-/// A byte that has come, if one has. Those that came damaged (framing, overrun) count as bytes: the line's checksum
-/// tells. A break is none: whoever plugs in a cable sends one.
+/// Returns a received byte, if any. Damaged bytes (framing, overrun) count as bytes: the line's checksum detects
+/// them. A break does not count: plugging in a cable causes one.
 pub(super) fn get() -> Option<RxByte> {
     // SAFETY: as in `write`.
     let base = unsafe { (*UART.get()).base };
-    let came = (read(base, FR) & EMPTY == 0).then(|| read(base, DR))?;
-    (came & BREAK == 0).then_some(RxByte { byte: came as u8, damaged: came & FRAMING != 0 })
+    let received = (read(base, FR) & EMPTY == 0).then(|| read(base, DR))?;
+    (received & BREAK == 0).then_some(RxByte { byte: received as u8, damaged: received & FRAMING != 0 })
 }
 
-/// Has a byte come that nobody has taken?
+/// Returns whether a received byte is waiting.
 pub(super) fn pending() -> bool {
     // SAFETY: as in `write`.
     let base = unsafe { (*UART.get()).base };
     read(base, FR) & EMPTY == 0
 }
 
-/// Waits for a byte until the system counter reaches `until`; forever without one.
+/// Waits for a byte until the system counter reaches `until`; forever without `until`.
 pub(super) fn wait(until: Option<u64>) -> Option<RxByte> {
     loop {
-        if let Some(came) = get() {
-            return Some(came);
+        if let Some(received) = get() {
+            return Some(received);
         }
         if until.is_some_and(|until| mrs!("cntpct_el0") >= until) {
             return None;

@@ -1,8 +1,8 @@
-//! The exception vectors: everything becomes one line, and the server begins again.
+//! Exception vectors: each exception is reported in one line, and the server starts again.
 
 use core::arch::global_asm;
 
-use super::{Image, found, msr, server, watchdog};
+use super::{Image, boot_state, msr, server, watchdog};
 use crate::exception::ExceptionFrame;
 
 global_asm!(
@@ -11,8 +11,8 @@ global_asm!(
     .balign 2048
     .global vectors
 vectors:
-    // 16 entries, 128 bytes each (DDI 0487, "Exception vectors"). Nothing is saved: nobody goes back. The stack may
-    // be what is wrong, so there is another.
+    // 16 entries, 128 bytes each (DDI 0487, "Exception vectors"). Nothing is saved, because no handler returns. The
+    // stack may be the cause, so there is a separate one.
     .set    entry, 0
     .rept   16
     .balign 128
@@ -51,7 +51,7 @@ unsafe extern "C" {
     fn again() -> !;
 }
 
-/// Puts the vectors in force.
+/// Sets the vector table.
 pub(super) fn install() {
     // SAFETY: a table of 16 entries, aligned to 2 KiB (VBAR_EL1).
     unsafe {
@@ -60,30 +60,30 @@ pub(super) fn install() {
     }
 }
 
-/// An exception was taken.
+/// Handles an exception.
 extern "C" fn taken(vector: u64, esr: u64, far: u64, elr: u64) -> ! {
     let taken = ExceptionFrame { vector, esr, far, elr, image: Image::here().start };
     if taken.is_interrupt() {
         let unexpected = watchdog::unexpected();
-        let ms = found().parameters.watch_ms;
+        let ms = boot_state().parameters.watch_ms;
         let elr = elr.wrapping_sub(taken.image);
         report(|| match unexpected {
             None => alloc::format!("watch: the trial took longer than {ms} ms; it was at image+{elr:#x}"),
-            Some(source) => alloc::format!("{}; the trial was at image+{elr:#x}", source.words()),
+            Some(source) => alloc::format!("{}; the trial was at image+{elr:#x}", source.text()),
         })
     }
-    report(|| taken.words())
+    report(|| taken.text())
 }
 
-/// Reports a fault on the wire and begins to serve again, on an empty stack.
+/// Reports a fault on the wire and serves again, with an empty stack.
 fn report(what: impl FnOnce() -> alloc::string::String) -> ! {
     server::fault(what);
-    // SAFETY: the stack that is left behind and the one that is begun hold nothing that is used again: this is the end
-    // of whoever faulted.
+    // SAFETY: neither the old stack nor the new one contains anything that is used again: the code that faulted never
+    // continues.
     unsafe { again() }
 }
 
-/// A panic is one more fault.
+/// A panic is reported like a fault.
 #[panic_handler]
 fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
     report(|| alloc::format!("{info}"))

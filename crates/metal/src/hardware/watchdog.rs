@@ -1,12 +1,12 @@
-//! The watch on trials: an interrupt of the generic timer, after the longest that a trial may take. Its handler
-//! never returns to the trial. It is the only interrupt that is wanted: whatever else the firmware has left enabled is
-//! masked before any is let in, and what comes all the same is told and masked.
+//! Watchdog on trials: an interrupt of the generic timer, after the maximum duration of a trial. Its handler never
+//! returns to the trial. It is the only expected interrupt: all others that the firmware has left enabled are masked
+//! before interrupts are unmasked. One that still occurs is reported and masked.
 
 use core::arch::asm;
 
-use super::{clock, found, mrs, msr};
+use super::{boot_state, clock, mrs, msr};
 use crate::board::{Board, Interrupts};
-use crate::exception::{InterruptSource, TIMER};
+use crate::exception::{InterruptSource, TIMER_INTID};
 
 fn write(at: u64, value: u32) {
     // SAFETY: a register of the board's interrupt controllers (crate::board), mapped as device memory or with
@@ -19,8 +19,8 @@ fn read(at: u64) -> u32 {
     unsafe { (at as *const u32).read_volatile() }
 }
 
-/// Masks every interrupt of every device. The Pis' firmware leaves some enabled that it has used itself, USB's (9)
-/// among them.
+/// Masks every interrupt of every device. The Pis' firmware leaves some enabled that it has used itself, such as
+/// USB's (9).
 pub(super) fn quiesce(board: Board) {
     match board.interrupts() {
         Interrupts::Local { base, legacy } => {
@@ -29,15 +29,15 @@ pub(super) fn quiesce(board: Board) {
             for register in [0x1c, 0x20, 0x24] {
                 write(legacy + register, u32::MAX);
             }
-            // QA7, chapter 4: the local timer's control; core 0's mailboxes interrupt nobody; no core's PMU does (bits
-            // are set to clear). The generic timers' register is written as a whole by `arm`.
+            // QA7, chapter 4: the local timer's control; core 0's mailboxes; the PMU interrupts of all cores (bits
+            // are set to clear). `arm` writes the generic timers' register as a whole.
             write(base + 0x34, 0);
             write(base + 0x50, 0);
             write(base + 0x14, u32::MAX);
         }
-        // IHI 0048B 4.3.2 and 4.3.6: GICD_TYPER says how many registers GICD_ICENABLERn there are, less one; bits are
-        // set to clear. BCM2711 has BCM2835's controller too, which is not wired to the cores where the firmware has
-        // chosen the GIC, and this image takes that for granted: it is left alone.
+        // IHI 0048B 4.3.2 and 4.3.6: GICD_TYPER contains the number of GICD_ICENABLERn registers minus one; bits are
+        // set to clear. BCM2711 also has BCM2835's controller, which is not connected to the cores if the firmware
+        // has selected the GIC. This image assumes that, and does not write it.
         Interrupts::Gic2 { distributor, .. } => {
             for register in 0..=u64::from(read(distributor + 0x04) & 0x1f) {
                 write(distributor + 0x180 + 4 * register, u32::MAX);
@@ -46,21 +46,21 @@ pub(super) fn quiesce(board: Board) {
     }
 }
 
-/// Starts the watch.
+/// Starts the watchdog.
 pub(super) fn arm() {
-    let watch_ms = found().parameters.watch_ms;
+    let watch_ms = boot_state().parameters.watch_ms;
     if watch_ms == 0 {
         return;
     }
-    match found().board.interrupts() {
+    match boot_state().board.interrupts() {
         Interrupts::Gic2 { distributor, interface } => {
-            // IHI 0048B 4.3, 4.4: distributor on, the interrupt enabled at a middle priority, every priority let
-            // through, CPU interface on.
+            // IHI 0048B 4.3, 4.4: distributor on, the interrupt enabled at a middle priority, every priority
+            // unmasked, CPU interface on.
             write(distributor, 1);
-            let priorities = distributor + 0x400 + u64::from(TIMER / 4 * 4);
-            let shift = TIMER % 4 * 8;
+            let priorities = distributor + 0x400 + u64::from(TIMER_INTID / 4 * 4);
+            let shift = TIMER_INTID % 4 * 8;
             write(priorities, read(priorities) & !(0xff << shift) | 0x80 << shift);
-            write(distributor + 0x100, 1 << TIMER);
+            write(distributor + 0x100, 1 << TIMER_INTID);
             write(interface + 0x04, 0xff);
             write(interface, 1);
         }
@@ -68,7 +68,7 @@ pub(super) fn arm() {
         Interrupts::Local { base, .. } => write(base + 0x40, 1 << 1),
     }
     // SAFETY: the timer of EL1 ("The Generic Timer in AArch64 state"), compared with the counter; then interrupts are
-    // let in, whose handler is installed (`super::vectors`).
+    // unmasked, whose handler is installed (`super::vectors`).
     unsafe {
         msr!("cntp_cval_el0", clock::deadline(watch_ms));
         msr!("cntp_ctl_el0", 1u64);
@@ -76,7 +76,7 @@ pub(super) fn arm() {
     }
 }
 
-/// Ends the watch.
+/// Stops the watchdog.
 pub(super) fn disarm() {
     // SAFETY: interrupts are masked and the timer is off.
     unsafe {
@@ -86,12 +86,13 @@ pub(super) fn disarm() {
     }
 }
 
-/// An interrupt has come: nothing if it is the watch's, else who asks for it. The timer is stopped, and what nobody
-/// waits for is masked.
+/// Handles an interrupt: returns `None` if it is the watchdog's, else its source. The timer is stopped, and an
+/// unexpected source is masked.
 pub(super) fn unexpected() -> Option<InterruptSource> {
-    // Both before the timer is stopped, which takes its demand away: CNTP_CTL_EL0.ISTATUS, and the controller's word.
+    // Both are read before the timer is stopped, which removes its request: CNTP_CTL_EL0.ISTATUS, and the
+    // controller's source.
     let reached = mrs!("cntp_ctl_el0") & 1 << 2 != 0;
-    let board = found().board;
+    let board = boot_state().board;
     let (source, taken) = match board.interrupts() {
         Interrupts::Gic2 { interface, .. } => {
             let taken = read(interface + 0x0c);
@@ -100,17 +101,17 @@ pub(super) fn unexpected() -> Option<InterruptSource> {
         Interrupts::Local { base, .. } => (InterruptSource::Local(read(base + 0x60)), 0),
     };
     disarm();
-    let is_the_watch = source.is_the_watch(reached);
-    match (board.interrupts(), source.of_the_distributor()) {
+    let is_watchdog = source.is_watchdog(reached);
+    match (board.interrupts(), source.distributor_id()) {
         (Interrupts::Gic2 { distributor, interface }, Some(id)) => {
-            if !is_the_watch {
+            if !is_watchdog {
                 write(distributor + 0x180 + u64::from(id / 32 * 4), 1 << (id % 32));
             }
-            // GICC_EOIR (IHI 0048B 4.4.5): what was acknowledged is over.
+            // GICC_EOIR (IHI 0048B 4.4.5): ends the acknowledged interrupt.
             write(interface + 0x10, taken);
         }
-        (Interrupts::Local { .. }, _) if !is_the_watch => quiesce(board),
+        (Interrupts::Local { .. }, _) if !is_watchdog => quiesce(board),
         _ => {}
     }
-    (!is_the_watch).then_some(source)
+    (!is_watchdog).then_some(source)
 }

@@ -1,4 +1,4 @@
-//! The instructions of AArch64 that Linux leaves to user space, and what it says of the core.
+//! AArch64 instructions that Linux permits in user space, and facts of the core.
 
 use std::arch::asm;
 
@@ -9,16 +9,16 @@ use super::cycles::Pmccntr;
 use super::{Cpu, trust};
 use crate::facts::int;
 use crate::process;
-use crate::read::Root;
+use crate::procfs::Root;
 
 impl Architecture for Cpu {
     const PROGRAM: Program = AARCH64;
     const COUNTER: &'static str = "cntvct";
-    /// In all of Arm's own cores. Of longer lines some are flushed twice.
-    const LINE: usize = 64;
-    /// Of a machine whose caches do, user space is not told.
+    /// The line of all of Arm's own cores. Longer lines are flushed more than once.
+    const LINE_BYTES: usize = 64;
+    /// User space cannot detect whether a machine's caches are coherent with DMA.
     const COHERENT_DMA: bool = false;
-    /// The vDSO does not tell, and musl has no other way than a system call.
+    /// The vDSO does not provide it, and musl uses a system call.
     const CHEAP_CPU_NUMBER: bool = !cfg!(target_env = "musl");
     const CPUINFO: &'static [(&'static str, &'static str)] = &[
         ("CPU implementer", "env.cpu.implementer"),
@@ -29,27 +29,27 @@ impl Architecture for Cpu {
 
     type Cycles = Pmccntr;
 
-    /// The virtual count, ordered. `DSB` waits for earlier loads to complete, which `ISB` alone does not;
-    /// the first `ISB` keeps the counter from being read early (CNTVCT_EL0), the second keeps later
-    /// loads from being issued before it was read.
+    /// Reads the virtual count, ordered. `DSB` waits for earlier loads to complete, which `ISB` alone does not. The
+    /// first `ISB` prevents an early read of the counter (CNTVCT_EL0). The second prevents later loads from being
+    /// issued before it was read.
     #[inline(always)]
     fn counter() -> u64 {
         let count: u64;
-        // SAFETY: barriers and the read of a counter that Linux leaves to (or emulates for) user space. Not
-        // `nomem`: the compiler must keep volatile loads on their side of the clock.
+        // SAFETY: barriers and the read of a counter that Linux permits to (or emulates for) user space. Not `nomem`:
+        // the compiler must not move volatile loads across the clock.
         unsafe {
             asm!("dsb ishld", "isb", "mrs {}, cntvct_el0", "isb", out(reg) count, options(nostack, preserves_flags));
         }
         count
     }
 
-    /// "The Generic Timer": the system counter runs at a fixed rate in every power state. Linux gives user space the
-    /// virtual count (CNTKCTL_EL1.EL0VCTEN), and emulates it where an erratum forbids.
-    fn counter_is_steady(_root: &Root) -> Result<String, String> {
+    /// "The Generic Timer": the system counter runs at a fixed rate in every power state. Linux permits user space
+    /// the virtual count (CNTKCTL_EL1.EL0VCTEN), and emulates it where an erratum requires it.
+    fn fixed_rate_evidence(_root: &Root) -> Result<String, String> {
         Ok("the generic timer's count has a fixed rate by architecture".into())
     }
 
-    /// Firmware forgets to program CNTFRQ on some boards: it is then 0.
+    /// Returns CNTFRQ, except if it is 0: firmware does not program it on some boards.
     fn counter_hz() -> Option<u64> {
         Some(cntfrq()).filter(|&hz| hz != 0)
     }
@@ -60,7 +60,7 @@ impl Architecture for Cpu {
         unsafe { asm!("dsb ishld", "isb", options(nostack, preserves_flags)) };
     }
 
-    /// DC CIVAC, which Linux lets user space execute (it sets SCTLR_EL1.UCI).
+    /// Uses DC CIVAC, which Linux permits in user space (it sets SCTLR_EL1.UCI).
     #[inline(always)]
     unsafe fn flush_line(at: *mut u8) {
         // SAFETY: cleaning and invalidating changes no contents; the line is that of the caller's byte.
@@ -90,15 +90,16 @@ impl Architecture for Cpu {
     }
 }
 
-/// What firmware says the count's rate is, Hz.
+/// Returns the count's rate as set by firmware, Hz.
 fn cntfrq() -> u64 {
     let hz: u64;
-    // SAFETY: reads an identification register that Linux leaves to user space with the counter.
+    // SAFETY: reads an identification register that Linux permits to user space with the counter.
     unsafe { asm!("mrs {}, cntfrq_el0", out(reg) hz, options(nomem, nostack, preserves_flags)) };
     hz
 }
 
-/// `CTR_EL0`. Linux leaves it to user space (SCTLR_EL1.UCT) or emulates the read where an erratum forbids.
+/// Returns `CTR_EL0`. Linux permits it to user space (SCTLR_EL1.UCT) or emulates the read where an erratum requires
+/// it.
 fn ctr() -> u64 {
     let value: u64;
     // SAFETY: reads an identification register.
@@ -106,24 +107,24 @@ fn ctr() -> u64 {
     value
 }
 
-/// `MIDR_EL1` of the CPU that the thread is pinned to. Linux emulates the read where HWCAP_CPUID says so
-/// (Documentation/arch/arm64/cpu-feature-registers.rst); elsewhere it would be an illegal instruction, and a file is
+/// Returns `MIDR_EL1` of the CPU that the thread is pinned to. Linux emulates the read if HWCAP_CPUID is set
+/// (Documentation/arch/arm64/cpu-feature-registers.rst). Otherwise it would be an illegal instruction, and a file is
 /// read.
 fn midr(root: &Root) -> Option<u64> {
-    // SAFETY: looks a number up in the auxiliary vector.
+    // SAFETY: reads a number from the auxiliary vector.
     let readable = unsafe { libc::getauxval(libc::AT_HWCAP) & libc::HWCAP_CPUID != 0 };
     if readable {
         let value: u64;
-        // SAFETY: reads an identification register that HWCAP_CPUID promises.
+        // SAFETY: reads an identification register; HWCAP_CPUID guarantees it.
         unsafe { asm!("mrs {}, midr_el1", out(reg) value, options(nomem, nostack, preserves_flags)) };
         return Some(value);
     }
     identification(root, "midr_el1")
 }
 
-/// A register of `/sys/devices/system/cpu/cpuN/regs/identification`: `0x00000000410fd034`.
+/// Returns a register of `/sys/devices/system/cpu/cpuN/regs/identification`, such as `0x00000000410fd034`.
 fn identification(root: &Root, name: &str) -> Option<u64> {
-    let cpu = process::allowed(root).last().copied()?;
+    let cpu = process::allowed_cpus(root).last().copied()?;
     let text = root.text(&format!("/sys/devices/system/cpu/cpu{cpu}/regs/identification/{name}"))?;
     u64::from_str_radix(text.trim().trim_start_matches("0x"), 16).ok()
 }
@@ -135,7 +136,7 @@ mod tests {
 
     #[test]
     fn registers_are_facts_and_one_that_is_hidden_is_read_from_its_file() {
-        let cpu = process::allowed(&Root::system()).last().copied().expect("a CPU");
+        let cpu = process::allowed_cpus(&Root::system()).last().copied().expect("a CPU");
         let file = format!("/sys/devices/system/cpu/cpu{cpu}/regs/identification/midr_el1");
         let (_keep, root) = fixture::root(&[(&file, "0x00000000410fd034\n")]);
         assert_eq!(identification(&root, "midr_el1"), Some(0x410f_d034));

@@ -1,6 +1,6 @@
-//! What happens where the cycle counter is read without the right to: the kernel sends SIGILL, whose handler answers in
-//! the instruction's place with the generic timer's count, so that nothing that waits for a clock waits forever, and
-//! counts the answer, so that nobody takes it for a time. Any other illegal instruction ends the process as before.
+//! Handler of SIGILL, which the kernel sends if the cycle counter is read without the right. It returns the generic
+//! timer's count instead, so that no loop that waits for the clock hangs. It counts such readings, so that none is
+//! used as a time. Any other illegal instruction ends the process as usual.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,48 +9,48 @@ use std::sync::{Mutex, PoisonError};
 use super::super::Architecture as _;
 use super::Cpu;
 
-/// Readings in whose place the handler returned another count, since they were asked for last.
-static TAKEN: AtomicU64 = AtomicU64::new(0);
+/// Readings replaced by the handler since the last query.
+static REPLACED: AtomicU64 = AtomicU64::new(0);
 
-/// `MRS Xt, PMCCNTR_EL0` without its register, and where that stands (DDI 0487, "MRS", and the encoding of
+/// `MRS Xt, PMCCNTR_EL0` without its register, and the register's bits (DDI 0487, "MRS", and the encoding of
 /// `PMCCNTR_EL0`: op0 3, op1 3, CRn 9, CRm 13, op2 0).
-const READ: u32 = 0xd53b_9d00;
-const REGISTER: u32 = 0x1f;
+const MRS_PMCCNTR: u32 = 0xd53b_9d00;
+const REGISTER_MASK: u32 = 0x1f;
 
-/// The register that the instruction reads the counter into; 31 is none.
+/// Returns the register that the instruction reads the counter into; 31 discards the value.
 pub(super) fn reads_into(instruction: u32) -> Option<usize> {
-    (instruction & !REGISTER == READ).then_some((instruction & REGISTER) as usize)
+    (instruction & !REGISTER_MASK == MRS_PMCCNTR).then_some((instruction & REGISTER_MASK) as usize)
 }
 
-/// Shows that the handler is installed, which it stays for as long as the process lives.
+/// Proof that the handler is installed. It stays installed for as long as the process lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Installed(());
+pub(crate) struct HandlerInstalled(());
 
-/// Installs the handler, once for a process.
-pub(super) fn install() -> io::Result<Installed> {
+/// Installs the handler, once per process.
+pub(super) fn install() -> io::Result<HandlerInstalled> {
     static DONE: Mutex<bool> = Mutex::new(false);
-    // Poisoned, it is still either not installed or is.
+    // Even if poisoned, the value is correct.
     let mut done = DONE.lock().unwrap_or_else(PoisonError::into_inner);
     if !*done {
-        act(illegal as extern "C" fn(_, _, _) as usize, libc::SA_SIGINFO)?;
+        set_action(illegal as extern "C" fn(_, _, _) as usize, libc::SA_SIGINFO)?;
         *done = true;
     }
-    Ok(Installed(()))
+    Ok(HandlerInstalled(()))
 }
 
-/// How many such readings there were since this was called last.
-pub(super) fn taken() -> u64 {
-    TAKEN.swap(0, Ordering::Relaxed)
+/// Returns the number of such readings since the last call.
+pub(super) fn take_replaced() -> u64 {
+    REPLACED.swap(0, Ordering::Relaxed)
 }
 
-fn act(handler: usize, flags: libc::c_int) -> io::Result<()> {
+fn set_action(handler: usize, flags: libc::c_int) -> io::Result<()> {
     // SAFETY: all-zero bytes are a valid `sigaction` (an empty mask, integers).
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     action.sa_sigaction = handler;
     action.sa_flags = flags;
-    // SAFETY: `action` is live, and its handler `illegal` with SA_SIGINFO, or the default; `illegal` may run on any
-    // thread at any instruction: it touches an atomic and the state that it is given, and calls what signal-safety(7)
-    // lists.
+    // SAFETY: `action` is live, and its handler is `illegal` with SA_SIGINFO, or the default. `illegal` may run on
+    // any thread at any instruction: it accesses an atomic and the state that it is given, and calls only functions
+    // listed in signal-safety(7).
     match unsafe { libc::sigaction(libc::SIGILL, &raw const action, std::ptr::null_mut()) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
@@ -58,24 +58,25 @@ fn act(handler: usize, flags: libc::c_int) -> io::Result<()> {
 }
 
 extern "C" fn illegal(_signal: libc::c_int, _about: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: to a handler with SA_SIGINFO the kernel passes the interrupted state, which nobody else uses until it
-    // returns (sigaction(2)).
+    // SAFETY: the kernel passes the interrupted state to a handler with SA_SIGINFO; nothing else uses it until the
+    // handler returns (sigaction(2)).
     let state = unsafe { &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext };
     let at = std::ptr::with_exposed_provenance::<u32>(state.pc as usize);
-    // SAFETY: of SIGILL the program counter is at the instruction that the core has just fetched. Should the signal be
-    // another process's (kill(2)), it is at the next one, which is as readable: code of ours is mapped to be read.
+    // SAFETY: for SIGILL the program counter is at the instruction that the core has just fetched. If another process
+    // sent the signal (kill(2)), it is at the next instruction, which is also readable: code of this process is
+    // mapped readable.
     let instruction = unsafe { at.read_volatile() };
     match reads_into(instruction) {
         Some(register) => {
-            TAKEN.fetch_add(1, Ordering::Relaxed);
+            REPLACED.fetch_add(1, Ordering::Relaxed);
             if let Some(value) = state.regs.get_mut(register) {
                 *value = Cpu::counter();
             }
             state.pc += 4;
         }
-        // The instruction runs again, and ends the process as if nobody had looked.
+        // The instruction runs again, and ends the process by the default action.
         None => {
-            let _ = act(libc::SIG_DFL, 0);
+            let _ = set_action(libc::SIG_DFL, 0);
         }
     }
 }

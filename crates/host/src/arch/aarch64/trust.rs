@@ -1,15 +1,15 @@
-//! What registers reveal of a translator.
+//! Evidence of a binary translator in registers.
 
 use fathom_probe::machine::ClockTrust;
 
-/// The rate of QEMU's generic timer: hw/arm and target/arm/cpu.c of QEMU up to 8, 62.5 MHz. A guest of a
-/// hypervisor sees the silicon's own rate instead.
+/// Rate of QEMU's generic timer: hw/arm and target/arm/cpu.c of QEMU up to 8, 62.5 MHz. A guest of a hypervisor has
+/// the hardware's own rate instead.
 const QEMU_CNTFRQ: u64 = 62_500_000;
 
-/// What `MIDR_EL1`, where it could be read, and the counter's rate (Hz, `CNTFRQ_EL0`) say of the clock, on the machine
-/// that devicetree and DMI name; with the sentence that says why.
+/// Judges the clock by `MIDR_EL1`, if it could be read, and the counter's rate (Hz, `CNTFRQ_EL0`), on the machine
+/// that devicetree and DMI name. Returns the verdict with its reason.
 pub(super) fn judge(midr: Option<u64>, cntfrq: u64, tree: &str, dmi: &str) -> Option<(ClockTrust, String)> {
-    // DDI 0487, MIDR_EL1: implementer 0 is reserved for software use; QEMU's `max` is such.
+    // DDI 0487, MIDR_EL1: implementer 0 is reserved for software use, as in QEMU's `max`.
     if let Some(midr) = midr.filter(|midr| midr >> 24 & 0xff == 0) {
         let why = format!("MIDR_EL1 {midr:#x} has implementer 0, reserved for software");
         return Some((ClockTrust::Emulated, why));

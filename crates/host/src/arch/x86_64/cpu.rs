@@ -1,4 +1,4 @@
-//! The instructions of x86-64 (Intel SDM, AMD APM).
+//! x86-64 instructions (Intel SDM, AMD APM), and facts of the core.
 
 use std::arch::asm;
 use std::arch::x86_64::{__cpuid_count, _mm_clflush, _mm_mfence, _mm_set1_epi64x};
@@ -9,10 +9,10 @@ use fathom_probe::machine::{ClockTrust, Fact};
 use fathom_units::facts;
 
 use super::super::{Architecture, Program, X86_64};
-use super::{cpuid, steady, trust};
-use crate::read::Root;
+use super::{cpuid, fixed_rate, trust};
+use crate::procfs::Root;
 
-/// x86-64. There are no values of it.
+/// The x86-64 architecture. This type has no values.
 pub(crate) enum Cpu {}
 
 impl Instructions for Cpu {
@@ -49,7 +49,7 @@ impl Instructions for Cpu {
     #[inline(always)]
     fn add_turns(sum: u64, addend: u64, turns: u64) -> u64 {
         let (mut sum, mut turns) = (sum, turns);
-        // SAFETY: arithmetic on registers and a loop that ends after `turns` turns. Volatile (not `pure`), so
+        // SAFETY: arithmetic on registers and a loop that ends after `turns` iterations. Volatile (not `pure`), so
         // that it stays between the two readings of the clock.
         unsafe {
             asm!(
@@ -75,38 +75,38 @@ impl Instructions for Cpu {
 impl Architecture for Cpu {
     const PROGRAM: Program = X86_64;
     const COUNTER: &'static str = "tsc";
-    const LINE: usize = 64;
+    const LINE_BYTES: usize = 64;
     /// Intel SDM volume 3, 11.3; without an IOMMU's tables.
     const COHERENT_DMA: bool = true;
-    /// The vDSO tells, and every C library asks it.
+    /// The vDSO provides it, and every C library uses that.
     const CHEAP_CPU_NUMBER: bool = true;
     const CPUINFO: &'static [(&'static str, &'static str)] = &[("microcode", facts::CPU_MICROCODE)];
 
-    /// `RDPMC` is granted by perf in another way than on AArch64, and the time-stamp counter serves.
+    /// `RDPMC` is granted by perf in another way than on AArch64, and the time-stamp counter suffices.
     type Cycles = Infallible;
 
-    /// The time-stamp counter between two fences. `LFENCE` waits until every earlier instruction has
-    /// completed locally, loads included, and lets no later one start (Intel SDM 2, LFENCE; on AMD where
-    /// `LFENCE` is dispatch-serialising, which Linux switches on: MSR C001_1029, bit 1). `RDTSCP` would save the
-    /// first fence and costs a register; the fenced form is the same on every x86-64.
+    /// Reads the time-stamp counter between two fences. `LFENCE` waits until every earlier instruction has completed
+    /// locally, loads included, and lets no later one start (Intel SDM 2, LFENCE; on AMD if `LFENCE` is
+    /// dispatch-serialising, which Linux enables: MSR C001_1029, bit 1). `RDTSCP` would save the first fence and
+    /// costs a register; the fenced form is the same on every x86-64.
     #[inline(always)]
     fn counter() -> u64 {
         let (low, high): (u64, u64);
-        // SAFETY: reads a counter; the instructions exist on every x86-64, and Linux leaves them to user
-        // space (a process that forbids itself RDTSC by prctl gets SIGSEGV, which is no unsoundness). Not
-        // `nomem`: the compiler must keep volatile loads on their side of the clock.
+        // SAFETY: reads a counter; the instructions exist on every x86-64, and Linux permits them in user space (a
+        // process that forbids itself RDTSC by prctl gets SIGSEGV, which is not unsound). Not `nomem`: the compiler
+        // must not move volatile loads across the clock.
         unsafe {
             asm!("lfence", "rdtsc", "lfence", out("rax") low, out("rdx") high, options(nostack, preserves_flags));
         }
         high << 32 | low
     }
 
-    /// Bit 8 of EDX in leaf 80000007 (Intel SDM 3B, "Invariant TSC"; AMD APM 3, function 8000_0007): the counter
-    /// has one rate in all power states.
-    fn counter_is_steady(root: &Root) -> Result<String, String> {
+    /// Tests bit 8 of EDX in leaf 80000007 (Intel SDM 3B, "Invariant TSC"; AMD APM 3, function 8000_0007): the
+    /// counter has one rate in all power states.
+    fn fixed_rate_evidence(root: &Root) -> Result<String, String> {
         let known = read(0x8000_0000, 0).eax >= 0x8000_0007;
         let invariant = known && read(0x8000_0007, 0).edx & (1 << 8) != 0;
-        steady(invariant, &root.text("/proc/cpuinfo").unwrap_or_default())
+        fixed_rate(invariant, &root.text("/proc/cpuinfo").unwrap_or_default())
     }
 
     fn counter_hz() -> Option<u64> {
@@ -121,14 +121,14 @@ impl Architecture for Cpu {
 
     #[inline(always)]
     unsafe fn flush_line(at: *mut u8) {
-        // SAFETY: SSE2, which x86-64 has, brings the instruction; the line is that of the caller's byte.
+        // SAFETY: SSE2, which x86-64 has, provides the instruction; the line is that of the caller's byte.
         unsafe { _mm_clflush(at) };
     }
 
-    /// MFENCE, behind which no load begins earlier (Intel SDM 2, CLFLUSH: it is not ordered with loads).
+    /// Uses MFENCE, before which no later load begins (Intel SDM 2, CLFLUSH: it is not ordered with loads).
     #[inline(always)]
     fn flush_barrier() {
-        // SAFETY: SSE2, which x86-64 has, brings the instruction; it touches no memory.
+        // SAFETY: SSE2, which x86-64 has, provides the instruction; it touches no memory.
         unsafe { _mm_mfence() };
     }
 
@@ -137,7 +137,7 @@ impl Architecture for Cpu {
     }
 
     fn trust(_root: &Root, _tree: &str, _dmi: &str) -> Option<(ClockTrust, String)> {
-        trust::judge(&trust::Names::read(read))
+        trust::judge(&trust::CpuidNames::read(read))
     }
 
     fn mair(_raw: u64) -> Option<u8> {
@@ -145,7 +145,7 @@ impl Architecture for Cpu {
     }
 }
 
-/// A CPUID leaf, as the CPU that the thread is pinned to returns it.
+/// Returns a CPUID leaf of the CPU that the thread is pinned to.
 fn read(leaf: u32, subleaf: u32) -> cpuid::Leaf {
     let r = __cpuid_count(leaf, subleaf);
     cpuid::Leaf { eax: r.eax, ebx: r.ebx, ecx: r.ecx, edx: r.edx }
@@ -163,6 +163,6 @@ mod tests {
         for name in ["cpuid.0.0", "cpuid.1.0"] {
             assert!(facts.iter().any(|fact| fact.name == name), "{name}: {facts:?}");
         }
-        assert_eq!(trust::Names::read(read).vendor.len(), 12);
+        assert_eq!(trust::CpuidNames::read(read).vendor.len(), 12);
     }
 }

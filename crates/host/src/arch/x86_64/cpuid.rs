@@ -1,4 +1,4 @@
-//! The CPUID leaves that a record has, undecoded.
+//! CPUID leaves of a record, undecoded.
 
 use fathom_probe::machine::{Fact, FactValue};
 
@@ -11,16 +11,16 @@ pub(super) struct Leaf {
     pub(super) edx: u32,
 }
 
-/// Does leaf 1 say that a hypervisor is present? (Bit 31 of ECX, which processors leave clear for software.)
+/// Returns whether leaf 1 reports a hypervisor. (Bit 31 of ECX, which processors leave clear for software.)
 pub(super) fn hypervisor(read: impl Fn(u32, u32) -> Leaf) -> bool {
     read(1, 0).ecx >> 31 == 1
 }
 
-/// Most sub-leaves of one leaf that are taken. Processors describe fewer than ten caches and TLBs.
-const SUBLEAVES: u32 = 32;
+/// Maximum sub-leaves that are read per leaf. Processors describe fewer than ten caches and TLBs.
+const MAX_SUBLEAVES: u32 = 32;
 
-/// The CPUID leaves about caches, TLBs, clocks and hypervisors (Intel SDM 2A, CPUID; AMD APM 3, appendix
-/// E), each 16 bytes: eax, ebx, ecx, edx, little endian. Named `cpuid.LEAF.SUBLEAF` in hexadecimal.
+/// Returns the CPUID leaves about caches, TLBs, clocks and hypervisors (Intel SDM 2A, CPUID; AMD APM 3, appendix E),
+/// each 16 bytes: eax, ebx, ecx, edx, little endian. Named `cpuid.LEAF.SUBLEAF` in hexadecimal.
 pub(super) fn facts(read: impl Fn(u32, u32) -> Leaf) -> Vec<Fact> {
     let mut facts = Vec::new();
     let (zero, extended) = (read(0, 0), read(0x8000_0000, 0).eax);
@@ -31,8 +31,8 @@ pub(super) fn facts(read: impl Fn(u32, u32) -> Leaf) -> Vec<Fact> {
         found
     };
     let put_all = |put: &mut dyn FnMut(u32, u32) -> Leaf, leaf: u32| {
-        // The list of caches ends with type 0 in eax[4:0], which is carried too: it is the end mark.
-        (0..SUBLEAVES).find(|&n| put(leaf, n).eax & 0x1f == 0);
+        // The list of caches ends with type 0 in eax[4:0], which is included as the end mark.
+        (0..MAX_SUBLEAVES).find(|&n| put(leaf, n).eax & 0x1f == 0);
     };
     let basic = |leaf: u32| leaf <= zero.eax;
     for leaf in [0, 1, 2, 7, 0x15, 0x16].into_iter().filter(|&leaf| basic(leaf)) {
@@ -42,9 +42,9 @@ pub(super) fn facts(read: impl Fn(u32, u32) -> Leaf) -> Vec<Fact> {
         put_all(&mut put, 4);
     }
     if basic(0x18) {
-        // Its first sub-leaf says in eax which is the last one.
+        // Eax of its first sub-leaf is the number of the last one.
         let last = put(0x18, 0).eax;
-        (1..=last.min(SUBLEAVES)).for_each(|n| {
+        (1..=last.min(MAX_SUBLEAVES)).for_each(|n| {
             put(0x18, n);
         });
     }

@@ -1,41 +1,41 @@
-//! What CPUID reveals of a hypervisor or a binary translator.
+//! Evidence of a hypervisor or a binary translator in CPUID.
 
 use fathom_probe::machine::ClockTrust;
 
 use super::cpuid::{Leaf, hypervisor};
 
-/// The names that CPUID tells.
+/// Vendor names in CPUID.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Names {
-    /// The vendor of leaf 0.
+pub(super) struct CpuidNames {
+    /// Vendor in leaf 0.
     pub(super) vendor: String,
-    /// The signature of leaf 4000_0000, where leaf 1 says that a hypervisor is present.
+    /// Signature in leaf 4000_0000, if leaf 1 reports a hypervisor.
     pub(super) hypervisor: Option<String>,
 }
 
-impl Names {
-    /// The names of a processor whose leaves `read` returns.
-    pub(super) fn read(read: impl Fn(u32, u32) -> Leaf) -> Names {
+impl CpuidNames {
+    /// Returns the names of a processor whose leaves `read` returns.
+    pub(super) fn read(read: impl Fn(u32, u32) -> Leaf) -> CpuidNames {
         let zero = read(0, 0);
         let signature = || {
             let leaf = read(0x4000_0000, 0);
             letters([leaf.ebx, leaf.ecx, leaf.edx])
         };
-        Names {
+        CpuidNames {
             vendor: letters([zero.ebx, zero.edx, zero.ecx]),
             hypervisor: hypervisor(&read).then(signature),
         }
     }
 }
 
-/// Twelve letters in three registers.
+/// Decodes twelve letters in three registers.
 fn letters(registers: [u32; 3]) -> String {
     let bytes: Vec<u8> = registers.iter().flat_map(|r| r.to_le_bytes()).filter(|b| *b != 0).collect();
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// What the names say of the clock, with the sentence that says why.
-pub(super) fn judge(names: &Names) -> Option<(ClockTrust, String)> {
+/// Judges the clock by the names. Returns the verdict with its reason.
+pub(super) fn judge(names: &CpuidNames) -> Option<(ClockTrust, String)> {
     if names.vendor == "VirtualApple" {
         return Some((ClockTrust::Emulated, "CPUID leaf 0 names VirtualApple, a binary translator".into()));
     }
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     fn trust(vendor: &str, hypervisor: Option<&str>) -> Option<ClockTrust> {
-        let names = Names { vendor: vendor.into(), hypervisor: hypervisor.map(str::to_owned) };
+        let names = CpuidNames { vendor: vendor.into(), hypervisor: hypervisor.map(str::to_owned) };
         let (trust, why) = judge(&names)?;
         assert!(!why.is_empty());
         Some(trust)
@@ -71,8 +71,8 @@ mod tests {
         for signature in ["KVMKVMKVM", "Microsoft Hv", "XenVMMXenVMM", "VMwareVMware", ""] {
             assert_eq!(trust("GenuineIntel", Some(signature)), Some(ClockTrust::Virtual), "{signature:?}");
         }
-        let (_, why) =
-            judge(&Names { hypervisor: Some("KVMKVMKVM".into()), ..Names::default() }).expect("said");
+        let (_, why) = judge(&CpuidNames { hypervisor: Some("KVMKVMKVM".into()), ..CpuidNames::default() })
+            .expect("a verdict");
         assert!(why.contains("ECX[31]") && why.contains("KVMKVMKVM"), "{why}");
     }
 
@@ -95,8 +95,8 @@ mod tests {
                 _ => none,
             }
         };
-        let silicon = Names { vendor: "GenuineIntel".into(), hypervisor: None };
-        assert_eq!(Names::read(read(0)), silicon, "a signature without a hypervisor is another leaf's");
-        assert_eq!(Names::read(read(1)), Names { hypervisor: Some("KVMKVMKVM".into()), ..silicon });
+        let silicon = CpuidNames { vendor: "GenuineIntel".into(), hypervisor: None };
+        assert_eq!(CpuidNames::read(read(0)), silicon, "a signature without a hypervisor is another leaf's");
+        assert_eq!(CpuidNames::read(read(1)), CpuidNames { hypervisor: Some("KVMKVMKVM".into()), ..silicon });
     }
 }

@@ -1,4 +1,4 @@
-//! The mirror against the header: its text, and what a C compiler makes of it.
+//! Compares the mirror with the header: with its text, and with a C compiler's result.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -8,10 +8,10 @@ use super::*;
 const HEADER: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../driver/include/uapi/fathom.h"));
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../driver/include/uapi");
 
-/// Names with numbers: of constants their values, of `struct.size` and `struct.field` sizes and offsets.
+/// Names with numbers: values of constants, and sizes and offsets of `struct.size` and `struct.field`.
 type Numbers = BTreeMap<String, u64>;
 
-/// The mirror's.
+/// Returns the mirror's names.
 fn mirrored() -> Numbers {
     let mut all: Numbers = CONSTANTS.iter().map(|(name, value)| (format!("FATHOM_{name}"), *value)).collect();
     for (name, bytes, fields) in LAYOUTS {
@@ -25,8 +25,8 @@ fn mirrored() -> Numbers {
     all
 }
 
-/// A header's text, as the psABIs of x86-64 and AArch64 lay it out: each field at the next multiple of its size, or of
-/// its largest member's.
+/// A header's text, laid out as by the psABIs of x86-64 and AArch64: each field at the next multiple of its size, or
+/// of its largest member's.
 #[derive(Default)]
 struct Text {
     numbers: Numbers,
@@ -73,7 +73,7 @@ impl Text {
         text
     }
 
-    /// What a macro's text is: a number, a name, a shift, or a request.
+    /// Returns the value of a macro's text: a number, a name, a shift, or a request.
     fn value(&self, text: &str) -> u64 {
         let text = text.trim();
         if let Some((word, rest)) = text.strip_prefix("_IO").and_then(|rest| rest.split_once('(')) {
@@ -109,7 +109,7 @@ fn without_comments(header: &str) -> String {
     plain + rest
 }
 
-/// What differs between the mirror and numbers of a header, or is on one side only.
+/// Returns the differences between the mirror and a header's numbers, including names on one side only.
 fn differences(header: &Numbers) -> Vec<String> {
     let own = mirrored();
     let names = own.keys().chain(header.keys().filter(|name| !own.contains_key(*name)));
@@ -130,7 +130,7 @@ fn every_name_number_and_offset_is_the_header_s() {
     assert!(LAYOUTS.len() >= 14 && CONSTANTS.len() >= 60);
 }
 
-/// A header that differs in any way is seen to differ.
+/// Every difference in a header is detected.
 #[test]
 fn another_header_is_no_match() {
     for (from, to, seen) in [
@@ -157,7 +157,7 @@ fn another_header_is_no_match() {
     }
 }
 
-/// A program that prints the header's own numbers under the mirror's names.
+/// Returns a program that prints the header's own numbers under the mirror's names.
 fn program() -> String {
     let mut lines =
         String::from("#include <stddef.h>\n#include <stdio.h>\n#include \"fathom.h\"\nint main(void)\n{\n");
@@ -181,7 +181,7 @@ fn program() -> String {
     lines + "\treturn 0;\n}\n"
 }
 
-/// Compiles and runs a program; what it printed, or why that cannot be had.
+/// Compiles and runs a program; returns its output, or the reason why that is not possible.
 fn compiled(program: &str) -> Result<String, String> {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let (source, binary) = (folder.path().join("numbers.c"), folder.path().join("numbers"));
@@ -200,10 +200,11 @@ fn compiled(program: &str) -> Result<String, String> {
 fn a_c_compiler_sees_the_same() {
     if let Err(why) = compiled("#include <stdio.h>\n#include <linux/types.h>\nint main(void) { return 0; }\n")
     {
-        eprintln!("SKIPPED the header by a C compiler: none here compiles for Linux: {why}");
+        eprintln!("SKIPPED the header by a C compiler: no compiler here builds for Linux: {why}");
         return;
     }
-    // Every name that the mirror has is in the header, or this does not compile; the other direction is the text's.
+    // Every name of the mirror is in the header, or this does not compile; the test of the text covers the other
+    // direction.
     let reported = compiled(&program()).expect("a program of the header's names");
     let numbers: Numbers = reported
         .lines()

@@ -1,4 +1,4 @@
-//! Without the driver: that coloured pages are refused with what would give them. With it, they are tried in guests.
+//! Without the driver, coloured pages are refused with a remedy. With the driver, they are tested in guests.
 
 use super::*;
 use crate::fixture;
@@ -17,14 +17,14 @@ fn coloured_pages_are_the_driver_s_to_give() {
     for (presence, remedy) in [
         (Presence::Absent, "insmod driver/fathom.ko"),
         (denied, "usermod -aG fathom $USER"),
-        (Presence::Strange("it has no version".into()), "rmmod fathom"),
+        (Presence::Incompatible("it has no version".into()), "rmmod fathom"),
     ] {
         let mut memory = open_with(&root, presence);
         assert_eq!(memory.coloured_page_provider(), None);
         let refusal = memory.map(&request(8192, Attribute::WriteBack)).expect_err("no driver");
         assert!(refusal.reason.starts_with("pages of chosen colours: Fathom's driver"), "{refusal:?}");
         assert!(refusal.remedy.contains(remedy), "{refusal:?}");
-        // Whatever is refused leaves the rest as it was.
+        // A refusal does not change existing mappings.
         let base = MapRequest { pages: Pages::Base, ..request(8192, Attribute::WriteBack) };
         assert!(memory.map(&base).is_ok());
         let driver_buffer =
@@ -32,11 +32,11 @@ fn coloured_pages_are_the_driver_s_to_give() {
         assert!(driver_buffer.expect_err("of another attribute").remedy.contains("page=base"));
     }
     let shared = open_with(&root, Presence::Absent).map_shared(&request(8192, Attribute::WriteBack), 1);
-    assert!(shared.expect_err("they have frames of their own").remedy.contains("page=base"));
+    assert!(shared.expect_err("they have separate frames").remedy.contains("page=base"));
 }
 
-/// A host's memory has room for the driver's behind its own, and none where there is no driver: addresses that nobody
-/// uses count against a limit of them.
+/// A host's arena has room for the driver's memory only if there is a driver: unused addresses count against address
+/// space limits.
 #[test]
 fn room_for_coloured_pages_is_kept_only_where_there_is_a_driver() {
     let (_keep, root) =

@@ -9,7 +9,7 @@ fn a_quarter_of_what_is_free_may_be_taken() {
     let directory = tempfile::tempdir().expect("a directory");
     check(directory.path(), 1).expect("a byte is free");
     let refusal = check(directory.path(), u64::MAX).expect_err("no disk is that large");
-    assert!(refusal.reason.contains("a quarter of what is free"), "{}", refusal.reason);
+    assert!(refusal.reason.contains("a quarter of its free space"), "{}", refusal.reason);
     assert!(check(Path::new("/nowhere"), 1).is_err());
 }
 
@@ -22,7 +22,7 @@ fn files_are_written_on_disks_alone() {
         refusal.reason
     );
     let there = tempfile::tempdir_in(".").expect("a directory");
-    let memory = |path: &Path| statfs(path).is_ok_and(|s| MEMORY.contains(&(s.f_type as u64)));
+    let memory = |path: &Path| statfs(path).is_ok_and(|s| MEMORY_FILE_SYSTEMS.contains(&(s.f_type as u64)));
     if memory(there.path()) {
         println!("SKIPPED: this checkout is in memory");
     } else {
@@ -48,8 +48,8 @@ fn what_is_written_has_no_name_and_is_given_back() {
     }
     assert_eq!(slot.bytes.load(std::sync::atomic::Ordering::Relaxed), 3 * bytes);
     assert_eq!(std::fs::read_dir(directory.path()).expect("a directory").count(), 0, "no name is left");
-    // What a file system does that makes no file without a name.
-    let mut file = File::from(unnamed(directory.path()).expect("a file"));
+    // Fallback of a file system that cannot create a nameless file.
+    let mut file = File::from(open_and_unlink(directory.path()).expect("a file"));
     file.write_all(b"gone with its descriptor").expect("it is written");
     assert_eq!(std::fs::read_dir(directory.path()).expect("a directory").count(), 0, "no name is left");
     let refused = Disk::open(Path::new("/nowhere"), 1).err().expect("no such place");

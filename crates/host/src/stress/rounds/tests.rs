@@ -10,9 +10,9 @@ fn the_cycle_visits_every_line_once() {
         while seen.insert(at) {
             at = words[at] as usize;
         }
-        // The mapping is whole pages; the cycle is of the bytes asked for, rounded up to lines.
+        // The mapping has whole pages; the cycle covers the requested bytes, rounded up to lines.
         assert_eq!((seen.len(), at), (count, 0), "{count} lines");
-        assert!(seen.iter().all(|at| at % WORDS == 0));
+        assert!(seen.iter().all(|at| at % LINE_WORDS == 0));
     }
 }
 
@@ -22,13 +22,13 @@ fn a_block_is_marked_read_back_and_given_back() {
     let mut block = Block::map(3 * page).expect("memory");
     block.base_pages();
     for stride in [1, 7, 64, page, 3 * page] {
-        assert!(!block.marked(0..3 * page, stride), "fresh memory holds zeros");
+        assert!(!block.has_marks(0..3 * page, stride), "fresh memory holds zeros");
         block.mark(0..3 * page, stride);
-        assert!(block.marked(0..3 * page, stride));
-        block.give_back(page..3 * page);
-        assert!(block.marked(0..page, stride));
-        assert!(!block.marked(page..3 * page, stride.min(page)));
-        block.give_back(0..3 * page);
+        assert!(block.has_marks(0..3 * page, stride));
+        block.release(page..3 * page);
+        assert!(block.has_marks(0..page, stride));
+        assert!(!block.has_marks(page..3 * page, stride.min(page)));
+        block.release(0..3 * page);
     }
     assert!(Block::map(usize::MAX).is_err());
 }

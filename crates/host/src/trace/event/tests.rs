@@ -3,11 +3,11 @@ use crate::trace::format::PageLayout;
 use crate::trace::format::tests::{ARM, X86, file};
 use crate::trace::ring::records;
 
-fn kinds(all: &str) -> Kinds {
-    Kinds::read(|name| file(all, name)).expect("all that is needed")
+fn kinds(all: &str) -> EventKinds {
+    EventKinds::read(|name| file(all, name)).expect("all that is needed")
 }
 
-/// The first page of a trace of an arm64 -rt kernel, without its clock's offset.
+/// First page of a trace of an arm64 -rt kernel, without its clock's offset.
 pub(crate) fn page() -> Vec<Event> {
     let layout = PageLayout::parse(&file(ARM, "header_page").expect("there")).expect("a layout");
     let page = include_bytes!("../formats/arm64-rt-6.1.page");
@@ -17,7 +17,7 @@ pub(crate) fn page() -> Vec<Event> {
     records.map(|record| kinds.event(record).expect("no other kinds")).collect()
 }
 
-/// What the same kernel printed of the same records, rounded to microseconds:
+/// Text of the same records from the same kernel, rounded to microseconds:
 ///
 /// ```text
 ///    sh-93  [000] d...2.. 4.161323: sched_switch: prev_comm=sh prev_pid=93 prev_prio=120 prev_state=S ==>
@@ -34,14 +34,14 @@ pub(crate) fn page() -> Vec<Event> {
 /// ```
 #[test]
 fn a_page_of_a_real_kernel_says_what_the_kernel_said() {
-    let thread = |tid, name: &str| ThreadEntry { tid, name: Name::of(name.as_bytes()) };
+    let thread = |tid, name: &str| ThreadEntry { tid, name: Name::from_bytes(name.as_bytes()) };
     let tick = 0xffff_5848_8ff2_f1f0;
     let all = page();
     assert_eq!(all.len(), 69);
-    let whats: Vec<TraceEvent> = all.iter().take(6).map(|event| event.what).collect();
+    let whats: Vec<TraceEvent> = all.iter().take(6).map(|event| event.data).collect();
     let expected = [
         TraceEvent::Switch { prev: thread(93, "sh"), sleeps: true, next: thread(158, "sh") },
-        TraceEvent::Irq { number: 11, name: Name::of(b"arch_timer") },
+        TraceEvent::Irq { number: 11, name: Name::from_bytes(b"arch_timer") },
         TraceEvent::Expire { hrtimer: tick, now: 4_164_005_040 },
         TraceEvent::Waking { tid: 18 },
         TraceEvent::Start { hrtimer: tick, due: 4_168_000_000, tid: 158, in_interrupt: true },
@@ -52,7 +52,7 @@ fn a_page_of_a_real_kernel_says_what_the_kernel_said() {
     let micros: Vec<u64> = all.iter().take(6).map(|event| (event.ns + 500) / 1000).collect();
     assert_eq!(micros, printed);
     assert!(all.is_sorted_by_key(|event| event.ns));
-    let last = all.last().map(|event| ((event.ns + 500) / 1000, event.what));
+    let last = all.last().map(|event| ((event.ns + 500) / 1000, event.data));
     assert_eq!(last, Some((4_176_014, TraceEvent::Waking { tid: 15 })));
 }
 
@@ -60,25 +60,25 @@ fn a_page_of_a_real_kernel_says_what_the_kernel_said() {
 fn a_kernel_has_what_it_has() {
     assert_eq!(kinds(X86).names.len(), 12);
     assert_eq!(kinds(ARM).names.len(), 5);
-    for name in NEEDED {
-        let without = Kinds::read(|other| if other == name { None } else { file(X86, other) });
+    for name in REQUIRED_EVENTS {
+        let without = EventKinds::read(|other| if other == name { None } else { file(X86, other) });
         assert_eq!(without.err(), Some(name));
     }
 }
 
 #[test]
 fn words_are_for_the_eye() {
-    let thread = |tid, name: &[u8]| ThreadEntry { tid, name: Name::of(name) };
-    let words = |what: TraceEvent| what.words();
+    let thread = |tid, name: &[u8]| ThreadEntry { tid, name: Name::from_bytes(name) };
+    let text = |event: TraceEvent| event.text();
     let switch =
         TraceEvent::Switch { prev: thread(0, b"swapper/1"), sleeps: false, next: thread(7, b"a\x1b[2J\0zz") };
-    assert_eq!(words(switch).as_deref(), Some("switch idle -> a?[2J:7"));
-    let name = Name::of(b"a-name-longer-than-sixteen");
-    assert_eq!(words(TraceEvent::Irq { number: 3, name }).as_deref(), Some("irq a-name-longer-th 3"));
-    assert_eq!(words(TraceEvent::Softirq { vector: 7 }).as_deref(), Some("softirq SCHED"));
-    assert_eq!(words(TraceEvent::Softirq { vector: 99 }).as_deref(), Some("softirq 99"));
-    assert_eq!(words(TraceEvent::Vector("local_timer")).as_deref(), Some("local_timer"));
-    assert_eq!(words(TraceEvent::Waking { tid: 1 }), None);
+    assert_eq!(text(switch).as_deref(), Some("switch idle -> a?[2J:7"));
+    let name = Name::from_bytes(b"a-name-longer-than-sixteen");
+    assert_eq!(text(TraceEvent::Irq { number: 3, name }).as_deref(), Some("irq a-name-longer-th 3"));
+    assert_eq!(text(TraceEvent::Softirq { vector: 7 }).as_deref(), Some("softirq SCHED"));
+    assert_eq!(text(TraceEvent::Softirq { vector: 99 }).as_deref(), Some("softirq 99"));
+    assert_eq!(text(TraceEvent::Vector("local_timer")).as_deref(), Some("local_timer"));
+    assert_eq!(text(TraceEvent::Waking { tid: 1 }), None);
 }
 
 proptest::proptest! {
@@ -87,15 +87,15 @@ proptest::proptest! {
     #[test]
     fn any_record_is_an_event_or_none(
         mut data in proptest::collection::vec(proptest::num::u8::ANY, 0..80),
-        kind in 0usize..12,
+        event_kind in 0usize..12,
     ) {
         for all in [X86, ARM] {
             let kinds = kinds(all);
-            let id = kinds.known[kind % kinds.known.len()].0 as u16;
+            let id = kinds.known[event_kind % kinds.known.len()].0 as u16;
             data.iter_mut().zip(id.to_le_bytes()).for_each(|(to, from)| *to = from);
             for length in 0..data.len() {
                 if let Some(event) = kinds.event(Record { ns: 1, data: &data[..length] }) {
-                    proptest::prop_assert!(event.what.words().is_none_or(|words| !words.contains('\x1b')));
+                    proptest::prop_assert!(event.data.text().is_none_or(|text| !text.contains('\x1b')));
                 }
             }
         }

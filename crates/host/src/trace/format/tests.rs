@@ -1,10 +1,10 @@
 use super::*;
 
-/// What the files below `events` hold, in one text: each begins with its name.
+/// Files below `events` in one text: each begins with its name.
 pub(crate) const X86: &str = include_str!("../formats/x86_64-6.18.txt");
 pub(crate) const ARM: &str = include_str!("../formats/arm64-rt-6.1.txt");
 
-/// One of those files, asked for as `header_page` or `GROUP/EVENT/format`.
+/// Returns one of those files, by `header_page` or `GROUP/EVENT/format`.
 pub(crate) fn file(all: &str, path: &str) -> Option<String> {
     let name = path.trim_end_matches("/format").rsplit('/').next()?;
     let from = all.find(&format!("name: {name}\n"))?;
@@ -28,7 +28,7 @@ fn formats_of_two_kernels_are_read() {
         let start = Format::parse(&file(all, "timer/hrtimer_start").expect("there")).expect("a format");
         assert_eq!(start.field("hrtimer").map(|pointer| pointer.size), Some(8));
     }
-    // Sixth line of the text of a softirq is what a reader of fields has to pass over.
+    // The sixth line of a softirq's text must be skipped by a reader of fields.
     let softirq = file(X86, "irq/softirq_entry").expect("there");
     assert!(softirq.contains("print fmt") && Format::parse(&softirq).is_some());
     assert_eq!(Format::parse("name: nothing\nformat:\n"), None);
@@ -42,7 +42,7 @@ fn the_head_of_a_page_is_read_from_its_description() {
         assert_eq!(layout.timestamp, Field { offset: 0, size: 8 });
         assert_eq!(layout.commit, Field { offset: 8, size: 8 });
         assert_eq!((layout.data, layout.bytes()), (Field { offset: 16, size: 4080 }, 4096));
-        // A page that is none, and one that is no memory to be had.
+        // A page without records, and one of an impossible size.
         assert_eq!(PageLayout::parse(&header.replace("4080", "4081")), None);
         assert_eq!(PageLayout::parse(&header.replace("4080", &(usize::MAX - 15).to_string())), None);
         assert_eq!(PageLayout::parse(&header.replace("4080", &((1usize << 40) - 16).to_string())), None);
@@ -59,12 +59,12 @@ fn fields_take_what_is_there_and_no_more() {
     assert_eq!(number(0, 9), None, "wider than a number");
     assert_eq!(number(8, 8), None, "beyond the record");
     assert_eq!(number(usize::MAX, 2), None);
-    // Two bytes at eight.
+    // Two bytes at offset eight.
     let place = [8, 0, 2, 0, 0, 0, 0, 0, b'h', b'i'];
-    let located = |offset| Field { offset, size: 4 }.located(&place);
-    assert_eq!(located(0), Some(&b"hi"[..]));
-    assert_eq!(located(2), Some(&[][..]), "an empty one");
-    assert_eq!(Field { offset: 0, size: 4 }.located(&place[..9]), None);
+    let data_loc = |offset| Field { offset, size: 4 }.data_loc(&place);
+    assert_eq!(data_loc(0), Some(&b"hi"[..]));
+    assert_eq!(data_loc(2), Some(&[][..]), "an empty one");
+    assert_eq!(Field { offset: 0, size: 4 }.data_loc(&place[..9]), None);
 }
 
 proptest::proptest! {
@@ -75,7 +75,7 @@ proptest::proptest! {
         let _ = PageLayout::parse(&text);
         if let Some(format) = Format::parse(&text) {
             for (_, field) in &format.fields {
-                let _ = (field.number(&[0; 16]), field.located(&[0xff; 16]));
+                let _ = (field.number(&[0; 16]), field.data_loc(&[0xff; 16]));
             }
         }
     }

@@ -7,29 +7,29 @@ const OWN: u64 = 0xffff_0000;
 const TICK: u64 = 0xaaaa;
 
 fn start(ns: u64, hrtimer: u64, due: u64) -> Event {
-    Event { ns, what: TraceEvent::Start { hrtimer, due, tid: TID, in_interrupt: false } }
+    Event { ns, data: TraceEvent::Start { hrtimer, due, tid: TID, in_interrupt: false } }
 }
 
 fn expire(ns: u64, hrtimer: u64, now: u64) -> Event {
-    Event { ns, what: TraceEvent::Expire { hrtimer, now } }
+    Event { ns, data: TraceEvent::Expire { hrtimer, now } }
 }
 
 fn waking(ns: u64) -> Event {
-    Event { ns, what: TraceEvent::Waking { tid: TID } }
+    Event { ns, data: TraceEvent::Waking { tid: TID } }
 }
 
 fn switch(ns: u64, prev: u32, sleeps: bool, next: u32) -> Event {
-    let thread = |tid| ThreadEntry { tid, name: Name::of(b"t") };
-    Event { ns, what: TraceEvent::Switch { prev: thread(prev), sleeps, next: thread(next) } }
+    let thread = |tid| ThreadEntry { tid, name: Name::from_bytes(b"t") };
+    Event { ns, data: TraceEvent::Switch { prev: thread(prev), sleeps, next: thread(next) } }
 }
 
-/// Switches from another thread than the one that got the CPU last, each of which shows that one is missing. Some
-/// kernels keep threads to themselves.
+/// Returns the switches whose previous thread is not the last one that got the CPU, each of which shows that one is
+/// missing. Some kernels do not trace certain threads.
 pub(crate) fn gaps(events: &[Event]) -> u64 {
     let mut last = None;
     let mut gaps = 0;
     for event in events {
-        if let TraceEvent::Switch { prev, next, .. } = event.what {
+        if let TraceEvent::Switch { prev, next, .. } = event.data {
             gaps += u64::from(last.is_some_and(|tid| tid != prev.tid));
             last = Some(next.tid);
         }
@@ -42,7 +42,7 @@ fn row(expires_ns: u64, rest: [u64; 3]) -> Stages {
     Stages { expires_ns, irq_ns, wake_ns, switch_ns }
 }
 
-/// One activation as it mostly is, with the kernel's tick in it.
+/// A typical activation, with the kernel's tick in it.
 fn activation(at: u64) -> Vec<Event> {
     vec![
         start(at, OWN, at + 100),
@@ -68,19 +68,19 @@ fn a_tick_in_the_same_interrupt_changes_nothing() {
     // Before it, and after its waking.
     events.insert(3, expire(1108, TICK, 1105));
     events.insert(6, expire(1117, TICK + 1, 1105));
-    // The tick sets itself again in the thread's name.
+    // The tick sets its timer again in the thread's context.
     let tick = TraceEvent::Start { hrtimer: TICK, due: 9000, tid: TID, in_interrupt: true };
-    events.insert(1, Event { ns: 1001, what: tick });
+    events.insert(1, Event { ns: 1001, data: tick });
     assert_eq!(stages(&events, TID), [row(1100, [1105, 1115, 1120])]);
 }
 
 #[test]
 fn timers_that_the_kernel_sets_in_the_threads_name_are_not_its_sleep() {
     let mut events = activation(1000);
-    // The fair server's, set while the thread gives the CPU away; it expires first, and wakes nobody.
+    // The fair server's timer, set while the thread gives up the CPU; it expires first, and wakes no thread.
     events.insert(1, start(1005, TICK, 1050));
     assert_eq!(stages(&events, TID), [row(1100, [1105, 1115, 1120])]);
-    // The same one expires later, in the next sleep.
+    // The same timer expires later, in the next sleep.
     let mut events = [activation(1000), activation(2000)].concat();
     events.insert(1, start(1005, TICK, 1950));
     assert_eq!(stages(&events, TID), [row(1100, [1105, 1115, 1120]), row(2100, [2105, 2115, 2120])]);
@@ -92,7 +92,7 @@ fn a_thread_that_never_lost_the_cpu_has_no_switch() {
         start(1000, OWN, 900),
         expire(1004, OWN, 1002),
         waking(1005),
-        // Others may come before its next sleep, when it is preempted.
+        // Others may follow before its next sleep, when it is preempted.
         start(1010, OWN, 1100),
         switch(1015, TID, true, 0),
         expire(1104, OWN, 1102),
@@ -123,7 +123,7 @@ fn an_expiry_on_another_cpu_leaves_its_places_out() {
 fn a_switch_that_is_not_there_is_a_gap() {
     let mut events = [activation(1000), activation(2000)].concat();
     assert_eq!(gaps(&events), 0);
-    // The first one's last place.
+    // The last place of the first wake-up.
     events.remove(5);
     assert_eq!(gaps(&events), 1);
     assert_eq!(stages(&events, TID), [row(1100, [1105, 1115, 0]), row(2100, [2105, 2115, 2120])]);
@@ -137,7 +137,7 @@ fn a_stall_before_the_switch_is_where_it_was() {
     events[6] = switch(54_000_000, 9, false, TID);
     assert_eq!(stages(&events, TID), [row(1100, [1105, 1115, 54_000_000])]);
     assert_eq!(
-        around(&events, 1100, 54_000_000, 9),
+        events_between(&events, 1100, 54_000_000, 9),
         [
             (1010, "switch t:40 -> idle".to_owned()),
             (1112, "hrtimer".to_owned()),
@@ -150,23 +150,23 @@ fn a_stall_before_the_switch_is_where_it_was() {
 #[test]
 fn of_many_rows_the_first_and_the_last_are_kept() {
     let events: Vec<Event> = (1..=100).map(|ns| expire(ns, TICK, ns)).collect();
-    let rows = around(&events, 10, 60, 5);
+    let rows = events_between(&events, 10, 60, 5);
     let times: Vec<u64> = rows.iter().map(|(ns, _)| *ns).collect();
     assert_eq!(times, [11, 12, 13, 59, 60]);
     assert_eq!(rows[2].1, "46 more");
-    for most in 0..4 {
-        assert_eq!(around(&events, 10, 60, most).len(), most);
+    for max_rows in 0..4 {
+        assert_eq!(events_between(&events, 10, 60, max_rows).len(), max_rows);
     }
-    assert_eq!(around(&events, 0, 200, 100).len(), 100);
-    assert_eq!(around(&events, 60, 10, 5), []);
+    assert_eq!(events_between(&events, 0, 200, 100).len(), 100);
+    assert_eq!(events_between(&events, 60, 10, 5), []);
 }
 
-/// In that trace a shell's `sleep` sleeps once, beside the kernel's own threads.
+/// In that trace a shell's `sleep` sleeps once, among the kernel's own threads.
 #[test]
 fn a_sleep_of_a_real_kernel_is_joined() {
     let all = stages(&page(), 158);
-    // The interrupt hands the timer of a thread that is not real-time over to a thread of its own there, whose
-    // reading of the clock is what there is.
+    // There the interrupt hands the timer of a thread that is not real-time over to a separate thread, whose reading
+    // of the clock is used.
     assert_eq!(all.len(), 1);
     let micros = [all[0].irq_ns, all[0].wake_ns, all[0].switch_ns].map(|ns| ns.map(|ns| (ns + 500) / 1000));
     assert_eq!(all[0].expires_ns, 4_165_093_520);
@@ -197,6 +197,6 @@ proptest::proptest! {
                 [stages.irq_ns, stages.wake_ns, stages.switch_ns].into_iter().flatten().collect();
             proptest::prop_assert!(!places.is_empty() && places.is_sorted());
         }
-        proptest::prop_assert!(around(&events, 10, 90, 7).len() <= 7);
+        proptest::prop_assert!(events_between(&events, 10, 90, 7).len() <= 7);
     }
 }

@@ -5,7 +5,7 @@ fn layout() -> PageLayout {
     PageLayout::parse(&file(ARM, "header_page").expect("there")).expect("a layout")
 }
 
-/// A page that begins at `ns` and whose records are these bytes.
+/// Returns a page that begins at `ns` and has these bytes as records.
 fn page(ns: u64, commit: u64, data: &[u8]) -> Vec<u8> {
     let mut page = [ns.to_le_bytes(), commit.to_le_bytes()].concat();
     page.extend(data);
@@ -13,7 +13,7 @@ fn page(ns: u64, commit: u64, data: &[u8]) -> Vec<u8> {
     page
 }
 
-/// The word that begins a record.
+/// Returns the first word of a record.
 fn head(kind: u32, time: u32) -> [u8; 4] {
     (kind | time << 5).to_le_bytes()
 }
@@ -34,11 +34,11 @@ fn records_of_every_kind_carry_the_time_on() {
         &1u32.to_le_bytes(),
         &head(2, 0),
         b"efghijkl",
-        // Taken back: two words behind the head, and its time counts.
+        // Discarded: two words after the first, and its time counts.
         &head(PADDING, 10),
         &8u32.to_le_bytes(),
         b"----",
-        // 113 bytes and the word that says so, in whole words.
+        // 113 bytes and the word with the length, in whole words.
         &head(0, 1),
         &117u32.to_le_bytes(),
         &long,
@@ -68,7 +68,7 @@ fn an_absolute_time_takes_its_upper_bits_from_the_one_before() {
     let low = (2 << 27) + 1;
     let at = |ns: u64| read(&page(ns, data.len() as u64, &data)).0[0].0;
     assert_eq!(at(5 << 59), (5 << 59) + low);
-    // It may not go back: the bits have been counted on.
+    // It must not go backwards: the upper bits are extended.
     assert_eq!(at((5 << 59) + low + 1), (6 << 59) + low);
 }
 
@@ -96,7 +96,7 @@ fn records_that_leave_the_page_end_it() {
     assert!(records(&[0; 4095], &layout()).is_none());
 }
 
-/// Steps of a reader of so many bytes: each goes on by a word at least.
+/// Steps of a reader of `length` bytes: each advances by at least a word.
 fn steps(mut records: Records) -> usize {
     let mut steps = 0;
     while records.step().is_some() {
@@ -113,7 +113,7 @@ proptest::proptest! {
         bytes in proptest::collection::vec(proptest::num::u8::ANY, 4096),
         kinds in proptest::collection::vec((0u32..32, 0u32..4, 0u32..20), 0..1024),
     ) {
-        // Wild bytes, and words that are mostly heads of records.
+        // Random bytes, and words that are usually first words of records.
         let mut mostly: Vec<u8> =
             kinds.iter().flat_map(|&(kind, time, length)| [head(kind, time), length.to_le_bytes()].concat()).collect();
         mostly.truncate(4080);

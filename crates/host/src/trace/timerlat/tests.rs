@@ -1,15 +1,15 @@
 use super::*;
 use crate::fixture;
-use crate::process::{allowed, choose_cpu};
+use crate::process::{allowed_cpus, choose_cpu};
 use crate::trace::format::PageLayout;
 use crate::trace::format::tests::{ARM, file};
 use crate::trace::ring::records;
 
-fn kind() -> Kind {
-    Kind::parse(&file(ARM, "ftrace/timerlat").expect("there")).expect("a format")
+fn kind() -> TimerlatFormat {
+    TimerlatFormat::parse(&file(ARM, "ftrace/timerlat").expect("there")).expect("a format")
 }
 
-/// The same kernel printed:
+/// Text of the same kernel:
 ///
 /// ```text
 /// <...>-189  [000] d..h.11  4.785771: #1  context    irq timer_latency   3120 ns
@@ -73,8 +73,8 @@ fn what_is_not_there_or_used_is_refused() {
 #[test]
 fn the_tracer_runs_and_leaves_its_settings_as_they_were() {
     let root = Root::system();
-    let cpu = choose_cpu(&root, &allowed(&root), None).expect("a CPU");
-    let settings = || Osnoise::read(&Place::find(&root).ok()?);
+    let cpu = choose_cpu(&root, &allowed_cpus(&root), None).expect("a CPU");
+    let settings = || OsnoiseSettings::read(&TraceFs::find(&root).ok()?);
     let before = settings();
     match timerlat(&root, cpu, 2000, Duration::from_millis(400), |_| Ok(())) {
         Ok(reported) => {
@@ -85,7 +85,7 @@ fn the_tracer_runs_and_leaves_its_settings_as_they_were() {
                 reported.lost
             );
             assert_eq!(reported.lost, 0);
-            // 200 where nothing comes between.
+            // 200 if nothing is in between.
             assert!((20..=201).contains(&reported.rows.len()), "{}", reported.rows.len());
             assert!(reported.rows.iter().any(|row| row.irq_ns < row.thread_ns && row.irq_ns.is_some()));
             assert!(before.is_some());

@@ -5,7 +5,7 @@ use crate::fixture;
 fn one_instruction_is_recognised_and_no_other() {
     assert_eq!(trap::reads_into(0xd53b_9d00), Some(0));
     assert_eq!(trap::reads_into(0xd53b_9d1f), Some(31));
-    // Of CNTVCT_EL0; a write of the same register; PMXEVCNTR_EL0; an undefined one.
+    // CNTVCT_EL0; a write of the same register; PMXEVCNTR_EL0; an undefined one.
     for other in [0xd53b_e040, 0xd51b_9d00, 0xd53b_9d40, 0] {
         assert_eq!(trap::reads_into(other), None, "{other:#x}");
     }
@@ -19,7 +19,7 @@ fn another_illegal_instruction_still_ends_the_process() {
         let mut command = std::process::Command::new(program);
         command.args(first).args(["--exact", child, "--ignored", "--nocapture"]).output()
     };
-    // ENOEXEC: under a user-mode emulator that the kernel does not call by itself.
+    // ENOEXEC: under a user-mode emulator that the kernel does not call automatically.
     let output = match run(&this, &[]) {
         Err(error) if error.raw_os_error() == Some(8) => {
             let thread = rustix::thread::gettid().as_raw_nonzero();
@@ -55,9 +55,9 @@ fn what_the_kernel_does_not_grant_is_named() {
     let access = |value| ("/proc/sys/kernel/perf_user_access", value);
     assert_eq!(why(&[]), "this kernel has no kernel.perf_user_access");
     assert_eq!(why(&[access("0\n")]), "kernel.perf_user_access is 0");
-    // On, and no PMU that has it.
+    // Enabled, and no PMU that permits it.
     let on = why(&[access("1\n")]);
-    assert!(on.contains("no PMU of this CPU's lets user space read"), "{on}");
+    assert!(on.contains("no PMU of this CPU permits user-space reads"), "{on}");
 }
 
 #[test]

@@ -34,7 +34,7 @@ fn a_guest_and_the_extended_leaves() {
             (1, _) => Leaf { ecx: 1 << 31, ..leaf(0, 0) },
             (0x18, 0) => leaf(2, 0),
             (0x8000_0000, _) => leaf(0x8000_001e, 0),
-            // A list that never ends.
+            // A list without an end.
             (0x8000_001d, _) => leaf(1, 0),
             _ => leaf(0, 0),
         }

@@ -1,99 +1,104 @@
-//! How much memory may be taken without harming the machine.
+//! Memory that the probe may use without harming the machine.
 //!
-//! The probe takes at most half of what is free now, of the system and of every control group above it:
-//! the other half is left to whoever else is running, and to the page cache that keeps them fast. The
-//! figures are read again before each step that takes more.
+//! The probe takes at most half of the memory that is free now, of the system and of every control group above it.
+//! The other half is left to other processes, and to the page cache that keeps them fast. The figures are read again
+//! before each step that takes more.
 
 use fathom_units::facts::CeilingSource;
 
-use crate::read::{Root, kilobytes};
+use crate::procfs::{Root, kilobytes};
 
-/// What may be had, and what says so.
+/// A limit on memory and its cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Ceiling {
-    /// Bytes in all, those already taken included.
-    pub(crate) bytes: u64,
-    /// The thing that sets the limit, in words that follow "limited by".
-    pub(crate) limit: String,
-    /// Which kind of thing that is.
+pub struct MemoryLimit {
+    /// Total bytes, including those already taken.
+    pub bytes: u64,
+    /// Cause of the limit, as text that follows "limited by".
+    pub limit: String,
+    /// Kind of the cause.
     pub(crate) source: CeilingSource,
 }
 
-impl Ceiling {
-    /// The lower of the two.
-    pub(crate) fn and(self, bytes: u64, source: CeilingSource, limit: impl FnOnce() -> String) -> Ceiling {
-        if bytes < self.bytes { Ceiling { bytes, limit: limit(), source } } else { self }
+impl MemoryLimit {
+    /// Returns the lower of the two limits.
+    pub(crate) fn and(
+        self,
+        bytes: u64,
+        source: CeilingSource,
+        limit: impl FnOnce() -> String,
+    ) -> MemoryLimit {
+        if bytes < self.bytes { MemoryLimit { bytes, limit: limit(), source } } else { self }
     }
 }
 
-/// The ceiling for a process that has already taken `taken` bytes of what it may have.
-pub(crate) fn ceiling(root: &Root, taken: u64) -> Ceiling {
-    let start = Ceiling { bytes: u64::MAX, limit: "nothing".into(), source: CeilingSource::Unknown };
+/// Returns the limit of a process that has already taken `taken` bytes.
+pub(crate) fn memory_limit(root: &Root, taken: u64) -> MemoryLimit {
+    let start = MemoryLimit { bytes: u64::MAX, limit: "nothing".into(), source: CeilingSource::Unknown };
     let reported = root.text("/proc/meminfo").is_some();
     let source = if reported { CeilingSource::System } else { CeilingSource::Unknown };
     let system = start.and(half(available(root), taken), source, || {
         match reported {
             true => "half of the memory that is available now (MemAvailable in /proc/meminfo)",
-            false => "what is available, which nothing tells: /proc/meminfo cannot be read",
+            false => "available memory, which is unknown: /proc/meminfo cannot be read",
         }
         .into()
     });
     groups(root).into_iter().fold(system, |low, group| {
-        // Its path names containers, services and users; records are meant to be published.
+        // The group's path names containers, services and users, and records are meant to be published.
         low.and(half(group.room, taken), CeilingSource::ControlGroup, || {
-            let whose = match group.up {
+            let group_name = match group.up {
                 0 => "the probe's own control group".to_owned(),
                 up => format!("the control group {up} above the probe's"),
             };
-            format!("half of the room left in {whose} ({}; which one it is: /proc/self/cgroup)", group.file)
+            format!("half of the room left in {group_name} ({}; its name: /proc/self/cgroup)", group.file)
         })
     })
 }
 
-/// Half of what there would be if nothing had been taken.
+/// Returns half of the memory that would be free if the process had taken nothing.
 fn half(room: u64, taken: u64) -> u64 {
     room.saturating_add(taken) / 2
 }
 
-/// Memory that the system could hand out now, bytes. Kernels before 3.14 do not estimate it: what is
-/// free is then the lower bound. Where `/proc/meminfo` cannot be read, zero: nothing is taken blindly.
+/// Returns the memory that the system could hand out now, bytes. Kernels before 3.14 do not estimate it; free memory
+/// is then the lower bound. If `/proc/meminfo` cannot be read, returns zero, so that nothing is taken blindly.
 fn available(root: &Root) -> u64 {
     let text = root.text("/proc/meminfo").unwrap_or_default();
     kilobytes(&text, "MemAvailable").or_else(|| kilobytes(&text, "MemFree")).unwrap_or(0)
 }
 
-/// Memory of the machine in all, bytes.
+/// Returns the total memory of the machine, bytes.
 pub(crate) fn total(root: &Root) -> u64 {
     kilobytes(&root.text("/proc/meminfo").unwrap_or_default(), "MemTotal").unwrap_or(0)
 }
 
 /// A control group with a memory limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Group {
-    /// How many groups it is above the process's own.
+pub(crate) struct GroupLimit {
+    /// Levels above the process's own group.
     pub(crate) up: usize,
-    /// The file that holds the limit.
+    /// File that holds the limit.
     pub(crate) file: &'static str,
     /// The limit, bytes.
     pub(crate) limit: u64,
-    /// Bytes that may still be charged to it before the limit, the inactive page cache being given up.
+    /// Bytes that may still be charged to the group before the limit, with the inactive page cache reclaimed.
     pub(crate) room: u64,
 }
 
-/// Limit and usage files of the two versions, and the keys of reclaimable page cache in `memory.stat`.
-/// Linux Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst. `memory.high` is no hard limit,
-/// but a group above it is throttled, which would be measured.
-const V2: [(&str, &str, &str); 2] =
+/// Limit and usage files of the two versions, and the keys of reclaimable page cache in `memory.stat`. Linux
+/// Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst. `memory.high` is not a hard limit, but a group
+/// above it is throttled, which would disturb the measurement.
+const CGROUP_V2_FILES: [(&str, &str, &str); 2] =
     [("memory.max", "memory.current", "inactive_file"), ("memory.high", "memory.current", "inactive_file")];
-const V1: [(&str, &str, &str); 1] =
+const CGROUP_V1_FILES: [(&str, &str, &str); 1] =
     [("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")];
 
-/// Every memory limit of the control groups that this process is in, from its own group up to the root
-/// of the mounted hierarchy.
-pub(crate) fn groups(root: &Root) -> Vec<Group> {
+/// Returns every memory limit of the control groups of this process, from its own group up to the root of the mounted
+/// hierarchy.
+pub(crate) fn groups(root: &Root) -> Vec<GroupLimit> {
     let mut groups = Vec::new();
     for (v2, up, directory) in directories(root, "memory") {
-        let files: &[(&'static str, &str, &str)] = if v2 { &V2 } else { &V1 };
+        let files: &[(&'static str, &str, &str)] = if v2 { &CGROUP_V2_FILES } else { &CGROUP_V1_FILES };
         for &(limit, usage, reclaimable) in files {
             groups.extend(group(root, up, &directory, limit, usage, reclaimable));
         }
@@ -101,27 +106,27 @@ pub(crate) fn groups(root: &Root) -> Vec<Group> {
     groups
 }
 
-/// Every CPU quota of those groups, as version 2 writes it: microseconds in a period of microseconds.
+/// Returns every CPU quota of those groups in the format of version 2: microseconds per period in microseconds.
 pub(crate) fn quotas(root: &Root) -> Vec<String> {
-    let one = |(v2, _, directory): (bool, usize, String)| {
+    let quota = |(v2, _, directory): (bool, usize, String)| {
         if v2 {
             return root.text(&format!("{directory}/cpu.max")).filter(|quota| !quota.starts_with("max"));
         }
-        // -1 is no quota, and no number here.
+        // -1 means no quota, and does not parse as a number here.
         let quota = root.number(&format!("{directory}/cpu.cfs_quota_us"))?;
         Some(format!("{quota} {}", root.number(&format!("{directory}/cpu.cfs_period_us"))?))
     };
-    directories(root, "cpu").into_iter().filter_map(one).collect()
+    directories(root, "cpu").into_iter().filter_map(quota).collect()
 }
 
-/// The directories of the control groups of one controller, from the process's own upwards: is it a group of
-/// version 2, how far up, and where.
+/// Returns the directories of the control groups of one controller, from the process's own upwards: (version 2,
+/// levels up, directory).
 fn directories(root: &Root, controller: &str) -> Vec<(bool, usize, String)> {
     let mounts = root.text("/proc/self/mountinfo").unwrap_or_default();
     let membership = root.text("/proc/self/cgroup").unwrap_or_default();
     let mut found = Vec::new();
     for line in membership.lines() {
-        // hierarchy-ID:controller-list:path, cgroups(7); the path itself may hold colons.
+        // hierarchy-ID:controller-list:path, cgroups(7); the path itself may contain colons.
         let mut parts = line.splitn(3, ':');
         let (Some(id), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next()) else {
             continue;
@@ -140,7 +145,7 @@ fn directories(root: &Root, controller: &str) -> Vec<(bool, usize, String)> {
     found
 }
 
-/// Where a hierarchy is mounted: (root of the mount inside the hierarchy, mount point).
+/// Returns where a hierarchy is mounted: (root of the mount inside the hierarchy, mount point).
 fn mount_of(mounts: &str, kind: &str, option: Option<&str>) -> Option<(String, String)> {
     mounts.lines().find_map(|line| {
         // proc_pid_mountinfo(5): fields 4 and 5 are root and mount point; after " - " come the type, the
@@ -155,11 +160,11 @@ fn mount_of(mounts: &str, kind: &str, option: Option<&str>) -> Option<(String, S
     })
 }
 
-/// The directory of the group `path` and of every group above it.
+/// Returns the directories of the group `path` and of every group above it.
 fn upwards(mount: &Option<(String, String)>, path: &str) -> Vec<String> {
     let Some((inner, point)) = mount else { return Vec::new() };
-    // In a container without a namespace of its own the membership names the host's path, of which only
-    // the part below the mount's root is visible.
+    // In a container without its own cgroup namespace the membership is the host's path, of which only the part below
+    // the mount's root is visible.
     let below = path.strip_prefix(inner.trim_end_matches('/')).unwrap_or(path);
     let mut below = below.trim_end_matches('/');
     let mut all = Vec::new();
@@ -172,7 +177,7 @@ fn upwards(mount: &Option<(String, String)>, path: &str) -> Vec<String> {
     }
 }
 
-/// One limit of one group; nothing where it has none (`max`, or v1's largest page count).
+/// Returns one limit of one group; `None` if it has none (`max`, or v1's largest page count).
 fn group(
     root: &Root,
     up: usize,
@@ -180,7 +185,7 @@ fn group(
     file: &'static str,
     usage: &str,
     reclaimable: &str,
-) -> Option<Group> {
+) -> Option<GroupLimit> {
     let limit = root.number(&format!("{directory}/{file}"))?;
     // v1 writes "no limit" as LONG_MAX rounded down to a page; no machine has 2^62 bytes.
     if limit >= 1 << 62 {
@@ -191,7 +196,7 @@ fn group(
     let cache =
         stat.lines().find_map(|line| line.strip_prefix(reclaimable)?.trim().parse::<u64>().ok()).unwrap_or(0);
     let room = limit.saturating_sub(used.saturating_sub(cache));
-    Some(Group { up, file, limit, room })
+    Some(GroupLimit { up, file, limit, room })
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@ use super::*;
 use crate::fixture;
 use crate::owner::tests::stat;
 
-/// Who is told of an instance is told before it is there.
+/// The instance is registered before it is created.
 fn unseen(path: &Path) -> Result<(), Refusal> {
     assert!(!path.exists(), "{}", path.display());
     Ok(())
@@ -11,17 +11,17 @@ fn unseen(path: &Path) -> Result<(), Refusal> {
 #[test]
 fn what_the_dead_left_is_removed_and_nothing_else() {
     let lives = stat("S", 777);
-    let (keep, root) = fixture::root(&[("/proc/12/stat", &lives)]);
-    let instances = keep.path().join("sys/kernel/debug/tracing/instances");
+    let (settings, root) = fixture::root(&[("/proc/12/stat", &lives)]);
+    let instances = settings.path().join("sys/kernel/debug/tracing/instances");
     for name in ["fathom.12.777.0", "fathom.12.5.0", "fathom.99.5.1", "another"] {
         std::fs::create_dir_all(instances.join(name)).expect("a directory");
     }
-    // The kernel keeps what somebody has open; a directory that is not empty is kept likewise.
+    // The kernel keeps a directory with an open file; here one that is not empty is kept likewise.
     std::fs::create_dir_all(instances.join("fathom.98.1.0/events")).expect("a directory");
-    let place = Place::find(&root).expect("where debugfs has it");
-    assert_eq!(place.sweep(&root), ["fathom.12.5.0", "fathom.99.5.1"]);
-    assert_eq!(place.sweep(&root), Vec::<String>::new());
-    let instance = place.make(&root, "", unseen).expect("an instance");
+    let trace_fs = TraceFs::find(&root).expect("the instance directory of debugfs");
+    assert_eq!(trace_fs.remove_stale(&root), ["fathom.12.5.0", "fathom.99.5.1"]);
+    assert_eq!(trace_fs.remove_stale(&root), Vec::<String>::new());
+    let instance = trace_fs.create(&root, "", unseen).expect("an instance");
     let path = instance.path().to_path_buf();
     assert!(path.is_dir());
     drop(instance);
@@ -33,11 +33,11 @@ fn what_the_dead_left_is_removed_and_nothing_else() {
 fn it_is_found_where_it_is_mounted() {
     let mounts =
         "proc /proc proc rw 0 0\nnodev /mnt/my\\040traces tracefs rw 0 0\nnodev /mnt/t tracefs rw 0 0\n";
-    let (keep, root) = fixture::root(&[("/proc/self/mounts", mounts)]);
-    std::fs::create_dir_all(keep.path().join("mnt/t/instances")).expect("a directory");
-    assert_eq!(Place::found(&root).expect("found").path, keep.path().join("mnt/t"));
-    std::fs::create_dir_all(keep.path().join("sys/kernel/tracing/instances")).expect("a directory");
-    assert_eq!(Place::found(&root).expect("found").path, keep.path().join("sys/kernel/tracing"));
+    let (settings, root) = fixture::root(&[("/proc/self/mounts", mounts)]);
+    std::fs::create_dir_all(settings.path().join("mnt/t/instances")).expect("a directory");
+    assert_eq!(TraceFs::find_mounted(&root).expect("found").path, settings.path().join("mnt/t"));
+    std::fs::create_dir_all(settings.path().join("sys/kernel/tracing/instances")).expect("a directory");
+    assert_eq!(TraceFs::find_mounted(&root).expect("found").path, settings.path().join("sys/kernel/tracing"));
 }
 
 #[test]
@@ -63,10 +63,10 @@ fn each_refusal_has_a_remedy() {
 
 #[test]
 fn a_setting_that_is_not_there_is_told_by_its_name() {
-    let (keep, root) = fixture::root(&[("/i/options/overwrite", "1\n")]);
-    set(&root, &keep.path().join("i/options/overwrite"), "0").expect("written");
+    let (settings, root) = fixture::root(&[("/i/options/overwrite", "1\n")]);
+    set(&root, &settings.path().join("i/options/overwrite"), "0").expect("written");
     assert_eq!(root.text("/i/options/overwrite").as_deref(), Some("0"));
-    let refusal = set(&root, &keep.path().join("i/options/other"), "0").expect_err("not there");
+    let refusal = set(&root, &settings.path().join("i/options/other"), "0").expect_err("not there");
     assert!(refusal.reason.starts_with("cannot write \"0\" to options/other ("), "{refusal:?}");
 }
 
@@ -74,21 +74,21 @@ fn a_setting_that_is_not_there_is_told_by_its_name() {
 fn what_a_killed_process_had_set_is_put_back_from_its_instances_name() {
     let osnoise = ("/sys/kernel/tracing/osnoise/timerlat_period_us", "1000\n");
     let cpus = ("/sys/kernel/tracing/osnoise/cpus", "0-3,8\n");
-    let (keep, root) = fixture::root(&[osnoise, cpus]);
-    let instances = keep.path().join("sys/kernel/tracing/instances");
+    let (settings, root) = fixture::root(&[osnoise, cpus]);
+    let instances = settings.path().join("sys/kernel/tracing/instances");
     std::fs::create_dir_all(&instances).expect("a directory");
-    let place = Place::find(&root).expect("found");
-    let before = Osnoise::read(&place).expect("in force");
+    let trace_fs = TraceFs::find(&root).expect("found");
+    let before = OsnoiseSettings::read(&trace_fs).expect("in force");
     let now = || (root.number(osnoise.0).expect("a number"), root.text(cpus.0).expect("a text"));
-    let changed = Osnoise { period: "100".into(), cpus: "2".into() };
+    let changed = OsnoiseSettings { period: "100".into(), cpus: "2".into() };
     // Dropped.
-    let instance = place.make(&root, &before.keep(), unseen).expect("an instance");
+    let instance = trace_fs.create(&root, &before.name_suffix(), unseen).expect("an instance");
     let set = |instance: &Instance| {
         for (path, _) in [osnoise, cpus] {
-            // As the kernel's files do, these of a fixture take the whole of a value.
+            // Like the kernel's files, those of the fixture take a whole value.
             std::fs::write(root.path(path), "").expect("written");
         }
-        instance.osnoise(&root, &changed).expect("set");
+        instance.write_settings(&root, &changed).expect("set");
         assert_eq!(now(), (100, "2".to_owned()));
         std::fs::write(root.path(osnoise.0), "").expect("written");
         std::fs::write(root.path(cpus.0), "").expect("written");
@@ -97,14 +97,14 @@ fn what_a_killed_process_had_set_is_put_back_from_its_instances_name() {
     drop(instance);
     assert_eq!(now(), (1000, "0-3,8".to_owned()));
     // Killed.
-    let place = Place::find(&root).expect("found");
-    let dead = place.make(&root, &before.keep(), unseen).expect("an instance");
+    let trace_fs = TraceFs::find(&root).expect("found");
+    let dead = trace_fs.create(&root, &before.name_suffix(), unseen).expect("an instance");
     set(&dead);
-    std::fs::rename(dead.path(), instances.join(format!("fathom.9.9.0{}", before.keep())))
+    std::fs::rename(dead.path(), instances.join(format!("fathom.9.9.0{}", before.name_suffix())))
         .expect("another's");
     drop(dead);
     assert_eq!(root.text(cpus.0).as_deref(), Some(""), "not there, so not removed");
-    assert_eq!(Place::find(&root).expect("found").sweep(&root), ["fathom.9.9.0.osnoise.1000.0-3,8"]);
+    assert_eq!(TraceFs::find(&root).expect("found").remove_stale(&root), ["fathom.9.9.0.osnoise.1000.0-3,8"]);
     assert_eq!(now(), (1000, "0-3,8".to_owned()));
 }
 
@@ -116,16 +116,17 @@ fn at_no_moment_of_putting_back_does_nobody_know_what() {
     let instances = || root.names("/sys/kernel/tracing/instances");
     let at = |name: &str| root.path("/sys/kernel/tracing/instances").join(name);
     std::fs::create_dir_all(at("fathom.9.9.0.osnoise.1000.0-3")).expect("a directory");
-    let place = Place::find(&root).expect("found");
-    // Killed between removing and putting back: what is there then is all that the next one has.
-    let heir = place.take_over(&root, "fathom.9.9.0.osnoise.1000.0-3").expect("removed").expect("another");
-    assert_eq!(instances(), std::slice::from_ref(&heir));
+    let trace_fs = TraceFs::find(&root).expect("found");
+    // Killed between removing and restoring: the next process has only what exists then.
+    let successor =
+        trace_fs.hand_over(&root, "fathom.9.9.0.osnoise.1000.0-3").expect("removed").expect("another");
+    assert_eq!(instances(), std::slice::from_ref(&successor));
     let ours = format!("fathom.{}.", std::process::id());
-    assert!(heir.starts_with(&ours) && Osnoise::kept(&heir).is_some(), "{heir}");
-    let left = heir.replace(&ours, "fathom.9.");
-    std::fs::rename(at(&heir), at(&left)).expect("a dead one's");
+    assert!(successor.starts_with(&ours) && OsnoiseSettings::from_name(&successor).is_some(), "{successor}");
+    let left = successor.replace(&ours, "fathom.9.");
+    std::fs::rename(at(&successor), at(&left)).expect("a dead one's");
     [osnoise, cpus].iter().for_each(|(path, _)| std::fs::write(root.path(path), "").expect("written"));
-    assert_eq!(place.sweep(&root), [left]);
+    assert_eq!(trace_fs.remove_stale(&root), [left]);
     let now = (root.number(osnoise.0), root.text(cpus.0));
     assert_eq!((now, instances()), ((Some(1000), Some("0-3".to_owned())), Vec::new()));
 }
@@ -133,26 +134,26 @@ fn at_no_moment_of_putting_back_does_nobody_know_what() {
 #[test]
 fn who_still_uses_an_instance_keeps_its_settings() {
     let cpus = ("/sys/kernel/tracing/osnoise/cpus", "2\n");
-    let (keep, root) = fixture::root(&[cpus]);
+    let (settings, root) = fixture::root(&[cpus]);
     let name = "fathom.9.9.0.osnoise.1000.0-3";
-    // The kernel keeps what somebody has open; a directory that is not empty is kept likewise.
-    let open = keep.path().join("sys/kernel/tracing/instances").join(name).join("events");
+    // The kernel keeps a directory with an open file; here one that is not empty is kept likewise.
+    let open = settings.path().join("sys/kernel/tracing/instances").join(name).join("events");
     std::fs::create_dir_all(&open).expect("a directory");
-    let place = Place::find(&root).expect("found");
-    assert_eq!(place.sweep(&root), Vec::<String>::new());
+    let trace_fs = TraceFs::find(&root).expect("found");
+    assert_eq!(trace_fs.remove_stale(&root), Vec::<String>::new());
     assert_eq!(root.text(cpus.0).as_deref(), Some("2"));
     assert_eq!(root.names("/sys/kernel/tracing/instances"), [name]);
 }
 
 #[test]
 fn settings_that_are_none_are_not_written() {
-    let kept = |name: &str| Osnoise::kept(name);
-    assert_eq!(kept("fathom.1.2.3"), None);
-    assert_eq!(kept("fathom.1.2.3.osnoise.1000"), None);
-    assert_eq!(kept("fathom.1.2.3.osnoise.x.0"), None);
-    assert_eq!(kept("fathom.1.2.3.osnoise.1000.0-3;"), None);
-    assert_eq!(kept("fathom.1.2.3.osnoise.1000."), None);
-    assert_eq!(kept(&format!("fathom.1.2.3.osnoise.1.{}", "1,".repeat(100))), None);
-    let expected = Osnoise { period: "1000".into(), cpus: "0-3".into() };
-    assert_eq!(kept("fathom.1.2.3.osnoise.1000.0-3"), Some(expected));
+    let from_name = |name: &str| OsnoiseSettings::from_name(name);
+    assert_eq!(from_name("fathom.1.2.3"), None);
+    assert_eq!(from_name("fathom.1.2.3.osnoise.1000"), None);
+    assert_eq!(from_name("fathom.1.2.3.osnoise.x.0"), None);
+    assert_eq!(from_name("fathom.1.2.3.osnoise.1000.0-3;"), None);
+    assert_eq!(from_name("fathom.1.2.3.osnoise.1000."), None);
+    assert_eq!(from_name(&format!("fathom.1.2.3.osnoise.1.{}", "1,".repeat(100))), None);
+    let expected = OsnoiseSettings { period: "1000".into(), cpus: "0-3".into() };
+    assert_eq!(from_name("fathom.1.2.3.osnoise.1000.0-3"), Some(expected));
 }

@@ -1,10 +1,10 @@
-//! Pressure stall information: how long tasks waited, since the machine started (Linux, Documentation/accounting/psi).
+//! Pressure stall information: total waiting time of tasks since boot (Linux, Documentation/accounting/psi).
 
 use fathom_probe::load::Stalls;
 
-use crate::read::Root;
+use crate::procfs::Root;
 
-/// The totals now; nothing where the kernel keeps none (before 4.20, without `CONFIG_PSI`, or with `psi=0`).
+/// Returns the current totals; `None` if the kernel has none (before 4.20, without `CONFIG_PSI`, or with `psi=0`).
 pub(crate) fn totals(root: &Root) -> Option<Stalls> {
     let total = |resource: &str, key: &str| {
         let text = root.text(&format!("/proc/pressure/{resource}"))?;
@@ -20,7 +20,7 @@ pub(crate) fn totals(root: &Root) -> Option<Stalls> {
     })
 }
 
-/// What was added between two readings.
+/// Returns the increase between two readings.
 pub(crate) fn between(before: Stalls, after: Stalls) -> Stalls {
     Stalls {
         cpu_us: after.cpu_us.saturating_sub(before.cpu_us),
@@ -38,13 +38,13 @@ mod tests {
 
     #[test]
     fn totals_are_read_and_a_kernel_without_them_tells_none() {
-        let one = |some: u64, full: u64| {
+        let file_text = |some: u64, full: u64| {
             format!(
                 "some avg10=0.00 avg60=0.00 avg300=0.00 total={some}\nfull avg10=0.00 avg60=0.00 \
                  avg300=0.00 total={full}\n"
             )
         };
-        let (cpu, memory, io) = (one(70, 0), one(20, 10), one(9, 3));
+        let (cpu, memory, io) = (file_text(70, 0), file_text(20, 10), file_text(9, 3));
         let files =
             [("/proc/pressure/cpu", &*cpu), ("/proc/pressure/memory", &memory), ("/proc/pressure/io", &io)];
         let (_keep, root) = fixture::root(&files);

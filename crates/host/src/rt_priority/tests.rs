@@ -3,8 +3,8 @@ use crate::fixture;
 
 const MS: u64 = 1_000_000;
 
-fn quiet(throttle: Option<Throttle>) -> Quiet {
-    Quiet { permitted: true, throttle, spells: VecDeque::new(), since: None }
+fn with_throttle(throttle: Option<Throttle>) -> RtPriority {
+    RtPriority { permitted: true, throttle, intervals: VecDeque::new(), since: None }
 }
 
 const DEFAULT: Throttle = Throttle { runtime_ns: 950 * MS, period_ns: 1000 * MS };
@@ -25,16 +25,16 @@ fn the_throttle_as_the_kernel_says() {
     assert_eq!(throttle(&root), Some(DEFAULT), "unknown: the kernel's defaults");
 }
 
-/// Back-to-back trials: over any period, what was used stays below what the throttle allows.
+/// Back-to-back trials: in any period, the used time stays below the throttle's limit.
 #[test]
 fn no_period_ever_holds_more_than_the_throttle_allows() {
     for trial in [1, 20, 50, 150, 200, 400] {
-        let mut quiet = quiet(Some(DEFAULT));
+        let mut rt_priority = with_throttle(Some(DEFAULT));
         let mut now = 5_000 * MS;
         let mut all: Vec<(u64, u64)> = Vec::new();
         for _ in 0..200 {
-            now += quiet.pause(now);
-            quiet.spells.push_back((now, now + trial * MS));
+            now += rt_priority.pause(now);
+            rt_priority.intervals.push_back((now, now + trial * MS));
             all.push((now, now + trial * MS));
             now += trial * MS;
         }
@@ -47,8 +47,8 @@ fn no_period_ever_holds_more_than_the_throttle_allows() {
                 .sum();
             assert!(used <= DEFAULT.runtime_ns, "{trial} ms: {} ms in one second", used / MS);
         }
-        assert!(quiet.spells.len() < 1100, "old spells are forgotten");
-        // And most of the time is used, where trials are short.
+        assert!(rt_priority.intervals.len() < 1100, "old intervals are forgotten");
+        // Most of the time is used if trials are short.
         let (begin, spent) = (5_000 * MS, 200 * trial * MS);
         assert!(trial > 50 || spent * 100 > (now - begin) * 80, "{trial} ms: {} of {}", spent, now - begin);
     }
@@ -56,30 +56,30 @@ fn no_period_ever_holds_more_than_the_throttle_allows() {
 
 #[test]
 fn no_pause_where_there_is_no_throttle_or_little_use() {
-    let mut free = quiet(None);
-    free.spells.push_back((0, 10_000 * MS));
+    let mut free = with_throttle(None);
+    free.intervals.push_back((0, 10_000 * MS));
     assert_eq!(free.pause(10_000 * MS), 0);
-    let mut idle = quiet(Some(DEFAULT));
-    idle.spells.push_back((1000 * MS, 1400 * MS));
-    assert_eq!(idle.pause(1500 * MS), 0);
+    let mut unused = with_throttle(Some(DEFAULT));
+    unused.intervals.push_back((1000 * MS, 1400 * MS));
+    assert_eq!(unused.pause(1500 * MS), 0);
 }
 
 #[test]
 fn an_absurd_throttle_delays_by_a_period_at_most() {
-    let mut quiet = quiet(Some(Throttle { runtime_ns: MS, period_ns: 1000 * MS }));
-    quiet.spells.push_back((0, 500 * MS));
-    assert!(quiet.pause(500 * MS) <= 1000 * MS);
+    let mut rt_priority = with_throttle(Some(Throttle { runtime_ns: MS, period_ns: 1000 * MS }));
+    rt_priority.intervals.push_back((0, 500 * MS));
+    assert!(rt_priority.pause(500 * MS) <= 1000 * MS);
 }
 
 #[test]
 fn spells_begin_and_end_whatever_is_permitted() {
-    let (mut quiet, facts) = Quiet::new(&Root::system(), true);
+    let (mut rt_priority, facts) = RtPriority::new(&Root::system(), true);
     assert_eq!(facts[0].name, PRIVILEGE_FIFO);
-    quiet.begin();
-    quiet.begin();
-    assert_eq!(quiet.since.is_some(), quiet.permitted);
-    quiet.end();
-    quiet.end();
-    assert_eq!(quiet.since, None);
-    assert_eq!(quiet.spells.len(), usize::from(quiet.permitted));
+    rt_priority.begin();
+    rt_priority.begin();
+    assert_eq!(rt_priority.since.is_some(), rt_priority.permitted);
+    rt_priority.end();
+    rt_priority.end();
+    assert_eq!(rt_priority.since, None);
+    assert_eq!(rt_priority.intervals.len(), usize::from(rt_priority.permitted));
 }

@@ -12,21 +12,21 @@ const V2_MOUNT: &str = "31 23 0:27 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2
 #[test]
 fn without_groups_half_of_what_is_available() {
     let (_keep, root) = fixture::root(&[MEMINFO]);
-    let ceiling = ceiling(&root, 0);
-    assert_eq!(ceiling.bytes, 512 * MIB);
-    assert!(ceiling.limit.contains("MemAvailable"), "{}", ceiling.limit);
-    // What is ours already counts as had: half of (1024 + 100).
-    assert_eq!(super::ceiling(&root, 100 * MIB).bytes, 562 * MIB);
+    let limit = memory_limit(&root, 0);
+    assert_eq!(limit.bytes, 512 * MIB);
+    assert!(limit.limit.contains("MemAvailable"), "{}", limit.limit);
+    // Memory of the process counts as taken: half of (1024 + 100).
+    assert_eq!(super::memory_limit(&root, 100 * MIB).bytes, 562 * MIB);
     assert_eq!(total(&root), 2048 * MIB);
 }
 
 #[test]
 fn old_kernels_have_free_memory_only_and_none_gives_none() {
     let (_keep, root) = fixture::root(&[("/proc/meminfo", "MemFree:  204800 kB\n")]);
-    assert_eq!(ceiling(&root, 0).bytes, 100 * MIB);
+    assert_eq!(memory_limit(&root, 0).bytes, 100 * MIB);
     let (_keep, root) = fixture::root(&[]);
-    assert_eq!(ceiling(&root, 0).bytes, 0);
-    assert!(ceiling(&root, 0).limit.contains("cannot be read"));
+    assert_eq!(memory_limit(&root, 0).bytes, 0);
+    assert!(memory_limit(&root, 0).limit.contains("cannot be read"));
 }
 
 #[test]
@@ -43,13 +43,13 @@ fn the_tightest_group_of_the_hierarchy_rules() {
         ("/sys/fs/cgroup/a/memory.max", "1073741824\n"),
         ("/sys/fs/cgroup/a/memory.current", "104857600\n"),
     ]);
-    // 200 MiB less 100 used of which 50 are inactive page cache: room of 150, half of it.
-    let ceiling = ceiling(&root, 0);
-    assert_eq!(ceiling.bytes, 75 * MIB);
-    let limit = &ceiling.limit;
+    // 200 MiB minus 100 used, of which 50 are inactive page cache: room of 150, half of it.
+    let limit = memory_limit(&root, 0);
+    assert_eq!(limit.bytes, 75 * MIB);
+    let limit = &limit.limit;
     assert!(limit.contains("group 1 above") && limit.contains("memory.max"), "{limit}");
     assert!(!limit.contains("/a/b"), "a group's path names containers and users: {limit}");
-    assert_eq!(groups(&root).len(), 2, "a group without limit is none");
+    assert_eq!(groups(&root).len(), 2, "a group without a limit is not listed");
 }
 
 #[test]
@@ -62,9 +62,9 @@ fn memory_high_counts_and_an_exhausted_group_gives_nothing() {
         ("/sys/fs/cgroup/x/memory.high", "10485760\n"),
         ("/sys/fs/cgroup/x/memory.current", "20971520\n"),
     ]);
-    let ceiling = ceiling(&root, 0);
-    assert_eq!(ceiling.bytes, 0);
-    assert!(ceiling.limit.contains("memory.high"));
+    let limit = memory_limit(&root, 0);
+    assert_eq!(limit.bytes, 0);
+    assert!(limit.limit.contains("memory.high"));
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn version_1_and_hybrid_hierarchies() {
         ("/sys/fs/cgroup/memory/job/memory.stat", "total_inactive_file 0\n"),
         ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"),
     ]);
-    assert_eq!(ceiling(&root, 0).bytes, 30 * MIB);
+    assert_eq!(memory_limit(&root, 0).bytes, 30 * MIB);
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn quotas_of_the_processor_are_told_in_one_form() {
 
 #[test]
 fn a_container_sees_its_part_of_the_hierarchy() {
-    // No namespace: the membership names the host's path, the mount shows only what is below it.
+    // No namespace: the membership is the host's path, and the mount contains only the part below it.
     let (_keep, root) = fixture::root(&[
         MEMINFO,
         ("/proc/self/mountinfo", "31 23 0:27 /docker/abc /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
@@ -124,7 +124,7 @@ fn a_container_sees_its_part_of_the_hierarchy() {
         ("/sys/fs/cgroup/inner/memory.max", "83886080\n"),
         ("/sys/fs/cgroup/inner/memory.current", "0\n"),
     ]);
-    assert_eq!(ceiling(&root, 0).bytes, 20 * MIB);
+    assert_eq!(memory_limit(&root, 0).bytes, 20 * MIB);
     assert_eq!(groups(&root).len(), 2);
 }
 
@@ -140,5 +140,5 @@ fn hostile_files_are_no_limits() {
         ("/sys/fs/cgroup/memory.max", "-5\n"),
         ("/sys/fs/cgroup/a:b/memory.max", "99999999999999999999999\n"),
     ]);
-    assert_eq!(ceiling(&root, 0).bytes, 512 * MIB);
+    assert_eq!(memory_limit(&root, 0).bytes, 512 * MIB);
 }
