@@ -259,7 +259,7 @@ static int map(struct transfer *transfer)
 		dma_sync_single_for_device(transfer->device, transfer->address, bytes,
 					   transfer->direction);
 	} else {
-		/* What was written must be there before the device is told. */
+		/* What was written must be there before the device is reported. */
 		wmb();
 	}
 	return 0;
@@ -291,7 +291,7 @@ static int move_chunk(struct transfer *transfer, struct fathom_dma_sample *sampl
 		make(transfer->far, seed, from, bytes);
 	else
 		memset(transfer->far, 0, bytes);
-	/* Before the engine is told. */
+	/* Before the engine is reported. */
 	wmb();
 	if (to_ram && mover->prove)
 		error = mover->prove(transfer->far_address, bytes, false);
@@ -420,7 +420,7 @@ static int samples(struct transfer *transfer, struct fathom_dma_sample *into)
 
 	for (at = 0; at < run->count; at++) {
 		error = once(transfer, into + at, seed_of(run->seed, at));
-		/* What is done already is told; of the rest only the count. */
+		/* What is done already is reported; of the rest only the count. */
 		if (error)
 			return at && error == -EINTR ? 0 : error;
 		run->wrong += into[at].wrong;

@@ -12,7 +12,7 @@ use crate::walk::{Page, Regime};
 
 /// Bytes of memory: up to the end of the image's arena on the Pis.
 pub const MEMORY: u64 = 256 << 20;
-/// Where the number of a view stands in the physical addresses that Unicorn is told.
+/// Where the number of a view stands in the physical addresses that Unicorn is reported.
 pub const VIEW_SHIFT: u32 = 36;
 /// Bytes of a line: `CTR_EL0.DminLine` of the Cortex-A53 and A72, by which the image maintains.
 const LINE: u64 = 64;
@@ -72,7 +72,7 @@ struct View {
     bytes: u64,
 }
 
-/// What Unicorn is told of an address.
+/// What Unicorn is reported of an address.
 pub struct Entry {
     /// The physical address, with the number of its view above it.
     pub address: u64,

@@ -3,7 +3,7 @@
 
 use crate::mutate::{Random, mutated, resealed};
 
-/// Mutates `data[..size]` in place; answers the new size.
+/// Mutates `data[..size]` in place; returns the new size.
 pub fn mutate(data: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize {
     let mut random = Random::new(u64::from(seed));
     if random.below(2) == 0 {

@@ -257,7 +257,7 @@ impl Arena {
     }
 
     /// The sweep in force, if it is this one, its contents are as its own accesses left them, and a run from
-    /// position `from` goes on from there.
+    /// position `from` continues from there.
     pub fn going_on(&self, sweep: &Sweep, from: u64) -> Option<SweepBuffer> {
         let swept = self.swept.filter(|s| s.sweep == *sweep && self.links.is_empty())?;
         // Lap 0 leaves everything as it is, so it may be gone through in any order before the first.

@@ -322,7 +322,7 @@ impl Hierarchy {
     }
 
     /// Fills a level with a line that it lacks. Dirty data that a write-through level cannot keep
-    /// go on outwards.
+    /// continue outwards.
     fn fill(&mut self, agent: usize, level: usize, address: u64, flags: u32) {
         let Level { shift, through, next, .. } = self.levels[level];
         let number = (address >> shift) as u32;
@@ -425,7 +425,7 @@ impl Hierarchy {
         (answered, taker.is_some())
     }
 
-    /// A store that no level keeps, though those that hold its line have it too: write-through memory. Answers the
+    /// A store that no level keeps, though those that hold its line have it too: write-through memory. Returns the
     /// nearest that does.
     pub fn pass_store(&mut self, agent: usize, path: Path, address: u64) -> usize {
         let mut nearest = MEMORY;

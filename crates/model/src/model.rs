@@ -356,7 +356,7 @@ impl Model {
     }
 
     /// Through the TLBs; a walk fetches the descriptors given, or those of the model's own tables. Never inlined: the
-    /// loops of loads keep to what they mostly do.
+    /// loops of loads keep to what they usually do.
     #[inline(never)]
     fn translate_anew(&mut self, agent: usize, page: Page, descriptors: Option<&[u64]>) {
         let own = &mut self.agents[agent];

@@ -3,7 +3,7 @@
 //! The probe greets, answers `facts` and `trial`, and leaves on `bye` or at the end of its input. Who finds it
 //! running already (a board that was on before) says `hello`, and it greets again. `inject` asks for a fault, to see
 //! that faults are reported. Before it
-//! leaves on `bye` it says what has moved since the facts, to whoever asked for those. It times and never judges. What it cannot parse it answers with a `fault` line and goes on.
+//! leaves on `bye` it says what has moved since the facts, to whoever asked for those. It times and never judges. What it cannot parse it answers with a `fault` line and continues.
 
 use alloc::format;
 use alloc::string::String;
@@ -73,7 +73,7 @@ pub fn serve<M: Machine, L: Lines>(machine: &mut M, lines: &mut L) -> Result<(),
 }
 
 /// [`serve`] from where a server came to: at its beginning it greets, later (after a fault that could not return to
-/// it) it goes on.
+/// it) it continues.
 ///
 /// # Errors
 /// When the stream fails.

@@ -38,7 +38,7 @@ impl Hierarchy {
     }
 
     /// Writes out what is dirty of a range where it is to be cleaned, and takes its lines out of every cache where they
-    /// are to be invalidated. Answers how many lines of the widest kind were written out.
+    /// are to be invalidated. Returns how many lines of the widest kind were written out.
     pub fn maintain(&mut self, address: u64, bytes: u64, clean: bool, invalidate: bool) -> u64 {
         let widest = self.levels.iter().map(|l| l.shift).max().unwrap_or(0);
         let mut written = 0;
@@ -84,7 +84,7 @@ impl Hierarchy {
         }
     }
 
-    /// Every line that levels for data could hold, dirty ones written out; all are empty afterwards. Answers how many
+    /// Every line that levels for data could hold, dirty ones written out; all are empty afterwards. Returns how many
     /// there are, and how many were dirty.
     pub fn flush(&mut self) -> (u64, u64) {
         let (mut lines, mut dirty, mut seen) = (0, 0, Vec::new());

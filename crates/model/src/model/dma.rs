@@ -379,7 +379,7 @@ impl Model {
             self.advance(link.costs.map);
             self.maintain_link(link, due);
         }
-        // A barrier: what gathers has left before the device is told.
+        // A barrier: what gathers has left before the device is reported.
         self.drain_first();
     }
 

@@ -1,4 +1,4 @@
-//! Wake-ups: the described way from a timer to its task, line by line, while co-running streams go on.
+//! Wake-ups: the described way from a timer to its task, line by line, while co-running streams continue.
 //!
 //! CPU 0 goes to sleep, which touches lines too, and sleeps until the time that it asks for. Nothing runs on it
 //! meanwhile, so that its private caches change only where a shared level that includes them evicts. Then each stage

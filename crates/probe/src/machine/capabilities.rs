@@ -90,7 +90,7 @@ pub trait Fresh {
 
 /// Periodic wake-ups. Times are those of the machine's own wake-up clock (Linux: `CLOCK_MONOTONIC`), in ns.
 pub trait Wake {
-    /// Gets ready to be woken so many times as `wakes` says: priority, locked memory, tracing. Answers the time now.
+    /// Gets ready to be woken so many times as `wakes` says: priority, locked memory, tracing. Returns the time now.
     ///
     /// # Errors
     /// A [`Refusal`] where the machine has no timer to wait for, or may not wait as it is asked to.
@@ -116,7 +116,7 @@ pub trait Wake {
         0
     }
 
-    /// Ends what [`Wake::wake_begin`] began, also after an error. Answers the earlier places of the activations,
+    /// Ends what [`Wake::wake_begin`] began, also after an error. Returns the earlier places of the activations,
     /// where they were asked for.
     ///
     /// # Errors
@@ -241,7 +241,7 @@ pub struct Stream {
 /// Transfers between a CPU and a device.
 pub trait Dma {
     /// Makes the transfers of a batch, one after the other, each proven: what arrives at the far end is compared with
-    /// what was sent. Answers what moved them, and a row for each, fewer only where somebody cut them off.
+    /// what was sent. Returns what moved them, and a row for each, fewer only where somebody cut them off.
     ///
     /// # Errors
     /// A [`Refusal`] where there is no such device or memory.

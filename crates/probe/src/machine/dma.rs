@@ -48,7 +48,7 @@ pub enum Engine {
     Described,
 }
 
-/// Who is told when of a buffer that is given to the device and comes back: kernels differ.
+/// Who is reported when of a buffer that is given to the device and comes back: kernels differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Maintenance {
     /// All when it is mapped: cleaned for the device, invalidated for what comes from it. 32-bit ARM before Linux

@@ -1,7 +1,7 @@
 //! Single loads: one timed load, or a few dependent ones, among many untimed ones.
 //!
 //! A mean hides what a load meets; a histogram of single loads shows it (study S4). Between two timed loads
-//! the chain goes on untimed for `trial.loads`, so that what the timing itself brings into the caches (a clock
+//! the chain continues untimed for `trial.loads`, so that what the timing itself brings into the caches (a clock
 //! reading, a sample stored) is as far away as any other lap's work, and the next timed load is another one.
 
 use alloc::vec::Vec;

@@ -18,7 +18,7 @@ const EVERY_NS: (u64, u64) = (10_000, 10_000_000_000);
 pub const MAX_SERIES_NS: u64 = 1_000_000_000_000;
 /// The real-time priorities of Linux (sched(7)).
 const MAX_PRIORITY: u64 = 99;
-/// Activations of which it is told what ran around them.
+/// Activations of which it is reported what ran around them.
 const WORST: usize = 8;
 /// Events of each, at most: what matters of a late wake-up comes first, and a record is not a trace.
 const MAX_EVENTS: usize = 24;
@@ -197,7 +197,7 @@ fn prepare<M: Machine>(wake: &Wake, machine: &mut M, trial: &Trial) -> Result<(T
     Ok((Task { chain, evict, base: mapping.base }, mapping.page_bytes))
 }
 
-/// The loop. Answers when the first activation that counts was to be.
+/// The loop. Returns when the first activation that counts was to be.
 fn series<M: Machine>(
     machine: &mut M,
     (wakes, trial): (&Wakes, &Trial),

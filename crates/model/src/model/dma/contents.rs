@@ -82,7 +82,7 @@ impl Contents {
         newest.unwrap_or(self.memory[line])
     }
 
-    /// A device has written it. Where caches see that, they have let go of it; where not, they go on holding what they
+    /// A device has written it. Where caches see that, they have let go of it; where not, they continue holding what they
     /// had, and what is dirty of that will be written over it.
     pub fn written_by_device(&mut self, at: u64, version: u64, seen: bool) {
         let line = self.line(at);

@@ -205,7 +205,7 @@ pub(crate) fn triangle(n: u64) -> u64 {
 }
 
 /// The loop, with a check of each cell: `n` accesses from position `from`, of each lap's part `count % UNROLL`
-/// first, one by one. Answers the sum of the arena offsets that were loaded (0 where nothing is read), `None`
+/// first, one by one. Returns the sum of the arena offsets that were loaded (0 where nothing is read), `None`
 /// when the buffer leaves the machine's memory.
 pub fn body<M: Machine + ?Sized>(machine: &mut M, sweep: &Sweep, from: u64, n: u64) -> Option<u64> {
     let mut sum = 0u64;
