@@ -1,4 +1,4 @@
-//! What a trial returns: rows of samples, transfers or wake-ups, and how it ended.
+//! Results of a trial: rows of samples, transfers or activations, and how it ended.
 
 use alloc::vec::Vec;
 
@@ -26,13 +26,13 @@ pub enum Rows {
 }
 
 impl Rows {
-    /// Samples of the trial of this number.
+    /// Creates the samples of a trial.
     #[must_use]
     pub fn samples(trial: u64, list: Vec<Sample>) -> Rows {
         Rows::Samples(Samples { trial, list })
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     #[must_use]
     pub fn count(&self) -> usize {
         match self {
@@ -42,13 +42,13 @@ impl Rows {
         }
     }
 
-    /// The number of every row: what a pattern answers that proves nothing by any of them.
+    /// Returns the index of every row: the result of a pattern that can verify none of them.
     #[must_use]
     pub fn all(&self) -> Vec<usize> {
         (0..self.count()).collect()
     }
 
-    /// The transfers; none of rows of another kind.
+    /// Returns the transfers; empty for other rows.
     #[must_use]
     pub fn transferred(&self) -> &[TransferTimes] {
         match self {
@@ -57,7 +57,7 @@ impl Rows {
         }
     }
 
-    /// The activations; none of rows of another kind.
+    /// Returns the activations; empty for other rows.
     #[must_use]
     pub fn woken(&self) -> &[ActivationRow] {
         match self {
@@ -66,7 +66,7 @@ impl Rows {
         }
     }
 
-    /// The samples; none of rows of another kind.
+    /// Returns the samples; empty for other rows.
     #[must_use]
     pub fn sampled(&self) -> &[Sample] {
         match self {
@@ -75,7 +75,7 @@ impl Rows {
         }
     }
 
-    /// The lines that carry them.
+    /// Returns the lines.
     #[must_use]
     pub fn lines(&self) -> Vec<Line> {
         match self {

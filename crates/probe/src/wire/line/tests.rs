@@ -173,9 +173,9 @@ fn errors_name_the_key() {
     assert!(error("trial pattern=eviction-set period=64 sequence=\"A a\"").contains("two strides"));
     assert!(error("trial pattern=eviction-set period=64 sequence=\"A ?\"").contains("'?'"));
     assert!(error("trial pattern=pair group=3 period=640").contains("group=3"));
-    assert_eq!(error("trial bytes=1 bytes=2"), "key 'bytes' stands twice");
+    assert_eq!(error("trial bytes=1 bytes=2"), "key 'bytes' occurs twice");
     assert!(error("trial with_cpu=0 with_bytes=64").contains("with_cpu"));
-    assert!(error("trial load=\"vn*2\"").contains("load: 'vn' is no stressor"));
+    assert!(error("trial load=\"vn*2\"").contains("load: 'vn' is not a stressor"));
     assert!(error("trial priority=90").contains("pattern=wake"));
     assert!(error("trial pattern=wake every_ns=1").contains("every_ns=1"));
     assert!(error("trial pattern=wake priority=100").contains("priority=100"));
