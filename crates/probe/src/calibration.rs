@@ -17,8 +17,7 @@ pub struct Reference {
     /// Ticks per second.
     pub hz: u64,
     /// How many ticks a reading may be early: 1 for a counter, which shows whole ticks only; 0 if a tick is much
-    /// shorter
-    /// than a reading takes.
+    /// shorter than a reading takes.
     pub max_early_ticks: u64,
 }
 

@@ -241,8 +241,7 @@ impl Walk {
 
 impl Chain {
     /// Creates a chain of `cells` cells, `step` bytes apart. If the window does not divide the chain, the remaining
-    /// cells
-    /// form a smaller window, visited last in each half lap.
+    /// cells form a smaller window, visited last in each half lap.
     #[must_use]
     pub fn new(base: u64, cells: u64, step: u64, layout: Layout, order: Order, seed: u64) -> Chain {
         let cells = cells.max(1);
@@ -283,8 +282,7 @@ impl Chain {
     }
 
     /// Returns whether the links are to be written in address order, because writing in chain order would show the
-    /// order
-    /// to the prefetchers.
+    /// order to the prefetchers.
     #[must_use]
     pub fn walked_once(&self) -> bool {
         self.once
@@ -333,12 +331,9 @@ impl Chain {
     /// Returns the arena offset of cell number `j`.
     ///
     /// With one cell per page, the line inside page `j` is the XOR of `j`'s digits in base lines-per-page. Each window
-    /// of
-    /// that many bits of `j` then maps one-to-one onto the lines while the other bits are fixed. So over any aligned
-    /// run
-    /// of pages the cells fill the sets of a cache with ANY power-of-two number of sets evenly. The TLB is measured,
-    /// not a
-    /// set conflict.
+    /// of that many bits of `j` then maps one-to-one onto the lines while the other bits are fixed. So over any aligned
+    /// run of pages the cells fill the sets of a cache with ANY power-of-two number of sets evenly. The TLB is
+    /// measured, not a set conflict.
     #[inline]
     #[must_use]
     pub fn place(&self, j: u64) -> u64 {

@@ -69,10 +69,8 @@ token_names!(Stress {
 
 impl Stress {
     /// Returns the default bytes and stride of a worker. Kinds that `stress` 1.0.7 has use its defaults (256 MiB and
-    /// 4096
-    /// for `--vm`, 1 GiB for `--hdd`; the study uses 256 MiB). Others use a block well beyond the last-level cache of
-    /// any
-    /// board. 0 if the stressor has no such parameter.
+    /// 4096 for `--vm`, 1 GiB for `--hdd`; the study uses 256 MiB). Others use a block well beyond the last-level cache
+    /// of any board. 0 if the stressor has no such parameter.
     #[must_use]
     pub fn defaults(self) -> (u64, u64) {
         match self {

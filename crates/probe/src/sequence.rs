@@ -108,14 +108,11 @@ impl Sequence {
 
     /// Returns the offset of each access's word from the first block, bytes. Blocks of the set are at multiples of
     /// `period`; evicting blocks are at multiples of `evictors` that are not multiples of `period`. `None` if there are
-    /// no
-    /// such multiples, or on overflow.
+    /// no such multiples, or on overflow.
     ///
     /// `seed` selects the multiple of each block. Otherwise blocks that are visited in turn would be at a constant
-    /// stride,
-    /// and a stride prefetcher would fetch the next one in advance (seen on a Sapphire Rapids: of 48 lines cycling
-    /// through
-    /// 12 ways most hit).
+    /// stride, and a stride prefetcher would fetch the next one in advance (seen on a Sapphire Rapids: of 48 lines
+    /// cycling through 12 ways most hit).
     #[must_use]
     pub fn places(&self, period: u64, evictors: u64, seed: u64) -> Option<Vec<u64>> {
         let drawn = |evicts: bool| {

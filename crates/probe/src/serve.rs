@@ -20,8 +20,7 @@ pub trait Lines {
     type Error;
 
     /// Reads the next line without its newline into `line`. Returns `false` at the end of the stream. A line longer
-    /// than
-    /// [`MAX_LINE`] may be cut at that length.
+    /// than [`MAX_LINE`] may be cut at that length.
     ///
     /// # Errors
     /// When the stream fails.
@@ -162,8 +161,7 @@ impl<M: Machine, L: Lines> Server<'_, M, L> {
     }
 
     /// Sends the facts that may have changed. Only `gone` ends them: an older reader takes `facts_end` for the end of
-    /// all
-    /// facts.
+    /// all facts.
     fn facts_after(&mut self) -> Result<(), L::Error> {
         let mut facts = alloc::vec::Vec::new();
         if self.state.reported {

@@ -1,6 +1,6 @@
 //! Replacement, one set at a time.
 
-use super::words::{eldest, tree_use, tree_victim, youngest};
+use super::replacement_state::{make_oldest, make_youngest, tree_use, tree_victim};
 use super::*;
 use crate::rng::Use;
 
@@ -118,10 +118,10 @@ fn ages_in_nibbles_are_ages_in_a_list() {
             list.retain(|&w| w != way);
             if rng.below(3) == 0 {
                 list.push(way);
-                word = eldest(word, way, ways);
+                word = make_oldest(word, way, ways);
             } else {
                 list.insert(0, way);
-                word = youngest(word, way);
+                word = make_youngest(word, way);
             }
             let ages: Vec<u64> = (0..ways).map(|age| word >> (4 * age) & 15).collect();
             assert_eq!(ages, list, "{ways} ways");
@@ -160,11 +160,11 @@ fn a_use_in_a_row_changes_nothing_where_it_is_said_to() {
                 let (words, groups) = (cache.words.clone(), cache.groups.clone());
                 assert!(cache.touch(line));
                 let moved = (words, groups) != (cache.words.clone(), cache.groups.clone());
-                assert!(!moved || !hit && !policy.rests_after_a_fill(), "{policy:?} {ways}");
+                assert!(!moved || !hit && !policy.use_after_fill_is_idempotent(), "{policy:?} {ways}");
                 moved_after_a_fill |= moved;
             }
         }
-        assert_eq!(moved_after_a_fill, !policy.rests_after_a_fill(), "{policy:?}");
+        assert_eq!(moved_after_a_fill, !policy.use_after_fill_is_idempotent(), "{policy:?}");
     }
 }
 

@@ -27,8 +27,7 @@ pub trait Counters {
     }
 
     /// Returns the refills of the `level`-th cache on the data path, from 1, since the machine was opened. `None` if
-    /// they
-    /// are not counted.
+    /// they are not counted.
     fn refills(&mut self, level: u64) -> Option<u64> {
         let _ = level;
         None
@@ -76,8 +75,7 @@ pub trait Control {
 /// Memory that has not been touched yet.
 pub trait Fresh {
     /// Releases the pages of a mapping: the next touch of each page faults and reads the machine's first cell. The
-    /// mapping
-    /// remains.
+    /// mapping remains.
     ///
     /// # Errors
     /// A [`Refusal`] if touching memory does not fault, or faults are not counted.
@@ -119,8 +117,7 @@ pub trait Wake {
     }
 
     /// Ends what [`Wake::wake_begin`] began, also after an error. Returns the earlier places of the activations, if
-    /// they
-    /// were requested.
+    /// they were requested.
     ///
     /// # Errors
     /// A [`Refusal`] if they cannot be read.
@@ -129,10 +126,8 @@ pub trait Wake {
     }
 
     /// Measures wake-ups of a kernel thread instead of a task, with the kernel's timerlat tracer, on this CPU and with
-    /// the
-    /// period of `wakes`. Returns the activations and the number of records that the tracer lost. `user_ns` is the time
-    /// of
-    /// the kernel thread, `irq_ns` that of the timer's interrupt.
+    /// the period of `wakes`. Returns the activations and the number of records that the tracer lost. `user_ns` is the
+    /// time of the kernel thread, `irq_ns` that of the timer's interrupt.
     ///
     /// # Errors
     /// A [`Refusal`] if there is no such tracer, or it is in use.
@@ -209,8 +204,7 @@ pub trait Disturb {
     }
 
     /// Starts the stressors of a trial's `load=`, which is not empty, and returns when all workers run. If `confined`,
-    /// they
-    /// get the smallest share of every cache that the machine can partition, and the task gets the rest.
+    /// they get the smallest share of every cache that the machine can partition, and the task gets the rest.
     ///
     /// # Errors
     /// A [`Refusal`] if the machine cannot run or confine them, or lacks the permission; then none of them runs.

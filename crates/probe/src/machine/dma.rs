@@ -12,8 +12,7 @@ use crate::tokens::token_names;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Strategy {
     /// Through one cached buffer that is mapped before each transfer and unmapped after it, with a copy between buffer
-    /// and
-    /// packet: the cached variant of study S2.
+    /// and packet: the cached variant of study S2.
     #[default]
     StreamingCopy,
     /// Through one buffer of normal non-cacheable memory that stays mapped, with a copy: the study's other variant.
@@ -55,8 +54,7 @@ pub enum Maintenance {
     /// At map only: cleaned for the device, invalidated for data from the device. 32-bit ARM before Linux 2.6.34.
     Map,
     /// As `Map`, and data from the device are invalidated again at unmap, because a core may have prefetched lines
-    /// during
-    /// the transfer. 32-bit ARM since.
+    /// during the transfer. 32-bit ARM since.
     MapAndUnmap,
     /// Cleaned at map, in either direction; data from the device are invalidated at unmap. arm64 since Linux 5.19.
     CleanAndUnmap,

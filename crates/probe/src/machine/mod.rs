@@ -77,8 +77,7 @@ pub enum Pages {
 }
 
 /// Bytes modulo which coloured pages are placed. If a cache's way size divides it, the offsets in the mapping show
-/// which
-/// cells share a set.
+/// which cells share a set.
 pub const COLOUR_SPAN: u64 = 1 << 20;
 
 /// The operation on each cell of a buffer.
@@ -156,8 +155,7 @@ pub struct Controls {
     /// Whether hardware prefetchers are enabled.
     pub prefetch: bool,
     /// Whether the line of each access of a sweep is cleaned and invalidated after the access: a substitute for
-    /// uncached
-    /// memory where none is available.
+    /// uncached memory where none is available.
     pub flush: bool,
 }
 
@@ -286,8 +284,7 @@ impl Watch {
 /// # Cells
 ///
 /// A [`Machine::Cell`] is a place in mapped memory that holds one 8-byte link. Cells cannot be made from numbers
-/// outside
-/// the machine. They come from [`Machine::cell`], which checks, or from [`Machine::follow`], which reads what
+/// outside the machine. They come from [`Machine::cell`], which checks, or from [`Machine::follow`], which reads what
 /// [`Machine::link`] wrote. Memory that was never linked reads as the machine's first cell. So a machine may follow a
 /// cell without a check, in one load of `[base + offset]`, and this crate needs no unsafe code.
 pub trait Machine: Counters + Maintain + Fresh + Wake + Disturb + Dma + Translate + Control {
@@ -309,20 +306,16 @@ pub trait Machine: Counters + Maintain + Fresh + Wake + Disturb + Dma + Translat
     /// Maps memory.
     ///
     /// Requests that differ in their attribute only may get the same physical memory, each at another offset. Two parts
-    /// of
-    /// it that do not overlap may then be used at the same time, each through one mapping. If the attributes differ,
-    /// lines
-    /// are cleaned and invalidated before the memory is used through the other mapping.
+    /// of it that do not overlap may then be used at the same time, each through one mapping. If the attributes differ,
+    /// lines are cleaned and invalidated before the memory is used through the other mapping.
     ///
     /// # Errors
     /// A [`Refusal`] when the machine cannot supply the bytes, pages or attribute.
     fn map(&mut self, request: &MapRequest) -> Result<Mapping, Refusal>;
 
     /// Maps memory whose pages are in `frames` frames, page i in frame i modulo `frames`. An example is private memory
-    /// that
-    /// was read and never written to: it is in the kernel's one page of zeros. No cell in it was linked, and linking
-    /// one
-    /// gives its page a separate frame. Refused by default.
+    /// that was read and never written to: it is in the kernel's one page of zeros. No cell in it was linked, and
+    /// linking one gives its page a separate frame. Refused by default.
     ///
     /// # Errors
     /// A [`Refusal`] if the machine cannot supply such memory or cannot verify it.
@@ -363,8 +356,7 @@ pub trait Machine: Counters + Maintain + Fresh + Wake + Disturb + Dma + Translat
     fn quiet_end(&mut self) {}
 
     /// Checks that the clock was available at every reading since [`Machine::quiet_begin`]. If access to it can be
-    /// revoked
-    /// during a trial, the trial has timed nothing.
+    /// revoked during a trial, the trial has timed nothing.
     ///
     /// # Errors
     /// A [`Refusal`] if it was not.
@@ -387,8 +379,7 @@ pub trait Machine: Counters + Maintain + Fresh + Wake + Disturb + Dma + Translat
     }
 
     /// Writes the links of a lap through `cells`, each to the next and the last to the first. The model overrides it,
-    /// as
-    /// [`Machine::initialise`].
+    /// as [`Machine::initialise`].
     fn initialise_cells(&mut self, cells: &[Self::Cell]) {
         for (i, &at) in cells.iter().enumerate() {
             self.link(at, cells[(i + 1) % cells.len()]);
@@ -403,8 +394,7 @@ pub trait Machine: Counters + Maintain + Fresh + Wake + Disturb + Dma + Translat
     }
 
     /// Returns the cell that `at` links to, outside of any measurement. The model overrides it: there it changes no
-    /// cache
-    /// and takes no time.
+    /// cache and takes no time.
     fn peek(&mut self, at: Self::Cell) -> Self::Cell {
         self.follow(at)
     }
@@ -419,17 +409,14 @@ pub trait Machine: Counters + Maintain + Fresh + Wake + Disturb + Dma + Translat
     }
 
     /// Makes `n` accesses of a sweep from position `from`. Returns the sum of the arena offsets that were loaded;
-    /// `None` if
-    /// the sweep exceeds the machine's memory. Overridden where a check of every cell would cost more than the access;
-    /// a
-    /// differential test compares each override with the generic body.
+    /// `None` if the sweep exceeds the machine's memory. Overridden where a check of every cell would cost more than
+    /// the access; a differential test compares each override with the generic body.
     fn sweep(&mut self, sweep: &Sweep, from: u64, n: u64) -> Option<u64> {
         batch::stride::body(self, sweep, from, n)
     }
 
     /// Copies `n` cells from position `from`; `None` if a buffer exceeds the machine's memory. Machines override it
-    /// with the
-    /// widest accesses that every attribute allows, 16 bytes.
+    /// with the widest accesses that every attribute allows, 16 bytes.
     fn copy(&mut self, copying: &Copying, from: u64, n: u64) -> Option<()> {
         batch::copy::body(self, copying, from, n)
     }
@@ -441,8 +428,7 @@ pub trait Machine: Counters + Maintain + Fresh + Wake + Disturb + Dma + Translat
     }
 
     /// Warms the caches with accesses of a sweep inside lap 0, which changes no contents. The model overrides it to
-    /// touch
-    /// each line once.
+    /// touch each line once.
     fn warm(&mut self, sweep: &Sweep, from: u64, n: u64) -> Option<()> {
         self.sweep(sweep, from, n).map(|_| ())
     }

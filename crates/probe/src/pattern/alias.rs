@@ -44,8 +44,7 @@ impl Definition for Alias {
 
     /// In each sample `end` is the sum of the words that were stored through the trial's attribute and loaded through
     /// write-back memory, `end2` that of the reverse. Refuses if the machine cannot confirm that both mappings are of
-    /// the
-    /// same memory.
+    /// the same memory.
     fn run<M: Machine>(&self, machine: &mut M, trial: &Trial) -> Result<TrialOutput, Refusal> {
         let request = trial.request(1);
         let plain = MapRequest { attribute: Attribute::WriteBack, ..request };

@@ -16,8 +16,7 @@ use crate::rows::{Done, Rows, Sample};
 use crate::wire::WireError;
 
 /// The largest write-back granule (64 bytes on the Cortex-A53 and A72, pairs of lines on some servers): two buffers
-/// with
-/// different attributes share no granule.
+/// with different attributes share no granule.
 const SEPARATION_BYTES: u64 = 128;
 
 /// Returns the bytes from the start of a mapping to its second buffer, for `cells` cells and the additional ones of the
@@ -72,16 +71,13 @@ impl Definition for Copy {
     }
 
     /// Copies one lap untimed, or `warm` cells if that is more. Then each sample times n cells and 2n more, starting
-    /// where
-    /// the previous one ended.
+    /// where the previous one ended.
     ///
     /// In each sample `end` and `end2` are the words, counted from the source's start, in the last cell of each run.
-    /// `end2`
-    /// of the last sample is the sum of all words of the destination.
+    /// `end2` of the last sample is the sum of all words of the destination.
     fn run<M: Machine>(&self, machine: &mut M, trial: &Trial) -> Result<TrialOutput, Refusal> {
         // Requests that differ in the attribute only may share physical memory. So the plain buffer is the second half
-        // of its
-        // mapping, and the other buffer the first half of its mapping.
+        // of its mapping, and the other buffer the first half of its mapping.
         let request = trial.request(1);
         let plain = machine.map(&MapRequest { attribute: Attribute::WriteBack, ..request })?;
         let mapping = if trial.is_plain() { plain } else { machine.map(&request)? };
@@ -111,8 +107,7 @@ impl Definition for Copy {
     }
 
     /// Checks the word in the last cell of each run, which was another word before, and the sum of the destination at
-    /// the
-    /// end.
+    /// the end.
     fn verify(&self, trial: &Trial, rows: &Rows, _: &Done) -> Vec<usize> {
         let Rows::Samples(samples) = rows else { return rows.all() };
         let copying = Copying { from: 0, to: 0, cells: trial.memory.cells() };

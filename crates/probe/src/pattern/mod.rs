@@ -233,16 +233,14 @@ pub trait Definition: Clone + Default + PartialEq + core::fmt::Debug {
     }
 
     /// Returns the bytes of memory that it needs on pages of `page_bytes`; `None` on overflow. The default is the
-    /// working
-    /// set.
+    /// working set.
     fn extent(&self, trial: &Trial, page_bytes: u64) -> Option<u64> {
         let _ = page_bytes;
         trial.memory.cells().checked_mul(trial.memory.stride)
     }
 
     /// Returns the chain of sample `nth`, from 0, on pages of `page_bytes` from arena offset `base`; `None` for a
-    /// pattern
-    /// without a chain.
+    /// pattern without a chain.
     fn chain(&self, trial: &Trial, nth: u64, base: u64, page_bytes: u64) -> Option<Chain> {
         let _ = (trial, nth, base, page_bytes);
         None
@@ -275,8 +273,7 @@ pub trait Definition: Clone + Default + PartialEq + core::fmt::Debug {
     /// Verifies the work: returns the indices, ascending, of the rows that do not show the expected result of `trial`.
     ///
     /// The expected end of a run is computed. That a run ended at its start is no evidence, because a loop that never
-    /// ran
-    /// ends there too. Of `done`, the page size and the times are used; `u64::MAX` as a time satisfies every check.
+    /// ran ends there too. Of `done`, the page size and the times are used; `u64::MAX` as a time satisfies every check.
     fn verify(&self, trial: &Trial, rows: &Rows, done: &Done) -> Vec<usize>;
 }
 

@@ -1,9 +1,8 @@
 //! The stride: independent accesses at a stride through a buffer, ascending and wrapping.
 //!
 //! The contents verify the work. A reading sweep reports the sum of what it loaded. For a writing or modifying sweep
-//! the
-//! cells are read afterwards, untimed. Memory that was released reads as zero in any case; there the kernel's count of
-//! page faults verifies the work.
+//! the cells are read afterwards, untimed. Memory that was released reads as zero in any case; there the kernel's count
+//! of page faults verifies the work.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -94,10 +93,9 @@ impl Definition for Stride {
     }
 
     /// Warms, then times n accesses and 2n more per sample, starting where the previous sample ended. In each sample
-    /// `end`
-    /// and `end2` verify the two runs: the sum of the words read, or the word that is now in the last cell accessed.
-    /// For a
-    /// writing sweep, `end2` of the last sample is [`Sweep::contents`] of the whole buffer as read back.
+    /// `end` and `end2` verify the two runs: the sum of the words read, or the word that is now in the last cell
+    /// accessed. For a writing sweep, `end2` of the last sample is [`Sweep::contents`] of the whole buffer as read
+    /// back.
     fn run<M: Machine>(&self, machine: &mut M, trial: &Trial) -> Result<TrialOutput, Refusal> {
         if self.frames > 0 {
             return shared::run(machine, trial, self.frames);
@@ -129,8 +127,7 @@ impl Definition for Stride {
     }
 
     /// Checks each run's sum or the word in its last cell and, if the buffer was written to, its contents at the end.
-    /// If
-    /// the contents are wrong, no sample of the trial is verified.
+    /// If the contents are wrong, no sample of the trial is verified.
     fn verify(&self, trial: &Trial, rows: &Rows, done: &Done) -> Vec<usize> {
         let Rows::Samples(samples) = rows else { return rows.all() };
         let samples = samples.list.as_slice();

@@ -86,8 +86,7 @@ impl Definition for Transfer {
     /// Makes `warm` transfers that do not count, then `samples` that do.
     ///
     /// If there is a victim, its working set is walked before each transfer until it is cached, then once more timed,
-    /// and
-    /// timed again after the transfer. The increase is the cost of the lines that the transfer evicted.
+    /// and timed again after the transfer. The increase is the cost of the lines that the transfer evicted.
     fn run<M: Machine>(&self, machine: &mut M, trial: &Trial) -> Result<TrialOutput, Refusal> {
         let all = trial.warm + trial.samples;
         let batch = Batch { bytes: trial.memory.bytes, seed: trial.seed, first: 0, count: all };
@@ -120,9 +119,8 @@ impl Definition for Transfer {
     }
 
     /// Checks that the data at the far end are those that were sent, and that the victim's walk ended where its loads
-    /// lead.
-    /// Data that an engine moved must have been compared. A transfer that migrated between CPUs fails, because cycle
-    /// counters of two CPUs are not comparable.
+    /// lead. Data that an engine moved must have been compared. A transfer that migrated between CPUs fails, because
+    /// cycle counters of two CPUs are not comparable.
     fn verify(&self, trial: &Trial, rows: &Rows, _: &Done) -> Vec<usize> {
         let Rows::Transfers(moved) = rows else { return rows.all() };
         let chain = (self.transfers.victim > 0).then(|| self.victim(trial, 0));

@@ -203,8 +203,7 @@ impl Trial {
     }
 
     /// Returns the request line. The keys of every line come first; other keys are written only if they differ from
-    /// their
-    /// defaults.
+    /// their defaults.
     #[must_use]
     pub fn line(&self) -> Line {
         let written = |mut trial: Trial| Keys::written(|keys| trial.keys(keys));

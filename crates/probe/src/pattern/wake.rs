@@ -124,10 +124,8 @@ impl Definition for Wake {
     /// Makes `warm` activations that do not count, then `samples` that do.
     ///
     /// Each sleeps until an absolute time on a grid of periods, so that lateness does not accumulate. It reads the
-    /// clock
-    /// when it runs, walks `loads` cells of its working set and reads the clock again. The loop allocates nothing and
-    /// writes
-    /// only to rows that were allocated before.
+    /// clock when it runs, walks `loads` cells of its working set and reads the clock again. The loop allocates nothing
+    /// and writes only to rows that were allocated before.
     fn run<M: Machine>(&self, machine: &mut M, trial: &Trial) -> Result<TrialOutput, Refusal> {
         let wakes = &self.wakes;
         if wakes.timerlat {
@@ -148,8 +146,7 @@ impl Definition for Wake {
     }
 
     /// Checks that the places of an activation are in order, and that its walk ended where its loads lead (a kernel
-    /// thread
-    /// walks nothing). None is verified if the series took less than its periods (`wall_ns` of the whole trial).
+    /// thread walks nothing). None is verified if the series took less than its periods (`wall_ns` of the whole trial).
     fn verify(&self, trial: &Trial, rows: &Rows, done: &Done) -> Vec<usize> {
         let Rows::Wakes(woken, _) = rows else { return rows.all() };
         let list = woken.list.as_slice();

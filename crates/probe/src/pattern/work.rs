@@ -72,8 +72,7 @@ impl Loads {
     }
 
     /// Returns `count` loads over cells that are far apart. They are few lines, and the memory between them is touched
-    /// once
-    /// for all trials.
+    /// once for all trials.
     pub(super) fn apart(cells: u64, count: u64) -> Loads {
         /// The most common line size, bytes.
         const LINE: u64 = 64;

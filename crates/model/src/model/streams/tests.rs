@@ -36,8 +36,8 @@ fn a_sleep_ends_as_if_every_load_in_it_had_been_run() {
                 assert_eq!(clocks(&run), clocks(&counted), "{name} {bytes}");
                 assert_eq!(run.streams[0].cursor.offset, counted.streams[0].cursor.offset);
                 assert_eq!(run.streams[0].loads % UNROLL, counted.streams[0].loads % UNROLL);
-                assert!(run.hierarchy.is_as(&counted.hierarchy), "{name} {bytes}");
-                assert!(run.agents[1].tlbs.is_as(&counted.agents[1].tlbs), "{name} {bytes}");
+                assert!(run.hierarchy.state_equals(&counted.hierarchy), "{name} {bytes}");
+                assert!(run.agents[1].tlbs.state_equals(&counted.agents[1].tlbs), "{name} {bytes}");
                 assert_eq!(run.agents[1].tlbs.walks, counted.agents[1].tlbs.walks);
             }
         }

@@ -74,8 +74,7 @@ impl Copying {
     }
 
     /// Returns the sum of the destination's words at position `reached` modulo [`Copying::prime`]. `reached` is at
-    /// least one
-    /// lap.
+    /// least one lap.
     #[must_use]
     pub fn sum(&self, reached: u64, seed: u64) -> u64 {
         let (lap, index) = (reached / self.cells, reached % self.cells);
@@ -104,8 +103,7 @@ pub fn body<M: Machine + ?Sized>(machine: &mut M, copying: &Copying, from: u64, 
 }
 
 /// Returns the instructions of a copy of `n` cells, other than loads and stores: two addresses for every two cells, and
-/// a
-/// decrement and a branch per iteration.
+/// a decrement and a branch per iteration.
 #[must_use]
 pub fn turns(n: u64) -> Ops {
     let iterations = n.div_ceil(UNROLL);

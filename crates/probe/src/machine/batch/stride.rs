@@ -11,8 +11,7 @@ use crate::splitmix::mix;
 pub const UNROLL: u64 = 32;
 
 /// Number of different values that laps write: words of the first KiB of the mapping. Every mapping has that and starts
-/// at
-/// a multiple of it (no page is smaller). With 128, a lost lap is detected with a probability of 127 in 128.
+/// at a multiple of it (no page is smaller). With 128, a lost lap is detected with a probability of 127 in 128.
 pub const KEYS: u64 = 128;
 
 /// A buffer and how it is swept. Positions count accesses: position p is cell `p % cells` in lap `p / cells`.
@@ -36,8 +35,7 @@ pub struct Part {
     /// Number of accesses.
     pub count: u64,
     /// The value of this lap: the offset, in bytes from the buffer's start, of the cell whose address it writes, and
-    /// the
-    /// bits that it flips. Below [`KEYS`] words.
+    /// the bits that it flips. Below [`KEYS`] words.
     pub key: u64,
 }
 
@@ -83,9 +81,9 @@ impl Sweep {
     /// Returns the generator of the initial words from cell `number` on. Words are counted from the buffer's start.
     ///
     /// For a reading sweep it is a quadratic polynomial modulo a prime. The sum over any consecutive cells is then
-    /// known in
-    /// closed form ([`Sweep::sum`]), and no part, multiple or rearrangement of a lap has the same sum systematically.
-    /// (Modulo a power of two, half a lap twice has the same sum.) Otherwise every cell holds the first word.
+    /// known in closed form ([`Sweep::sum`]), and no part, multiple or rearrangement of a lap has the same sum
+    /// systematically. (Modulo a power of two, half a lap twice has the same sum.) Otherwise every cell holds the first
+    /// word.
     #[must_use]
     pub fn initialised(&self, number: u64, seed: u64) -> Initialised {
         let prime = self.prime();
@@ -134,8 +132,7 @@ impl Sweep {
     }
 
     /// Returns the sum of the initial words of cells 0 to n - 1, modulo [`Sweep::prime`]. Exact before the division:
-    /// buffers
-    /// are below 2^40 bytes, so n^3 fits in 128 bits.
+    /// buffers are below 2^40 bytes, so n^3 fits in 128 bits.
     fn prefix(&self, n: u64, seed: u64) -> u64 {
         let prime = self.prime();
         let [a, b, c] = self.coefficients(seed);
@@ -147,8 +144,7 @@ impl Sweep {
     }
 
     /// Returns the word in cell `number` after a writing or modifying sweep has reached position `reached`. Lap 0
-    /// changes
-    /// nothing.
+    /// changes nothing.
     #[must_use]
     pub fn held(&self, number: u64, reached: u64) -> u64 {
         let (laps, index) = (reached / self.cells, reached % self.cells);
@@ -211,9 +207,8 @@ pub(crate) fn triangle(n: u64) -> u64 {
 }
 
 /// Makes `n` accesses from position `from` and checks each cell. The first `count % UNROLL` accesses of each part are
-/// not
-/// unrolled. Returns the sum of the arena offsets that were loaded (0 if nothing is read), `None` if the buffer exceeds
-/// the machine's memory.
+/// not unrolled. Returns the sum of the arena offsets that were loaded (0 if nothing is read), `None` if the buffer
+/// exceeds the machine's memory.
 pub fn body<M: Machine + ?Sized>(machine: &mut M, sweep: &Sweep, from: u64, n: u64) -> Option<u64> {
     let mut sum = 0u64;
     for part in sweep.parts(from, n) {

@@ -56,8 +56,7 @@ fn first_touch<M: Machine>(machine: &mut M, sweep: &Sweep, trial: &Trial) -> Opt
 }
 
 /// Returns the expected contents of the first `n` cells of fresh memory after lap 1: the lap's number in words, 1,
-/// times
-/// the cell's number counted from 1, summed; wraps.
+/// times the cell's number counted from 1, summed; wraps.
 fn touched(n: u64) -> u64 {
     triangle(n)
 }

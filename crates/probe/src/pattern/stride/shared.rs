@@ -2,9 +2,8 @@
 //!
 //! A chain needs a separate link in every page, and here all pages are one frame. So the address of each load is the
 //! address of the previous load plus the stride, plus the loaded word minus the word of unwritten memory, which is
-//! zero.
-//! A load then waits for the one before it, as in a chase, and a load of anything else leaves the cells. Compared with
-//! a chase, each access adds two additions and the test for the end of the lap, a few cycles.
+//! zero. A load then waits for the one before it, as in a chase, and a load of anything else leaves the cells. Compared
+//! with a chase, each access adds two additions and the test for the end of the lap, a few cycles.
 
 use alloc::vec::Vec;
 
