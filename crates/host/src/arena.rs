@@ -39,7 +39,7 @@ use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 
 use fathom_probe::machine::Operation;
-use fathom_probe::machine::batch::copy::{BEYOND, Copying};
+use fathom_probe::machine::batch::copy::{Copying, EXTRA_SOURCE_CELLS};
 use fathom_probe::machine::batch::stride::{KEYS, Sweep};
 
 use crate::arch::{Architecture as _, Cpu};
@@ -224,7 +224,7 @@ impl Arena {
     /// The batch form of the copy, see [`fathom_probe::machine::batch::copy::body`]: both buffers checked once.
     #[inline(never)]
     pub(crate) fn copy_loops(&mut self, copying: &Copying, from: u64, n: u64) -> Option<()> {
-        let bytes = copying.cells.checked_add(BEYOND)?.checked_mul(LINK)?;
+        let bytes = copying.cells.checked_add(EXTRA_SOURCE_CELLS)?.checked_mul(LINK)?;
         for base in [copying.from, copying.to] {
             self.cell(base)?;
             self.cell(base.checked_add(bytes)?.checked_sub(LINK)?)?;

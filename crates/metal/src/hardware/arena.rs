@@ -27,7 +27,7 @@
 
 use fathom_loops::Instructions as _;
 use fathom_loops::aarch64::Aarch64;
-use fathom_probe::machine::batch::copy::{BEYOND, Copying};
+use fathom_probe::machine::batch::copy::{Copying, EXTRA_SOURCE_CELLS};
 use fathom_probe::machine::batch::stride::{KEYS, Sweep};
 use fathom_probe::machine::{MapRequest, Mapping, Refusal};
 
@@ -166,7 +166,7 @@ impl Arena {
     /// The batch form of the copy, see `fathom_probe::machine::batch::copy::body`.
     #[inline(never)]
     pub(super) fn copy(&mut self, copying: &Copying, from: u64, n: u64) -> Option<()> {
-        let bytes = copying.cells.checked_add(BEYOND)?.checked_mul(LINK)?;
+        let bytes = copying.cells.checked_add(EXTRA_SOURCE_CELLS)?.checked_mul(LINK)?;
         self.holds(copying.from, bytes)?;
         self.holds(copying.to, copying.cells.checked_mul(LINK)?)?;
         // SAFETY: both are cells, checked above. That they may overlap in memory changes what is copied and not that it

@@ -1,6 +1,6 @@
 //! Batch forms of sweeps and copies.
 
-use fathom_probe::machine::batch::copy::{self, BEYOND, Copying};
+use fathom_probe::machine::batch::copy::{self, Copying, EXTRA_SOURCE_CELLS};
 use fathom_probe::machine::batch::stride::{self, Part, Sweep, UNROLL};
 use fathom_probe::machine::{Operation, Refusal};
 
@@ -35,7 +35,7 @@ impl Model {
         let mut values = first.initialised(from % sweep.cells);
         let initial = first.initialised(0);
         let mut sum = 0u64;
-        let (single, unrolled) = (stride::turn(sweep, 1), stride::turn(sweep, UNROLL));
+        let (single, unrolled) = (stride::loop_ops(sweep, 1), stride::loop_ops(sweep, UNROLL));
         for part in sweep.parts(from, n) {
             let mut at = part.offset;
             if part.offset == sweep.base {
@@ -60,7 +60,7 @@ impl Model {
 
     /// Stores two cells at a time, over any contents.
     fn set_anywhere(&mut self, sweep: &Sweep, from: u64, n: u64) -> Option<u64> {
-        let (single, unrolled) = (stride::turn(sweep, 1), stride::turn(sweep, UNROLL));
+        let (single, unrolled) = (stride::loop_ops(sweep, 1), stride::loop_ops(sweep, UNROLL));
         for part in sweep.parts(from, n) {
             let end = part.offset + (part.count - 1) * sweep.stride + 8;
             if !self.arena.is_mapped(part.offset, end) || !part.offset.is_multiple_of(8) {
@@ -117,7 +117,7 @@ impl Model {
 
     pub(crate) fn copy_through(&mut self, copying: &Copying, from: u64, n: u64) -> Option<()> {
         let bytes = copying.cells.checked_mul(8)?;
-        let source = copying.from.checked_add(bytes)?.checked_add(8 * BEYOND)?;
+        let source = copying.from.checked_add(bytes)?.checked_add(8 * EXTRA_SOURCE_CELLS)?;
         let aligned = copying.from.is_multiple_of(8) && copying.to.is_multiple_of(8);
         let mapped = self.arena.is_mapped(copying.from, source)
             && self.arena.is_mapped(copying.to, copying.to.checked_add(bytes)?);
@@ -135,7 +135,7 @@ impl Model {
                 let value = self.arena.next(at);
                 self.arena.link(to, value);
             }
-            self.charge(copy::turns(piece.count));
+            self.charge(copy::loop_ops(piece.count));
         }
         Some(())
     }

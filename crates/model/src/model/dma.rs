@@ -7,7 +7,7 @@
 
 mod contents;
 
-use fathom_probe::machine::batch::copy::turns;
+use fathom_probe::machine::batch::copy::loop_ops;
 use fathom_probe::machine::dma::{
     Batch, Channel, Direction, Engine, Maintenance, Mistake, Strategy, TransferTimes, Transfers,
 };
@@ -297,7 +297,7 @@ impl Model {
         for at in (0..packet.contents.bytes()).step_by(WORD as usize) {
             self.write_part(packet, at, WORD, version);
         }
-        self.charge(turns(packet.contents.bytes().div_ceil(WORD)));
+        self.charge(loop_ops(packet.contents.bytes().div_ceil(WORD)));
     }
 
     /// Reads a packet on the CPU, word by word. Returns the number of its bytes that are not of this version.
@@ -308,7 +308,7 @@ impl Model {
             let bytes = WORD.min(packet.contents.bytes() - at);
             wrong += if self.read_ahead(packet, at, bytes, stream) == version { 0 } else { bytes };
         }
-        self.charge(turns(packet.contents.bytes().div_ceil(WORD)));
+        self.charge(loop_ops(packet.contents.bytes().div_ceil(WORD)));
         wrong
     }
 
@@ -326,7 +326,7 @@ impl Model {
                 self.write_part(to, to_at, PAIR.min(at + part - to_at), version);
             }
         }
-        self.charge(turns(bytes.div_ceil(WORD)));
+        self.charge(loop_ops(bytes.div_ceil(WORD)));
     }
 
     /// Loads a part of a region in a sequential pass: a line that follows the previous one costs at most `stream`.

@@ -62,7 +62,7 @@ impl Definition for Alias {
             let end2 = exchange(machine, trial, (&plain, &request), seed(trial, nth, true))?;
             samples.push(Sample { end, end2, ..Sample::default() });
         }
-        Ok(TrialOutput::of(Rows::samples(trial.id, samples), other.page_bytes, other.base))
+        Ok(TrialOutput::of(Rows::of_samples(trial.id, samples), other.page_bytes, other.base))
     }
 
     fn verify(&self, trial: &Trial, rows: &Rows, _: &Done) -> Vec<usize> {

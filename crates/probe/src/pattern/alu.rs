@@ -40,7 +40,7 @@ impl Definition for Alu {
             Sample { ticks: b.since(a), ticks2: c.since(b2), cycles, ..Sample::default() }
         };
         let samples: Vec<Sample> = (0..trial.samples).map(sample).collect();
-        Ok(TrialOutput::of(Rows::samples(trial.id, samples), 0, 0))
+        Ok(TrialOutput::of(Rows::of_samples(trial.id, samples), 0, 0))
     }
 
     /// Accepts all samples: nothing is loaded, so nothing can be verified.

@@ -35,7 +35,7 @@ impl Definition for Clock {
             Sample { ticks: b.since(a), ticks2: c.since(b), ..Sample::default() }
         };
         let samples: Vec<Sample> = (0..trial.samples).map(sample).collect();
-        Ok(TrialOutput::of(Rows::samples(trial.id, samples), 0, 0))
+        Ok(TrialOutput::of(Rows::of_samples(trial.id, samples), 0, 0))
     }
 
     /// Accepts all samples: nothing is loaded, so nothing can be verified.

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use super::counters::counters;
 use super::memory::wrong;
 use super::{Definition, Keys, Trial, TrialOutput, Work};
-use crate::machine::batch::copy::{BEYOND, Copying};
+use crate::machine::batch::copy::{Copying, EXTRA_SOURCE_CELLS};
 use crate::machine::{Attribute, Machine, MapRequest, Operation, Refusal};
 use crate::rows::{Done, Rows, Sample};
 use crate::wire::WireError;
@@ -22,7 +22,7 @@ const SEPARATION_BYTES: u64 = 128;
 /// Returns the bytes from the start of a mapping to its second buffer, for `cells` cells and the additional ones of the
 /// source; `None` on overflow.
 fn second_buffer(cells: u64) -> Option<u64> {
-    cells.checked_add(BEYOND)?.checked_mul(8)?.checked_next_multiple_of(SEPARATION_BYTES)
+    cells.checked_add(EXTRA_SOURCE_CELLS)?.checked_mul(8)?.checked_next_multiple_of(SEPARATION_BYTES)
 }
 
 /// Copies between a buffer of the trial's attribute and one in write-back memory.
@@ -103,7 +103,7 @@ impl Definition for Copy {
         if let Some(last) = samples.last_mut() {
             last.end2 = sum_of_destination(machine, &copying).ok_or_else(outside)?;
         }
-        Ok(TrialOutput::of(Rows::samples(trial.id, samples), mapping.page_bytes, mapping.base))
+        Ok(TrialOutput::of(Rows::of_samples(trial.id, samples), mapping.page_bytes, mapping.base))
     }
 
     /// Checks the word in the last cell of each run, which was another word before, and the sum of the destination at

@@ -39,7 +39,7 @@ pub(super) fn on_chain<M: Machine>(
         }
         samples.push(sample_from(machine, &chain, &mut cell).ok_or_else(lost)?);
     }
-    Ok(TrialOutput::of(Rows::samples(trial.id, samples), page_bytes, mapping.base))
+    Ok(TrialOutput::of(Rows::of_samples(trial.id, samples), page_bytes, mapping.base))
 }
 
 /// Initialises and warms a chain. Returns the cell at which the timed loads start, `None` if it is outside the mapping.

@@ -95,7 +95,7 @@ impl Definition for EvictionSet {
             };
             samples.push(sample.ok_or_else(|| Refusal::new("a load led off the sequence", ""))?);
         }
-        Ok(TrialOutput::of(Rows::samples(trial.id, samples), mapping.page_bytes, mapping.base))
+        Ok(TrialOutput::of(Rows::of_samples(trial.id, samples), mapping.page_bytes, mapping.base))
     }
 
     /// Checks the numbers of the accesses that were reached.

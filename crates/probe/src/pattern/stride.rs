@@ -123,7 +123,7 @@ impl Definition for Stride {
         {
             last.end2 = contents_of_buffer(machine, &sweep).ok_or_else(outside)?;
         }
-        Ok(TrialOutput::of(Rows::samples(trial.id, samples), mapping.page_bytes, mapping.base))
+        Ok(TrialOutput::of(Rows::of_samples(trial.id, samples), mapping.page_bytes, mapping.base))
     }
 
     /// Checks each run's sum or the word in its last cell and, if the buffer was written to, its contents at the end.

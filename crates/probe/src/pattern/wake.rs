@@ -9,7 +9,7 @@ use super::{Definition, Keys, Memory, Trial, TrialOutput, Walk, Work};
 use crate::chain::{Chain, Layout};
 use crate::machine::batch::stride::Sweep;
 use crate::machine::{ActivationRow, ActivationTrace, Event, Machine, Operation, Places, Refusal, Wakes};
-use crate::rows::{Done, NearbyEvents, Rows, Woken};
+use crate::rows::{ActivationRows, Done, NearbyEvent, Rows};
 use crate::wire::WireError;
 
 /// Minimum and maximum period: 10 us, which no kernel keeps, to 10 s.
@@ -141,7 +141,7 @@ impl Definition for Wake {
         let traced = traced?;
         let times = join(&mut rows, first, wakes.every_ns, &traced);
         let around = around(machine, &rows, &times);
-        let woken = Woken { trial: trial.id, first_ns: Some(first), lost: traced.lost, list: rows };
+        let woken = ActivationRows { trial: trial.id, first_ns: Some(first), lost: traced.lost, list: rows };
         Ok(TrialOutput::of(Rows::Wakes(woken, around), page_bytes, task.base))
     }
 
@@ -175,7 +175,7 @@ fn of_kernel<M: Machine>(machine: &mut M, wakes: &Wakes, trial: &Trial) -> Resul
     if let Some(first) = list.first_mut() {
         (first.missed, first.skipped) = (0, 0);
     }
-    let woken = Woken { trial: trial.id, first_ns: None, lost, list };
+    let woken = ActivationRows { trial: trial.id, first_ns: None, lost, list };
     Ok(TrialOutput::of(Rows::Wakes(woken, Vec::new()), 0, 0))
 }
 
@@ -277,7 +277,7 @@ fn join(rows: &mut [ActivationRow], first: u64, every: u64, traced: &ActivationT
 
 /// Returns the events near the latest activations, between the timer's expiry and the time at which the task ran. The
 /// task that had the CPU before is reported at the time of the expiry.
-fn around<M: Machine>(machine: &mut M, rows: &[ActivationRow], times: &[u64]) -> Vec<NearbyEvents> {
+fn around<M: Machine>(machine: &mut M, rows: &[ActivationRow], times: &[u64]) -> Vec<NearbyEvent> {
     let mut worst: Vec<usize> = (0..rows.len()).collect();
     worst.sort_by_key(|&i| core::cmp::Reverse(rows[i].user_ns));
     worst.truncate(MAX_LATE_ACTIVATIONS);
@@ -286,7 +286,7 @@ fn around<M: Machine>(machine: &mut M, rows: &[ActivationRow], times: &[u64]) ->
     for i in worst {
         let at = times[i];
         let events = machine.wake_around(at, at + rows[i].user_ns, MAX_EVENTS);
-        let nearby = |event: Event| NearbyEvents {
+        let nearby = |event: Event| NearbyEvent {
             nth: i as u64,
             at_ns: event.at_ns.saturating_sub(at),
             what: event.what,

@@ -27,7 +27,7 @@ const COLUMNS: [Column; 10] = [
 
 /// Activations of one trial, in order.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Woken {
+pub struct ActivationRows {
     /// Number of the trial.
     pub trial: u64,
     /// The time for which the first activation was set, ns of the wake-up clock; on the first line only.
@@ -38,7 +38,7 @@ pub struct Woken {
     pub list: Vec<ActivationRow>,
 }
 
-impl Woken {
+impl ActivationRows {
     /// Returns the lines: the column `user` always, other columns if not all 0.
     #[must_use]
     pub fn lines(&self) -> Vec<Line> {
@@ -61,7 +61,7 @@ impl Woken {
     ///
     /// # Errors
     /// When columns differ in length, or a key is unknown.
-    pub fn read(line: &Line) -> Result<Woken, WireError> {
+    pub fn read(line: &Line) -> Result<ActivationRows, WireError> {
         let mut f = line.fields();
         let trial = f.need_int("trial")?;
         let (first_ns, lost) = (f.int("first_ns")?, f.int("lost")?.unwrap_or(0));
@@ -77,13 +77,13 @@ impl Woken {
             list.iter_mut().zip(column).for_each(|(row, value)| set(row, value));
         }
         f.finish()?;
-        Ok(Woken { trial, first_ns, lost, list })
+        Ok(ActivationRows { trial, first_ns, lost, list })
     }
 }
 
 /// An event on the CPU near a late activation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NearbyEvents {
+pub struct NearbyEvent {
     /// Index of the activation in the trial, from 0.
     pub nth: u64,
     /// Its time, ns after the time for which the timer was set.
@@ -92,7 +92,7 @@ pub struct NearbyEvents {
     pub what: String,
 }
 
-impl NearbyEvents {
+impl NearbyEvent {
     /// Returns the line for a trial.
     #[must_use]
     pub fn line(&self, trial: u64) -> Line {
@@ -107,10 +107,10 @@ impl NearbyEvents {
     ///
     /// # Errors
     /// When a key is missing, unknown or of the wrong kind.
-    pub fn read(line: &Line) -> Result<(u64, NearbyEvents), WireError> {
+    pub fn read(line: &Line) -> Result<(u64, NearbyEvent), WireError> {
         let mut f = line.fields();
         let trial = f.need_int("trial")?;
-        let around = NearbyEvents {
+        let around = NearbyEvent {
             nth: f.need_int("nth")?,
             at_ns: f.need_int("at_ns")?,
             what: f.text("what")?.unwrap_or_default().to_string(),

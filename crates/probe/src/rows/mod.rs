@@ -7,12 +7,12 @@ use crate::machine::dma::TransferTimes;
 use crate::wire::Line;
 
 pub mod activation;
-pub mod moved;
 pub mod sample;
+pub mod transfers;
 
-pub use activation::{NearbyEvents, Woken};
-pub use moved::TransferRows;
+pub use activation::{ActivationRows, NearbyEvent};
 pub use sample::{Done, Sample, Samples};
+pub use transfers::TransferRows;
 
 /// The rows of one trial, in the order in which they were taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,13 +22,13 @@ pub enum Rows {
     /// Transfers between a CPU and a device, and what moved them.
     Transfers(TransferRows),
     /// Activations of a task, and what ran around some of them.
-    Wakes(Woken, Vec<NearbyEvents>),
+    Wakes(ActivationRows, Vec<NearbyEvent>),
 }
 
 impl Rows {
     /// Creates the samples of a trial.
     #[must_use]
-    pub fn samples(trial: u64, list: Vec<Sample>) -> Rows {
+    pub fn of_samples(trial: u64, list: Vec<Sample>) -> Rows {
         Rows::Samples(Samples { trial, list })
     }
 
@@ -50,7 +50,7 @@ impl Rows {
 
     /// Returns the transfers; empty for other rows.
     #[must_use]
-    pub fn transferred(&self) -> &[TransferTimes] {
+    pub fn transfers(&self) -> &[TransferTimes] {
         match self {
             Rows::Transfers(moved) => &moved.list,
             _ => &[],
@@ -59,7 +59,7 @@ impl Rows {
 
     /// Returns the activations; empty for other rows.
     #[must_use]
-    pub fn woken(&self) -> &[ActivationRow] {
+    pub fn activations(&self) -> &[ActivationRow] {
         match self {
             Rows::Wakes(woken, _) => &woken.list,
             _ => &[],
@@ -68,7 +68,7 @@ impl Rows {
 
     /// Returns the samples; empty for other rows.
     #[must_use]
-    pub fn sampled(&self) -> &[Sample] {
+    pub fn samples(&self) -> &[Sample] {
         match self {
             Rows::Samples(samples) => &samples.list,
             _ => &[],

@@ -14,9 +14,9 @@ pub const SHIFTS: u64 = 8;
 const SHIFT: u64 = 2;
 
 /// Cells of the source beyond those of the destination, rounded up to whole lines of 64 bytes.
-pub const BEYOND: u64 = SHIFTS * SHIFT;
+pub const EXTRA_SOURCE_CELLS: u64 = SHIFTS * SHIFT;
 
-/// Two buffers of cells, 8 bytes each and packed, the source longer by [`BEYOND`]. Positions count cells of the
+/// Two buffers of cells, 8 bytes each and packed, the source longer by [`EXTRA_SOURCE_CELLS`]. Positions count cells of the
 /// destination: position p is cell `p % cells` in lap `p / cells`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copying {
@@ -43,7 +43,7 @@ impl Copying {
     /// Returns the source as a sweep that reads it, which defines its initial words.
     #[must_use]
     pub fn source(&self) -> Sweep {
-        let cells = self.cells.saturating_add(BEYOND);
+        let cells = self.cells.saturating_add(EXTRA_SOURCE_CELLS);
         Sweep { base: self.from, stride: 8, cells, operation: Operation::Read }
     }
 
@@ -97,7 +97,7 @@ pub fn body<M: Machine + ?Sized>(machine: &mut M, copying: &Copying, from: u64, 
             let value = machine.follow(at);
             machine.link(to, value);
         }
-        machine.charge(turns(piece.count));
+        machine.charge(loop_ops(piece.count));
     }
     Some(())
 }
@@ -105,7 +105,7 @@ pub fn body<M: Machine + ?Sized>(machine: &mut M, copying: &Copying, from: u64, 
 /// Returns the instructions of a copy of `n` cells, other than loads and stores: two addresses for every two cells, and
 /// a decrement and a branch per iteration.
 #[must_use]
-pub fn turns(n: u64) -> Ops {
+pub fn loop_ops(n: u64) -> Ops {
     let iterations = n.div_ceil(UNROLL);
     Ops { alu: iterations + n, branch: iterations }
 }

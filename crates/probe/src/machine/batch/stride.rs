@@ -217,14 +217,14 @@ pub fn body<M: Machine + ?Sized>(machine: &mut M, sweep: &Sweep, from: u64, n: u
         for _ in 0..part.count % UNROLL {
             sum = sum.wrapping_add(access(machine, sweep.operation, at, part.key, to)?);
             at += sweep.stride;
-            machine.charge(turn(sweep, 1));
+            machine.charge(loop_ops(sweep, 1));
         }
         for _ in 0..part.count / UNROLL {
             for _ in 0..UNROLL {
                 sum = sum.wrapping_add(access(machine, sweep.operation, at, part.key, to)?);
                 at += sweep.stride;
             }
-            machine.charge(turn(sweep, UNROLL));
+            machine.charge(loop_ops(sweep, UNROLL));
         }
     }
     Some(sum)
@@ -233,7 +233,7 @@ pub fn body<M: Machine + ?Sized>(machine: &mut M, sweep: &Sweep, from: u64, n: u
 /// Returns the instructions of one loop iteration of `n` accesses: the loop's decrement and branch, and those of the
 /// accesses.
 #[must_use]
-pub fn turn(sweep: &Sweep, n: u64) -> Ops {
+pub fn loop_ops(sweep: &Sweep, n: u64) -> Ops {
     // `set` stores two adjacent cells at once, with one address.
     let accesses = if sweep.operation == Operation::Set { n.div_ceil(2) } else { n };
     Ops { alu: 1 + accesses * sweep.ops().alu, branch: 1 }

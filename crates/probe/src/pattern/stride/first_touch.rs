@@ -26,7 +26,7 @@ pub(super) fn run<M: Machine>(
     }
     // Releases what the last sample left.
     machine.give_back(mapping)?;
-    Ok(TrialOutput::of(Rows::samples(trial.id, samples), mapping.page_bytes, mapping.base))
+    Ok(TrialOutput::of(Rows::of_samples(trial.id, samples), mapping.page_bytes, mapping.base))
 }
 
 fn first_touch<M: Machine>(machine: &mut M, sweep: &Sweep, trial: &Trial) -> Option<Sample> {

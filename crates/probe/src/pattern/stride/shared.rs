@@ -58,7 +58,7 @@ pub(super) fn run<M: Machine>(machine: &mut M, trial: &Trial, frames: u64) -> Re
     for _ in 0..trial.samples {
         samples.push(timed(machine, &lap, &mut at, trial).ok_or_else(written)?);
     }
-    Ok(TrialOutput::of(Rows::samples(trial.id, samples), page_bytes, base))
+    Ok(TrialOutput::of(Rows::of_samples(trial.id, samples), page_bytes, base))
 }
 
 /// Takes one sample: n loads, then 2n more.

@@ -120,7 +120,7 @@ fn without_a_victim_one_batch_is_asked_and_the_warm_ones_do_not_count() {
     let result = pattern::run(&mut machine, &trial(0)).unwrap();
     assert_eq!(machine.requested.len(), 1);
     assert_eq!(machine.requested[0].1, Batch { bytes: 1500, seed: 5, first: 0, count: 5 });
-    assert_eq!(result.rows.transferred().iter().map(|r| r.used).collect::<Vec<_>>(), [2, 3, 4]);
+    assert_eq!(result.rows.transfers().iter().map(|r| r.used).collect::<Vec<_>>(), [2, 3, 4]);
     assert_eq!(channel(&result.rows), Some(CHANNEL));
     assert_eq!((result.page_bytes, machine.memory.len()), (0, 0), "nothing is mapped");
     assert!(unproven(&trial(0), &result.rows).is_empty());
@@ -135,7 +135,7 @@ fn a_victim_is_walked_before_and_after_each_transfer() {
         [(0, 1), (1, 1), (2, 1), (3, 1), (4, 1)]
     );
     // 64 cells and one more, each a tick longer after a transfer.
-    for (nth, row) in result.rows.transferred().iter().enumerate() {
+    for (nth, row) in result.rows.transfers().iter().enumerate() {
         let made = nth as u64 + 2;
         assert_eq!((row.before, row.after), (65 * (1 + made), 65 * (2 + made)));
     }

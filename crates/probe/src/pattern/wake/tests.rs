@@ -151,11 +151,14 @@ fn waiting(wakes: Wakes) -> Trial {
 /// Numbers of the activations that prove nothing, of a trial that took so long.
 fn unproven(trial: &Trial, list: &[ActivationRow], wall_ns: u64) -> Vec<usize> {
     let done = Done { watch: Watch { wall_ns, ..Watch::default() }, ..Done::default() };
-    trial.unproven(&Rows::Wakes(Woken { list: list.to_vec(), ..Woken::default() }, Vec::new()), &done)
+    trial.unproven(
+        &Rows::Wakes(ActivationRows { list: list.to_vec(), ..ActivationRows::default() }, Vec::new()),
+        &done,
+    )
 }
 
 /// What ran around activations.
-fn around_of(rows: &Rows) -> &[NearbyEvents] {
+fn around_of(rows: &Rows) -> &[NearbyEvent] {
     let Rows::Wakes(_, around) = rows else { panic!("{rows:?}") };
     around
 }
@@ -199,17 +202,17 @@ fn the_kernels_own_wake_ups_are_refused_or_taken_as_they_are() {
 fn every_activation_is_kept_with_its_places_and_proves_its_walk() {
     let mut machine = Timed::new(&[40, 80, 400]);
     let (result, wall) = run(&mut machine, &requested());
-    assert_eq!(result.rows.woken().len(), 40);
+    assert_eq!(result.rows.activations().len(), 40);
     assert_eq!(machine.wakes, 43, "three that do not count");
-    for (i, woke) in result.rows.woken().iter().enumerate() {
+    for (i, woke) in result.rows.activations().iter().enumerate() {
         let late = [40, 80, 400][i % 3];
         assert_eq!((woke.user_ns, woke.work_ns, woke.cpu), (late, late + 7, 1));
         let places = [Some(late / 4), Some(late / 2), Some(late * 3 / 4)];
         assert_eq!([woke.irq_ns, woke.wake_ns, woke.switch_ns], places);
         assert_eq!((woke.missed, woke.skipped), (0, 0));
     }
-    assert_eq!(result.rows.woken().iter().map(|w| w.involuntary).sum::<u64>(), (43 / 3) - 1);
-    assert!(unproven(&requested(), result.rows.woken(), wall).is_empty());
+    assert_eq!(result.rows.activations().iter().map(|w| w.involuntary).sum::<u64>(), (43 / 3) - 1);
+    assert!(unproven(&requested(), result.rows.activations(), wall).is_empty());
     let worst: Vec<u64> = around_of(&result.rows).iter().map(|a| a.nth).collect();
     assert!(worst.iter().all(|nth| nth % 3 == 2) && worst.contains(&2), "the latest ones: {worst:?}");
     assert!(around_of(&result.rows).iter().all(|a| a.at_ns == 200), "half of 400 ns after the expiry");
@@ -229,11 +232,11 @@ fn a_task_that_is_too_late_misses_periods_and_the_grid_stays() {
     let mut machine = Timed::new(&[40, 250_040, 40]);
     let trial = Trial { warm: 0, ..requested() };
     let (result, wall) = run(&mut machine, &trial);
-    for (i, woke) in result.rows.woken().iter().enumerate() {
+    for (i, woke) in result.rows.activations().iter().enumerate() {
         assert_eq!(woke.missed, if i % 3 == 2 { 2 } else { 0 }, "{i}");
         assert_eq!(woke.user_ns, [40, 250_040, 40][i % 3], "late by the grid, and by nothing else");
     }
-    assert!(unproven(&trial, result.rows.woken(), wall).is_empty());
+    assert!(unproven(&trial, result.rows.activations(), wall).is_empty());
 }
 
 #[test]
@@ -244,11 +247,11 @@ fn what_is_prepared_costs_periods_and_makes_nobody_late() {
     let (result, wall) = run(&mut machine, &trial);
     // 2048 lines at 100 ns, and the walk before them.
     assert!(
-        result.rows.woken().iter().skip(1).all(|w| (w.skipped, w.missed, w.user_ns) == (2, 0, 40)),
+        result.rows.activations().iter().skip(1).all(|w| (w.skipped, w.missed, w.user_ns) == (2, 0, 40)),
         "{result:?}"
     );
     assert_eq!(machine.flushed, 43 * 640);
-    assert!(unproven(&trial, result.rows.woken(), wall).is_empty());
+    assert!(unproven(&trial, result.rows.activations(), wall).is_empty());
 }
 
 #[test]
@@ -256,10 +259,10 @@ fn who_does_not_walk_or_does_not_sleep_proves_nothing() {
     let mut machine = Timed::new(&[40]);
     machine.idle = true;
     let (result, wall) = run(&mut machine, &requested());
-    assert!(unproven(&requested(), result.rows.woken(), wall).len() > 30);
+    assert!(unproven(&requested(), result.rows.activations(), wall).len() > 30);
     let (result, wall) = run(&mut Timed::new(&[40]), &requested());
-    assert_eq!(unproven(&requested(), result.rows.woken(), wall / 2).len(), 40, "in half of the time");
-    let mut swapped = result.rows.woken().to_vec();
+    assert_eq!(unproven(&requested(), result.rows.activations(), wall / 2).len(), 40, "in half of the time");
+    let mut swapped = result.rows.activations().to_vec();
     (swapped[3].irq_ns, swapped[3].wake_ns) = (swapped[3].wake_ns, swapped[3].irq_ns);
     assert_eq!(unproven(&requested(), &swapped, wall), [3], "woken before the interrupt");
 }

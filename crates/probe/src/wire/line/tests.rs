@@ -3,7 +3,7 @@
 use super::*;
 use crate::machine::ActivationRow;
 use crate::pattern::{EvictionSet, Memory, PatternKind, Trial, Wake};
-use crate::rows::{Done, NearbyEvents, Sample, Samples, Woken};
+use crate::rows::{ActivationRows, Done, NearbyEvent, Sample, Samples};
 use proptest::prelude::*;
 
 fn value() -> impl Strategy<Value = Value> {
@@ -88,12 +88,12 @@ proptest! {
             missed: v[0], skipped: v[1], user_ns: v[2], work_ns: v[3], end: v[4], cpu: v[5], involuntary: v[6],
             irq_ns: place(0), wake_ns: place(1), switch_ns: place(2),
         };
-        let sent = Woken { trial: 3, first_ns: None, lost: 0, list: list.into_iter().map(woke).collect() };
+        let sent = ActivationRows { trial: 3, first_ns: None, lost: 0, list: list.into_iter().map(woke).collect() };
         let mut got = Vec::new();
         for line in sent.lines() {
             let text = line.seal(u64::MAX);
             prop_assert!(text.len() <= MAX_LINE);
-            got.extend(Woken::read(&Line::parse(&text).unwrap()).unwrap().list);
+            got.extend(ActivationRows::read(&Line::parse(&text).unwrap()).unwrap().list);
         }
         prop_assert_eq!(got, sent.list);
     }
@@ -123,15 +123,20 @@ fn a_trial_of_wake_ups_survives_the_wire() {
     }
     assert_eq!(trial.beside.load.to_string(), "cpu*16 vm*2:128M");
     assert_eq!(Trial::read(&trial.line()).unwrap(), trial);
-    let around = NearbyEvents { nth: 3, at_ns: 4, what: "switch \"a\" -> b".into() };
-    assert_eq!(NearbyEvents::read(&around.line(7)).unwrap(), (7, around));
-    let sent =
-        Woken { trial: 7, first_ns: Some(u64::MAX), lost: 3, list: [ActivationRow::default(); 40].into() };
-    let read: Vec<Woken> = sent.lines().iter().map(|line| Woken::read(line).unwrap()).collect();
+    let around = NearbyEvent { nth: 3, at_ns: 4, what: "switch \"a\" -> b".into() };
+    assert_eq!(NearbyEvent::read(&around.line(7)).unwrap(), (7, around));
+    let sent = ActivationRows {
+        trial: 7,
+        first_ns: Some(u64::MAX),
+        lost: 3,
+        list: [ActivationRow::default(); 40].into(),
+    };
+    let read: Vec<ActivationRows> =
+        sent.lines().iter().map(|line| ActivationRows::read(line).unwrap()).collect();
     assert_eq!(read.iter().map(|w| w.first_ns).collect::<Vec<_>>(), [Some(u64::MAX), None, None]);
     assert_eq!(read.iter().map(|w| w.lost).sum::<u64>(), 3);
     let columns = Line::parse("woken trial=1 user=1,2,3 irq=1,2").unwrap();
-    assert_eq!(Woken::read(&columns).unwrap_err().what, "woken: columns of different lengths");
+    assert_eq!(ActivationRows::read(&columns).unwrap_err().what, "woken: columns of different lengths");
 }
 
 #[test]
