@@ -1,11 +1,11 @@
-//! Laps that are counted and not run.
+//! Tests of laps that are counted instead of run.
 
 use fathom_probe::machine::{Counters, Stream};
 
 use super::*;
 use crate::catalog;
 
-/// The model with a stream of so many bytes, some time after both began.
+/// Returns a model with a stream over `bytes` bytes that has run for some time.
 fn running(name: &str, bytes: u64) -> Model {
     let description = catalog::load(name).expect("embedded").expect("sound");
     let mut model = Model::new(&description, 1);

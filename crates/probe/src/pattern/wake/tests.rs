@@ -1,4 +1,4 @@
-//! The series over a machine whose clock is known to the nanosecond.
+//! Tests of the series on a machine with an exact clock.
 
 use alloc::string::ToString as _;
 
@@ -10,22 +10,22 @@ use crate::machine::{
 };
 use crate::pattern::{self, CoRunning};
 
-/// Plain memory, and a clock that moves by what things take.
+/// Plain memory, and a clock that advances by the cost of each operation.
 struct Timed {
     memory: Vec<u64>,
     now: u64,
-    /// How late each wake-up is, ns, in turn.
+    /// Lateness of each wake-up, ns, used cyclically.
     late: Vec<u64>,
     wakes: usize,
-    /// What one load takes.
+    /// Time of one load.
     load_ns: u64,
-    /// Does it not walk?
+    /// Whether the chase is skipped.
     idle: bool,
     ended: bool,
     places: Vec<Places>,
     load_stats: Vec<Load>,
     flushed: u64,
-    /// What the kernel's own tracer sees; nothing where there is none.
+    /// Rows of the kernel's tracer; empty if there is none.
     kernels: Vec<ActivationRow>,
 }
 
@@ -148,7 +148,7 @@ fn waiting(wakes: Wakes) -> Trial {
     Trial { memory: Memory::of(640, 64), loads: 7, samples: 40, warm: 3, ..Trial::of(Wake::of(wakes)) }
 }
 
-/// Numbers of the activations that prove nothing, of a trial that took so long.
+/// Returns the indices of the activations that fail verification, for a trial with this wall time.
 fn unproven(trial: &Trial, list: &[ActivationRow], wall_ns: u64) -> Vec<usize> {
     let done = Done { watch: Watch { wall_ns, ..Watch::default() }, ..Done::default() };
     trial.unproven(
@@ -157,13 +157,13 @@ fn unproven(trial: &Trial, list: &[ActivationRow], wall_ns: u64) -> Vec<usize> {
     )
 }
 
-/// What ran around activations.
+/// Returns the events near activations.
 fn around_of(rows: &Rows) -> &[NearbyEvent] {
     let Rows::Wakes(_, around) = rows else { panic!("{rows:?}") };
     around
 }
 
-/// Activations, with the wall time that they took.
+/// Runs the trial. Returns its result and its wall time.
 fn run(machine: &mut Timed, trial: &Trial) -> (TrialOutput, u64) {
     let begun = machine.now;
     let result = pattern::run(machine, trial).expect("woken");
@@ -189,7 +189,7 @@ fn the_kernels_own_wake_ups_are_refused_or_taken_as_they_are() {
     let Rows::Wakes(woken, _) = rows else { panic!("{rows:?}") };
     assert_eq!((machine.wakes, woken.lost, woken.list.len()), (0, 5, 40), "this loop waited for nothing");
     assert_eq!((woken.list[0].user_ns, woken.list[0].missed, woken.list[1].missed), (73, 0, 9));
-    // They walk nothing; their order and the time that went by prove them.
+    // They walk nothing; the order of places and the elapsed time verify them.
     let wall = (3 + 39 * 10) * 100_000;
     assert!(unproven(&trial, &woken.list, wall).is_empty());
     assert_eq!(unproven(&trial, &woken.list, wall - 1).len(), 40);
@@ -228,7 +228,7 @@ fn a_place_behind_the_awakening_is_another_activations() {
 
 #[test]
 fn a_task_that_is_too_late_misses_periods_and_the_grid_stays() {
-    // 250 us late: two periods of 100 us are slept through.
+    // 250 us late: two periods of 100 us are missed.
     let mut machine = Timed::new(&[40, 250_040, 40]);
     let trial = Trial { warm: 0, ..requested() };
     let (result, wall) = run(&mut machine, &trial);
@@ -245,7 +245,7 @@ fn what_is_prepared_costs_periods_and_makes_nobody_late() {
     machine.load_ns = 100;
     let trial = waiting(Wakes { every_ns: 100_000, evict: 128 << 10, flushed: true, ..Wakes::default() });
     let (result, wall) = run(&mut machine, &trial);
-    // 2048 lines at 100 ns, and the walk before them.
+    // 2048 lines at 100 ns, and the walk before the sweep.
     assert!(
         result.rows.activations().iter().skip(1).all(|w| (w.skipped, w.missed, w.user_ns) == (2, 0, 40)),
         "{result:?}"

@@ -1,4 +1,4 @@
-//! Lines: everything written reads back, everything hostile is an error and never a panic.
+//! Tests of lines: written lines parse to the same values, and hostile input is an error, never a panic.
 
 use super::*;
 use crate::machine::ActivationRow;
@@ -58,7 +58,7 @@ proptest! {
         if let Ok(line) = Line::parse(&text)
             && let Ok(trial) = Trial::read(&line)
         {
-            // Whatever was accepted can be laid out without overflow.
+            // An accepted trial has a layout without overflow.
             prop_assert!(trial.pattern.chain(&trial, 0, 0, 4096).is_none_or(|chain| chain.cells() >= 1));
             prop_assert!(trial.get::<EvictionSet>().is_some() || trial.extent(1 << 16) >= trial.memory.cells());
             prop_assert_eq!(Trial::read(&trial.line()), Ok(trial));
@@ -112,7 +112,7 @@ fn a_trial_of_wake_ups_survives_the_wire() {
     assert!(wakes(&kernels).timerlat && !requested.timerlat);
     assert_eq!(Trial::read(&kernels.line()).unwrap(), kernels);
     for (typed, says) in [
-        ("trial pattern=wake timerlat=1 traced=1", "a thread of the kernel's"),
+        ("trial pattern=wake timerlat=1 traced=1", "a kernel thread"),
         ("trial pattern=wake timerlat=2", "timerlat=2"),
         ("trial timerlat=1", "timerlat=1 is not for pattern=chase, but for pattern=wake"),
         ("trial pattern=wake confined=1", "confined=1 is for the workers of a load="),
@@ -173,8 +173,8 @@ fn errors_name_the_key() {
         PatternKind::Alu
     );
     assert!(error("trial pattern=pair period=64 stride=64 bytes=128").contains("2 cells at a stride of 64"));
-    assert!(error("trial pattern=pair period=640 stride=64 bytes=192").contains("pairs"));
-    assert!(error("trial pattern=eviction-set period=64").contains("sequence= go together"));
+    assert!(error("trial pattern=pair period=640 stride=64 bytes=192").contains("even number of cells"));
+    assert!(error("trial pattern=eviction-set period=64").contains("eviction-set needs a sequence="));
     assert!(error("trial pattern=eviction-set period=64 sequence=\"A a\"").contains("two strides"));
     assert!(error("trial pattern=eviction-set period=64 sequence=\"A ?\"").contains("'?'"));
     assert!(error("trial pattern=pair group=3 period=640").contains("group=3"));

@@ -1,4 +1,4 @@
-//! Sums and contents that are known in one evaluation, against adding up cell by cell.
+//! Tests of the closed forms of sums and contents against cell-by-cell computation.
 
 use super::*;
 use alloc::vec;
@@ -58,7 +58,7 @@ fn primes_are_primes_and_the_largest_below_their_power() {
     let is_prime = |n: u64| n > 1 && (2..).take_while(|d| d * d <= n).all(|d| !n.is_multiple_of(d));
     for (bits, below) in BELOW.iter().enumerate().skip(2) {
         assert!(is_prime((1 << bits) - below), "2^{bits} - {below}");
-        // The gap is looked through where that takes no time.
+        // For small powers, check the numbers in the gap too.
         if bits < 24 {
             assert!((1..*below).all(|d| !is_prime((1 << bits) - d)), "a larger one below 2^{bits}");
         }
