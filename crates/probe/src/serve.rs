@@ -83,7 +83,7 @@ pub fn serve_from<M: Machine, L: Lines>(
     lines: &mut L,
     state: &mut ServerState,
 ) -> Result<(), L::Error> {
-    let mut server = Server { machine, lines, state: state };
+    let mut server = Server { machine, lines, state };
     if server.state.seq == 0 {
         server.greet()?;
     }
