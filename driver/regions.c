@@ -3,7 +3,7 @@
  * Regions: memory with an attribute or a colour, mapped by user space.
  *
  * Handle and mappings each hold a reference to a region, so mapped memory is never
- * freed, in whatever order they end.
+ * freed, in any order of release.
  */
 #include <linux/gfp.h>
 #include <linux/log2.h>

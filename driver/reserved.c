@@ -145,7 +145,7 @@ static int find(struct resource *resource)
 	of_node_put(node);
 	if (error)
 		return error;
-	/* Check also that the kernel does not use the memory, besides the property. */
+	/* Check the property, and that the kernel does not use the memory. */
 	if (!no_map || region_intersects(resource->start, resource_size(resource),
 					 IORESOURCE_SYSTEM_RAM, IORES_DESC_NONE) != REGION_DISJOINT)
 		return -EINVAL;

@@ -417,7 +417,7 @@ fn equal(group: &[u32; GROUP], tag: u32) -> u32 {
     numbers.simd_eq(u32x4::splat(tag)).to_bitmask()
 }
 
-/// [`Cache::find`] for a set of many groups.
+/// Finds a tag in a set of many groups (see [`Cache::find`]).
 fn find_long(groups: &[[u32; GROUP]], tag: u32) -> Option<usize> {
     groups.iter().enumerate().find_map(|(index, group)| {
         let hits = equal(group, tag);

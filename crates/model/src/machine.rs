@@ -263,7 +263,7 @@ impl Translate for Model {
 }
 
 impl Control for Model {
-    /// The model has no prefetchers, so that disabling them changes nothing.
+    /// Sets the controls. The model has no prefetchers, so disabling them changes nothing.
     fn control(&mut self, controls: &Controls) -> Result<(), Refusal> {
         let described = &self.description.uncached;
         if let Some(byte) = controls.mair {

@@ -1,5 +1,6 @@
 //! Chains: one cycle through every cell of a working set, defined by a keyed bijection.
 //!
+//! A cell is a place in memory that holds a link to another cell; a lap is one visit of every cell.
 //! Position `i` of a chain is cell `P(i)`, and the cell after `P(i)` is `P(i + 1)`. If `P` is a bijection, that is one
 //! cycle by construction. The cell where a run of `n` loads must end is one evaluation of `P`, and a model can follow
 //! the chain without storing it. The tests use Sattolo's algorithm as the reference.
@@ -93,10 +94,10 @@ impl Bijection {
 
 /// The order in which a chain visits its cells.
 ///
-/// Random, window and once keep neighbours apart: cells 2k and 2k + 1 are visited exactly half a lap from each other.
-/// So a line of twice the stride, or a prefetcher that fetches the other line of a pair, brings nothing that is still
-/// cached when it is used, if the lap is larger than the cache. A working set then counts by its bytes, independent of
-/// the line size.
+/// [`Random`](Order::Random), [`Window`](Order::Window) and [`Once`](Order::Once) keep neighbours apart: cells 2k and
+/// 2k + 1 are visited exactly half a lap from each other. So a line of twice the stride, or a prefetcher that fetches
+/// the other line of a pair, brings nothing that is still cached when it is used, if the lap is larger than the cache.
+/// A working set then counts by its bytes, independent of the line size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Ascending addresses: the easiest order for prefetchers.
@@ -402,7 +403,7 @@ fn spread(mut j: u64, lines: u64) -> u64 {
     line & mask
 }
 
-/// A bijection modulo any power of two in which bit i of the result depends on bits 0 to i of `x` only.
+/// Computes a bijection modulo any power of two in which bit i of the result depends on bits 0 to i of `x` only.
 ///
 /// It multiplies by odd numbers and applies x + (x^2 | 5), Klimov and Shamir's T-function ("A New Class of Invertible
 /// Mappings", 2002), twice. `digit` selects the odd numbers, from the constants of [`mix`].

@@ -91,7 +91,7 @@ impl Stress {
     }
 }
 
-/// What a worker does with a block after it has read it back.
+/// Treatment of a block after the worker has read it back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum BlockMode {
     /// Frees it and allocates again in the next pass.
@@ -141,7 +141,7 @@ pub struct Stressor {
     pub bytes: u64,
     /// Bytes from one access to the next.
     pub stride: u64,
-    /// What happens to a block.
+    /// Treatment of a block after it has been read back.
     pub mode: BlockMode,
 }
 
@@ -248,7 +248,7 @@ impl fmt::Display for Load {
     }
 }
 
-/// What the workers of one stressor did during a trial, in total.
+/// Work of all workers of one stressor during a trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LoadStats {
     /// Index of the stressor in the load, from 0.

@@ -116,8 +116,8 @@ pub trait Wake {
         0
     }
 
-    /// Ends what [`Wake::wake_begin`] began, also after an error. Returns the earlier places of the activations, if
-    /// they were requested.
+    /// Ends what [`Wake::wake_begin`] began, also after an error. Returns the traced timestamps of the
+    /// activations, if they were requested.
     ///
     /// # Errors
     /// A [`Refusal`] if they cannot be read.
@@ -158,7 +158,7 @@ pub struct WakeReturn {
     pub involuntary: u64,
 }
 
-/// The earlier places of activations, before the task itself ran.
+/// Traced timestamps of activations, before the task itself ran.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct ActivationTrace {
     /// A row for each expiry that was traced, ascending.
@@ -167,7 +167,7 @@ pub struct ActivationTrace {
     pub lost: u64,
 }
 
-/// The places of one activation, ns of the wake-up clock.
+/// Timestamps of one activation on its way from the timer to the task, ns of the wake-up clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Places {
     /// The time for which the timer was set.
@@ -191,7 +191,7 @@ pub struct Event {
 
 /// Interference by co-running work.
 pub trait Disturb {
-    /// Starts the co-running streams that a trial names in `with=`. An empty list stops them all.
+    /// Starts the co-running streams that a trial names in `with_cpu=` and `with_bytes=`. An empty list stops them all.
     ///
     /// # Errors
     /// A [`Refusal`] if the machine cannot run streams during a measurement.

@@ -134,7 +134,7 @@ pub struct Batch {
     pub count: u64,
 }
 
-/// What moved the data of a trial, and how it was timed.
+/// The engine that moved the data of a trial, the clock of its times, and the buffer's properties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Channel {
     /// Ticks per second of the clock of the rows; 0 if unknown.

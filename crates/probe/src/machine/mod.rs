@@ -202,9 +202,9 @@ pub struct Mapping {
 /// A machine's reason for not doing something, with a remedy. It is data: a line in the record, a row in the report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// What is not possible, and why.
+    /// The reason, naming the thing that is not possible.
     pub reason: Cow<'static, str>,
-    /// What would make it possible; empty if nothing would.
+    /// An action that would make it possible; empty if there is none.
     pub remedy: Cow<'static, str>,
 }
 
@@ -280,6 +280,10 @@ impl Watch {
 }
 
 /// A machine under the probe.
+///
+/// # Arena
+///
+/// All mappings of a machine are in one range of addresses, its arena. Addresses are given as offsets in it, in bytes.
 ///
 /// # Cells
 ///

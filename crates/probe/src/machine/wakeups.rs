@@ -7,7 +7,7 @@ pub struct Wakes {
     pub every_ns: u64,
     /// Real-time priority (`SCHED_FIFO`); 0 for an ordinary task.
     pub priority: u64,
-    /// Whether the earlier places of each activation are traced.
+    /// Whether timer interrupt, wake-up and switch of each activation are traced.
     pub traced: bool,
     /// Whether the lines of the working set are flushed before each sleep.
     pub flushed: bool,
@@ -33,7 +33,7 @@ pub struct ActivationRow {
     pub skipped: u64,
     /// When the task ran: its wake-up latency.
     pub user_ns: u64,
-    /// When it had walked its working set.
+    /// When it had finished the walk through its working set.
     pub work_ns: u64,
     /// Cell on which that walk ended.
     pub end: u64,

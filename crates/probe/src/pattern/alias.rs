@@ -42,9 +42,9 @@ impl Definition for Alias {
         Work::Loads(Loads::packed(trial, 4 * trial.memory.cells() * trial.samples, 1))
     }
 
-    /// In each sample `end` is the sum of the words that were stored through the trial's attribute and loaded through
-    /// write-back memory, `end2` that of the reverse. Refuses if the machine cannot confirm that both mappings are of
-    /// the same memory.
+    /// Exchanges words in both directions. In each sample `end` is the sum of the words that were stored through the
+    /// trial's attribute and loaded through write-back memory, `end2` that of the reverse. Refuses if the machine
+    /// cannot confirm that both mappings are of the same memory.
     fn run<M: Machine>(&self, machine: &mut M, trial: &Trial) -> Result<TrialOutput, Refusal> {
         let request = trial.request(1);
         let plain = MapRequest { attribute: Attribute::WriteBack, ..request };

@@ -49,7 +49,7 @@ impl Definition for Chase {
         Ok(())
     }
 
-    /// With the order `repermuted` each sample has another chain; otherwise all have the same.
+    /// Returns the chain of a sample: another one for each sample with the order `repermuted`, otherwise the same.
     fn chain(&self, trial: &Trial, nth: u64, base: u64, _: u64) -> Option<Chain> {
         let seed = if self.walked_once() { mix(trial.seed ^ mix(nth)) } else { trial.seed };
         let (cells, stride) = (trial.memory.cells(), trial.memory.stride);

@@ -22,8 +22,8 @@ impl Definition for Clock {
         Work::Readings((trial.loads + 2) * trial.samples)
     }
 
-    /// In each sample `ticks` is the time between two readings with nothing between them, and `ticks2` that over
-    /// `loads` consecutive readings, which shows a mean below the clock's resolution.
+    /// Reads the clock. In each sample `ticks` is the time between two readings with nothing between them, and `ticks2`
+    /// that over `loads` consecutive readings, which shows a mean below the clock's resolution.
     fn run<M: Machine>(&self, machine: &mut M, trial: &Trial) -> Result<TrialOutput, Refusal> {
         let sample = |_| {
             let a = machine.now();

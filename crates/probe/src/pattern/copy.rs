@@ -33,7 +33,7 @@ pub struct Copy {
 }
 
 impl Default for Copy {
-    /// An invalid operation, because a line must state the direction.
+    /// Returns an invalid operation, because a line must state the direction.
     fn default() -> Copy {
         Copy { operation: Operation::Read }
     }

@@ -70,10 +70,10 @@ impl Definition for EvictionSet {
         Work::Loads(Loads::apart(cells, trial.warm + per_sample * trial.samples))
     }
 
-    /// With `?` each sample is one timed load, in the order of the sequence, cyclically. `ticks` is the time between
-    /// two readings of the clock with the load between them, `ticks2` that between two readings with nothing between.
-    /// `end` is the number of the access that was reached before the load, `end2` after it. Without `?`, samples are
-    /// those of the chase, and `end` and `end2` are also numbers of accesses.
+    /// Runs the sequence. With `?` each sample is one timed load, in the order of the sequence, cyclically. `ticks` is
+    /// the time between two readings of the clock with the load between them, `ticks2` that between two readings with
+    /// nothing between. `end` is the number of the access that was reached before the load, `end2` after it. Without
+    /// `?`, samples are those of the chase, and `end` and `end2` are also numbers of accesses.
     fn run<M: Machine>(&self, machine: &mut M, trial: &Trial) -> Result<TrialOutput, Refusal> {
         let outside = || Refusal::new("a block is outside the mapped memory", "use fewer blocks");
         let mapping = machine.map(&trial.request(1))?;

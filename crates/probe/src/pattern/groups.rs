@@ -21,7 +21,7 @@ pub struct Groups {
 }
 
 impl Default for Groups {
-    /// No groups: a period of 0.
+    /// Returns a period of 0: no groups.
     fn default() -> Groups {
         Groups { period: 0, group: 1, offset: 0 }
     }

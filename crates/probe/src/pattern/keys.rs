@@ -78,7 +78,7 @@ impl<'a> Keys<'a> {
         Ok(())
     }
 
-    /// An unsigned integer.
+    /// Reads or writes an unsigned integer.
     ///
     /// # Errors
     /// When the value is not an unsigned integer.
@@ -86,7 +86,7 @@ impl<'a> Keys<'a> {
         self.field(key, target, |f| f.int(key), |value| Some(Value::Int((*value).into())))
     }
 
-    /// 0 or 1.
+    /// Reads or writes 0 or 1.
     ///
     /// # Errors
     /// When the value is neither.
@@ -104,7 +104,7 @@ impl<'a> Keys<'a> {
         )
     }
 
-    /// A byte that may be absent.
+    /// Reads or writes a byte that may be absent.
     ///
     /// # Errors
     /// When the value is not a byte.
@@ -120,7 +120,7 @@ impl<'a> Keys<'a> {
         )
     }
 
-    /// A token of an enum.
+    /// Reads or writes a token of an enum.
     ///
     /// # Errors
     /// When the value is not a token of the enum.
@@ -128,7 +128,7 @@ impl<'a> Keys<'a> {
         self.field(key, target, |f| f.one_of(key), |value| Some(Value::Token(value.word().to_owned())))
     }
 
-    /// A token of an enum that is written even with its default value.
+    /// Reads or writes a token of an enum that is written even with its default value.
     ///
     /// # Errors
     /// When the value is not a token of the enum.
@@ -142,7 +142,7 @@ impl<'a> Keys<'a> {
         Ok(())
     }
 
-    /// A token of an enum that may be absent.
+    /// Reads or writes a token of an enum that may be absent.
     ///
     /// # Errors
     /// When the value is not a token of the enum.
@@ -155,7 +155,7 @@ impl<'a> Keys<'a> {
         )
     }
 
-    /// Text with its own notation.
+    /// Reads or writes text with its own notation.
     ///
     /// # Errors
     /// When the value is not text in this notation.
@@ -174,7 +174,7 @@ impl<'a> Keys<'a> {
         )
     }
 
-    /// A list of unsigned integers; an empty list is not written.
+    /// Reads or writes a list of unsigned integers; an empty list is not written.
     ///
     /// # Errors
     /// When the value is not such a list.

@@ -183,7 +183,7 @@ patterns! {
 }
 
 impl Default for Pattern {
-    /// The pattern of a line without `pattern=`.
+    /// Returns the pattern of a line without `pattern=`.
     fn default() -> Pattern {
         Chase::default().into()
     }
@@ -203,7 +203,7 @@ pub trait Variant: Sized {
 
 /// Definition of a pattern: its keys on the wire, its limits, its run and its verification.
 pub trait Definition: Clone + Default + PartialEq + core::fmt::Debug {
-    /// What a trial determines, in one or two words, for progress output; `None` to print the pattern's token.
+    /// Quantity that a trial determines, in one or two words, for progress output; `None` to print the pattern's token.
     const QUESTION: Option<&'static str> = None;
 
     /// Whether a sample times n operations and then 2n. The median of a trial then cannot be less than zero time per

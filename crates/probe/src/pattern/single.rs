@@ -96,9 +96,9 @@ impl Definition for Single {
         })
     }
 
-    /// In each sample `ticks` is the time between two readings of the clock with `timed` dependent loads between them,
-    /// and `ticks2` that between two readings with nothing between. `end` is the cell after the untimed loads, `end2`
-    /// the cell after the timed ones.
+    /// Takes the samples. In each, `ticks` is the time between two readings of the clock with `timed` dependent loads
+    /// between them, and `ticks2` that between two readings with nothing between. `end` is the cell after the untimed
+    /// loads, `end2` the cell after the timed ones.
     fn run<M: Machine>(&self, machine: &mut M, trial: &Trial) -> Result<TrialOutput, Refusal> {
         let loads = (trial.loads, self.timed);
         dependent::on_chain(machine, self, trial, |machine, chain, cell| sample(machine, chain, cell, loads))

@@ -31,7 +31,7 @@ const COLUMNS: [Column; 12] = [
 pub struct TransferRows {
     /// Number of the trial.
     pub trial: u64,
-    /// What moved the data; on the first line only.
+    /// Engine, clock and buffer; on the first line only.
     pub channel: Option<Channel>,
     /// The transfers.
     pub list: Vec<TransferTimes>,

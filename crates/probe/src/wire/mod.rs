@@ -8,5 +8,5 @@ pub mod line;
 
 pub use line::{Fields, Line, MAX_LINE, Value, WireError};
 
-/// The version of the wire and of the record. Old keys keep their meaning and defaults forever.
+/// The version of the wire and of the record. Released keys keep their meaning and defaults.
 pub const VERSION: u64 = 1;

@@ -93,7 +93,7 @@ impl Contents {
         }
     }
 
-    /// Maintenance by line.
+    /// Cleans and invalidates a line, as requested.
     pub fn maintain(&mut self, at: u64, clean: bool, invalidate: bool) {
         let line = self.line(at);
         let Some(held) = self.held[line] else { return };

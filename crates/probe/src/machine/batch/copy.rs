@@ -16,8 +16,8 @@ const SHIFT: u64 = 2;
 /// Cells of the source beyond those of the destination, rounded up to whole lines of 64 bytes.
 pub const EXTRA_SOURCE_CELLS: u64 = SHIFTS * SHIFT;
 
-/// Two buffers of cells, 8 bytes each and packed, the source longer by [`EXTRA_SOURCE_CELLS`]. Positions count cells of the
-/// destination: position p is cell `p % cells` in lap `p / cells`.
+/// Two buffers of cells, 8 bytes each and packed, the source longer by [`EXTRA_SOURCE_CELLS`]. Positions count cells of
+/// the destination: position p is cell `p % cells` in lap `p / cells`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copying {
     /// Start of the source in the arena, bytes.

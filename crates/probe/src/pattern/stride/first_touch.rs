@@ -73,8 +73,8 @@ fn contents<M: Machine>(machine: &mut M, sweep: &Sweep, n: u64) -> Option<u64> {
     Some(sum)
 }
 
-/// Fresh memory reads as zero, so a sum verifies nothing. But each page faults when it is touched for the first time,
-/// and the kernel counts faults. Stored words are checked too.
+/// Verifies the samples. Fresh memory reads as zero, so a sum verifies nothing. But each page faults when it is touched
+/// for the first time, and the kernel counts faults. Stored words are checked too.
 pub(super) fn verify(trial: &Trial, sweep: &Sweep, samples: &[Sample], page_bytes: u64) -> Vec<usize> {
     let proven = |sample: &Sample| {
         let (first, all) = (sweep.pages(trial.loads, page_bytes), sweep.pages(3 * trial.loads, page_bytes));
