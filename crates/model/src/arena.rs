@@ -71,7 +71,7 @@ impl SweepBuffer {
         let number = (at - first) / stride;
         let word = match operation {
             Operation::Read => self.sweep.initialised(number, self.seed).word,
-            _ => self.sweep.held(number, self.reached),
+            _ => self.sweep.expected_word(number, self.reached),
         };
         Some(base + 8 * word)
     }

@@ -50,9 +50,9 @@ pub(crate) struct Cache {
     rng: Rng,
     /// Number of free entries. At 0, a fill need not search for one.
     free: usize,
-    /// Fills.
+    /// Number of fills.
     pub refills: u64,
-    /// Evicted dirty entries.
+    /// Number of dirty entries that were evicted.
     pub writebacks: u64,
 }
 
@@ -275,7 +275,7 @@ impl Cache {
         self.fill_in_set(self.set_of(number), number, flags)
     }
 
-    /// As [`Cache::fill`], with a given set.
+    /// Fills a line in a given set (see [`Cache::fill`]).
     #[inline(always)]
     pub fn fill_in_set(&mut self, set: usize, number: u32, flags: u32) -> Option<Evicted> {
         self.refills += 1;

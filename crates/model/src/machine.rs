@@ -109,7 +109,7 @@ impl Machine for Model {
         Cell(self.arena.next(at.0))
     }
 
-    /// Reads the timer, then lets its described overhead pass. So an empty interval reads the overhead.
+    /// Reads the timer, then lets its described overhead pass. So the time of an empty interval is the overhead.
     fn now(&mut self) -> Ticks {
         let time = self.clock();
         let ticks = self.timer.read(time);
@@ -143,8 +143,8 @@ impl Machine for Model {
         self.arena.initialise(chain)
     }
 
-    /// As the generic body, but keeps the position in the chain. A step is then one evaluation of the chain, without a
-    /// search for the cell.
+    /// Follows the chain as the generic body does, but keeps the position in it. A step is then one evaluation of the
+    /// chain, without a search for the cell.
     fn chase(&mut self, start: Cell, n: u64) -> Cell {
         // In another window every load is another kind of access.
         let plain = |cursor: &Cursor| start.0 < WINDOW && cursor.chain.base < WINDOW;
@@ -185,7 +185,8 @@ impl Machine for Model {
         self.arena.initialise_sweep(sweep, seed)
     }
 
-    /// As the generic body, but without cells: addresses are counted, and loaded words are computed.
+    /// Runs the sweep as the generic body does, but without cells: addresses are counted, and loaded words are
+    /// computed.
     fn sweep(&mut self, sweep: &Sweep, from: u64, n: u64) -> Option<u64> {
         self.sweep_through(sweep, from, n)
     }

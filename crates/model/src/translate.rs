@@ -80,9 +80,9 @@ pub(crate) struct Tlbs {
     /// The page translated last, whose entry is the nearest TLB's most recent use. A further use of it changes no state
     /// there, so its cost is known without a look-up.
     pub last: u32,
-    /// Cost of that in units.
+    /// Cost of such a use in units.
     pub last_cost: u64,
-    /// Walks.
+    /// Number of walks.
     pub walks: u64,
 }
 

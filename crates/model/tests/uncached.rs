@@ -399,7 +399,7 @@ proptest! {
         let end = sweep.base + sweep.cells * sweep.stride;
         let held = state(&mut a, sweep.base..end).2;
         prop_assert_eq!((state(&mut a, 0..0).0, state(&mut a, 0..0).1), (b.clock(), state(&mut b, 0..0).1));
-        let expected = (0..sweep.cells).map(|i| sweep.base + 8 * sweep.held(i, sweep.cells + n));
+        let expected = (0..sweep.cells).map(|i| sweep.base + 8 * sweep.expected_word(i, sweep.cells + n));
         let found = held.into_iter().step_by(sweep.stride as usize / 8);
         prop_assert!(found.zip(expected).all(|(found, expected)| found == expected));
     }

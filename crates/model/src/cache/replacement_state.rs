@@ -87,8 +87,7 @@ pub(super) enum Ages {
     /// SRRIP with hit priority, 2 bits: Jaleel, Theobald, Steely and Emer, ISCA 2010. A fill sets 2.
     Srrip,
     /// QLRU_H00_M1_R2_U1 as in nanoBench's cacheSim.py (Abel and Reineke, ISPASS 2020). H00: a hit sets 0. M1: a fill
-    /// sets
-    /// 1. R2: a fill takes the last free way or the first of age 3. U1: the other ages grow until one of them is 3.
+    /// sets 1. R2: a fill takes the last free way or the first of age 3. U1: the other ages grow until one is 3.
     Qlru,
 }
 

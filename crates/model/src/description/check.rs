@@ -384,7 +384,7 @@ fn check_wakeup(wakeup: &Wakeup) -> Check {
             return Err(at.flaw("instructions", message, format!("from 1 to {MAX_INSTRUCTIONS}")));
         }
     }
-    // Runs of lines are placed separately, and a stage's last run may be shorter.
+    // Runs of consecutive lines are placed separately, and a stage's last run may be shorter.
     let code: u64 = wakeup.stages.iter().map(|stage| stage.code).sum();
     let data: u64 = wakeup.stages.iter().map(|stage| stage.data).sum::<u64>() + wakeup.common;
     if code.max(data) > wakeup.within / 2 {

@@ -189,9 +189,9 @@ pub struct Core {
     pub clock_hz: f64,
     /// CPUs that can run at the same time.
     pub cpus: u32,
-    /// One independent integer operation of a loop's overhead.
+    /// Cost of one independent integer operation of a loop's overhead.
     pub alu: Time,
-    /// A loop's taken branch.
+    /// Cost of a loop's taken branch.
     pub branch: Time,
     /// Cost of a buffered store whose line is in the nearest level; if absent, the cost of a load there.
     pub store: Option<Time>,
@@ -204,7 +204,7 @@ pub struct Core {
 pub struct Timer {
     /// Ticks per second, in Hz.
     pub clock_hz: f64,
-    /// Reading of an empty interval.
+    /// Time that the timer shows for an empty interval.
     pub overhead: Time,
     /// Half-width of a uniform error of each reading.
     pub jitter: Time,
@@ -330,11 +330,11 @@ pub struct Refresh {
 /// `[uncached]`: accesses to memory that is not write-back. What is absent is refused.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Uncached {
-    /// A load of normal non-cacheable memory.
+    /// Cost of a load of normal non-cacheable memory.
     pub load: Option<Time>,
-    /// Gathering stores: those of normal non-cacheable and of write-through memory.
+    /// Costs of gathering stores: those of normal non-cacheable and of write-through memory.
     pub gathering: Option<Gathering>,
-    /// Device memory.
+    /// Costs of device memory.
     pub device: Option<DeviceCosts>,
     /// Behaviour of write-through.
     pub write_through: Option<Through>,
@@ -358,9 +358,9 @@ pub struct Gathering {
 /// `device_load` and `device_store` of `[uncached]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceCosts {
-    /// A load, in total.
+    /// Cost of a load, in total.
     pub load: Time,
-    /// A store, until it has arrived.
+    /// Cost of a store, until it has arrived.
     pub store: Time,
 }
 

@@ -263,10 +263,10 @@ impl Model {
         let mut row = TransferTimes { unproven: !link.moves, ..TransferTimes::default() };
         let transmits = link.requested.direction == Direction::ToDevice;
         if transmits {
-            row.used = self.timed(|model| model.make(&mut link.packet, version));
-            row.copy = self.timed(|model| model.copy_over(link, true));
+            row.used = self.timed(|model| model.write_packet(&mut link.packet, version));
+            row.copy = self.timed(|model| model.copy_packet(link, true));
         }
-        row.map = self.timed(|model| model.give(link));
+        row.map = self.timed(|model| model.map_buffer(link));
         if link.moves {
             let began = self.clock();
             row.setup = self.timed(|model| model.advance(link.costs.setup));
@@ -274,12 +274,12 @@ impl Model {
             row.setup += self.timed(|model| model.advance(link.costs.interrupt));
             row.engine = self.clock() - began;
         }
-        row.unmap = self.timed(|model| model.take_back(link));
+        row.unmap = self.timed(|model| model.unmap_buffer(link));
         if !transmits {
-            row.copy = self.timed(|model| model.copy_over(link, false));
+            row.copy = self.timed(|model| model.copy_packet(link, false));
             let mut wrong = 0;
             let stream = link.costs.stream;
-            row.used = self.timed(|model| wrong = model.consume(&mut link.packet, version, stream));
+            row.used = self.timed(|model| wrong = model.read_packet(&mut link.packet, version, stream));
             row.wrong = if link.moves { wrong } else { 0 };
         }
         row
@@ -293,7 +293,7 @@ impl Model {
     }
 
     /// Writes a packet on the CPU, word by word.
-    fn make(&mut self, packet: &mut Region, version: u64) {
+    fn write_packet(&mut self, packet: &mut Region, version: u64) {
         for at in (0..packet.contents.bytes()).step_by(WORD as usize) {
             self.write_part(packet, at, WORD, version);
         }
@@ -301,19 +301,19 @@ impl Model {
     }
 
     /// Reads a packet on the CPU, word by word. Returns the number of its bytes that are not of this version.
-    fn consume(&mut self, packet: &mut Region, version: u64, stream: Option<u64>) -> u64 {
+    fn read_packet(&mut self, packet: &mut Region, version: u64, stream: Option<u64>) -> u64 {
         let mut wrong = 0;
         packet.last = u64::MAX;
         for at in (0..packet.contents.bytes()).step_by(WORD as usize) {
             let bytes = WORD.min(packet.contents.bytes() - at);
-            wrong += if self.read_ahead(packet, at, bytes, stream) == version { 0 } else { bytes };
+            wrong += if self.read_sequential(packet, at, bytes, stream) == version { 0 } else { bytes };
         }
         self.charge(loop_ops(packet.contents.bytes().div_ceil(WORD)));
         wrong
     }
 
     /// Copies between packet and buffer, if there is a buffer.
-    fn copy_over(&mut self, link: &mut Link, out: bool) {
+    fn copy_packet(&mut self, link: &mut Link, out: bool) {
         let Some(buffer) = &mut link.buffer else { return };
         let (from, to) = if out { (&mut link.packet, buffer) } else { (buffer, &mut link.packet) };
         let step = if from.behaves == Attribute::WriteBack { PAIR } else { link.device.widest };
@@ -321,7 +321,7 @@ impl Model {
         from.last = u64::MAX;
         for at in (0..bytes).step_by(step as usize) {
             let part = step.min(bytes - at);
-            let version = self.read_ahead(from, at, part, link.costs.stream);
+            let version = self.read_sequential(from, at, part, link.costs.stream);
             for to_at in (at..at + part).step_by(PAIR as usize) {
                 self.write_part(to, to_at, PAIR.min(at + part - to_at), version);
             }
@@ -331,7 +331,7 @@ impl Model {
 
     /// Loads a part of a region in a sequential pass: a line that follows the previous one costs at most `stream`.
     /// Returns the version of the data.
-    fn read_ahead(&mut self, region: &mut Region, at: u64, bytes: u64, stream: Option<u64>) -> u64 {
+    fn read_sequential(&mut self, region: &mut Region, at: u64, bytes: u64, stream: Option<u64>) -> u64 {
         let physical = region.start + at;
         self.translate_kernel(region.place + at);
         region.contents.settle(at, || self.hierarchy.held(physical));
@@ -374,24 +374,24 @@ impl Model {
     }
 
     /// Maps the buffer for the device.
-    fn give(&mut self, link: &mut Link) {
+    fn map_buffer(&mut self, link: &mut Link) {
         if let Some(due) = link.due_before() {
             self.advance(link.costs.map);
             self.maintain_link(link, due);
         }
         // A barrier: gathered stores complete before the device is notified.
-        self.drain_first();
+        self.drain_gathered();
     }
 
     /// Unmaps the buffer.
-    fn take_back(&mut self, link: &mut Link) {
+    fn unmap_buffer(&mut self, link: &mut Link) {
         if let Some(due) = link.due_after() {
             self.advance(link.costs.map);
             self.maintain_link(link, due);
         }
     }
 
-    fn drain_first(&mut self) {
+    fn drain_gathered(&mut self) {
         let left = self.agents[0].buffers.empty();
         self.hierarchy.memory_writes += left;
         self.advance(left * self.costs.drain);
@@ -432,14 +432,14 @@ impl Model {
             let physical = region.start + at;
             region.contents.settle(at, || self.hierarchy.held(physical));
             if transmits {
-                let found = region.contents.of_device(at, coherent);
+                let found = region.contents.seen_by_device(at, coherent);
                 wrong += if found == version { 0 } else { granule.min(bytes - at) };
                 continue;
             }
             if coherent {
                 self.hierarchy.maintain(physical, granule, false, true);
             }
-            region.contents.written_by_device(at, version, coherent);
+            region.contents.write_by_device(at, version, coherent);
             if stashes {
                 self.hierarchy.stash(0, physical);
                 region.contents.read(at, true);

@@ -110,8 +110,8 @@ impl Model {
         }
     }
 
-    /// As [`catch_up`](Model::catch_up), after a sleep of CPU 0 in which a stream may run many laps. Once a lap leaves
-    /// the state unchanged, further laps are counted and not run.
+    /// Catches up after a sleep of CPU 0 in which a stream may run many laps (see [`catch_up`](Model::catch_up)). Once
+    /// a lap leaves the state unchanged, further laps are counted and not run.
     pub(super) fn catch_up_after_sleep(&mut self) {
         // With several streams, laps influence each other.
         if let [stream] = &self.streams[..] {

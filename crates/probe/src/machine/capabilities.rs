@@ -240,8 +240,8 @@ pub struct Stream {
 /// Transfers between a CPU and a device.
 pub trait Dma {
     /// Makes the transfers of a batch, one after the other. Each is verified: the data at the far end are compared with
-    /// those that were sent. Returns what moved the data, and a row for each transfer; fewer rows if the batch was cut
-    /// off.
+    /// those that were sent. Returns the engine that moved the data, and a row for each transfer; fewer rows if the
+    /// batch was cut off.
     ///
     /// # Errors
     /// A [`Refusal`] if there is no such device or memory.

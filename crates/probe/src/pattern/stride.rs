@@ -147,7 +147,7 @@ fn verify_contents(trial: &Trial, sweep: &Sweep, samples: &[Sample]) -> Vec<usiz
         *reached = from.wrapping_add(n);
         match sweep.operation {
             Operation::Read => sweep.sum(from, n, trial.seed),
-            _ => sweep.held(reached.wrapping_sub(1) % sweep.cells, *reached),
+            _ => sweep.expected_word(reached.wrapping_sub(1) % sweep.cells, *reached),
         }
     };
     // The closed form gives a sum modulo the prime only.

@@ -101,10 +101,10 @@ impl Definition for Transfer {
             let (mut channel, mut rows) = (None, Vec::with_capacity(all as usize));
             for first in 0..all {
                 let before = victim.settled(machine);
-                let (by, moved) = machine.transfer(&self.transfers, &Batch { first, count: 1, ..batch })?;
+                let (by, times) = machine.transfer(&self.transfers, &Batch { first, count: 1, ..batch })?;
                 let after = victim.lap(machine);
                 let end = victim.number(machine)?;
-                rows.extend(moved.into_iter().map(|row| TransferTimes { before, after, end, ..row }));
+                rows.extend(times.into_iter().map(|row| TransferTimes { before, after, end, ..row }));
                 channel = Some(by);
             }
             let none = || Refusal::new("no transfer was requested", "set samples=1 or more");
@@ -114,23 +114,23 @@ impl Definition for Transfer {
             return Err(Refusal::new("transfers were interrupted", "request fewer samples"));
         }
         let list = rows.split_off(trial.warm as usize);
-        let moved = TransferRows { trial: trial.id, channel: Some(channel), list };
-        Ok(TrialOutput::of(Rows::Transfers(moved), place.0, place.1))
+        let transfers = TransferRows { trial: trial.id, channel: Some(channel), list };
+        Ok(TrialOutput::of(Rows::Transfers(transfers), place.0, place.1))
     }
 
     /// Checks that the data at the far end are those that were sent, and that the victim's walk ended where its loads
     /// lead. Data that an engine moved must have been compared. A transfer that migrated between CPUs fails, because
     /// cycle counters of two CPUs are not comparable.
     fn verify(&self, trial: &Trial, rows: &Rows, _: &Done) -> Vec<usize> {
-        let Rows::Transfers(moved) = rows else { return rows.all() };
+        let Rows::Transfers(transfers) = rows else { return rows.all() };
         let chain = (self.transfers.victim > 0).then(|| self.victim(trial, 0));
-        let engine = moved.channel.is_some_and(|channel| channel.engine != Engine::Nothing);
+        let engine = transfers.channel.is_some_and(|channel| channel.engine != Engine::Nothing);
         let walked = |i: usize| {
             let end = |chain: &Chain| chain.cell_at(walked(chain.cells(), trial.warm.wrapping_add(i as u64)));
-            chain.as_ref().is_none_or(|chain| moved.list[i].end == end(chain))
+            chain.as_ref().is_none_or(|chain| transfers.list[i].end == end(chain))
         };
         let sound = |row: &TransferTimes| row.wrong == 0 && !row.migrated && !(engine && row.unproven);
-        (0..moved.list.len()).filter(|&i| !(sound(&moved.list[i]) && walked(i))).collect()
+        (0..transfers.list.len()).filter(|&i| !(sound(&transfers.list[i]) && walked(i))).collect()
     }
 }
 

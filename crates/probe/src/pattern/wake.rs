@@ -18,9 +18,9 @@ const EVERY_NS: (u64, u64) = (10_000, 10_000_000_000);
 pub const MAX_SERIES_NS: u64 = 1_000_000_000_000;
 /// The real-time priorities of Linux (sched(7)).
 const MAX_PRIORITY: u64 = 99;
-/// Number of the latest activations for which nearby events are reported.
+/// Number of the most delayed activations for which nearby events are reported.
 const MAX_LATE_ACTIVATIONS: usize = 8;
-/// Maximum events of each: the events before a late wake-up matter, and a record is not a trace.
+/// Maximum events of each: only the events before a late wake-up matter, and a record is not a trace.
 const MAX_EVENTS: usize = 24;
 /// Minimum time until the first expiry, ns. The remaining preparation takes less.
 const FIRST_NS: u64 = 1_000_000;
@@ -140,16 +140,17 @@ impl Definition for Wake {
         let first = first?;
         let traced = traced?;
         let times = join(&mut rows, first, wakes.every_ns, &traced);
-        let around = around(machine, &rows, &times);
-        let woken = ActivationRows { trial: trial.id, first_ns: Some(first), lost: traced.lost, list: rows };
-        Ok(TrialOutput::of(Rows::Wakes(woken, around), page_bytes, task.base))
+        let events = events_near_delayed(machine, &rows, &times);
+        let activations =
+            ActivationRows { trial: trial.id, first_ns: Some(first), lost: traced.lost, list: rows };
+        Ok(TrialOutput::of(Rows::Wakes(activations, events), page_bytes, task.base))
     }
 
     /// Checks that the places of an activation are in order, and that its walk ended where its loads lead (a kernel
     /// thread walks nothing). None is verified if the series took less than its periods (`wall_ns` of the whole trial).
     fn verify(&self, trial: &Trial, rows: &Rows, done: &Done) -> Vec<usize> {
-        let Rows::Wakes(woken, _) = rows else { return rows.all() };
-        let list = woken.list.as_slice();
+        let Rows::Wakes(activations, _) = rows else { return rows.all() };
+        let list = activations.list.as_slice();
         let periods_of = |w: &ActivationRow| w.missed.saturating_add(w.skipped).saturating_add(1);
         let periods = list.iter().skip(1).fold(trial.warm, |sum, w| sum.saturating_add(periods_of(w)));
         if done.watch.wall_ns < periods.saturating_mul(self.wakes.every_ns) {
@@ -175,8 +176,8 @@ fn of_kernel<M: Machine>(machine: &mut M, wakes: &Wakes, trial: &Trial) -> Resul
     if let Some(first) = list.first_mut() {
         (first.missed, first.skipped) = (0, 0);
     }
-    let woken = ActivationRows { trial: trial.id, first_ns: None, lost, list };
-    Ok(TrialOutput::of(Rows::Wakes(woken, Vec::new()), 0, 0))
+    let activations = ActivationRows { trial: trial.id, first_ns: None, lost, list };
+    Ok(TrialOutput::of(Rows::Wakes(activations, Vec::new()), 0, 0))
 }
 
 /// Maps and initialises the chain that an activation walks, and after it the buffer that is swept.
@@ -255,7 +256,7 @@ fn evict<M: Machine>(machine: &mut M, (wakes, trial): (&Wakes, &Trial), task: &T
     Ok(())
 }
 
-/// Adds the earlier places to each activation, matched by the time for which it was set, and returns these times.
+/// Adds the traced timestamps to each activation, matched by the time for which it was set, and returns these times.
 fn join(rows: &mut [ActivationRow], first: u64, every: u64, traced: &ActivationTrace) -> Vec<u64> {
     let mut at = first;
     let mut times = Vec::with_capacity(rows.len());
@@ -275,9 +276,13 @@ fn join(rows: &mut [ActivationRow], first: u64, every: u64, traced: &ActivationT
     times
 }
 
-/// Returns the events near the latest activations, between the timer's expiry and the time at which the task ran. The
-/// task that had the CPU before is reported at the time of the expiry.
-fn around<M: Machine>(machine: &mut M, rows: &[ActivationRow], times: &[u64]) -> Vec<NearbyEvent> {
+/// Returns the events near the most delayed activations, between the timer's expiry and the time at which the task ran.
+/// The task that had the CPU before is reported at the time of the expiry.
+fn events_near_delayed<M: Machine>(
+    machine: &mut M,
+    rows: &[ActivationRow],
+    times: &[u64],
+) -> Vec<NearbyEvent> {
     let mut worst: Vec<usize> = (0..rows.len()).collect();
     worst.sort_by_key(|&i| core::cmp::Reverse(rows[i].user_ns));
     worst.truncate(MAX_LATE_ACTIVATIONS);

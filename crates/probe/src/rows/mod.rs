@@ -19,9 +19,9 @@ pub use transfers::TransferRows;
 pub enum Rows {
     /// Timed runs.
     Samples(Samples),
-    /// Transfers between a CPU and a device, and what moved them.
+    /// Transfers between a CPU and a device, and the engine that made them.
     Transfers(TransferRows),
-    /// Activations of a task, and what ran around some of them.
+    /// Activations of a task, and events near some of them.
     Wakes(ActivationRows, Vec<NearbyEvent>),
 }
 
@@ -37,8 +37,8 @@ impl Rows {
     pub fn count(&self) -> usize {
         match self {
             Rows::Samples(samples) => samples.list.len(),
-            Rows::Transfers(moved) => moved.list.len(),
-            Rows::Wakes(woken, _) => woken.list.len(),
+            Rows::Transfers(transfers) => transfers.list.len(),
+            Rows::Wakes(activations, _) => activations.list.len(),
         }
     }
 
@@ -52,7 +52,7 @@ impl Rows {
     #[must_use]
     pub fn transfers(&self) -> &[TransferTimes] {
         match self {
-            Rows::Transfers(moved) => &moved.list,
+            Rows::Transfers(transfers) => &transfers.list,
             _ => &[],
         }
     }
@@ -61,7 +61,7 @@ impl Rows {
     #[must_use]
     pub fn activations(&self) -> &[ActivationRow] {
         match self {
-            Rows::Wakes(woken, _) => &woken.list,
+            Rows::Wakes(activations, _) => &activations.list,
             _ => &[],
         }
     }
@@ -80,10 +80,10 @@ impl Rows {
     pub fn lines(&self) -> Vec<Line> {
         match self {
             Rows::Samples(samples) => samples.lines(),
-            Rows::Transfers(moved) => moved.lines(),
-            Rows::Wakes(woken, around) => {
-                let mut lines = woken.lines();
-                lines.extend(around.iter().map(|around| around.line(woken.trial)));
+            Rows::Transfers(transfers) => transfers.lines(),
+            Rows::Wakes(activations, around) => {
+                let mut lines = activations.lines();
+                lines.extend(around.iter().map(|around| around.line(activations.trial)));
                 lines
             }
         }

@@ -28,7 +28,7 @@ pub struct Sample {
 /// Samples of one trial, in the order in which they were taken.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Samples {
-    /// The trial.
+    /// Number of the trial.
     pub trial: u64,
     /// The samples.
     pub list: Vec<Sample>,

@@ -1,4 +1,4 @@
-//! Rows of transfers: one per transfer, and what moved the data.
+//! Rows of transfers: one per transfer, and the engine that moved the data.
 
 use alloc::vec::Vec;
 

@@ -77,7 +77,7 @@ impl Contents {
     }
 
     /// Returns the version that a device reads: the newest one if it is coherent, otherwise the one in memory.
-    pub fn of_device(&self, at: u64, coherent: bool) -> u64 {
+    pub fn seen_by_device(&self, at: u64, coherent: bool) -> u64 {
         let line = self.line(at);
         let newest = self.held[line].filter(|_| coherent).map(|held| held.version);
         newest.unwrap_or(self.memory[line])
@@ -85,7 +85,7 @@ impl Contents {
 
     /// Writes by a device. The write of a coherent device removes the line from the caches. Otherwise they keep the old
     /// line, and write-back of a dirty line overwrites the device's data.
-    pub fn written_by_device(&mut self, at: u64, version: u64, coherent: bool) {
+    pub fn write_by_device(&mut self, at: u64, version: u64, coherent: bool) {
         let line = self.line(at);
         self.memory[line] = version;
         if coherent {

@@ -40,7 +40,7 @@ pub struct Part {
 }
 
 /// Mask of the bits of a lap's number that are in its key.
-const LOW: u64 = KEYS - 1;
+const KEY_MASK: u64 = KEYS - 1;
 
 impl Sweep {
     /// Returns the parts, one per lap, of `n` accesses from position `from`.
@@ -51,8 +51,11 @@ impl Sweep {
             if left == 0 {
                 return None;
             }
-            let part =
-                Part { offset: base + index * stride, count: left.min(cells - index), key: 8 * (lap & LOW) };
+            let part = Part {
+                offset: base + index * stride,
+                count: left.min(cells - index),
+                key: 8 * (lap & KEY_MASK),
+            };
             left -= part.count;
             (index, lap) = (0, lap.wrapping_add(1));
             Some(part)
@@ -103,8 +106,8 @@ impl Sweep {
     #[must_use]
     pub fn prime(&self) -> u64 {
         let bits = (self.cells.saturating_mul(self.stride) / 8).max(1).ilog2() as usize;
-        let bits = bits.min(BELOW.len() - 1);
-        (1 << bits) - BELOW[bits]
+        let bits = bits.min(PRIME_GAPS.len() - 1);
+        (1 << bits) - PRIME_GAPS[bits]
     }
 
     fn coefficients(&self, seed: u64) -> [u64; 3] {
@@ -146,14 +149,14 @@ impl Sweep {
     /// Returns the word in cell `number` after a writing or modifying sweep has reached position `reached`. Lap 0
     /// changes nothing.
     #[must_use]
-    pub fn held(&self, number: u64, reached: u64) -> u64 {
+    pub fn expected_word(&self, number: u64, reached: u64) -> u64 {
         let (laps, index) = (reached / self.cells, reached % self.cells);
         // The last lap that has reached this cell.
         let lap = if number < index { laps } else { laps.saturating_sub(1) };
         match self.operation {
             // 0 ^ 1 ^ 2 ^ ... ^ lap.
-            Operation::Rmw => [lap, 1, lap.wrapping_add(1), 0][(lap % 4) as usize] & LOW,
-            _ => lap & LOW,
+            Operation::Rmw => [lap, 1, lap.wrapping_add(1), 0][(lap % 4) as usize] & KEY_MASK,
+            _ => lap & KEY_MASK,
         }
     }
 
@@ -162,7 +165,7 @@ impl Sweep {
     #[must_use]
     pub fn contents(&self, reached: u64) -> u64 {
         let index = reached % self.cells;
-        let (before, after) = (self.held(0, reached), self.held(self.cells - 1, reached));
+        let (before, after) = (self.expected_word(0, reached), self.expected_word(self.cells - 1, reached));
         let (all, first) = (triangle(self.cells), triangle(index));
         if index == 0 {
             return all.wrapping_mul(after);
@@ -192,7 +195,7 @@ impl Initialised {
 
 /// Distance of the largest prime below 2^n from 2^n, for n from 0 to 40 (2^40 bytes is the largest buffer). The tests
 /// check them. There is no prime below 2; the modulus is then 1, and every word is the first.
-const BELOW: [u64; 41] = [
+const PRIME_GAPS: [u64; 41] = [
     0, 1, 1, 1, 3, 1, 3, 1, 5, 3, 3, 9, 3, 1, 3, 19, 15, 1, 5, 1, 3, 9, 3, 15, 3, 39, 5, 39, 57, 3, 35, 1, 5,
     9, 41, 31, 5, 25, 45, 7, 87,
 ];

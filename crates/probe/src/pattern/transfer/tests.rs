@@ -110,8 +110,8 @@ fn unproven(trial: &Trial, rows: &Rows) -> Vec<usize> {
 }
 
 fn channel(rows: &Rows) -> Option<Channel> {
-    let Rows::Transfers(moved) = rows else { panic!("{rows:?}") };
-    moved.channel
+    let Rows::Transfers(transfers) = rows else { panic!("{rows:?}") };
+    transfers.channel
 }
 
 #[test]

@@ -186,14 +186,21 @@ fn the_kernels_own_wake_ups_are_refused_or_taken_as_they_are() {
     };
     machine.kernels = (0..50).map(late).collect();
     let rows = pattern::run(&mut machine, &trial).expect("woken").rows;
-    let Rows::Wakes(woken, _) = rows else { panic!("{rows:?}") };
-    assert_eq!((machine.wakes, woken.lost, woken.list.len()), (0, 5, 40), "this loop waited for nothing");
-    assert_eq!((woken.list[0].user_ns, woken.list[0].missed, woken.list[1].missed), (73, 0, 9));
+    let Rows::Wakes(activations, _) = rows else { panic!("{rows:?}") };
+    assert_eq!(
+        (machine.wakes, activations.lost, activations.list.len()),
+        (0, 5, 40),
+        "this loop waited for nothing"
+    );
+    assert_eq!(
+        (activations.list[0].user_ns, activations.list[0].missed, activations.list[1].missed),
+        (73, 0, 9)
+    );
     // They walk nothing; the order of places and the elapsed time verify them.
     let wall = (3 + 39 * 10) * 100_000;
-    assert!(unproven(&trial, &woken.list, wall).is_empty());
-    assert_eq!(unproven(&trial, &woken.list, wall - 1).len(), 40);
-    let mut swapped = woken.list;
+    assert!(unproven(&trial, &activations.list, wall).is_empty());
+    assert_eq!(unproven(&trial, &activations.list, wall - 1).len(), 40);
+    let mut swapped = activations.list;
     swapped[3].irq_ns = Some(1000);
     assert_eq!(unproven(&trial, &swapped, wall), [3]);
 }
