@@ -131,7 +131,7 @@ fn ages_in_nibbles_are_ages_in_a_list() {
 
 #[test]
 fn ages_kept_in_words_and_in_the_order_of_entries_are_the_same() {
-    // 16 and 17 ways are kept differently; with a line that never leaves they must act alike.
+    // 16 and 17 ways have different representations, which must behave the same.
     for policy in [Replacement::Lru, Replacement::Fifo] {
         for ways in [15, 16, 17, 18, 40] {
             assert_eq!(misses_per_round(policy, ways, ways), 0.0, "{policy:?} {ways}");
@@ -187,7 +187,7 @@ fn ages_after(policy: Replacement, text: &str) -> (String, Vec<u64>) {
 
 #[test]
 fn ages_grow_as_the_papers_say() {
-    // Worked by hand from the definitions.
+    // Computed by hand from the definitions.
     let cases = [
         (Replacement::Srrip, "A B C D", "ABCD", [2, 2, 2, 2]),
         (Replacement::Srrip, "A B C D B", "ABCD", [2, 0, 2, 2]),

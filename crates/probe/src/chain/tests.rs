@@ -143,8 +143,9 @@ fn one_cell_a_page_fills_any_power_of_two_sets_evenly() {
 
 #[test]
 fn one_cell_a_page_overfills_no_odd_number_of_sets() {
-    // Sets that are no power of two, taken modulo, without a hash: nothing can fill all of them evenly with
-    // one line a page, but far from full no set may have more lines than the 16 ways such caches have.
+    // The numbers of sets are not powers of two, and the index is a modulo without a hash. No layout with one line per
+    // page fills all of these sets evenly. But well below the capacity no set may have more lines than the 16 ways of
+    // such caches.
     for sets in [1056u64, 1344, 1536, 2112, 704, 3 * 1024, 11 * 1024] {
         for cells in [128, 266, 512, 1024] {
             let most = fills(4096, 128, cells, sets).into_iter().max();

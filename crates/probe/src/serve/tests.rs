@@ -382,7 +382,7 @@ fn honest_first_touches_are_proven_and_cheats_are_caught() {
 
 #[test]
 fn memory_that_was_not_fresh_proves_no_first_touch() {
-    // What is read there is not zero.
+    // The words read there are not zero.
     let requested = "trial id=1 pattern=stride bytes=131072 stride=4096 loads=10 samples=3 first_touch=1";
     assert_eq!(judged(&talk(Cheat::Stuck, &[requested])), [0, 1, 2]);
 }
@@ -549,7 +549,7 @@ fn an_asked_load_is_timed_after_all_that_come_before_it() {
 
 #[test]
 fn refills_are_counted_where_a_trial_asks_and_somebody_counts() {
-    // Nobody does here, and the line says nothing of them.
+    // This machine does not count them, and the line has no such column.
     let lines = talk(Cheat::Honest, &["trial id=1 counted=1 loads=300 samples=2"]);
     let line = lines.iter().find(|l| l.word == "sample").unwrap();
     assert!(!line.render().contains("misses"), "{}", line.render());
@@ -557,7 +557,7 @@ fn refills_are_counted_where_a_trial_asks_and_somebody_counts() {
 
 #[test]
 fn single_samples_time_one_load_and_nothing() {
-    // A load takes 3 here, a reading of the clock 1.
+    // On this machine a load takes 3 ticks and a reading of the clock 1.
     let samples = |requested| {
         let lines = talk(Cheat::Honest, &[requested]);
         Samples::read(lines.iter().find(|l| l.word == "sample").unwrap()).unwrap().list
