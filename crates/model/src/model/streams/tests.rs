@@ -43,5 +43,8 @@ fn a_sleep_ends_as_if_every_load_in_it_had_been_run() {
         }
     }
     assert!(spared.contains(&("am5728", 16 << 10)) && spared.contains(&("am5728", 256 << 10)), "{spared:?}");
-    assert!(!spared.contains(&("am5728", 2 << 20)), "its lines and the tables' do not all fit: {spared:?}");
+    assert!(
+        !spared.contains(&("am5728", 2 << 20)),
+        "its lines and descriptors do not all fit in the caches: {spared:?}"
+    );
 }

@@ -236,7 +236,7 @@ fn rows_and_what_moved_them_cross_the_wire() {
     let lines: Vec<Line> = wire.1.iter().map(|line| Line::parse(line).unwrap()).collect();
     let moved: Vec<TransferRows> =
         lines.iter().filter(|l| l.word == "moved").map(|l| TransferRows::read(l).unwrap()).collect();
-    assert_eq!(moved.len(), 3, "twelve rows a line");
+    assert_eq!(moved.len(), 3, "each line has up to twelve rows");
     assert_eq!(
         moved.iter().map(|m| m.channel).collect::<Vec<_>>(),
         [Some(CHANNEL), Option::None, Option::None]

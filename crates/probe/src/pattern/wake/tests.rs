@@ -75,7 +75,7 @@ impl machine::Wake for Timed {
         Ok(self.now)
     }
     fn wake_at(&mut self, at_ns: u64) -> Result<WakeReturn, Refusal> {
-        assert!(at_ns > self.now, "asked to sleep until a time that is past");
+        assert!(at_ns > self.now, "a sleep until a time in the past was requested");
         let late = self.late[self.wakes % self.late.len()];
         self.wakes += 1;
         let place = |part| Some(at_ns + late * part / 4);
@@ -190,7 +190,7 @@ fn the_kernels_own_wake_ups_are_refused_or_taken_as_they_are() {
     assert_eq!(
         (machine.wakes, activations.lost, activations.list.len()),
         (0, 5, 40),
-        "this loop waited for nothing"
+        "the loop must not wait itself"
     );
     assert_eq!(
         (activations.list[0].user_ns, activations.list[0].missed, activations.list[1].missed),
@@ -210,7 +210,7 @@ fn every_activation_is_kept_with_its_places_and_proves_its_walk() {
     let mut machine = Timed::new(&[40, 80, 400]);
     let (result, wall) = run(&mut machine, &requested());
     assert_eq!(result.rows.activations().len(), 40);
-    assert_eq!(machine.wakes, 43, "three that do not count");
+    assert_eq!(machine.wakes, 43, "three warm-up activations are not counted");
     for (i, woke) in result.rows.activations().iter().enumerate() {
         let late = [40, 80, 400][i % 3];
         assert_eq!((woke.user_ns, woke.work_ns, woke.cpu), (late, late + 7, 1));
@@ -221,8 +221,14 @@ fn every_activation_is_kept_with_its_places_and_proves_its_walk() {
     assert_eq!(result.rows.activations().iter().map(|w| w.involuntary).sum::<u64>(), (43 / 3) - 1);
     assert!(unproven(&requested(), result.rows.activations(), wall).is_empty());
     let worst: Vec<u64> = around_of(&result.rows).iter().map(|a| a.nth).collect();
-    assert!(worst.iter().all(|nth| nth % 3 == 2) && worst.contains(&2), "the latest ones: {worst:?}");
-    assert!(around_of(&result.rows).iter().all(|a| a.at_ns == 200), "half of 400 ns after the expiry");
+    assert!(
+        worst.iter().all(|nth| nth % 3 == 2) && worst.contains(&2),
+        "events must belong to the most delayed activations: {worst:?}"
+    );
+    assert!(
+        around_of(&result.rows).iter().all(|a| a.at_ns == 200),
+        "each event is at half of 400 ns after the expiry"
+    );
 }
 
 #[test]
@@ -241,7 +247,7 @@ fn a_task_that_is_too_late_misses_periods_and_the_grid_stays() {
     let (result, wall) = run(&mut machine, &trial);
     for (i, woke) in result.rows.activations().iter().enumerate() {
         assert_eq!(woke.missed, if i % 3 == 2 { 2 } else { 0 }, "{i}");
-        assert_eq!(woke.user_ns, [40, 250_040, 40][i % 3], "late by the grid, and by nothing else");
+        assert_eq!(woke.user_ns, [40, 250_040, 40][i % 3], "lateness is relative to the grid");
     }
     assert!(unproven(&trial, result.rows.activations(), wall).is_empty());
 }
@@ -268,10 +274,14 @@ fn who_does_not_walk_or_does_not_sleep_proves_nothing() {
     let (result, wall) = run(&mut machine, &requested());
     assert!(unproven(&requested(), result.rows.activations(), wall).len() > 30);
     let (result, wall) = run(&mut Timed::new(&[40]), &requested());
-    assert_eq!(unproven(&requested(), result.rows.activations(), wall / 2).len(), 40, "in half of the time");
+    assert_eq!(
+        unproven(&requested(), result.rows.activations(), wall / 2).len(),
+        40,
+        "the series took half of its periods"
+    );
     let mut swapped = result.rows.activations().to_vec();
     (swapped[3].irq_ns, swapped[3].wake_ns) = (swapped[3].wake_ns, swapped[3].irq_ns);
-    assert_eq!(unproven(&requested(), &swapped, wall), [3], "woken before the interrupt");
+    assert_eq!(unproven(&requested(), &swapped, wall), [3], "the wake-up is before the interrupt");
 }
 
 #[test]

@@ -212,7 +212,11 @@ fn every_token_has_its_inverse() {
 fn a_checksum_is_the_end_of_the_line_or_an_error() {
     let sealed = Line::new("done").int("trial", 1u64).seal(3);
     let spaced = Line::parse(&format!("{sealed}  \r\n")).unwrap();
-    assert_eq!((spaced.seq, spaced.pairs.len()), (Some(3), 1), "blanks at the end hide no checksum");
+    assert_eq!(
+        (spaced.seq, spaced.pairs.len()),
+        (Some(3), 1),
+        "the checksum must be found before trailing blanks"
+    );
     for bad in ["done crc=5", "done crc=0x12 trial=1", "done trial=1 seq=3 crc=0x+abcdef"] {
         assert!(Line::parse(bad).unwrap_err().what.contains("crc"), "{bad}");
     }
